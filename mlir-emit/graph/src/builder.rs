@@ -1,0 +1,146 @@
+//! Builds graphs in code: for tests, benches and tools.
+
+use crate::op::{ConvFprop, ConvGeometry, ConvMode};
+use crate::{DataType, Graph, Node, Op, Pointwise, PointwiseMode, Scalar, Tensor, TensorId, TensorKind};
+
+impl ConvGeometry {
+    /// Stride and dilation 1 and the same padding before and after, over `spatial` dimensions.
+    #[must_use]
+    pub fn same(spatial: usize, padding: i64) -> Self {
+        ConvGeometry {
+            pre_padding: vec![padding; spatial],
+            post_padding: vec![padding; spatial],
+            stride: vec![1; spatial],
+            dilation: vec![1; spatial],
+            mode: ConvMode::CrossCorrelation,
+        }
+    }
+}
+
+/// Collects tensors and nodes of a graph. Uids count from 1; nothing is checked until [`Graph::validate`].
+#[derive(Debug, Default)]
+pub struct GraphBuilder {
+    graph: Graph,
+}
+
+impl GraphBuilder {
+    /// An empty graph with a label.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        GraphBuilder {
+            graph: Graph {
+                name: name.to_owned(),
+                min_api_version: [1, 0, 0],
+                ..Graph::default()
+            },
+        }
+    }
+
+    /// Adds a tensor with any strides.
+    pub fn tensor(&mut self, name: &str, dtype: DataType, dims: &[i64], strides: &[i64], kind: TensorKind) -> TensorId {
+        let index = self.graph.tensors.len();
+        self.graph.tensors.push(Tensor {
+            uid: i64::try_from(index).unwrap_or(i64::MAX).saturating_add(1),
+            name: name.to_owned(),
+            dtype,
+            dims: dims.to_vec(),
+            strides: strides.to_vec(),
+            kind,
+            ragged_offset: None,
+            alignment: 16,
+        });
+        TensorId(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+
+    /// Adds a packed tensor in a buffer of the caller, in the order of its dims (channels first).
+    pub fn buffer(&mut self, name: &str, dtype: DataType, dims: &[i64]) -> TensorId {
+        let strides = row_major(dims);
+        self.tensor(name, dtype, dims, &strides, TensorKind::Buffer)
+    }
+
+    /// Adds a packed tensor in a buffer of the caller, channels last.
+    pub fn buffer_channels_last(&mut self, name: &str, dtype: DataType, dims: &[i64]) -> TensorId {
+        let strides = channels_last(dims);
+        self.tensor(name, dtype, dims, &strides, TensorKind::Buffer)
+    }
+
+    /// Adds an intermediate tensor, packed in the order of its dims.
+    pub fn virtual_tensor(&mut self, name: &str, dtype: DataType, dims: &[i64]) -> TensorId {
+        let strides = row_major(dims);
+        self.tensor(name, dtype, dims, &strides, TensorKind::Virtual)
+    }
+
+    /// Adds a value that is stored in the graph.
+    pub fn constant(&mut self, name: &str, dtype: DataType, dims: &[i64], value: Scalar) -> TensorId {
+        let strides = row_major(dims);
+        self.tensor(name, dtype, dims, &strides, TensorKind::Constant(value))
+    }
+
+    /// Adds any operation.
+    pub fn node(&mut self, name: &str, compute: DataType, op: impl Into<Op>) -> &mut Self {
+        self.graph.nodes.push(Node {
+            name: name.to_owned(),
+            compute,
+            op: op.into(),
+        });
+        self
+    }
+
+    /// Adds a convolution forward.
+    pub fn conv_fprop(
+        &mut self,
+        compute: DataType,
+        x: TensorId,
+        w: TensorId,
+        y: TensorId,
+        geometry: ConvGeometry,
+    ) -> &mut Self {
+        self.node("conv", compute, ConvFprop { x, w, y, geometry })
+    }
+
+    /// Adds a pointwise operation without parameters.
+    pub fn pointwise(
+        &mut self,
+        compute: DataType,
+        mode: PointwiseMode,
+        operands: &[TensorId],
+        out: TensorId,
+    ) -> &mut Self {
+        let operand = |index: usize| operands.get(index).copied();
+        let op = Pointwise::new(mode, operand(0).unwrap_or(out), operand(1), operand(2), out);
+        self.node(mode.name(), compute, op)
+    }
+
+    /// The graph, unchecked.
+    #[must_use]
+    pub fn build(self) -> Graph {
+        self.graph
+    }
+}
+
+fn strides_of(dims: &[i64], slow_to_fast: &[usize]) -> Vec<i64> {
+    let mut strides = vec![1; dims.len()];
+    let mut next: i64 = 1;
+    for &axis in slow_to_fast.iter().rev() {
+        if let (Some(stride), Some(dim)) = (strides.get_mut(axis), dims.get(axis)) {
+            *stride = next;
+            next = next.saturating_mul(*dim);
+        }
+    }
+    strides
+}
+
+/// Packed strides in the order of the dims.
+pub(crate) fn row_major(dims: &[i64]) -> Vec<i64> {
+    let order: Vec<usize> = (0..dims.len()).collect();
+    strides_of(dims, &order)
+}
+
+/// Packed strides with axis 1 fastest.
+pub(crate) fn channels_last(dims: &[i64]) -> Vec<i64> {
+    let mut order: Vec<usize> = (0..dims.len()).filter(|&axis| axis != 1).collect();
+    if dims.len() > 1 {
+        order.push(1);
+    }
+    strides_of(dims, &order)
+}

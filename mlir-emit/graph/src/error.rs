@@ -1,0 +1,181 @@
+//! What can be wrong with a graph.
+
+use crate::DataType;
+use thiserror::Error;
+
+/// Why a graph is malformed. Every variant names the tensor or node that is at fault.
+///
+/// A malformed graph is an error of its author; a graph that is well formed and not supported is something else, and is told
+/// by the lowering's `check`.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum GraphError {
+    /// There is nothing to compute.
+    #[error("the graph has no nodes")]
+    Empty,
+    /// More tensors or nodes than [`MAX_GRAPH_SIZE`](crate::MAX_GRAPH_SIZE).
+    #[error("the graph has {count} {what}, more than the limit of {limit}")]
+    TooLarge {
+        /// "tensors" or "nodes".
+        what: &'static str,
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// Two tensors with one uid.
+    #[error("uid {uid} is given to two tensors")]
+    DuplicateUid {
+        /// The uid.
+        uid: i64,
+    },
+    /// A node names a tensor that is not there.
+    #[error("{node}: {field} names uid {uid}, which no tensor has")]
+    UnknownUid {
+        /// The node.
+        node: String,
+        /// The node's field.
+        field: &'static str,
+        /// The uid.
+        uid: i64,
+    },
+    /// A position outside the graph's tensors.
+    #[error("{node}: {field} refers to tensor {index}, which does not exist")]
+    UnknownTensor {
+        /// The node.
+        node: String,
+        /// The node's field.
+        field: &'static str,
+        /// The position.
+        index: u32,
+    },
+    /// Rank 0 or beyond [`MAX_RANK`](crate::MAX_RANK).
+    #[error("{tensor}: rank {rank} is outside 1 to {limit}")]
+    Rank {
+        /// The tensor.
+        tensor: String,
+        /// Its rank.
+        rank: usize,
+        /// The largest rank.
+        limit: usize,
+    },
+    /// Numbers of dims and strides differ.
+    #[error("{tensor}: {dims} dims but {strides} strides")]
+    StrideRank {
+        /// The tensor.
+        tensor: String,
+        /// Number of dims.
+        dims: usize,
+        /// Number of strides.
+        strides: usize,
+    },
+    /// An extent below 1.
+    #[error("{tensor}: dim {axis} is {extent}, but must be at least 1")]
+    Extent {
+        /// The tensor.
+        tensor: String,
+        /// The axis.
+        axis: usize,
+        /// The extent.
+        extent: i64,
+    },
+    /// A stride below 0.
+    #[error("{tensor}: stride {axis} is {stride}, but must not be negative")]
+    Stride {
+        /// The tensor.
+        tensor: String,
+        /// The axis.
+        axis: usize,
+        /// The stride.
+        stride: i64,
+    },
+    /// The tensor does not fit into an address space.
+    #[error("{tensor}: its size in bytes overflows")]
+    Overflow {
+        /// The tensor.
+        tensor: String,
+    },
+    /// A stored tensor in which two elements share an address.
+    #[error("{tensor}: two elements of this output share an address")]
+    OverlappingOutput {
+        /// The tensor.
+        tensor: String,
+    },
+    /// An alignment that is not a power of two.
+    #[error("{tensor}: alignment {alignment} is not a positive power of two")]
+    Alignment {
+        /// The tensor.
+        tensor: String,
+        /// The alignment in bytes.
+        alignment: i64,
+    },
+    /// A constant or a runtime value that a node writes.
+    #[error("{node}: {field} writes {tensor}, which holds a value of its own")]
+    WritesValue {
+        /// The node.
+        node: String,
+        /// The node's field.
+        field: &'static str,
+        /// The tensor.
+        tensor: String,
+    },
+    /// Two nodes write one tensor.
+    #[error("{node}: {field} writes {tensor}, which {other} writes too")]
+    WrittenTwice {
+        /// The node.
+        node: String,
+        /// The node's field.
+        field: &'static str,
+        /// The tensor.
+        tensor: String,
+        /// The other node.
+        other: String,
+    },
+    /// A virtual tensor that nothing defines.
+    #[error("{node}: {field} reads {tensor}, which is virtual and which no node writes")]
+    Undefined {
+        /// The node.
+        node: String,
+        /// The node's field.
+        field: &'static str,
+        /// The tensor.
+        tensor: String,
+    },
+    /// Nodes that wait for each other.
+    #[error("{node} is part of a cycle")]
+    Cycle {
+        /// One node of the cycle.
+        node: String,
+    },
+    /// The graph stores nothing.
+    #[error("every result of the graph is virtual: nothing is stored")]
+    NoOutput,
+    /// An attribute that contradicts the tensors or itself.
+    #[error("{node}: {what}")]
+    Attribute {
+        /// The node.
+        node: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A tensor's dims are not what the operation makes.
+    #[error("{node}: {tensor} has dims {declared:?}, but the operation makes {inferred:?}")]
+    Shape {
+        /// The node.
+        node: String,
+        /// The tensor.
+        tensor: String,
+        /// What the graph says.
+        declared: Vec<i64>,
+        /// What follows from the inputs.
+        inferred: Vec<i64>,
+    },
+    /// A scalar whose kind does not fit its tensor's type.
+    #[error("{tensor}: a value of another kind than its type {dtype}")]
+    ValueType {
+        /// The tensor.
+        tensor: String,
+        /// Its type.
+        dtype: DataType,
+    },
+}

@@ -1,0 +1,45 @@
+//! The operation graph that everything else in rotini speaks about.
+//!
+//! # Meaning
+//!
+//! A [`Graph`] is a set of [`Tensor`]s and a list of [`Node`]s. A node reads tensors and defines others; every tensor is
+//! defined by at most one node. A tensor that no node defines is an input (a buffer of the caller, or a [`Scalar`] stored in
+//! the graph); a tensor that a node defines is either *virtual* (it exists only between nodes) or an output that is stored in
+//! a buffer of the caller. Dimensions are logical (N, C, then spatial), memory order is told by the strides alone.
+//!
+//! Each node computes in its compute type. Values stay in that type from node to node and are rounded once, when a tensor is
+//! stored; an integer type in between is a conversion like any other, because there it changes the value's meaning.
+//!
+//! # What flows through
+//!
+//! `wire` decodes bytes into a [`Graph`]; [`validate`](Graph::validate) proves it well formed and orders the nodes;
+//! [`normalise`](Graph::normalise) strips what does not change the result (names, uids, ids, strides of unit dimensions, order of
+//! tensors) and gives a [`NormalGraph`] with its [`Bindings`] from uids to slots. The normal graph's
+//! [`canonical_bytes`](NormalGraph::canonical_bytes) are the identity of a compiled kernel.
+
+mod builder;
+mod dtype;
+mod error;
+mod infer;
+mod layout;
+mod normal;
+mod op;
+mod pointwise;
+mod tensor;
+mod validate;
+
+pub use builder::GraphBuilder;
+pub use dtype::{DataType, Scalar};
+pub use error::GraphError;
+pub use infer::{broadcast_dims, conv_output_extent};
+pub use layout::{Layout, element_span};
+pub use normal::{Bindings, NormalGraph, NormalKind, NormalNode, NormalTensor, SlotRole};
+pub use op::*;
+pub use pointwise::{Pointwise, PointwiseMode, PointwiseParameter};
+pub use tensor::{Graph, Node, Tensor, TensorId, TensorKind};
+
+/// The largest rank of a tensor. hipDNN's operations stop at 5 (NCDHW); MoE and block scaling add batch dimensions.
+pub const MAX_RANK: usize = 8;
+
+/// The largest number of tensors or nodes in one graph. Real graphs have tens; the limit keeps work on hostile input small.
+pub const MAX_GRAPH_SIZE: usize = 4096;

@@ -1,0 +1,106 @@
+//! Graphs, nodes and tensors as they were decoded, before normalisation.
+
+use crate::{DataType, Op, Scalar};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The position of a tensor in its graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TensorId(pub u32);
+
+impl TensorId {
+    /// The position as an index into [`Graph::tensors`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Where a tensor's data is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TensorKind {
+    /// A buffer that the caller passes to each execution.
+    Buffer,
+    /// Nowhere: an intermediate result.
+    Virtual,
+    /// In the graph: one value, for every element.
+    Constant(Scalar),
+    /// On the host at execution: one value read through a host pointer.
+    RuntimeScalar,
+}
+
+/// A tensor of a decoded graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tensor {
+    /// The caller's name for the tensor's data.
+    pub uid: i64,
+    /// A label for people.
+    pub name: String,
+    /// Element type.
+    pub dtype: DataType,
+    /// Logical extents: N, C, then spatial (or batch, then matrix).
+    pub dims: Vec<i64>,
+    /// Distance in elements between neighbours along each dimension; 0 repeats.
+    pub strides: Vec<i64>,
+    /// Where the data is.
+    pub kind: TensorKind,
+    /// The tensor of row offsets, if this tensor is ragged.
+    pub ragged_offset: Option<TensorId>,
+    /// Alignment in bytes that the caller promises.
+    pub alignment: i64,
+}
+
+impl fmt::Display for Tensor {
+    /// Names the tensor in messages: its label if it has one, and its uid.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.name.is_empty() {
+            write!(f, "tensor {}", self.uid)
+        } else {
+            write!(f, "tensor '{}' (uid {})", self.name, self.uid)
+        }
+    }
+}
+
+/// One operation of a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// A label for people.
+    pub name: String,
+    /// The type in which the operation is computed.
+    pub compute: DataType,
+    /// What is computed, from which tensors.
+    pub op: Op,
+}
+
+/// A decoded operation graph.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Graph {
+    /// A label for people.
+    pub name: String,
+    /// All tensors; [`TensorId`] is the position here.
+    pub tensors: Vec<Tensor>,
+    /// All operations; in topological order once validated.
+    pub nodes: Vec<Node>,
+    /// Whether the caller may override shapes at execution.
+    pub override_shapes: bool,
+    /// The engine API version that the graph needs: major, minor, patch.
+    pub min_api_version: [u32; 3],
+}
+
+impl Graph {
+    /// The tensor at `id`, if there is one.
+    #[must_use]
+    pub fn tensor(&self, id: TensorId) -> Option<&Tensor> {
+        self.tensors.get(id.index())
+    }
+
+    /// Names a node in messages: its operation, its label if it has one, and its position.
+    #[must_use]
+    pub fn node_label(&self, position: usize) -> String {
+        match self.nodes.get(position) {
+            Some(node) if node.name.is_empty() => format!("node {position} ({})", node.op.kind()),
+            Some(node) => format!("node '{}' ({})", node.name, node.op.kind()),
+            None => format!("node {position}"),
+        }
+    }
+}

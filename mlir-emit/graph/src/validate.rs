@@ -1,0 +1,423 @@
+//! Proves a graph well formed and puts its nodes in topological order.
+//!
+//! Once [`Graph::validate`] passes, every tensor position is in range, every extent and span fits an `i64`, every read tensor has
+//! one definition before its use, and shapes and attributes of convolutions and pointwise operations agree. Later stages rely on
+//! this and may decline, but need not doubt.
+
+use crate::op::{ConvFprop, ConvGeometry};
+use crate::{
+    Graph, GraphError, MAX_GRAPH_SIZE, MAX_RANK, Op, Pointwise, PointwiseMode, Scalar, Tensor, TensorId, TensorKind,
+    broadcast_dims, conv_output_extent, element_span,
+};
+
+/// The largest tensor in bytes: beyond it, address arithmetic on the device could overflow.
+const MAX_TENSOR_BYTES: i64 = 1 << 46;
+
+impl Graph {
+    /// Checks everything that can be known without lowering, and sorts the nodes topologically (stable: nodes keep their order
+    /// where it is free).
+    ///
+    /// # Errors
+    ///
+    /// The first fault found, naming the tensor or node.
+    pub fn validate(&mut self) -> Result<(), GraphError> {
+        limit("nodes", self.nodes.len())?;
+        limit("tensors", self.tensors.len())?;
+        if self.nodes.is_empty() {
+            return Err(GraphError::Empty);
+        }
+        self.check_uids()?;
+        for tensor in &self.tensors {
+            check_tensor(tensor)?;
+        }
+        let writers = self.check_references()?;
+        self.sort(&writers)?;
+        self.check_outputs(&writers)?;
+        for position in 0..self.nodes.len() {
+            self.check_operation(position)?;
+        }
+        Ok(())
+    }
+
+    fn check_uids(&self) -> Result<(), GraphError> {
+        let mut uids: Vec<i64> = self.tensors.iter().map(|tensor| tensor.uid).collect();
+        uids.sort_unstable();
+        match uids.windows(2).find(|pair| pair.first() == pair.last()) {
+            Some(pair) => Err(GraphError::DuplicateUid {
+                uid: pair.first().copied().unwrap_or_default(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks every tensor position and finds the node that writes each tensor.
+    fn check_references(&self) -> Result<Vec<Option<usize>>, GraphError> {
+        let mut writers: Vec<Option<usize>> = vec![None; self.tensors.len()];
+        for (position, node) in self.nodes.iter().enumerate() {
+            let mut fault = None;
+            let mut check = |field, id: TensorId| {
+                if self.tensor(id).is_none() {
+                    fault.get_or_insert(GraphError::UnknownTensor {
+                        node: self.node_label(position),
+                        field,
+                        index: id.0,
+                    });
+                }
+            };
+            node.op.for_each_input(&mut check);
+            node.op.for_each_output(&mut check);
+            node.op.for_each_output(&mut |field, id| {
+                let (Some(tensor), Some(writer)) = (self.tensor(id), writers.get_mut(id.index())) else {
+                    return;
+                };
+                if matches!(tensor.kind, TensorKind::Constant(_) | TensorKind::RuntimeScalar) {
+                    fault.get_or_insert(GraphError::WritesValue {
+                        node: self.node_label(position),
+                        field,
+                        tensor: tensor.to_string(),
+                    });
+                }
+                if let Some(other) = writer.replace(position) {
+                    fault.get_or_insert(GraphError::WrittenTwice {
+                        node: self.node_label(position),
+                        field,
+                        tensor: tensor.to_string(),
+                        other: self.node_label(other),
+                    });
+                }
+            });
+            if let Some(fault) = fault {
+                return Err(fault);
+            }
+        }
+        Ok(writers)
+    }
+
+    /// Kahn's algorithm, always taking the first node that is ready.
+    fn sort(&mut self, writers: &[Option<usize>]) -> Result<(), GraphError> {
+        let writer = |id: TensorId| writers.get(id.index()).copied().flatten();
+        let count = self.nodes.len();
+        let mut waits_for = vec![0_usize; count];
+        let mut wakes: Vec<Vec<usize>> = vec![Vec::new(); count];
+        for (position, node) in self.nodes.iter().enumerate() {
+            let mut fault = None;
+            node.op
+                .for_each_input(&mut |field, id| match (writer(id), self.tensor(id)) {
+                    (Some(before), _) => {
+                        if let (Some(waits), Some(list)) = (waits_for.get_mut(position), wakes.get_mut(before)) {
+                            *waits = waits.saturating_add(1);
+                            list.push(position);
+                        }
+                    }
+                    (None, Some(tensor)) if tensor.kind == TensorKind::Virtual => {
+                        fault.get_or_insert(GraphError::Undefined {
+                            node: self.node_label(position),
+                            field,
+                            tensor: tensor.to_string(),
+                        });
+                    }
+                    (None, _) => {}
+                });
+            if let Some(fault) = fault {
+                return Err(fault);
+            }
+        }
+        let mut ready: std::collections::BTreeSet<usize> = waits_for
+            .iter()
+            .enumerate()
+            .filter(|(_, waits)| **waits == 0)
+            .map(|(position, _)| position)
+            .collect();
+        let mut order = Vec::with_capacity(count);
+        while let Some(position) = ready.pop_first() {
+            order.push(position);
+            for &next in wakes.get(position).into_iter().flatten() {
+                if let Some(waits) = waits_for.get_mut(next) {
+                    *waits = waits.saturating_sub(1);
+                    if *waits == 0 {
+                        ready.insert(next);
+                    }
+                }
+            }
+        }
+        if order.len() < count {
+            let stuck = (0..count)
+                .find(|position| !order.contains(position))
+                .unwrap_or_default();
+            return Err(GraphError::Cycle {
+                node: self.node_label(stuck),
+            });
+        }
+        if order.iter().enumerate().any(|(rank, &position)| rank != position) {
+            let mut nodes: Vec<_> = std::mem::take(&mut self.nodes).into_iter().map(Some).collect();
+            self.nodes = order
+                .iter()
+                .filter_map(|&position| nodes.get_mut(position).and_then(Option::take))
+                .collect();
+        }
+        Ok(())
+    }
+
+    fn check_outputs(&self, writers: &[Option<usize>]) -> Result<(), GraphError> {
+        let mut stores = false;
+        for (tensor, writer) in self.tensors.iter().zip(writers) {
+            if writer.is_none() || tensor.kind != TensorKind::Buffer {
+                continue;
+            }
+            stores = true;
+            if overlaps(&tensor.dims, &tensor.strides) {
+                return Err(GraphError::OverlappingOutput {
+                    tensor: tensor.to_string(),
+                });
+            }
+        }
+        if stores { Ok(()) } else { Err(GraphError::NoOutput) }
+    }
+
+    /// Shapes and attributes of one operation. Operations without an arm are declined by the lowering before their shapes matter.
+    fn check_operation(&self, position: usize) -> Result<(), GraphError> {
+        let Some(node) = self.nodes.get(position) else {
+            return Ok(());
+        };
+        match &node.op {
+            Op::ConvFprop(conv) => self.check_conv_fprop(position, conv),
+            Op::Pointwise(pointwise) => self.check_pointwise(position, pointwise),
+            _ => Ok(()),
+        }
+    }
+
+    fn attribute(&self, position: usize, what: String) -> GraphError {
+        GraphError::Attribute {
+            node: self.node_label(position),
+            what,
+        }
+    }
+
+    fn shape(&self, position: usize, tensor: &Tensor, inferred: Vec<i64>) -> Result<(), GraphError> {
+        if tensor.dims == inferred {
+            return Ok(());
+        }
+        Err(GraphError::Shape {
+            node: self.node_label(position),
+            tensor: tensor.to_string(),
+            declared: tensor.dims.clone(),
+            inferred,
+        })
+    }
+
+    fn check_conv_fprop(&self, position: usize, conv: &ConvFprop) -> Result<(), GraphError> {
+        let (Some(x), Some(w), Some(y)) = (self.tensor(conv.x), self.tensor(conv.w), self.tensor(conv.y)) else {
+            return Ok(());
+        };
+        let rank = x.dims.len();
+        if rank < 3 || w.dims.len() != rank || y.dims.len() != rank {
+            return Err(self.attribute(
+                position,
+                format!(
+                    "ranks of x, w and y are {rank}, {} and {}, but must be equal and at least 3",
+                    w.dims.len(),
+                    y.dims.len()
+                ),
+            ));
+        }
+        let ConvGeometry {
+            pre_padding,
+            post_padding,
+            stride,
+            dilation,
+            ..
+        } = &conv.geometry;
+        let spatial = rank - 2;
+        for (name, list, least) in [
+            ("pre_padding", pre_padding, 0),
+            ("post_padding", post_padding, 0),
+            ("stride", stride, 1),
+            ("dilation", dilation, 1),
+        ] {
+            if list.len() != spatial {
+                let what = format!(
+                    "{name} has {} entries, but there are {spatial} spatial dimensions",
+                    list.len()
+                );
+                return Err(self.attribute(position, what));
+            }
+            if let Some(bad) = list.iter().find(|&&value| value < least) {
+                return Err(self.attribute(position, format!("{name} {bad} is below {least}")));
+            }
+        }
+        let ([n, c, x_spatial @ ..], [k, c_per_group, w_spatial @ ..]) = (x.dims.as_slice(), w.dims.as_slice()) else {
+            return Ok(());
+        };
+        if c % c_per_group != 0 || k % (c / c_per_group) != 0 {
+            return Err(self.attribute(
+                position,
+                format!("{c} input channels and {k} filters do not divide into groups of {c_per_group} channels"),
+            ));
+        }
+        let mut inferred = vec![*n, *k];
+        for axis in 0..spatial {
+            let at = |list: &[i64]| list.get(axis).copied().unwrap_or(1);
+            let extent = conv_output_extent(
+                at(x_spatial),
+                at(w_spatial),
+                at(pre_padding),
+                at(post_padding),
+                at(stride),
+                at(dilation),
+            );
+            inferred.push(extent.ok_or_else(|| {
+                self.attribute(
+                    position,
+                    format!("the dilated filter does not fit the padded input along spatial axis {axis}"),
+                )
+            })?);
+        }
+        self.shape(position, y, inferred)
+    }
+
+    fn check_pointwise(&self, position: usize, op: &Pointwise) -> Result<(), GraphError> {
+        let operands: Vec<TensorId> = [Some(op.in_0), op.in_1, op.in_2].into_iter().flatten().collect();
+        let arity = op.mode.arity();
+        let contiguous = op.in_2.is_none() || op.in_1.is_some();
+        if operands.len() != arity || !contiguous {
+            let what = format!(
+                "{} takes {arity} operands, but {} are given",
+                op.mode.name(),
+                operands.len()
+            );
+            return Err(self.attribute(position, what));
+        }
+        if let Some((_, name)) = op.parameters().find(|(parameter, _)| !op.mode.takes(*parameter)) {
+            return Err(self.attribute(position, format!("{name} means nothing to {}", op.mode.name())));
+        }
+        let Some(out) = self.tensor(op.out_0) else {
+            return Ok(());
+        };
+        if op.mode == PointwiseMode::GenIndex {
+            let rank = out.dims.len();
+            let in_range = op
+                .axis
+                .and_then(|axis| usize::try_from(axis).ok())
+                .is_some_and(|axis| axis < rank);
+            if !in_range {
+                let what = format!(
+                    "GEN_INDEX needs an axis from 0 to {}, not {:?}",
+                    rank.saturating_sub(1),
+                    op.axis
+                );
+                return Err(self.attribute(position, what));
+            }
+        }
+        // Operands broadcast against the declared output, which may be larger than all of them.
+        for id in operands {
+            let Some(operand) = self.tensor(id) else {
+                continue;
+            };
+            if broadcast_dims(&operand.dims, &out.dims).as_ref() != Some(&out.dims) {
+                let what = format!(
+                    "{operand} with dims {:?} does not broadcast to {:?}",
+                    operand.dims, out.dims
+                );
+                return Err(self.attribute(position, what));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn limit(what: &'static str, count: usize) -> Result<(), GraphError> {
+    if count > MAX_GRAPH_SIZE {
+        return Err(GraphError::TooLarge {
+            what,
+            count,
+            limit: MAX_GRAPH_SIZE,
+        });
+    }
+    Ok(())
+}
+
+fn check_tensor(tensor: &Tensor) -> Result<(), GraphError> {
+    let rank = tensor.dims.len();
+    if rank == 0 || rank > MAX_RANK {
+        return Err(GraphError::Rank {
+            tensor: tensor.to_string(),
+            rank,
+            limit: MAX_RANK,
+        });
+    }
+    if tensor.strides.len() != rank {
+        return Err(GraphError::StrideRank {
+            tensor: tensor.to_string(),
+            dims: rank,
+            strides: tensor.strides.len(),
+        });
+    }
+    for (axis, (&extent, &stride)) in tensor.dims.iter().zip(&tensor.strides).enumerate() {
+        if extent < 1 {
+            return Err(GraphError::Extent {
+                tensor: tensor.to_string(),
+                axis,
+                extent,
+            });
+        }
+        if stride < 0 {
+            return Err(GraphError::Stride {
+                tensor: tensor.to_string(),
+                axis,
+                stride,
+            });
+        }
+    }
+    // Both the span in memory and the number of elements (larger where strides repeat) must be addressable.
+    let elements = tensor
+        .dims
+        .iter()
+        .try_fold(1_i64, |product, &dim| product.checked_mul(dim));
+    let fits = [element_span(&tensor.dims, &tensor.strides), elements]
+        .into_iter()
+        .all(|count| {
+            count
+                .and_then(|count| count.checked_mul(i64::from(tensor.dtype.bits())))
+                .is_some_and(|bits| bits / 8 <= MAX_TENSOR_BYTES)
+        });
+    if !fits {
+        return Err(GraphError::Overflow {
+            tensor: tensor.to_string(),
+        });
+    }
+    if tensor.alignment < 1 || tensor.alignment.count_ones() != 1 {
+        return Err(GraphError::Alignment {
+            tensor: tensor.to_string(),
+            alignment: tensor.alignment,
+        });
+    }
+    if let TensorKind::Constant(Scalar::Float(_)) = tensor.kind
+        && tensor.dtype.is_integer()
+    {
+        return Err(GraphError::ValueType {
+            tensor: tensor.to_string(),
+            dtype: tensor.dtype,
+        });
+    }
+    Ok(())
+}
+
+/// Whether two elements may share an address. Exact for layouts whose strides nest, which is all that anyone writes to; anything
+/// else counts as overlapping.
+fn overlaps(dims: &[i64], strides: &[i64]) -> bool {
+    let mut axes: Vec<(i64, i64)> = dims
+        .iter()
+        .zip(strides)
+        .filter(|(dim, _)| **dim > 1)
+        .map(|(&dim, &stride)| (stride, dim))
+        .collect();
+    axes.sort_unstable();
+    let mut reach: i64 = 0;
+    for (stride, dim) in axes {
+        if stride <= reach {
+            return true;
+        }
+        reach = reach.saturating_add((dim - 1).saturating_mul(stride));
+    }
+    false
+}

@@ -1,0 +1,1 @@
+//! librotini_plugin.so: the plugin as hipDNN loads it.

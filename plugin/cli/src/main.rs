@@ -1,0 +1,2 @@
+//! The rotini command.
+fn main() {}
