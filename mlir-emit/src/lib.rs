@@ -1,1 +1,107 @@
-//! Placeholder.
+//! Lowers operation graphs to MLIR: `linalg` on tensors, built and verified with melior, inside a shell of IREE's ABI.
+//!
+//! [`check`] says whether a graph can be lowered for a target; [`emit`] lowers it; [`signature`] tells the buffers of the result.
+//! What [`check`] accepts, [`emit`] lowers and the compiler compiles: that is a tested property.
+//!
+//! | File | What it has |
+//! |---|---|
+//! | `lower` | the graph's walk, loads and stores of tensors in memory order |
+//! | `conv`, `pointwise` | one per family of operations: its check and its lowering |
+//! | `value`, `convert`, `ir` | tensors in memory order, element types, building blocks over melior |
+//! | `shell` | the exported function around the computation |
+//! | `target` | strategy and compiler flags per target |
+
+mod conv;
+mod convert;
+mod error;
+mod ir;
+mod lower;
+mod pointwise;
+mod shell;
+mod target;
+mod value;
+
+pub use error::{EmitError, Unsupported};
+pub use lower::{check, signature};
+pub use shell::{Argument, ENTRY_POINT, Signature};
+pub use target::{ConvStrategy, Target};
+
+use ir::{Emitter, context};
+use melior::ir::attribute::{StringAttribute, TypeAttribute};
+use melior::ir::operation::OperationLike;
+use melior::ir::r#type::FunctionType;
+use melior::ir::{Block, BlockLike, Location, Region, RegionLike};
+use rotini_graph::NormalGraph;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Part of the cache key: raised whenever the same graph is lowered to another module.
+pub const EMITTER_VERSION: u32 = 1;
+
+/// A lowered graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Emitted {
+    /// The module's text, which IREE's compiler takes.
+    pub mlir: String,
+    /// The buffers of the exported function.
+    pub signature: Signature,
+}
+
+/// Lowers a graph for a target.
+///
+/// # Errors
+///
+/// [`EmitError::Unsupported`] exactly when [`check`] says so; anything else is a defect of the lowering.
+pub fn emit(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> {
+    check(graph, target)?;
+    let signature = signature(graph)?;
+    let context = context();
+    let diagnostics: Rc<RefCell<Vec<String>>> = Rc::default();
+    let sink = Rc::clone(&diagnostics);
+    let handler = context.attach_diagnostic_handler(move |diagnostic| {
+        // Called from C++: a failed borrow must not panic.
+        if let Ok(mut messages) = sink.try_borrow_mut() {
+            messages.push(diagnostic.to_string());
+        }
+        true
+    });
+    let result = computation(&context, graph, target, &signature);
+    context.detach_diagnostic_handler(handler);
+    let computation = result.map_err(|error| match error {
+        EmitError::InvalidIr { diagnostics: message } => {
+            let mut messages = diagnostics.take();
+            messages.push(message);
+            EmitError::InvalidIr { diagnostics: messages.join("; ") }
+        }
+        other => other,
+    })?;
+    Ok(Emitted { mlir: shell::module(&computation, &signature)?, signature })
+}
+
+/// The text of the verified function `@compute`.
+fn computation(
+    context: &melior::Context,
+    graph: &NormalGraph,
+    target: &Target,
+    signature: &Signature,
+) -> Result<String, EmitError> {
+    let location = Location::unknown(context);
+    let outer = Block::new(&[]);
+    let (arguments, results) = lower::function_types(&Emitter::new(context, &outer), signature)?;
+    let block = Block::new(&arguments.iter().map(|&ty| (ty, location)).collect::<Vec<_>>());
+    lower::Lowering::run(graph, target, Emitter::new(context, &block), &block)?;
+    let region = Region::new();
+    region.append_block(block);
+    let at = Emitter::new(context, &outer);
+    let attributes = [
+        ("sym_name", StringAttribute::new(context, "compute").into()),
+        ("sym_visibility", StringAttribute::new(context, "private").into()),
+        ("function_type", TypeAttribute::new(FunctionType::new(context, &arguments, &results).into()).into()),
+    ];
+    at.op("func.func", &[], &[], &attributes, vec![region])?;
+    let Some(function) = outer.first_operation() else { return Err(EmitError::Internal("a function that is not there")) };
+    if !function.verify() {
+        return Err(EmitError::InvalidIr { diagnostics: "the function does not verify".to_owned() });
+    }
+    Ok(function.to_string())
+}

@@ -1,0 +1,197 @@
+//! Conversions between element types, inside the body of a structured operation.
+//!
+//! Float to float rounds to nearest even. To an integer, values are truncated toward zero and saturate; NaN becomes 0. That is what
+//! hipDNN's reference gets from a C cast where C defines the cast, and the nearest sensible value where C does not.
+
+use crate::EmitError;
+use crate::ir::Emitter;
+use melior::ir::{Type, Value};
+use rotini_graph::DataType;
+
+/// The type in which a node of this compute type is calculated; `None` if there is none.
+///
+/// Half-precision compute types are calculated in f32: matrix cores accumulate in f32 anyway, and a result that is more precise
+/// than asked for is within every tolerance of the exact one.
+pub(crate) const fn compute_type(compute: DataType) -> Option<DataType> {
+    match compute {
+        DataType::F32 | DataType::F16 | DataType::Bf16 => Some(DataType::F32),
+        DataType::F64 | DataType::I32 | DataType::I64 => Some(compute),
+        _ => None,
+    }
+}
+
+/// Whether tensors of this type can be read and written.
+pub(crate) const fn is_storable(dtype: DataType) -> bool {
+    matches!(
+        dtype,
+        DataType::F32
+            | DataType::F16
+            | DataType::Bf16
+            | DataType::F64
+            | DataType::U8
+            | DataType::I8
+            | DataType::I32
+            | DataType::I64
+    )
+}
+
+/// The smallest and largest value of an integer type.
+pub(crate) const fn integer_range(dtype: DataType) -> (i64, i64) {
+    match dtype {
+        DataType::U8 => (0, u8::MAX as i64),
+        DataType::I8 => (i8::MIN as i64, i8::MAX as i64),
+        DataType::I32 => (i32::MIN as i64, i32::MAX as i64),
+        _ => (i64::MIN, i64::MAX),
+    }
+}
+
+/// Converts an element.
+pub(crate) fn convert<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    value: Value<'c, 'b>,
+    from: DataType,
+    to: DataType,
+) -> Result<Value<'c, 'b>, EmitError> {
+    if from == to {
+        return Ok(value);
+    }
+    let target = at.element_type(to)?;
+    match (from.is_float(), to.is_float()) {
+        (true, true) => float_to_float(at, value, from, to),
+        (true, false) => float_to_integer(at, value, from, to),
+        (false, true) => {
+            let name = if from == DataType::U8 { "arith.uitofp" } else { "arith.sitofp" };
+            at.one(name, &[value], target, &[])
+        }
+        (false, false) => integer_to_integer(at, value, from, to),
+    }
+}
+
+fn float_to_float<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    value: Value<'c, 'b>,
+    from: DataType,
+    to: DataType,
+) -> Result<Value<'c, 'b>, EmitError> {
+    let target = at.element_type(to)?;
+    if from.bits() < to.bits() {
+        at.one("arith.extf", &[value], target, &[])
+    } else if from.bits() > to.bits() {
+        at.one("arith.truncf", &[value], target, &[])
+    } else {
+        // f16 and bf16: neither holds the other, f32 holds both.
+        let wide = at.one("arith.extf", &[value], at.element_type(DataType::F32)?, &[])?;
+        at.one("arith.truncf", &[wide], target, &[])
+    }
+}
+
+fn float_to_integer<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    value: Value<'c, 'b>,
+    from: DataType,
+    to: DataType,
+) -> Result<Value<'c, 'b>, EmitError> {
+    let (source, target) = (at.element_type(from)?, at.element_type(to)?);
+    let (least, largest) = integer_range(to);
+    // Both bounds are powers of two (or zero), hence exact in every float type; the upper one is just out of range.
+    let lower = at.float(least as f64, source)?;
+    let upper = at.float(largest as f64 + 1.0, source)?;
+    let above = compare_float(at, FloatPredicate::GreaterEqual, value, upper)?;
+    let below = compare_float(at, FloatPredicate::Less, value, lower)?;
+    let ordered = compare_float(at, FloatPredicate::Ordered, value, value)?;
+    let outside = at.same("arith.ori", &[above, below])?;
+    let zero = at.float(0.0, source)?;
+    let clean = at.one("arith.select", &[ordered, value, zero], source, &[])?;
+    let safe = at.one("arith.select", &[outside, zero, clean], source, &[])?;
+    let name = if to == DataType::U8 { "arith.fptoui" } else { "arith.fptosi" };
+    let truncated = at.one(name, &[safe], target, &[])?;
+    let (least, largest) = (at.integer(least, target)?, at.integer(signless(largest, to), target)?);
+    let capped = at.one("arith.select", &[above, largest, truncated], target, &[])?;
+    at.one("arith.select", &[below, least, capped], target, &[])
+}
+
+fn integer_to_integer<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    value: Value<'c, 'b>,
+    from: DataType,
+    to: DataType,
+) -> Result<Value<'c, 'b>, EmitError> {
+    // Through i64, which holds every value of every type; what the target cannot hold saturates.
+    let wide_type: Type = at.element_type(DataType::I64)?;
+    let wide = match from {
+        DataType::I64 => value,
+        DataType::U8 => at.one("arith.extui", &[value], wide_type, &[])?,
+        _ => at.one("arith.extsi", &[value], wide_type, &[])?,
+    };
+    if to == DataType::I64 {
+        return Ok(wide);
+    }
+    let (least, largest) = integer_range(to);
+    let least = at.integer(least, wide_type)?;
+    let largest = at.integer(largest, wide_type)?;
+    let raised = at.same("arith.maxsi", &[wide, least])?;
+    let capped = at.same("arith.minsi", &[raised, largest])?;
+    at.one("arith.trunci", &[capped], at.element_type(to)?, &[])
+}
+
+/// The bits of an unsigned value as MLIR's signless attribute wants them.
+const fn signless(value: i64, dtype: DataType) -> i64 {
+    match dtype {
+        DataType::U8 => value as u8 as i8 as i64,
+        _ => value,
+    }
+}
+
+/// A comparison of floats; ordered ones are false if an operand is NaN. The numbers are MLIR's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FloatPredicate {
+    Equal = 1,
+    Greater = 2,
+    GreaterEqual = 3,
+    Less = 4,
+    LessEqual = 5,
+    Ordered = 7,
+    UnorderedNotEqual = 13,
+}
+
+/// A comparison of signed integers. The numbers are MLIR's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IntegerPredicate {
+    Equal = 0,
+    NotEqual = 1,
+    Less = 2,
+    LessEqual = 3,
+    Greater = 4,
+    GreaterEqual = 5,
+}
+
+/// Compares floats.
+pub(crate) fn compare_float<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    predicate: FloatPredicate,
+    lhs: Value<'c, 'b>,
+    rhs: Value<'c, 'b>,
+) -> Result<Value<'c, 'b>, EmitError> {
+    compare(at, "arith.cmpf", predicate as i64, lhs, rhs)
+}
+
+/// Compares signed integers.
+pub(crate) fn compare_integer<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    predicate: IntegerPredicate,
+    lhs: Value<'c, 'b>,
+    rhs: Value<'c, 'b>,
+) -> Result<Value<'c, 'b>, EmitError> {
+    compare(at, "arith.cmpi", predicate as i64, lhs, rhs)
+}
+
+fn compare<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    name: &str,
+    predicate: i64,
+    lhs: Value<'c, 'b>,
+    rhs: Value<'c, 'b>,
+) -> Result<Value<'c, 'b>, EmitError> {
+    let predicate = at.attribute(&format!("{predicate} : i64"))?;
+    at.one(name, &[lhs, rhs], at.bool_type(), &[("predicate", predicate)])
+}

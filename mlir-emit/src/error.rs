@@ -1,0 +1,67 @@
+//! Why a graph is not lowered.
+
+use rotini_graph::{Bindings, TensorId};
+use thiserror::Error;
+
+/// A graph that is well formed, but that rotini does not run: the reason, and the node and tensor that it is about, by position in
+/// the normal graph.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{reason}")]
+pub struct Unsupported {
+    /// The node, if the reason is about one.
+    pub node: Option<usize>,
+    /// The tensor, if the reason is about one.
+    pub tensor: Option<TensorId>,
+    /// What is not supported, in one sentence.
+    pub reason: String,
+}
+
+impl Unsupported {
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Unsupported { node: None, tensor: None, reason: reason.into() }
+    }
+
+    pub(crate) fn of_tensor(tensor: TensorId, reason: impl Into<String>) -> Self {
+        Unsupported { tensor: Some(tensor), ..Unsupported::new(reason) }
+    }
+
+    pub(crate) fn at_node(self, node: usize) -> Self {
+        Unsupported { node: Some(node), ..self }
+    }
+
+    /// The reason with the caller's names of node and tensor.
+    #[must_use]
+    pub fn describe(&self, bindings: &Bindings) -> String {
+        let node = self.node.and_then(|node| bindings.node_labels.get(node));
+        let tensor = self.tensor.and_then(|tensor| bindings.tensor_labels.get(tensor.index()));
+        match (node, tensor) {
+            (Some(node), Some(tensor)) => format!("{node}, {tensor}: {}", self.reason),
+            (Some(label), None) | (None, Some(label)) => format!("{label}: {}", self.reason),
+            (None, None) => self.reason.clone(),
+        }
+    }
+}
+
+/// Why lowering failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum EmitError {
+    /// `check` says no.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
+    /// An operation could not be built, or the module does not verify: a defect of the lowering.
+    #[error("the lowering built invalid IR: {diagnostics}")]
+    InvalidIr {
+        /// What MLIR says.
+        diagnostics: String,
+    },
+    /// Something that validation rules out: a defect of the lowering.
+    #[error("the lowering met what validation rules out: {0}")]
+    Internal(&'static str),
+}
+
+impl From<melior::Error> for EmitError {
+    fn from(error: melior::Error) -> Self {
+        EmitError::InvalidIr { diagnostics: error.to_string() }
+    }
+}

@@ -1,0 +1,294 @@
+//! A thin layer over melior: what the lowering builds with.
+//!
+//! Everything is an [`Emitter`] at the end of some block. Affine maps, types of dialects without bindings and attributes are made by
+//! parsing text, which is the one form that every version of MLIR understands.
+
+use crate::EmitError;
+use melior::Context;
+use melior::dialect::DialectRegistry;
+use melior::ir::attribute::{DenseI32ArrayAttribute, FloatAttribute, IntegerAttribute};
+use melior::ir::operation::OperationBuilder;
+use melior::ir::r#type::{IntegerType, RankedTensorType};
+use melior::ir::{Attribute, Block, BlockLike, Identifier, Location, Region, RegionLike, Type, Value, ValueLike};
+use rotini_graph::DataType;
+use std::fmt::Write as _;
+
+/// A context with the dialects that the lowering uses, and no more: registering all of them triples the library's size.
+pub(crate) fn context() -> Context {
+    use melior::dialect::DialectHandle;
+    let registry = DialectRegistry::new();
+    for handle in [DialectHandle::arith(), DialectHandle::func(), DialectHandle::linalg(), DialectHandle::tensor()] {
+        handle.insert_dialect(&registry);
+    }
+    let context = Context::new_with_registry(&registry, false);
+    // SAFETY: the handle is a static object of MLIR, the context is alive and not shared yet.
+    unsafe {
+        mlir_sys::mlirDialectHandleRegisterDialect(mlir_sys::mlirGetDialectHandle__math__(), context.to_raw());
+    }
+    context.load_all_available_dialects();
+    // IREE's own operations are printed in generic form; IREE's compiler verifies them.
+    context.set_allow_unregistered_dialects(true);
+    context
+}
+
+/// How a loop of a structured operation runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loop {
+    Parallel,
+    Reduction,
+}
+
+/// An affine map from `loops` loops, as text: one expression per result.
+pub(crate) fn affine_map(loops: usize, results: &[String]) -> String {
+    let mut text = String::from("affine_map<(");
+    for index in 0..loops {
+        let separator = if index == 0 { "" } else { ", " };
+        let _ = write!(text, "{separator}d{index}");
+    }
+    let _ = write!(text, ") -> ({})>", results.join(", "));
+    text
+}
+
+/// The name of loop `index` in an affine expression.
+pub(crate) fn dim(index: usize) -> String {
+    format!("d{index}")
+}
+
+/// Appends operations to a block.
+#[derive(Clone, Copy)]
+pub(crate) struct Emitter<'c, 'b> {
+    context: &'c Context,
+    block: &'b Block<'c>,
+}
+
+impl<'c, 'b> Emitter<'c, 'b> {
+    pub(crate) fn new(context: &'c Context, block: &'b Block<'c>) -> Self {
+        Emitter { context, block }
+    }
+
+    pub(crate) fn location(&self) -> Location<'c> {
+        Location::unknown(self.context)
+    }
+
+    /// The MLIR type of an element; signedness is the operations' business.
+    pub(crate) fn element_type(&self, dtype: DataType) -> Result<Type<'c>, EmitError> {
+        Ok(match dtype {
+            DataType::F32 => Type::float32(self.context),
+            DataType::F16 => Type::float16(self.context),
+            DataType::Bf16 => Type::bfloat16(self.context),
+            DataType::F64 => Type::float64(self.context),
+            DataType::U8 | DataType::I8 => IntegerType::new(self.context, 8).into(),
+            DataType::I32 => IntegerType::new(self.context, 32).into(),
+            DataType::I64 => IntegerType::new(self.context, 64).into(),
+            DataType::F8E4M3
+            | DataType::F8E5M2
+            | DataType::F8E8M0
+            | DataType::F4E2M1
+            | DataType::F6E2M3
+            | DataType::F6E3M2
+            | DataType::I4 => return Err(EmitError::Internal("an element type that check declines")),
+        })
+    }
+
+    pub(crate) fn tensor_type(&self, shape: &[i64], dtype: DataType) -> Result<Type<'c>, EmitError> {
+        let extents = shape
+            .iter()
+            .map(|&extent| u64::try_from(extent).map_err(|_| EmitError::Internal("a negative extent")))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(RankedTensorType::new(&extents, self.element_type(dtype)?, None).into())
+    }
+
+    pub(crate) fn index_type(&self) -> Type<'c> {
+        Type::index(self.context)
+    }
+
+    pub(crate) fn bool_type(&self) -> Type<'c> {
+        IntegerType::new(self.context, 1).into()
+    }
+
+    pub(crate) fn attribute(&self, text: &str) -> Result<Attribute<'c>, EmitError> {
+        Attribute::parse(self.context, text).ok_or_else(|| EmitError::InvalidIr { diagnostics: format!("attribute {text}") })
+    }
+
+    pub(crate) fn segments(&self, sizes: &[i32]) -> Attribute<'c> {
+        DenseI32ArrayAttribute::new(self.context, sizes).into()
+    }
+
+    pub(crate) fn i64_array(&self, values: &[i64]) -> Attribute<'c> {
+        melior::ir::attribute::DenseI64ArrayAttribute::new(self.context, values).into()
+    }
+
+    fn name(&self, name: &str) -> Identifier<'c> {
+        Identifier::new(self.context, name)
+    }
+
+    /// Appends any operation and gives its results.
+    pub(crate) fn op(
+        &self,
+        name: &str,
+        operands: &[Value<'c, 'b>],
+        results: &[Type<'c>],
+        attributes: &[(&str, Attribute<'c>)],
+        regions: Vec<Region<'c>>,
+    ) -> Result<Vec<Value<'c, 'b>>, EmitError> {
+        let attributes: Vec<_> = attributes.iter().map(|&(key, value)| (self.name(key), value)).collect();
+        let operation = OperationBuilder::new(name, self.location())
+            .add_operands(operands)
+            .add_results(results)
+            .add_attributes(&attributes)
+            .add_regions_vec(regions)
+            .build()?;
+        let operation = self.block.append_operation(operation);
+        (0..results.len()).map(|index| Ok(operation.result(index)?.into())).collect()
+    }
+
+    /// Appends an operation with one result and no regions.
+    pub(crate) fn one(
+        &self,
+        name: &str,
+        operands: &[Value<'c, 'b>],
+        result: Type<'c>,
+        attributes: &[(&str, Attribute<'c>)],
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        first(self.op(name, operands, &[result], attributes, Vec::new())?)
+    }
+
+    /// An operation whose result has the type of its first operand.
+    pub(crate) fn same(&self, name: &str, operands: &[Value<'c, 'b>]) -> Result<Value<'c, 'b>, EmitError> {
+        let Some(operand) = operands.first() else { return Err(EmitError::Internal("an operation without operands")) };
+        self.one(name, operands, operand.r#type(), &[])
+    }
+
+    /// A constant of a floating-point type, rounded to it.
+    pub(crate) fn float(&self, value: f64, r#type: Type<'c>) -> Result<Value<'c, 'b>, EmitError> {
+        let value = FloatAttribute::new(self.context, r#type, value).into();
+        self.one("arith.constant", &[], r#type, &[("value", value)])
+    }
+
+    /// A constant of an integer or index type.
+    pub(crate) fn integer(&self, value: i64, r#type: Type<'c>) -> Result<Value<'c, 'b>, EmitError> {
+        let value = IntegerAttribute::new(r#type, value).into();
+        self.one("arith.constant", &[], r#type, &[("value", value)])
+    }
+
+    /// A zero of a type of [`Emitter::element_type`].
+    pub(crate) fn zero(&self, dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
+        let r#type = self.element_type(dtype)?;
+        if dtype.is_float() { self.float(0.0, r#type) } else { self.integer(0, r#type) }
+    }
+
+    /// A tensor without contents.
+    pub(crate) fn empty(&self, shape: &[i64], dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
+        self.one("tensor.empty", &[], self.tensor_type(shape, dtype)?, &[])
+    }
+
+    /// A tensor of zeros.
+    pub(crate) fn zeros(&self, shape: &[i64], dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
+        let zero = self.zero(dtype)?;
+        let empty = self.empty(shape, dtype)?;
+        let element = self.element_type(dtype)?;
+        let region = Region::new();
+        let block = Block::new(&[(element, self.location()), (element, self.location())]);
+        Emitter::new(self.context, &block).terminate("linalg.yield", &[argument(&block, 0)?])?;
+        region.append_block(block);
+        let attributes = [("operandSegmentSizes", self.segments(&[1, 1]))];
+        first(self.op("linalg.fill", &[zero, empty], &[empty.r#type()], &attributes, vec![region])?)
+    }
+
+    /// Appends an operation without results that ends a block.
+    pub(crate) fn terminate(&self, name: &str, operands: &[Value<'c, 'b>]) -> Result<(), EmitError> {
+        self.op(name, operands, &[], &[], Vec::new()).map(|_| ())
+    }
+
+    /// A `linalg.generic` with one result. `inputs` are tensors with their maps, `init` is what the result starts from, and `body`
+    /// makes the new element from the elements read and the old element.
+    pub(crate) fn generic(
+        &self,
+        loops: &[Loop],
+        inputs: &[(Value<'c, 'b>, DataType, String)],
+        init: (Value<'c, 'b>, DataType, String),
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let (init, init_dtype, init_map) = init;
+        let mut maps: Vec<&str> = inputs.iter().map(|(_, _, map)| map.as_str()).collect();
+        maps.push(&init_map);
+        let maps = self.attribute(&format!("[{}]", maps.join(", ")))?;
+        let iterators: Vec<&str> = loops
+            .iter()
+            .map(|kind| match kind {
+                Loop::Parallel => "#linalg.iterator_type<parallel>",
+                Loop::Reduction => "#linalg.iterator_type<reduction>",
+            })
+            .collect();
+        let iterators = self.attribute(&format!("[{}]", iterators.join(", ")))?;
+
+        let mut arguments = Vec::with_capacity(inputs.len().saturating_add(1));
+        for dtype in inputs.iter().map(|(_, dtype, _)| *dtype).chain([init_dtype]) {
+            arguments.push((self.element_type(dtype)?, self.location()));
+        }
+        let block = Block::new(&arguments);
+        {
+            let elements = (0..arguments.len()).map(|index| argument(&block, index)).collect::<Result<Vec<_>, _>>()?;
+            let emitter = Emitter::new(self.context, &block);
+            let result = body(&emitter, &elements)?;
+            emitter.terminate("linalg.yield", &[result])?;
+        }
+        let region = Region::new();
+        region.append_block(block);
+
+        let mut operands: Vec<_> = inputs.iter().map(|(value, _, _)| *value).collect();
+        operands.push(init);
+        let input_count = i32::try_from(inputs.len()).map_err(|_| EmitError::Internal("too many inputs"))?;
+        let attributes = [
+            ("indexing_maps", maps),
+            ("iterator_types", iterators),
+            ("operandSegmentSizes", self.segments(&[input_count, 1])),
+        ];
+        first(self.op("linalg.generic", &operands, &[init.r#type()], &attributes, vec![region])?)
+    }
+
+    /// An emitter for a block inside an operation of this one.
+    pub(crate) fn inside<'r>(&self, block: &'r Block<'c>) -> Emitter<'c, 'r> {
+        Emitter::new(self.context, block)
+    }
+
+    /// A value of this block for use in the body of an operation that will be appended to it.
+    pub(crate) fn captured<'r>(&self, value: Value<'c, 'b>) -> Value<'c, 'r> {
+        // SAFETY: the value is defined in this block before the operation whose body uses it, and both stay in the same context
+        // until the whole function is dropped; only the borrow of the block is shortened or renamed.
+        unsafe { Value::from_raw(value.to_raw()) }
+    }
+
+    /// An element of a tensor.
+    pub(crate) fn extract(
+        &self,
+        tensor: Value<'c, 'b>,
+        indices: &[Value<'c, 'b>],
+        dtype: DataType,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let operands: Vec<_> = [tensor].into_iter().chain(indices.iter().copied()).collect();
+        self.one("tensor.extract", &operands, self.element_type(dtype)?, &[])
+    }
+
+    /// Whether one index is at most another, unsigned.
+    pub(crate) fn compare_index_at_most(&self, lhs: Value<'c, 'b>, rhs: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+        // 7 is MLIR's number for "unsigned less or equal".
+        self.one("arith.cmpi", &[lhs, rhs], self.bool_type(), &[("predicate", self.attribute("7 : i64")?)])
+    }
+
+    /// The index of a loop, inside the body of a structured operation.
+    pub(crate) fn loop_index(&self, index: usize) -> Result<Value<'c, 'b>, EmitError> {
+        let index = i64::try_from(index).map_err(|_| EmitError::Internal("too many loops"))?;
+        let attribute = IntegerAttribute::new(IntegerType::new(self.context, 64).into(), index).into();
+        self.one("linalg.index", &[], self.index_type(), &[("dim", attribute)])
+    }
+}
+
+/// The argument of a block, as a value that lives as long as the block is borrowed.
+pub(crate) fn argument<'c, 'b>(block: &'b Block<'c>, index: usize) -> Result<Value<'c, 'b>, EmitError> {
+    Ok(block.argument(index)?.into())
+}
+
+pub(crate) fn first<T>(results: Vec<T>) -> Result<T, EmitError> {
+    results.into_iter().next().ok_or(EmitError::Internal("an operation without results"))
+}

@@ -1,0 +1,336 @@
+//! Lowers a normal graph to one `func.func` over tensors in memory order.
+//!
+//! Inputs become values, each operation's file defines the values of what it writes, and stored tensors are rounded, put into
+//! their memory order and returned. There is one `match` over the operations, here, and one in [`check`].
+
+use crate::convert::{convert, is_storable};
+use crate::ir::{Emitter, Loop, affine_map, argument, dim};
+use crate::shell::{Argument, Signature};
+use crate::target::{ConvStrategy, Target};
+use crate::value::{Data, Ordered, Value, extents};
+use crate::{EmitError, Unsupported, conv, pointwise};
+use melior::ir::{Block, Type, Value as Ssa};
+use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, SlotRole, TensorId};
+
+/// Says whether a graph can be lowered, compiled and executed for the target; if not, why and where.
+///
+/// Takes microseconds: nothing is built.
+///
+/// # Errors
+///
+/// The first reason found.
+pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
+    if graph.override_shapes() {
+        return Err(Unsupported::new("shapes that change at execution are not supported"));
+    }
+    for (index, tensor) in (0..).zip(graph.tensors()) {
+        check_tensor(tensor).map_err(|reason| Unsupported::of_tensor(TensorId(index), reason))?;
+    }
+    for (position, node) in graph.nodes().iter().enumerate() {
+        match &node.op {
+            Op::ConvFprop(op) => conv::check(graph, node.compute, op),
+            Op::Pointwise(op) => pointwise::check(graph, target, node.compute, op),
+            Op::BatchnormInference(_)
+            | Op::BatchnormBackward(_)
+            | Op::Batchnorm(_)
+            | Op::ConvDgrad(_)
+            | Op::ConvWgrad(_)
+            | Op::BatchnormInferenceVariance(_)
+            | Op::Matmul(_)
+            | Op::RmsNorm(_)
+            | Op::Layernorm(_)
+            | Op::Sdpa(_)
+            | Op::BlockScaleDequantize(_)
+            | Op::BlockScaleQuantize(_)
+            | Op::SdpaBackward(_)
+            | Op::CustomOp(_)
+            | Op::RmsNormBackward(_)
+            | Op::Reduction(_)
+            | Op::ResampleFwd(_)
+            | Op::LayernormBackward(_)
+            | Op::ResampleBwd(_)
+            | Op::MoeGroupedMatmul(_)
+            | Op::MoeGroupedMatmulBwd(_) => {
+                Err(Unsupported::new(format!("the operation {} is not supported yet", node.op.kind())))
+            }
+        }
+        .map_err(|unsupported| unsupported.at_node(position))?;
+    }
+    Ok(())
+}
+
+fn check_tensor(tensor: &NormalTensor) -> Result<(), String> {
+    if !is_storable(tensor.dtype) {
+        return Err(format!("the type {} is not supported yet", tensor.dtype));
+    }
+    if tensor.kind == NormalKind::RuntimeScalar {
+        return Err("values passed at execution are not supported yet".to_owned());
+    }
+    if tensor.ragged_offset.is_some() {
+        return Err("ragged tensors are not supported yet".to_owned());
+    }
+    let aligned = i64::from(tensor.dtype.bits() / 8);
+    if tensor.kind != NormalKind::Virtual && tensor.alignment < aligned {
+        return Err(format!("an alignment of {} bytes, less than one element's", tensor.alignment));
+    }
+    Ok(())
+}
+
+/// The arguments of the compiled function, which follow from the graph alone.
+///
+/// # Errors
+///
+/// If a span overflows, which validation rules out.
+pub fn signature(graph: &NormalGraph) -> Result<Signature, EmitError> {
+    let mut arguments = Vec::new();
+    for (_, tensor, role) in graph.slots() {
+        let (shape, packed) = match Layout::of(&tensor.dims, &tensor.strides) {
+            Layout::Dense { order } => (extents(&tensor.dims, &order)?, true),
+            Layout::Strided => {
+                let span = rotini_graph::element_span(&tensor.dims, &tensor.strides);
+                (vec![span.ok_or(EmitError::Internal("a span that overflows"))?], false)
+            }
+        };
+        arguments.push(Argument { role, dtype: tensor.dtype, shape, packed });
+    }
+    Ok(Signature { arguments })
+}
+
+/// What is known while a graph is lowered.
+pub(crate) struct Lowering<'g, 'c, 'b> {
+    graph: &'g NormalGraph,
+    strategy: ConvStrategy,
+    at: Emitter<'c, 'b>,
+    values: Vec<Option<Value<'c, 'b>>>,
+}
+
+impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
+    /// Lowers the graph into `block`, whose arguments are the signature's inputs followed by the old contents of the outputs that
+    /// have gaps.
+    pub(crate) fn run(
+        graph: &'g NormalGraph,
+        target: &Target,
+        at: Emitter<'c, 'b>,
+        block: &'b Block<'c>,
+    ) -> Result<(), EmitError> {
+        let values = vec![None; graph.tensors().len()];
+        let mut lowering = Lowering { graph, strategy: target.conv_strategy(), at, values };
+        let mut next_argument = 0;
+        let mut take = || {
+            let value = argument(block, next_argument);
+            next_argument += 1;
+            value
+        };
+        for (id, tensor, role) in graph.slots() {
+            if role == SlotRole::Input {
+                let value = lowering.load(tensor, take()?)?;
+                lowering.define(id, value);
+            }
+        }
+        for (index, tensor) in (0..).zip(graph.tensors()) {
+            if let NormalKind::Constant(scalar) = tensor.kind {
+                let value = Value { data: Data::Constant(scalar), dtype: tensor.dtype, dims: tensor.dims.clone() };
+                lowering.define(TensorId(index), value);
+            }
+        }
+        for node in graph.nodes() {
+            match &node.op {
+                Op::ConvFprop(op) => conv::lower(&mut lowering, node.compute, op)?,
+                Op::Pointwise(op) => pointwise::lower(&mut lowering, node.compute, op)?,
+                _ => return Err(EmitError::Internal("an operation that check declines")),
+            }
+        }
+        let mut results = Vec::new();
+        for (id, tensor, role) in graph.slots() {
+            if role == SlotRole::Output {
+                results.push(lowering.store(id, tensor, &mut take)?);
+            }
+        }
+        at.terminate("func.return", &results)
+    }
+
+    pub(crate) fn emitter(&self) -> Emitter<'c, 'b> {
+        self.at
+    }
+
+    pub(crate) fn strategy(&self) -> ConvStrategy {
+        self.strategy
+    }
+
+    pub(crate) fn tensor(&self, id: TensorId) -> Result<&'g NormalTensor, EmitError> {
+        self.graph.tensor(id).ok_or(EmitError::Internal("an unknown tensor"))
+    }
+
+    pub(crate) fn value(&self, id: TensorId) -> Result<&Value<'c, 'b>, EmitError> {
+        self.values.get(id.index()).and_then(Option::as_ref).ok_or(EmitError::Internal("a value before its definition"))
+    }
+
+    pub(crate) fn define(&mut self, id: TensorId, value: Value<'c, 'b>) {
+        if let Some(slot) = self.values.get_mut(id.index()) {
+            *slot = Some(value);
+        }
+    }
+
+    /// The type in which a tensor's value is carried to its consumers: the compute type, so that it is rounded only when stored; but
+    /// its own type if that is an integer type, because there the conversion changes the value's meaning.
+    pub(crate) fn carried_type(&self, id: TensorId, compute: DataType) -> Result<DataType, EmitError> {
+        let dtype = self.tensor(id)?.dtype;
+        Ok(if dtype.is_integer() { dtype } else { compute })
+    }
+
+    /// The memory order of an output without gaps.
+    pub(crate) fn stored_order(&self, id: TensorId) -> Option<Vec<usize>> {
+        let tensor = self.graph.tensor(id).filter(|tensor| tensor.kind == NormalKind::Output)?;
+        match Layout::of(&tensor.dims, &tensor.strides) {
+            Layout::Dense { order } if order.len() == tensor.dims.len() => Some(order),
+            _ => None,
+        }
+    }
+
+    /// An input as a value: its argument as it is, or gathered if it has gaps.
+    fn load(&self, tensor: &NormalTensor, ssa: Ssa<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+        let data = match Layout::of(&tensor.dims, &tensor.strides) {
+            Layout::Dense { order } => Data::Tensor { ssa, order },
+            Layout::Strided => {
+                let order: Vec<usize> = (0..tensor.dims.len()).collect();
+                Data::Tensor { ssa: self.gather(tensor, ssa)?, order }
+            }
+        };
+        Ok(Value { data, dtype: tensor.dtype, dims: tensor.dims.clone() })
+    }
+
+    /// Reads the elements of a strided tensor out of its span.
+    fn gather(&self, tensor: &NormalTensor, span: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
+        let at = &self.at;
+        let rank = tensor.dims.len();
+        let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
+        let init = at.empty(&tensor.dims, tensor.dtype)?;
+        at.generic(&vec![Loop::Parallel; rank], &[], (init, tensor.dtype, identity), |body, _| {
+            let index = body.index_type();
+            let mut address = body.integer(0, index)?;
+            for (axis, &stride) in tensor.strides.iter().enumerate() {
+                if stride == 0 {
+                    continue;
+                }
+                let offset = body.same("arith.muli", &[body.loop_index(axis)?, body.integer(stride, index)?])?;
+                address = body.same("arith.addi", &[address, offset])?;
+            }
+            body.extract(at.captured(span), &[address], tensor.dtype)
+        })
+    }
+
+    /// Rounds a value to its tensor's type and puts it into the tensor's memory order.
+    fn store(
+        &self,
+        id: TensorId,
+        tensor: &NormalTensor,
+        old: &mut impl FnMut() -> Result<Ssa<'c, 'b>, EmitError>,
+    ) -> Result<Ssa<'c, 'b>, EmitError> {
+        let value = self.value(id)?.materialise(&self.at)?;
+        let (order, span) = match Layout::of(&tensor.dims, &tensor.strides) {
+            Layout::Dense { order } => (order, None),
+            Layout::Strided => (value.order.clone(), Some(old()?)),
+        };
+        let rounded = if value.dtype == tensor.dtype && value.order == order {
+            value
+        } else {
+            self.round(&value, tensor.dtype, order)?
+        };
+        match span {
+            None => Ok(rounded.ssa),
+            Some(old) => self.scatter(tensor, &rounded, old),
+        }
+    }
+
+    /// A value in another type and order, as one elementwise operation that fuses with what made it.
+    fn round(&self, value: &Ordered<'c, 'b>, dtype: DataType, order: Vec<usize>) -> Result<Ordered<'c, 'b>, EmitError> {
+        let at = &self.at;
+        let rank = order.len();
+        let results = value
+            .order
+            .iter()
+            .map(|axis| order.iter().position(|candidate| candidate == axis).map(dim))
+            .collect::<Option<Vec<_>>>()
+            .ok_or(EmitError::Internal("orders over different axes"))?;
+        let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
+        let init = at.empty(&extents(&value.dims, &order)?, dtype)?;
+        let inputs = [(value.ssa, value.dtype, affine_map(rank, &results))];
+        let ssa = at.generic(&vec![Loop::Parallel; rank], &inputs, (init, dtype, identity), |body, elements| {
+            let element = elements.first().copied().ok_or(EmitError::Internal("a missing element"))?;
+            convert(body, element, value.dtype, dtype)
+        })?;
+        Ok(Ordered { ssa, order, dtype, dims: value.dims.clone() })
+    }
+
+    /// A value as an output of conversions only: used where a carried type differs from what an operation produced.
+    pub(crate) fn carry(&self, value: Ordered<'c, 'b>, dtype: DataType) -> Result<Ordered<'c, 'b>, EmitError> {
+        if value.dtype == dtype {
+            return Ok(value);
+        }
+        let order = value.order.clone();
+        self.round(&value, dtype, order)
+    }
+
+    /// Writes the elements of a strided tensor into its span: each address takes the element that lies there, or keeps what it had.
+    ///
+    /// The gaps are read and written back, so nothing else may write to them meanwhile.
+    fn scatter(&self, tensor: &NormalTensor, value: &Ordered<'c, 'b>, old: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
+        let at = &self.at;
+        let span = rotini_graph::element_span(&tensor.dims, &tensor.strides)
+            .ok_or(EmitError::Internal("a span that overflows"))?;
+        // From the largest stride to the smallest; strides of outputs nest, so division finds each coordinate.
+        let mut axes: Vec<(usize, i64, i64)> = (0..)
+            .zip(tensor.dims.iter().zip(&tensor.strides))
+            .map(|(axis, (&dim, &stride))| (axis, dim, stride))
+            .filter(|(_, dim, _)| *dim > 1)
+            .collect();
+        axes.sort_by_key(|&(_, _, stride)| std::cmp::Reverse(stride));
+        let identity = || affine_map(1, &[dim(0)]);
+        let init = at.empty(&[span], tensor.dtype)?;
+        let inputs = [(old, tensor.dtype, identity())];
+        at.generic(&[Loop::Parallel], &inputs, (init, tensor.dtype, identity()), |body, elements| {
+            let old = elements.first().copied().ok_or(EmitError::Internal("a missing element"))?;
+            let index = body.index_type();
+            let zero = body.integer(0, index)?;
+            let mut rest = body.loop_index(0)?;
+            let mut inside = body.integer(1, body.bool_type())?;
+            let mut coordinates = vec![zero; tensor.dims.len()];
+            for &(axis, extent, stride) in &axes {
+                let divisor = body.integer(stride, index)?;
+                let quotient = body.same("arith.divui", &[rest, divisor])?;
+                rest = body.same("arith.remui", &[rest, divisor])?;
+                let last = body.integer(extent - 1, index)?;
+                let fits = body.compare_index_at_most(quotient, last)?;
+                inside = body.same("arith.andi", &[inside, fits])?;
+                if let Some(coordinate) = coordinates.get_mut(axis) {
+                    // Clamped, so that the read is in bounds where the element is not used.
+                    *coordinate = body.same("arith.minui", &[quotient, last])?;
+                }
+            }
+            let exact = body.compare_index_at_most(rest, zero)?;
+            inside = body.same("arith.andi", &[inside, exact])?;
+            let position = value
+                .order
+                .iter()
+                .map(|&axis| coordinates.get(axis).copied())
+                .collect::<Option<Vec<_>>>()
+                .ok_or(EmitError::Internal("an axis out of range"))?;
+            let new = body.extract(at.captured(value.ssa), &position, tensor.dtype)?;
+            body.one("arith.select", &[inside, new, old], body.element_type(tensor.dtype)?, &[])
+        })
+    }
+}
+
+/// The types of the lowered function: its arguments and its results.
+pub(crate) fn function_types<'c>(
+    at: &Emitter<'c, '_>,
+    signature: &Signature,
+) -> Result<(Vec<Type<'c>>, Vec<Type<'c>>), EmitError> {
+    let of = |arguments: &[&Argument]| {
+        arguments.iter().map(|argument| at.tensor_type(&argument.shape, argument.dtype)).collect::<Result<Vec<_>, _>>()
+    };
+    let mut read: Vec<&Argument> = signature.inputs().collect();
+    read.extend(signature.outputs().filter(|argument| !argument.packed));
+    let written: Vec<&Argument> = signature.outputs().collect();
+    Ok((of(&read)?, of(&written)?))
+}

@@ -1,0 +1,423 @@
+//! Pointwise operations: what is supported, and their lowering to one `linalg.generic` each, which the compiler fuses.
+
+use crate::convert::{
+    FloatPredicate as F, IntegerPredicate as I, compare_float, compare_integer, compute_type, convert, integer_range,
+};
+use crate::ir::{Emitter, Loop, affine_map, dim};
+use crate::lower::Lowering;
+use crate::target::Target;
+use crate::value::{Data, Operand, Ordered, Value, extents};
+use crate::{EmitError, Unsupported};
+use melior::ir::{Type, Value as Ssa, ValueLike};
+use rotini_graph::{DataType, NormalGraph, Pointwise, PointwiseMode as M};
+
+/// How the two operands of a gradient are ordered.
+///
+/// hipDNN's sources disagree: its newest front end and porting guide, cuDNN, and Fusilli pass (dy, x); the reference executor of its
+/// test SDK (`pointwise/BinaryOperationFunctors.hpp`) names its parameters (x, dy). rotini follows the front end, which is what users
+/// write against. Everything that depends on it goes through this one constant.
+pub(crate) const BACKWARD_OPERANDS: BackwardOperands = BackwardOperands { dy: 0, x: 1 };
+
+/// The positions of a gradient's operands.
+pub(crate) struct BackwardOperands {
+    dy: usize,
+    x: usize,
+}
+
+/// Says whether the operation can be lowered.
+pub(crate) fn check(graph: &NormalGraph, _target: &Target, compute: DataType, op: &Pointwise) -> Result<(), Unsupported> {
+    let Some(compute) = compute_type(compute) else {
+        return Err(Unsupported::new(format!("{} cannot be computed in {compute}", op.mode.name())));
+    };
+    if compute.is_float() {
+        return Ok(());
+    }
+    if !is_integer_mode(op.mode) {
+        return Err(Unsupported::new(format!("{} has no meaning in the integer compute type {compute}", op.mode.name())));
+    }
+    let (least, largest) = integer_range(compute);
+    let fits = |value: f32| value.fract() == 0.0 && f64::from(value) >= least as f64 && f64::from(value) <= largest as f64;
+    let clips_fit = [op.relu_lower_clip, op.relu_upper_clip].into_iter().flatten().all(fits);
+    if !clips_fit || op.relu_lower_clip_slope.is_some_and(|slope| slope != 0.0) {
+        return Err(Unsupported::new(format!("RELU_FWD in {compute} takes whole clips and no slope")));
+    }
+    for id in [Some(op.in_0), op.in_1, op.in_2].into_iter().flatten() {
+        if graph.tensor(id).is_some_and(|tensor| tensor.dtype.is_float()) {
+            return Err(Unsupported::of_tensor(id, format!("a float operand of an operation computed in {compute}")));
+        }
+    }
+    Ok(())
+}
+
+/// The modes that have a meaning for integers.
+const fn is_integer_mode(mode: M) -> bool {
+    matches!(
+        mode,
+        M::Abs
+            | M::Add
+            | M::AddSquare
+            | M::BinarySelect
+            | M::CmpEq
+            | M::CmpGe
+            | M::CmpGt
+            | M::CmpLe
+            | M::CmpLt
+            | M::CmpNeq
+            | M::GenIndex
+            | M::Identity
+            | M::LogicalAnd
+            | M::LogicalNot
+            | M::LogicalOr
+            | M::Max
+            | M::Min
+            | M::Mul
+            | M::Neg
+            | M::ReluFwd
+            | M::Sub
+    )
+}
+
+/// Lowers the operation.
+pub(crate) fn lower<'c, 'b>(lowering: &mut Lowering<'_, 'c, 'b>, compute: DataType, op: &Pointwise) -> Result<(), EmitError> {
+    let at = lowering.emitter();
+    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
+    let out = lowering.tensor(op.out_0)?;
+    let dims = out.dims.clone();
+    let values = [Some(op.in_0), op.in_1, op.in_2]
+        .into_iter()
+        .flatten()
+        .map(|id| lowering.value(id).cloned())
+        .collect::<Result<Vec<_>, _>>()?;
+    let order = result_order(lowering, op, &values)?;
+    let operands = values.iter().map(|value| Operand::new(&at, value, &dims)).collect::<Result<Vec<_>, _>>()?;
+
+    let mut inputs = Vec::new();
+    for operand in &operands {
+        inputs.extend(operand.input(&order)?);
+    }
+    let result_dtype = lowering.carried_type(op.out_0, compute)?;
+    let init = at.empty(&extents(&dims, &order)?, result_dtype)?;
+    let identity = affine_map(order.len(), &(0..order.len()).map(dim).collect::<Vec<_>>());
+    let axis = op.axis.and_then(|axis| usize::try_from(axis).ok());
+    let index_loop = axis.and_then(|axis| order.iter().position(|&candidate| candidate == axis));
+    let ssa = at.generic(&vec![Loop::Parallel; order.len()], &inputs, (init, result_dtype, identity), |body, elements| {
+        let mut read = elements.iter().copied();
+        let mut arguments = Vec::with_capacity(operands.len());
+        for operand in &operands {
+            let element = if operand.is_read() { read.next() } else { None };
+            arguments.push(convert(body, operand.element(body, element)?, operand.dtype(), compute)?);
+        }
+        let math = Math { at: *body, ty: body.element_type(compute)?, compute };
+        let result = if compute.is_float() {
+            math.float_mode(op, &arguments, index_loop)?
+        } else {
+            math.integer_mode(op, &arguments, index_loop)?
+        };
+        convert(body, result, compute, result_dtype)
+    })?;
+    lowering.define(op.out_0, Value::of(Ordered { ssa, order, dtype: result_dtype, dims }));
+    Ok(())
+}
+
+/// The memory order of the result: the stored tensor's own, else that of the first operand that has every axis, so that a chain stays
+/// in the order of what began it.
+fn result_order(lowering: &Lowering<'_, '_, '_>, op: &Pointwise, values: &[Value<'_, '_>]) -> Result<Vec<usize>, EmitError> {
+    let out = lowering.tensor(op.out_0)?;
+    let like_operand = values.iter().find_map(|value| match &value.data {
+        Data::Tensor { order, .. } if value.dims == out.dims && order.len() == out.dims.len() => Some(order.clone()),
+        _ => None,
+    });
+    Ok(match (lowering.stored_order(op.out_0), like_operand) {
+        (Some(order), _) | (None, Some(order)) => order,
+        (None, None) => (0..out.dims.len()).collect(),
+    })
+}
+
+/// Builds scalar arithmetic in one compute type.
+struct Math<'c, 'r> {
+    at: Emitter<'c, 'r>,
+    ty: Type<'c>,
+    compute: DataType,
+}
+
+type Scalar<'c, 'r> = Result<Ssa<'c, 'r>, EmitError>;
+
+impl<'c, 'r> Math<'c, 'r> {
+    fn constant(&self, value: f64) -> Scalar<'c, 'r> {
+        self.at.float(value, self.ty)
+    }
+
+    fn add(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.at.same("arith.addf", &[x, y])
+    }
+
+    fn sub(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.at.same("arith.subf", &[x, y])
+    }
+
+    fn mul(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.at.same("arith.mulf", &[x, y])
+    }
+
+    fn div(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.at.same("arith.divf", &[x, y])
+    }
+
+    fn neg(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.at.same("arith.negf", &[x])
+    }
+
+    fn function(&self, name: &str, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.at.same(name, &[x])
+    }
+
+    fn scale(&self, factor: f64, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        if factor == 1.0 { Ok(x) } else { self.mul(self.constant(factor)?, x) }
+    }
+
+    fn select(&self, condition: Ssa<'c, 'r>, yes: Ssa<'c, 'r>, no: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.at.one("arith.select", &[condition, yes, no], yes.r#type(), &[])
+    }
+
+    fn compare(&self, predicate: F, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        compare_float(&self.at, predicate, x, y)
+    }
+
+    /// A condition as 1 or 0 of the compute type.
+    fn flag(&self, condition: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let name = if self.compute.is_float() { "arith.uitofp" } else { "arith.extui" };
+        self.at.one(name, &[condition], self.ty, &[])
+    }
+
+    /// 1 / (1 + exp(-x)).
+    fn sigmoid(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let one = self.constant(1.0)?;
+        let exp = self.function("math.exp", self.neg(x)?)?;
+        self.div(one, self.add(one, exp)?)
+    }
+
+    /// Φ(x), the normal distribution's cumulative function.
+    fn normal_cdf(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let erf = self.function("math.erf", self.scale(std::f64::consts::FRAC_1_SQRT_2, x)?)?;
+        self.scale(0.5, self.add(self.constant(1.0)?, erf)?)
+    }
+
+    /// tanh(√(2/π) (x + 0.044715 x³)), the inner part of GELU's tanh form.
+    fn gelu_tanh(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let cube = self.mul(x, self.mul(x, x)?)?;
+        let inner = self.add(x, self.scale(GELU_CUBIC, cube)?)?;
+        self.function("math.tanh", self.scale(SQRT_2_OVER_PI, inner)?)
+    }
+
+    fn index(&self, loop_index: Option<usize>) -> Scalar<'c, 'r> {
+        let loop_index = loop_index.ok_or(EmitError::Internal("GEN_INDEX without an axis"))?;
+        let index = self.at.loop_index(loop_index)?;
+        let wide = self.at.one("arith.index_cast", &[index], self.at.element_type(DataType::I64)?, &[])?;
+        convert(&self.at, wide, DataType::I64, self.compute)
+    }
+
+    fn float_mode(&self, op: &Pointwise, operands: &[Ssa<'c, 'r>], index_loop: Option<usize>) -> Scalar<'c, 'r> {
+        let operand = |index: usize| operands.get(index).copied().ok_or(EmitError::Internal("a missing operand"));
+        let x = operand(0)?;
+        let y = || operand(1);
+        let zero = || self.constant(0.0);
+        let one = || self.constant(1.0);
+        let compare = |predicate| self.flag(self.compare(predicate, x, y()?)?);
+        let is_set = |value| self.compare(F::UnorderedNotEqual, value, zero()?);
+        match op.mode {
+            M::Abs => self.function("math.absf", x),
+            M::Add => self.add(x, y()?),
+            M::AddSquare => self.add(x, self.mul(y()?, y()?)?),
+            M::BinarySelect => self.select(is_set(operand(2)?)?, x, y()?),
+            M::Ceil => self.function("math.ceil", x),
+            M::CmpEq => compare(F::Equal),
+            M::CmpGe => compare(F::GreaterEqual),
+            M::CmpGt => compare(F::Greater),
+            M::CmpLe => compare(F::LessEqual),
+            M::CmpLt => compare(F::Less),
+            M::CmpNeq => compare(F::UnorderedNotEqual),
+            M::Div => self.div(x, y()?),
+            M::EluFwd => {
+                let below = self.scale(parameter(op.elu_alpha, 1.0), self.function("math.expm1", x)?)?;
+                self.select(self.compare(F::Greater, x, zero()?)?, x, below)
+            }
+            M::Erf => self.function("math.erf", x),
+            M::Exp => self.function("math.exp", x),
+            M::Floor => self.function("math.floor", x),
+            M::GeluApproxTanhFwd => {
+                let tanh = self.gelu_tanh(x)?;
+                self.mul(self.scale(0.5, x)?, self.add(one()?, tanh)?)
+            }
+            M::GeluFwd => self.mul(x, self.normal_cdf(x)?),
+            M::GenIndex => self.index(index_loop),
+            M::Identity => Ok(x),
+            M::Log => self.function("math.log", x),
+            M::LogicalAnd => self.flag(self.at.same("arith.andi", &[is_set(x)?, is_set(y()?)?])?),
+            M::LogicalNot => self.flag(self.compare(F::Equal, x, zero()?)?),
+            M::LogicalOr => self.flag(self.at.same("arith.ori", &[is_set(x)?, is_set(y()?)?])?),
+            M::Max => self.at.same("arith.maximumf", &[x, y()?]),
+            M::Min => self.at.same("arith.minimumf", &[x, y()?]),
+            M::Mul => self.mul(x, y()?),
+            M::Neg => self.neg(x),
+            M::Reciprocal => self.div(one()?, x),
+            M::ReluFwd => self.relu(op, x),
+            // Not math.rsqrt: targets may round it worse than these two operations.
+            M::Rsqrt => self.div(one()?, self.function("math.sqrt", x)?),
+            M::SigmoidFwd => self.sigmoid(x),
+            M::Sin => self.function("math.sin", x),
+            M::SoftplusFwd => {
+                // max(t, 0) + log(1 + exp(-|t|)) never overflows.
+                let beta = parameter(op.softplus_beta, 1.0);
+                let t = self.scale(beta, x)?;
+                let tail = self.function("math.exp", self.neg(self.function("math.absf", t)?)?)?;
+                let rest = self.function("math.log1p", tail)?;
+                let sum = self.add(self.at.same("arith.maximumf", &[t, zero()?])?, rest)?;
+                self.div(sum, self.constant(beta)?)
+            }
+            M::Sqrt => self.function("math.sqrt", x),
+            M::Sub => self.sub(x, y()?),
+            M::SwishFwd => self.mul(x, self.sigmoid(self.scale(parameter(op.swish_beta, 1.0), x)?)?),
+            M::Tan => self.div(self.function("math.sin", x)?, self.function("math.cos", x)?),
+            M::TanhFwd => self.function("math.tanh", x),
+            M::EluBwd
+            | M::GeluApproxTanhBwd
+            | M::GeluBwd
+            | M::ReluBwd
+            | M::SigmoidBwd
+            | M::SoftplusBwd
+            | M::SwishBwd
+            | M::TanhBwd => {
+                let (dy, x) = (operand(BACKWARD_OPERANDS.dy)?, operand(BACKWARD_OPERANDS.x)?);
+                self.mul(dy, self.derivative(op, x)?)
+            }
+        }
+    }
+
+    /// The line below the lower clip, the upper clip above it, x between them. NaN stays NaN.
+    fn relu(&self, op: &Pointwise, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let lower_value = parameter(op.relu_lower_clip, 0.0);
+        let lower = self.constant(lower_value)?;
+        let slope = parameter(op.relu_lower_clip_slope, 0.0);
+        let below = if slope == 0.0 {
+            lower
+        } else {
+            let offset = if lower_value == 0.0 { x } else { self.sub(x, lower)? };
+            self.add(self.scale(slope, offset)?, lower)?
+        };
+        let top = match op.relu_upper_clip {
+            Some(upper) => {
+                let upper = self.constant(f64::from(upper))?;
+                self.select(self.compare(F::GreaterEqual, x, upper)?, upper, x)?
+            }
+            None => x,
+        };
+        // The lower clip wins where both hold, as in hipDNN's reference.
+        self.select(self.compare(F::LessEqual, x, lower)?, below, top)
+    }
+
+    /// The derivative of an activation at x.
+    fn derivative(&self, op: &Pointwise, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let zero = self.constant(0.0)?;
+        let one = self.constant(1.0)?;
+        match op.mode {
+            M::EluBwd => {
+                let below = self.scale(parameter(op.elu_alpha, 1.0), self.function("math.exp", x)?)?;
+                self.select(self.compare(F::Greater, x, zero)?, one, below)
+            }
+            M::ReluBwd => {
+                let slope = self.constant(parameter(op.relu_lower_clip_slope, 0.0))?;
+                let lower = self.constant(parameter(op.relu_lower_clip, 0.0))?;
+                let inside = match op.relu_upper_clip {
+                    Some(upper) => {
+                        let above = self.compare(F::Greater, x, self.constant(f64::from(upper))?)?;
+                        self.select(above, zero, one)?
+                    }
+                    None => one,
+                };
+                self.select(self.compare(F::LessEqual, x, lower)?, slope, inside)
+            }
+            M::SigmoidBwd => {
+                let sigmoid = self.sigmoid(x)?;
+                self.mul(sigmoid, self.sub(one, sigmoid)?)
+            }
+            M::TanhBwd => {
+                let tanh = self.function("math.tanh", x)?;
+                self.sub(one, self.mul(tanh, tanh)?)
+            }
+            M::SoftplusBwd => self.sigmoid(self.scale(parameter(op.softplus_beta, 1.0), x)?),
+            M::SwishBwd => {
+                // σ + t σ (1 - σ) with t = beta x.
+                let t = self.scale(parameter(op.swish_beta, 1.0), x)?;
+                let sigmoid = self.sigmoid(t)?;
+                let rest = self.mul(t, self.mul(sigmoid, self.sub(one, sigmoid)?)?)?;
+                self.add(sigmoid, rest)
+            }
+            M::GeluBwd => {
+                // Φ(x) + x φ(x).
+                let exponent = self.scale(-0.5, self.mul(x, x)?)?;
+                let density = self.scale(INV_SQRT_2_PI, self.function("math.exp", exponent)?)?;
+                self.add(self.normal_cdf(x)?, self.mul(x, density)?)
+            }
+            M::GeluApproxTanhBwd => {
+                // (1 + t)/2 + x/2 (1 - t²) √(2/π) (1 + 3 · 0.044715 x²).
+                let tanh = self.gelu_tanh(x)?;
+                let slope = self.sub(one, self.mul(tanh, tanh)?)?;
+                let inner = self.add(one, self.scale(3.0 * GELU_CUBIC, self.mul(x, x)?)?)?;
+                let rest = self.mul(self.scale(0.5 * SQRT_2_OVER_PI, x)?, self.mul(slope, inner)?)?;
+                self.add(self.scale(0.5, self.add(one, tanh)?)?, rest)
+            }
+            _ => Err(EmitError::Internal("not a gradient")),
+        }
+    }
+
+    fn integer_mode(&self, op: &Pointwise, operands: &[Ssa<'c, 'r>], index_loop: Option<usize>) -> Scalar<'c, 'r> {
+        let operand = |index: usize| operands.get(index).copied().ok_or(EmitError::Internal("a missing operand"));
+        let x = operand(0)?;
+        let y = || operand(1);
+        let zero = || self.at.integer(0, self.ty);
+        let compare = |predicate| self.flag(compare_integer(&self.at, predicate, x, y()?)?);
+        let is_set = |value| compare_integer(&self.at, I::NotEqual, value, zero()?);
+        match op.mode {
+            M::Abs => self.at.same("math.absi", &[x]),
+            M::Add => self.at.same("arith.addi", &[x, y()?]),
+            M::AddSquare => {
+                let square = self.at.same("arith.muli", &[y()?, y()?])?;
+                self.at.same("arith.addi", &[x, square])
+            }
+            M::BinarySelect => self.select(is_set(operand(2)?)?, x, y()?),
+            M::CmpEq => compare(I::Equal),
+            M::CmpGe => compare(I::GreaterEqual),
+            M::CmpGt => compare(I::Greater),
+            M::CmpLe => compare(I::LessEqual),
+            M::CmpLt => compare(I::Less),
+            M::CmpNeq => compare(I::NotEqual),
+            M::GenIndex => self.index(index_loop),
+            M::Identity => Ok(x),
+            M::LogicalAnd => self.flag(self.at.same("arith.andi", &[is_set(x)?, is_set(y()?)?])?),
+            M::LogicalNot => self.flag(compare_integer(&self.at, I::Equal, x, zero()?)?),
+            M::LogicalOr => self.flag(self.at.same("arith.ori", &[is_set(x)?, is_set(y()?)?])?),
+            M::Max => self.at.same("arith.maxsi", &[x, y()?]),
+            M::Min => self.at.same("arith.minsi", &[x, y()?]),
+            M::Mul => self.at.same("arith.muli", &[x, y()?]),
+            M::Neg => self.at.same("arith.subi", &[zero()?, x]),
+            M::ReluFwd => {
+                let clip = |value: f32| self.at.integer(value as i64, self.ty);
+                let lower = clip(op.relu_lower_clip.unwrap_or(0.0))?;
+                let above = compare_integer(&self.at, I::Greater, x, lower)?;
+                let Some(upper) = op.relu_upper_clip else { return self.select(above, x, lower) };
+                let capped = self.at.same("arith.minsi", &[x, clip(upper)?])?;
+                self.select(above, capped, lower)
+            }
+            M::Sub => self.at.same("arith.subi", &[x, y()?]),
+            _ => Err(EmitError::Internal("a mode that check declines for integers")),
+        }
+    }
+}
+
+const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
+const INV_SQRT_2_PI: f64 = 0.398_942_280_401_432_7;
+const GELU_CUBIC: f64 = 0.044_715;
+
+fn parameter(value: Option<f32>, default: f64) -> f64 {
+    value.map_or(default, f64::from)
+}

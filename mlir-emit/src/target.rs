@@ -1,0 +1,102 @@
+//! What a kernel is compiled for, and what follows from it: the form of a convolution and the compiler's flags.
+
+use std::fmt;
+
+/// The machine that a kernel is compiled for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// The processor that the compiler runs on, with all its features.
+    Cpu,
+    /// An AMD GPU, by architecture (`gfx942`) or product (`mi300x`), which also tells the number of compute units.
+    Rocm {
+        /// Architecture or product, as IREE's compiler spells it.
+        arch: String,
+    },
+    /// An NVIDIA GPU.
+    Cuda {
+        /// Architecture, as IREE's compiler spells it (`sm_80`).
+        arch: String,
+    },
+}
+
+/// The form in which a convolution reaches the compiler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ConvStrategy {
+    /// One `linalg.generic` with the convolution's index maps. GPU code generation turns it into an implicit GEMM.
+    Direct,
+    /// An explicit matrix of patches and a matmul. On the CPU it is several times faster than IREE's direct form.
+    Gemm,
+}
+
+impl ConvStrategy {
+    /// The name that goes into the cache key.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            ConvStrategy::Direct => "conv-direct",
+            ConvStrategy::Gemm => "conv-gemm",
+        }
+    }
+}
+
+impl Target {
+    /// Reads `cpu`, an AMD architecture or product (`gfx942`, `mi300x`) or an NVIDIA one (`sm_80`).
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Target> {
+        let is_word = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_:+-".contains(&byte));
+        match text {
+            "cpu" => Some(Target::Cpu),
+            _ if !is_word => None,
+            _ if text.starts_with("sm_") => Some(Target::Cuda { arch: text.to_owned() }),
+            _ if text.starts_with("gfx") || text.starts_with("mi") => Some(Target::Rocm { arch: text.to_owned() }),
+            _ => None,
+        }
+    }
+
+    /// The form of convolutions for this target.
+    #[must_use]
+    pub const fn conv_strategy(&self) -> ConvStrategy {
+        match self {
+            Target::Cpu => ConvStrategy::Gemm,
+            Target::Rocm { .. } | Target::Cuda { .. } => ConvStrategy::Direct,
+        }
+    }
+
+    /// The compiler's flags for this target.
+    #[must_use]
+    pub fn flags(&self) -> Vec<String> {
+        let own = |flags: &[&str]| flags.iter().map(|&flag| flag.to_owned()).collect::<Vec<_>>();
+        // Without the second flag f64 is computed in f32, silently.
+        let mut flags = own(&["--iree-input-type=none", "--iree-input-demote-f64-to-f32=false"]);
+        flags.extend(match self {
+            Target::Cpu => own(&[
+                "--iree-hal-target-device=local",
+                "--iree-hal-local-target-device-backends=llvm-cpu",
+                "--iree-llvmcpu-target-cpu=host",
+            ]),
+            Target::Rocm { arch } => {
+                let mut flags = own(&["--iree-hal-target-device=hip", FUSE_PADDING]);
+                flags.push(format!("--iree-rocm-target={arch}"));
+                flags
+            }
+            Target::Cuda { arch } => {
+                let mut flags = own(&["--iree-hal-target-device=cuda", FUSE_PADDING]);
+                flags.push(format!("--iree-cuda-target={arch}"));
+                flags
+            }
+        });
+        flags
+    }
+}
+
+/// Padding becomes part of the convolution's dispatch instead of a fill and a slow copy before it.
+const FUSE_PADDING: &str = "--iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops";
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Cpu => f.write_str("cpu"),
+            Target::Rocm { arch } | Target::Cuda { arch } => f.write_str(arch),
+        }
+    }
+}

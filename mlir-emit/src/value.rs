@@ -1,0 +1,250 @@
+//! Values of the lowering: tensors in memory order.
+//!
+//! A [`Value`] knows which logical axis each of its physical axes is. Axes that are repeated (stride 0, or broadcast) are not there at
+//! all: index maps leave them out, so that nothing is ever copied to repeat it.
+
+use crate::EmitError;
+use crate::ir::{Emitter, Loop, affine_map, dim};
+use melior::ir::Value as Ssa;
+use rotini_graph::{DataType, Scalar};
+
+/// A tensor during lowering.
+#[derive(Clone, Debug)]
+pub(crate) struct Value<'c, 'b> {
+    /// The SSA value: a row-major tensor over `order`, or what to write in its place.
+    pub(crate) data: Data<'c, 'b>,
+    /// Type of the elements as they are now, which may be wider than the graph's tensor.
+    pub(crate) dtype: DataType,
+    /// Logical extents.
+    pub(crate) dims: Vec<i64>,
+}
+
+/// What a value is made of.
+#[derive(Clone, Debug)]
+pub(crate) enum Data<'c, 'b> {
+    /// A tensor whose physical axis `i` is the logical axis `order[i]`.
+    Tensor { ssa: Ssa<'c, 'b>, order: Vec<usize> },
+    /// One value for every element.
+    Constant(Scalar),
+}
+
+/// A tensor with its order: the part of a [`Value`] that is left when it is not a constant.
+#[derive(Clone, Debug)]
+pub(crate) struct Ordered<'c, 'b> {
+    pub(crate) ssa: Ssa<'c, 'b>,
+    pub(crate) order: Vec<usize>,
+    pub(crate) dtype: DataType,
+    /// Logical extents, of all axes.
+    pub(crate) dims: Vec<i64>,
+}
+
+impl<'c, 'b> Value<'c, 'b> {
+    pub(crate) fn of(ordered: Ordered<'c, 'b>) -> Self {
+        let Ordered { ssa, order, dtype, dims } = ordered;
+        Value { data: Data::Tensor { ssa, order }, dtype, dims }
+    }
+
+    /// The value as a tensor that has all its axes: repeated ones are written out, constants are filled in.
+    pub(crate) fn materialise(&self, at: &Emitter<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
+        let rank = self.dims.len();
+        if let Data::Tensor { ssa, order } = &self.data
+            && order.len() == rank
+        {
+            return Ok(Ordered { ssa: *ssa, order: order.clone(), dtype: self.dtype, dims: self.dims.clone() });
+        }
+        let order: Vec<usize> = (0..rank).collect();
+        let ssa = self.copy_to(at, &order)?;
+        Ok(Ordered { ssa, order, dtype: self.dtype, dims: self.dims.clone() })
+    }
+
+    /// A new tensor with the same elements in another order.
+    pub(crate) fn copy_to(&self, at: &Emitter<'c, 'b>, order: &[usize]) -> Result<Ssa<'c, 'b>, EmitError> {
+        let operand = Operand::new(at, self, &self.dims)?;
+        let shape = extents(&self.dims, order)?;
+        let init = at.empty(&shape, self.dtype)?;
+        let identity = affine_map(order.len(), &(0..order.len()).map(dim).collect::<Vec<_>>());
+        let loops = vec![Loop::Parallel; order.len()];
+        let inputs: Vec<_> = operand.input(order)?.into_iter().collect();
+        at.generic(&loops, &inputs, (init, self.dtype, identity), |body, elements| {
+            operand.element(body, elements.first().copied())
+        })
+    }
+}
+
+/// A value as an operand of a structured operation that iterates over the elements of another shape.
+pub(crate) struct Operand<'c, 'b> {
+    source: Source<'c, 'b>,
+    dtype: DataType,
+}
+
+enum Source<'c, 'b> {
+    /// A tensor whose physical axis `i` moves with the iteration's logical axis `axes[i]`.
+    Tensor { ssa: Ssa<'c, 'b>, axes: Vec<usize> },
+    Constant(Scalar),
+}
+
+impl<'c, 'b> Operand<'c, 'b> {
+    /// `value` broadcast, right-aligned, to the logical extents `dims`. Axes of extent 1 that meet a larger extent are dropped, so that
+    /// the index map stays a projected permutation, which is what the compiler fuses best.
+    pub(crate) fn new(at: &Emitter<'c, 'b>, value: &Value<'c, 'b>, dims: &[i64]) -> Result<Self, EmitError> {
+        let (ssa, order) = match &value.data {
+            Data::Constant(scalar) => return Ok(Operand { source: Source::Constant(*scalar), dtype: value.dtype }),
+            Data::Tensor { ssa, order } => (*ssa, order),
+        };
+        let shift = dims.len().checked_sub(value.dims.len()).ok_or(EmitError::Internal("an operand of higher rank"))?;
+        let mut keep = Vec::with_capacity(order.len());
+        let mut axes = Vec::with_capacity(order.len());
+        for &axis in order {
+            let outer = axis.checked_add(shift).ok_or(EmitError::Internal("an axis out of range"))?;
+            let moves = extent(&value.dims, axis)? == extent(dims, outer)?;
+            keep.push(moves);
+            if moves {
+                axes.push(outer);
+            }
+        }
+        let ssa = drop_unit_axes(at, ssa, &extents(&value.dims, order)?, &keep, value.dtype)?;
+        Ok(Operand { source: Source::Tensor { ssa, axes }, dtype: value.dtype })
+    }
+
+    /// The operand with its index map, for an iteration whose loops are the logical axes `order`; `None` for a constant.
+    pub(crate) fn input(&self, order: &[usize]) -> Result<Option<(Ssa<'c, 'b>, DataType, String)>, EmitError> {
+        let Source::Tensor { ssa, axes } = &self.source else { return Ok(None) };
+        let results = axes
+            .iter()
+            .map(|axis| order.iter().position(|candidate| candidate == axis).map(dim))
+            .collect::<Option<Vec<_>>>()
+            .ok_or(EmitError::Internal("an operand with an axis that its iteration lacks"))?;
+        Ok(Some((*ssa, self.dtype, affine_map(order.len(), &results))))
+    }
+
+    /// The operand's element inside the body: the one that was read, or the constant.
+    pub(crate) fn element<'r>(&self, body: &Emitter<'c, 'r>, read: Option<Ssa<'c, 'r>>) -> Result<Ssa<'c, 'r>, EmitError> {
+        match (&self.source, read) {
+            (Source::Tensor { .. }, Some(element)) => Ok(element),
+            (Source::Tensor { .. }, None) => Err(EmitError::Internal("an operand that was not read")),
+            (Source::Constant(Scalar::Integer(value)), _) if self.dtype.is_integer() => {
+                body.integer(*value, body.element_type(self.dtype)?)
+            }
+            (Source::Constant(scalar), _) => body.float(scalar.to_f64(), body.element_type(self.dtype)?),
+        }
+    }
+
+    /// Whether the element comes from a tensor.
+    pub(crate) fn is_read(&self) -> bool {
+        matches!(self.source, Source::Tensor { .. })
+    }
+
+    /// The type of the element.
+    pub(crate) fn dtype(&self) -> DataType {
+        self.dtype
+    }
+}
+
+/// The extent of a logical axis.
+pub(crate) fn extent(dims: &[i64], axis: usize) -> Result<i64, EmitError> {
+    dims.get(axis).copied().ok_or(EmitError::Internal("an axis out of range"))
+}
+
+/// The physical shape of a tensor with these logical extents in this order.
+pub(crate) fn extents(dims: &[i64], order: &[usize]) -> Result<Vec<i64>, EmitError> {
+    order.iter().map(|&axis| extent(dims, axis)).collect()
+}
+
+/// Removes the physical axes that are not kept, all of extent 1.
+fn drop_unit_axes<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    ssa: Ssa<'c, 'b>,
+    shape: &[i64],
+    keep: &[bool],
+    dtype: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    if keep.iter().all(|&kept| kept) {
+        return Ok(ssa);
+    }
+    let kept: Vec<i64> = shape.iter().zip(keep).filter(|(_, kept)| **kept).map(|(&extent, _)| extent).collect();
+    // Each kept axis takes the dropped ones after it, the first also those before it.
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut leading = Vec::new();
+    for (axis, &kept) in keep.iter().enumerate() {
+        if kept {
+            let mut group = std::mem::take(&mut leading);
+            group.push(axis);
+            groups.push(group);
+        } else if let Some(group) = groups.last_mut() {
+            group.push(axis);
+        } else {
+            leading.push(axis);
+        }
+    }
+    reshape(at, "tensor.collapse_shape", ssa, &groups, &kept, dtype)
+}
+
+/// Collapses or expands a tensor by groups of the axes of the larger one.
+pub(crate) fn reshape<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    name: &str,
+    ssa: Ssa<'c, 'b>,
+    groups: &[Vec<usize>],
+    shape: &[i64],
+    dtype: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    let groups: Vec<String> = groups
+        .iter()
+        .map(|group| format!("[{}]", group.iter().map(|axis| format!("{axis} : i64")).collect::<Vec<_>>().join(", ")))
+        .collect();
+    let reassociation = at.attribute(&format!("[{}]", groups.join(", ")))?;
+    let mut attributes = vec![("reassociation", reassociation)];
+    if name == "tensor.expand_shape" {
+        attributes.push(("static_output_shape", at.i64_array(shape)));
+    }
+    at.one(name, &[ssa], at.tensor_type(shape, dtype)?, &attributes)
+}
+
+impl<'c, 'b> Ordered<'c, 'b> {
+    /// Whether the tensor is in this order already, but perhaps for axes of extent 1.
+    pub(crate) fn lies_in(&self, order: &[usize]) -> bool {
+        let is_wide = |axis: &&usize| self.dims.get(**axis).copied().unwrap_or(1) > 1;
+        self.order.iter().filter(is_wide).eq(order.iter().filter(is_wide))
+    }
+
+    /// The tensor in another order. Free if only axes of extent 1 move; otherwise a copy behind a barrier.
+    ///
+    /// The barrier keeps the compiler from folding the copy's transpose into a convolution: IREE 3.13 folds it into wrong addresses
+    /// (an NCHW view of NHWC data in the implicit-GEMM path).
+    pub(crate) fn in_order(&self, at: &Emitter<'c, 'b>, order: &[usize]) -> Result<Ordered<'c, 'b>, EmitError> {
+        if self.order == order {
+            return Ok(self.clone());
+        }
+        let ssa = if self.lies_in(order) {
+            self.move_unit_axes(at, order)?
+        } else {
+            let copy = Value::of(self.clone()).copy_to(at, order)?;
+            at.same("util.optimization_barrier", &[copy])?
+        };
+        Ok(Ordered { ssa, order: order.to_vec(), dtype: self.dtype, dims: self.dims.clone() })
+    }
+
+    fn move_unit_axes(&self, at: &Emitter<'c, 'b>, order: &[usize]) -> Result<Ssa<'c, 'b>, EmitError> {
+        let shape = extents(&self.dims, &self.order)?;
+        let keep: Vec<bool> = shape.iter().map(|&extent| extent > 1).collect();
+        let narrow = drop_unit_axes(at, self.ssa, &shape, &keep, self.dtype)?;
+        let target = extents(&self.dims, order)?;
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        let mut leading = Vec::new();
+        for (axis, &extent) in target.iter().enumerate() {
+            if extent > 1 {
+                let mut group = std::mem::take(&mut leading);
+                group.push(axis);
+                groups.push(group);
+            } else if let Some(group) = groups.last_mut() {
+                group.push(axis);
+            } else {
+                leading.push(axis);
+            }
+        }
+        if keep.iter().all(|&kept| kept) && target.iter().all(|&extent| extent > 1) {
+            return Ok(narrow);
+        }
+        reshape(at, "tensor.expand_shape", narrow, &groups, &target, self.dtype)
+    }
+}
