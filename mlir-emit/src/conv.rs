@@ -7,7 +7,7 @@ use crate::convert::{compute_type, convert};
 use crate::ir::{Emitter, Loop, affine_map, dim, first};
 use crate::lower::Lowering;
 use crate::target::ConvStrategy;
-use crate::value::{Ordered, Value, reshape};
+use crate::value::{Ordered, Value, extent, extents, reshape};
 use crate::{EmitError, Unsupported};
 use melior::ir::{Block, Region, RegionLike, Value as Ssa};
 use rotini_graph::{ConvFprop, ConvGeometry, ConvMode, DataType, NormalGraph};
@@ -42,7 +42,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let order = ChannelOrder::for_operands(&x, &w);
     let axes = order.axes(x.dims.len());
     let shape = Shape::new(&x, &w, &y.dims, order, &op.geometry)?;
-    let x = pad(&at, &x.in_order(&at, &axes)?, &shape)?;
+    let x = x.in_order(&at, &axes)?;
     let w = w.in_order(&at, &axes)?;
     let ssa = match lowering.strategy() {
         ConvStrategy::Direct | ConvStrategy::Gemm => direct(&at, &x, &w, &shape, compute)?,
@@ -140,36 +140,40 @@ impl<'g> Shape<'g> {
     }
 }
 
-/// Adds the zeros around the input.
-fn pad<'c, 'b>(at: &Emitter<'c, 'b>, x: &Ordered<'c, 'b>, shape: &Shape<'_>) -> Result<Ordered<'c, 'b>, EmitError> {
+/// The input as the convolution reads it: its channels split into groups if there are several, with the zeros around it. Split
+/// first, so that the padding stands next to the convolution and fuses with it.
+fn input<'c, 'b>(at: &Emitter<'c, 'b>, x: &Ordered<'c, 'b>, shape: &Shape<'_>) -> Result<Ssa<'c, 'b>, EmitError> {
+    let (ssa, extents) = split_axis(at, x, 1, shape.groups)?;
     let padding = shape.padding();
     if padding.iter().all(|&(low, high)| low == 0 && high == 0) {
-        return Ok(x.clone());
+        return Ok(ssa);
     }
-    let mut dims = x.dims.clone();
-    let mut low = Vec::with_capacity(x.order.len());
-    let mut high = Vec::with_capacity(x.order.len());
-    for &axis in &x.order {
-        let (before, after) = axis.checked_sub(2).and_then(|spatial| padding.get(spatial)).copied().unwrap_or((0, 0));
-        low.push(before);
-        high.push(after);
-        if let Some(dim) = dims.get_mut(axis) {
-            *dim += before + after;
+    // Where the spatial axes begin in memory.
+    let spatial = match shape.order {
+        ChannelOrder::First => extents.len().saturating_sub(shape.spatial()),
+        ChannelOrder::Last => 1,
+    };
+    let mut low = vec![0; extents.len()];
+    let mut high = low.clone();
+    let mut padded = extents;
+    for (axis, (before, after)) in (spatial..).zip(padding) {
+        if let (Some(low), Some(high), Some(extent)) = (low.get_mut(axis), high.get_mut(axis), padded.get_mut(axis)) {
+            (*low, *high) = (before, after);
+            *extent += before + after;
         }
     }
-    let block = Block::new(&vec![(at.index_type(), at.location()); x.order.len()]);
+    let block = Block::new(&vec![(at.index_type(), at.location()); padded.len()]);
     let inner = at.inside(&block);
     inner.terminate("tensor.yield", &[inner.zero(x.dtype)?])?;
     let region = Region::new();
     region.append_block(block);
-    let target = at.tensor_type(&crate::value::extents(&dims, &x.order)?, x.dtype)?;
     let attributes = [
         ("static_low", at.i64_array(&low)),
         ("static_high", at.i64_array(&high)),
         ("operandSegmentSizes", at.segments(&[1, 0, 0])),
     ];
-    let ssa = first(at.op("tensor.pad", &[x.ssa], &[target], &attributes, vec![region])?)?;
-    Ok(Ordered { ssa, order: x.order.clone(), dtype: x.dtype, dims })
+    let target = at.tensor_type(&padded, x.dtype)?;
+    first(at.op("tensor.pad", &[ssa], &[target], &attributes, vec![region])?)
 }
 
 /// One structured operation over all axes: n, groups, filters and output positions in the order of memory, then the sum over channels
@@ -182,15 +186,15 @@ fn direct<'c, 'b>(
     compute: DataType,
 ) -> Result<Ssa<'c, 'b>, EmitError> {
     let grouped = shape.groups > 1;
-    let x_ssa = if grouped { split_axis(at, x, 1, shape.groups)? } else { x.ssa };
-    let w_ssa = if grouped { split_axis(at, w, 0, shape.groups)? } else { w.ssa };
+    let x_ssa = input(at, x, shape)?;
+    let (w_ssa, _) = split_axis(at, w, 0, shape.groups)?;
 
     // Loops are named by position: the axes of the result first, then the reduction in the order of the filter.
     let mut loops = Vec::new();
-    let mut extents = Vec::new();
+    let mut loop_extents = Vec::new();
     let mut new_loop = |kind: Loop, extent: i64| {
         loops.push(kind);
-        extents.push(extent);
+        loop_extents.push(extent);
         loops.len() - 1
     };
     let n = new_loop(Loop::Parallel, shape.batch);
@@ -216,7 +220,7 @@ fn direct<'c, 'b>(
         }
     }
     let result_rank = loops.iter().filter(|kind| **kind == Loop::Parallel).count();
-    let result_shape: Vec<i64> = extents.iter().take(result_rank).copied().collect();
+    let result_shape: Vec<i64> = loop_extents.iter().take(result_rank).copied().collect();
 
     let positions: Vec<String> = output
         .iter()
@@ -263,17 +267,21 @@ fn multiply_add<'c, 'r>(
     body.same(add, &[sum, product])
 }
 
-/// Splits the physical axis that is the logical `axis` into (groups, the rest).
+/// The tensor with the physical axis that is the logical `axis` split into (groups, the rest), and its physical extents. One group
+/// stays unsplit.
 fn split_axis<'c, 'b>(
     at: &Emitter<'c, 'b>,
     tensor: &Ordered<'c, 'b>,
     axis: usize,
     groups: i64,
-) -> Result<Ssa<'c, 'b>, EmitError> {
+) -> Result<(Ssa<'c, 'b>, Vec<i64>), EmitError> {
+    if groups == 1 {
+        return Ok((tensor.ssa, extents(&tensor.dims, &tensor.order)?));
+    }
     let mut shape = Vec::new();
     let mut reassociation = Vec::new();
     for &logical in &tensor.order {
-        let extent = crate::value::extent(&tensor.dims, logical)?;
+        let extent = extent(&tensor.dims, logical)?;
         let start = shape.len();
         if logical == axis {
             shape.extend([groups, extent / groups]);
@@ -282,7 +290,8 @@ fn split_axis<'c, 'b>(
         }
         reassociation.push((start..shape.len()).collect());
     }
-    reshape(at, "tensor.expand_shape", tensor.ssa, &reassociation, &shape, tensor.dtype)
+    let ssa = reshape(at, "tensor.expand_shape", tensor.ssa, &reassociation, &shape, tensor.dtype)?;
+    Ok((ssa, shape))
 }
 
 /// Merges the result's axes (groups, filters of a group) into one.
