@@ -13,6 +13,7 @@
 
 mod conv;
 mod convert;
+mod cost;
 mod error;
 mod ir;
 mod lower;
@@ -21,6 +22,7 @@ mod shell;
 mod target;
 mod value;
 
+pub use cost::{operations, workspace_bound};
 pub use error::{EmitError, Unsupported};
 pub use lower::{check, signature};
 pub use shell::{Argument, ENTRY_POINT, Signature};

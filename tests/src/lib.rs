@@ -1,1 +1,12 @@
-//! Placeholder.
+//! What the suites share: the cases, a host that drives the plugin through its C ABI, and a reader of compiled AMD GPU code.
+//!
+//! | Suite | What it asserts |
+//! |---|---|
+//! | `conformance` | every case is right, through the C ABI of the shared library, on the CPU |
+//! | `gfx942` | what is compiled for MI300: dispatches, MFMA, registers (compile only: nothing is executed) |
+//! | `abi` | symbols, dependencies, errors, statuses, workspace, threads |
+//! | `robustness` | mutated graphs through every entry point |
+
+pub mod cases;
+pub mod code_object;
+pub mod host;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// The element type of a tensor, or the type in which a node computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -90,6 +91,19 @@ impl DataType {
             self,
             DataType::U8 | DataType::I32 | DataType::I8 | DataType::I4 | DataType::I64
         )
+    }
+
+    /// The values of an integer type; `None` for a floating-point type.
+    #[must_use]
+    pub const fn integer_range(self) -> Option<RangeInclusive<i64>> {
+        match self {
+            DataType::U8 => Some(0..=u8::MAX as i64),
+            DataType::I8 => Some(i8::MIN as i64..=i8::MAX as i64),
+            DataType::I4 => Some(-8..=7),
+            DataType::I32 => Some(i32::MIN as i64..=i32::MAX as i64),
+            DataType::I64 => Some(i64::MIN..=i64::MAX),
+            _ => None,
+        }
     }
 
     /// Whether this is a floating-point type.

@@ -29,7 +29,7 @@ pub enum GraphError {
         /// The uid.
         uid: i64,
     },
-    /// A node names a tensor that is not there.
+    /// A node (or a tensor, by its ragged offset) names a tensor that is not there.
     #[error("{node}: {field} names uid {uid}, which no tensor has")]
     UnknownUid {
         /// The node.
@@ -39,7 +39,7 @@ pub enum GraphError {
         /// The uid.
         uid: i64,
     },
-    /// A position outside the graph's tensors.
+    /// A node (or a tensor, by its ragged offset) refers to a position outside the graph's tensors.
     #[error("{node}: {field} refers to tensor {index}, which does not exist")]
     UnknownTensor {
         /// The node.
@@ -170,8 +170,8 @@ pub enum GraphError {
         /// What follows from the inputs.
         inferred: Vec<i64>,
     },
-    /// A scalar whose kind does not fit its tensor's type.
-    #[error("{tensor}: a value of another kind than its type {dtype}")]
+    /// A constant that its tensor's type cannot hold: a float for an integer type, or an integer beyond its range.
+    #[error("{tensor}: its value does not fit its type {dtype}")]
     ValueType {
         /// The tensor.
         tensor: String,

@@ -50,14 +50,21 @@ pub struct Tensor {
     pub alignment: i64,
 }
 
-impl fmt::Display for Tensor {
-    /// Names the tensor in messages: its label if it has one, and its uid.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.name.is_empty() {
-            write!(f, "tensor {}", self.uid)
+impl Tensor {
+    /// Names a tensor in messages: its label if it has one, and its uid.
+    #[must_use]
+    pub fn label(uid: i64, name: &str) -> String {
+        if name.is_empty() {
+            format!("tensor {uid}")
         } else {
-            write!(f, "tensor '{}' (uid {})", self.name, self.uid)
+            format!("tensor '{name}' (uid {uid})")
         }
+    }
+}
+
+impl fmt::Display for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&Tensor::label(self.uid, &self.name))
     }
 }
 

@@ -29,6 +29,13 @@ impl Graph {
         self.check_uids()?;
         for tensor in &self.tensors {
             check_tensor(tensor)?;
+            if let Some(offset) = tensor.ragged_offset.filter(|offset| self.tensor(*offset).is_none()) {
+                return Err(GraphError::UnknownTensor {
+                    node: tensor.to_string(),
+                    field: "ragged_offset",
+                    index: offset.0,
+                });
+            }
         }
         let writers = self.check_references()?;
         self.sort(&writers)?;
@@ -141,12 +148,7 @@ impl Graph {
             }
         }
         if order.len() < count {
-            let stuck = (0..count)
-                .find(|position| !order.contains(position))
-                .unwrap_or_default();
-            return Err(GraphError::Cycle {
-                node: self.node_label(stuck),
-            });
+            return Err(self.cycle(&waits_for, &writer));
         }
         if order.iter().enumerate().any(|(rank, &position)| rank != position) {
             let mut nodes: Vec<_> = std::mem::take(&mut self.nodes).into_iter().map(Some).collect();
@@ -156,6 +158,26 @@ impl Graph {
                 .collect();
         }
         Ok(())
+    }
+
+    /// Names a node of a cycle, given what is left of `waits_for` once every node that can run has run.
+    fn cycle(&self, waits_for: &[usize], writer: &dyn Fn(TensorId) -> Option<usize>) -> GraphError {
+        let is_stuck = |position: usize| waits_for.get(position).is_some_and(|waits| *waits > 0);
+        // A stuck node may only wait behind a cycle. Each waits for another stuck one: going back, a node comes twice.
+        let mut visited = vec![false; waits_for.len()];
+        let mut position = waits_for.iter().position(|waits| *waits > 0).unwrap_or_default();
+        while let Some(seen @ false) = visited.get_mut(position) {
+            *seen = true;
+            if let Some(node) = self.nodes.get(position) {
+                let mut back = None;
+                node.op
+                    .for_each_input(&mut |_, id| back = back.or(writer(id).filter(|before| is_stuck(*before))));
+                position = back.unwrap_or(position);
+            }
+        }
+        GraphError::Cycle {
+            node: self.node_label(position),
+        }
     }
 
     fn check_outputs(&self, writers: &[Option<usize>]) -> Result<(), GraphError> {
@@ -391,9 +413,14 @@ fn check_tensor(tensor: &Tensor) -> Result<(), GraphError> {
             alignment: tensor.alignment,
         });
     }
-    if let TensorKind::Constant(Scalar::Float(_)) = tensor.kind
-        && tensor.dtype.is_integer()
-    {
+    let fits = match tensor.kind {
+        TensorKind::Constant(Scalar::Float(_)) => tensor.dtype.is_float(),
+        TensorKind::Constant(Scalar::Integer(value)) => {
+            tensor.dtype.integer_range().is_none_or(|range| range.contains(&value))
+        }
+        TensorKind::Buffer | TensorKind::Virtual | TensorKind::RuntimeScalar => true,
+    };
+    if !fits {
         return Err(GraphError::ValueType {
             tensor: tensor.to_string(),
             dtype: tensor.dtype,

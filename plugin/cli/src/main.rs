@@ -1,2 +1,61 @@
-//! The rotini command.
-fn main() {}
+//! The `rotini` command: what the plugin does, from a terminal.
+//!
+//! | Module | What it has |
+//! |---|---|
+//! | `args` | the command line |
+//! | `commands` | one file per command |
+//! | `host` | the plugin's shared library, loaded and called the way hipDNN does |
+//! | `execution` | one graph through that host, timed and held against the reference |
+//! | `input`, `samples` | graphs from files, graphs built in code |
+//! | `output`, `report`, `progress`, `failure` | what people and machines get to see |
+//!
+//! `run` and `demo` go through the C ABI of the shared library. The other commands call the same code as a library, because the ABI has
+//! no words for what they show.
+
+mod args;
+mod commands;
+mod execution;
+mod failure;
+mod host;
+mod input;
+mod output;
+mod progress;
+mod report;
+mod samples;
+
+use args::Args;
+use clap::Parser as _;
+use commands::Answer;
+use output::Output;
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use tracing::level_filters::LevelFilter;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    log_to_stderr(args.verbose);
+    let output = Output { json: args.json, verbose: args.verbose > 0 };
+    match commands::dispatch(args.command, &output) {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(failure::WRONG),
+        Err(error) => failure::report(&error, &output),
+    }
+}
+
+/// Sends log messages of this process, and those that the plugin hands to its host, to stderr.
+fn log_to_stderr(verbose: u8) {
+    let level = match verbose {
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        _ => LevelFilter::TRACE,
+    };
+    let colours = std::io::stderr().is_terminal()
+        && anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_ansi(colours)
+        .with_target(false)
+        .without_time()
+        .init();
+}

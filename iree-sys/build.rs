@@ -1,0 +1,271 @@
+//! Builds IREE's HAL runtime as a static library and generates its bindings.
+//!
+//! | Step | What |
+//! |---|---|
+//! | sources | vendored in the crate `eerie-sys`, found through `cargo metadata`; `ROTINI_IREE_SOURCE` names another copy (a directory with that crate's `CMakeLists.txt` and `iree/`) |
+//! | native build | CMake (`CMAKE` names the program, 3.26 or newer) and Ninja; drivers local-sync, local-task and hip, and cuda by the cargo feature; the embedded-ELF executable loader alone |
+//! | HIP headers | `ROTINI_HIP_HEADERS`, else ROCm's, else `.toolchain/hip/include` at the workspace root, where `scripts/setup` puts them |
+//! | CUDA headers | `ROTINI_CUDA_HEADERS`: a directory with `cuda.h`; only with the feature `cuda` |
+//! | bindings | bindgen over `src/sys/wrapper.h`; static inline functions get C wrappers, compiled with `cc` |
+//!
+//! The native build has no size or speed variants: IREE is always compiled as CMake's `Release`, since a debug runtime
+//! costs more than ten times the invoke latency and nobody debugs it from here.
+
+use std::{
+    env,
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+};
+
+type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
+
+/// CMake definitions that do not depend on the environment.
+const DEFINITIONS: &[(&str, &str)] = &[
+    ("IREE_BUILD_BENCHMARKS", "OFF"),
+    ("IREE_BUILD_BINDINGS_TFLITE", "OFF"),
+    ("IREE_BUILD_BINDINGS_TFLITE_JAVA", "OFF"),
+    ("IREE_BUILD_COMPILER", "OFF"),
+    ("IREE_BUILD_PYTHON_BINDINGS", "OFF"),
+    ("IREE_BUILD_SAMPLES", "OFF"),
+    ("IREE_BUILD_TESTS", "OFF"),
+    ("IREE_ENABLE_LIBBACKTRACE", "OFF"),
+    ("IREE_HAL_DRIVER_DEFAULTS", "OFF"),
+    ("IREE_HAL_DRIVER_HIP", "ON"),
+    ("IREE_HAL_DRIVER_LOCAL_SYNC", "ON"),
+    ("IREE_HAL_DRIVER_LOCAL_TASK", "ON"),
+    // The compiler links CPU code as embedded ELF by default: the other loaders would be dead code, and the one for
+    // system libraries would let a vmfb write and dlopen files.
+    ("IREE_HAL_EXECUTABLE_LOADER_DEFAULTS", "OFF"),
+    ("IREE_HAL_EXECUTABLE_LOADER_EMBEDDED_ELF", "ON"),
+    ("IREE_HAL_EXECUTABLE_PLUGIN_DEFAULTS", "OFF"),
+];
+
+/// Where bindgen and the compiler of its wrappers have to agree with the archive: the system allocator's control
+/// function is a macro that IREE's own build sets, and `NDEBUG` decides on status features and structure layouts.
+const MACROS: [&str; 2] = ["-DIREE_ALLOCATOR_SYSTEM_CTL=iree_allocator_libc_ctl", "-DNDEBUG"];
+
+fn main() -> Result<()> {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=src/sys/wrapper.h");
+    for name in [
+        "CMAKE",
+        "ROCM_PATH",
+        "ROTINI_CUDA_HEADERS",
+        "ROTINI_HIP_HEADERS",
+        "ROTINI_IREE_SOURCE",
+    ] {
+        println!("cargo:rerun-if-env-changed={name}");
+    }
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    let source = iree_source()?;
+    let build = build_runtime(&source, &out)?;
+    bind(&source, &build, &out)
+}
+
+/// The directory that holds `CMakeLists.txt` and `iree/`.
+fn iree_source() -> Result<PathBuf> {
+    let source = match env::var_os("ROTINI_IREE_SOURCE") {
+        Some(path) => PathBuf::from(path),
+        None => {
+            // The crate has no `links` key that would hand its path to dependents. The lock file is complete by the
+            // time a build script runs, hence `--locked --offline`; packages of other platforms are not downloaded,
+            // hence the filter.
+            let metadata = cargo_metadata::MetadataCommand::new()
+                .cargo_path(env::var("CARGO")?)
+                .manifest_path(Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("Cargo.toml"))
+                .other_options([
+                    "--locked".into(),
+                    "--offline".into(),
+                    format!("--filter-platform={}", env::var("HOST")?),
+                ])
+                .exec()?;
+            let package = metadata
+                .packages
+                .iter()
+                .find(|package| package.name.as_str() == "eerie-sys")
+                .ok_or("the dependency graph has no `eerie-sys`, which vendors IREE's sources")?;
+            package
+                .manifest_path
+                .parent()
+                .ok_or("eerie-sys's manifest has no parent directory")?
+                .into()
+        }
+    };
+    if !source.join("iree/runtime/src/iree/hal/api.h").is_file() {
+        return Err(format!("{} holds no IREE runtime sources", source.display()).into());
+    }
+    Ok(source)
+}
+
+/// Compiles the runtime; returns CMake's build directory.
+fn build_runtime(source: &Path, out: &Path) -> Result<PathBuf> {
+    // Headers that other headers include and nothing uses, missing from trimmed-down copies of the SDKs.
+    let stubs = out.join("stubs");
+    let hip = hip_headers()?;
+    if !hip.join("hip/hip_fp16.h").is_file() {
+        write_stub(&stubs, "hip/hip_fp16.h", "")?;
+    }
+    let mut config = cmake::Config::new(source);
+    config
+        .profile("Release")
+        .generator("Ninja")
+        .build_target("eerie_runtime")
+        .out_dir(out)
+        .define("HIP_API_HEADERS_ROOT", &hip);
+    for (key, value) in DEFINITIONS {
+        config.define(key, value);
+    }
+    if env::var_os("CARGO_FEATURE_CUDA").is_some() {
+        let root = cuda_root(out)?;
+        write_stub(&stubs, "cuda_runtime.h", "typedef struct CUstream_st* cudaStream_t;\n")?;
+        write_stub(&stubs, "cuda_fp16.h", "")?;
+        write_stub(&stubs, "cuda_bf16.h", "")?;
+        config
+            .define("IREE_HAL_DRIVER_CUDA", "ON")
+            .env("IREE_CUDA_DEPS_DIR", &root)
+            // Only the compiler's CUDA target uses libdevice, but CMake insists that the file exists.
+            .define("IREE_CUDA_LIBDEVICE_PATH", root.join("include/cuda.h"));
+    } else {
+        config.define("IREE_HAL_DRIVER_CUDA", "OFF");
+    }
+    if stubs.is_dir() {
+        // After the SDK's own directories, so that a stub never hides a real header.
+        let flag = format!("-idirafter{}", stubs.display());
+        config.cflag(&flag).cxxflag(&flag);
+    }
+    let build = config.build().join("build");
+    for dir in ["", "iree/build_tools/third_party/flatcc"] {
+        println!("cargo:rustc-link-search=native={}", build.join(dir).display());
+    }
+    Ok(build)
+}
+
+/// A directory with `hip/hip_runtime_api.h` of HIP 6 or newer.
+fn hip_headers() -> Result<PathBuf> {
+    let workspace = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("..");
+    let candidates = [
+        env::var_os("ROTINI_HIP_HEADERS").map(PathBuf::from),
+        env::var_os("ROCM_PATH").map(|root| Path::new(&root).join("include")),
+        Some("/opt/rocm/include".into()),
+        Some(workspace.join(".toolchain/hip/include")),
+    ];
+    let mut tried = Vec::new();
+    for candidate in candidates.into_iter().flatten() {
+        // IREE includes this header, which HIP 5 does not have.
+        if candidate.join("hip/hip_deprecated.h").is_file() && candidate.join("hip/hip_version.h").is_file() {
+            return Ok(candidate);
+        }
+        tried.push(candidate.display().to_string());
+    }
+    Err(format!(
+        "no HIP headers of version 6 or newer in {}: run scripts/setup, or set ROTINI_HIP_HEADERS to the directory that \
+         holds hip/hip_runtime_api.h",
+        tried.join(", ")
+    )
+    .into())
+}
+
+/// IREE expects `ROOT/include/cuda.h`; wheels keep the header elsewhere, so a link makes that layout.
+fn cuda_root(out: &Path) -> Result<PathBuf> {
+    let headers = env::var_os("ROTINI_CUDA_HEADERS")
+        .map(PathBuf::from)
+        .filter(|dir| dir.join("cuda.h").is_file())
+        .ok_or("the feature `cuda` needs ROTINI_CUDA_HEADERS: the directory that holds cuda.h")?;
+    let root = out.join("cuda");
+    let link = root.join("include");
+    fs::create_dir_all(&root)?;
+    match fs::remove_file(&link) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
+    }
+    std::os::unix::fs::symlink(fs::canonicalize(headers)?, &link)?;
+    Ok(root)
+}
+
+/// Writes only what differs: a new time stamp would make Ninja compile every user of the header again.
+fn write_stub(dir: &Path, name: &str, text: &str) -> Result<()> {
+    let path = dir.join(name);
+    if fs::read_to_string(&path).is_ok_and(|old| old == text) {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    Ok(fs::write(path, text)?)
+}
+
+/// Writes `runtime.rs`, compiles the wrappers of static functions and links it all.
+fn bind(source: &Path, build: &Path, out: &Path) -> Result<()> {
+    let includes = [
+        source.join("iree/runtime/src"),
+        // Generated: the table of VM operations.
+        build.join("iree/runtime/src"),
+        source.join("iree/third_party/flatcc/include"),
+    ];
+    let mut flags: Vec<String> = includes.iter().map(|dir| format!("-I{}", dir.display())).collect();
+    flags.extend(MACROS.map(String::from));
+    if env::var_os("CARGO_FEATURE_CUDA").is_some() {
+        flags.push("-DROTINI_IREE_CUDA".into());
+    }
+
+    let wrappers = out.join("wrappers.c");
+    bindgen::Builder::default()
+        .header("src/sys/wrapper.h")
+        .clang_args(&flags)
+        .allowlist_function("iree_(allocator_(free|libc_ctl|null|system)|infinite_timeout|status_(free|to_string))")
+        .allowlist_function("iree_async_(frontier_tracker|proactor_pool)_(create|options_default|release)")
+        .allowlist_function("iree_hal_(cuda|hip)_(device_params|driver_options)_initialize")
+        .allowlist_function("iree_hal_(cuda|hip)_driver_create")
+        .allowlist_function("iree_hal_(sync|task)_device_(create|params_initialize)")
+        .allowlist_function("iree_hal_allocator_(allocate_buffer|create_heap|import_buffer|release)")
+        .allowlist_function("iree_hal_buffer_(byte_length|map_read|map_write|move_ref|release)")
+        .allowlist_function("iree_hal_buffer_release_callback_null")
+        .allowlist_function("iree_hal_buffer_view_(create|move_ref|release)")
+        .allowlist_function(
+            "iree_hal_device_(allocator|create_params_default|group_create_from_device|group_release|release)",
+        )
+        .allowlist_function("iree_hal_driver_(create_device_by_ordinal|query_available_devices|release)")
+        .allowlist_function("iree_hal_embedded_elf_loader_create")
+        .allowlist_function("iree_hal_executable_loader_release")
+        .allowlist_function("iree_hal_fence_(create_at|release|retain_ref|wait)")
+        .allowlist_function("iree_hal_module_(create|debug_sink_null|device_policy_default|register_all_types)")
+        .allowlist_function("iree_hal_semaphore_(create|release)")
+        .allowlist_function("iree_task_executor_(create|options_initialize|release)")
+        .allowlist_function("iree_task_topology_(deinitialize|initialize_from_group_count)")
+        .allowlist_function("iree_vm_bytecode_module_create")
+        .allowlist_function("iree_vm_context_(create_with_modules|release)")
+        .allowlist_function("iree_vm_function_(lookup_attr_by_name|signature)")
+        .allowlist_function("iree_vm_instance_(create|release)")
+        .allowlist_function("iree_vm_invoke")
+        .allowlist_function("iree_vm_list_(clear|create|get_value|release|resize|set_ref_move)")
+        .allowlist_function("iree_vm_make_undefined_type_def")
+        .allowlist_function("iree_vm_module_(lookup_function_by_name|release)")
+        .allowlist_type(
+            "iree_(hal_element_types|hal_encoding_types|hal_memory_access_bits|hal_memory_type_bits|status_code).*",
+        )
+        .allowlist_type("iree_hal_(buffer_usage_bits|external_buffer_type).*")
+        .allowlist_type("iree_vm_(function_linkage|invocation_flag_bits|context_flag_bits|bytecode_module_flags).*")
+        .allowlist_var("IREE_(HAL_HEAP_BUFFER_ALIGNMENT|TASK_TOPOLOGY_MAX_GROUP_COUNT|VM_TYPE_CAPACITY_DEFAULT)")
+        .derive_default(true)
+        .layout_tests(false)
+        .merge_extern_blocks(true)
+        .prepend_enum_name(false)
+        .wrap_static_fns(true)
+        .wrap_static_fns_path(&wrappers)
+        .wrap_unsafe_ops(true)
+        .generate()?
+        .write_to_file(out.join("runtime.rs"))?;
+
+    cc::Build::new()
+        .file(&wrappers)
+        .include(env::var("CARGO_MANIFEST_DIR")?)
+        .flags(&flags)
+        .warnings(false)
+        .compile("rotini_iree_wrappers");
+    // The wrappers use the runtime, the runtime uses flatcc: the linker resolves from left to right.
+    println!("cargo:rustc-link-lib=static=eerie_runtime");
+    println!("cargo:rustc-link-lib=static=flatcc_parsing");
+    println!("cargo:rustc-link-lib=m");
+    Ok(())
+}

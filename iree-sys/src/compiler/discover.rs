@@ -1,0 +1,181 @@
+//! Where an installation of the compiler is.
+//!
+//! The PyPI wheel `iree-base-compiler` keeps both the program and the library in one folder below `site-packages`; the
+//! `iree-compile` in `bin/` is a Python script around that program, which would only add its own start-up time. Python is
+//! never started: the layout below an installation prefix is fixed.
+
+use std::{
+    env, fmt, fs,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use super::CompileError;
+
+/// The library's file name.
+pub(super) const LIBRARY: &str = "libIREECompiler.so";
+/// The program's file name.
+const PROGRAM: &str = "iree-compile";
+/// Where the wheel puts both, below `site-packages`.
+const WHEEL: &str = "iree/compiler/_mlir_libs";
+
+/// No installation of the compiler was found.
+#[derive(Clone, Debug, thiserror::Error)]
+pub struct NotFound {
+    what: &'static str,
+    variable: &'static str,
+    tried: Vec<PathBuf>,
+}
+
+impl NotFound {
+    /// Every path that was looked at, in order.
+    #[must_use]
+    pub fn tried(&self) -> &[PathBuf] {
+        &self.tried
+    }
+}
+
+impl fmt::Display for NotFound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no {} found; set {} to its path. Tried:", self.what, self.variable)?;
+        for path in &self.tried {
+            write!(f, "\n  {}", path.display())?;
+        }
+        Ok(())
+    }
+}
+
+/// Finds the `iree-compile` program, the ELF.
+///
+/// In this order: `ROTINI_IREE_COMPILE`, and nothing else if it is set; what that variable was when this crate was built;
+/// the virtual environment that `VIRTUAL_ENV` names; beside `iree-compile` and then `python3` on `PATH`; the user's own
+/// site-packages. A script stands for the program of its installation.
+///
+/// # Errors
+///
+/// What was tried.
+pub fn find_program() -> Result<PathBuf, NotFound> {
+    let built_with = option_env!("ROTINI_IREE_COMPILE");
+    find(PROGRAM, "ROTINI_IREE_COMPILE", built_with, |path| {
+        if is_elf(path) {
+            return Some(path.to_owned());
+        }
+        // A script in `PREFIX/bin`.
+        let prefix = path.parent()?.parent()?;
+        wheels(prefix)
+            .map(|wheel| wheel.join(PROGRAM))
+            .find(|program| is_elf(program))
+    })
+}
+
+/// Finds `libIREECompiler.so`, in the same places as [`find_program`]; the variable is `ROTINI_IREE_COMPILER_LIB`.
+///
+/// # Errors
+///
+/// What was tried.
+pub fn find_library() -> Result<PathBuf, NotFound> {
+    let built_with = option_env!("ROTINI_IREE_COMPILER_LIB");
+    find(LIBRARY, "ROTINI_IREE_COMPILER_LIB", built_with, |path| {
+        is_elf(path).then(|| path.to_owned())
+    })
+}
+
+fn find(
+    what: &'static str,
+    variable: &'static str,
+    built_with: Option<&str>,
+    accept: impl Fn(&Path) -> Option<PathBuf>,
+) -> Result<PathBuf, NotFound> {
+    let mut tried = Vec::new();
+    let mut attempt = |path: PathBuf| {
+        let found = accept(&path);
+        if found.is_none() && !tried.contains(&path) {
+            tried.push(path);
+        }
+        found
+    };
+    let found = match env::var_os(variable) {
+        // Someone who names a compiler does not want another one.
+        Some(path) => attempt(path.into()),
+        None => {
+            let on_path = (what == PROGRAM).then(|| which::which(PROGRAM).ok()).flatten();
+            let installed = prefixes().into_iter().flat_map(|prefix| {
+                let wheels: Vec<_> = wheels(&prefix).collect();
+                if wheels.is_empty() {
+                    // For the report: where the wheel would have been.
+                    vec![prefix.join("lib/python3/site-packages").join(WHEEL)]
+                } else {
+                    wheels
+                }
+            });
+            built_with
+                .map(PathBuf::from)
+                .into_iter()
+                .chain(installed.map(|wheel| wheel.join(what)))
+                .chain(on_path)
+                .find_map(&mut attempt)
+        }
+    };
+    found.ok_or(NotFound { what, variable, tried })
+}
+
+/// Installation prefixes that may have the wheel, most specific first.
+fn prefixes() -> Vec<PathBuf> {
+    let mut prefixes = Vec::new();
+    prefixes.extend(env::var_os("VIRTUAL_ENV").map(PathBuf::from));
+    for program in [PROGRAM, "python3"] {
+        for path in which::which_all(program).into_iter().flatten() {
+            // As found, which is the virtual environment, and as linked, which is the Python it was made from.
+            let real = fs::canonicalize(&path);
+            for path in [Some(path), real.ok()].into_iter().flatten() {
+                prefixes.extend(path.parent().and_then(Path::parent).map(Path::to_owned));
+            }
+        }
+    }
+    prefixes.extend(env::home_dir().map(|home| home.join(".local")));
+    prefixes
+}
+
+/// The folders below `prefix` in which a wheel's files for this crate are, whatever the Python version.
+fn wheels(prefix: &Path) -> impl Iterator<Item = PathBuf> {
+    ["lib", "lib64", "local/lib"]
+        .map(|lib| prefix.join(lib))
+        .into_iter()
+        .flat_map(|lib| folders(&lib))
+        .filter(|folder| {
+            folder
+                .file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with("python3"))
+        })
+        .flat_map(|python| ["site-packages", "dist-packages"].map(|site| python.join(site).join(WHEEL)))
+        .filter(|wheel| wheel.is_dir())
+}
+
+/// The folders in `folder`, sorted, so that the choice among several does not depend on the file system.
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let mut folders: Vec<_> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .collect();
+    folders.sort();
+    folders
+}
+
+fn is_elf(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    fs::File::open(path)
+        .and_then(|mut file| file.read_exact(&mut magic))
+        .is_ok_and(|()| magic == *b"\x7fELF")
+}
+
+/// The identity of a compiler that does not state its revision: the hash of its bytes.
+pub(super) fn content_identity(path: &Path) -> Result<String, CompileError> {
+    let mut hasher = blake3::Hasher::new();
+    fs::File::open(path)
+        .and_then(|file| hasher.update_reader(file).map(drop))
+        .map_err(CompileError::io("read", path))?;
+    Ok(format!("blake3:{}", hasher.finalize().to_hex()))
+}

@@ -1,0 +1,89 @@
+//! IREE's compiler, behind one trait: MLIR text in, a vmfb out.
+//!
+//! | Implementation | What it is | A compiler crash |
+//! |---|---|---|
+//! | [`Program`] | the `iree-compile` program, one process per compilation (15 ms) | is an error |
+//! | [`InProcess`] | the C API of `libIREECompiler.so`, opened at run time (up to 0.1 s once) | ends this process |
+//!
+//! Both make the same bytes from the same request, and both report the same [`identity`](Compiler::identity), so what one
+//! has compiled the other need not. [`find_program`] and [`find_library`] look for an installation.
+//!
+//! Text, not bytecode, is what crosses over: IREE's MLIR is newer than the one that writes the text, and text survives
+//! the difference.
+
+mod discover;
+mod error;
+mod in_process;
+mod program;
+mod statistics;
+
+use std::path::Path;
+
+pub use discover::{NotFound, find_library, find_program};
+pub use error::CompileError;
+pub use in_process::InProcess;
+pub use program::Program;
+pub use statistics::Statistics;
+
+/// Something that compiles. All methods may be called from several threads at once.
+pub trait Compiler: Send + Sync {
+    /// The exact build: version and source revision, or a hash of the compiler's own bytes where a development build does
+    /// not say. Two compilers with the same identity make the same vmfb, so this belongs into a cache key.
+    fn identity(&self) -> &str;
+
+    /// Path and mode, for people.
+    fn describe(&self) -> String;
+
+    /// Compiles one module.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError::Rejected`] with the compiler's diagnostics when it does not accept the module or a flag; other
+    /// variants when the compiler itself fails.
+    fn compile(&self, request: &CompileRequest<'_>) -> Result<Compiled, CompileError>;
+}
+
+/// One module and how to compile it.
+#[derive(Clone, Copy, Debug)]
+pub struct CompileRequest<'a> {
+    /// MLIR text, UTF-8 without NUL.
+    pub mlir: &'a str,
+    /// What the source is called, a plain file name. It is part of the vmfb, so it must not vary where the output shall
+    /// not.
+    pub name: &'a str,
+    /// `iree-compile` flags, one per element. Paths in them have to be absolute.
+    pub flags: &'a [String],
+    /// A folder that receives code objects, assembly and LLVM IR of each executable. The vmfb stays the same.
+    pub dump_executables: Option<&'a Path>,
+}
+
+impl CompileRequest<'_> {
+    /// The flags that both implementations add: statistics go to a file, dumps to the folder.
+    fn flags(&self, statistics: &str) -> Result<Vec<String>, CompileError> {
+        let mut flags = self.flags.to_vec();
+        flags.push("--iree-scheduling-dump-statistics-format=json".into());
+        flags.push(format!("--iree-scheduling-dump-statistics-file={statistics}"));
+        if let Some(folder) = self.dump_executables {
+            let folder = std::path::absolute(folder).map_err(CompileError::io("resolve", folder))?;
+            std::fs::create_dir_all(&folder).map_err(CompileError::io("create", &folder))?;
+            let folder = folder
+                .to_str()
+                .ok_or_else(|| CompileError::Request(format!("the dump folder {} is not UTF-8", folder.display())))?;
+            // Not `--iree-hal-dump-executable-files-to`: that also writes benchmarks, whose path ends up in the vmfb.
+            flags.push(format!("--iree-hal-dump-executable-binaries-to={folder}"));
+            flags.push(format!("--iree-hal-dump-executable-intermediates-to={folder}"));
+        }
+        Ok(flags)
+    }
+}
+
+/// What a compilation made.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The module, loadable by [`Executable::load`](crate::runtime::Executable::load).
+    pub vmfb: Vec<u8>,
+    /// What the compiler scheduled.
+    pub statistics: Statistics,
+    /// Warnings and remarks; empty as a rule.
+    pub diagnostics: String,
+}

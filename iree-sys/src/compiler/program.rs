@@ -1,0 +1,146 @@
+//! The `iree-compile` program.
+
+use std::{
+    fs,
+    io::Read,
+    os::unix::process::ExitStatusExt,
+    path::{Component, Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+};
+
+use super::{CompileError, CompileRequest, Compiled, Compiler, Statistics, discover};
+
+/// Compiles by running `iree-compile`, so that a crash of the compiler is an error and no more.
+#[derive(Debug)]
+pub struct Program {
+    path: PathBuf,
+    identity: String,
+}
+
+impl Program {
+    /// Takes the program at `path` into use; runs it once for its version.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError::Io`] when it cannot be run, [`CompileError::Rejected`] when it is no `iree-compile`.
+    pub fn new(path: &Path) -> Result<Self, CompileError> {
+        // Compilations run in a folder of their own, so the path must not depend on the current one.
+        let path = fs::canonicalize(path).map_err(CompileError::io("find", path))?;
+        let output = Command::new(&path)
+            .arg("--version")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(CompileError::io("run", &path))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let version = text
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("IREE compiler version"))
+            .map(str::trim);
+        let identity = match version {
+            _ if !output.status.success() => None,
+            // `VERSION @ REVISION`; a development build has no version and may have no revision.
+            Some(version) if version.contains('@') => Some(version.to_owned()),
+            Some(_) => {
+                // The program is a stub around the library beside it.
+                let library = path.with_file_name(discover::LIBRARY);
+                Some(discover::content_identity(if library.is_file() {
+                    &library
+                } else {
+                    &path
+                })?)
+            }
+            None => None,
+        };
+        let identity = identity.ok_or_else(|| CompileError::Rejected {
+            diagnostics: format!(
+                "{} does not answer `--version` like iree-compile: {text}{}",
+                path.display(),
+                String::from_utf8_lossy(&output.stderr)
+            ),
+        })?;
+        Ok(Self { path, identity })
+    }
+
+    /// The program's absolute path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Compiler for Program {
+    fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    fn describe(&self) -> String {
+        format!("{} (program)", self.path.display())
+    }
+
+    fn compile(&self, request: &CompileRequest<'_>) -> Result<Compiled, CompileError> {
+        const OUTPUT: &str = "module.vmfb";
+        const STATISTICS: &str = "statistics.json";
+        let plain = matches!(
+            Path::new(request.name).components().collect::<Vec<_>>()[..],
+            [Component::Normal(_)]
+        );
+        if !plain || request.name.starts_with('-') || [OUTPUT, STATISTICS].contains(&request.name) {
+            return Err(CompileError::Request(format!(
+                "`{}` is no plain file name",
+                request.name
+            )));
+        }
+        // The source file is named as it shall be in the output and given relative to its folder, since the compiler
+        // writes what it was given into the vmfb.
+        let folder = tempfile::tempdir().map_err(CompileError::io("make a folder in", &std::env::temp_dir()))?;
+        let source = folder.path().join(request.name);
+        fs::write(&source, request.mlir).map_err(CompileError::io("write", &source))?;
+        let running = Command::new(&self.path)
+            .current_dir(folder.path())
+            .args(request.flags(STATISTICS)?)
+            .args([request.name, "-o", OUTPUT])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(CompileError::io("run", &self.path))?;
+        let (status, diagnostics) = Running(running).finish().map_err(CompileError::io("run", &self.path))?;
+        if let Some(signal) = status.signal() {
+            return Err(CompileError::Crashed { signal, diagnostics });
+        }
+        if !status.success() {
+            return Err(CompileError::Rejected { diagnostics });
+        }
+        let read = |name: &str| {
+            let path = folder.path().join(name);
+            fs::read(&path).map_err(CompileError::io("read", &path))
+        };
+        Ok(Compiled {
+            vmfb: read(OUTPUT)?,
+            statistics: Statistics::parse(&read(STATISTICS)?)?,
+            diagnostics,
+        })
+    }
+}
+
+/// A compiler process, which does not outlive the wait for it.
+struct Running(Child);
+
+impl Running {
+    fn finish(mut self) -> std::io::Result<(ExitStatus, String)> {
+        let mut diagnostics = Vec::new();
+        if let Some(mut stderr) = self.0.stderr.take() {
+            stderr.read_to_end(&mut diagnostics)?;
+        }
+        let status = self.0.wait()?;
+        Ok((status, String::from_utf8_lossy(&diagnostics).into_owned()))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both do nothing for a process that has been waited for, and there is no one to tell about a failure.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

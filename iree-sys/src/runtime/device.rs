@@ -1,0 +1,474 @@
+//! Instances and devices.
+
+use std::{fmt, ptr, slice, sync::Arc, thread, time::Duration};
+
+use super::{
+    Error, Result,
+    handle::{Handle, view},
+};
+use crate::{
+    result::{Status, check},
+    sys::runtime as sys,
+};
+
+/// The VM's type registry and the I/O threads that devices share. Cloning shares.
+#[derive(Clone, Debug)]
+pub struct Instance(Arc<InstanceInner>);
+
+#[derive(Debug)]
+struct InstanceInner {
+    vm: Handle<sys::iree_vm_instance_t>,
+    proactors: Handle<sys::iree_async_proactor_pool_t>,
+}
+
+// SAFETY: `iree_vm_instance_t` locks its type table, the pool its entries; both are made to be shared.
+unsafe impl Sync for InstanceInner {}
+
+impl Instance {
+    /// Creates an instance. No threads start before a device needs them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Setup`] without memory.
+    pub fn new() -> Result<Self> {
+        // SAFETY: each `create` stores one owned reference on success.
+        let inner = unsafe {
+            let vm = Handle::create(|out| {
+                sys::iree_vm_instance_create(
+                    sys::IREE_VM_TYPE_CAPACITY_DEFAULT as usize,
+                    sys::iree_allocator_system(),
+                    out,
+                )
+            })
+            .map_err(Error::Setup)?;
+            check(sys::iree_hal_module_register_all_types(vm.as_ptr())).map_err(Error::Setup)?;
+            // One pool entry for any NUMA node: nothing here does file or network I/O.
+            let proactors = Handle::create(|out| {
+                sys::iree_async_proactor_pool_create(
+                    1,
+                    ptr::null(),
+                    sys::iree_async_proactor_pool_options_default(),
+                    sys::iree_allocator_system(),
+                    out,
+                )
+            })
+            .map_err(Error::Setup)?;
+            InstanceInner { vm, proactors }
+        };
+        Ok(Self(Arc::new(inner)))
+    }
+
+    pub(super) fn vm(&self) -> *mut sys::iree_vm_instance_t {
+        self.0.vm.as_ptr()
+    }
+
+    fn create_params(&self) -> sys::iree_hal_device_create_params_t {
+        sys::iree_hal_device_create_params_t {
+            // The device retains the pool.
+            proactor_pool: self.0.proactors.as_ptr(),
+            // SAFETY: returns a structure by value.
+            ..unsafe { sys::iree_hal_device_create_params_default() }
+        }
+    }
+}
+
+/// Which HAL driver a device belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DeviceKind {
+    /// Host code on the calling thread.
+    LocalSync,
+    /// Host code on a pool of worker threads.
+    LocalTask,
+    /// AMD GPUs through `libamdhip64.so`.
+    Hip,
+    /// NVIDIA GPUs through `libcuda.so`.
+    Cuda,
+}
+
+impl DeviceKind {
+    /// IREE's name of the driver.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LocalSync => "local-sync",
+            Self::LocalTask => "local-task",
+            Self::Hip => "hip",
+            Self::Cuda => "cuda",
+        }
+    }
+
+    /// Whether the device works on host memory, so that pointers given to it are host pointers.
+    #[must_use]
+    pub fn is_host(self) -> bool {
+        match self {
+            Self::LocalSync | Self::LocalTask => true,
+            Self::Hip | Self::Cuda => false,
+        }
+    }
+}
+
+impl fmt::Display for DeviceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Settings of a local-task device.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskOptions {
+    /// Worker threads, at least 1. The default follows the process's affinity mask and CPU quota.
+    pub workers: usize,
+    /// How long an idle worker spins before it sleeps. The default is not at all: on a machine with other work, every
+    /// microsecond of it was seen to add two to a blocking invocation.
+    pub spin: Duration,
+}
+
+impl Default for TaskOptions {
+    fn default() -> Self {
+        Self {
+            workers: thread::available_parallelism().map_or(1, usize::from),
+            spin: Duration::ZERO,
+        }
+    }
+}
+
+/// Settings of a GPU device.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GpuOptions {
+    /// The device's index as the driver counts.
+    pub ordinal: usize,
+    /// HIP only: the caller's `hipStream_t`, on which all work of this device is ordered; 0 is the null stream. `None`
+    /// lets IREE create its own.
+    pub stream: Option<u64>,
+}
+
+/// A HAL device, and the VM module through which programs reach it. Cloning shares.
+#[derive(Clone, Debug)]
+pub struct Device(Arc<DeviceInner>);
+
+#[derive(Debug)]
+struct DeviceInner {
+    kind: DeviceKind,
+    // Fields drop in this order: the module retains the device through its group.
+    module: Handle<sys::iree_vm_module_t>,
+    device: Handle<sys::iree_hal_device_t>,
+    instance: Instance,
+}
+
+// SAFETY: HAL devices and their allocators may be used from any thread at any time, and a VM module is immutable: its
+// state lives in the context.
+unsafe impl Sync for DeviceInner {}
+
+impl Device {
+    /// Host execution on the thread that invokes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] without memory.
+    pub fn local_sync(instance: &Instance) -> Result<Self> {
+        let kind = DeviceKind::LocalSync;
+        // SAFETY: `create` stores one owned reference on success; the parameters outlive the call, and the device
+        // retains the loader and the allocator.
+        let device = unsafe {
+            local(kind, |loaders, allocator| {
+                let mut params = sys::iree_hal_sync_device_params_t::default();
+                sys::iree_hal_sync_device_params_initialize(&mut params);
+                let create_params = instance.create_params();
+                Handle::create(|out| {
+                    sys::iree_hal_sync_device_create(
+                        view(kind.name()),
+                        &params,
+                        &create_params,
+                        loaders.len(),
+                        loaders.as_mut_ptr(),
+                        allocator,
+                        sys::iree_allocator_system(),
+                        out,
+                    )
+                })
+            })
+        };
+        Self::finish(instance, kind, device)
+    }
+
+    /// Host execution on worker threads of this device's own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] when threads cannot be started.
+    pub fn local_task(instance: &Instance, options: &TaskOptions) -> Result<Self> {
+        let kind = DeviceKind::LocalTask;
+        let executor = executor(options).map_err(|source| Error::Device {
+            driver: kind.name(),
+            source,
+        })?;
+        // SAFETY: as for local-sync; the device retains the executor.
+        let device = unsafe {
+            local(kind, |loaders, allocator| {
+                let mut params = sys::iree_hal_task_device_params_t::default();
+                sys::iree_hal_task_device_params_initialize(&mut params);
+                let create_params = instance.create_params();
+                let queue = executor.as_ptr();
+                Handle::create(|out| {
+                    sys::iree_hal_task_device_create(
+                        view(kind.name()),
+                        &params,
+                        1,
+                        &queue,
+                        loaders.len(),
+                        loaders.as_mut_ptr(),
+                        allocator,
+                        &create_params,
+                        sys::iree_allocator_system(),
+                        out,
+                    )
+                })
+            })
+        };
+        Self::finish(instance, kind, device)
+    }
+
+    /// An AMD GPU.
+    ///
+    /// A device costs about 0.1 ms, three threads and 32 events. The stream cannot be changed later.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`]: `Unavailable` and the names tried when there is no `libamdhip64.so`, `NotFound` when it is too
+    /// old, `FailedPrecondition` when it finds no GPU.
+    pub fn hip(instance: &Instance, options: &GpuOptions) -> Result<Self> {
+        let driver = hip_driver(options.stream);
+        Self::from_driver(instance, DeviceKind::Hip, options.ordinal, driver)
+    }
+
+    /// An NVIDIA GPU.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] without a driver or a GPU.
+    #[cfg(feature = "cuda")]
+    pub fn cuda(instance: &Instance, options: &GpuOptions) -> Result<Self> {
+        let driver = cuda_driver();
+        Self::from_driver(instance, DeviceKind::Cuda, options.ordinal, driver)
+    }
+
+    /// The names of the AMD GPUs that the driver library sees.
+    ///
+    /// # Errors
+    ///
+    /// As [`hip`](Self::hip).
+    pub fn hip_names() -> Result<Vec<String>> {
+        let failed = |source| Error::Device {
+            driver: DeviceKind::Hip.name(),
+            source,
+        };
+        let driver = hip_driver(None).map_err(failed)?;
+        let mut count = 0;
+        let mut infos = ptr::null_mut();
+        // SAFETY: on success `infos` is one allocation of `count` entries that the caller frees; names are copied first.
+        unsafe {
+            let allocator = sys::iree_allocator_system();
+            check(sys::iree_hal_driver_query_available_devices(
+                driver.as_ptr(),
+                allocator,
+                &mut count,
+                &mut infos,
+            ))
+            .map_err(failed)?;
+            if infos.is_null() {
+                return Ok(Vec::new());
+            }
+            let names = slice::from_raw_parts(infos, count)
+                .iter()
+                .map(|info| super::executable::text(info.name).into_owned())
+                .collect();
+            sys::iree_allocator_free(allocator, infos.cast());
+            Ok(names)
+        }
+    }
+
+    fn from_driver(
+        instance: &Instance,
+        kind: DeviceKind,
+        ordinal: usize,
+        driver: Result<Handle<sys::iree_hal_driver_t>, Status>,
+    ) -> Result<Self> {
+        let create_params = instance.create_params();
+        let device = driver.and_then(|driver| {
+            // SAFETY: stores one owned reference on success; the device retains the driver.
+            unsafe {
+                Handle::create(|out| {
+                    sys::iree_hal_driver_create_device_by_ordinal(
+                        driver.as_ptr(),
+                        ordinal,
+                        0,
+                        ptr::null(),
+                        &create_params,
+                        sys::iree_allocator_system(),
+                        out,
+                    )
+                })
+            }
+        });
+        Self::finish(instance, kind, device)
+    }
+
+    fn finish(
+        instance: &Instance,
+        kind: DeviceKind,
+        device: Result<Handle<sys::iree_hal_device_t>, Status>,
+    ) -> Result<Self> {
+        let module = |device: &Handle<sys::iree_hal_device_t>| {
+            // SAFETY: each `create` stores one owned reference on success, and each object retains what it was made of.
+            unsafe {
+                let allocator = sys::iree_allocator_system();
+                // Every group needs a tracker of its own: a device registers with it, and a second one of the same
+                // driver would be refused as already there.
+                let tracker = Handle::create(|out| {
+                    let options = sys::iree_async_frontier_tracker_options_default();
+                    sys::iree_async_frontier_tracker_create(options, allocator, out)
+                })?;
+                let group = Handle::create(|out| {
+                    sys::iree_hal_device_group_create_from_device(device.as_ptr(), tracker.as_ptr(), allocator, out)
+                })?;
+                Handle::create(|out| {
+                    sys::iree_hal_module_create(
+                        instance.vm(),
+                        sys::iree_hal_module_device_policy_default(),
+                        group.as_ptr(),
+                        0,
+                        sys::iree_hal_module_debug_sink_null(),
+                        allocator,
+                        out,
+                    )
+                })
+            }
+        };
+        device
+            .and_then(|device| {
+                Ok(Self(Arc::new(DeviceInner {
+                    kind,
+                    module: module(&device)?,
+                    device,
+                    instance: instance.clone(),
+                })))
+            })
+            .map_err(|source| Error::Device {
+                driver: kind.name(),
+                source,
+            })
+    }
+
+    /// The driver.
+    #[must_use]
+    pub fn kind(&self) -> DeviceKind {
+        self.0.kind
+    }
+
+    pub(super) fn instance(&self) -> &Instance {
+        &self.0.instance
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut sys::iree_hal_device_t {
+        self.0.device.as_ptr()
+    }
+
+    pub(super) fn module(&self) -> *mut sys::iree_vm_module_t {
+        self.0.module.as_ptr()
+    }
+
+    pub(super) fn allocator(&self) -> *mut sys::iree_hal_allocator_t {
+        // SAFETY: the device is alive; the allocator is borrowed from it.
+        unsafe { sys::iree_hal_device_allocator(self.as_ptr()) }
+    }
+}
+
+type Loaders = [*mut sys::iree_hal_executable_loader_t; 1];
+
+/// Creates what both local devices need, the loader of embedded ELF and a heap allocator, and hands it to `create`,
+/// whose device retains both.
+fn local(
+    kind: DeviceKind,
+    create: impl FnOnce(&mut Loaders, *mut sys::iree_hal_allocator_t) -> Result<Handle<sys::iree_hal_device_t>, Status>,
+) -> Result<Handle<sys::iree_hal_device_t>, Status> {
+    // SAFETY: each `create` stores one owned reference on success; a null plugin manager means no plugins.
+    let (loader, heap) = unsafe {
+        let allocator = sys::iree_allocator_system();
+        (
+            Handle::create(|out| sys::iree_hal_embedded_elf_loader_create(ptr::null_mut(), allocator, out))?,
+            Handle::create(|out| sys::iree_hal_allocator_create_heap(view(kind.name()), allocator, allocator, out))?,
+        )
+    };
+    create(&mut [loader.as_ptr()], heap.as_ptr())
+}
+
+/// A pool of workers without affinity: the process's mask applies.
+fn executor(options: &TaskOptions) -> Result<Handle<sys::iree_task_executor_t>, Status> {
+    let workers = options
+        .workers
+        .clamp(1, sys::IREE_TASK_TOPOLOGY_MAX_GROUP_COUNT as usize);
+    let mut topology = Box::<sys::iree_task_topology_t>::default();
+    // SAFETY: both structures are initialised by IREE before use; the topology is only read during creation, which
+    // stores one owned reference on success.
+    unsafe {
+        let mut executor_options = sys::iree_task_executor_options_t::default();
+        sys::iree_task_executor_options_initialize(&mut executor_options);
+        executor_options.worker_spin_ns = options.spin.as_nanos().try_into().unwrap_or(i64::MAX);
+        sys::iree_task_topology_initialize_from_group_count(workers, &mut *topology);
+        let executor = Handle::create(|out| {
+            sys::iree_task_executor_create(executor_options, &*topology, sys::iree_allocator_system(), out)
+        });
+        sys::iree_task_topology_deinitialize(&mut *topology);
+        executor
+    }
+}
+
+/// Bytes of pinned memory per device for file transfers, which nothing here does; IREE's default is 128 MiB.
+const TRANSFER_BUFFER: usize = 4096;
+
+fn hip_driver(stream: Option<u64>) -> Result<Handle<sys::iree_hal_driver_t>, Status> {
+    // SAFETY: both structures are initialised by IREE before use and copied by the driver; creation stores one owned
+    // reference on success.
+    unsafe {
+        let mut options = sys::iree_hal_hip_driver_options_t::default();
+        sys::iree_hal_hip_driver_options_initialize(&mut options);
+        let mut params = sys::iree_hal_hip_device_params_t::default();
+        sys::iree_hal_hip_device_params_initialize(&mut params);
+        params.command_buffer_mode = sys::IREE_HAL_HIP_COMMAND_BUFFER_MODE_STREAM;
+        params.file_transfer_buffer_size = TRANSFER_BUFFER;
+        params.file_transfer_chunk_size = TRANSFER_BUFFER;
+        if let Some(stream) = stream {
+            params.external_stream = stream;
+        }
+        Handle::create(|out| {
+            sys::iree_hal_hip_driver_create(
+                view(DeviceKind::Hip.name()),
+                &options,
+                &params,
+                sys::iree_allocator_system(),
+                out,
+            )
+        })
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn cuda_driver() -> Result<Handle<sys::iree_hal_driver_t>, Status> {
+    // SAFETY: as for HIP.
+    unsafe {
+        let mut options = sys::iree_hal_cuda_driver_options_t::default();
+        sys::iree_hal_cuda_driver_options_initialize(&mut options);
+        let mut params = sys::iree_hal_cuda_device_params_t::default();
+        sys::iree_hal_cuda_device_params_initialize(&mut params);
+        Handle::create(|out| {
+            sys::iree_hal_cuda_driver_create(
+                view(DeviceKind::Cuda.name()),
+                &options,
+                &params,
+                sys::iree_allocator_system(),
+                out,
+            )
+        })
+    }
+}

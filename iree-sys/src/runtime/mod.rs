@@ -1,0 +1,45 @@
+//! IREE's HAL runtime: devices, buffers, loaded modules and reusable invocations.
+//!
+//! ```text
+//! Instance ── Device (local-sync, local-task, hip, cuda) ──┐
+//!     └────── Executable (a verified vmfb) ────────────────┴── Session ── Invocation ── bind pointers, invoke
+//! ```
+//!
+//! | Type | Owns | Threads |
+//! |---|---|---|
+//! | [`Instance`] | the VM's type registry, a pool of I/O threads that start on demand | shared |
+//! | [`Device`] | a HAL device and the VM module that gives it to programs | shared |
+//! | [`Executable`] | a verified vmfb and its bytes | shared |
+//! | [`Session`] | the state of one module on one device: loaded code, globals | one at a time |
+//! | [`Invocation`] | a session, a function and its argument list | one at a time |
+//! | [`Buffer`] | a reference to device or host memory | shared |
+//!
+//! Everything is reference counted underneath, so the order in which values are dropped does not matter.
+//!
+//! # Executing
+//!
+//! A function takes buffer views, a workspace buffer and two fences, writes its results into views it was given and
+//! returns nothing (the shell in `tests/runtime.rs`). An [`Invocation`] holds that list; [`Invocation::bind`] replaces
+//! one pointer, and [`Invocation::invoke`] allocates nothing on this side of the C API. What the two fences mean:
+//!
+//! | Device | Fences | When `invoke` returns |
+//! |---|---|---|
+//! | local-sync | null | the work is done |
+//! | local-task | null, signal | the work is queued; [`Invocation::invoke_blocking`] waits for it |
+//! | hip on an external stream | null | the work is on the stream |
+
+mod buffer;
+mod device;
+mod error;
+mod executable;
+mod handle;
+mod invocation;
+
+pub use buffer::{Buffer, ElementType, HOST_ALIGNMENT, TensorType};
+pub use device::{Device, DeviceKind, GpuOptions, Instance, TaskOptions};
+pub use error::Error;
+pub use executable::{Executable, Session};
+pub use invocation::{Invocation, Parameter};
+
+/// The result of a runtime call.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,252 @@
+//! What makes two compilations the same one.
+//!
+//! Identity is content: [`Key::of`] is the only place where a key comes from, and [`KeyInputs`] names everything that can
+//! change the code that a graph becomes. Each input goes into BLAKE3 with its label and its length before it, so no two
+//! different sets of inputs are the same bytes.
+
+use std::fmt;
+
+use crate::entry::ENTRY_FORMAT;
+
+/// The scheme of the key itself. BLAKE3 derives a hash function of its own from it: raise the number when a field is
+/// added, removed or changes meaning, and every older key becomes unreachable.
+const CONTEXT: &str = "rotini jit-cache key v1";
+
+/// Everything that decides what code a graph is compiled to.
+///
+/// Names, uids and graph ids are labels for people and belong in none of these fields.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyInputs<'a> {
+    /// The canonical bytes of the normalised graph.
+    pub graph: &'a [u8],
+    /// The architecture or product the code is for, as the compiler is told: `gfx942`, `x86_64`.
+    pub target: &'a str,
+    /// The features of that target, as the compiler is told. For the host's CPU the resolved list, never `host`: the folder
+    /// may be shared between machines.
+    pub target_features: &'a str,
+    /// The version constant of the emitter: raised when the same graph is lowered to other code.
+    pub emitter_version: u32,
+    /// The lowering strategy, when a target has more than one.
+    pub strategy: &'a str,
+    /// The compiler's flags, in the order given: order can matter to a compiler.
+    pub flags: &'a [String],
+    /// The compiler's exact build: version and revision, not a range.
+    pub compiler: &'a str,
+}
+
+/// The identity of a compiled graph: 32 bytes, shown as 64 lowercase hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key([u8; Key::LEN]);
+
+impl Key {
+    /// The length of a key in bytes.
+    pub const LEN: usize = blake3::OUT_LEN;
+
+    /// The key of `inputs`, and of the format that entries are stored in.
+    pub fn of(inputs: &KeyInputs<'_>) -> Self {
+        // Taken apart so that a field added to the struct and forgotten here does not compile.
+        let KeyInputs {
+            graph,
+            target,
+            target_features,
+            emitter_version,
+            strategy,
+            flags,
+            compiler,
+        } = *inputs;
+        Self::framed(ENTRY_FORMAT, |framing| {
+            framing.field("graph", graph);
+            framing.field("target", target.as_bytes());
+            framing.field("target_features", target_features.as_bytes());
+            framing.field("emitter_version", &emitter_version.to_le_bytes());
+            framing.field("strategy", strategy.as_bytes());
+            framing.field("flag_count", &(flags.len() as u64).to_le_bytes());
+            for flag in flags {
+                framing.field("flag", flag.as_bytes());
+            }
+            framing.field("compiler", compiler.as_bytes());
+        })
+    }
+
+    fn framed(entry_format: u32, fields: impl FnOnce(&mut Framing)) -> Self {
+        let mut framing = Framing(blake3::Hasher::new_derive_key(CONTEXT));
+        framing.field("entry_format", &entry_format.to_le_bytes());
+        fields(&mut framing);
+        Self(framing.0.finalize().into())
+    }
+
+    /// The key that an entry's header names.
+    pub(crate) const fn from_bytes(bytes: [u8; Self::LEN]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes of the key.
+    pub const fn as_bytes(&self) -> &[u8; Self::LEN] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for byte in self.0 {
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({self})")
+    }
+}
+
+/// Writes labelled fields: length of label, label, length of value, value; lengths as little-endian `u64`.
+struct Framing(blake3::Hasher);
+
+impl Framing {
+    fn field(&mut self, label: &str, value: &[u8]) {
+        for part in [label.as_bytes(), value] {
+            self.0.update(&(part.len() as u64).to_le_bytes());
+            self.0.update(part);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(flags: &[&str]) -> Vec<String> {
+        flags.iter().map(|&flag| flag.to_owned()).collect()
+    }
+
+    /// The key of a fixed set of inputs after `change`.
+    fn key(change: impl for<'a> FnOnce(&mut KeyInputs<'a>)) -> Key {
+        let flags = flags(&["--iree-opt-level=O3", "--fuse"]);
+        let mut inputs = KeyInputs {
+            graph: b"graph",
+            target: "gfx942",
+            target_features: "+sramecc,-xnack",
+            emitter_version: 7,
+            strategy: "conv",
+            flags: &flags,
+            compiler: "iree 3.13.0 @ 0123abcd",
+        };
+        change(&mut inputs);
+        Key::of(&inputs)
+    }
+
+    fn base() -> Key {
+        key(|_| ())
+    }
+
+    #[test]
+    fn graph_changes_the_key() {
+        assert_ne!(key(|inputs| inputs.graph = b"grapg"), base());
+    }
+
+    #[test]
+    fn target_changes_the_key() {
+        assert_ne!(key(|inputs| inputs.target = "gfx950"), base());
+    }
+
+    #[test]
+    fn target_features_change_the_key() {
+        assert_ne!(key(|inputs| inputs.target_features = "+sramecc,+xnack"), base());
+    }
+
+    #[test]
+    fn emitter_version_changes_the_key() {
+        assert_ne!(key(|inputs| inputs.emitter_version = 8), base());
+    }
+
+    #[test]
+    fn strategy_changes_the_key() {
+        assert_ne!(key(|inputs| inputs.strategy = "gemm"), base());
+    }
+
+    #[test]
+    fn flags_change_the_key_by_value_number_and_order() {
+        let with = |list: &[&str]| {
+            let list = flags(list);
+            Key::of(&KeyInputs {
+                graph: b"graph",
+                target: "gfx942",
+                target_features: "+sramecc,-xnack",
+                emitter_version: 7,
+                strategy: "conv",
+                flags: &list,
+                compiler: "iree 3.13.0 @ 0123abcd",
+            })
+        };
+        assert_eq!(with(&["--iree-opt-level=O3", "--fuse"]), base());
+        let others = [
+            with(&["--iree-opt-level=O2", "--fuse"]),
+            with(&["--fuse", "--iree-opt-level=O3"]),
+            with(&["--iree-opt-level=O3"]),
+            with(&["--iree-opt-level=O3", "--fuse", ""]),
+            with(&["--iree-opt-level=O3--fuse"]),
+            with(&[]),
+        ];
+        for (position, other) in others.iter().enumerate() {
+            assert_ne!(*other, base());
+            assert!(!others[..position].contains(other));
+        }
+    }
+
+    #[test]
+    fn compiler_changes_the_key() {
+        assert_ne!(key(|inputs| inputs.compiler = "iree 3.13.0 @ 0123abce"), base());
+    }
+
+    #[test]
+    fn entry_format_changes_the_key() {
+        let of = |format| Key::framed(format, |framing| framing.field("graph", b"graph"));
+        assert_ne!(of(ENTRY_FORMAT), of(ENTRY_FORMAT + 1));
+    }
+
+    #[test]
+    fn text_cannot_move_between_neighbouring_fields() {
+        let moved = key(|inputs| {
+            inputs.target = "gfx942+";
+            inputs.target_features = "sramecc,-xnack";
+        });
+        assert_ne!(moved, base());
+    }
+
+    /// The same inputs hashed by hand: framing and order are an on-disk format, and a change that keeps the number in
+    /// `CONTEXT` would silently strand or, worse, confuse what users have stored.
+    #[test]
+    fn key_is_the_documented_hash() {
+        let mut hasher = blake3::Hasher::new_derive_key("rotini jit-cache key v1");
+        let fields: [(&str, &[u8]); 10] = [
+            ("entry_format", &[1, 0, 0, 0]),
+            ("graph", b"graph"),
+            ("target", b"gfx942"),
+            ("target_features", b"+sramecc,-xnack"),
+            ("emitter_version", &[7, 0, 0, 0]),
+            ("strategy", b"conv"),
+            ("flag_count", &[2, 0, 0, 0, 0, 0, 0, 0]),
+            ("flag", b"--iree-opt-level=O3"),
+            ("flag", b"--fuse"),
+            ("compiler", b"iree 3.13.0 @ 0123abcd"),
+        ];
+        for (label, value) in fields {
+            hasher.update(&(label.len() as u64).to_le_bytes());
+            hasher.update(label.as_bytes());
+            hasher.update(&(value.len() as u64).to_le_bytes());
+            hasher.update(value);
+        }
+        assert_eq!(base().as_bytes(), hasher.finalize().as_bytes());
+    }
+
+    /// Kept as text: no code of this crate takes part in the expectation.
+    #[test]
+    fn key_is_stable() {
+        assert_eq!(
+            base().to_string(),
+            "84a61aa79e65faee8c0f669dbe79957af36084805c32b1dd0e732b5e0e09fbd5"
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! The memory tier: entries by key, bounded by their weight in bytes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dashmap::DashMap;
+
+use crate::entry::Entry;
+use crate::key::Key;
+
+/// A hit takes the read lock of one shard and a tick of the clock; nothing waits for an eviction.
+pub(crate) struct Memory {
+    slots: DashMap<Key, Slot>,
+    limit: u64,
+    used: AtomicU64,
+    clock: AtomicU64,
+    evicting: Mutex<()>,
+}
+
+struct Slot {
+    entry: Arc<Entry>,
+    last_used: AtomicU64,
+}
+
+impl Memory {
+    pub(crate) fn new(limit: u64) -> Self {
+        Self {
+            slots: DashMap::new(),
+            limit,
+            used: AtomicU64::new(0),
+            clock: AtomicU64::new(0),
+            evicting: Mutex::new(()),
+        }
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Entry>> {
+        let slot = self.slots.get(key)?;
+        slot.last_used.store(self.tick(), Ordering::Relaxed);
+        Some(Arc::clone(&slot.entry))
+    }
+
+    /// Keeps `entry`, if it fits at all, and returns how many others had to leave.
+    pub(crate) fn insert(&self, key: Key, entry: Arc<Entry>) -> u64 {
+        let weight = entry.weight();
+        if weight > self.limit {
+            return 0;
+        }
+        // Added before the entry is there and subtracted after one is gone: the sum is never below what is held, and never
+        // wraps around.
+        self.used.fetch_add(weight, Ordering::Relaxed);
+        let last_used = AtomicU64::new(self.tick());
+        if let Some(old) = self.slots.insert(key, Slot { entry, last_used }) {
+            self.used.fetch_sub(old.entry.weight(), Ordering::Relaxed);
+        }
+        self.evict()
+    }
+
+    pub(crate) fn remove(&self, key: &Key) {
+        if let Some((_, old)) = self.slots.remove(key) {
+            self.used.fetch_sub(old.entry.weight(), Ordering::Relaxed);
+        }
+    }
+
+    /// The number of entries held and their weight in bytes.
+    pub(crate) fn usage(&self) -> (u64, u64) {
+        (self.slots.len() as u64, self.used.load(Ordering::Relaxed))
+    }
+
+    fn evict(&self) -> u64 {
+        if self.used.load(Ordering::Relaxed) <= self.limit {
+            return 0;
+        }
+        let _one_at_a_time = self.evicting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut oldest_first: Vec<_> = self
+            .slots
+            .iter()
+            .map(|slot| (slot.last_used.load(Ordering::Relaxed), *slot.key()))
+            .collect();
+        oldest_first.sort_unstable();
+        // Some room is made at once, so that a full tier is not searched for every insertion.
+        let goal = self.limit - self.limit / 8;
+        let mut evicted = 0;
+        for (last_used, key) in oldest_first {
+            if self.used.load(Ordering::Relaxed) <= goal {
+                break;
+            }
+            // One that was used meanwhile stays.
+            let unused = |_: &Key, slot: &Slot| slot.last_used.load(Ordering::Relaxed) == last_used;
+            if let Some((_, old)) = self.slots.remove_if(&key, unused) {
+                self.used.fetch_sub(old.entry.weight(), Ordering::Relaxed);
+                evicted += 1;
+            }
+        }
+        evicted
+    }
+
+    fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{entry, key};
+
+    fn weight(payload: usize) -> u64 {
+        entry(0, payload).weight()
+    }
+
+    #[test]
+    fn least_recently_used_leaves_first() {
+        let memory = Memory::new(8 * weight(100));
+        for number in 0..8 {
+            assert_eq!(memory.insert(key(number), entry(number, 100)), 0);
+        }
+        memory.get(&key(0)).expect("just inserted");
+        // One too many: goes down to 7/8, which is seven entries of nine.
+        assert_eq!(memory.insert(key(8), entry(8, 100)), 2);
+        for gone in [1, 2] {
+            assert!(memory.get(&key(gone)).is_none(), "{gone}");
+        }
+        for kept in [0, 3, 4, 5, 6, 7, 8] {
+            assert!(memory.get(&key(kept)).is_some(), "{kept}");
+        }
+        assert_eq!(memory.usage(), (7, 7 * weight(100)));
+    }
+
+    #[test]
+    fn larger_than_the_tier_is_not_kept_and_evicts_nobody() {
+        let memory = Memory::new(weight(100));
+        memory.insert(key(0), entry(0, 100));
+        assert_eq!(memory.insert(key(1), entry(1, 101)), 0);
+        assert!(memory.get(&key(0)).is_some());
+        assert!(memory.get(&key(1)).is_none());
+    }
+
+    #[test]
+    fn replacing_and_removing_keep_the_sum_right() {
+        let memory = Memory::new(1 << 20);
+        memory.insert(key(0), entry(0, 1000));
+        memory.insert(key(0), entry(0, 10));
+        assert_eq!(memory.usage(), (1, weight(10)));
+        memory.remove(&key(0));
+        memory.remove(&key(0));
+        assert_eq!(memory.usage(), (0, 0));
+    }
+
+    #[test]
+    fn stays_bounded_under_threads() {
+        let limit = 50 * weight(100);
+        let memory = Memory::new(limit);
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let memory = &memory;
+                scope.spawn(move || {
+                    for number in 0..500 {
+                        memory.insert(key(thread * 1000 + number), entry(number, 100));
+                        memory.get(&key(number));
+                    }
+                });
+            }
+        });
+        let (entries, bytes) = memory.usage();
+        assert!(bytes <= limit, "{bytes} of {limit}");
+        assert_eq!(bytes, entries * weight(100));
+    }
+}

@@ -1,0 +1,56 @@
+//! Counters of what a cache did, for logs, tests and `doctor`.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a cache did since it was opened, and what it holds now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Entries found in memory.
+    pub memory_hits: u64,
+    /// Entries found on disk.
+    pub disk_hits: u64,
+    /// Entries created.
+    pub created: u64,
+    /// Creations that returned an error.
+    pub failed: u64,
+    /// Calls that waited for another thread's creation of the same key.
+    pub joined: u64,
+    /// Entries on disk that were damaged or not trusted, or that the caller rejected.
+    pub bad_entries: u64,
+    /// Failed reads, writes and removals in the cache folder.
+    pub disk_errors: u64,
+    /// Entries that left memory to make room.
+    pub memory_evictions: u64,
+    /// Files removed from the cache folder to make room.
+    pub disk_evictions: u64,
+    /// Entries in memory now.
+    pub memory_entries: u64,
+    /// What they weigh, in bytes.
+    pub memory_bytes: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) memory_hits: Counter,
+    pub(crate) disk_hits: Counter,
+    pub(crate) created: Counter,
+    pub(crate) failed: Counter,
+    pub(crate) joined: Counter,
+    pub(crate) bad_entries: Counter,
+    pub(crate) disk_errors: Counter,
+    pub(crate) memory_evictions: Counter,
+    pub(crate) disk_evictions: Counter,
+}

@@ -1,0 +1,35 @@
+//! What the unit tests share.
+
+use std::sync::Arc;
+
+use crate::entry::{Entry, Metadata};
+use crate::key::{Key, KeyInputs};
+
+/// A key for each number.
+pub(crate) fn key(number: u64) -> Key {
+    Key::of(&KeyInputs {
+        graph: &number.to_le_bytes(),
+        target: "gfx942",
+        target_features: "",
+        emitter_version: 1,
+        strategy: "conv",
+        flags: &[],
+        compiler: "test",
+    })
+}
+
+/// An entry with a payload of `bytes` bytes that depends on `number`.
+pub(crate) fn entry(number: u64, bytes: usize) -> Arc<Entry> {
+    let payload: Vec<u8> = number.to_le_bytes().into_iter().cycle().take(bytes).collect();
+    Arc::new(Entry {
+        metadata: Metadata {
+            producer: "test".to_owned(),
+            target: "gfx942".to_owned(),
+            workspace_bytes: number,
+            dispatches: 1,
+            compile_micros: 2,
+            created_unix: 3,
+        },
+        payload: payload.into(),
+    })
+}

@@ -1,0 +1,93 @@
+//! What the tests share: keys and entries by number, folders, and a count of warnings.
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rotini_cache::{Cache, CacheConfig, Key, KeyInputs, NewEntry, Origin};
+use tracing::span;
+
+pub(crate) fn key(number: u64) -> Key {
+    Key::of(&KeyInputs {
+        graph: &number.to_le_bytes(),
+        target: "gfx942",
+        target_features: "",
+        emitter_version: 1,
+        strategy: "conv",
+        flags: &[],
+        compiler: "test",
+    })
+}
+
+pub(crate) fn payload(number: u64, bytes: usize) -> Vec<u8> {
+    number.to_le_bytes().into_iter().cycle().take(bytes).collect()
+}
+
+pub(crate) fn new_entry(number: u64, bytes: usize) -> NewEntry {
+    NewEntry {
+        producer: "test".to_owned(),
+        target: "gfx942".to_owned(),
+        workspace_bytes: number,
+        dispatches: 1,
+        compile_micros: 2,
+        payload: payload(number, bytes).into(),
+    }
+}
+
+/// A cache on `dir` with room for everything.
+pub(crate) fn open(dir: &Path) -> Cache {
+    Cache::open(CacheConfig {
+        dir: Some(dir.to_owned()),
+        memory_bytes: 64 << 20,
+        disk_bytes: 64 << 20,
+    })
+}
+
+/// Gets or creates entry `number` with a payload of 1000 bytes, checks what came, and says where from.
+pub(crate) fn fetch(cache: &Cache, number: u64) -> Origin {
+    let create = || Ok::<_, Infallible>(new_entry(number, 1000));
+    let (entry, origin) = cache.get_or_create(&key(number), create).expect("infallible");
+    assert_eq!(entry.payload, payload(number, 1000));
+    assert_eq!(entry.metadata.workspace_bytes, number);
+    origin
+}
+
+pub(crate) fn entry_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{}.entry", key(number)))
+}
+
+/// The names in `dir`, by what comes after the last dot.
+pub(crate) fn names(dir: &Path, extension: &str) -> Vec<String> {
+    std::fs::read_dir(dir)
+        .expect("the folder")
+        .map(|item| item.expect("an item").file_name())
+        .map(|name| name.into_string().expect("a name of ours"))
+        .filter(|name| name.rsplit_once('.').is_some_and(|(_, end)| end == extension))
+        .collect()
+}
+
+/// Runs `work` on this thread and returns the number of warnings it gave.
+pub(crate) fn warnings(work: impl FnOnce()) -> u64 {
+    let counter = Arc::new(AtomicU64::new(0));
+    tracing::subscriber::with_default(WarningCounter(Arc::clone(&counter)), work);
+    counter.load(Ordering::Relaxed)
+}
+
+struct WarningCounter(Arc<AtomicU64>);
+
+impl tracing::Subscriber for WarningCounter {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::WARN
+    }
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}

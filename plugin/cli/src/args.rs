@@ -1,0 +1,156 @@
+//! The command line.
+
+use clap::{ArgAction, Parser, Subcommand, value_parser};
+use rotini_emit::Target;
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    all is as it should be
+  1    a graph is malformed, declined, does not compile or gives wrong results
+  2    the command line makes no sense
+  3    something is missing on this machine: the compiler, the plugin, a device
+  141  whoever read the output stopped reading
+
+Settings of the plugin (ROTINI_DEVICE, ROTINI_CACHE_DIR, …) hold here too; `rotini doctor` lists them.";
+
+/// Runs, checks, lowers and compiles hipDNN operation graphs with rotini, the JIT engine plugin.
+#[derive(Debug, Parser)]
+#[command(version, about, after_help = EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// Writes one JSON document to stdout instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// Logs to stderr what happens; twice for more
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Executes graphs through the plugin's C ABI and checks the results
+    ///
+    /// Loads librotini_plugin.so as hipDNN does. Inputs are seeded random numbers; results are held against a reference executor
+    /// that shares no code with the lowering, within hipDNN's tolerances.
+    Run(Run),
+    /// Says whether graphs can be executed, and if not, why and at which node
+    Check(Check),
+    /// Writes the MLIR that a graph is lowered to
+    Emit(Emit),
+    /// Compiles graphs to vmfb files
+    Compile(Compile),
+    /// Tells what was found where: plugin, compiler, devices, cache, settings
+    Doctor(Doctor),
+    /// Builds some convolution graphs, runs them as `run` does and shows what happens on the way
+    Demo(Demo),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    /// Serialized graphs (FlatBuffers)
+    #[arg(required = true, value_name = "GRAPH")]
+    pub(crate) graphs: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Check {
+    /// Serialized graphs (FlatBuffers)
+    #[arg(required = true, value_name = "GRAPH")]
+    pub(crate) graphs: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Emit {
+    /// Serialized graph (FlatBuffers)
+    #[arg(value_name = "GRAPH")]
+    pub(crate) graph: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Compile {
+    /// Serialized graphs (FlatBuffers)
+    #[arg(required = true, value_name = "GRAPH")]
+    pub(crate) graphs: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+
+    /// The vmfb file to write; a folder if there are several graphs
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    pub(crate) plugin: PluginArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Demo {
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+
+    /// Keeps the graphs in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) save: Option<PathBuf>,
+}
+
+/// How graphs are executed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Execution {
+    #[command(flatten)]
+    pub(crate) plugin: PluginArgs,
+
+    /// Seed of the inputs
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// Executions of each graph; the median time is shown
+    #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..=10_000))]
+    pub(crate) repeat: u32,
+}
+
+/// Which plugin is loaded.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PluginArgs {
+    /// The plugin's shared library [default: librotini_plugin.so beside this program]
+    #[arg(long, value_name = "PATH", env = "ROTINI_PLUGIN")]
+    pub(crate) plugin: Option<PathBuf>,
+}
+
+/// What is compiled for.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TargetArgs {
+    /// cpu, an AMD GPU (gfx942, mi300x, …) or an NVIDIA GPU (sm_80, …) [default: the device that the plugin would use]
+    #[arg(long, value_parser = target)]
+    pub(crate) target: Option<Target>,
+}
+
+fn target(text: &str) -> Result<Target, String> {
+    Target::parse(text).ok_or_else(|| "known are cpu, gfx…, mi… and sm_…".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+}

@@ -1,0 +1,38 @@
+//! Graphs from files.
+
+use anyhow::{Context as _, Result, bail};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+/// A serialized graph.
+#[derive(Debug)]
+pub(crate) struct GraphFile {
+    /// Where it is, as it was asked for.
+    pub(crate) path: String,
+    /// The file's name without folder and extension.
+    pub(crate) name: String,
+    /// The bytes, or why they could not be read: one bad file does not keep the others from being looked at.
+    pub(crate) bytes: Result<Vec<u8>>,
+}
+
+impl GraphFile {
+    /// Reads a file.
+    pub(crate) fn read(path: &Path) -> Self {
+        let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        GraphFile { path: path.display().to_string(), name, bytes: read(path) }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    // More is no graph, and a device file never ends.
+    let limit = rotini_wire::MAX_APPARENT_SIZE;
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(limit as u64 + 1).read_to_end(&mut bytes))
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    if bytes.len() > limit {
+        bail!("{} has more than {limit} bytes, which no graph has", path.display());
+    }
+    Ok(bytes)
+}

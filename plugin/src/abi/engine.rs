@@ -1,0 +1,340 @@
+//! The functions of an engine plugin (`EnginePluginApi.h`).
+
+use super::guard::{guard, place, reference};
+use super::types::Bytes;
+use crate::context::{DeviceBuffer, ExecutionContext};
+use crate::engine;
+use crate::error::Error;
+use crate::handle::Handle;
+use rotini_wire::engine_details::{self, BehaviorNote, EngineDetails};
+use std::ffi::{c_char, c_void};
+
+/// Gives the engines' ids: writes at most `max` of them and tells how many there are.
+///
+/// # Safety
+///
+/// `ids` is null or valid for `max` writes, `count` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipdnnEnginePluginGetAllEngineIds(ids: *mut i64, max: u32, count: *mut u32) -> i32 {
+    guard("hipdnnEnginePluginGetAllEngineIds", || {
+        // SAFETY: by this function's contract.
+        let count = unsafe { place(count, "count") }?;
+        if max > 0 {
+            // SAFETY: by this function's contract; one id fits.
+            unsafe { place(ids, "engine ids") }?.write(engine::ID);
+        }
+        count.write(1);
+        Ok(())
+    })
+}
+
+/// Gives the engine's name.
+///
+/// # Safety
+///
+/// `name` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipdnnEnginePluginGetEngineName(engine_id: i64, name: *mut *const c_char) -> i32 {
+    guard("hipdnnEnginePluginGetEngineName", || {
+        // SAFETY: by this function's contract.
+        let name = unsafe { place(name, "name") }?;
+        if engine_id != engine::ID {
+            // The documented answer for somebody else's id.
+            return Err(Error::Unsupported(Error::UnknownEngine(engine_id).to_string()));
+        }
+        name.write(engine::NAME_C.as_ptr());
+        Ok(())
+    })
+}
+
+/// Creates a handle.
+///
+/// # Safety
+///
+/// `handle` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipdnnEnginePluginCreate(handle: *mut *mut Handle) -> i32 {
+    guard("hipdnnEnginePluginCreate", || {
+        // SAFETY: by this function's contract.
+        let place = unsafe { place(handle, "handle") }?;
+        place.write(std::ptr::null_mut());
+        place.write(Box::into_raw(Box::new(Handle::new()?)));
+        Ok(())
+    })
+}
+
+/// Destroys a handle.
+///
+/// # Safety
+///
+/// `handle` is null or was created by this plugin, is not used any more and not destroyed yet.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipdnnEnginePluginDestroy(handle: *mut Handle) -> i32 {
+    guard("hipdnnEnginePluginDestroy", || {
+        if handle.is_null() {
+            return Err(Error::Null("handle"));
+        }
+        // SAFETY: it came from `Box::into_raw` in `Create`, and is given back once by this function's contract.
+        drop(unsafe { Box::from_raw(handle) });
+        Ok(())
+    })
+}
+
+/// Sends the handle's executions to a stream.
+///
+/// # Safety
+///
+/// `handle` is null or a living handle of this plugin; the stream lives while work is sent to it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipdnnEnginePluginSetStream(handle: *const Handle, stream: *mut c_void) -> i32 {
+    guard("hipdnnEnginePluginSetStream", || {
+        // SAFETY: by this function's contract.
+        unsafe { reference(handle, "handle") }?.set_stream(stream);
+        Ok(())
+    })
+}
+
+/// Says which engines can run a graph: this one, or none. A graph that cannot be read or run is no error: that would end the search in
+/// all other plugins too.
+///
+/// # Safety
+///
+/// `handle` and `graph` are null or valid; `ids` is null or valid for `max` writes, `count` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipdnnEnginePluginGetApplicableEngineIds(
+    handle: *const Handle,
+    graph: *const Bytes,
+    ids: *mut i64,
+    max: u32,
+    count: *mut u32,
+) -> i32 {
+    guard("hipdnnEnginePluginGetApplicableEngineIds", || {
+        // SAFETY: by this function's contract.
+        let (handle, graph, count) =
+            unsafe { (reference(handle, "handle")?, reference(graph, "graph")?.as_slice(), place(count, "count")?) };
+        count.write(0);
+        let reason = match handle.runtime().check(handle.device().as_ref(), graph) {
+            Ok(_) => handle.runtime().compiler().err(),
+            Err(error) => Some(error),
+        };
+        if let Some(reason) = reason {
+            tracing::info!("declined: {reason}");
+            return Ok(());
+        }
+        if max > 0 {
+            // SAFETY: by this function's contract; one id fits.
+            unsafe { place(ids, "engine ids") }?.write(engine::ID);
+            count.write(1);
+        }
+        Ok(())
+    })
+}
+
+/// Tells about the engine: bytes that `DestroyEngineDetails` frees.
+///
+/// # Safety
+///
+/// `handle` and `graph` are null or valid, `details` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipdnnEnginePluginGetEngineDetails(
+    handle: *const Handle,
+    engine_id: i64,
+    graph: *const Bytes,
+    details: *mut Bytes,
+) -> i32 {
+    guard("hipdnnEnginePluginGetEngineDetails", || {
+        // SAFETY: by this function's contract.
+        let details = unsafe {
+            reference(handle, "handle")?;
+            reference(graph, "graph")?;
+            place(details, "engine details")?
+        };
+        expect_engine(engine_id)?;
+        let bytes = engine_details::encode(&EngineDetails {
+            engine_id,
+            name: engine::NAME.to_owned(),
+            knobs: Vec::new(),
+            behavior_notes: vec![BehaviorNote::RuntimeCompilation],
+        });
+        let bytes = bytes.into_boxed_slice();
+        let length = bytes.len();
+        details.write(Bytes { pointer: Box::into_raw(bytes).cast::<c_void>().cast_const(), length });
+        Ok(())
+    })
+}
+
+/// Frees what `GetEngineDetails` gave, and zeroes it.
+///
+/// # Safety
+///
+/// `handle` is null or valid; `details` is null or what `GetEngineDetails` wrote, unchanged, or zeroed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipdnnEnginePluginDestroyEngineDetails(handle: *const Handle, details: *mut Bytes) -> i32 {
+    guard("hipdnnEnginePluginDestroyEngineDetails", || {
+        // SAFETY: by this function's contract.
+        let bytes = unsafe {
+            reference(handle, "handle")?;
+            *reference(details.cast_const(), "engine details")?
+        };
+        // SAFETY: not null, as was just checked.
+        unsafe { place(details, "engine details") }?.write(Bytes { pointer: std::ptr::null(), length: 0 });
+        if !bytes.pointer.is_null() {
+            let slice = std::ptr::slice_from_raw_parts_mut(bytes.pointer.cast_mut().cast::<u8>(), bytes.length);
+            // SAFETY: the pair came from `Box::into_raw` of a boxed slice of this length.
+            drop(unsafe { Box::from_raw(slice) });
+        }
+        Ok(())
+    })
+}
+
+/// Tells the workspace that a graph will need: exactly if it is cached, else at least that.
+///
+/// # Safety
+///
+/// `handle`, `config` and `graph` are null or valid, `size` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipdnnEnginePluginGetWorkspaceSize(
+    handle: *const Handle,
+    config: *const Bytes,
+    graph: *const Bytes,
+    size: *mut usize,
+) -> i32 {
+    guard("hipdnnEnginePluginGetWorkspaceSize", || {
+        // SAFETY: by this function's contract.
+        let (handle, config, graph, size) = unsafe {
+            (
+                reference(handle, "handle")?,
+                reference(config, "engine config")?.as_slice(),
+                reference(graph, "graph")?.as_slice(),
+                place(size, "size")?,
+            )
+        };
+        expect_config(config)?;
+        let bytes = handle.runtime().workspace_bytes(handle.device().as_ref(), graph)?;
+        size.write(to_usize(bytes)?);
+        Ok(())
+    })
+}
+
+/// Compiles a graph, or finds it compiled.
+///
+/// # Safety
+///
+/// `handle`, `config` and `graph` are null or valid, `context` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipdnnEnginePluginCreateExecutionContext(
+    handle: *const Handle,
+    config: *const Bytes,
+    graph: *const Bytes,
+    context: *mut *mut ExecutionContext,
+) -> i32 {
+    guard("hipdnnEnginePluginCreateExecutionContext", || {
+        // SAFETY: by this function's contract.
+        let (handle, config, graph, place) = unsafe {
+            (
+                reference(handle, "handle")?,
+                reference(config, "engine config")?.as_slice(),
+                reference(graph, "graph")?.as_slice(),
+                place(context, "execution context")?,
+            )
+        };
+        place.write(std::ptr::null_mut());
+        expect_config(config)?;
+        let context = handle.runtime().create_context(handle.device(), graph)?;
+        place.write(Box::into_raw(Box::new(context)));
+        Ok(())
+    })
+}
+
+/// Destroys a context.
+///
+/// # Safety
+///
+/// `handle` is null or valid; `context` is null or was created by this plugin, is not used any more and not destroyed yet.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipdnnEnginePluginDestroyExecutionContext(
+    handle: *const Handle,
+    context: *mut ExecutionContext,
+) -> i32 {
+    guard("hipdnnEnginePluginDestroyExecutionContext", || {
+        // SAFETY: by this function's contract.
+        unsafe { reference(handle, "handle") }?;
+        if context.is_null() {
+            return Err(Error::Null("execution context"));
+        }
+        // SAFETY: it came from `Box::into_raw` in `CreateExecutionContext`, and is given back once by this function's contract.
+        drop(unsafe { Box::from_raw(context) });
+        Ok(())
+    })
+}
+
+/// Tells the workspace that a context needs, exactly.
+///
+/// # Safety
+///
+/// `handle` and `context` are null or valid, `size` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipdnnEnginePluginGetWorkspaceSizeFromExecutionContext(
+    handle: *const Handle,
+    context: *const ExecutionContext,
+    size: *mut usize,
+) -> i32 {
+    guard("hipdnnEnginePluginGetWorkspaceSizeFromExecutionContext", || {
+        // SAFETY: by this function's contract.
+        let (context, size) = unsafe {
+            reference(handle, "handle")?;
+            (reference(context, "execution context")?, place(size, "size")?)
+        };
+        size.write(to_usize(context.workspace_bytes())?);
+        Ok(())
+    })
+}
+
+/// Executes a context on the handle's stream.
+///
+/// # Safety
+///
+/// `handle` and `context` are null or valid, `buffers` is null or valid for `count` reads; the buffers of the graph's tensors and the
+/// workspace are valid until the work is done.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipdnnEnginePluginExecuteOpGraph(
+    handle: *const Handle,
+    context: *const ExecutionContext,
+    workspace: *mut c_void,
+    buffers: *const DeviceBuffer,
+    count: u32,
+) -> i32 {
+    guard("hipdnnEnginePluginExecuteOpGraph", || {
+        // SAFETY: by this function's contract.
+        let (handle, context) =
+            unsafe { (reference(handle, "handle")?, reference(context, "execution context")?) };
+        let buffers = if count == 0 {
+            &[]
+        } else if buffers.is_null() {
+            return Err(Error::Null("device buffers"));
+        } else {
+            // SAFETY: not null, and valid for `count` reads by this function's contract; a u32 of 16-byte entries fits an `isize`.
+            unsafe { std::slice::from_raw_parts(buffers, count as usize) }
+        };
+        // SAFETY: by this function's contract.
+        unsafe { context.execute(handle.stream(), workspace, buffers) }
+    })
+}
+
+fn expect_engine(engine_id: i64) -> Result<(), Error> {
+    if engine_id == engine::ID { Ok(()) } else { Err(Error::UnknownEngine(engine_id)) }
+}
+
+/// Reads an engine config: this engine's id, and no knobs, since it has none.
+fn expect_config(bytes: &[u8]) -> Result<(), Error> {
+    let config = rotini_wire::engine_config::decode(bytes).map_err(|error| Error::EngineConfig(error.to_string()))?;
+    expect_engine(config.engine_id)?;
+    match config.knobs.first() {
+        None => Ok(()),
+        Some((name, _)) => Err(Error::InvalidArgument(format!("the knob {name} is not one of rotini's: it has none"))),
+    }
+}
+
+fn to_usize(bytes: u64) -> Result<usize, Error> {
+    usize::try_from(bytes).map_err(|_| Error::Internal(format!("{bytes} bytes do not fit the address space")))
+}

@@ -1,0 +1,17 @@
+//! The C ABI: what hipDNN calls.
+//!
+//! Every exported function is a thin shell: a guard that catches panics, checks of its pointers, a call of safe Rust, and the result as a
+//! status. The text of an error is kept per thread until the next one (`last_error`).
+
+mod base;
+mod engine;
+mod guard;
+mod last_error;
+pub mod logging;
+mod types;
+
+pub use types::{Bytes, LogSeverity};
+
+/// The engine API that is implemented: 1.0.0. Hosts offer graphs by this version alone, so it is raised only with what it promises
+/// (overrides in 1.1, values at execution in 1.2, ragged tensors and alignments in 1.3).
+pub const API_VERSION: [u32; 3] = [1, 0, 0];

@@ -1,0 +1,302 @@
+//! Host memory: IREE's CPU drivers on the caller's own pointers.
+//!
+//! Small work runs on the calling thread (local-sync); work that is worth handing out runs on a pool of threads (local-task), as many as
+//! the process may use. Pointers are used in place. Compiled code relies on 64-byte alignment, which hipDNN does not promise: a pointer
+//! that is less aligned is copied through memory of our own, and so is an output that overlaps an input.
+
+use super::{Buffers, Device, Executable, ExecuteError, Stream, Work, parameters, tensor_type};
+use crate::error::Error;
+use crossbeam_queue::ArrayQueue;
+use iree_sys::runtime::{
+    Buffer, Device as IreeDevice, Executable as Module, HOST_ALIGNMENT, Instance, Invocation, Parameter, Session,
+    TaskOptions, TensorType,
+};
+use rotini_emit::{Argument, ENTRY_POINT, Signature, Target};
+use rotini_graph::SlotRole;
+use std::ffi::c_void;
+use std::sync::{Arc, OnceLock};
+
+/// Operations from which on the pool pays: below, waking threads costs more than they save. Measured: handing out costs 20 to 55 µs, in
+/// which one core does a few million operations.
+const POOL_OPERATIONS: u64 = 4_000_000;
+
+/// The CPU and its memory.
+pub struct Host {
+    instance: Instance,
+    sync: IreeDevice,
+    /// Started when first needed: most processes that ask for applicability never execute here.
+    pool: OnceLock<Option<IreeDevice>>,
+    features: String,
+}
+
+impl Host {
+    /// The CPU that this process runs on.
+    ///
+    /// # Errors
+    ///
+    /// If the runtime cannot be set up.
+    pub fn new(instance: &Instance) -> Result<Self, Error> {
+        let sync = IreeDevice::local_sync(instance).map_err(Error::runtime("the CPU device cannot be created"))?;
+        Ok(Host { instance: instance.clone(), sync, pool: OnceLock::new(), features: cpu_features() })
+    }
+
+    /// The pool of threads, if this process may use more than one core.
+    fn pool(&self) -> Option<&IreeDevice> {
+        self.pool
+            .get_or_init(|| {
+                let options = TaskOptions::default();
+                if options.workers < 2 {
+                    return None;
+                }
+                IreeDevice::local_task(&self.instance, &options)
+                    .inspect_err(|error| {
+                        tracing::warn!(%error, "no pool of threads: large graphs run on the calling thread");
+                    })
+                    .ok()
+            })
+            .as_ref()
+    }
+}
+
+impl Device for Host {
+    fn target(&self) -> Target {
+        Target::Cpu
+    }
+
+    fn features(&self) -> &str {
+        &self.features
+    }
+
+    fn describe(&self) -> String {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        format!("CPU, {threads} thread{}", if threads == 1 { "" } else { "s" })
+    }
+
+    unsafe fn load(&self, code: &[u8], signature: &Signature, work: Work) -> Result<Arc<dyn Executable>, Error> {
+        // SAFETY: the code is the compiler's by this function's contract.
+        let module = unsafe { Module::load(&self.instance, Arc::from(code)) }
+            .map_err(Error::runtime("the compiled graph cannot be loaded"))?;
+        let large = work.operations >= POOL_OPERATIONS;
+        let device = large.then(|| self.pool()).flatten().unwrap_or(&self.sync).clone();
+        let executable = HostExecutable::new(device, module, signature)?;
+        Ok(Arc::new(executable))
+    }
+}
+
+/// What the compiler resolves `host` to: the processor's model and features, as the system tells them.
+fn cpu_features() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = |name: &str| info.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+    format!("{}; {}; {}; {}", std::env::consts::ARCH, line("cpu family"), line("model\t"), line("flags"))
+}
+
+/// Code that is loaded for the CPU.
+struct HostExecutable {
+    device: IreeDevice,
+    module: Module,
+    arguments: Vec<(Argument, TensorType)>,
+    parameters: Vec<Parameter>,
+    workspace_bytes: usize,
+    /// Lanes that no thread uses at the moment. A thread that finds none makes one.
+    lanes: ArrayQueue<Lane>,
+}
+
+/// Lanes kept for reuse: more threads than this at a time make theirs anew.
+const MAX_IDLE_LANES: usize = 64;
+
+/// What one thread needs to execute: the function with its argument list, and what it was bound to last.
+struct Lane {
+    invocation: Invocation,
+    bound: Vec<*mut c_void>,
+    /// Memory of our own for arguments that cannot be used in place.
+    staging: Vec<Option<Buffer>>,
+    /// Memory of our own for a workspace that is less aligned than needed.
+    workspace: Option<Aligned>,
+}
+
+// SAFETY: the pointers are only compared, except during `execute`, whose caller vouches for them.
+unsafe impl Send for Lane {}
+
+impl HostExecutable {
+    fn new(device: IreeDevice, module: Module, signature: &Signature) -> Result<Self, Error> {
+        let failed = || Error::runtime("the compiled graph's signature is wrong");
+        let arguments = signature
+            .arguments
+            .iter()
+            .map(|argument| Ok((argument.clone(), tensor_type(argument)?)))
+            .collect::<Result<Vec<_>, iree_sys::runtime::Error>>()
+            .map_err(failed())?;
+        let workspace_bytes = module.workspace_bytes(ENTRY_POINT).map_err(failed())?;
+        let parameters = parameters(signature).map_err(failed())?;
+        let lanes = ArrayQueue::new(MAX_IDLE_LANES);
+        let executable = HostExecutable { device, module, arguments, parameters, workspace_bytes, lanes };
+        // Made now, so that what cannot be executed fails at creation.
+        let lane = executable.new_lane().map_err(failed())?;
+        drop(executable.lanes.push(lane));
+        Ok(executable)
+    }
+
+    fn new_lane(&self) -> Result<Lane, iree_sys::runtime::Error> {
+        let session = Session::new(&self.device, &self.module)?;
+        let count = self.arguments.len();
+        Ok(Lane {
+            invocation: Invocation::new(session, ENTRY_POINT, self.parameters.clone())?,
+            bound: vec![std::ptr::null_mut(); count],
+            staging: (0..count).map(|_| None).collect(),
+            workspace: None,
+        })
+    }
+
+    /// Binds the caller's pointers, deciding for each whether it can be used in place.
+    ///
+    /// # Safety
+    ///
+    /// As [`Executable::execute`].
+    unsafe fn bind(&self, lane: &mut Lane, pointers: &[*mut c_void]) -> Result<(), ExecuteError> {
+        let range = |index: usize| {
+            let start = pointers.get(index).map_or(0, |pointer| pointer.addr());
+            let bytes = self.arguments.get(index).map_or(0, |(_, tensor)| tensor.bytes());
+            start..start.saturating_add(usize::try_from(bytes).unwrap_or(usize::MAX))
+        };
+        let overlap = |a: usize, b: usize| range(a).start < range(b).end && range(b).start < range(a).end;
+        // Nothing counts as bound until everything is.
+        lane.bound.fill(std::ptr::null_mut());
+        for (index, (argument, tensor)) in self.arguments.iter().enumerate() {
+            let pointer = pointers.get(index).copied().unwrap_or(std::ptr::null_mut());
+            if pointer.is_null() {
+                return Err(ExecuteError::Null(index));
+            }
+            let mut in_place = pointer.addr().is_multiple_of(HOST_ALIGNMENT);
+            if argument.role == SlotRole::Output {
+                for (other, (partner, _)) in self.arguments.iter().enumerate() {
+                    if other != index && overlap(index, other) {
+                        if partner.role == SlotRole::Output {
+                            return Err(ExecuteError::Overlap(index.min(other), index.max(other)));
+                        }
+                        in_place = false;
+                    }
+                }
+            }
+            let Some(staging) = lane.staging.get_mut(index) else { continue };
+            if in_place {
+                *staging = None;
+                // SAFETY: the pointer is valid by this function's contract, and outputs overlap nothing.
+                unsafe { lane.invocation.bind(index, pointer)? };
+            } else {
+                let buffer = match staging.take() {
+                    Some(buffer) => buffer,
+                    None => Buffer::allocate(&self.device, tensor.bytes())?,
+                };
+                lane.invocation.bind_buffer(index, &buffer)?;
+                *staging = Some(buffer);
+            }
+        }
+        for (slot, pointer) in lane.bound.iter_mut().zip(pointers) {
+            *slot = *pointer;
+        }
+        Ok(())
+    }
+
+    /// Binds the caller's workspace, or memory of our own if it is less aligned than needed.
+    ///
+    /// # Safety
+    ///
+    /// As [`Executable::execute`].
+    unsafe fn bind_workspace(&self, lane: &mut Lane, workspace: *mut c_void) -> Result<(), ExecuteError> {
+        let bytes = self.workspace_bytes;
+        if bytes == 0 {
+            return Ok(());
+        }
+        if workspace.is_null() {
+            return Err(ExecuteError::MissingWorkspace(bytes as u64));
+        }
+        let pointer = if workspace.addr().is_multiple_of(HOST_ALIGNMENT) {
+            workspace
+        } else {
+            lane.workspace.get_or_insert_with(|| Aligned::new(bytes)).pointer()
+        };
+        // SAFETY: valid for `bytes` bytes: the caller's by this function's contract, or the lane's own.
+        unsafe { lane.invocation.bind_workspace(pointer, bytes)? };
+        Ok(())
+    }
+
+    /// # Safety
+    ///
+    /// As [`Executable::execute`].
+    unsafe fn run(&self, lane: &mut Lane, buffers: &Buffers<'_>) -> Result<(), ExecuteError> {
+        if lane.bound != buffers.pointers {
+            // SAFETY: by this function's contract.
+            unsafe { self.bind(lane, buffers.pointers)? };
+        }
+        // SAFETY: by this function's contract.
+        unsafe { self.bind_workspace(lane, buffers.workspace)? };
+        for ((argument, tensor), (staging, &pointer)) in
+            self.arguments.iter().zip(lane.staging.iter().zip(buffers.pointers))
+        {
+            // Outputs with gaps are read too: the gaps are written back as they were.
+            if let Some(staging) = staging
+                && (argument.role == SlotRole::Input || !argument.packed)
+            {
+                // SAFETY: the caller's memory is valid for the argument's bytes by this function's contract.
+                let bytes = unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), length(tensor)) };
+                staging.write(0, bytes)?;
+            }
+        }
+        lane.invocation.invoke_blocking()?;
+        for ((argument, tensor), (staging, &pointer)) in
+            self.arguments.iter().zip(lane.staging.iter().zip(buffers.pointers))
+        {
+            if let Some(staging) = staging
+                && argument.role == SlotRole::Output
+            {
+                // SAFETY: as above; nothing else reads or writes an output during the call.
+                let bytes = unsafe { std::slice::from_raw_parts_mut(pointer.cast::<u8>(), length(tensor)) };
+                staging.read(0, bytes)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Executable for HostExecutable {
+    fn workspace_bytes(&self) -> u64 {
+        self.workspace_bytes as u64
+    }
+
+    unsafe fn execute(&self, _stream: Stream, buffers: &Buffers<'_>) -> Result<(), ExecuteError> {
+        let mut lane = match self.lanes.pop() {
+            Some(lane) => lane,
+            None => self.new_lane()?,
+        };
+        // SAFETY: by this function's contract.
+        let result = unsafe { self.run(&mut lane, buffers) };
+        if result.is_ok() {
+            // A full queue means more threads than are worth keeping lanes for.
+            drop(self.lanes.push(lane));
+        }
+        result
+    }
+}
+
+fn length(tensor: &TensorType) -> usize {
+    usize::try_from(tensor.bytes()).unwrap_or(usize::MAX)
+}
+
+/// Host memory with the alignment that compiled code wants.
+struct Aligned {
+    chunks: Vec<Chunk>,
+}
+
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Chunk(#[expect(dead_code, reason = "only its size and alignment matter")] [u8; HOST_ALIGNMENT]);
+
+impl Aligned {
+    fn new(bytes: usize) -> Self {
+        Aligned { chunks: vec![Chunk([0; HOST_ALIGNMENT]); bytes.div_ceil(HOST_ALIGNMENT)] }
+    }
+
+    fn pointer(&mut self) -> *mut c_void {
+        self.chunks.as_mut_ptr().cast()
+    }
+}

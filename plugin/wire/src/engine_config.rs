@@ -1,0 +1,100 @@
+//! Engine configs: which engine a host chose and the knobs it turned.
+
+use crate::generated::engine_generated as wire;
+use crate::{KnobValue, knob, verifier_options};
+use flatbuffers::{FlatBufferBuilder, InvalidFlatbuffer};
+use thiserror::Error;
+
+/// The config, and a table and a value for each of at most this many knobs.
+const MAX_TABLES: usize = 1 + 2 * 1024;
+
+/// What a host asks of an engine.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct EngineConfig {
+    /// The engine.
+    pub engine_id: i64,
+    /// The knobs that were set, by id; any other has the default that the engine's details tell.
+    pub knobs: Vec<(String, KnobValue)>,
+}
+
+/// Why bytes did not become an engine config.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum EngineConfigError {
+    /// The verifier refuses the bytes.
+    #[error("the bytes are not an engine config")]
+    NotAnEngineConfig(#[source] InvalidFlatbuffer),
+    /// A setting without the id of its knob.
+    #[error("setting {position} does not say which knob it is for")]
+    UnnamedKnob {
+        /// The setting's position.
+        position: usize,
+    },
+    /// A setting without a value, or with one of a kind that the schema does not know.
+    #[error("knob '{knob}' is set to a value of kind {kind}, which is not known")]
+    UnknownValue {
+        /// The knob's id.
+        knob: String,
+        /// The kind on the wire; 0 is none.
+        kind: u8,
+    },
+}
+
+/// Reads an engine config.
+///
+/// # Errors
+///
+/// When the bytes are no engine config, or a setting is incomplete; see [`EngineConfigError`].
+pub fn decode(bytes: &[u8]) -> Result<EngineConfig, EngineConfigError> {
+    let root = flatbuffers::root_with_opts::<wire::EngineConfig<'_>>(&verifier_options(MAX_TABLES), bytes)
+        .map_err(EngineConfigError::NotAnEngineConfig)?;
+    let settings = root.knobs().unwrap_or_default();
+    let knobs = settings.iter().enumerate().map(|(position, setting)| {
+        let id = setting
+            .knob_id()
+            .ok_or(EngineConfigError::UnnamedKnob { position })?
+            .to_owned();
+        let value = knob::read!(
+            setting,
+            value_type,
+            value_as_int_value,
+            value_as_float_value,
+            value_as_string_value
+        );
+        match value {
+            Ok(value) => Ok((id, value)),
+            Err(kind) => Err(EngineConfigError::UnknownValue { knob: id, kind }),
+        }
+    });
+    Ok(EngineConfig {
+        engine_id: root.engine_id(),
+        knobs: knobs.collect::<Result<_, _>>()?,
+    })
+}
+
+/// Writes an engine config as a hipDNN host would, for tests and tools.
+#[must_use]
+pub fn encode(config: &EngineConfig) -> Vec<u8> {
+    let mut builder = FlatBufferBuilder::new();
+    let settings: Vec<_> = config
+        .knobs
+        .iter()
+        .map(|(id, value)| {
+            let (value_type, value) = knob::write(value, &mut builder);
+            let args = wire::KnobSettingArgs {
+                knob_id: Some(builder.create_string(id)),
+                value_type,
+                value: Some(value),
+            };
+            wire::KnobSetting::create(&mut builder, &args)
+        })
+        .collect();
+    let args = wire::EngineConfigArgs {
+        engine_id: config.engine_id,
+        knobs: Some(builder.create_vector(&settings)),
+        ranking_metric: None,
+    };
+    let root = wire::EngineConfig::create(&mut builder, &args);
+    builder.finish_minimal(root);
+    builder.finished_data().to_vec()
+}

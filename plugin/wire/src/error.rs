@@ -1,0 +1,91 @@
+//! What can be wrong with the bytes of a graph.
+
+use flatbuffers::InvalidFlatbuffer;
+use rotini_graph::{DataType, GraphError};
+use thiserror::Error;
+
+/// Why bytes did not become a graph.
+///
+/// Some graphs are wrong, others only newer or larger than what rotini knows: [`is_malformed`](DecodeError::is_malformed) tells
+/// them apart.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The verifier refuses the bytes. Graphs of hipDNN's first generation, whose nodes have another layout, end here too.
+    #[error("the bytes are not a hipDNN graph")]
+    NotAGraph(#[source] InvalidFlatbuffer),
+    /// The buffer has more tables, deeper tables or more bytes than any real graph.
+    #[error("the graph is beyond the limits of what is read")]
+    TooLarge(#[source] InvalidFlatbuffer),
+    /// An enum value or a union member that the schema does not know: the graph is of a newer generation.
+    #[error("{place}: {what} {value} is not known")]
+    Unknown {
+        /// The tensor or node.
+        place: String,
+        /// What the value is of.
+        what: &'static str,
+        /// The value on the wire.
+        value: i64,
+    },
+    /// Something that must be said was not.
+    #[error("{place}: {what} is not set")]
+    Unset {
+        /// The tensor or node.
+        place: String,
+        /// What is missing.
+        what: &'static str,
+    },
+    /// A tensor is said to hold a value, but the value is not in the buffer.
+    #[error("{tensor}: its value is not in the buffer")]
+    MissingValue {
+        /// The tensor.
+        tensor: String,
+    },
+    /// A virtual tensor holds a value, or is to get one at execution.
+    #[error("{tensor} is virtual and holds a value")]
+    VirtualValue {
+        /// The tensor.
+        tensor: String,
+    },
+    /// A value in a form that cannot be read as an element of the tensor's type.
+    #[error("{tensor}: a value stored as {stored} cannot be read as {dtype}")]
+    ValueForm {
+        /// The tensor.
+        tensor: String,
+        /// The union member that holds the value.
+        stored: &'static str,
+        /// The tensor's type.
+        dtype: DataType,
+    },
+    /// The bytes are a graph, but the graph is not valid.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+}
+
+impl DecodeError {
+    /// Whether the graph's author made a mistake; otherwise the graph is more than rotini supports.
+    #[must_use]
+    pub fn is_malformed(&self) -> bool {
+        match self {
+            DecodeError::TooLarge(_) | DecodeError::Unknown { .. } | DecodeError::ValueForm { .. } => false,
+            DecodeError::Graph(GraphError::TooLarge { .. }) => false,
+            DecodeError::Graph(GraphError::Rank { rank, limit, .. }) => rank <= limit,
+            DecodeError::NotAGraph(_)
+            | DecodeError::Unset { .. }
+            | DecodeError::MissingValue { .. }
+            | DecodeError::VirtualValue { .. }
+            | DecodeError::Graph(_) => true,
+        }
+    }
+}
+
+impl From<InvalidFlatbuffer> for DecodeError {
+    fn from(error: InvalidFlatbuffer) -> Self {
+        match error {
+            InvalidFlatbuffer::TooManyTables
+            | InvalidFlatbuffer::ApparentSizeTooLarge
+            | InvalidFlatbuffer::DepthLimitReached => DecodeError::TooLarge(error),
+            _ => DecodeError::NotAGraph(error),
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! Holds a kernel's bytes against the reference.
+
+use crate::ReferenceError;
+use crate::element::{Codec, Number};
+use crate::evaluate::{Evaluation, codec_of, outputs, span_bytes, tensor_of};
+use crate::functions::pointwise_tolerance;
+use crate::value::distance;
+use crate::walk::Offsets;
+use rotini_graph::{Graph, Op, Tensor, TensorId, TensorKind};
+use std::collections::HashSet;
+use thiserror::Error;
+
+/// How far a result may be from the reference: |got - want| ≤ absolute + relative |want|.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// In units of the tensor.
+    pub absolute: f64,
+    /// As a share of the wanted magnitude.
+    pub relative: f64,
+}
+
+impl Tolerance {
+    /// Nothing but the wanted value.
+    pub const EXACT: Tolerance = Tolerance {
+        absolute: 0.0,
+        relative: 0.0,
+    };
+
+    fn or(self, other: Tolerance) -> Tolerance {
+        Tolerance {
+            absolute: self.absolute.max(other.absolute),
+            relative: self.relative.max(other.relative),
+        }
+    }
+}
+
+/// How a tensor compares.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// Elements that were compared.
+    pub elements: usize,
+    /// Elements that are not as wanted.
+    pub wrong: usize,
+    /// Elements for which anything would have been accepted, because nothing is known about them (their sum may overflow the
+    /// compute type, for one). 0 from [`compare`].
+    pub unbounded: usize,
+    /// The largest difference.
+    pub max_absolute: f64,
+    /// The largest difference as a share of the wanted magnitude, where that is not 0.
+    pub max_relative: f64,
+    /// The largest difference as a share of what is allowed.
+    pub ratio: f64,
+    /// The element with that ratio.
+    pub worst: Worst,
+}
+
+/// One element of a comparison.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Worst {
+    /// Its logical index.
+    pub index: Vec<usize>,
+    /// What the kernel made of it.
+    pub got: f64,
+    /// What the reference has.
+    pub want: f64,
+}
+
+/// Why a result is not accepted.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Mismatch {
+    /// Elements outside the tolerance.
+    #[error(
+        "{tensor}: {} of {} elements are wrong; the worst is {:?} with {} instead of {}, {:.3} times what is allowed",
+        report.wrong, report.elements, report.worst.index, report.worst.got, report.worst.want, report.ratio
+    )]
+    Values {
+        /// The tensor.
+        tensor: String,
+        /// The comparison.
+        report: Report,
+    },
+    /// A byte that is no element's has changed.
+    #[error("{tensor}: byte {offset} is between the elements, but was changed from {before:#04x} to {after:#04x}")]
+    Gap {
+        /// The tensor.
+        tensor: String,
+        /// Where it is in the buffer.
+        offset: usize,
+        /// Its value before.
+        before: u8,
+        /// Its value after.
+        after: u8,
+    },
+    /// Buffers that cannot be compared.
+    #[error("{tensor}: {got} bytes are compared with {want}, for a tensor that spans {span}")]
+    Length {
+        /// The tensor.
+        tensor: String,
+        /// Bytes of the result.
+        got: usize,
+        /// Bytes of the reference.
+        want: usize,
+        /// Bytes of the tensor.
+        span: usize,
+    },
+    /// The reference knows nothing about this tensor.
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+}
+
+/// hipDNN's tolerance for an output of a graph, by the operations that lead to it and the coarsest type among the inputs, the
+/// compute types and the output itself. Integers are exact.
+///
+/// Intermediates do not count: they are not rounded. Values are those of hipDNN's `test_sdk`; where its table has none
+/// (convolutions in f64), the pointwise row's.
+///
+/// # Errors
+///
+/// [`ReferenceError::Unsupported`] for operations that the reference does not compute.
+pub fn tolerance(graph: &Graph, output: TensorId) -> Result<Tolerance, ReferenceError> {
+    let tensor = tensor_of(graph, output)?;
+    if tensor.dtype.is_integer() {
+        return Ok(Tolerance::EXACT);
+    }
+    let mut types = vec![tensor.dtype];
+    let mut needed = HashSet::from([output]);
+    let mut before = Vec::new();
+    for (position, node) in graph.nodes.iter().enumerate().rev() {
+        let mut wanted = false;
+        node.op.for_each_output(&mut |_, id| wanted |= needed.contains(&id));
+        if !wanted {
+            continue;
+        }
+        before.push((position, &node.op));
+        types.push(node.compute);
+        node.op.for_each_input(&mut |_, id| {
+            needed.insert(id);
+            types.extend(
+                graph
+                    .tensor(id)
+                    .filter(|tensor| tensor.kind != TensorKind::Virtual)
+                    .map(|tensor| tensor.dtype),
+            );
+        });
+    }
+    let coarsest = types
+        .into_iter()
+        .filter_map(Codec::of)
+        .filter_map(|codec| Some((codec.precision()?, codec)))
+        .min_by_key(|(precision, _)| *precision)
+        .map_or(Codec::F64, |(_, codec)| codec);
+    before
+        .into_iter()
+        .try_fold(Tolerance::EXACT, |tolerance, (position, op)| {
+            Ok(tolerance.or(row(graph, position, op, coarsest)?))
+        })
+}
+
+/// The row of hipDNN's table for one operation.
+fn row(graph: &Graph, position: usize, op: &Op, codec: Codec) -> Result<Tolerance, ReferenceError> {
+    let both = |value| Tolerance {
+        absolute: value,
+        relative: value,
+    };
+    let pointwise = both(pointwise_tolerance(codec));
+    match op {
+        Op::Pointwise(_) => Ok(pointwise),
+        Op::ConvFprop(_) => Ok(match codec {
+            Codec::F32 => both(1e-5),
+            Codec::F16 => Tolerance {
+                absolute: 1e-1,
+                relative: 1e-2,
+            },
+            Codec::Bf16 => Tolerance {
+                absolute: 1e-1,
+                relative: 2e-2,
+            },
+            _ => pointwise,
+        }),
+        _ => Err(ReferenceError::Unsupported {
+            node: graph.node_label(position),
+            what: op.kind().to_owned(),
+        }),
+    }
+}
+
+/// Compares the bytes of one output with those of the reference, which started from the same bytes.
+///
+/// NaN and infinities must be the same, integers equal, and every byte that is no element's must be untouched.
+///
+/// # Errors
+///
+/// The [`Mismatch`]: a gap first, because whoever writes there may have written anything.
+pub fn compare(tensor: &Tensor, got: &[u8], want: &[u8], tolerance: Tolerance) -> Result<Report, Mismatch> {
+    check_gaps(tensor, got, want)?;
+    let codec = codec_of(tensor)?;
+    let elements = Offsets::of(tensor)?.filter_map(|offset| {
+        let load = |bytes: &[u8]| bytes.get(offset * codec.size()..).and_then(|bytes| codec.load(bytes));
+        let (got, want) = (load(got)?, load(want)?);
+        let allowed = match want {
+            Number::Integer(_) => 0.0,
+            Number::Float(want) => tolerance.absolute + tolerance.relative * want.abs(),
+        };
+        let difference = difference(got, want);
+        Some(Element {
+            got: got.to_f64(),
+            want: want.to_f64(),
+            difference,
+            allowed,
+            // Where an infinity is wanted, what is allowed is infinite too.
+            accepted: difference == 0.0 || (difference.is_finite() && difference <= allowed),
+            unbounded: false,
+        })
+    });
+    summarise(tensor, elements)
+}
+
+impl Evaluation<'_> {
+    /// Decides whether `got` may be the output of a kernel that keeps the graph's meaning: one that computes in the compute types,
+    /// in any order and with fused multiplications, keeps intermediates in them and rounds each stored element once.
+    ///
+    /// Each element has to be between the rounded ends of the interval that such a kernel can reach. For sums of products that are
+    /// exact in the compute type, as [`fill`](crate::fill()) makes them, this is one value. `before` are the output's bytes before
+    /// execution: all that are no element's must still be there.
+    ///
+    /// # Errors
+    ///
+    /// The [`Mismatch`].
+    pub fn judge(&self, output: TensorId, got: &[u8], before: &[u8]) -> Result<Report, Mismatch> {
+        let tensor = tensor_of(self.graph, output)?;
+        let (_, value) = outputs(self.graph, &self.values)
+            .find(|(candidate, _)| candidate.uid == tensor.uid)
+            .ok_or_else(|| ReferenceError::not_validated(format!("{tensor} is not an output")))?;
+        check_gaps(tensor, got, before)?;
+        let codec = codec_of(tensor)?;
+        let errors = value.errors.iter().flatten().copied();
+        let elements =
+            Offsets::of(tensor)?
+                .zip(value.numbers.iter())
+                .zip(errors)
+                .filter_map(|((offset, want), error)| {
+                    let got = got.get(offset * codec.size()..).and_then(|bytes| codec.load(bytes))?;
+                    Some(judged(codec, got, want, error))
+                });
+        summarise(tensor, elements)
+    }
+}
+
+/// Compares one element with the interval of `error` around the unrounded `want`.
+fn judged(codec: Codec, got: Number, want: Number, error: f64) -> Element {
+    let value = want.to_f64();
+    let special = !value.is_finite();
+    let unbounded = !special && !error.is_finite();
+    let end = |error: f64| codec.convert(Number::Float(value + error));
+    let (low, high) = if error == 0.0 || special {
+        (codec.convert(want), codec.convert(want))
+    } else {
+        (end(-error), end(error))
+    };
+    // What the nearest element itself differs by is allowed in any case.
+    let allowed = [low, high, codec.convert(want)]
+        .into_iter()
+        .map(|end| difference(end, want))
+        .fold(0.0, f64::max);
+    let same = |a: Number, b: Number| difference(a, b) == 0.0;
+    let within = match (low, got, high) {
+        (Number::Integer(low), Number::Integer(got), Number::Integer(high)) => low <= got && got <= high,
+        _ => low.to_f64() <= got.to_f64() && got.to_f64() <= high.to_f64(),
+    };
+    Element {
+        got: got.to_f64(),
+        want: value,
+        difference: difference(got, want),
+        allowed,
+        accepted: unbounded || within || same(got, low),
+        unbounded,
+    }
+}
+
+fn difference(a: Number, b: Number) -> f64 {
+    match (a, b) {
+        (Number::Integer(a), Number::Integer(b)) => a.abs_diff(b) as f64,
+        _ => distance(a.to_f64(), b.to_f64()),
+    }
+}
+
+/// An element that was compared.
+struct Element {
+    got: f64,
+    want: f64,
+    difference: f64,
+    allowed: f64,
+    accepted: bool,
+    unbounded: bool,
+}
+
+/// Sums elements up, which come in logical row-major order.
+fn summarise(tensor: &Tensor, elements: impl Iterator<Item = Element>) -> Result<Report, Mismatch> {
+    let mut report = Report {
+        elements: 0,
+        wrong: 0,
+        unbounded: 0,
+        max_absolute: 0.0,
+        max_relative: 0.0,
+        ratio: 0.0,
+        worst: Worst::default(),
+    };
+    for element in elements {
+        // An accepted difference is at most what is allowed, a wrong one more, whatever the quotient of infinities is.
+        let ratio = match element.difference / element.allowed {
+            _ if element.difference == 0.0 => 0.0,
+            ratio if element.accepted => ratio.min(1.0),
+            ratio if ratio > 1.0 => ratio,
+            _ => f64::INFINITY,
+        };
+        if ratio > report.ratio || report.elements == 0 {
+            report.ratio = ratio;
+            report.worst = Worst {
+                index: logical_index(&tensor.dims, report.elements),
+                got: element.got,
+                want: element.want,
+            };
+        }
+        report.elements += 1;
+        report.wrong += usize::from(!element.accepted);
+        report.unbounded += usize::from(element.unbounded);
+        report.max_absolute = report.max_absolute.max(element.difference);
+        if element.want != 0.0 && element.difference > 0.0 {
+            report.max_relative = report.max_relative.max(element.difference / element.want.abs());
+        }
+    }
+    if report.wrong == 0 {
+        return Ok(report);
+    }
+    Err(Mismatch::Values {
+        tensor: tensor.to_string(),
+        report,
+    })
+}
+
+/// The index of the element at `position` in logical row-major order.
+fn logical_index(dims: &[i64], mut position: usize) -> Vec<usize> {
+    let mut index: Vec<usize> = dims
+        .iter()
+        .rev()
+        .map(|&dim| {
+            let dim = usize::try_from(dim).unwrap_or(1).max(1);
+            let along = position % dim;
+            position /= dim;
+            along
+        })
+        .collect();
+    index.reverse();
+    index
+}
+
+/// Checks that both buffers hold the tensor and agree in every byte that is not an element's.
+fn check_gaps(tensor: &Tensor, got: &[u8], want: &[u8]) -> Result<(), Mismatch> {
+    let span = span_bytes(tensor)?;
+    if got.len() != want.len() || got.len() < span {
+        return Err(Mismatch::Length {
+            tensor: tensor.to_string(),
+            got: got.len(),
+            want: want.len(),
+            span,
+        });
+    }
+    let size = codec_of(tensor)?.size();
+    let mut is_element = vec![false; got.len()];
+    for offset in Offsets::of(tensor)? {
+        if let Some(bytes) = is_element.get_mut(offset * size..(offset + 1) * size) {
+            bytes.fill(true);
+        }
+    }
+    let changed = got
+        .iter()
+        .zip(want)
+        .zip(&is_element)
+        .enumerate()
+        .find(|(_, ((got, want), is_element))| !**is_element && got != want);
+    match changed {
+        Some((offset, ((&after, &before), _))) => Err(Mismatch::Gap {
+            tensor: tensor.to_string(),
+            offset,
+            before,
+            after,
+        }),
+        None => Ok(()),
+    }
+}

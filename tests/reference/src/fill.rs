@@ -1,0 +1,219 @@
+//! Seeded bytes for the buffers of a graph.
+
+use crate::ReferenceError;
+use crate::element::{Codec, Number};
+use crate::evaluate::{Buffers, codec_of, inputs_and_outputs, span_bytes, tensor_of};
+use crate::walk::Offsets;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use rotini_graph::{Graph, Op, Pointwise, PointwiseMode, TensorId, TensorKind};
+
+/// The byte of everything that is not an input's element: gaps, and outputs before they are written. As a float of any type this
+/// is NaN, which spreads if it is read.
+pub const UNTOUCHED: u8 = 0xFF;
+
+/// Which values a tensor is filled with. Ordered by how much the consumer asks for.
+///
+/// Floats are multiples of a power of two with few enough bits that sums of products are exact in binary32: a kernel's result
+/// does not depend on its order of summation, and an operand that lost bits shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Profile {
+    /// Uniform from -1 to 1 in steps of 2^-20 (f64), 2^-12 (f32), 2^-8 (f16) or 2^-7 (bf16); 8-bit integers over their range, wider
+    /// ones from -4096 to 4096.
+    Normal,
+    /// From -1 to 1 in steps of 1/4, so that products have only two bits more than the other factor. Integers as in `Normal`.
+    Weights,
+    /// Integers from -3 to 3 (u8: 0 to 6), which are often equal.
+    SmallIntegers,
+    /// 0 and 1.
+    Booleans,
+    /// From 0.5 to 2 in the steps of `Normal`; integers from 1 to 8. For divisors, roots and logarithms.
+    Positive,
+    /// Half of the elements are NaN, infinities, zeros of both signs, denormals and the ends of the range (integers: ends and
+    /// zero), the others as in `Normal`. Never chosen by [`profile`].
+    Edge,
+}
+
+/// The profile that the consumers of a tensor ask for.
+#[must_use]
+pub fn profile(graph: &Graph, id: TensorId) -> Profile {
+    let asked = |op: &Op| match op {
+        Op::ConvFprop(conv) if conv.w == id => Profile::Weights,
+        Op::Pointwise(pointwise) => pointwise_profile(pointwise, id),
+        _ => Profile::Normal,
+    };
+    graph
+        .nodes
+        .iter()
+        .map(|node| asked(&node.op))
+        .max()
+        .unwrap_or(Profile::Normal)
+}
+
+fn pointwise_profile(op: &Pointwise, id: TensorId) -> Profile {
+    use PointwiseMode as Mode;
+    let (first, second, third) = (op.in_0 == id, op.in_1 == Some(id), op.in_2 == Some(id));
+    match op.mode {
+        Mode::Log | Mode::Reciprocal | Mode::Rsqrt | Mode::Sqrt if first => Profile::Positive,
+        Mode::Div if second => Profile::Positive,
+        Mode::BinarySelect if third => Profile::Booleans,
+        Mode::LogicalAnd | Mode::LogicalNot | Mode::LogicalOr if first || second => Profile::Booleans,
+        Mode::CmpEq | Mode::CmpGe | Mode::CmpGt | Mode::CmpLe | Mode::CmpLt | Mode::CmpNeq if first || second => {
+            Profile::SmallIntegers
+        }
+        _ => Profile::Normal,
+    }
+}
+
+/// Bytes for one tensor's buffer: elements by the [`profile`] of its consumers and gaps of [`UNTOUCHED`], or nothing but
+/// [`UNTOUCHED`] if a node writes it. The same for the same seed and position of the tensor on every machine.
+///
+/// # Errors
+///
+/// For element types that the reference does not read.
+pub fn fill(graph: &Graph, id: TensorId, seed: u64) -> Result<Vec<u8>, ReferenceError> {
+    let (_, written) = inputs_and_outputs(graph);
+    if written.contains(&id) {
+        return Ok(vec![UNTOUCHED; span_bytes(tensor_of(graph, id)?)?]);
+    }
+    fill_with(graph, id, seed, profile(graph, id))
+}
+
+/// Bytes for one input's buffer with a chosen profile.
+///
+/// # Errors
+///
+/// Those of [`fill`].
+pub fn fill_with(graph: &Graph, id: TensorId, seed: u64, profile: Profile) -> Result<Vec<u8>, ReferenceError> {
+    let tensor = tensor_of(graph, id)?;
+    let codec = codec_of(tensor)?;
+    let mut bytes = vec![UNTOUCHED; span_bytes(tensor)?];
+    let mut source = Source(ChaCha8Rng::seed_from_u64(seed));
+    source.0.set_stream(id.0.into());
+    let offsets = match tensor.kind {
+        TensorKind::RuntimeScalar => Offsets::new(&[1], &[1]),
+        _ => Offsets::of(tensor)?,
+    };
+    for offset in offsets {
+        let number = source.number(profile, codec);
+        if let Some(element) = bytes.get_mut(offset * codec.size()..) {
+            codec.store(number, element);
+        }
+    }
+    Ok(bytes)
+}
+
+/// Bytes for every buffer and runtime scalar of a graph, by uid.
+///
+/// # Errors
+///
+/// Those of [`fill`].
+pub fn fill_all(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
+    (0_u32..)
+        .map(TensorId)
+        .zip(&graph.tensors)
+        .filter(|(_, tensor)| matches!(tensor.kind, TensorKind::Buffer | TensorKind::RuntimeScalar))
+        .map(|(id, tensor)| Ok((tensor.uid, fill(graph, id, seed)?)))
+        .collect()
+}
+
+/// Random numbers of a profile.
+struct Source(ChaCha8Rng);
+
+impl Source {
+    /// Uniform from `least` to `most`, both included.
+    fn between(&mut self, least: i32, most: i32) -> i32 {
+        let count = u64::from(most.abs_diff(least)) + 1;
+        let drawn = (u64::from(self.0.next_u32()) * count) >> 32;
+        least.saturating_add(i32::try_from(drawn).unwrap_or_default())
+    }
+
+    fn number(&mut self, profile: Profile, codec: Codec) -> Number {
+        let Some((_, steps)) = FLOATS.iter().find(|(float, _)| *float == codec) else {
+            return Number::Integer(self.integer(profile, codec).into());
+        };
+        let steps = *steps;
+        let fraction = |count: i32, steps: i32| Number::Float(f64::from(count) / f64::from(steps));
+        match profile {
+            Profile::Normal => fraction(self.between(-steps, steps), steps),
+            Profile::Weights => fraction(self.between(-4, 4), 4),
+            Profile::SmallIntegers => fraction(self.between(-3, 3), 1),
+            Profile::Booleans => fraction(self.between(0, 1), 1),
+            Profile::Positive => fraction(self.between(steps / 2, steps * 2), steps),
+            Profile::Edge if self.between(0, 1) == 0 => self.number(Profile::Normal, codec),
+            Profile::Edge => {
+                let edges = edges(codec);
+                let last = i32::try_from(edges.len()).unwrap_or(1) - 1;
+                let drawn = usize::try_from(self.between(0, last)).unwrap_or_default();
+                Number::Float(edges.get(drawn).copied().unwrap_or_default())
+            }
+        }
+    }
+
+    fn integer(&mut self, profile: Profile, codec: Codec) -> i32 {
+        let (least, most) = match codec {
+            Codec::I8 => (i8::MIN.into(), i8::MAX.into()),
+            Codec::U8 => (0, u8::MAX.into()),
+            _ => (-4096, 4096),
+        };
+        match profile {
+            Profile::Normal | Profile::Weights => self.between(least, most),
+            Profile::SmallIntegers if codec == Codec::U8 => self.between(0, 6),
+            Profile::SmallIntegers => self.between(-3, 3),
+            Profile::Booleans => self.between(0, 1),
+            Profile::Positive => self.between(1, 8),
+            Profile::Edge => match (self.between(0, 7), codec) {
+                (0, _) => 0,
+                (1, Codec::I32 | Codec::I64) => i32::MIN,
+                (2, Codec::I32 | Codec::I64) => i32::MAX,
+                (1, _) => least,
+                (2, _) => most,
+                _ => self.between(least, most),
+            },
+        }
+    }
+}
+
+/// The float types with the number of steps from 0 to 1.
+const FLOATS: [(Codec, i32); 4] = [
+    (Codec::F64, 1 << 20),
+    (Codec::F32, 1 << 12),
+    (Codec::F16, 1 << 8),
+    (Codec::Bf16, 1 << 7),
+];
+
+/// Values of a float type where implementations differ.
+fn edges(codec: Codec) -> Vec<f64> {
+    // The smallest and largest denormal, the smallest normal and the largest number.
+    let (denormal, last_denormal, normal, largest) = match codec {
+        Codec::F64 => (
+            f64::from_bits(1),
+            f64::MIN_POSITIVE.next_down(),
+            f64::MIN_POSITIVE,
+            f64::MAX,
+        ),
+        Codec::F16 => {
+            let (denormal, normal) = (2.0_f64.powi(-24), 2.0_f64.powi(-14));
+            (denormal, normal - denormal, normal, 65504.0)
+        }
+        Codec::Bf16 => {
+            let (denormal, normal) = (2.0_f64.powi(-133), 2.0_f64.powi(-126));
+            (
+                denormal,
+                normal - denormal,
+                normal,
+                2.0_f64.powi(128) - 2.0_f64.powi(120),
+            )
+        }
+        _ => (
+            f32::from_bits(1).into(),
+            f32::MIN_POSITIVE.next_down().into(),
+            f32::MIN_POSITIVE.into(),
+            f32::MAX.into(),
+        ),
+    };
+    let magnitudes = [0.0, denormal, last_denormal, normal, 0.5, 1.0, largest, f64::INFINITY];
+    let mut edges: Vec<f64> = magnitudes.into_iter().flat_map(|value| [value, -value]).collect();
+    edges.push(f64::NAN);
+    edges
+}

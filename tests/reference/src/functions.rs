@@ -1,0 +1,354 @@
+//! What each pointwise mode computes from one element of each operand, and how accurately a kernel has to.
+
+use crate::element::Codec;
+use crate::value::{distance, rounding_error};
+use rotini_graph::{Pointwise, PointwiseMode};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
+
+/// A mode with its parameters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Function {
+    mode: PointwiseMode,
+    lower: f64,
+    upper: f64,
+    slope: f64,
+    swish_beta: f64,
+    elu_alpha: f64,
+    softplus_beta: f64,
+}
+
+/// The factor inside the tanh of GELU's tanh form.
+const GELU_TANH_SCALE: f64 = FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
+/// The weight of the cubic term there.
+const GELU_TANH_CUBIC: f64 = 0.044_715;
+
+impl Function {
+    pub(crate) fn new(op: &Pointwise) -> Self {
+        let or = |parameter: Option<f32>, default: f64| parameter.map_or(default, f64::from);
+        Function {
+            mode: op.mode,
+            lower: or(op.relu_lower_clip, 0.0),
+            upper: or(op.relu_upper_clip, f64::INFINITY),
+            slope: or(op.relu_lower_clip_slope, 0.0),
+            swish_beta: or(op.swish_beta, 1.0),
+            elu_alpha: or(op.elu_alpha, 1.0),
+            softplus_beta: or(op.softplus_beta, 1.0),
+        }
+    }
+
+    /// The result for operands x, y and z; those beyond the mode's arity do not matter. Gradients take (dy, x).
+    ///
+    /// `index` is the position along GEN_INDEX's axis.
+    pub(crate) fn float(&self, [x, y, z]: [f64; 3], index: usize) -> f64 {
+        use PointwiseMode as Mode;
+        let truth = |condition: bool| f64::from(u8::from(condition));
+        match self.mode {
+            Mode::Abs => x.abs(),
+            Mode::Add => x + y,
+            Mode::AddSquare => x + y * y,
+            // A NaN is not zero.
+            Mode::BinarySelect => {
+                if z != 0.0 {
+                    x
+                } else {
+                    y
+                }
+            }
+            Mode::Ceil => x.ceil(),
+            Mode::CmpEq => truth(x == y),
+            Mode::CmpGe => truth(x >= y),
+            Mode::CmpGt => truth(x > y),
+            Mode::CmpLe => truth(x <= y),
+            Mode::CmpLt => truth(x < y),
+            Mode::CmpNeq => truth(x != y),
+            Mode::Div => x / y,
+            Mode::EluBwd => x * if y > 0.0 { 1.0 } else { self.elu_alpha * y.exp() },
+            Mode::EluFwd => {
+                if x > 0.0 {
+                    x
+                } else {
+                    self.elu_alpha * x.exp_m1()
+                }
+            }
+            Mode::Erf => libm::erf(x),
+            Mode::Exp => x.exp(),
+            Mode::Floor => x.floor(),
+            Mode::GeluApproxTanhBwd => {
+                let tanh = (GELU_TANH_SCALE * (y + GELU_TANH_CUBIC * y.powi(3))).tanh();
+                let inner = GELU_TANH_SCALE * (1.0 + 3.0 * GELU_TANH_CUBIC * y * y);
+                x * (0.5 * (1.0 + tanh) + 0.5 * y * (1.0 - tanh * tanh) * inner)
+            }
+            Mode::GeluApproxTanhFwd => 0.5 * x * (1.0 + (GELU_TANH_SCALE * (x + GELU_TANH_CUBIC * x.powi(3))).tanh()),
+            Mode::GeluBwd => {
+                let density = 0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2 * (-0.5 * y * y).exp();
+                x * (normal_cdf(y) + y * density)
+            }
+            Mode::GeluFwd => x * normal_cdf(x),
+            Mode::GenIndex => index as f64,
+            Mode::Identity => x,
+            Mode::Log => x.ln(),
+            Mode::LogicalAnd => truth(x != 0.0 && y != 0.0),
+            Mode::LogicalNot => truth(x == 0.0),
+            Mode::LogicalOr => truth(x != 0.0 || y != 0.0),
+            // Unlike f64::max and f64::min, these pass NaN on.
+            Mode::Max => {
+                if x > y || x.is_nan() {
+                    x
+                } else {
+                    y
+                }
+            }
+            Mode::Min => {
+                if x < y || x.is_nan() {
+                    x
+                } else {
+                    y
+                }
+            }
+            Mode::Mul => x * y,
+            Mode::Neg => -x,
+            Mode::Reciprocal => 1.0 / x,
+            Mode::ReluBwd => x * self.relu_factor(y),
+            // Without a slope the line is flat, also where x is infinite.
+            Mode::ReluFwd if x <= self.lower && self.slope == 0.0 => self.lower,
+            Mode::ReluFwd if x <= self.lower => self.slope * (x - self.lower) + self.lower,
+            Mode::ReluFwd if x >= self.upper => self.upper,
+            Mode::ReluFwd => x,
+            Mode::Rsqrt => 1.0 / x.sqrt(),
+            Mode::SigmoidBwd => {
+                let sigmoid = sigmoid(y);
+                x * sigmoid * (1.0 - sigmoid)
+            }
+            Mode::SigmoidFwd => sigmoid(x),
+            Mode::Sin => x.sin(),
+            Mode::SoftplusBwd => x * sigmoid(self.softplus_beta * y),
+            Mode::SoftplusFwd => {
+                let scaled = self.softplus_beta * x;
+                // log(1 + exp(t)) without overflow.
+                (scaled.max(0.0) + (-scaled.abs()).exp().ln_1p()) / self.softplus_beta
+            }
+            Mode::Sqrt => x.sqrt(),
+            Mode::Sub => x - y,
+            Mode::SwishBwd => {
+                let sigmoid = sigmoid(self.swish_beta * y);
+                x * (sigmoid + self.swish_beta * y * sigmoid * (1.0 - sigmoid))
+            }
+            Mode::SwishFwd => x * sigmoid(self.swish_beta * x),
+            Mode::Tan => x.tan(),
+            Mode::TanhBwd => {
+                let tanh = y.tanh();
+                x * (1.0 - tanh * tanh)
+            }
+            Mode::TanhFwd => x.tanh(),
+        }
+    }
+
+    /// The derivative of a clipped line, as hipDNN's reference has it at the clips: the line's at the lower one, 1 at the upper.
+    fn relu_factor(&self, x: f64) -> f64 {
+        if x <= self.lower {
+            self.slope
+        } else if x > self.upper {
+            0.0
+        } else {
+            1.0
+        }
+    }
+
+    /// The result in the integers of `compute`, wrapping; `None` for modes and parameters that leave the integers.
+    pub(crate) fn integer(&self, [x, y, z]: [i64; 3], index: usize, compute: Codec) -> Option<i64> {
+        use PointwiseMode as Mode;
+        let result = match self.mode {
+            Mode::Abs => x.wrapping_abs(),
+            Mode::Add => x.wrapping_add(y),
+            Mode::AddSquare => x.wrapping_add(y.wrapping_mul(y)),
+            Mode::BinarySelect => {
+                if z != 0 {
+                    x
+                } else {
+                    y
+                }
+            }
+            Mode::CmpEq => (x == y).into(),
+            Mode::CmpGe => (x >= y).into(),
+            Mode::CmpGt => (x > y).into(),
+            Mode::CmpLe => (x <= y).into(),
+            Mode::CmpLt => (x < y).into(),
+            Mode::CmpNeq => (x != y).into(),
+            Mode::GenIndex => i64::try_from(index).ok()?,
+            Mode::Identity => x,
+            Mode::LogicalAnd => (x != 0 && y != 0).into(),
+            Mode::LogicalNot => (x == 0).into(),
+            Mode::LogicalOr => (x != 0 || y != 0).into(),
+            Mode::Max => x.max(y),
+            Mode::Min => x.min(y),
+            Mode::Mul => x.wrapping_mul(y),
+            Mode::Neg => x.wrapping_neg(),
+            Mode::ReluFwd => {
+                let (lower, slope) = (integral(self.lower)?, integral(self.slope)?);
+                let upper = if self.upper == f64::INFINITY {
+                    i64::MAX
+                } else {
+                    integral(self.upper)?
+                };
+                if x <= lower {
+                    slope.wrapping_mul(x.wrapping_sub(lower)).wrapping_add(lower)
+                } else {
+                    x.min(upper)
+                }
+            }
+            Mode::Sub => x.wrapping_sub(y),
+            Mode::Ceil
+            | Mode::Div
+            | Mode::EluBwd
+            | Mode::EluFwd
+            | Mode::Erf
+            | Mode::Exp
+            | Mode::Floor
+            | Mode::GeluApproxTanhBwd
+            | Mode::GeluApproxTanhFwd
+            | Mode::GeluBwd
+            | Mode::GeluFwd
+            | Mode::Log
+            | Mode::Reciprocal
+            | Mode::ReluBwd
+            | Mode::Rsqrt
+            | Mode::SigmoidBwd
+            | Mode::SigmoidFwd
+            | Mode::Sin
+            | Mode::SoftplusBwd
+            | Mode::SoftplusFwd
+            | Mode::Sqrt
+            | Mode::SwishBwd
+            | Mode::SwishFwd
+            | Mode::Tan
+            | Mode::TanhBwd
+            | Mode::TanhFwd => return None,
+        };
+        compute.wrap(result)
+    }
+
+    /// How far a kernel's float result may be off when its operands are off by up to `errors`.
+    ///
+    /// What the operands' errors do is seen by moving them: the functions are monotone or smooth, and where they jump, the value
+    /// at the jump is tried too. What the operation itself adds is its roundings in the compute type, or for functions without a
+    /// correctly rounded form the tolerance that hipDNN gives a pointwise node.
+    pub(crate) fn error(&self, operands: [f64; 3], errors: [f64; 3], index: usize, compute: Codec) -> f64 {
+        let result = self.float(operands, index);
+        let moved = errors.iter().any(|&error| error != 0.0);
+        let propagated = if moved {
+            self.propagated(operands, errors, index, result)
+        } else {
+            0.0
+        };
+        propagated + self.own_error(operands, result, !moved, compute)
+    }
+
+    fn propagated(&self, operands: [f64; 3], errors: [f64; 3], index: usize, result: f64) -> f64 {
+        use PointwiseMode as Mode;
+        // Equality is the difference's being zero.
+        if let (Mode::CmpEq | Mode::CmpNeq, [x, y, _], [from_x, from_y, _]) = (self.mode, operands, errors) {
+            return f64::from(u8::from((x - y).abs() <= from_x + from_y));
+        }
+        let [xs, ys, zs] = [0, 1, 2].map(|operand| {
+            let (value, error) = (operands[operand], errors[operand]);
+            let zero = if value.abs() <= error { 0.0 } else { value };
+            let all = [value, value - error, value + error, zero];
+            all.into_iter().take(if error == 0.0 { 1 } else { 4 })
+        });
+        let mut largest = 0.0_f64;
+        for x in xs {
+            for y in ys.clone() {
+                for z in zs.clone() {
+                    largest = largest.max(distance(self.float([x, y, z], index), result));
+                }
+            }
+        }
+        largest
+    }
+
+    fn own_error(&self, [x, y, _]: [f64; 3], result: f64, exactly: bool, compute: Codec) -> f64 {
+        use PointwiseMode as Mode;
+        let rounding = |value| rounding_error(compute, value, exactly);
+        match self.mode {
+            Mode::Abs
+            | Mode::BinarySelect
+            | Mode::Ceil
+            | Mode::CmpEq
+            | Mode::CmpGe
+            | Mode::CmpGt
+            | Mode::CmpLe
+            | Mode::CmpLt
+            | Mode::CmpNeq
+            | Mode::Floor
+            | Mode::Identity
+            | Mode::LogicalAnd
+            | Mode::LogicalNot
+            | Mode::LogicalOr
+            | Mode::Max
+            | Mode::Min
+            | Mode::Neg => 0.0,
+            Mode::Add | Mode::GenIndex | Mode::Mul | Mode::ReluBwd | Mode::Sub => rounding(result),
+            // Devices have forms of these that are off by a few units.
+            Mode::Div | Mode::Reciprocal | Mode::Sqrt => 4.0 * rounding(result),
+            Mode::AddSquare => rounding(y * y) + rounding(result),
+            Mode::ReluFwd if x <= self.lower && self.slope != 0.0 => {
+                let below = x - self.lower;
+                rounding(below) * self.slope.abs() + rounding(self.slope * below) + rounding(result)
+            }
+            Mode::ReluFwd => rounding_error(compute, result, true),
+            Mode::EluBwd
+            | Mode::GeluApproxTanhBwd
+            | Mode::GeluBwd
+            | Mode::SigmoidBwd
+            | Mode::SoftplusBwd
+            | Mode::SwishBwd
+            | Mode::TanhBwd => approximation(compute, x.abs().max(1.0), result),
+            Mode::EluFwd
+            | Mode::Erf
+            | Mode::Exp
+            | Mode::GeluApproxTanhFwd
+            | Mode::GeluFwd
+            | Mode::Log
+            | Mode::Rsqrt
+            | Mode::SigmoidFwd
+            | Mode::Sin
+            | Mode::SoftplusFwd
+            | Mode::SwishFwd
+            | Mode::Tan
+            | Mode::TanhFwd => approximation(compute, 1.0, result),
+        }
+    }
+}
+
+/// The tolerance of hipDNN's table for a pointwise node in the type `codec`, absolute and relative.
+pub(crate) fn pointwise_tolerance(codec: Codec) -> f64 {
+    match codec {
+        Codec::F64 => 1e-7,
+        Codec::F32 => 1e-5,
+        Codec::F16 => 1e-3,
+        Codec::Bf16 => 1e-2,
+        Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 => 0.0,
+    }
+}
+
+fn approximation(compute: Codec, scale: f64, result: f64) -> f64 {
+    if result.is_finite() {
+        pointwise_tolerance(compute) * (scale + result.abs())
+    } else {
+        0.0
+    }
+}
+
+/// The distribution function of the standard normal distribution, accurate in its lower tail too.
+fn normal_cdf(x: f64) -> f64 {
+    0.5 * libm::erfc(-x / SQRT_2)
+}
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+/// A parameter as an integer, if it is one.
+fn integral(value: f64) -> Option<i64> {
+    (value.trunc() == value && value.abs() <= 2.0_f64.powi(53)).then_some(value as i64)
+}

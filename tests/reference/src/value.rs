@@ -1,0 +1,154 @@
+//! A tensor's elements while they are computed with: packed, in logical row-major order.
+
+use crate::element::{Codec, Number};
+use std::borrow::Cow;
+
+/// Elements in the arithmetic of the node that made them.
+#[derive(Clone, Debug)]
+pub(crate) enum Numbers {
+    /// Of a float: never rounded below binary64.
+    Float(Vec<f64>),
+    /// Of an integer: exact.
+    Integer(Vec<i64>),
+}
+
+/// The elements of one tensor.
+#[derive(Clone, Debug)]
+pub(crate) struct Value {
+    pub(crate) dims: Vec<usize>,
+    pub(crate) numbers: Numbers,
+    /// How far each element may be from what a kernel has that keeps the graph's meaning. Only if asked for.
+    pub(crate) errors: Option<Vec<f64>>,
+}
+
+/// An operand in the arithmetic of the node that reads it.
+pub(crate) struct Operand<'a, T: Clone> {
+    pub(crate) dims: &'a [usize],
+    pub(crate) numbers: Cow<'a, [T]>,
+    pub(crate) errors: Option<Cow<'a, [f64]>>,
+}
+
+impl Numbers {
+    pub(crate) fn iter(&self) -> Box<dyn ExactSizeIterator<Item = Number> + '_> {
+        match self {
+            Numbers::Float(values) => Box::new(values.iter().map(|&value| Number::Float(value))),
+            Numbers::Integer(values) => Box::new(values.iter().map(|&value| Number::Integer(value))),
+        }
+    }
+}
+
+impl Value {
+    /// The elements as a node of this float type reads them; `rounded` if it cannot hold more than the type.
+    pub(crate) fn floats(&self, compute: Codec, rounded: bool) -> Operand<'_, f64> {
+        let errors = self.errors.as_ref().map(|errors| {
+            let sum = |(number, error): (Number, &f64)| error + rounding_error(compute, number.to_f64(), *error == 0.0);
+            Cow::Owned(self.numbers.iter().zip(errors).map(sum).collect())
+        });
+        let numbers = match &self.numbers {
+            Numbers::Float(values) if !rounded => Cow::Borrowed(values.as_slice()),
+            numbers => Cow::Owned(
+                numbers
+                    .iter()
+                    .map(|number| {
+                        if rounded {
+                            compute.round(number.to_f64())
+                        } else {
+                            number.to_f64()
+                        }
+                    })
+                    .collect(),
+            ),
+        };
+        Operand {
+            dims: &self.dims,
+            numbers,
+            errors,
+        }
+    }
+
+    /// The elements as a node of this integer type reads them.
+    pub(crate) fn integers(&self, compute: Codec) -> Operand<'_, i64> {
+        let numbers = self.numbers.iter().map(|number| match compute.convert(number) {
+            Number::Integer(value) => value,
+            Number::Float(value) => value as i64,
+        });
+        Operand {
+            dims: &self.dims,
+            numbers: Cow::Owned(numbers.collect()),
+            errors: self
+                .errors
+                .as_ref()
+                .map(|errors| Cow::Owned(conversion_errors(&self.numbers, errors, compute))),
+        }
+    }
+
+    /// The elements converted to `codec`.
+    pub(crate) fn convert(self, codec: Codec) -> Value {
+        let errors = self
+            .errors
+            .as_ref()
+            .map(|errors| conversion_errors(&self.numbers, errors, codec));
+        let numbers = if codec.precision().is_some() {
+            Numbers::Float(
+                self.numbers
+                    .iter()
+                    .map(|number| codec.convert(number).to_f64())
+                    .collect(),
+            )
+        } else {
+            Numbers::Integer(self.integers(codec).numbers.into_owned())
+        };
+        Value {
+            dims: self.dims,
+            numbers,
+            errors,
+        }
+    }
+}
+
+/// Errors of the converted elements: conversions are monotone, so the ends of the interval bound what is between them.
+fn conversion_errors(numbers: &Numbers, errors: &[f64], codec: Codec) -> Vec<f64> {
+    let converted = |value: f64| codec.convert(Number::Float(value)).to_f64();
+    numbers
+        .iter()
+        .zip(errors)
+        .map(|(number, &error)| {
+            if error == 0.0 {
+                return 0.0;
+            }
+            let value = number.to_f64();
+            let middle = codec.convert(number).to_f64();
+            distance(converted(value - error), middle).max(distance(converted(value + error), middle))
+        })
+        .collect()
+}
+
+/// How far apart two results are: 0 for the same infinity or two NaN, infinite if only one of them is special.
+pub(crate) fn distance(a: f64, b: f64) -> f64 {
+    if a == b || (a.is_nan() && b.is_nan()) {
+        return 0.0;
+    }
+    let distance = (a - b).abs();
+    if distance.is_nan() { f64::INFINITY } else { distance }
+}
+
+/// What rounding a value near `value` to `codec` can change. `exactly` says that it is this value and not one near it, so that
+/// one which the type holds is not changed at all.
+pub(crate) fn rounding_error(codec: Codec, value: f64, exactly: bool) -> f64 {
+    let Some(precision) = codec.precision() else {
+        return 0.0;
+    };
+    let rounded = codec.round(value);
+    if !value.is_finite() || (exactly && rounded == value) {
+        return 0.0;
+    }
+    if rounded.is_infinite() {
+        return f64::INFINITY;
+    }
+    let least_normal = match codec {
+        Codec::F16 => 2.0_f64.powi(-14),
+        Codec::F64 => f64::MIN_POSITIVE,
+        _ => f32::MIN_POSITIVE.into(),
+    };
+    value.abs().max(least_normal) * 2.0_f64.powi(-precision)
+}

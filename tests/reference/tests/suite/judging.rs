@@ -1,0 +1,364 @@
+//! Comparisons: each has to let right results pass and to catch a wrong one.
+
+use crate::{bytes, elements, validated};
+use half::f16;
+use rotini_graph::{
+    ConvGeometry, DataType, Graph, GraphBuilder, PointwiseMode as Mode, Scalar, Tensor, TensorId, TensorKind,
+};
+use rotini_reference::{
+    Buffers, Mismatch, Options, Precision, Tolerance, compare, evaluate, execute, execute_with, fill_all, tolerance,
+};
+
+/// conv + bias + relu with f32 intermediates.
+fn conv_bias_relu(dtype: DataType, channels: i64) -> (Graph, [TensorId; 4]) {
+    let mut builder = GraphBuilder::new("conv_bias_relu");
+    let dims = [1, 16, 6, 6];
+    let x = builder.buffer_channels_last("x", dtype, &[1, channels, 6, 6]);
+    let w = builder.buffer_channels_last("w", dtype, &[16, channels, 3, 3]);
+    let bias = builder.buffer("bias", dtype, &[1, 16, 1, 1]);
+    let [conv, sum] = ["conv", "sum"].map(|name| builder.virtual_tensor(name, DataType::F32, &dims));
+    let y = builder.buffer_channels_last("y", dtype, &dims);
+    builder.conv_fprop(DataType::F32, x, w, conv, ConvGeometry::same(2, 1));
+    builder.pointwise(DataType::F32, Mode::Add, &[conv, bias], sum);
+    builder.pointwise(DataType::F32, Mode::ReluFwd, &[sum], y);
+    (validated(builder), [x, w, bias, y])
+}
+
+fn tensor(graph: &Graph, id: TensorId) -> &Tensor {
+    graph.tensor(id).unwrap()
+}
+
+/// The bytes of `id` after execution with `options`.
+fn result(graph: &Graph, buffers: &Buffers, options: &Options, id: TensorId) -> Vec<u8> {
+    let mut buffers = buffers.clone();
+    execute_with(graph, &mut buffers, options).unwrap();
+    buffers.remove(&tensor(graph, id).uid).unwrap()
+}
+
+#[test]
+fn a_bias_added_after_rounding_to_f16_is_caught() {
+    for (dtype, channels) in [(DataType::F16, 32), (DataType::Bf16, 32), (DataType::F16, 512)] {
+        let (graph, [.., y]) = conv_bias_relu(dtype, channels);
+        let buffers = fill_all(&graph, 1).unwrap();
+        let before = &buffers[&tensor(&graph, y).uid];
+        let evaluation = evaluate(&graph, &buffers).unwrap();
+        for precision in [Precision::F64, Precision::Compute] {
+            let right = Options {
+                precision,
+                ..Options::default()
+            };
+            let report = evaluation
+                .judge(y, &result(&graph, &buffers, &right, y), before)
+                .unwrap();
+            assert_eq!((report.wrong, report.unbounded, report.elements), (0, 0, 576));
+        }
+        let mutant = Options {
+            round_intermediates: Some(dtype),
+            ..Options::default()
+        };
+        let wrong = result(&graph, &buffers, &mutant, y);
+        let error = evaluation.judge(y, &wrong, before).unwrap_err();
+        let Mismatch::Values { report, .. } = &error else {
+            panic!("{error}");
+        };
+        assert!(report.wrong > 20, "{dtype} with {channels} channels: {error}");
+
+        // The table cannot tell them apart, which is why there is a judge.
+        let want = result(&graph, &buffers, &Options::default(), y);
+        compare(tensor(&graph, y), &wrong, &want, tolerance(&graph, y).unwrap()).unwrap();
+    }
+}
+
+/// Values with all bits of binary32, on no coarse grid.
+fn irregular(count: usize, seed: f64) -> Vec<f64> {
+    (0..count)
+        .map(|i| f64::from(((i as f64 + seed) * 12.9898).sin() as f32))
+        .collect()
+}
+
+#[test]
+fn kernels_that_sum_in_f32_pass_in_any_order_and_worse_ones_do_not() {
+    // A convolution of one position is a dot product.
+    let count = 500;
+    let mut builder = GraphBuilder::new("");
+    let x = builder.buffer("x", DataType::F32, &[1, 500, 1]);
+    let w = builder.buffer("w", DataType::F32, &[1, 500, 1]);
+    let y = builder.buffer("y", DataType::F32, &[1, 1, 1]);
+    builder.conv_fprop(DataType::F32, x, w, y, ConvGeometry::same(1, 0));
+    let graph = validated(builder);
+    let (a, b) = (irregular(count, 0.1), irregular(count, 0.7));
+    let buffers = Buffers::from([
+        (1, bytes(DataType::F32, &a)),
+        (2, bytes(DataType::F32, &b)),
+        (3, vec![0; 4]),
+    ]);
+    let evaluation = evaluate(&graph, &buffers).unwrap();
+    let judge = |sum: f32| evaluation.judge(y, &sum.to_le_bytes(), &[0; 4]);
+
+    let products = || a.iter().zip(&b).map(|(a, b)| (*a as f32, *b as f32));
+    let forward = products().fold(0.0_f32, |sum, (a, b)| sum + a * b);
+    let backward = products().rev().fold(0.0_f32, |sum, (a, b)| a.mul_add(b, sum));
+    assert_ne!(forward, backward, "the order matters here");
+    judge(forward).unwrap();
+    judge(backward).unwrap();
+    let exact: f64 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
+    judge(exact as f32).unwrap();
+
+    let truncated = |value: f32| f32::from_bits(value.to_bits() & 0xFFFF_0000);
+    judge(products().map(|(a, b)| truncated(a) * truncated(b)).sum()).unwrap_err();
+    judge(products().fold(0.0, |sum, (a, b)| f16::from_f32(sum + a * b).to_f32())).unwrap_err();
+    judge(f32::NAN).unwrap_err();
+    judge(f32::INFINITY).unwrap_err();
+}
+
+#[test]
+fn filled_inputs_leave_one_right_result() {
+    let (graph, [.., y]) = conv_bias_relu(DataType::F32, 64);
+    let buffers = fill_all(&graph, 3).unwrap();
+    let before = buffers[&tensor(&graph, y).uid].clone();
+    let evaluation = evaluate(&graph, &buffers).unwrap();
+    let mut got = result(&graph, &buffers, &Options::default(), y);
+    evaluation.judge(y, &got, &before).unwrap();
+    // One unit in the last place of one element that is not 0.
+    let position = elements(DataType::F32, &got)
+        .iter()
+        .position(|&value| value > 1.0)
+        .unwrap();
+    got[position * 4] ^= 1;
+    let error = evaluation.judge(y, &got, &before).unwrap_err();
+    assert!(
+        matches!(&error, Mismatch::Values { report, .. } if report.wrong == 1),
+        "{error}"
+    );
+}
+
+#[test]
+fn comparisons_may_flip_only_where_their_operands_are_uncertain() {
+    // 1 where x + y > z, with x + y inexact in f32.
+    let mut builder = GraphBuilder::new("");
+    let [x, y, z] = ["x", "y", "z"].map(|name| builder.buffer(name, DataType::F32, &[3]));
+    let sum = builder.virtual_tensor("sum", DataType::F32, &[3]);
+    let out = builder.buffer("out", DataType::U8, &[3]);
+    builder.pointwise(DataType::F32, Mode::Add, &[x, y], sum);
+    builder.pointwise(DataType::F32, Mode::CmpGt, &[sum, z], out);
+    let graph = validated(builder);
+    let tiny = 2.0_f64.powi(-30);
+    let buffers = Buffers::from([
+        (1, bytes(DataType::F32, &[1.0, 1.0, 1.0])),
+        (2, bytes(DataType::F32, &[tiny, tiny, 1.0])),
+        (3, bytes(DataType::F32, &[1.0, 0.5, 2.0])),
+        (5, vec![7; 3]),
+    ]);
+    let evaluation = evaluate(&graph, &buffers).unwrap();
+    let judge = |got: [u8; 3]| evaluation.judge(out, &got, &[7; 3]);
+    // In f64 the first is 1, in f32 it is 0; the second is clear; the third is an exact sum, not above its equal.
+    judge([1, 1, 0]).unwrap();
+    judge([0, 1, 0]).unwrap();
+    judge([1, 0, 0]).unwrap_err();
+    judge([1, 1, 1]).unwrap_err();
+    judge([0, 2, 0]).unwrap_err();
+}
+
+#[test]
+fn every_mode_accepts_its_own_f32_arithmetic() {
+    for &mode in Mode::ALL {
+        let mut builder = GraphBuilder::new("");
+        let inputs: Vec<TensorId> = (0..mode.arity())
+            .map(|_| builder.buffer("in", DataType::F32, &[64]))
+            .collect();
+        // Operands that are inexact themselves.
+        let third = builder.constant("third", DataType::F32, &[1], Scalar::float(1.0 / 3.0));
+        let scaled: Vec<TensorId> = inputs
+            .iter()
+            .map(|&input| {
+                let scaled = builder.virtual_tensor("scaled", DataType::F32, &[64]);
+                builder.pointwise(DataType::F32, Mode::Mul, &[input, third], scaled);
+                scaled
+            })
+            .collect();
+        let out = builder.buffer("out", DataType::F32, &[64]);
+        let operand = |index: usize| scaled.get(index).copied();
+        let mut op = rotini_graph::Pointwise::new(mode, scaled[0], operand(1), operand(2), out);
+        op.axis = (mode == Mode::GenIndex).then_some(0);
+        builder.node("", DataType::F32, op);
+        let graph = validated(builder);
+        let mut buffers = fill_all(&graph, 9).unwrap();
+        for (index, &input) in inputs.iter().enumerate() {
+            let values: Vec<f64> = irregular(64, index as f64)
+                .iter()
+                .map(|value| value.abs() + 0.1)
+                .collect();
+            buffers.insert(tensor(&graph, input).uid, bytes(DataType::F32, &values));
+        }
+        let before = buffers[&tensor(&graph, out).uid].clone();
+        let evaluation = evaluate(&graph, &buffers).unwrap();
+        let in_f32 = Options {
+            precision: Precision::Compute,
+            ..Options::default()
+        };
+        let report = evaluation
+            .judge(out, &result(&graph, &buffers, &in_f32, out), &before)
+            .unwrap_or_else(|error| panic!("{}: {error}", mode.name()));
+        assert_eq!((report.elements, report.unbounded), (64, 0), "{}", mode.name());
+        // Half a percent of a result is seen in every mode.
+        let mut moved = elements(DataType::F32, &result(&graph, &buffers, &in_f32, out));
+        moved.iter_mut().for_each(|value| *value = *value * 1.005 + 0.001);
+        evaluation
+            .judge(out, &bytes(DataType::F32, &moved), &before)
+            .expect_err(mode.name());
+    }
+}
+
+#[test]
+fn an_f32_overflow_is_not_held_against_a_kernel() {
+    let mut builder = GraphBuilder::new("");
+    let x = builder.buffer("x", DataType::F32, &[2]);
+    let double = builder.virtual_tensor("double", DataType::F32, &[2]);
+    let y = builder.buffer("y", DataType::F32, &[2]);
+    builder.pointwise(DataType::F32, Mode::Add, &[x, x], double);
+    builder.pointwise(DataType::F32, Mode::Sub, &[double, x], y);
+    let graph = validated(builder);
+    let buffers = Buffers::from([(1, bytes(DataType::F32, &[f32::MAX.into(), 1.0])), (3, vec![0; 8])]);
+    let evaluation = evaluate(&graph, &buffers).unwrap();
+    let report = evaluation
+        .judge(y, &bytes(DataType::F32, &[f64::INFINITY, 1.0]), &[0; 8])
+        .unwrap();
+    assert_eq!((report.unbounded, report.wrong), (1, 0));
+    evaluation
+        .judge(y, &bytes(DataType::F32, &[f64::INFINITY, 1.5]), &[0; 8])
+        .unwrap_err();
+}
+
+#[test]
+fn the_table_is_chosen_by_operation_and_coarsest_type() {
+    let of = |dtype| {
+        let (graph, [.., y]) = conv_bias_relu(dtype, 4);
+        let tolerance = tolerance(&graph, y).unwrap();
+        (tolerance.absolute, tolerance.relative)
+    };
+    assert_eq!(of(DataType::F32), (1e-5, 1e-5));
+    assert_eq!(of(DataType::F16), (1e-1, 1e-2));
+    assert_eq!(of(DataType::Bf16), (1e-1, 2e-2));
+
+    let pointwise = |input, between, compute, output| {
+        let mut builder = GraphBuilder::new("");
+        let x = builder.buffer("x", input, &[4]);
+        let z = builder.virtual_tensor("z", between, &[4]);
+        let y = builder.buffer("y", output, &[4]);
+        builder.pointwise(compute, Mode::Abs, &[x], z);
+        builder.pointwise(compute, Mode::Abs, &[z], y);
+        tolerance(&validated(builder), y).unwrap()
+    };
+    use DataType::{Bf16, F16, F32, F64, I8};
+    assert_eq!(pointwise(F32, F32, F32, F32).absolute, 1e-5);
+    assert_eq!(pointwise(F16, F32, F32, F32).absolute, 1e-3);
+    assert_eq!(
+        pointwise(F32, F16, F32, F32).absolute,
+        1e-5,
+        "intermediates are not rounded"
+    );
+    assert_eq!(pointwise(F32, F32, F32, Bf16).absolute, 1e-2);
+    assert_eq!(pointwise(F64, F64, F64, F64).absolute, 1e-7);
+    assert_eq!(pointwise(F64, F64, F32, F64).absolute, 1e-5);
+    assert_eq!(pointwise(F16, F32, F32, I8), Tolerance::EXACT);
+}
+
+#[test]
+fn tolerances_are_absolute_plus_relative() {
+    let mut builder = GraphBuilder::new("");
+    let x = builder.buffer("x", DataType::F64, &[2, 2]);
+    let id = builder.buffer("y", DataType::F64, &[2, 2]);
+    builder.pointwise(DataType::F64, Mode::Abs, &[x], id);
+    let graph = validated(builder);
+    let y = tensor(&graph, id);
+    let within = Tolerance {
+        absolute: 0.5,
+        relative: 0.25,
+    };
+    let compare =
+        |got: [f64; 4], want: [f64; 4]| compare(y, &bytes(DataType::F64, &got), &bytes(DataType::F64, &want), within);
+    let nan = f64::NAN;
+    let report = compare([4.0, -9.5, 0.25, nan], [4.0, -8.0, 0.0, nan]).unwrap();
+    assert_eq!(
+        (report.max_absolute, report.max_relative, report.ratio),
+        (1.5, 0.1875, 0.6)
+    );
+    assert_eq!(
+        (report.worst.index, report.worst.got, report.worst.want),
+        (vec![0, 1], -9.5, -8.0)
+    );
+
+    for (got, want) in [
+        (10.6, 8.0),
+        (0.6, 0.0),
+        (nan, 0.0),
+        (0.0, nan),
+        (f64::INFINITY, 1e308),
+        (1.0, f64::INFINITY),
+        (f64::NEG_INFINITY, f64::INFINITY),
+    ] {
+        let error = compare([0.0, 0.0, got, 0.0], [0.0, 0.0, want, 0.0]).unwrap_err();
+        let Mismatch::Values { report, .. } = &error else {
+            panic!("{error}");
+        };
+        assert_eq!(
+            (report.wrong, report.worst.index.as_slice()),
+            (1, [1, 0].as_slice()),
+            "{got} for {want}"
+        );
+        assert!(report.ratio > 1.0, "{got} for {want}: {}", report.ratio);
+        assert!(error.to_string().contains("'y'"), "{error}");
+    }
+    compare([f64::INFINITY; 4], [f64::INFINITY; 4]).unwrap();
+}
+
+#[test]
+fn integers_are_exact_and_gaps_are_guarded() {
+    let mut builder = GraphBuilder::new("");
+    let x = builder.buffer("x", DataType::I32, &[2, 2]);
+    let id = builder.tensor("y", DataType::I32, &[2, 2], &[3, 1], TensorKind::Buffer);
+    builder.pointwise(DataType::I32, Mode::Neg, &[x], id);
+    let graph = validated(builder);
+    let y = tensor(&graph, id);
+    let mut buffers = fill_all(&graph, 2).unwrap();
+    let before = buffers[&y.uid].clone();
+    execute(&graph, &mut buffers).unwrap();
+    let want = &buffers[&y.uid];
+    let loose = Tolerance {
+        absolute: 10.0,
+        relative: 10.0,
+    };
+    let evaluation = evaluate(&graph, &buffers).unwrap();
+
+    assert_eq!(compare(y, want, want, loose).unwrap().elements, 4);
+    evaluation.judge(id, want, &before).unwrap();
+    let mut off = want.clone();
+    off[12] ^= 1;
+    assert!(matches!(compare(y, &off, want, loose), Err(Mismatch::Values { .. })));
+    assert!(matches!(
+        evaluation.judge(id, &off, &before),
+        Err(Mismatch::Values { .. })
+    ));
+    let mut overwritten = want.clone();
+    overwritten[9] = 0;
+    assert!(matches!(
+        compare(y, &overwritten, want, loose),
+        Err(Mismatch::Gap {
+            offset: 9,
+            after: 0,
+            ..
+        })
+    ));
+    assert!(matches!(
+        evaluation.judge(id, &overwritten, &before),
+        Err(Mismatch::Gap { offset: 9, .. })
+    ));
+    assert!(matches!(
+        compare(y, &want[1..], want, loose),
+        Err(Mismatch::Length { .. })
+    ));
+    assert!(matches!(
+        compare(y, &want[1..], &want[1..], loose),
+        Err(Mismatch::Length { span: 20, .. })
+    ));
+}
