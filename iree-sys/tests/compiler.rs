@@ -1,5 +1,7 @@
 //! The compiler in both modes: same bytes, same identity, diagnostics, concurrency, discovery.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
 mod common;
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, thread};

@@ -1,5 +1,7 @@
 //! Finding the compiler. One test, since it changes the environment of its process.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
 use std::{env, fs, os::unix::fs::symlink, path::Path};
 
 use iree_sys::compiler::{find_library, find_program};

@@ -1,5 +1,7 @@
 //! The runtime with modules from the real compiler, on the host devices.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
 mod common;
 
 use std::{sync::Arc, thread};

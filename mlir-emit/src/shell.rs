@@ -13,8 +13,8 @@ use crate::EmitError;
 use rotini_graph::{DataType, SlotRole};
 use std::fmt::Write as _;
 
-/// The exported function's full name.
-pub const ENTRY_POINT: &str = "rotini.main";
+/// The exported function's name.
+pub const ENTRY_POINT: &str = "main";
 
 /// One buffer of the compiled function.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -76,7 +76,14 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         }
         next = cause.source();
     }
-    text.split('\n').map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+    let mut line = String::new();
+    for part in text.lines().map(str::trim).filter(|part| !part.is_empty()) {
+        if !line.is_empty() {
+            line.push_str(if line.ends_with(':') { " " } else { "; " });
+        }
+        line.push_str(part);
+    }
+    line
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 //! Every exported function is a thin shell: a guard that catches panics, checks of its pointers, a call of safe Rust, and the result as a
 //! status. The text of an error is kept per thread until the next one (`last_error`).
 
-mod base;
-mod engine;
+pub mod base;
+pub mod engine;
 mod guard;
 mod last_error;
 pub mod logging;
-mod types;
+pub mod types;
 
 pub use types::{Bytes, LogSeverity};
 

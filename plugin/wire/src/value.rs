@@ -154,6 +154,7 @@ mod tests {
 
     /// Values of the OCP specification of 8-bit floats, table 1.
     #[test]
+    #[expect(clippy::unusual_byte_groupings, reason = "sign, exponent, fraction")]
     fn float8_values_are_those_of_the_specification() {
         let e4m3 = |bits| float8(bits, DataType::F8E4M3).unwrap();
         assert_eq!(e4m3(0b0_1111_110), 448.0, "largest");

@@ -1,6 +1,12 @@
 //! Engine configs and details: what a host writes is read, and the other way round.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test may fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test may fail"
+)]
 
 use proptest::prelude::*;
 use rotini_wire::KnobValue;

@@ -4,7 +4,13 @@
 //! generated code: by following offsets as FlatBuffers' format lays them. So neither a field in the wrong place of the schema nor
 //! one mixed up in the translation goes unseen.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test may fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test may fail"
+)]
 
 mod common;
 

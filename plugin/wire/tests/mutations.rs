@@ -3,7 +3,13 @@
 //! 100,000 graphs are damaged as a careless or hostile host could damage them, from fixed seeds; a failure prints the round, and
 //! the same round fails again. What still decodes must survive encoding, so that damage never yields a graph of unclear meaning.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test may fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test may fail"
+)]
 
 mod common;
 

@@ -1,6 +1,12 @@
 //! Encoding and decoding gives the graph back, for random graphs of every operation.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test may fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test may fail"
+)]
 
 mod common;
 

@@ -2,7 +2,13 @@
 //!
 //! This is the independent evidence for the schema in `schema/`: neither the bytes nor the descriptions come from this repository.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test may fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test may fail"
+)]
 
 use rotini_graph::{
     ConvGeometry, ConvMode, DataType, DiagonalAlignment, Graph, NormPhase, Op, ReductionMode, Scalar, Tensor,

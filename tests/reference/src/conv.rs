@@ -15,6 +15,9 @@ const BLOCK: usize = 128;
 /// Padding is zeros, which are multiplied like any element. Float sums are in binary64, integer sums wrap in the compute type.
 pub(crate) fn fprop(context: &Context<'_>, op: &rotini_graph::ConvFprop) -> Result<Value, ReferenceError> {
     let y_dims = context.dims(op.y)?;
+    if y_dims.len() > 5 {
+        return Err(context.unsupported("convolutions of more than three spatial dimensions"));
+    }
     let problem = Problem::new(&context.dims(op.x)?, &context.dims(op.w)?, &y_dims, &op.geometry)?;
     if context.compute.precision().is_none() {
         let (x, w) = (context.integers(op.x)?, context.integers(op.w)?);
@@ -122,10 +125,11 @@ impl Problem {
         geometry: &rotini_graph::ConvGeometry,
     ) -> Result<Self, ReferenceError> {
         let wrong = || ReferenceError::not_validated(format!("a convolution of {x:?} with {w:?} to {y:?}"));
-        let ([batch, in_channels, x @ ..], [filters, channels, w @ ..], [_, _, y @ ..]) = (x, w, y) else {
+        let ([batch, in_channels, x @ ..], [filters, channels, w @ ..], [y_batch, y_channels, y @ ..]) = (x, w, y)
+        else {
             return Err(wrong());
         };
-        if *channels == 0 || in_channels % channels != 0 || x.len() > 3 {
+        if y_batch != batch || y_channels != filters || *channels == 0 || in_channels % channels != 0 {
             return Err(wrong());
         }
         let groups = in_channels / channels;
@@ -133,7 +137,7 @@ impl Problem {
             return Err(wrong());
         }
         let mut axes = [Axis::UNIT; 3];
-        for (index, axis) in axes.iter_mut().skip(3 - x.len()).enumerate() {
+        for (index, axis) in axes.iter_mut().skip(3_usize.saturating_sub(x.len())).enumerate() {
             let extent = |list: &[usize]| list.get(index).copied().ok_or_else(wrong);
             let attribute = |list: &[i64]| {
                 list.get(index)

@@ -202,11 +202,12 @@ fn data_types_from_16_on_are_unknown() {
 
 #[test]
 fn uids_must_be_known_and_unique() {
-    let mut sample = Sample::default();
-    sample.ragged_offset = Some(77);
-    sample.fails("tensor 10: ragged_offset names uid 77, which no tensor has", true);
-    sample.ragged_offset = Some(12);
-    assert_eq!(sample.decode().unwrap().tensors[0].ragged_offset, Some(TensorId(2)));
+    let ragged = |uid| Sample {
+        ragged_offset: Some(uid),
+        ..Sample::default()
+    };
+    ragged(77).fails("tensor 10: ragged_offset names uid 77, which no tensor has", true);
+    assert_eq!(ragged(12).decode().unwrap().tensors[0].ragged_offset, Some(TensorId(2)));
     Sample {
         uids: [5, 5, 6],
         ..Sample::default()

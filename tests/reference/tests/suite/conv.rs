@@ -282,6 +282,10 @@ fn integers_are_exact_and_wrap_in_the_compute_type() {
 
 #[test]
 fn what_is_missing_is_named() {
+    let four = conv(F32, &[1, 1, 5, 5, 5, 5], &[1, 1, 3, 3, 3, 3], &ConvGeometry::same(4, 0));
+    let error = execute(&four.graph, &mut buffers(&four.graph, &[])).unwrap_err();
+    assert!(matches!(error, ReferenceError::Unsupported { .. }), "{error}");
+
     let conv = conv(F32, &[1, 1, 5], &[1, 1, 3], &ConvGeometry::same(1, 0));
     let mut missing = buffers(&conv.graph, &[]);
     missing.remove(&conv.graph.tensor(conv.w).unwrap().uid);

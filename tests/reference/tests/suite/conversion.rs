@@ -36,8 +36,10 @@ fn the_mutant_rounds_its_intermediates() {
     let x = builder.buffer("x", DataType::F32, &[1]);
     let between = builder.virtual_tensor("between", DataType::F32, &[1]);
     let y = builder.buffer("y", DataType::F32, &[1]);
+    let stored = builder.buffer("stored", DataType::F32, &[1]);
     builder.pointwise(DataType::F32, Mode::Add, &[x, x], between);
     builder.pointwise(DataType::F32, Mode::Neg, &[between], y);
+    builder.pointwise(DataType::F32, Mode::Identity, &[x], stored);
     let graph = validated(builder);
     let mut buffers = buffers(&graph, &[(x, &[2049.0])]);
     let mutant = Options {
@@ -47,6 +49,11 @@ fn the_mutant_rounds_its_intermediates() {
     execute_with(&graph, &mut buffers, &mutant).unwrap();
     // Between 2048 and 4096, binary16 has steps of 2; up to 8192, of 4: 4098 is a tie.
     assert_eq!(elements(DataType::F32, &buffers[&3]), [-4096.0]);
+    assert_eq!(
+        elements(DataType::F32, &buffers[&4]),
+        [2049.0],
+        "this is no intermediate"
+    );
     execute(&graph, &mut buffers).unwrap();
     assert_eq!(elements(DataType::F32, &buffers[&3]), [-4098.0]);
 }

@@ -160,6 +160,96 @@ fn comparisons_may_flip_only_where_their_operands_are_uncertain() {
 }
 
 #[test]
+fn tests_for_zero_may_flip_where_a_sum_may_vanish() {
+    // (1 + 2^-30) - 1 is 0 in f32; 2 - 1 is not.
+    let tiny = 2.0_f64.powi(-30);
+    for mode in [
+        Mode::LogicalNot,
+        Mode::LogicalOr,
+        Mode::CmpEq,
+        Mode::CmpNeq,
+        Mode::BinarySelect,
+    ] {
+        let mut builder = GraphBuilder::new("");
+        let [x, y] = ["x", "y"].map(|name| builder.buffer(name, DataType::F32, &[2]));
+        let [one, zero] = [1.0, 0.0].map(|value| builder.constant("", DataType::F32, &[1], Scalar::float(value)));
+        let [sum, difference] = ["sum", "difference"].map(|name| builder.virtual_tensor(name, DataType::F32, &[2]));
+        let out = builder.buffer("out", DataType::I32, &[2]);
+        builder.pointwise(DataType::F32, Mode::Add, &[x, y], sum);
+        builder.pointwise(DataType::F32, Mode::Sub, &[sum, one], difference);
+        let operands = [difference, zero, difference];
+        match mode {
+            Mode::BinarySelect => builder.pointwise(DataType::F32, mode, &[one, zero, difference], out),
+            _ => builder.pointwise(DataType::F32, mode, &operands[..mode.arity()], out),
+        };
+        let graph = validated(builder);
+        let buffers = Buffers::from([
+            (tensor(&graph, x).uid, bytes(DataType::F32, &[1.0, 1.0])),
+            (tensor(&graph, y).uid, bytes(DataType::F32, &[tiny, 1.0])),
+            (tensor(&graph, out).uid, vec![0; 8]),
+        ]);
+        let evaluation = evaluate(&graph, &buffers).unwrap();
+        let right = elements(DataType::I32, &result(&graph, &buffers, &Options::default(), out));
+        let judge = |got: [f64; 2]| evaluation.judge(out, &bytes(DataType::I32, &got), &[0; 8]);
+        let name = mode.name();
+        judge([right[0], right[1]]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        judge([1.0 - right[0], right[1]]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        judge([right[0], 1.0 - right[1]]).expect_err(name);
+    }
+}
+
+#[test]
+fn every_rounding_of_a_kernel_is_allowed_for() {
+    // A convolution of one position with exact products, whose sum is too large to be exact in f32 in every order.
+    let mut builder = GraphBuilder::new("");
+    let [x, w] = ["x", "w"].map(|name| builder.buffer(name, DataType::F32, &[1, 3, 1]));
+    let y = builder.buffer("y", DataType::F32, &[1, 1, 1]);
+    builder.conv_fprop(DataType::F32, x, w, y, ConvGeometry::same(1, 0));
+    let graph = validated(builder);
+    let buffers = Buffers::from([
+        (1, bytes(DataType::F32, &[16_777_216.0, 1.0, 1.0])),
+        (2, bytes(DataType::F32, &[1.0, 1.0, 1.0])),
+        (3, vec![0; 4]),
+    ]);
+    let evaluation = evaluate(&graph, &buffers).unwrap();
+    let judge = |got| evaluation.judge(y, &bytes(DataType::F32, &[got]), &[0; 4]);
+    judge(16_777_218.0).unwrap();
+    judge(16_777_216.0).unwrap();
+    judge(16_777_200.0).unwrap_err();
+
+    // The square is rounded before it cancels.
+    let (root, square) = (1.0_f32 / 3.0, (1.0_f32 / 3.0) * (1.0_f32 / 3.0));
+    let mut builder = GraphBuilder::new("");
+    let [x, y] = ["x", "y"].map(|name| builder.buffer(name, DataType::F32, &[1]));
+    let z = builder.buffer("z", DataType::F32, &[1]);
+    builder.pointwise(DataType::F32, Mode::AddSquare, &[x, y], z);
+    let graph = validated(builder);
+    let buffers = Buffers::from([
+        (1, (-square).to_le_bytes().to_vec()),
+        (2, root.to_le_bytes().to_vec()),
+        (3, vec![0; 4]),
+    ]);
+    let evaluation = evaluate(&graph, &buffers).unwrap();
+    let fused = root.mul_add(root, -square);
+    assert_ne!(fused, 0.0);
+    evaluation.judge(z, &fused.to_le_bytes(), &[0; 4]).unwrap();
+    evaluation.judge(z, &0.0_f32.to_le_bytes(), &[0; 4]).unwrap();
+    evaluation.judge(z, &(fused * 20.0).to_le_bytes(), &[0; 4]).unwrap_err();
+
+    // An operand is rounded to the compute type.
+    let mut builder = GraphBuilder::new("");
+    let [x, y] = ["x", "y"].map(|name| builder.buffer(name, DataType::F64, &[1]));
+    builder.pointwise(DataType::F32, Mode::Identity, &[x], y);
+    let graph = validated(builder);
+    let buffers = Buffers::from([(1, bytes(DataType::F64, &[0.1])), (2, vec![0; 8])]);
+    let evaluation = evaluate(&graph, &buffers).unwrap();
+    let judge = |got: f64| evaluation.judge(y, &got.to_le_bytes(), &[0; 8]);
+    judge(0.1).unwrap();
+    judge(0.1_f32.into()).unwrap();
+    judge(f16::from_f32(0.1).into()).unwrap_err();
+}
+
+#[test]
 fn every_mode_accepts_its_own_f32_arithmetic() {
     for &mode in Mode::ALL {
         let mut builder = GraphBuilder::new("");
@@ -224,6 +314,10 @@ fn an_f32_overflow_is_not_held_against_a_kernel() {
         .judge(y, &bytes(DataType::F32, &[f64::INFINITY, 1.0]), &[0; 8])
         .unwrap();
     assert_eq!((report.unbounded, report.wrong), (1, 0));
+    // Nor what it makes of the infinity later.
+    evaluation
+        .judge(y, &bytes(DataType::F32, &[f64::NAN, 1.0]), &[0; 8])
+        .unwrap();
     evaluation
         .judge(y, &bytes(DataType::F32, &[f64::INFINITY, 1.5]), &[0; 8])
         .unwrap_err();

@@ -1,0 +1,77 @@
+//! `rotini check`: whether graphs can be executed, and if not, why.
+
+use super::{Answer, TargetChoice};
+use crate::args::Check;
+use crate::failure::chain;
+use crate::input::GraphFile;
+use crate::output::{BAD, DOUBTFUL, GOOD, Output};
+use anyhow::Result;
+use rotini_plugin::Error;
+use rotini_plugin::config::Config;
+use rotini_plugin::pipeline::{self, Runtime};
+use serde::Serialize;
+
+/// What can be said of a graph without compiling it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Applicable,
+    Declined,
+    Malformed,
+    /// The file cannot be read.
+    Failed,
+}
+
+#[derive(Debug, Serialize)]
+struct Checked {
+    graph: String,
+    name: String,
+    verdict: Verdict,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+pub(super) fn check(args: &Check, output: &Output) -> Result<Answer> {
+    let runtime = Runtime::new(Config::from_env())?;
+    let TargetChoice { target, .. } = TargetChoice::new(&runtime, args.target.target.as_ref())?;
+    let check = |path| {
+        let file = GraphFile::read(path);
+        let (verdict, reason) = match &file.bytes {
+            Ok(bytes) => match pipeline::check(bytes, &target) {
+                Ok(_) => (Verdict::Applicable, None),
+                Err(Error::Unsupported(reason)) => (Verdict::Declined, Some(reason)),
+                Err(Error::Graph(reason)) => (Verdict::Malformed, Some(reason)),
+                Err(other) => (Verdict::Failed, Some(chain(&other))),
+            },
+            Err(error) => (Verdict::Failed, Some(chain(error.as_ref()))),
+        };
+        Checked { graph: file.path, name: file.name, verdict, reason }
+    };
+    let graphs: Vec<Checked> = args.graphs.iter().map(|path| check(path)).collect();
+    if graphs.iter().any(|graph| graph.verdict == Verdict::Applicable) {
+        // The plugin declines everything without it.
+        runtime.compiler()?;
+    }
+    let answer = Answer::of(graphs.iter().all(|graph| graph.verdict == Verdict::Applicable));
+    if output.json {
+        #[derive(Serialize)]
+        struct Document {
+            ok: bool,
+            target: String,
+            graphs: Vec<Checked>,
+        }
+        output.document(&Document { ok: answer == Answer::Yes, target: target.to_string(), graphs })?;
+        return Ok(answer);
+    }
+    for Checked { graph, verdict, reason, .. } in &graphs {
+        let (style, text) = match verdict {
+            Verdict::Applicable => (GOOD, "applicable"),
+            Verdict::Declined => (DOUBTFUL, "declined"),
+            Verdict::Malformed => (BAD, "malformed"),
+            Verdict::Failed => (BAD, "failed"),
+        };
+        let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        output.line(&format!("{graph}: {style}{text}{style:#}{reason}"))?;
+    }
+    Ok(answer)
+}

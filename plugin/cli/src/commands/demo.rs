@@ -1,0 +1,118 @@
+//! `rotini demo`: from graphs built in code to right results, with what happens on the way.
+
+use super::{Answer, run};
+use crate::args::Demo;
+use crate::execution::{Executor, Origin, Outcome};
+use crate::host::Plugin;
+use crate::input::GraphFile;
+use crate::output::{FAINT, GOOD, Output};
+use crate::report::{GraphOutcome, bytes, time};
+use crate::samples::samples;
+use anyhow::{Context as _, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub(super) fn demo(args: &Demo, output: &Output) -> Result<Answer> {
+    let temporary;
+    let folder = match &args.save {
+        Some(folder) => folder.as_path(),
+        None => {
+            temporary = tempfile::tempdir().context("no temporary folder")?;
+            temporary.path()
+        }
+    };
+    let paths = write_samples(folder)?;
+    let path = run::plugin_path(&args.execution.plugin)?;
+    let plugin = run::load(&path, output)?;
+    let executor = Executor::new(&plugin, run::options(&args.execution))?;
+    if output.json {
+        let outcomes = run::execute_all(&executor, read(&paths), output)?;
+        return run::conclude(&path, &outcomes, output);
+    }
+
+    let steps = Steps(*output);
+    steps.introduce(&path, &plugin)?;
+    if let Some(first) = paths.first() {
+        let twice = [first.clone(), first.clone()];
+        let outcomes = run::execute_all(&executor, read(&twice), output)?;
+        if let [first, again] = outcomes.as_slice() {
+            steps.follow(first, again)?;
+        }
+    }
+    output.line("")?;
+    let outcomes = run::execute_all(&executor, read(&paths), output)?;
+    run::conclude(&path, &outcomes, output)
+}
+
+fn write_samples(folder: &Path) -> Result<Vec<PathBuf>> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let write = |(name, bytes): (&str, Vec<u8>)| {
+        let path = folder.join(name).with_extension("fb");
+        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path)
+    };
+    samples()?.into_iter().map(write).collect()
+}
+
+fn read(paths: &[PathBuf]) -> Vec<GraphFile> {
+    paths.iter().map(|path| GraphFile::read(path)).collect()
+}
+
+/// The lines before the table.
+struct Steps(Output);
+
+impl Steps {
+    fn introduce(&self, path: &Path, plugin: &Plugin) -> Result<()> {
+        self.step("load", &format!("{}: {} {}, engine API {}", path.display(), plugin.name, plugin.version, plugin.api_version))?;
+        let engines: Vec<String> =
+            plugin.engines.iter().map(|engine| format!("{} ({:#018x})", engine.name, engine.id)).collect();
+        self.step("engines", &engines.join(", "))
+    }
+
+    /// Tells of one graph that was executed twice.
+    fn follow(&self, first: &GraphOutcome, again: &GraphOutcome) -> Result<()> {
+        self.step("graph", &first.name)?;
+        let outcome = &first.outcome;
+        if let (Some(engine), Some(applicable)) = (&outcome.engine, outcome.applicable) {
+            self.step("applicable", &format!("yes, with {engine}; asked in {}", time(applicable)))?;
+        }
+        if let Some(estimate) = outcome.workspace_estimate {
+            self.step("workspace", &format!("at most {} before compiling", bytes(estimate)))?;
+        }
+        if let Some(text) = created(outcome) {
+            self.step("create", &text)?;
+        }
+        if let Some(workspace) = outcome.workspace {
+            self.step("workspace", &format!("{}, exactly", bytes(workspace)))?;
+        }
+        if let Some(text) = created(&again.outcome) {
+            self.step("again", &text)?;
+        }
+        if let Some(execute) = again.outcome.execute {
+            self.step("execute", &time(execute))?;
+        }
+        if let Some(worst) = outcome.worst() {
+            self.step(
+                "compare",
+                &format!("{} is within {:.2e} of the reference, {:.4} of what is allowed", worst.tensor, worst.max_absolute, worst.ratio),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn step(&self, what: &str, text: &str) -> Result<()> {
+        self.0.line(&format!("{GOOD}{what:>10}{GOOD:#} {FAINT}│{FAINT:#} {text}"))
+    }
+}
+
+/// How the code of a graph came to be there.
+fn created(outcome: &Outcome) -> Option<String> {
+    let create = time(outcome.create?);
+    let dispatches = outcome.dispatches.map(|count| format!(", {count} dispatch{}", if count == 1 { "" } else { "es" }));
+    let dispatches = dispatches.unwrap_or_default();
+    Some(match outcome.origin {
+        Some(Origin::Compiled) => format!("compiled in {create}{dispatches}, now in the cache"),
+        Some(Origin::Cache) => format!("found in the cache in {create}{dispatches}"),
+        None => format!("in {create}"),
+    })
+}

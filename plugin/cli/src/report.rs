@@ -1,0 +1,115 @@
+//! Outcomes as tables for people, and numbers with units.
+
+use crate::execution::{Origin, Outcome, Verdict};
+use bytesize::ByteSize;
+use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, Table, presets};
+use serde::Serialize;
+use std::time::Duration;
+
+/// A graph and how it turned out.
+#[derive(Debug, Serialize)]
+pub(crate) struct GraphOutcome {
+    /// The graph's file.
+    pub(crate) graph: String,
+    /// Its name without folder and extension.
+    pub(crate) name: String,
+    #[serde(flatten)]
+    pub(crate) outcome: Outcome,
+}
+
+/// What stands where nothing is known.
+const UNKNOWN: &str = "–";
+
+/// The table of `run` and `demo`.
+pub(crate) fn outcomes(outcomes: &[GraphOutcome]) -> Table {
+    let mut table = table(&[
+        "graph",
+        "verdict",
+        "dispatches",
+        "create",
+        "code from",
+        "workspace",
+        "execute",
+        "max error",
+        "of tolerance",
+    ]);
+    for GraphOutcome { name, outcome, .. } in outcomes {
+        let worst = outcome.worst();
+        table.add_row([
+            Cell::new(name),
+            verdict(outcome.verdict),
+            number(outcome.dispatches.map(|count| count.to_string())),
+            number(outcome.create.map(time)),
+            Cell::new(outcome.origin.map_or(UNKNOWN, |origin| match origin {
+                Origin::Compiled => "compiler",
+                Origin::Cache => "cache",
+            })),
+            number(workspace(outcome)),
+            number(outcome.execute.map(time)),
+            number(worst.map(|worst| format!("{:.2e}", worst.max_absolute))),
+            number(worst.map(|worst| format!("{:.4}", worst.ratio))),
+        ]);
+    }
+    table
+}
+
+/// An empty table with these columns.
+pub(crate) fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic).set_header(header);
+    table
+}
+
+/// A number's cell, or that it is not known.
+pub(crate) fn number(text: Option<String>) -> Cell {
+    Cell::new(text.as_deref().unwrap_or(UNKNOWN)).set_alignment(CellAlignment::Right)
+}
+
+fn verdict(verdict: Verdict) -> Cell {
+    let (text, colour) = match verdict {
+        Verdict::Right => ("right", Color::Green),
+        Verdict::Wrong => ("WRONG", Color::Red),
+        Verdict::Unchecked => ("unchecked", Color::Yellow),
+        Verdict::Declined => ("declined", Color::Yellow),
+        Verdict::Malformed => ("malformed", Color::Red),
+        Verdict::Failed => ("failed", Color::Red),
+    };
+    Cell::new(text).fg(colour)
+}
+
+/// The workspace that is needed, and what was announced before if that is not the same.
+fn workspace(outcome: &Outcome) -> Option<String> {
+    let exact = outcome.workspace?;
+    Some(match outcome.workspace_estimate {
+        Some(estimate) if estimate != exact => format!("{} (≤ {})", bytes(exact), bytes(estimate)),
+        _ => bytes(exact),
+    })
+}
+
+/// A size with a unit that keeps it short.
+pub(crate) fn bytes(bytes: usize) -> String {
+    ByteSize::b(bytes as u64).to_string()
+}
+
+/// A time with a unit that keeps it short.
+pub(crate) fn time(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match seconds {
+        _ if seconds < 1e-3 => format!("{:.1} µs", seconds * 1e6),
+        _ if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
+        _ => format!("{seconds:.2} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        let text = |nanos| time(Duration::from_nanos(nanos));
+        assert_eq!(text(1_250), "1.2 µs");
+        assert_eq!(text(1_250_000), "1.2 ms");
+        assert_eq!(text(1_250_000_000), "1.25 s");
+    }
+}
