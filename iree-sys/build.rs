@@ -8,8 +8,7 @@
 //! | CUDA headers | `ROTINI_CUDA_HEADERS`: a directory with `cuda.h`; only with the feature `cuda` |
 //! | bindings | bindgen over `src/sys/wrapper.h`; static inline functions get C wrappers, compiled with `cc` |
 //!
-//! The native build has no size or speed variants: IREE is always compiled as CMake's `Release`, since a debug runtime
-//! costs more than ten times the invoke latency and nobody debugs it from here.
+//! IREE is compiled as CMake's `Release` whatever Cargo's profile: tests and benches then run the runtime that is shipped.
 
 use std::{
     env,
@@ -48,13 +47,7 @@ const MACROS: [&str; 2] = ["-DIREE_ALLOCATOR_SYSTEM_CTL=iree_allocator_libc_ctl"
 fn main() -> Result<()> {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=src/sys/wrapper.h");
-    for name in [
-        "CMAKE",
-        "ROCM_PATH",
-        "ROTINI_CUDA_HEADERS",
-        "ROTINI_HIP_HEADERS",
-        "ROTINI_IREE_SOURCE",
-    ] {
+    for name in ["CMAKE", "ROCM_PATH", "ROTINI_HIP_HEADERS", "ROTINI_IREE_SOURCE"] {
         println!("cargo:rerun-if-env-changed={name}");
     }
     let out = PathBuf::from(env::var("OUT_DIR")?);
@@ -100,10 +93,10 @@ fn iree_source() -> Result<PathBuf> {
 
 /// Compiles the runtime; returns CMake's build directory.
 fn build_runtime(source: &Path, out: &Path) -> Result<PathBuf> {
-    // Headers that other headers include and nothing uses, missing from trimmed-down copies of the SDKs.
     let stubs = out.join("stubs");
     let hip = hip_headers()?;
     if !hip.join("hip/hip_fp16.h").is_file() {
+        // Included by a header that IREE includes, used by none, and missing from trimmed-down copies.
         write_stub(&stubs, "hip/hip_fp16.h", "")?;
     }
     let mut config = cmake::Config::new(source);
@@ -118,9 +111,6 @@ fn build_runtime(source: &Path, out: &Path) -> Result<PathBuf> {
     }
     if env::var_os("CARGO_FEATURE_CUDA").is_some() {
         let root = cuda_root(out)?;
-        write_stub(&stubs, "cuda_runtime.h", "typedef struct CUstream_st* cudaStream_t;\n")?;
-        write_stub(&stubs, "cuda_fp16.h", "")?;
-        write_stub(&stubs, "cuda_bf16.h", "")?;
         config
             .define("IREE_HAL_DRIVER_CUDA", "ON")
             .env("IREE_CUDA_DEPS_DIR", &root)
@@ -166,20 +156,24 @@ fn hip_headers() -> Result<PathBuf> {
     .into())
 }
 
-/// IREE expects `ROOT/include/cuda.h`; wheels keep the header elsewhere, so a link makes that layout.
+/// IREE expects `ROOT/include` and needs `cuda.h` in it. Its NCCL headers include three more of CUDA's headers for a single
+/// type, and those include half of the compiler's: stubs do.
 fn cuda_root(out: &Path) -> Result<PathBuf> {
-    let headers = env::var_os("ROTINI_CUDA_HEADERS")
-        .map(PathBuf::from)
-        .filter(|dir| dir.join("cuda.h").is_file())
+    println!("cargo:rerun-if-env-changed=ROTINI_CUDA_HEADERS");
+    let header = env::var_os("ROTINI_CUDA_HEADERS")
+        .map(|dir| Path::new(&dir).join("cuda.h"))
+        .filter(|header| header.is_file())
         .ok_or("the feature `cuda` needs ROTINI_CUDA_HEADERS: the directory that holds cuda.h")?;
     let root = out.join("cuda");
-    let link = root.join("include");
-    fs::create_dir_all(&root)?;
-    match fs::remove_file(&link) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-        _ => {}
-    }
-    std::os::unix::fs::symlink(fs::canonicalize(headers)?, &link)?;
+    let include = root.join("include");
+    write_stub(&include, "cuda.h", &fs::read_to_string(header)?)?;
+    write_stub(
+        &include,
+        "cuda_runtime.h",
+        "typedef struct CUstream_st* cudaStream_t;\n",
+    )?;
+    write_stub(&include, "cuda_fp16.h", "")?;
+    write_stub(&include, "cuda_bf16.h", "")?;
     Ok(root)
 }
 
@@ -213,7 +207,7 @@ fn bind(source: &Path, build: &Path, out: &Path) -> Result<()> {
     bindgen::Builder::default()
         .header("src/sys/wrapper.h")
         .clang_args(&flags)
-        .allowlist_function("iree_(allocator_(free|libc_ctl|null|system)|infinite_timeout|status_(free|to_string))")
+        .allowlist_function("iree_(allocator_(free|system)|infinite_timeout|status_(free|to_string))")
         .allowlist_function("iree_async_(frontier_tracker|proactor_pool)_(create|options_default|release)")
         .allowlist_function("iree_hal_(cuda|hip)_(device_params|driver_options)_initialize")
         .allowlist_function("iree_hal_(cuda|hip)_driver_create")
@@ -238,7 +232,7 @@ fn bind(source: &Path, build: &Path, out: &Path) -> Result<()> {
         .allowlist_function("iree_vm_function_(lookup_attr_by_name|signature)")
         .allowlist_function("iree_vm_instance_(create|release)")
         .allowlist_function("iree_vm_invoke")
-        .allowlist_function("iree_vm_list_(clear|create|get_value|release|resize|set_ref_move)")
+        .allowlist_function("iree_vm_list_(create|release|resize|set_ref_move)")
         .allowlist_function("iree_vm_make_undefined_type_def")
         .allowlist_function("iree_vm_module_(lookup_function_by_name|release)")
         .allowlist_type(

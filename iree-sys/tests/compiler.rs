@@ -38,15 +38,27 @@ fn both_modes_make_the_same_bytes() {
     }
 }
 
+/// Whether the module calls IREE's allocation in the middle of a queue: the names of imports are in its bytes.
+fn imports_alloca(vmfb: &[u8]) -> bool {
+    let imports = |name: &[u8]| vmfb.windows(name.len()).any(|window| window == name);
+    assert!(
+        imports(b"hal.device.queue.execute"),
+        "imports are spelled in another way"
+    );
+    imports(b"hal.device.queue.alloca")
+}
+
 #[test]
-fn statistics_count_what_the_module_does() {
-    for compiler in compilers() {
-        let good = compiler.compile(&request(MODULE, &cpu())).unwrap().statistics;
-        assert_eq!(
-            (good.dispatches, good.copies, good.fills, good.allocated_bytes),
-            (2, 0, 0, 0)
-        );
-        assert_eq!(good.constant_bytes, 0);
+fn a_module_of_the_right_form_computes_in_place() {
+    for (flags, compiler) in [cpu(), gfx942()]
+        .iter()
+        .flat_map(|flags| compilers().map(|compiler| (flags, compiler)))
+    {
+        let compiled = compiler.compile(&request(MODULE, flags)).unwrap();
+        let statistics = compiled.statistics;
+        assert_eq!((statistics.dispatches, statistics.copies, statistics.fills), (2, 0, 0));
+        assert_eq!((statistics.allocated_bytes, statistics.constant_bytes), (0, 0));
+        assert!(!imports_alloca(&compiled.vmfb), "{flags:?}");
     }
 }
 
@@ -64,10 +76,13 @@ fn statistics_show_a_module_that_allocates() {
             "%t0 = hal.tensor.alias wait(%wait) => %a0 : tensor<16x8xf32> to %out0 : !hal.buffer_view",
         );
     assert_ne!(swapped, MODULE);
-    let statistics = program().compile(&request(&swapped, &cpu())).unwrap().statistics;
-    assert_eq!(statistics.copies, 1);
-    // One 16×8 f32 result.
-    assert_eq!(statistics.allocated_bytes, 512);
+    for flags in [cpu(), gfx942()] {
+        let compiled = program().compile(&request(&swapped, &flags)).unwrap();
+        assert_eq!(compiled.statistics.copies, 1);
+        // One 16×8 f32 result.
+        assert_eq!(compiled.statistics.allocated_bytes, 512);
+        assert!(imports_alloca(&compiled.vmfb));
+    }
 }
 
 #[test]

@@ -24,8 +24,9 @@ pub enum Target {
 pub enum ConvStrategy {
     /// One `linalg.generic` with the convolution's index maps. GPU code generation turns it into an implicit GEMM.
     Direct,
-    /// An explicit matrix of patches and a matmul. On the CPU it is several times faster than IREE's direct form.
-    Gemm,
+    /// Operands are first copied to the layouts and extents that code generation for CPUs is fast for, then summed by a plain
+    /// convolution or matmul.
+    Staged,
 }
 
 impl ConvStrategy {
@@ -34,7 +35,7 @@ impl ConvStrategy {
     pub const fn name(self) -> &'static str {
         match self {
             ConvStrategy::Direct => "conv-direct",
-            ConvStrategy::Gemm => "conv-gemm",
+            ConvStrategy::Staged => "conv-staged",
         }
     }
 }
@@ -57,7 +58,7 @@ impl Target {
     #[must_use]
     pub const fn conv_strategy(&self) -> ConvStrategy {
         match self {
-            Target::Cpu => ConvStrategy::Gemm,
+            Target::Cpu => ConvStrategy::Staged,
             Target::Rocm { .. } | Target::Cuda { .. } => ConvStrategy::Direct,
         }
     }

@@ -1,4 +1,4 @@
-//! What the suites share: the cases, a host that drives the plugin through its C ABI, and a reader of compiled AMD GPU code.
+//! What the suites share: the cases, a harness that runs them through the plugin's C ABI, and a reader of compiled AMD GPU code.
 //!
 //! | Suite | What it asserts |
 //! |---|---|
@@ -9,4 +9,5 @@
 
 pub mod cases;
 pub mod code_object;
-pub mod host;
+pub mod harness;
+pub mod plugin;

@@ -193,13 +193,21 @@ impl Compiler for InProcess {
         let output = Owned::new(output, api.ireeCompilerOutputDestroy)?;
         let mut contents = ptr::null_mut();
         let mut size = 0;
-        // SAFETY: invocation and output are live.
-        self.check(unsafe { (api.ireeCompilerInvocationOutputVMBytecode)(invocation.get(), output.get()) })
-            // SAFETY: the output is live and was written.
+        // SAFETY: invocation and output are live; the output is mapped after it was written.
+        let written = unsafe {
+            self.check((api.ireeCompilerInvocationOutputVMBytecode)(
+                invocation.get(),
+                output.get(),
+            ))
             .and_then(|()| {
-                self.check(unsafe { (api.ireeCompilerOutputMapMemory)(output.get(), &mut contents, &mut size) })
+                self.check((api.ireeCompilerOutputMapMemory)(
+                    output.get(),
+                    &mut contents,
+                    &mut size,
+                ))
             })
-            .map_err(|text| rejected(format!("{}error: {text}", said())))?;
+        };
+        written.map_err(|text| rejected(format!("{}error: {text}", said())))?;
         let size =
             usize::try_from(size).map_err(|_| CompileError::Request("the output does not fit into memory".into()))?;
         let vmfb = if size == 0 {

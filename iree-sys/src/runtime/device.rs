@@ -119,7 +119,7 @@ impl fmt::Display for DeviceKind {
 pub struct TaskOptions {
     /// Worker threads, at least 1. The default follows the process's affinity mask and CPU quota.
     pub workers: usize,
-    /// How long an idle worker spins before it sleeps. The default is not at all: on a machine with other work, every
+    /// How long an idle worker spins before it sleeps. The default is not at all: on a busy machine, every
     /// microsecond of it was seen to add two to a blocking invocation.
     pub spin: Duration,
 }

@@ -336,7 +336,7 @@ impl Invocation {
             },
         };
         let timeline = self.timeline.insert(timeline);
-        // One a nanosecond would last for centuries.
+        // Does not wrap: at one a nanosecond it would take centuries.
         timeline.value = timeline.value.wrapping_add(1);
         // SAFETY: the semaphore is alive, the fence retains it; on success one owned reference is stored.
         unsafe {

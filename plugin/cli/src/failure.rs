@@ -9,8 +9,9 @@ use thiserror::Error;
 
 /// The exit code when a graph is not right.
 pub(crate) const WRONG: u8 = 1;
+/// The exit code when this machine lacks something.
+pub(crate) const ENVIRONMENT: u8 = 3;
 const USAGE: u8 = 2;
-const ENVIRONMENT: u8 = 3;
 /// 128 and the number of SIGPIPE: what a shell reports for a program that the signal ends.
 const BROKEN_PIPE: u8 = 141;
 

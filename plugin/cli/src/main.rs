@@ -38,6 +38,7 @@ fn main() -> ExitCode {
     match commands::dispatch(args.command, &output) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(failure::WRONG),
+        Ok(Answer::Missing) => ExitCode::from(failure::ENVIRONMENT),
         Err(error) => failure::report(&error, &output),
     }
 }

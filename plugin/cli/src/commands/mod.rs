@@ -9,9 +9,10 @@ mod run;
 
 use crate::args::Command;
 use crate::output::Output;
-use anyhow::Result;
 use rotini_emit::Target;
-use rotini_plugin::pipeline::Runtime;
+use rotini_plugin::Error;
+use rotini_plugin::device::Device;
+use rotini_plugin::pipeline::{self, Plan, Runtime};
 
 /// Whether all that a command was asked is as it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub(crate) enum Answer {
     Yes,
     /// It is not, and the output says what.
     No,
+    /// This machine lacks something, and the output says what.
+    Missing,
 }
 
 impl Answer {
@@ -33,7 +36,7 @@ impl Answer {
 /// # Errors
 ///
 /// Whatever kept the command from giving an answer.
-pub(crate) fn dispatch(command: Command, output: &Output) -> Result<Answer> {
+pub(crate) fn dispatch(command: Command, output: &Output) -> anyhow::Result<Answer> {
     match command {
         Command::Run(args) => run::run(&args, output),
         Command::Check(args) => check::check(&args, output),
@@ -41,6 +44,15 @@ pub(crate) fn dispatch(command: Command, output: &Output) -> Result<Answer> {
         Command::Compile(args) => compile::compile(&args, output),
         Command::Doctor(args) => doctor::doctor(&args, output),
         Command::Demo(args) => demo::demo(&args, output),
+    }
+}
+
+/// Decodes a graph and says whether it can be compiled for a target that need not be a device of this machine.
+fn check_for(bytes: &[u8], target: &Target) -> Result<Plan, Error> {
+    let plan = pipeline::decode(bytes)?;
+    match rotini_emit::check(&plan.graph, target) {
+        Ok(()) => Ok(plan),
+        Err(unsupported) => Err(Error::Unsupported(unsupported.describe(&plan.bindings))),
     }
 }
 
@@ -52,18 +64,18 @@ struct TargetChoice {
 
 impl TargetChoice {
     /// The target that was asked for, or that of the device that the plugin would use.
-    fn new(runtime: &Runtime, asked: Option<&Target>) -> Result<Self> {
+    fn new(runtime: &Runtime, asked: Option<&Target>) -> Result<Self, Error> {
         match asked {
             Some(target @ (Target::Rocm { .. } | Target::Cuda { .. })) => {
                 // All that is compiled for is named by the target.
                 Ok(TargetChoice { target: target.clone(), features: String::new() })
             }
-            Some(Target::Cpu) => Self::of_device(runtime.host()?.as_ref()),
-            None => Self::of_device(runtime.default_device()?.as_ref()),
+            Some(Target::Cpu) => Ok(Self::of_device(runtime.host()?.as_ref())),
+            None => Ok(Self::of_device(runtime.default_device()?.as_ref())),
         }
     }
 
-    fn of_device(device: &dyn rotini_plugin::device::Device) -> Result<Self> {
-        Ok(TargetChoice { target: device.target(), features: device.features().to_owned() })
+    fn of_device(device: &dyn Device) -> Self {
+        TargetChoice { target: device.target(), features: device.features().to_owned() }
     }
 }

@@ -1,0 +1,164 @@
+//! The direct form: one `linalg.generic` with the convolution's index maps.
+//!
+//! x, w and y are taken as they lie in memory, channels first or channels last; only what is in neither order, or in another order
+//! than its partner, is copied. The copy stands behind a barrier (see [`Ordered::in_order`]).
+
+use super::{Shape, channels_first, channels_last, multiply_add, pad, split_axis};
+use crate::EmitError;
+use crate::ir::{Emitter, Loop, affine_map, dim};
+use crate::value::{Ordered, reshape};
+use melior::ir::Value as Ssa;
+use rotini_graph::DataType;
+
+/// One structured operation over all axes: n, groups, filters and output positions in the order of memory, then the sum over channels
+/// and window.
+pub(super) fn lower<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    x: &Ordered<'c, 'b>,
+    w: &Ordered<'c, 'b>,
+    shape: &Shape<'_>,
+    compute: DataType,
+) -> Result<(Ssa<'c, 'b>, Vec<usize>), EmitError> {
+    let channel_order = ChannelOrder::for_operands(x, w);
+    let axes = channel_order.axes(x.dims.len());
+    let x = x.in_order(at, &axes)?;
+    let w = w.in_order(at, &axes)?;
+    let grouped = shape.groups > 1;
+    let x_ssa = input(at, &x, shape, channel_order)?;
+    let (w_ssa, _) = split_axis(at, &w, 0, shape.groups)?;
+
+    // Loops are named by position: the axes of the result first, then the reduction in the order of the filter.
+    let mut loops = Vec::new();
+    let mut loop_extents = Vec::new();
+    let mut new_loop = |kind: Loop, extent: i64| {
+        loops.push(kind);
+        loop_extents.push(extent);
+        loops.len() - 1
+    };
+    let n = new_loop(Loop::Parallel, shape.batch);
+    let mut output = Vec::new();
+    let mut group = None;
+    let filter;
+    let channel;
+    let mut window = Vec::new();
+    match channel_order {
+        ChannelOrder::First => {
+            group = grouped.then(|| new_loop(Loop::Parallel, shape.groups)).or(group);
+            filter = new_loop(Loop::Parallel, shape.filters);
+            output.extend(shape.output.iter().map(|&extent| new_loop(Loop::Parallel, extent)));
+            channel = new_loop(Loop::Reduction, shape.channels);
+            window.extend(shape.window.iter().map(|&extent| new_loop(Loop::Reduction, extent)));
+        }
+        ChannelOrder::Last => {
+            output.extend(shape.output.iter().map(|&extent| new_loop(Loop::Parallel, extent)));
+            group = grouped.then(|| new_loop(Loop::Parallel, shape.groups)).or(group);
+            filter = new_loop(Loop::Parallel, shape.filters);
+            window.extend(shape.window.iter().map(|&extent| new_loop(Loop::Reduction, extent)));
+            channel = new_loop(Loop::Reduction, shape.channels);
+        }
+    }
+    let result_rank = loops.iter().filter(|kind| **kind == Loop::Parallel).count();
+    let result_shape: Vec<i64> = loop_extents.iter().take(result_rank).copied().collect();
+
+    let positions: Vec<String> = output
+        .iter()
+        .zip(&window)
+        .zip(shape.geometry.stride.iter().zip(&shape.geometry.dilation))
+        .map(|((&o, &r), (stride, dilation))| format!("d{o} * {stride} + d{r} * {dilation}"))
+        .collect();
+    let group = group.map(dim);
+    let taps: Vec<String> = window.iter().copied().map(dim).collect();
+    let (x_map, w_map): (Vec<String>, Vec<String>) = match channel_order {
+        ChannelOrder::First => (
+            [dim(n)].into_iter().chain(group.clone()).chain([dim(channel)]).chain(positions).collect(),
+            group.into_iter().chain([dim(filter), dim(channel)]).chain(taps).collect(),
+        ),
+        ChannelOrder::Last => (
+            [dim(n)].into_iter().chain(positions).chain(group.clone()).chain([dim(channel)]).collect(),
+            group.into_iter().chain([dim(filter)]).chain(taps).chain([dim(channel)]).collect(),
+        ),
+    };
+    let rank = loops.len();
+    let y_map = affine_map(rank, &(0..result_rank).map(dim).collect::<Vec<_>>());
+    let init = at.zeros(&result_shape, compute)?;
+    let inputs = [(x_ssa, x.dtype, affine_map(rank, &x_map)), (w_ssa, w.dtype, affine_map(rank, &w_map))];
+    let ssa = at.generic(&loops, &inputs, (init, compute, y_map), |body, elements| {
+        let [x_element, w_element, sum] = elements else { return Err(EmitError::Internal("a missing element")) };
+        multiply_add(body, (*x_element, x.dtype), (*w_element, w.dtype), *sum, compute)
+    })?;
+    let ssa = if grouped { merge_groups(at, ssa, &result_shape, shape, channel_order, compute)? } else { ssa };
+    Ok((ssa, axes))
+}
+
+/// Where the channels lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ChannelOrder {
+    /// N C spatial, K C spatial.
+    First,
+    /// N spatial C, K spatial C.
+    Last,
+}
+
+impl ChannelOrder {
+    fn axes(self, rank: usize) -> Vec<usize> {
+        match self {
+            ChannelOrder::First => channels_first(rank),
+            ChannelOrder::Last => channels_last(rank),
+        }
+    }
+
+    /// The order that needs the fewest copies; x weighs more than w, since it is usually larger.
+    fn for_operands(x: &Ordered<'_, '_>, w: &Ordered<'_, '_>) -> Self {
+        let copies = |order: ChannelOrder| {
+            let axes = order.axes(x.dims.len());
+            (!x.lies_in(&axes), !w.lies_in(&axes))
+        };
+        if copies(ChannelOrder::Last) < copies(ChannelOrder::First) { ChannelOrder::Last } else { ChannelOrder::First }
+    }
+}
+
+/// The input as the convolution reads it: its channels split into groups if there are several, with the zeros around it. Split
+/// first, so that the padding stands next to the convolution and fuses with it.
+fn input<'c, 'b>(at: &Emitter<'c, 'b>, x: &Ordered<'c, 'b>, shape: &Shape<'_>, channel_order: ChannelOrder) -> Result<Ssa<'c, 'b>, EmitError> {
+    let (ssa, extents) = split_axis(at, x, 1, shape.groups)?;
+    // Where the spatial axes begin in memory.
+    let spatial = match channel_order {
+        ChannelOrder::First => extents.len().saturating_sub(shape.spatial()),
+        ChannelOrder::Last => 1,
+    };
+    let mut padding = vec![(0, 0); extents.len()];
+    for (slot, amount) in padding.iter_mut().skip(spatial).zip(shape.padding()) {
+        *slot = amount;
+    }
+    Ok(pad(at, ssa, &extents, &padding, x.dtype)?.0)
+}
+
+/// Merges the result's axes (groups, filters of a group) into one.
+fn merge_groups<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    ssa: Ssa<'c, 'b>,
+    from: &[i64],
+    shape: &Shape<'_>,
+    channel_order: ChannelOrder,
+    dtype: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    let group = match channel_order {
+        ChannelOrder::First => 1,
+        ChannelOrder::Last => 1 + shape.spatial(),
+    };
+    let mut target = Vec::new();
+    let mut reassociation = Vec::new();
+    let mut axis = 0;
+    while let Some(&extent) = from.get(axis) {
+        if axis == group {
+            target.push(extent * from.get(axis + 1).copied().unwrap_or(1));
+            reassociation.push(vec![axis, axis + 1]);
+            axis += 2;
+        } else {
+            target.push(extent);
+            reassociation.push(vec![axis]);
+            axis += 1;
+        }
+    }
+    reshape(at, "tensor.collapse_shape", ssa, &reassociation, &target, dtype)
+}

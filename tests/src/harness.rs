@@ -1,0 +1,198 @@
+//! Runs a case through the plugin's C ABI, as a hipDNN host would, and judges its outputs.
+
+use crate::cases::Case;
+use anyhow::{Context as _, Result, bail, ensure};
+use rotini_graph::{Graph, TensorId, TensorKind};
+use rotini_host::{Context, DeviceBuffer, Handle, Plugin, engine_config};
+use rotini_reference::{Buffers, UNTOUCHED, evaluate, fill_all};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// The bytes on both sides of every buffer that nothing may touch.
+const GUARD: usize = 256;
+const GUARD_BYTE: u8 = 0xA5;
+
+/// The plugin on the CPU, with a cache folder of this process's own.
+pub struct Runner {
+    handle: Handle,
+    engine: i64,
+}
+
+/// What one run told besides that it was right.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    /// Bytes of workspace asked for before anything was compiled.
+    pub estimate: usize,
+    /// Bytes of workspace of the context.
+    pub exact: usize,
+    /// Bytes of workspace asked for again, when the graph was cached.
+    pub estimate_cached: usize,
+    /// The largest share of what was allowed that any element used up.
+    pub worst: f64,
+}
+
+impl Runner {
+    /// Loads the plugin.
+    ///
+    /// # Errors
+    ///
+    /// If it is not there, or does not behave as a plugin.
+    pub fn cpu() -> Result<Self> {
+        cpu_only();
+        // SAFETY: the file is the plugin that this workspace builds.
+        let plugin = unsafe { Plugin::load(crate::plugin::path()?) }?;
+        let engines = plugin.engine_ids()?;
+        let &[engine] = engines.as_slice() else { bail!("{} engines, not one", engines.len()) };
+        Ok(Runner { handle: plugin.handle()?, engine })
+    }
+
+    /// The handle.
+    #[must_use]
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// The engine's id.
+    #[must_use]
+    pub fn engine(&self) -> i64 {
+        self.engine
+    }
+
+    /// Runs a case from its bytes to its outputs, on buffers whose addresses are multiples of `alignment` and of nothing larger, and
+    /// judges them.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is not as it must be.
+    pub fn run(&self, case: &Case, alignment: usize) -> Result<Outcome> {
+        let mut graph = case.graph.clone();
+        graph.validate().context("the case is not valid")?;
+        let bytes = rotini_wire::encode(&case.graph);
+        let engines = self.handle.applicable(&bytes)?;
+        ensure!(engines == [self.engine], "declined");
+        let config = engine_config(self.engine);
+        let estimate = self.handle.workspace_estimate(&config, &bytes)?;
+        let context = self.handle.context(&config, &bytes)?;
+        let exact = context.workspace()?;
+        let estimate_cached = self.handle.workspace_estimate(&config, &bytes)?;
+        ensure!(estimate >= exact, "the estimate of {estimate} bytes is below the {exact} that are needed");
+        ensure!(estimate_cached == exact, "the estimate of a cached graph is {estimate_cached}, not {exact}");
+        let worst = self.execute_and_judge(&graph, &context, exact, alignment)?;
+        Ok(Outcome { estimate, exact, estimate_cached, worst })
+    }
+
+    fn execute_and_judge(&self, graph: &Graph, context: &Context, workspace: usize, alignment: usize) -> Result<f64> {
+        let inputs = fill_all(graph, SEED)?;
+        let mut memory: HashMap<i64, Memory> =
+            inputs.iter().map(|(&uid, bytes)| (uid, Memory::new(bytes, alignment))).collect();
+        let mut scratch = Memory::new(&vec![UNTOUCHED; workspace], alignment);
+        // Twice, since the second execution takes other ways than the first: what was bound is bound already.
+        for _ in 0..2 {
+            let mut buffers: Vec<DeviceBuffer> =
+                memory.iter_mut().map(|(&uid, memory)| DeviceBuffer { uid, ptr: memory.pointer().cast() }).collect();
+            buffers.push(DeviceBuffer { uid: i64::MAX, ptr: std::ptr::null_mut() });
+            let workspace = if workspace == 0 { std::ptr::null_mut() } else { scratch.pointer().cast() };
+            // SAFETY: the buffers have the spans of their tensors, the workspace its size.
+            unsafe { context.execute(workspace, &buffers) }?;
+        }
+        ensure!(scratch.is_guarded(), "something was written outside the workspace");
+        let evaluation = evaluate(graph, &inputs)?;
+        let mut worst: f64 = 0.0;
+        for (id, is_output) in stored(graph) {
+            let tensor = graph.tensor(id).context("a tensor that is not there")?;
+            let (Some(memory), Some(before)) = (memory.get(&tensor.uid), inputs.get(&tensor.uid)) else {
+                bail!("{tensor} has no buffer");
+            };
+            ensure!(memory.is_guarded(), "something was written outside {tensor}");
+            if is_output {
+                let report = evaluation.judge(id, memory.bytes(), before).with_context(|| tensor.to_string())?;
+                worst = worst.max(report.ratio);
+            } else {
+                ensure!(memory.bytes() == before.as_slice(), "the input {tensor} was changed");
+            }
+        }
+        Ok(worst)
+    }
+}
+
+const SEED: u64 = 7;
+
+/// The tensors in buffers, and whether a node writes them.
+fn stored(graph: &Graph) -> Vec<(TensorId, bool)> {
+    let mut written = std::collections::HashSet::new();
+    for node in &graph.nodes {
+        node.op.for_each_output(&mut |_, id| {
+            written.insert(id);
+        });
+    }
+    (0..)
+        .zip(&graph.tensors)
+        .map(|(index, tensor)| (TensorId(index), tensor))
+        .filter(|(_, tensor)| tensor.kind == TensorKind::Buffer)
+        .map(|(id, _)| (id, written.contains(&id)))
+        .collect()
+}
+
+/// Bytes at an address of a given alignment, with guards on both sides.
+pub struct Memory {
+    raw: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl Memory {
+    /// A copy of `bytes` at a multiple of `alignment` (a power of two) that is no multiple of twice that.
+    #[must_use]
+    pub fn new(bytes: &[u8], alignment: usize) -> Self {
+        let raw = vec![GUARD_BYTE; bytes.len() + 2 * GUARD + 4 * alignment];
+        let first = raw.as_ptr().addr() + GUARD;
+        let start = GUARD + (first.next_multiple_of(2 * alignment) + alignment - first);
+        let mut memory = Memory { raw, start, length: bytes.len() };
+        memory.raw[start..start + bytes.len()].copy_from_slice(bytes);
+        memory
+    }
+
+    /// The first byte.
+    pub fn pointer(&mut self) -> *mut u8 {
+        self.raw[self.start..].as_mut_ptr()
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.raw[self.start..self.start + self.length]
+    }
+
+    /// Whether the guards are as they were.
+    #[must_use]
+    pub fn is_guarded(&self) -> bool {
+        let (before, rest) = self.raw.split_at(self.start);
+        before.iter().chain(&rest[self.length..]).all(|&byte| byte == GUARD_BYTE)
+    }
+}
+
+/// Fills what a graph reads and writes, as the harness does.
+///
+/// # Errors
+///
+/// For types that the reference does not have.
+pub fn fill(graph: &Graph) -> Result<Buffers> {
+    Ok(fill_all(graph, SEED)?)
+}
+
+/// Sets the environment that the plugin reads when it is loaded: the CPU, and a cache folder that is gone afterwards.
+pub fn cpu_only() -> &'static Path {
+    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
+    FOLDER
+        .get_or_init(|| {
+            let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("no temporary folder: {error}"));
+            // SAFETY: done once, before the plugin is loaded; nothing else in these tests reads or writes the environment meanwhile.
+            unsafe {
+                std::env::set_var("ROTINI_DEVICE", "cpu");
+                std::env::set_var("ROTINI_CACHE_DIR", folder.path());
+            }
+            folder
+        })
+        .path()
+}

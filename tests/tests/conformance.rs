@@ -1,0 +1,40 @@
+//! Every case is right on the CPU, through the C ABI of the shared library, within what its types and its one rounding allow; its
+//! workspace is known, and nothing outside its buffers is touched.
+
+use rayon::prelude::*;
+use rotini_tests::cases::{self, Case};
+use rotini_tests::harness::Runner;
+
+/// Runs cases on buffers of an alignment and reports all that fail.
+fn all_right(cases: &[Case], alignment: usize) {
+    let runner = Runner::cpu().expect("the plugin loads");
+    let only = std::env::var("ROTINI_CASE").unwrap_or_default();
+    let failures: Vec<String> = cases
+        .par_iter()
+        .filter(|case| case.name.contains(&only))
+        .filter_map(|case| runner.run(case, alignment).err().map(|error| format!("{}: {error:#}", case.name)))
+        .collect();
+    let (run, failed) = (cases.len(), failures.len());
+    assert!(failures.is_empty(), "{failed} of {run} cases failed:\n{}", failures.join("\n"));
+}
+
+#[test]
+fn every_case_is_right() {
+    all_right(&cases::all(), 64);
+}
+
+/// hipDNN promises 16 bytes, compiled code wants 64.
+#[test]
+fn pointers_need_only_sixteen_bytes() {
+    let some: Vec<Case> = cases::all().into_iter().step_by(7).collect();
+    all_right(&some, 16);
+}
+
+#[test]
+fn names_are_unique() {
+    let mut names: Vec<String> = cases::all().into_iter().map(|case| case.name).collect();
+    let count = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
