@@ -2,7 +2,13 @@ use rotini_emit::{Target, emit};
 use rotini_graph::*;
 fn conv(n: i64, c: i64, k: i64, hw: i64, r: i64, stride: i64, g: i64, nhwc: bool, dt: DataType, add: bool) -> Graph {
     let mut b = GraphBuilder::new("conv");
-    let t = |b: &mut GraphBuilder, name: &str, d: &[i64]| if nhwc { b.buffer_channels_last(name, dt, d) } else { b.buffer(name, dt, d) };
+    let t = |b: &mut GraphBuilder, name: &str, d: &[i64]| {
+        if nhwc {
+            b.buffer_channels_last(name, dt, d)
+        } else {
+            b.buffer(name, dt, d)
+        }
+    };
     let p = r / 2;
     let o = (hw + 2 * p - r) / stride + 1;
     let x = t(&mut b, "x", &[n, c, hw, hw]);
@@ -40,7 +46,10 @@ fn main() {
     put("nhwc_f32", conv(1, 64, 64, 56, 3, 1, 1, true, DataType::F32, false));
     put("s2_nhwc_bf16", conv(2, 64, 64, 56, 3, 2, 1, true, DataType::Bf16, true));
     put("grouped_nhwc", conv(2, 64, 64, 14, 3, 1, 4, true, DataType::F16, false));
-    put("grouped_nchw", conv(2, 64, 64, 14, 3, 1, 4, false, DataType::F16, false));
+    put(
+        "grouped_nchw",
+        conv(2, 64, 64, 14, 3, 1, 4, false, DataType::F16, false),
+    );
     put("dw_nhwc", conv(2, 64, 64, 14, 3, 1, 64, true, DataType::F16, false));
     put("p1_nhwc", conv(1, 64, 64, 56, 1, 1, 1, true, DataType::F16, true));
     put("p1_nchw", conv(1, 64, 64, 56, 1, 1, 1, false, DataType::F16, false));

@@ -60,7 +60,11 @@ pub(crate) fn convert<'c, 'b>(
         (true, true) => float_to_float(at, value, from, to),
         (true, false) => float_to_integer(at, value, from, to),
         (false, true) => {
-            let name = if from == DataType::U8 { "arith.uitofp" } else { "arith.sitofp" };
+            let name = if from == DataType::U8 {
+                "arith.uitofp"
+            } else {
+                "arith.sitofp"
+            };
             at.one(name, &[value], target, &[])
         }
         (false, false) => integer_to_integer(at, value, from, to),
@@ -103,7 +107,11 @@ fn float_to_integer<'c, 'b>(
     let zero = at.float(0.0, source)?;
     let clean = at.one("arith.select", &[ordered, value, zero], source, &[])?;
     let safe = at.one("arith.select", &[outside, zero, clean], source, &[])?;
-    let name = if to == DataType::U8 { "arith.fptoui" } else { "arith.fptosi" };
+    let name = if to == DataType::U8 {
+        "arith.fptoui"
+    } else {
+        "arith.fptosi"
+    };
     let truncated = at.one(name, &[safe], target, &[])?;
     let (least, largest) = (at.integer(least, target)?, at.integer(signless(largest, to), target)?);
     let capped = at.one("arith.select", &[above, largest, truncated], target, &[])?;

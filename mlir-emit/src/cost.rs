@@ -1,7 +1,7 @@
 //! What a graph costs, as far as it can be told without compiling it.
 
-use crate::target::{ConvStrategy, Target};
 use crate::EmitError;
+use crate::target::{ConvStrategy, Target};
 use rotini_graph::{ConvFprop, NormalGraph, Op};
 
 /// The compiler aligns each buffer inside the workspace to at most this many bytes.
@@ -18,7 +18,9 @@ pub fn operations(graph: &NormalGraph) -> u64 {
         });
         let per_element = match &node.op {
             Op::ConvFprop(conv) => {
-                let filter = graph.tensor(conv.w).map_or(1, |filter| count(filter.dims.get(1..).unwrap_or_default()));
+                let filter = graph
+                    .tensor(conv.w)
+                    .map_or(1, |filter| count(filter.dims.get(1..).unwrap_or_default()));
                 filter.saturating_add(1)
             }
             _ => 1,
@@ -39,15 +41,23 @@ pub fn operations(graph: &NormalGraph) -> u64 {
 pub fn workspace_bound(graph: &NormalGraph, target: &Target) -> Result<u64, EmitError> {
     let overflow = || EmitError::Internal("a workspace that overflows");
     // Values are kept in compute types, of which the widest has 8 bytes.
-    let kept = |elements: u64| elements.checked_mul(8 * 2).and_then(|bytes| bytes.checked_add(2 * SLACK));
+    let kept = |elements: u64| {
+        elements
+            .checked_mul(8 * 2)
+            .and_then(|bytes| bytes.checked_add(2 * SLACK))
+    };
     let mut total: u64 = 0;
     for tensor in graph.tensors() {
-        total = kept(count(&tensor.dims)).and_then(|bytes| total.checked_add(bytes)).ok_or_else(overflow)?;
+        total = kept(count(&tensor.dims))
+            .and_then(|bytes| total.checked_add(bytes))
+            .ok_or_else(overflow)?;
     }
     for node in graph.nodes() {
         if let Op::ConvFprop(conv) = &node.op {
             let elements = conv_elements(graph, conv, target).ok_or_else(overflow)?;
-            total = kept(elements).and_then(|bytes| total.checked_add(bytes)).ok_or_else(overflow)?;
+            total = kept(elements)
+                .and_then(|bytes| total.checked_add(bytes))
+                .ok_or_else(overflow)?;
         }
     }
     Ok(total)
@@ -64,7 +74,7 @@ fn conv_elements(graph: &NormalGraph, conv: &ConvFprop, target: &Target) -> Opti
     }
     let patches = match target.conv_strategy() {
         ConvStrategy::Direct => 0,
-        ConvStrategy::Gemm => {
+        ConvStrategy::Staged => {
             let positions = count(y.dims.get(2..)?).checked_mul(u64::try_from(*x.dims.first()?).ok()?)?;
             let window = count(w.dims.get(2..)?).checked_mul(u64::try_from(*x.dims.get(1)?).ok()?)?;
             positions.checked_mul(window)?
@@ -74,5 +84,7 @@ fn conv_elements(graph: &NormalGraph, conv: &ConvFprop, target: &Target) -> Opti
 }
 
 fn count(dims: &[i64]) -> u64 {
-    dims.iter().fold(1, |product, &dim| product.saturating_mul(u64::try_from(dim).unwrap_or(0)))
+    dims.iter().fold(1, |product, &dim| {
+        product.saturating_mul(u64::try_from(dim).unwrap_or(0))
+    })
 }

@@ -18,22 +18,34 @@ pub struct Unsupported {
 
 impl Unsupported {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
-        Unsupported { node: None, tensor: None, reason: reason.into() }
+        Unsupported {
+            node: None,
+            tensor: None,
+            reason: reason.into(),
+        }
     }
 
     pub(crate) fn of_tensor(tensor: TensorId, reason: impl Into<String>) -> Self {
-        Unsupported { tensor: Some(tensor), ..Unsupported::new(reason) }
+        Unsupported {
+            tensor: Some(tensor),
+            ..Unsupported::new(reason)
+        }
     }
 
     pub(crate) fn at_node(self, node: usize) -> Self {
-        Unsupported { node: Some(node), ..self }
+        Unsupported {
+            node: Some(node),
+            ..self
+        }
     }
 
     /// The reason with the caller's names of node and tensor.
     #[must_use]
     pub fn describe(&self, bindings: &Bindings) -> String {
         let node = self.node.and_then(|node| bindings.node_labels.get(node));
-        let tensor = self.tensor.and_then(|tensor| bindings.tensor_labels.get(tensor.index()));
+        let tensor = self
+            .tensor
+            .and_then(|tensor| bindings.tensor_labels.get(tensor.index()));
         match (node, tensor) {
             (Some(node), Some(tensor)) => format!("{node}, {tensor}: {}", self.reason),
             (Some(label), None) | (None, Some(label)) => format!("{label}: {}", self.reason),
@@ -62,6 +74,8 @@ pub enum EmitError {
 
 impl From<melior::Error> for EmitError {
     fn from(error: melior::Error) -> Self {
-        EmitError::InvalidIr { diagnostics: error.to_string() }
+        EmitError::InvalidIr {
+            diagnostics: error.to_string(),
+        }
     }
 }

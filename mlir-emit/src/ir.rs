@@ -17,7 +17,12 @@ use std::fmt::Write as _;
 pub(crate) fn context() -> Context {
     use melior::dialect::DialectHandle;
     let registry = DialectRegistry::new();
-    for handle in [DialectHandle::arith(), DialectHandle::func(), DialectHandle::linalg(), DialectHandle::tensor()] {
+    for handle in [
+        DialectHandle::arith(),
+        DialectHandle::func(),
+        DialectHandle::linalg(),
+        DialectHandle::tensor(),
+    ] {
         handle.insert_dialect(&registry);
     }
     let context = Context::new_with_registry(&registry, false);
@@ -107,7 +112,9 @@ impl<'c, 'b> Emitter<'c, 'b> {
     }
 
     pub(crate) fn attribute(&self, text: &str) -> Result<Attribute<'c>, EmitError> {
-        Attribute::parse(self.context, text).ok_or_else(|| EmitError::InvalidIr { diagnostics: format!("attribute {text}") })
+        Attribute::parse(self.context, text).ok_or_else(|| EmitError::InvalidIr {
+            diagnostics: format!("attribute {text}"),
+        })
     }
 
     pub(crate) fn segments(&self, sizes: &[i32]) -> Attribute<'c> {
@@ -139,7 +146,9 @@ impl<'c, 'b> Emitter<'c, 'b> {
             .add_regions_vec(regions)
             .build()?;
         let operation = self.block.append_operation(operation);
-        (0..results.len()).map(|index| Ok(operation.result(index)?.into())).collect()
+        (0..results.len())
+            .map(|index| Ok(operation.result(index)?.into()))
+            .collect()
     }
 
     /// Appends an operation with one result and no regions.
@@ -155,7 +164,9 @@ impl<'c, 'b> Emitter<'c, 'b> {
 
     /// An operation whose result has the type of its first operand.
     pub(crate) fn same(&self, name: &str, operands: &[Value<'c, 'b>]) -> Result<Value<'c, 'b>, EmitError> {
-        let Some(operand) = operands.first() else { return Err(EmitError::Internal("an operation without operands")) };
+        let Some(operand) = operands.first() else {
+            return Err(EmitError::Internal("an operation without operands"));
+        };
         self.one(name, operands, operand.r#type(), &[])
     }
 
@@ -174,7 +185,11 @@ impl<'c, 'b> Emitter<'c, 'b> {
     /// A zero of a type of [`Emitter::element_type`].
     pub(crate) fn zero(&self, dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
         let r#type = self.element_type(dtype)?;
-        if dtype.is_float() { self.float(0.0, r#type) } else { self.integer(0, r#type) }
+        if dtype.is_float() {
+            self.float(0.0, r#type)
+        } else {
+            self.integer(0, r#type)
+        }
     }
 
     /// A tensor without contents.
@@ -192,7 +207,13 @@ impl<'c, 'b> Emitter<'c, 'b> {
         Emitter::new(self.context, &block).terminate("linalg.yield", &[argument(&block, 0)?])?;
         region.append_block(block);
         let attributes = [("operandSegmentSizes", self.segments(&[1, 1]))];
-        first(self.op("linalg.fill", &[zero, empty], &[empty.r#type()], &attributes, vec![region])?)
+        first(self.op(
+            "linalg.fill",
+            &[zero, empty],
+            &[empty.r#type()],
+            &attributes,
+            vec![region],
+        )?)
     }
 
     /// Appends an operation without results that ends a block.
@@ -228,7 +249,9 @@ impl<'c, 'b> Emitter<'c, 'b> {
         }
         let block = Block::new(&arguments);
         {
-            let elements = (0..arguments.len()).map(|index| argument(&block, index)).collect::<Result<Vec<_>, _>>()?;
+            let elements = (0..arguments.len())
+                .map(|index| argument(&block, index))
+                .collect::<Result<Vec<_>, _>>()?;
             let emitter = Emitter::new(self.context, &block);
             let result = body(&emitter, &elements)?;
             emitter.terminate("linalg.yield", &[result])?;
@@ -271,9 +294,18 @@ impl<'c, 'b> Emitter<'c, 'b> {
     }
 
     /// Whether one index is at most another, unsigned.
-    pub(crate) fn compare_index_at_most(&self, lhs: Value<'c, 'b>, rhs: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+    pub(crate) fn compare_index_at_most(
+        &self,
+        lhs: Value<'c, 'b>,
+        rhs: Value<'c, 'b>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
         // 7 is MLIR's number for "unsigned less or equal".
-        self.one("arith.cmpi", &[lhs, rhs], self.bool_type(), &[("predicate", self.attribute("7 : i64")?)])
+        self.one(
+            "arith.cmpi",
+            &[lhs, rhs],
+            self.bool_type(),
+            &[("predicate", self.attribute("7 : i64")?)],
+        )
     }
 
     /// The index of a loop, inside the body of a structured operation.
@@ -290,5 +322,8 @@ pub(crate) fn argument<'c, 'b>(block: &'b Block<'c>, index: usize) -> Result<Val
 }
 
 pub(crate) fn first<T>(results: Vec<T>) -> Result<T, EmitError> {
-    results.into_iter().next().ok_or(EmitError::Internal("an operation without results"))
+    results
+        .into_iter()
+        .next()
+        .ok_or(EmitError::Internal("an operation without results"))
 }

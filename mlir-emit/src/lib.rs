@@ -73,11 +73,16 @@ pub fn emit(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> 
         EmitError::InvalidIr { diagnostics: message } => {
             let mut messages = diagnostics.take();
             messages.push(message);
-            EmitError::InvalidIr { diagnostics: messages.join("; ") }
+            EmitError::InvalidIr {
+                diagnostics: messages.join("; "),
+            }
         }
         other => other,
     })?;
-    Ok(Emitted { mlir: shell::module(&computation, &signature)?, signature })
+    Ok(Emitted {
+        mlir: shell::module(&computation, &signature)?,
+        signature,
+    })
 }
 
 /// The text of the verified function `@compute`.
@@ -98,12 +103,19 @@ fn computation(
     let attributes = [
         ("sym_name", StringAttribute::new(context, "compute").into()),
         ("sym_visibility", StringAttribute::new(context, "private").into()),
-        ("function_type", TypeAttribute::new(FunctionType::new(context, &arguments, &results).into()).into()),
+        (
+            "function_type",
+            TypeAttribute::new(FunctionType::new(context, &arguments, &results).into()).into(),
+        ),
     ];
     at.op("func.func", &[], &[], &attributes, vec![region])?;
-    let Some(function) = outer.first_operation() else { return Err(EmitError::Internal("a function that is not there")) };
+    let Some(function) = outer.first_operation() else {
+        return Err(EmitError::Internal("a function that is not there"));
+    };
     if !function.verify() {
-        return Err(EmitError::InvalidIr { diagnostics: "the function does not verify".to_owned() });
+        return Err(EmitError::InvalidIr {
+            diagnostics: "the function does not verify".to_owned(),
+        });
     }
     Ok(function.to_string())
 }

@@ -50,11 +50,38 @@ pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
             | Op::LayernormBackward(_)
             | Op::ResampleBwd(_)
             | Op::MoeGroupedMatmul(_)
-            | Op::MoeGroupedMatmulBwd(_) => {
-                Err(Unsupported::new(format!("the operation {} is not supported yet", node.op.kind())))
-            }
+            | Op::MoeGroupedMatmulBwd(_) => Err(Unsupported::new(format!(
+                "the operation {} is not supported yet",
+                node.op.kind()
+            ))),
         }
         .map_err(|unsupported| unsupported.at_node(position))?;
+    }
+    check_dependence(graph)
+}
+
+/// Declines outputs that depend on no buffer: the compiler evaluates them itself and copies the result, instead of computing it in the
+/// caller's buffer.
+fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
+    let mut depends: Vec<bool> = graph
+        .tensors()
+        .iter()
+        .map(|tensor| tensor.kind == NormalKind::Input)
+        .collect();
+    for node in graph.nodes() {
+        let mut any = false;
+        node.op
+            .for_each_input(&mut |_, id| any |= depends.get(id.index()).copied().unwrap_or(false));
+        node.op.for_each_output(&mut |_, id| {
+            if let Some(depends) = depends.get_mut(id.index()) {
+                *depends = any;
+            }
+        });
+    }
+    for ((index, tensor), depends) in (0..).zip(graph.tensors()).zip(depends) {
+        if tensor.kind == NormalKind::Output && !depends {
+            return Err(Unsupported::of_tensor(TensorId(index), "it depends on constants alone"));
+        }
     }
     Ok(())
 }
@@ -71,7 +98,10 @@ fn check_tensor(tensor: &NormalTensor) -> Result<(), String> {
     }
     let aligned = i64::from(tensor.dtype.bits() / 8);
     if tensor.kind != NormalKind::Virtual && tensor.alignment < aligned {
-        return Err(format!("an alignment of {} bytes, less than one element's", tensor.alignment));
+        return Err(format!(
+            "an alignment of {} bytes, less than one element's",
+            tensor.alignment
+        ));
     }
     Ok(())
 }
@@ -91,7 +121,12 @@ pub fn signature(graph: &NormalGraph) -> Result<Signature, EmitError> {
                 (vec![span.ok_or(EmitError::Internal("a span that overflows"))?], false)
             }
         };
-        arguments.push(Argument { role, dtype: tensor.dtype, shape, packed });
+        arguments.push(Argument {
+            role,
+            dtype: tensor.dtype,
+            shape,
+            packed,
+        });
     }
     Ok(Signature { arguments })
 }
@@ -114,7 +149,12 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         block: &'b Block<'c>,
     ) -> Result<(), EmitError> {
         let values = vec![None; graph.tensors().len()];
-        let mut lowering = Lowering { graph, strategy: target.conv_strategy(), at, values };
+        let mut lowering = Lowering {
+            graph,
+            strategy: target.conv_strategy(),
+            at,
+            values,
+        };
         let mut next_argument = 0;
         let mut take = || {
             let value = argument(block, next_argument);
@@ -129,7 +169,11 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         }
         for (index, tensor) in (0..).zip(graph.tensors()) {
             if let NormalKind::Constant(scalar) = tensor.kind {
-                let value = Value { data: Data::Constant(scalar), dtype: tensor.dtype, dims: tensor.dims.clone() };
+                let value = Value {
+                    data: Data::Constant(scalar),
+                    dtype: tensor.dtype,
+                    dims: tensor.dims.clone(),
+                };
                 lowering.define(TensorId(index), value);
             }
         }
@@ -162,7 +206,10 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     }
 
     pub(crate) fn value(&self, id: TensorId) -> Result<&Value<'c, 'b>, EmitError> {
-        self.values.get(id.index()).and_then(Option::as_ref).ok_or(EmitError::Internal("a value before its definition"))
+        self.values
+            .get(id.index())
+            .and_then(Option::as_ref)
+            .ok_or(EmitError::Internal("a value before its definition"))
     }
 
     pub(crate) fn define(&mut self, id: TensorId, value: Value<'c, 'b>) {
@@ -180,7 +227,10 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
 
     /// The memory order of an output without gaps.
     pub(crate) fn stored_order(&self, id: TensorId) -> Option<Vec<usize>> {
-        let tensor = self.graph.tensor(id).filter(|tensor| tensor.kind == NormalKind::Output)?;
+        let tensor = self
+            .graph
+            .tensor(id)
+            .filter(|tensor| tensor.kind == NormalKind::Output)?;
         match Layout::of(&tensor.dims, &tensor.strides) {
             Layout::Dense { order } if order.len() == tensor.dims.len() => Some(order),
             _ => None,
@@ -193,10 +243,17 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
             Layout::Dense { order } => Data::Tensor { ssa, order },
             Layout::Strided => {
                 let order: Vec<usize> = (0..tensor.dims.len()).collect();
-                Data::Tensor { ssa: self.gather(tensor, ssa)?, order }
+                Data::Tensor {
+                    ssa: self.gather(tensor, ssa)?,
+                    order,
+                }
             }
         };
-        Ok(Value { data, dtype: tensor.dtype, dims: tensor.dims.clone() })
+        Ok(Value {
+            data,
+            dtype: tensor.dtype,
+            dims: tensor.dims.clone(),
+        })
     }
 
     /// Reads the elements of a strided tensor out of its span.
@@ -205,18 +262,23 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         let rank = tensor.dims.len();
         let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
         let init = at.empty(&tensor.dims, tensor.dtype)?;
-        at.generic(&vec![Loop::Parallel; rank], &[], (init, tensor.dtype, identity), |body, _| {
-            let index = body.index_type();
-            let mut address = body.integer(0, index)?;
-            for (axis, &stride) in tensor.strides.iter().enumerate() {
-                if stride == 0 {
-                    continue;
+        at.generic(
+            &vec![Loop::Parallel; rank],
+            &[],
+            (init, tensor.dtype, identity),
+            |body, _| {
+                let index = body.index_type();
+                let mut address = body.integer(0, index)?;
+                for (axis, &stride) in tensor.strides.iter().enumerate() {
+                    if stride == 0 {
+                        continue;
+                    }
+                    let offset = body.same("arith.muli", &[body.loop_index(axis)?, body.integer(stride, index)?])?;
+                    address = body.same("arith.addi", &[address, offset])?;
                 }
-                let offset = body.same("arith.muli", &[body.loop_index(axis)?, body.integer(stride, index)?])?;
-                address = body.same("arith.addi", &[address, offset])?;
-            }
-            body.extract(at.captured(span), &[address], tensor.dtype)
-        })
+                body.extract(at.captured(span), &[address], tensor.dtype)
+            },
+        )
     }
 
     /// Rounds a value to its tensor's type and puts it into the tensor's memory order.
@@ -255,11 +317,24 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
         let init = at.empty(&extents(&value.dims, &order)?, dtype)?;
         let inputs = [(value.ssa, value.dtype, affine_map(rank, &results))];
-        let ssa = at.generic(&vec![Loop::Parallel; rank], &inputs, (init, dtype, identity), |body, elements| {
-            let element = elements.first().copied().ok_or(EmitError::Internal("a missing element"))?;
-            convert(body, element, value.dtype, dtype)
-        })?;
-        Ok(Ordered { ssa, order, dtype, dims: value.dims.clone() })
+        let ssa = at.generic(
+            &vec![Loop::Parallel; rank],
+            &inputs,
+            (init, dtype, identity),
+            |body, elements| {
+                let element = elements
+                    .first()
+                    .copied()
+                    .ok_or(EmitError::Internal("a missing element"))?;
+                convert(body, element, value.dtype, dtype)
+            },
+        )?;
+        Ok(Ordered {
+            ssa,
+            order,
+            dtype,
+            dims: value.dims.clone(),
+        })
     }
 
     /// A value as an output of conversions only: used where a carried type differs from what an operation produced.
@@ -274,7 +349,12 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     /// Writes the elements of a strided tensor into its span: each address takes the element that lies there, or keeps what it had.
     ///
     /// The gaps are read and written back, so nothing else may write to them meanwhile.
-    fn scatter(&self, tensor: &NormalTensor, value: &Ordered<'c, 'b>, old: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
+    fn scatter(
+        &self,
+        tensor: &NormalTensor,
+        value: &Ordered<'c, 'b>,
+        old: Ssa<'c, 'b>,
+    ) -> Result<Ssa<'c, 'b>, EmitError> {
         let at = &self.at;
         let span = rotini_graph::element_span(&tensor.dims, &tensor.strides)
             .ok_or(EmitError::Internal("a span that overflows"))?;
@@ -288,36 +368,49 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         let identity = || affine_map(1, &[dim(0)]);
         let init = at.empty(&[span], tensor.dtype)?;
         let inputs = [(old, tensor.dtype, identity())];
-        at.generic(&[Loop::Parallel], &inputs, (init, tensor.dtype, identity()), |body, elements| {
-            let old = elements.first().copied().ok_or(EmitError::Internal("a missing element"))?;
-            let index = body.index_type();
-            let zero = body.integer(0, index)?;
-            let mut rest = body.loop_index(0)?;
-            let mut inside = body.integer(1, body.bool_type())?;
-            let mut coordinates = vec![zero; tensor.dims.len()];
-            for &(axis, extent, stride) in &axes {
-                let divisor = body.integer(stride, index)?;
-                let quotient = body.same("arith.divui", &[rest, divisor])?;
-                rest = body.same("arith.remui", &[rest, divisor])?;
-                let last = body.integer(extent - 1, index)?;
-                let fits = body.compare_index_at_most(quotient, last)?;
-                inside = body.same("arith.andi", &[inside, fits])?;
-                if let Some(coordinate) = coordinates.get_mut(axis) {
-                    // Clamped, so that the read is in bounds where the element is not used.
-                    *coordinate = body.same("arith.minui", &[quotient, last])?;
+        at.generic(
+            &[Loop::Parallel],
+            &inputs,
+            (init, tensor.dtype, identity()),
+            |body, elements| {
+                let old = elements
+                    .first()
+                    .copied()
+                    .ok_or(EmitError::Internal("a missing element"))?;
+                let index = body.index_type();
+                let zero = body.integer(0, index)?;
+                let mut rest = body.loop_index(0)?;
+                let mut inside = body.integer(1, body.bool_type())?;
+                let mut coordinates = vec![zero; tensor.dims.len()];
+                for &(axis, extent, stride) in &axes {
+                    let divisor = body.integer(stride, index)?;
+                    let quotient = body.same("arith.divui", &[rest, divisor])?;
+                    rest = body.same("arith.remui", &[rest, divisor])?;
+                    let last = body.integer(extent - 1, index)?;
+                    let fits = body.compare_index_at_most(quotient, last)?;
+                    inside = body.same("arith.andi", &[inside, fits])?;
+                    if let Some(coordinate) = coordinates.get_mut(axis) {
+                        // Clamped, so that the read is in bounds where the element is not used.
+                        *coordinate = body.same("arith.minui", &[quotient, last])?;
+                    }
                 }
-            }
-            let exact = body.compare_index_at_most(rest, zero)?;
-            inside = body.same("arith.andi", &[inside, exact])?;
-            let position = value
-                .order
-                .iter()
-                .map(|&axis| coordinates.get(axis).copied())
-                .collect::<Option<Vec<_>>>()
-                .ok_or(EmitError::Internal("an axis out of range"))?;
-            let new = body.extract(at.captured(value.ssa), &position, tensor.dtype)?;
-            body.one("arith.select", &[inside, new, old], body.element_type(tensor.dtype)?, &[])
-        })
+                let exact = body.compare_index_at_most(rest, zero)?;
+                inside = body.same("arith.andi", &[inside, exact])?;
+                let position = value
+                    .order
+                    .iter()
+                    .map(|&axis| coordinates.get(axis).copied())
+                    .collect::<Option<Vec<_>>>()
+                    .ok_or(EmitError::Internal("an axis out of range"))?;
+                let new = body.extract(at.captured(value.ssa), &position, tensor.dtype)?;
+                body.one(
+                    "arith.select",
+                    &[inside, new, old],
+                    body.element_type(tensor.dtype)?,
+                    &[],
+                )
+            },
+        )
     }
 }
 
@@ -327,7 +420,10 @@ pub(crate) fn function_types<'c>(
     signature: &Signature,
 ) -> Result<(Vec<Type<'c>>, Vec<Type<'c>>), EmitError> {
     let of = |arguments: &[&Argument]| {
-        arguments.iter().map(|argument| at.tensor_type(&argument.shape, argument.dtype)).collect::<Result<Vec<_>, _>>()
+        arguments
+            .iter()
+            .map(|argument| at.tensor_type(&argument.shape, argument.dtype))
+            .collect::<Result<Vec<_>, _>>()
     };
     let mut read: Vec<&Argument> = signature.inputs().collect();
     read.extend(signature.outputs().filter(|argument| !argument.packed));

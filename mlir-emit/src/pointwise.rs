@@ -25,28 +25,57 @@ pub(crate) struct BackwardOperands {
 }
 
 /// Says whether the operation can be lowered.
-pub(crate) fn check(graph: &NormalGraph, _target: &Target, compute: DataType, op: &Pointwise) -> Result<(), Unsupported> {
+pub(crate) fn check(
+    graph: &NormalGraph,
+    target: &Target,
+    compute: DataType,
+    op: &Pointwise,
+) -> Result<(), Unsupported> {
     let Some(compute) = compute_type(compute) else {
-        return Err(Unsupported::new(format!("{} cannot be computed in {compute}", op.mode.name())));
+        return Err(Unsupported::new(format!(
+            "{} cannot be computed in {compute}",
+            op.mode.name()
+        )));
     };
     if compute.is_float() {
+        // IREE's code for the CPU comes without a math library: these functions are approximated in f32 alone.
+        if compute == DataType::F64 && *target == Target::Cpu && needs_math_library(op.mode) {
+            return Err(Unsupported::new(format!(
+                "{} in f64 is not available on the CPU",
+                op.mode.name()
+            )));
+        }
         return Ok(());
     }
     if !is_integer_mode(op.mode) {
-        return Err(Unsupported::new(format!("{} has no meaning in the integer compute type {compute}", op.mode.name())));
+        return Err(Unsupported::new(format!(
+            "{} has no meaning in the integer compute type {compute}",
+            op.mode.name()
+        )));
     }
     let (least, largest) = integer_range(compute);
-    let fits = |value: f32| value.fract() == 0.0 && f64::from(value) >= least as f64 && f64::from(value) <= largest as f64;
+    let fits =
+        |value: f32| value.fract() == 0.0 && f64::from(value) >= least as f64 && f64::from(value) <= largest as f64;
     let clips_fit = [op.relu_lower_clip, op.relu_upper_clip].into_iter().flatten().all(fits);
     if !clips_fit || op.relu_lower_clip_slope.is_some_and(|slope| slope != 0.0) {
-        return Err(Unsupported::new(format!("RELU_FWD in {compute} takes whole clips and no slope")));
+        return Err(Unsupported::new(format!(
+            "RELU_FWD in {compute} takes whole clips and no slope"
+        )));
     }
     for id in [Some(op.in_0), op.in_1, op.in_2].into_iter().flatten() {
         if graph.tensor(id).is_some_and(|tensor| tensor.dtype.is_float()) {
-            return Err(Unsupported::of_tensor(id, format!("a float operand of an operation computed in {compute}")));
+            return Err(Unsupported::of_tensor(
+                id,
+                format!("a float operand of an operation computed in {compute}"),
+            ));
         }
     }
     Ok(())
+}
+
+/// The modes that use sin, cos or erf.
+const fn needs_math_library(mode: M) -> bool {
+    matches!(mode, M::Erf | M::GeluBwd | M::GeluFwd | M::Sin | M::Tan)
 }
 
 /// The modes that have a meaning for integers.
@@ -78,7 +107,11 @@ const fn is_integer_mode(mode: M) -> bool {
 }
 
 /// Lowers the operation.
-pub(crate) fn lower<'c, 'b>(lowering: &mut Lowering<'_, 'c, 'b>, compute: DataType, op: &Pointwise) -> Result<(), EmitError> {
+pub(crate) fn lower<'c, 'b>(
+    lowering: &mut Lowering<'_, 'c, 'b>,
+    compute: DataType,
+    op: &Pointwise,
+) -> Result<(), EmitError> {
     let at = lowering.emitter();
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
     let out = lowering.tensor(op.out_0)?;
@@ -89,7 +122,10 @@ pub(crate) fn lower<'c, 'b>(lowering: &mut Lowering<'_, 'c, 'b>, compute: DataTy
         .map(|id| lowering.value(id).cloned())
         .collect::<Result<Vec<_>, _>>()?;
     let order = result_order(lowering, op, &values)?;
-    let operands = values.iter().map(|value| Operand::new(&at, value, &dims)).collect::<Result<Vec<_>, _>>()?;
+    let operands = values
+        .iter()
+        .map(|value| Operand::new(&at, value, &dims))
+        .collect::<Result<Vec<_>, _>>()?;
 
     let mut inputs = Vec::new();
     for operand in &operands {
@@ -100,28 +136,54 @@ pub(crate) fn lower<'c, 'b>(lowering: &mut Lowering<'_, 'c, 'b>, compute: DataTy
     let identity = affine_map(order.len(), &(0..order.len()).map(dim).collect::<Vec<_>>());
     let axis = op.axis.and_then(|axis| usize::try_from(axis).ok());
     let index_loop = axis.and_then(|axis| order.iter().position(|&candidate| candidate == axis));
-    let ssa = at.generic(&vec![Loop::Parallel; order.len()], &inputs, (init, result_dtype, identity), |body, elements| {
-        let mut read = elements.iter().copied();
-        let mut arguments = Vec::with_capacity(operands.len());
-        for operand in &operands {
-            let element = if operand.is_read() { read.next() } else { None };
-            arguments.push(convert(body, operand.element(body, element)?, operand.dtype(), compute)?);
-        }
-        let math = Math { at: *body, ty: body.element_type(compute)?, compute };
-        let result = if compute.is_float() {
-            math.float_mode(op, &arguments, index_loop)?
-        } else {
-            math.integer_mode(op, &arguments, index_loop)?
-        };
-        convert(body, result, compute, result_dtype)
-    })?;
-    lowering.define(op.out_0, Value::of(Ordered { ssa, order, dtype: result_dtype, dims }));
+    let ssa = at.generic(
+        &vec![Loop::Parallel; order.len()],
+        &inputs,
+        (init, result_dtype, identity),
+        |body, elements| {
+            let mut read = elements.iter().copied();
+            let mut arguments = Vec::with_capacity(operands.len());
+            for operand in &operands {
+                let element = if operand.is_read() { read.next() } else { None };
+                arguments.push(convert(
+                    body,
+                    operand.element(body, element)?,
+                    operand.dtype(),
+                    compute,
+                )?);
+            }
+            let math = Math {
+                at: *body,
+                ty: body.element_type(compute)?,
+                compute,
+            };
+            let result = if compute.is_float() {
+                math.float_mode(op, &arguments, index_loop)?
+            } else {
+                math.integer_mode(op, &arguments, index_loop)?
+            };
+            convert(body, result, compute, result_dtype)
+        },
+    )?;
+    lowering.define(
+        op.out_0,
+        Value::of(Ordered {
+            ssa,
+            order,
+            dtype: result_dtype,
+            dims,
+        }),
+    );
     Ok(())
 }
 
 /// The memory order of the result: the stored tensor's own, else that of the first operand that has every axis, so that a chain stays
 /// in the order of what began it.
-fn result_order(lowering: &Lowering<'_, '_, '_>, op: &Pointwise, values: &[Value<'_, '_>]) -> Result<Vec<usize>, EmitError> {
+fn result_order(
+    lowering: &Lowering<'_, '_, '_>,
+    op: &Pointwise,
+    values: &[Value<'_, '_>],
+) -> Result<Vec<usize>, EmitError> {
     let out = lowering.tensor(op.out_0)?;
     let like_operand = values.iter().find_map(|value| match &value.data {
         Data::Tensor { order, .. } if value.dims == out.dims && order.len() == out.dims.len() => Some(order.clone()),
@@ -172,7 +234,11 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     fn scale(&self, factor: f64, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        if factor == 1.0 { Ok(x) } else { self.mul(self.constant(factor)?, x) }
+        if factor == 1.0 {
+            Ok(x)
+        } else {
+            self.mul(self.constant(factor)?, x)
+        }
     }
 
     fn select(&self, condition: Ssa<'c, 'r>, yes: Ssa<'c, 'r>, no: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
@@ -185,7 +251,11 @@ impl<'c, 'r> Math<'c, 'r> {
 
     /// A condition as 1 or 0 of the compute type.
     fn flag(&self, condition: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let name = if self.compute.is_float() { "arith.uitofp" } else { "arith.extui" };
+        let name = if self.compute.is_float() {
+            "arith.uitofp"
+        } else {
+            "arith.extui"
+        };
         self.at.one(name, &[condition], self.ty, &[])
     }
 
@@ -202,22 +272,41 @@ impl<'c, 'r> Math<'c, 'r> {
         self.scale(0.5, self.add(self.constant(1.0)?, erf)?)
     }
 
+    /// tanh(x). In f64 from expm1, since the compiler has no approximation of its own there: with e = expm1(-2|x|), tanh|x| is
+    /// -e / (2 + e), which loses nothing near 0 and never overflows.
+    fn tanh(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        if self.compute != DataType::F64 {
+            return self.function("math.tanh", x);
+        }
+        let magnitude = self.function("math.absf", x)?;
+        let e = self.function("math.expm1", self.scale(-2.0, magnitude)?)?;
+        let tanh = self.div(self.neg(e)?, self.add(self.constant(2.0)?, e)?)?;
+        self.at.same("math.copysign", &[tanh, x])
+    }
+
     /// tanh(√(2/π) (x + 0.044715 x³)), the inner part of GELU's tanh form.
     fn gelu_tanh(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         let cube = self.mul(x, self.mul(x, x)?)?;
         let inner = self.add(x, self.scale(GELU_CUBIC, cube)?)?;
-        self.function("math.tanh", self.scale(SQRT_2_OVER_PI, inner)?)
+        self.tanh(self.scale(SQRT_2_OVER_PI, inner)?)
     }
 
     fn index(&self, loop_index: Option<usize>) -> Scalar<'c, 'r> {
         let loop_index = loop_index.ok_or(EmitError::Internal("GEN_INDEX without an axis"))?;
         let index = self.at.loop_index(loop_index)?;
-        let wide = self.at.one("arith.index_cast", &[index], self.at.element_type(DataType::I64)?, &[])?;
+        let wide = self
+            .at
+            .one("arith.index_cast", &[index], self.at.element_type(DataType::I64)?, &[])?;
         convert(&self.at, wide, DataType::I64, self.compute)
     }
 
     fn float_mode(&self, op: &Pointwise, operands: &[Ssa<'c, 'r>], index_loop: Option<usize>) -> Scalar<'c, 'r> {
-        let operand = |index: usize| operands.get(index).copied().ok_or(EmitError::Internal("a missing operand"));
+        let operand = |index: usize| {
+            operands
+                .get(index)
+                .copied()
+                .ok_or(EmitError::Internal("a missing operand"))
+        };
         let x = operand(0)?;
         let y = || operand(1);
         let zero = || self.constant(0.0);
@@ -278,7 +367,7 @@ impl<'c, 'r> Math<'c, 'r> {
             M::Sub => self.sub(x, y()?),
             M::SwishFwd => self.mul(x, self.sigmoid(self.scale(parameter(op.swish_beta, 1.0), x)?)?),
             M::Tan => self.div(self.function("math.sin", x)?, self.function("math.cos", x)?),
-            M::TanhFwd => self.function("math.tanh", x),
+            M::TanhFwd => self.tanh(x),
             M::EluBwd
             | M::GeluApproxTanhBwd
             | M::GeluBwd
@@ -341,7 +430,7 @@ impl<'c, 'r> Math<'c, 'r> {
                 self.mul(sigmoid, self.sub(one, sigmoid)?)
             }
             M::TanhBwd => {
-                let tanh = self.function("math.tanh", x)?;
+                let tanh = self.tanh(x)?;
                 self.sub(one, self.mul(tanh, tanh)?)
             }
             M::SoftplusBwd => self.sigmoid(self.scale(parameter(op.softplus_beta, 1.0), x)?),
@@ -371,7 +460,12 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     fn integer_mode(&self, op: &Pointwise, operands: &[Ssa<'c, 'r>], index_loop: Option<usize>) -> Scalar<'c, 'r> {
-        let operand = |index: usize| operands.get(index).copied().ok_or(EmitError::Internal("a missing operand"));
+        let operand = |index: usize| {
+            operands
+                .get(index)
+                .copied()
+                .ok_or(EmitError::Internal("a missing operand"))
+        };
         let x = operand(0)?;
         let y = || operand(1);
         let zero = || self.at.integer(0, self.ty);
@@ -404,7 +498,9 @@ impl<'c, 'r> Math<'c, 'r> {
                 let clip = |value: f32| self.at.integer(value as i64, self.ty);
                 let lower = clip(op.relu_lower_clip.unwrap_or(0.0))?;
                 let above = compare_integer(&self.at, I::Greater, x, lower)?;
-                let Some(upper) = op.relu_upper_clip else { return self.select(above, x, lower) };
+                let Some(upper) = op.relu_upper_clip else {
+                    return self.select(above, x, lower);
+                };
                 let capped = self.at.same("arith.minsi", &[x, clip(upper)?])?;
                 self.select(above, capped, lower)
             }

@@ -50,11 +50,15 @@ pub struct Signature {
 
 impl Signature {
     pub(crate) fn inputs(&self) -> impl Iterator<Item = &Argument> {
-        self.arguments.iter().filter(|argument| argument.role == SlotRole::Input)
+        self.arguments
+            .iter()
+            .filter(|argument| argument.role == SlotRole::Input)
     }
 
     pub(crate) fn outputs(&self) -> impl Iterator<Item = &Argument> {
-        self.arguments.iter().filter(|argument| argument.role == SlotRole::Output)
+        self.arguments
+            .iter()
+            .filter(|argument| argument.role == SlotRole::Output)
     }
 }
 
@@ -70,8 +74,10 @@ pub(crate) fn module(computation: &str, signature: &Signature) -> Result<String,
 
 fn write_shell(text: &mut String, signature: &Signature) -> Result<(), std::fmt::Error> {
     let inputs: Vec<String> = signature.inputs().map(tensor_type).collect();
-    let outputs: Vec<(String, bool)> =
-        signature.outputs().map(|argument| (tensor_type(argument), argument.packed)).collect();
+    let outputs: Vec<(String, bool)> = signature
+        .outputs()
+        .map(|argument| (tensor_type(argument), argument.packed))
+        .collect();
 
     write!(text, "  util.func public @main(")?;
     for index in 0..inputs.len() {
@@ -80,17 +86,26 @@ fn write_shell(text: &mut String, signature: &Signature) -> Result<(), std::fmt:
     for index in 0..outputs.len() {
         write!(text, "%out{index}: !hal.buffer_view, ")?;
     }
-    writeln!(text, "%workspace: !hal.buffer, %wait: !hal.fence, %signal: !hal.fence) attributes {{iree.abi.stub}} {{")?;
+    writeln!(
+        text,
+        "%workspace: !hal.buffer, %wait: !hal.fence, %signal: !hal.fence) attributes {{iree.abi.stub}} {{"
+    )?;
 
     let mut operands = Vec::new();
     let mut operand_types = Vec::new();
     for (index, ty) in inputs.iter().enumerate() {
-        writeln!(text, "    %i{index} = hal.tensor.import wait(%wait) => %in{index} : !hal.buffer_view -> {ty}")?;
+        writeln!(
+            text,
+            "    %i{index} = hal.tensor.import wait(%wait) => %in{index} : !hal.buffer_view -> {ty}"
+        )?;
         operands.push(format!("%i{index}"));
         operand_types.push(ty.clone());
     }
     for (index, (ty, _)) in outputs.iter().enumerate().filter(|(_, (_, packed))| !packed) {
-        writeln!(text, "    %old{index} = hal.tensor.import wait(%wait) => %out{index} : !hal.buffer_view -> {ty}")?;
+        writeln!(
+            text,
+            "    %old{index} = hal.tensor.import wait(%wait) => %out{index} : !hal.buffer_view -> {ty}"
+        )?;
         operands.push(format!("%old{index}"));
         operand_types.push(ty.clone());
     }
@@ -98,7 +113,10 @@ fn write_shell(text: &mut String, signature: &Signature) -> Result<(), std::fmt:
     let result_types = outputs.iter().map(|(ty, _)| ty.as_str()).collect::<Vec<_>>().join(", ");
     let (count, results): (String, Vec<String>) = match outputs.len() {
         1 => (String::new(), vec!["%r".to_owned()]),
-        many => (format!(":{many}"), (0..many).map(|index| format!("%r#{index}")).collect()),
+        many => (
+            format!(":{many}"),
+            (0..many).map(|index| format!("%r#{index}")).collect(),
+        ),
     };
     writeln!(
         text,
@@ -107,11 +125,23 @@ fn write_shell(text: &mut String, signature: &Signature) -> Result<(), std::fmt:
         operand_types.join(", ")
     )?;
     for ((index, (ty, _)), result) in outputs.iter().enumerate().zip(&results) {
-        writeln!(text, "    %a{index} = hal.tensor.alias wait(%wait) => {result} : {ty} to %out{index} : !hal.buffer_view")?;
-        writeln!(text, "    %t{index} = hal.tensor.transients %a{index} : {ty} from %workspace : !hal.buffer")?;
+        writeln!(
+            text,
+            "    %a{index} = hal.tensor.alias wait(%wait) => {result} : {ty} to %out{index} : !hal.buffer_view"
+        )?;
+        writeln!(
+            text,
+            "    %t{index} = hal.tensor.transients %a{index} : {ty} from %workspace : !hal.buffer"
+        )?;
     }
-    let stored = (0..outputs.len()).map(|index| format!("%t{index}")).collect::<Vec<_>>().join(", ");
-    writeln!(text, "    %b{count} = hal.tensor.barrier join({stored} : {result_types}) => %signal : !hal.fence")?;
+    let stored = (0..outputs.len())
+        .map(|index| format!("%t{index}"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    writeln!(
+        text,
+        "    %b{count} = hal.tensor.barrier join({stored} : {result_types}) => %signal : !hal.fence"
+    )?;
     writeln!(text, "    util.return")?;
     writeln!(text, "  }}")
 }

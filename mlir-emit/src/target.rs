@@ -44,7 +44,10 @@ impl Target {
     /// Reads `cpu`, an AMD architecture or product (`gfx942`, `mi300x`) or an NVIDIA one (`sm_80`).
     #[must_use]
     pub fn parse(text: &str) -> Option<Target> {
-        let is_word = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_:+-".contains(&byte));
+        let is_word = !text.is_empty()
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_:+-".contains(&byte));
         match text {
             "cpu" => Some(Target::Cpu),
             _ if !is_word => None,

@@ -40,8 +40,17 @@ pub(crate) struct Ordered<'c, 'b> {
 
 impl<'c, 'b> Value<'c, 'b> {
     pub(crate) fn of(ordered: Ordered<'c, 'b>) -> Self {
-        let Ordered { ssa, order, dtype, dims } = ordered;
-        Value { data: Data::Tensor { ssa, order }, dtype, dims }
+        let Ordered {
+            ssa,
+            order,
+            dtype,
+            dims,
+        } = ordered;
+        Value {
+            data: Data::Tensor { ssa, order },
+            dtype,
+            dims,
+        }
     }
 
     /// The value as a tensor that has all its axes: repeated ones are written out, constants are filled in.
@@ -50,11 +59,21 @@ impl<'c, 'b> Value<'c, 'b> {
         if let Data::Tensor { ssa, order } = &self.data
             && order.len() == rank
         {
-            return Ok(Ordered { ssa: *ssa, order: order.clone(), dtype: self.dtype, dims: self.dims.clone() });
+            return Ok(Ordered {
+                ssa: *ssa,
+                order: order.clone(),
+                dtype: self.dtype,
+                dims: self.dims.clone(),
+            });
         }
         let order: Vec<usize> = (0..rank).collect();
         let ssa = self.copy_to(at, &order)?;
-        Ok(Ordered { ssa, order, dtype: self.dtype, dims: self.dims.clone() })
+        Ok(Ordered {
+            ssa,
+            order,
+            dtype: self.dtype,
+            dims: self.dims.clone(),
+        })
     }
 
     /// A new tensor with the same elements in another order.
@@ -79,7 +98,10 @@ pub(crate) struct Operand<'c, 'b> {
 
 enum Source<'c, 'b> {
     /// A tensor whose physical axis `i` moves with the iteration's logical axis `axes[i]`.
-    Tensor { ssa: Ssa<'c, 'b>, axes: Vec<usize> },
+    Tensor {
+        ssa: Ssa<'c, 'b>,
+        axes: Vec<usize>,
+    },
     Constant(Scalar),
 }
 
@@ -88,14 +110,24 @@ impl<'c, 'b> Operand<'c, 'b> {
     /// the index map stays a projected permutation, which is what the compiler fuses best.
     pub(crate) fn new(at: &Emitter<'c, 'b>, value: &Value<'c, 'b>, dims: &[i64]) -> Result<Self, EmitError> {
         let (ssa, order) = match &value.data {
-            Data::Constant(scalar) => return Ok(Operand { source: Source::Constant(*scalar), dtype: value.dtype }),
+            Data::Constant(scalar) => {
+                return Ok(Operand {
+                    source: Source::Constant(*scalar),
+                    dtype: value.dtype,
+                });
+            }
             Data::Tensor { ssa, order } => (*ssa, order),
         };
-        let shift = dims.len().checked_sub(value.dims.len()).ok_or(EmitError::Internal("an operand of higher rank"))?;
+        let shift = dims
+            .len()
+            .checked_sub(value.dims.len())
+            .ok_or(EmitError::Internal("an operand of higher rank"))?;
         let mut keep = Vec::with_capacity(order.len());
         let mut axes = Vec::with_capacity(order.len());
         for &axis in order {
-            let outer = axis.checked_add(shift).ok_or(EmitError::Internal("an axis out of range"))?;
+            let outer = axis
+                .checked_add(shift)
+                .ok_or(EmitError::Internal("an axis out of range"))?;
             let moves = extent(&value.dims, axis)? == extent(dims, outer)?;
             keep.push(moves);
             if moves {
@@ -103,12 +135,17 @@ impl<'c, 'b> Operand<'c, 'b> {
             }
         }
         let ssa = drop_unit_axes(at, ssa, &extents(&value.dims, order)?, &keep, value.dtype)?;
-        Ok(Operand { source: Source::Tensor { ssa, axes }, dtype: value.dtype })
+        Ok(Operand {
+            source: Source::Tensor { ssa, axes },
+            dtype: value.dtype,
+        })
     }
 
     /// The operand with its index map, for an iteration whose loops are the logical axes `order`; `None` for a constant.
     pub(crate) fn input(&self, order: &[usize]) -> Result<Option<(Ssa<'c, 'b>, DataType, String)>, EmitError> {
-        let Source::Tensor { ssa, axes } = &self.source else { return Ok(None) };
+        let Source::Tensor { ssa, axes } = &self.source else {
+            return Ok(None);
+        };
         let results = axes
             .iter()
             .map(|axis| order.iter().position(|candidate| candidate == axis).map(dim))
@@ -118,7 +155,11 @@ impl<'c, 'b> Operand<'c, 'b> {
     }
 
     /// The operand's element inside the body: the one that was read, or the constant.
-    pub(crate) fn element<'r>(&self, body: &Emitter<'c, 'r>, read: Option<Ssa<'c, 'r>>) -> Result<Ssa<'c, 'r>, EmitError> {
+    pub(crate) fn element<'r>(
+        &self,
+        body: &Emitter<'c, 'r>,
+        read: Option<Ssa<'c, 'r>>,
+    ) -> Result<Ssa<'c, 'r>, EmitError> {
         match (&self.source, read) {
             (Source::Tensor { .. }, Some(element)) => Ok(element),
             (Source::Tensor { .. }, None) => Err(EmitError::Internal("an operand that was not read")),
@@ -142,7 +183,9 @@ impl<'c, 'b> Operand<'c, 'b> {
 
 /// The extent of a logical axis.
 pub(crate) fn extent(dims: &[i64], axis: usize) -> Result<i64, EmitError> {
-    dims.get(axis).copied().ok_or(EmitError::Internal("an axis out of range"))
+    dims.get(axis)
+        .copied()
+        .ok_or(EmitError::Internal("an axis out of range"))
 }
 
 /// The physical shape of a tensor with these logical extents in this order.
@@ -161,7 +204,12 @@ fn drop_unit_axes<'c, 'b>(
     if keep.iter().all(|&kept| kept) {
         return Ok(ssa);
     }
-    let kept: Vec<i64> = shape.iter().zip(keep).filter(|(_, kept)| **kept).map(|(&extent, _)| extent).collect();
+    let kept: Vec<i64> = shape
+        .iter()
+        .zip(keep)
+        .filter(|(_, kept)| **kept)
+        .map(|(&extent, _)| extent)
+        .collect();
     // Each kept axis takes the dropped ones after it, the first also those before it.
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut leading = Vec::new();
@@ -190,7 +238,16 @@ pub(crate) fn reshape<'c, 'b>(
 ) -> Result<Ssa<'c, 'b>, EmitError> {
     let groups: Vec<String> = groups
         .iter()
-        .map(|group| format!("[{}]", group.iter().map(|axis| format!("{axis} : i64")).collect::<Vec<_>>().join(", ")))
+        .map(|group| {
+            format!(
+                "[{}]",
+                group
+                    .iter()
+                    .map(|axis| format!("{axis} : i64"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )
+        })
         .collect();
     let reassociation = at.attribute(&format!("[{}]", groups.join(", ")))?;
     let mut attributes = vec![("reassociation", reassociation)];
@@ -219,9 +276,14 @@ impl<'c, 'b> Ordered<'c, 'b> {
             self.move_unit_axes(at, order)?
         } else {
             let copy = Value::of(self.clone()).copy_to(at, order)?;
-            at.same("util.optimization_barrier", &[copy])?
+            at.same("iree_tensor_ext.compute_barrier.start", &[copy])?
         };
-        Ok(Ordered { ssa, order: order.to_vec(), dtype: self.dtype, dims: self.dims.clone() })
+        Ok(Ordered {
+            ssa,
+            order: order.to_vec(),
+            dtype: self.dtype,
+            dims: self.dims.clone(),
+        })
     }
 
     fn move_unit_axes(&self, at: &Emitter<'c, 'b>, order: &[usize]) -> Result<Ssa<'c, 'b>, EmitError> {

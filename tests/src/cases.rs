@@ -321,10 +321,21 @@ fn pointwise_modes(cases: &mut Cases) {
             let graph = pointwise(mode, &[dtype], dtype, DataType::F32, &[2, 5, 3, 7]);
             cases.add(format!("pw_{name}_{dtype}"), graph);
         }
-        let graph = pointwise(mode, &[DataType::F64], DataType::F64, DataType::F64, &[3, 11]);
-        cases.add(format!("pw_{name}_f64"), graph);
+        if !WITHOUT_F64.contains(&mode) {
+            let graph = pointwise(mode, &[DataType::F64], DataType::F64, DataType::F64, &[3, 11]);
+            cases.add(format!("pw_{name}_f64"), graph);
+        }
     }
 }
+
+/// The modes that are declined in f64 on the CPU.
+pub const WITHOUT_F64: [PointwiseMode; 5] = [
+    PointwiseMode::Erf,
+    PointwiseMode::GeluBwd,
+    PointwiseMode::GeluFwd,
+    PointwiseMode::Sin,
+    PointwiseMode::Tan,
+];
 
 /// The modes that have a meaning for integers.
 pub const INTEGER_MODES: [PointwiseMode; 21] = [
@@ -467,11 +478,13 @@ fn broadcasts(cases: &mut Cases) {
     b.pointwise(DataType::F32, PointwiseMode::Mul, &[x, half], scaled);
     b.pointwise(DataType::F32, PointwiseMode::Add, &[scaled, three], y);
     cases.add("constants", b.build());
-    let mut b = GraphBuilder::new("constant only");
-    let value = b.constant("value", DataType::F32, &[1, 1], Scalar::float(2.25));
-    let y = b.buffer("y", DataType::F32, &[3, 8]);
-    b.pointwise(DataType::F32, PointwiseMode::Sqrt, &[value], y);
-    cases.add("constant_only", b.build());
+    // A filter of one value.
+    let mut b = GraphBuilder::new("constant filter");
+    let x = b.buffer("x", DataType::F32, &[1, 3, 6, 6]);
+    let w = b.constant("w", DataType::F32, &[4, 3, 3, 3], Scalar::float(0.25));
+    let y = b.buffer("y", DataType::F32, &[1, 4, 6, 6]);
+    b.conv_fprop(DataType::F32, x, w, y, ConvGeometry::same(2, 1));
+    cases.add("conv_constant_filter", b.build());
 }
 
 fn strided(cases: &mut Cases) {
@@ -640,6 +653,14 @@ pub fn declined() -> Vec<(Case, &'static str)> {
         pointwise(PointwiseMode::Add, &[DataType::F8E4M3], DataType::F32, DataType::F32, &[4]),
         "f8e4m3",
     );
+    for mode in WITHOUT_F64 {
+        add("f64", pointwise(mode, &[DataType::F64], DataType::F64, DataType::F64, &[4]), mode.name());
+    }
+    let mut b = GraphBuilder::new("constant only");
+    let value = b.constant("value", DataType::F32, &[1, 1], Scalar::float(2.25));
+    let y = b.buffer("y", DataType::F32, &[3, 8]);
+    b.pointwise(DataType::F32, PointwiseMode::Sqrt, &[value], y);
+    add("constant_only", b.build(), "'y'");
     let mut override_shapes = pointwise(PointwiseMode::Add, &[DataType::F32], DataType::F32, DataType::F32, &[4]);
     override_shapes.override_shapes = true;
     add("override_shapes", override_shapes, "shapes");

@@ -1,1 +1,88 @@
-//! Reads compiled AMD GPU code: what a kernel uses, from the notes of its ELF file.
+//! Reads compiled AMD GPU code: what each kernel uses, from the metadata in its ELF notes and from its assembly.
+
+use anyhow::{Context as _, Result, bail};
+use object::elf::FileHeader64;
+use object::read::elf::{ElfFile, FileHeader as _, SectionHeader as _};
+use object::{Endianness, Object as _};
+use rmpv::Value;
+use std::path::Path;
+
+/// The type of the note that holds the metadata, as LLVM's AMDGPU usage guide gives it.
+const NT_AMDGPU_METADATA: u32 = 32;
+
+/// One kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Its name.
+    pub name: String,
+    /// Vector registers that did not fit and went to memory.
+    pub spilled_vgprs: u64,
+    /// Scalar registers that did not fit.
+    pub spilled_sgprs: u64,
+    /// Bytes of private memory per work item.
+    pub scratch_bytes: u64,
+    /// Vector registers.
+    pub vgprs: u64,
+    /// Matrix instructions in its code.
+    pub mfma: usize,
+}
+
+/// All kernels in a folder that the compiler dumped code objects (`.hsaco`) and assembly (`.rocmasm`) to.
+///
+/// # Errors
+///
+/// If a file cannot be read or is not what it seems.
+pub fn kernels(folder: &Path) -> Result<Vec<Kernel>> {
+    let mut kernels = Vec::new();
+    let mut mfma = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("hsaco") => {
+                let bytes = std::fs::read(&path)?;
+                kernels.extend(of_code_object(&bytes).with_context(|| path.display().to_string())?);
+            }
+            Some("rocmasm") => mfma += std::fs::read_to_string(&path)?.matches("v_mfma_").count(),
+            _ => {}
+        }
+    }
+    // Assembly is per executable; with one kernel the count is the kernel's.
+    if let [kernel] = kernels.as_mut_slice() {
+        kernel.mfma = mfma;
+    }
+    Ok(kernels)
+}
+
+/// The kernels of one code object, without their assembly.
+fn of_code_object(bytes: &[u8]) -> Result<Vec<Kernel>> {
+    let file = ElfFile::<FileHeader64<Endianness>>::parse(bytes)?;
+    let (endian, data) = (file.endian(), file.data());
+    let sections = file.elf_header().sections(endian, data)?;
+    for section in sections.iter() {
+        let Some(mut notes) = section.notes(endian, data)? else { continue };
+        while let Some(note) = notes.next()? {
+            if note.n_type(endian) == NT_AMDGPU_METADATA {
+                let metadata = rmpv::decode::read_value(&mut note.desc())?;
+                let kernels = get(&metadata, "amdhsa.kernels").and_then(Value::as_array).context("no kernels")?;
+                return kernels.iter().map(of_metadata).collect();
+            }
+        }
+    }
+    bail!("no metadata")
+}
+
+fn of_metadata(kernel: &Value) -> Result<Kernel> {
+    let number = |key: &str| get(kernel, key).and_then(Value::as_u64).with_context(|| format!("no {key}"));
+    Ok(Kernel {
+        name: get(kernel, ".name").and_then(Value::as_str).context("no name")?.to_owned(),
+        spilled_vgprs: number(".vgpr_spill_count")?,
+        spilled_sgprs: number(".sgpr_spill_count")?,
+        scratch_bytes: number(".private_segment_fixed_size")?,
+        vgprs: number(".vgpr_count")?,
+        mfma: 0,
+    })
+}
+
+fn get<'a>(map: &'a Value, key: &str) -> Option<&'a Value> {
+    map.as_map()?.iter().find(|(name, _)| name.as_str() == Some(key)).map(|(_, value)| value)
+}

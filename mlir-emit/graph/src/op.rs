@@ -1,6 +1,6 @@
 //! The operations of hipDNN's schema: one struct each, with the tensors it reads, the tensors it writes and its attributes.
 //!
-//! The [`operations!`] table below is the only list of them. It gives each struct its visitor over tensors, so that validation,
+//! The `operations!` table below is the only list of them. It gives each struct its visitor over tensors, so that validation,
 //! normalisation and tools need no code per operation.
 
 use crate::{Pointwise, TensorId};

@@ -70,23 +70,51 @@ pub(super) fn lower<'c, 'b>(
     let taps: Vec<String> = window.iter().copied().map(dim).collect();
     let (x_map, w_map): (Vec<String>, Vec<String>) = match channel_order {
         ChannelOrder::First => (
-            [dim(n)].into_iter().chain(group.clone()).chain([dim(channel)]).chain(positions).collect(),
-            group.into_iter().chain([dim(filter), dim(channel)]).chain(taps).collect(),
+            [dim(n)]
+                .into_iter()
+                .chain(group.clone())
+                .chain([dim(channel)])
+                .chain(positions)
+                .collect(),
+            group
+                .into_iter()
+                .chain([dim(filter), dim(channel)])
+                .chain(taps)
+                .collect(),
         ),
         ChannelOrder::Last => (
-            [dim(n)].into_iter().chain(positions).chain(group.clone()).chain([dim(channel)]).collect(),
-            group.into_iter().chain([dim(filter)]).chain(taps).chain([dim(channel)]).collect(),
+            [dim(n)]
+                .into_iter()
+                .chain(positions)
+                .chain(group.clone())
+                .chain([dim(channel)])
+                .collect(),
+            group
+                .into_iter()
+                .chain([dim(filter)])
+                .chain(taps)
+                .chain([dim(channel)])
+                .collect(),
         ),
     };
     let rank = loops.len();
     let y_map = affine_map(rank, &(0..result_rank).map(dim).collect::<Vec<_>>());
     let init = at.zeros(&result_shape, compute)?;
-    let inputs = [(x_ssa, x.dtype, affine_map(rank, &x_map)), (w_ssa, w.dtype, affine_map(rank, &w_map))];
+    let inputs = [
+        (x_ssa, x.dtype, affine_map(rank, &x_map)),
+        (w_ssa, w.dtype, affine_map(rank, &w_map)),
+    ];
     let ssa = at.generic(&loops, &inputs, (init, compute, y_map), |body, elements| {
-        let [x_element, w_element, sum] = elements else { return Err(EmitError::Internal("a missing element")) };
+        let [x_element, w_element, sum] = elements else {
+            return Err(EmitError::Internal("a missing element"));
+        };
         multiply_add(body, (*x_element, x.dtype), (*w_element, w.dtype), *sum, compute)
     })?;
-    let ssa = if grouped { merge_groups(at, ssa, &result_shape, shape, channel_order, compute)? } else { ssa };
+    let ssa = if grouped {
+        merge_groups(at, ssa, &result_shape, shape, channel_order, compute)?
+    } else {
+        ssa
+    };
     Ok((ssa, axes))
 }
 
@@ -113,13 +141,22 @@ impl ChannelOrder {
             let axes = order.axes(x.dims.len());
             (!x.lies_in(&axes), !w.lies_in(&axes))
         };
-        if copies(ChannelOrder::Last) < copies(ChannelOrder::First) { ChannelOrder::Last } else { ChannelOrder::First }
+        if copies(ChannelOrder::Last) < copies(ChannelOrder::First) {
+            ChannelOrder::Last
+        } else {
+            ChannelOrder::First
+        }
     }
 }
 
 /// The input as the convolution reads it: its channels split into groups if there are several, with the zeros around it. Split
 /// first, so that the padding stands next to the convolution and fuses with it.
-fn input<'c, 'b>(at: &Emitter<'c, 'b>, x: &Ordered<'c, 'b>, shape: &Shape<'_>, channel_order: ChannelOrder) -> Result<Ssa<'c, 'b>, EmitError> {
+fn input<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    x: &Ordered<'c, 'b>,
+    shape: &Shape<'_>,
+    channel_order: ChannelOrder,
+) -> Result<Ssa<'c, 'b>, EmitError> {
     let (ssa, extents) = split_axis(at, x, 1, shape.groups)?;
     // Where the spatial axes begin in memory.
     let spatial = match channel_order {

@@ -4,6 +4,7 @@
 //! fast only for operands of certain layouts and extents.
 
 mod direct;
+mod named;
 mod staged;
 
 use crate::convert::{compute_type, convert};
@@ -15,15 +16,17 @@ use crate::{EmitError, Unsupported};
 use melior::ir::{Block, Region, RegionLike, Value as Ssa};
 use rotini_graph::{ConvFprop, ConvGeometry, ConvMode, DataType, NormalGraph};
 
-pub(crate) use staged::workspace_elements;
-
 /// Says whether the operation can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ConvFprop) -> Result<(), Unsupported> {
     let Some(compute) = compute_type(compute) else {
-        return Err(Unsupported::new(format!("a convolution cannot be computed in {compute}")));
+        return Err(Unsupported::new(format!(
+            "a convolution cannot be computed in {compute}"
+        )));
     };
     if op.geometry.mode != ConvMode::CrossCorrelation {
-        return Err(Unsupported::new("conv_mode CONVOLUTION (a flipped filter) is not supported"));
+        return Err(Unsupported::new(
+            "conv_mode CONVOLUTION (a flipped filter) is not supported",
+        ));
     }
     let spatial = op.geometry.stride.len();
     if spatial > 3 {
@@ -31,7 +34,10 @@ pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ConvFprop) -> R
     }
     for id in [op.x, op.w] {
         if compute.is_integer() && graph.tensor(id).is_some_and(|tensor| tensor.dtype.is_float()) {
-            return Err(Unsupported::of_tensor(id, format!("a float operand of a convolution computed in {compute}")));
+            return Err(Unsupported::of_tensor(
+                id,
+                format!("a float operand of a convolution computed in {compute}"),
+            ));
         }
     }
     Ok(())
@@ -49,7 +55,12 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         ConvStrategy::Direct => direct::lower(&at, &x, &w, &shape, compute)?,
         ConvStrategy::Staged => staged::lower(&at, &x, &w, &shape, compute)?,
     };
-    let result = Ordered { ssa, order, dtype: compute, dims: y.dims.clone() };
+    let result = Ordered {
+        ssa,
+        order,
+        dtype: compute,
+        dims: y.dims.clone(),
+    };
     let carried = lowering.carry(result, lowering.carried_type(op.y, compute)?)?;
     lowering.define(op.y, Value::of(carried));
     Ok(())
@@ -83,7 +94,8 @@ pub(crate) struct Shape<'g> {
 impl<'g> Shape<'g> {
     /// From the logical extents of x, w and y.
     pub(crate) fn new(x: &[i64], w: &[i64], y: &[i64], geometry: &'g ConvGeometry) -> Result<Self, EmitError> {
-        let ([batch, channels, input @ ..], [filters, group_channels, window @ ..], [_, _, output @ ..]) = (x, w, y) else {
+        let ([batch, channels, input @ ..], [filters, group_channels, window @ ..], [_, _, output @ ..]) = (x, w, y)
+        else {
             return Err(EmitError::Internal("a convolution of low rank"));
         };
         let groups = channels.checked_div(*group_channels).filter(|groups| *groups > 0);
@@ -106,7 +118,12 @@ impl<'g> Shape<'g> {
 
     /// Zeros to add before and after each spatial axis: what the windows reach, and no more.
     fn padding(&self) -> Vec<(i64, i64)> {
-        let ConvGeometry { pre_padding, stride, dilation, .. } = self.geometry;
+        let ConvGeometry {
+            pre_padding,
+            stride,
+            dilation,
+            ..
+        } = self.geometry;
         let axes = self.input.iter().zip(&self.window).zip(&self.output);
         axes.zip(pre_padding.iter().zip(stride.iter().zip(dilation)))
             .map(|(((input, window), output), (&pre, (stride, dilation)))| {
@@ -128,7 +145,11 @@ fn pad<'c, 'b>(
     if padding.iter().all(|&(low, high)| low == 0 && high == 0) {
         return Ok((ssa, extents.to_vec()));
     }
-    let padded: Vec<i64> = extents.iter().zip(padding).map(|(extent, (low, high))| extent + low + high).collect();
+    let padded: Vec<i64> = extents
+        .iter()
+        .zip(padding)
+        .map(|(extent, (low, high))| extent + low + high)
+        .collect();
     let (low, high): (Vec<i64>, Vec<i64>) = padding.iter().copied().unzip();
     let block = Block::new(&vec![(at.index_type(), at.location()); padded.len()]);
     let inner = at.inside(&block);
@@ -141,7 +162,10 @@ fn pad<'c, 'b>(
         ("operandSegmentSizes", at.segments(&[1, 0, 0])),
     ];
     let target = at.tensor_type(&padded, dtype)?;
-    Ok((first(at.op("tensor.pad", &[ssa], &[target], &attributes, vec![region])?)?, padded))
+    Ok((
+        first(at.op("tensor.pad", &[ssa], &[target], &attributes, vec![region])?)?,
+        padded,
+    ))
 }
 
 /// sum + x w in the compute type.
@@ -154,8 +178,11 @@ fn multiply_add<'c, 'r>(
 ) -> Result<Ssa<'c, 'r>, EmitError> {
     let x = convert(body, x.0, x.1, compute)?;
     let w = convert(body, w.0, w.1, compute)?;
-    let (multiply, add) =
-        if compute.is_float() { ("arith.mulf", "arith.addf") } else { ("arith.muli", "arith.addi") };
+    let (multiply, add) = if compute.is_float() {
+        ("arith.mulf", "arith.addf")
+    } else {
+        ("arith.muli", "arith.addi")
+    };
     let product = body.same(multiply, &[x, w])?;
     body.same(add, &[sum, product])
 }
@@ -183,6 +210,13 @@ fn split_axis<'c, 'b>(
         }
         reassociation.push((start..shape.len()).collect());
     }
-    let ssa = reshape(at, "tensor.expand_shape", tensor.ssa, &reassociation, &shape, tensor.dtype)?;
+    let ssa = reshape(
+        at,
+        "tensor.expand_shape",
+        tensor.ssa,
+        &reassociation,
+        &shape,
+        tensor.dtype,
+    )?;
     Ok((ssa, shape))
 }

@@ -382,5 +382,6 @@ fn timed<T>(body: impl FnOnce() -> T) -> (T, Duration) {
 
 #[expect(clippy::ref_option, reason = "serde passes fields by reference")]
 fn micros<S: serde::Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_some(&time.map(|time| time.as_secs_f64() * 1e6))
+    // By way of nanoseconds, so that no digits are made up.
+    serializer.serialize_some(&time.map(|time| time.as_nanos() as f64 / 1e3))
 }

@@ -2,7 +2,7 @@
 
 use crate::execution::{Origin, Outcome, Verdict};
 use bytesize::ByteSize;
-use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, Table, presets};
+use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, Table, TableComponent, presets};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) fn outcomes(outcomes: &[GraphOutcome]) -> Table {
         "workspace",
         "execute",
         "max error",
-        "of tolerance",
+        "/ tolerance",
     ]);
     for GraphOutcome { name, outcome, .. } in outcomes {
         let worst = outcome.worst();
@@ -40,14 +40,11 @@ pub(crate) fn outcomes(outcomes: &[GraphOutcome]) -> Table {
             verdict(outcome.verdict),
             number(outcome.dispatches.map(|count| count.to_string())),
             number(outcome.create.map(time)),
-            Cell::new(outcome.origin.map_or(UNKNOWN, |origin| match origin {
-                Origin::Compiled => "compiler",
-                Origin::Cache => "cache",
-            })),
+            Cell::new(outcome.origin.map_or(UNKNOWN, origin)),
             number(workspace(outcome)),
             number(outcome.execute.map(time)),
-            number(worst.map(|worst| format!("{:.2e}", worst.max_absolute))),
-            number(worst.map(|worst| format!("{:.4}", worst.ratio))),
+            number(worst.map(|worst| error(worst.max_absolute))),
+            number(worst.map(|worst| error(worst.ratio))),
         ]);
     }
     table
@@ -56,7 +53,11 @@ pub(crate) fn outcomes(outcomes: &[GraphOutcome]) -> Table {
 /// An empty table with these columns.
 pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic).set_header(header);
+    table
+        .load_preset(presets::UTF8_HORIZONTAL_ONLY)
+        .remove_style(TableComponent::HorizontalLines)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(header);
     table
 }
 
@@ -75,6 +76,19 @@ fn verdict(verdict: Verdict) -> Cell {
         Verdict::Failed => ("failed", Color::Red),
     };
     Cell::new(text).fg(colour)
+}
+
+/// Where code came from.
+pub(crate) const fn origin(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Compiled => "compiler",
+        Origin::Cache => "cache",
+    }
+}
+
+/// A difference, or its share of what is allowed.
+pub(crate) fn error(error: f64) -> String {
+    if error == 0.0 { "0".to_owned() } else { format!("{error:.1e}") }
 }
 
 /// The workspace that is needed, and what was announced before if that is not the same.

@@ -6,7 +6,21 @@
 //! [`engine_details`] is what an engine says about itself.
 //!
 //! The schema in `schema/` is our own, written from the facts of the wire: field ids, types and defaults. The code generated from
-//! it stays private. What bytes came from outside cost at most [`limits`](MAX_APPARENT_SIZE) that no real graph comes near.
+//! it stays private. Bytes from outside cost little, whatever they are: see [`MAX_APPARENT_SIZE`].
+//!
+//! ```
+//! use rotini_graph::{DataType, GraphBuilder, PointwiseMode};
+//!
+//! let mut builder = GraphBuilder::new("relu");
+//! let x = builder.buffer("x", DataType::F32, &[2, 3]);
+//! let y = builder.buffer("y", DataType::F32, &[2, 3]);
+//! builder.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[x], y);
+//! let graph = builder.build();
+//!
+//! let bytes = rotini_wire::encode(&graph);
+//! assert_eq!(rotini_wire::decode(&bytes), Ok(graph));
+//! assert!(rotini_wire::decode(&bytes[..40]).is_err_and(|error| error.is_malformed()));
+//! ```
 
 mod decode;
 mod encode;

@@ -2,6 +2,7 @@
 
 use super::{Answer, TargetChoice, check_for};
 use crate::args::Compile;
+use crate::execution::Origin;
 use crate::failure::{Failure, chain};
 use crate::input::GraphFile;
 use crate::output::{BAD, Output};
@@ -9,7 +10,6 @@ use crate::progress::Progress;
 use crate::report::{self, bytes, number, time};
 use anyhow::{Context as _, Result, anyhow};
 use comfy_table::Cell;
-use rotini_cache::Origin;
 use rotini_plugin::config::Config;
 use rotini_plugin::pipeline::Runtime;
 use serde::Serialize;
@@ -25,8 +25,7 @@ struct Compiled {
     bytes: usize,
     dispatches: u32,
     workspace: u64,
-    /// Where the code came from, as `run` has it.
-    origin: &'static str,
+    origin: Origin,
     /// How long the compiler took, now or when the code came into the cache.
     compile_us: u64,
 }
@@ -94,8 +93,8 @@ fn compile_one(runtime: &Runtime, choice: &TargetChoice, graph: &[u8], place: &P
         dispatches: entry.metadata.dispatches,
         workspace: entry.metadata.workspace_bytes,
         origin: match origin {
-            Origin::Created { .. } => "compiled",
-            Origin::Memory | Origin::Disk | Origin::Joined => "cache",
+            rotini_cache::Origin::Created { .. } => Origin::Compiled,
+            rotini_cache::Origin::Memory | rotini_cache::Origin::Disk | rotini_cache::Origin::Joined => Origin::Cache,
         },
         compile_us: entry.metadata.compile_micros,
     })
@@ -124,7 +123,7 @@ fn tell(choice: &TargetChoice, graphs: Vec<GraphResult>, output: &Output) -> Res
                 number(Some(compiled.dispatches.to_string())),
                 number(Some(bytes(usize::try_from(compiled.workspace)?))),
                 number(Some(time(Duration::from_micros(compiled.compile_us)))),
-                Cell::new(if compiled.origin == "compiled" { "compiler" } else { compiled.origin }),
+                Cell::new(report::origin(compiled.origin)),
             ]);
         }
     }

@@ -6,7 +6,7 @@ use crate::execution::{Executor, Origin, Outcome};
 use crate::host::Plugin;
 use crate::input::GraphFile;
 use crate::output::{FAINT, GOOD, Output};
-use crate::report::{GraphOutcome, bytes, time};
+use crate::report::{GraphOutcome, bytes, error, time};
 use crate::samples::samples;
 use anyhow::{Context as _, Result};
 use std::fs;
@@ -73,8 +73,10 @@ impl Steps {
     fn follow(&self, first: &GraphOutcome, again: &GraphOutcome) -> Result<()> {
         self.step("graph", &first.name)?;
         let outcome = &first.outcome;
-        if let (Some(engine), Some(applicable)) = (&outcome.engine, outcome.applicable) {
-            self.step("applicable", &format!("yes, with {engine}; asked in {}", time(applicable)))?;
+        if let (Some(engine), Some(asked), Some(asked_again)) = (&outcome.engine, outcome.applicable, again.outcome.applicable) {
+            // The first question of a process waits until the compiler has told its version.
+            let times = format!("{}, asked again {}", time(asked), time(asked_again));
+            self.step("applicable", &format!("yes, with {engine}: {times}"))?;
         }
         if let Some(estimate) = outcome.workspace_estimate {
             self.step("workspace", &format!("at most {} before compiling", bytes(estimate)))?;
@@ -92,10 +94,13 @@ impl Steps {
             self.step("execute", &time(execute))?;
         }
         if let Some(worst) = outcome.worst() {
-            self.step(
-                "compare",
-                &format!("{} is within {:.2e} of the reference, {:.4} of what is allowed", worst.tensor, worst.max_absolute, worst.ratio),
-            )?;
+            let text = if worst.max_absolute == 0.0 {
+                format!("every element of {} is the reference's", worst.tensor)
+            } else {
+                let (largest, share) = (error(worst.max_absolute), error(worst.ratio));
+                format!("{} is within {largest} of the reference, {share} of what is allowed", worst.tensor)
+            };
+            self.step("compare", &text)?;
         }
         Ok(())
     }

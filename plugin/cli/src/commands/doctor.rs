@@ -6,7 +6,8 @@ use crate::failure::chain;
 use crate::output::{BAD, DOUBTFUL, FAINT, GOOD, Output};
 use crate::report::bytes;
 use anyhow::Result;
-use iree_sys::runtime::Device as IreeDevice;
+use iree_sys::result::Code;
+use iree_sys::runtime::{Device as IreeDevice, Error};
 use rotini_plugin::config::Config;
 use rotini_plugin::engine;
 use rotini_plugin::pipeline::Runtime;
@@ -33,16 +34,16 @@ struct Finding {
     text: String,
 }
 
-/// The settings of plugin and command with what they are when they are not set.
+/// The settings of plugin and command, with what holds when they are not set.
 const SETTINGS: [(&str, &str); 8] = [
-    ("ROTINI_DEVICE", "auto"),
-    ("ROTINI_TARGET", "the device's own"),
-    ("ROTINI_COMPILER", "auto"),
-    ("ROTINI_CACHE_DIR", "the user's cache folder"),
-    ("ROTINI_IREE_COMPILE", "looked for"),
-    ("ROTINI_IREE_COMPILER_LIB", "looked for"),
-    ("ROTINI_LOG", "what the host asks for"),
-    ("ROTINI_PLUGIN", "beside this program"),
+    ("ROTINI_DEVICE", "not set: auto"),
+    ("ROTINI_TARGET", "not set: the device's own"),
+    ("ROTINI_COMPILER", "not set: auto"),
+    ("ROTINI_CACHE_DIR", "not set: the user's cache folder"),
+    ("ROTINI_IREE_COMPILE", "not set: looked for"),
+    ("ROTINI_IREE_COMPILER_LIB", "not set: looked for"),
+    ("ROTINI_LOG", "not set: what the host asks for"),
+    ("ROTINI_PLUGIN", "not set: beside this program"),
 ];
 
 /// Variables that matter when rotini is built.
@@ -117,7 +118,10 @@ fn gpus() -> Finding {
     match IreeDevice::hip_names() {
         Ok(names) if names.is_empty() => warn(ITEM, "the driver library is there, but no GPU".to_owned()),
         Ok(names) => ok(ITEM, names.join(", ")),
-        Err(error) => warn(ITEM, format!("none: {}", chain(&error))),
+        Err(Error::Device { source, .. }) if source.code() == Code::Unavailable => {
+            warn(ITEM, "none can be used: HIP's runtime library, libamdhip64.so, is not found".to_owned())
+        }
+        Err(error) => warn(ITEM, format!("none can be used: {}", chain(&error))),
     }
 }
 
@@ -169,11 +173,7 @@ fn settings(config: &Config) -> Vec<Finding> {
     let mut findings: Vec<Finding> = SETTINGS
         .into_iter()
         .map(|(name, default)| {
-            let text = match env::var_os(name) {
-                Some(value) => format!("{name} = '{}'", value.display()),
-                None => format!("{name} is not set: {default}"),
-            };
-            ok("setting", text)
+            ok(name, env::var_os(name).map_or_else(|| default.to_owned(), |value| format!("'{}'", value.display())))
         })
         .collect();
     findings.extend(config.complaints.iter().map(|complaint| warn("setting", complaint.clone())));

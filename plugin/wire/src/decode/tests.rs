@@ -250,6 +250,7 @@ fn values_are_read_as_their_member_and_rounded_to_the_tensors_type() {
     assert_eq!(value(7, &i64::MIN.to_le_bytes(), 15).x(), integer(i64::MIN));
     assert_eq!(value(8, &[1], 5).x(), integer(1));
     assert_eq!(value(8, &[0], 5).x(), integer(0));
+    assert_eq!(value(8, &[2], 5).x(), integer(1), "any bits but 0 are true");
     let quiet = value(1, &f32::from_bits(0xffc0_1234).to_le_bytes(), 1).x();
     assert_eq!(quiet, float(f64::NAN), "all NaNs are one");
 }

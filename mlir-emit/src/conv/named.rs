@@ -1,0 +1,306 @@
+//! Tensors whose physical axes have names: the staged forms rearrange and sum them without counting positions.
+
+use super::{multiply_add, pad, split_axis};
+use crate::EmitError;
+use crate::convert::convert;
+use crate::ir::{Emitter, Loop, affine_map, dim};
+use crate::value::{Ordered, reshape};
+use melior::ir::{Attribute, Value as Ssa};
+use rotini_graph::{ConvGeometry, DataType};
+
+/// What an axis of an operand or of the result, or a loop over it, is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Axis {
+    Batch,
+    Group,
+    Channel,
+    Filter,
+    /// A spatial axis of x or y.
+    Spatial(usize),
+    /// All spatial axes in one, and the batch if it is not an axis of its own.
+    Position,
+    /// A spatial axis of w.
+    Tap(usize),
+}
+
+/// An axis with its extent.
+pub(super) type Dim = (Axis, i64);
+
+/// Numbered axes with others around them.
+pub(super) fn between(outer: &[Dim], numbered: fn(usize) -> Axis, extents: &[i64], inner: &[Dim]) -> Vec<Dim> {
+    let numbered = extents
+        .iter()
+        .enumerate()
+        .map(|(index, &extent)| (numbered(index), extent));
+    outer
+        .iter()
+        .copied()
+        .chain(numbered)
+        .chain(inner.iter().copied())
+        .collect()
+}
+
+fn extents(axes: &[Dim]) -> Vec<i64> {
+    axes.iter().map(|&(_, extent)| extent).collect()
+}
+
+/// A row-major tensor with named axes.
+#[derive(Clone, Debug)]
+pub(super) struct Tensor<'c, 'b> {
+    pub(super) ssa: Ssa<'c, 'b>,
+    dtype: DataType,
+    axes: Vec<Dim>,
+}
+
+impl<'c, 'b> Tensor<'c, 'b> {
+    /// x, its channels split if there are several groups.
+    pub(super) fn input(at: &Emitter<'c, 'b>, x: &Ordered<'c, 'b>, groups: i64) -> Result<Self, EmitError> {
+        Self::operand(at, x, 1, groups, |axis| match axis {
+            0 => Axis::Batch,
+            1 => Axis::Channel,
+            spatial => Axis::Spatial(spatial - 2),
+        })
+    }
+
+    /// w, its filters split if there are several groups.
+    pub(super) fn filter(at: &Emitter<'c, 'b>, w: &Ordered<'c, 'b>, groups: i64) -> Result<Self, EmitError> {
+        Self::operand(at, w, 0, groups, |axis| match axis {
+            0 => Axis::Filter,
+            1 => Axis::Channel,
+            spatial => Axis::Tap(spatial - 2),
+        })
+    }
+
+    fn operand(
+        at: &Emitter<'c, 'b>,
+        tensor: &Ordered<'c, 'b>,
+        grouped: usize,
+        groups: i64,
+        name: fn(usize) -> Axis,
+    ) -> Result<Self, EmitError> {
+        let (ssa, extents) = split_axis(at, tensor, grouped, groups)?;
+        let group = |axis: usize| (groups > 1 && axis == grouped).then_some(Axis::Group);
+        let names = tensor
+            .order
+            .iter()
+            .flat_map(|&axis| group(axis).into_iter().chain([name(axis)]));
+        Ok(Tensor {
+            ssa,
+            dtype: tensor.dtype,
+            axes: names.zip(extents).collect(),
+        })
+    }
+
+    pub(super) fn dtype(&self) -> DataType {
+        self.dtype
+    }
+
+    /// A tensor that `axes` are the axes of, with nothing in it.
+    pub(super) fn empty(at: &Emitter<'c, 'b>, axes: Vec<Dim>, dtype: DataType) -> Result<Self, EmitError> {
+        Ok(Tensor {
+            ssa: at.empty(&extents(&axes), dtype)?,
+            dtype,
+            axes,
+        })
+    }
+
+    /// The elements in another order and type, repeated along axes that this tensor has not; of spatial axes every `stride`th
+    /// position, or every one if no stride is given.
+    pub(super) fn copied(
+        self,
+        at: &Emitter<'c, 'b>,
+        axes: &[Dim],
+        dtype: DataType,
+        stride: &[i64],
+    ) -> Result<Self, EmitError> {
+        if self.axes == axes && self.dtype == dtype {
+            return Ok(self);
+        }
+        let read = self
+            .axes
+            .iter()
+            .map(|&(axis, _)| {
+                let position = dim(axes.iter().position(|&(candidate, _)| candidate == axis)?);
+                Some(match axis {
+                    Axis::Spatial(index) => format!("{position} * {}", stride.get(index).unwrap_or(&1)),
+                    _ => position,
+                })
+            })
+            .collect::<Option<Vec<_>>>()
+            .ok_or(EmitError::Internal("a copy without one of the axes"))?;
+        let identity = affine_map(axes.len(), &(0..axes.len()).map(dim).collect::<Vec<_>>());
+        let init = (at.empty(&extents(axes), dtype)?, dtype, identity);
+        let inputs = [(self.ssa, self.dtype, affine_map(axes.len(), &read))];
+        let ssa = at.generic(&vec![Loop::Parallel; axes.len()], &inputs, init, |body, elements| {
+            let element = elements
+                .first()
+                .copied()
+                .ok_or(EmitError::Internal("a missing element"))?;
+            convert(body, element, self.dtype, dtype)
+        })?;
+        Ok(Tensor {
+            ssa,
+            dtype,
+            axes: axes.to_vec(),
+        })
+    }
+
+    /// With as many zeros before and after each axis as `zeros` says.
+    pub(super) fn padded(self, at: &Emitter<'c, 'b>, zeros: impl Fn(Axis) -> (i64, i64)) -> Result<Self, EmitError> {
+        let padding: Vec<_> = self.axes.iter().map(|&(axis, _)| zeros(axis)).collect();
+        let (ssa, padded) = pad(at, self.ssa, &extents(&self.axes), &padding, self.dtype)?;
+        let axes = self
+            .axes
+            .iter()
+            .zip(padded)
+            .map(|(&(axis, _), extent)| (axis, extent))
+            .collect();
+        Ok(Tensor { ssa, axes, ..self })
+    }
+
+    /// Computed as it is here: the compiler fuses or folds nothing across.
+    pub(super) fn behind_barrier(self, at: &Emitter<'c, 'b>) -> Result<Self, EmitError> {
+        Ok(Tensor {
+            ssa: at.same("iree_tensor_ext.compute_barrier.start", &[self.ssa])?,
+            ..self
+        })
+    }
+
+    /// Runs of neighbouring axes as one each.
+    pub(super) fn merged(self, at: &Emitter<'c, 'b>, axes: &[Dim], runs: &[usize]) -> Result<Self, EmitError> {
+        self.reshaped(at, "tensor.collapse_shape", axes, runs)
+    }
+
+    /// Each axis as a run of axes.
+    pub(super) fn split(self, at: &Emitter<'c, 'b>, axes: &[Dim], runs: &[usize]) -> Result<Self, EmitError> {
+        self.reshaped(at, "tensor.expand_shape", axes, runs)
+    }
+
+    fn reshaped(self, at: &Emitter<'c, 'b>, name: &str, axes: &[Dim], runs: &[usize]) -> Result<Self, EmitError> {
+        let mut next = 0..;
+        let runs: Vec<Vec<usize>> = runs
+            .iter()
+            .map(|&length| next.by_ref().take(length).collect())
+            .collect();
+        let ssa = reshape(at, name, self.ssa, &runs, &extents(axes), self.dtype)?;
+        Ok(Tensor {
+            ssa,
+            dtype: self.dtype,
+            axes: axes.to_vec(),
+        })
+    }
+
+    /// The first elements along each axis.
+    pub(super) fn cropped(self, at: &Emitter<'c, 'b>, axes: &[Dim]) -> Result<Self, EmitError> {
+        if self.axes == axes {
+            return Ok(self);
+        }
+        let shape = extents(axes);
+        let mut attributes = slice(at, &vec![0; shape.len()], &shape);
+        attributes.push(("operandSegmentSizes", at.segments(&[1, 0, 0, 0])));
+        let ssa = at.one(
+            "tensor.extract_slice",
+            &[self.ssa],
+            at.tensor_type(&shape, self.dtype)?,
+            &attributes,
+        )?;
+        Ok(Tensor {
+            ssa,
+            dtype: self.dtype,
+            axes: axes.to_vec(),
+        })
+    }
+
+    /// The slice at one index of the outermost axis, without that axis.
+    pub(super) fn outermost(&self, at: &Emitter<'c, 'b>, index: i64) -> Result<Self, EmitError> {
+        let (mut attributes, axes) = self.outermost_slice(at, index);
+        attributes.push(("operandSegmentSizes", at.segments(&[1, 0, 0, 0])));
+        let part = at.tensor_type(&extents(&axes), self.dtype)?;
+        let ssa = at.one("tensor.extract_slice", &[self.ssa], part, &attributes)?;
+        Ok(Tensor {
+            ssa,
+            dtype: self.dtype,
+            axes,
+        })
+    }
+
+    /// This tensor with the slice at one index of the outermost axis replaced.
+    pub(super) fn with_outermost(self, at: &Emitter<'c, 'b>, index: i64, part: &Self) -> Result<Self, EmitError> {
+        let (mut attributes, _) = self.outermost_slice(at, index);
+        attributes.push(("operandSegmentSizes", at.segments(&[1, 1, 0, 0, 0])));
+        let whole = at.tensor_type(&extents(&self.axes), self.dtype)?;
+        let ssa = at.one("tensor.insert_slice", &[part.ssa, self.ssa], whole, &attributes)?;
+        Ok(Tensor { ssa, ..self })
+    }
+
+    /// The attributes of the slice at one index of the outermost axis, and its axes without that one.
+    fn outermost_slice(&self, at: &Emitter<'c, 'b>, index: i64) -> (Vec<(&'static str, Attribute<'c>)>, Vec<Dim>) {
+        let axes = self.axes.get(1..).unwrap_or_default().to_vec();
+        let sizes = [vec![1], extents(&axes)].concat();
+        let mut offsets = vec![0; sizes.len()];
+        if let Some(offset) = offsets.first_mut() {
+            *offset = index;
+        }
+        (slice(at, &offsets, &sizes), axes)
+    }
+}
+
+/// Attributes of an operation on a slice without gaps.
+fn slice<'c>(at: &Emitter<'c, '_>, offsets: &[i64], sizes: &[i64]) -> Vec<(&'static str, Attribute<'c>)> {
+    vec![
+        ("static_offsets", at.i64_array(offsets)),
+        ("static_sizes", at.i64_array(sizes)),
+        ("static_strides", at.i64_array(&vec![1; sizes.len()])),
+    ]
+}
+
+/// The sum over the axes `reduced` of x times w, for each element of `result`. Where there is a loop over taps, the spatial axes of x
+/// move with it as `geometry` says.
+pub(super) fn sum<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    x: &Tensor<'c, 'b>,
+    w: &Tensor<'c, 'b>,
+    result: &[Dim],
+    reduced: &[Dim],
+    geometry: &ConvGeometry,
+    compute: DataType,
+) -> Result<Tensor<'c, 'b>, EmitError> {
+    let loops: Vec<Axis> = result.iter().chain(reduced).map(|&(axis, _)| axis).collect();
+    let kinds: Vec<Loop> = result
+        .iter()
+        .map(|_| Loop::Parallel)
+        .chain(reduced.iter().map(|_| Loop::Reduction))
+        .collect();
+    let index = |axis: Axis| loops.iter().position(|&candidate| candidate == axis).map(dim);
+    let map = |axes: &[Dim]| {
+        let expressions = axes.iter().map(|&(axis, _)| {
+            let Axis::Spatial(spatial) = axis else {
+                return index(axis);
+            };
+            let (stride, dilation) = (geometry.stride.get(spatial)?, geometry.dilation.get(spatial)?);
+            Some(format!(
+                "{} * {stride} + {} * {dilation}",
+                index(axis)?,
+                index(Axis::Tap(spatial))?
+            ))
+        });
+        let expressions = expressions
+            .collect::<Option<Vec<_>>>()
+            .ok_or(EmitError::Internal("an axis without a loop"))?;
+        Ok::<_, EmitError>(affine_map(loops.len(), &expressions))
+    };
+    let inputs = [(x.ssa, x.dtype, map(&x.axes)?), (w.ssa, w.dtype, map(&w.axes)?)];
+    let identity = affine_map(loops.len(), &(0..result.len()).map(dim).collect::<Vec<_>>());
+    let init = (at.zeros(&extents(result), compute)?, compute, identity);
+    let ssa = at.generic(&kinds, &inputs, init, |body, elements| {
+        let [x_element, w_element, sum] = elements else {
+            return Err(EmitError::Internal("a missing element"));
+        };
+        multiply_add(body, (*x_element, x.dtype), (*w_element, w.dtype), *sum, compute)
+    })?;
+    Ok(Tensor {
+        ssa,
+        dtype: compute,
+        axes: result.to_vec(),
+    })
+}

@@ -1,0 +1,203 @@
+//! What is compiled for MI300 (gfx942). Compile only: nothing here is executed, so nothing here says that results are right.
+
+use rayon::prelude::*;
+use rotini_emit::{Target, emit};
+use rotini_graph::DataType;
+use rotini_tests::cases::{self, Case};
+use rotini_tests::code_object::{Kernel, kernels};
+use std::sync::OnceLock;
+
+use iree_sys::compiler::{CompileRequest, Compiled, Compiler, Program, find_program};
+
+fn compiler() -> &'static Program {
+    static COMPILER: OnceLock<Program> = OnceLock::new();
+    COMPILER.get_or_init(|| {
+        let path = find_program().unwrap_or_else(|error| panic!("{error}"));
+        Program::new(&path).unwrap_or_else(|error| panic!("{error}"))
+    })
+}
+
+/// Compiles a case and reads the kernels that come out.
+fn compile(case: &Case, target: &Target) -> Result<(Compiled, Vec<Kernel>), String> {
+    let mut graph = case.graph.clone();
+    graph.validate().map_err(|error| error.to_string())?;
+    let emitted = emit(&graph.normalise().0, target).map_err(|error| error.to_string())?;
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let flags = target.flags();
+    let request = CompileRequest {
+        mlir: &emitted.mlir,
+        name: "case.mlir",
+        flags: &flags,
+        dump_executables: Some(folder.path()),
+    };
+    let compiled = compiler().compile(&request).map_err(|error| format!("{error}\n{}", error.diagnostics()))?;
+    let kernels = kernels(folder.path()).map_err(|error| format!("{error:#}"))?;
+    Ok((compiled, kernels))
+}
+
+fn gfx942() -> Target {
+    Target::parse("gfx942").expect("a known target")
+}
+
+/// Compiles all cases and reports what `fault` finds in any of them.
+fn none_has(cases: &[Case], fault: impl Fn(&Compiled, &[Kernel]) -> Option<String> + Sync) {
+    let target = gfx942();
+    let faults: Vec<String> = cases
+        .par_iter()
+        .filter_map(|case| {
+            let fault = match compile(case, &target) {
+                Ok((compiled, kernels)) => fault(&compiled, &kernels),
+                Err(error) => Some(error),
+            };
+            fault.map(|fault| format!("{}: {fault}", case.name))
+        })
+        .collect();
+    assert!(faults.is_empty(), "{} of {} cases:\n{}", faults.len(), cases.len(), faults.join("\n"));
+}
+
+/// One dispatch with matrix instructions, nothing spilled, no scratch memory, no workspace.
+fn is_one_good_kernel(compiled: &Compiled, kernels: &[Kernel]) -> Option<String> {
+    let statistics = &compiled.statistics;
+    if statistics.dispatches != 1 || statistics.fills != 0 || statistics.copies != 0 || statistics.allocated_bytes != 0 {
+        return Some(format!("{statistics:?}"));
+    }
+    match kernels {
+        [kernel] if kernel.mfma == 0 => Some("no MFMA".to_owned()),
+        [kernel] if kernel.spilled_vgprs + kernel.spilled_sgprs + kernel.scratch_bytes > 0 => Some(format!("{kernel:?}")),
+        [_] => None,
+        _ => Some(format!("{} kernels", kernels.len())),
+    }
+}
+
+/// The 24 fused layers of ResNet-50 in both layouts and three types.
+#[test]
+fn resnet50_layers_are_one_kernel_each() {
+    none_has(&cases::resnet50(1), is_one_good_kernel);
+}
+
+/// The same for a batch of 32.
+#[test]
+fn resnet50_layers_are_one_kernel_each_in_batches() {
+    none_has(&cases::resnet50(32), is_one_good_kernel);
+}
+
+/// `check` never says yes to what does not compile, and nothing is computed anywhere but in the caller's buffers.
+#[test]
+fn every_case_compiles() {
+    none_has(&cases::all(), |compiled, _| {
+        (compiled.statistics.allocated_bytes != 0).then(|| format!("{:?}", compiled.statistics))
+    });
+}
+
+/// What is declined on the CPU for want of a math library is not declined here, and compiles.
+#[test]
+fn f64_functions_compile() {
+    let mut graphs: Vec<Case> = cases::declined().into_iter().map(|(case, _)| case).collect();
+    graphs.retain(|case| case.name == "f64");
+    assert_eq!(graphs.len(), cases::WITHOUT_F64.len());
+    none_has(&graphs, |compiled, _| (compiled.statistics.dispatches != 1).then(|| format!("{:?}", compiled.statistics)));
+}
+
+/// IREE 3.13 folds a transpose of the input into a convolution and computes wrong addresses, when the input is an NCHW view of NHWC
+/// data. It cannot happen where no convolution ever reads a transposed value, and every transposed value stands behind a barrier.
+#[test]
+fn no_transpose_reaches_a_convolution() {
+    let mut barriers = 0;
+    for case in cases::all().into_iter().filter(|case| case.name.contains("conv")) {
+        let mut graph = case.graph.clone();
+        graph.validate().expect("cases are valid");
+        let emitted = emit(&graph.normalise().0, &gfx942()).expect("cases are supported");
+        barriers += emitted.mlir.matches("compute_barrier.start").count();
+        for convolution in convolutions(&emitted.mlir) {
+            for operand in &convolution.operands {
+                let origin = origin(&emitted.mlir, operand);
+                assert!(
+                    !origin.contains("linalg.transpose") && !is_permuting(&origin),
+                    "{}: {operand} of a convolution is {origin}",
+                    case.name
+                );
+            }
+            assert!(convolution.layouts_agree(), "{}: {}", case.name, convolution.line);
+        }
+    }
+    assert!(barriers > 0, "no case needs a copy: this test tests nothing");
+}
+
+/// A convolution in the module's text: a structured operation that reduces over more than its operands' shared axes.
+struct Convolution {
+    line: String,
+    operands: Vec<String>,
+    maps: Vec<Vec<String>>,
+}
+
+impl Convolution {
+    /// Whether input and filter have their channels in the same place, first or last.
+    fn layouts_agree(&self) -> bool {
+        let channel_is_last = |map: &[String], partner: &[String]| {
+            map.last().is_some_and(|last| !last.contains('+') && partner.contains(last))
+        };
+        let [x, w, _] = self.maps.as_slice() else { return false };
+        let windowed = |map: &[String]| map.iter().any(|result| result.contains('+'));
+        if !windowed(x) {
+            return true;
+        }
+        let (x_last, w_last) = (channel_is_last(x, w), channel_is_last(w, x));
+        x_last == w_last
+    }
+}
+
+fn convolutions(mlir: &str) -> Vec<Convolution> {
+    mlir.lines()
+        .filter(|line| line.contains("linalg.generic") && line.contains("\"reduction\""))
+        .map(|line| {
+            let maps = line
+                .split("affine_map<")
+                .skip(1)
+                .filter_map(|map| map.split_once("-> (")?.1.split_once(")>"))
+                .map(|(results, _)| results.split(", ").map(str::to_owned).collect())
+                .collect();
+            let operands = line
+                .split_once("ins(")
+                .and_then(|(_, rest)| rest.split_once(" :"))
+                .map(|(operands, _)| operands.split(", ").map(str::to_owned).collect())
+                .unwrap_or_default();
+            Convolution { line: line.to_owned(), operands, maps }
+        })
+        .collect()
+}
+
+/// The line that defines a value, looking through padding and reshapes.
+fn origin(mlir: &str, value: &str) -> String {
+    let definition = mlir
+        .lines()
+        .find(|line| line.trim_start().starts_with(&format!("{value} = ")))
+        .unwrap_or("an argument")
+        .trim()
+        .to_owned();
+    for through in ["tensor.pad ", "tensor.expand_shape ", "tensor.collapse_shape "] {
+        if let Some((_, rest)) = definition.split_once(through) {
+            let source: String = rest.chars().take_while(|&c| c != ' ' && c != '[').collect();
+            return origin(mlir, &source);
+        }
+    }
+    definition
+}
+
+/// Whether an elementwise operation reads its operand in another order than it writes.
+fn is_permuting(definition: &str) -> bool {
+    let Some(convolution) = convolutions(&definition.replace("\"parallel\"]", "\"reduction\"]")).pop() else { return false };
+    let mut sorted = convolution.maps.first().cloned().unwrap_or_default();
+    let given = sorted.clone();
+    sorted.sort();
+    definition.contains("linalg.generic") && !definition.contains("\"reduction\"") && given != sorted
+}
+
+/// The statistics and the registers are read from what the compiler made, not from what it was asked for: a kernel that spills is seen.
+#[test]
+fn the_reader_sees_what_is_there() {
+    let depthwise = cases::Conv::new(1, 64, 64, 14, 3, 1, DataType::F16, cases::Order::Last).groups(64);
+    let case = Case { name: "depthwise".to_owned(), graph: depthwise.alone() };
+    let (_, kernels) = compile(&case, &gfx942()).expect("it compiles");
+    assert!(!kernels.is_empty());
+    assert!(kernels.iter().all(|kernel| kernel.mfma == 0 && kernel.vgprs > 0), "depthwise has no matrix: {kernels:?}");
+}
