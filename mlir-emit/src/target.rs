@@ -77,6 +77,8 @@ impl Target {
                 "--iree-hal-target-device=local",
                 "--iree-hal-local-target-device-backends=llvm-cpu",
                 "--iree-llvmcpu-target-cpu=host",
+                // Matmuls on packed tiles; convolutions stay as they are.
+                "--iree-opt-data-tiling",
             ]),
             Target::Rocm { arch } => {
                 let mut flags = own(&["--iree-hal-target-device=hip", FUSE_PADDING]);

@@ -4,6 +4,9 @@
 //! `iree-compile` in `bin/` is a Python script around that program, which would only add its own start-up time. Python is
 //! never started: the layout below an installation prefix is fixed.
 
+use object::Endianness;
+use object::read::elf::ElfFile64;
+use object::{Object as _, ReadCache};
 use std::{
     env, fmt, fs,
     io::Read,
@@ -171,11 +174,24 @@ fn is_elf(path: &Path) -> bool {
         .is_ok_and(|()| magic == *b"\x7fELF")
 }
 
-/// The identity of a compiler that does not state its revision: the hash of its bytes.
-pub(super) fn content_identity(path: &Path) -> Result<String, CompileError> {
+/// The identity of the compiler's library: the build id that its linker put there, else the hash of its bytes.
+///
+/// Reading the build id takes microseconds, while asking the program for its version loads a few hundred megabytes.
+pub(super) fn identity(library: &Path) -> Result<String, CompileError> {
+    if let Some(id) = build_id(library) {
+        return Ok(format!("build-id:{id}"));
+    }
     let mut hasher = blake3::Hasher::new();
-    fs::File::open(path)
+    fs::File::open(library)
         .and_then(|file| hasher.update_reader(file).map(drop))
-        .map_err(CompileError::io("read", path))?;
+        .map_err(CompileError::io("read", library))?;
     Ok(format!("blake3:{}", hasher.finalize().to_hex()))
+}
+
+/// The build id in an ELF file's notes, in hexadecimal. Reads the headers and the note alone.
+fn build_id(path: &Path) -> Option<String> {
+    let file = ReadCache::new(fs::File::open(path).ok()?);
+    let elf = ElfFile64::<Endianness, _>::parse(&file).ok()?;
+    let id = elf.build_id().ok()??;
+    Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -64,21 +64,12 @@ impl InProcess {
             let version = format!("API version {}.{}, not 1", version >> 16, version & 0xffff);
             return Err(failed(version, None));
         }
-        // SAFETY: each further initialisation only counts; the text is valid while the compiler is initialised, and
-        // copied.
-        let revision = unsafe {
-            (api.ireeCompilerGlobalInitialize)();
-            CStr::from_ptr((api.ireeCompilerGetRevision)()).to_string_lossy()
-        };
-        let identity = if revision.is_empty() {
-            discover::content_identity(path)?
-        } else {
-            revision.into_owned()
-        };
+        // SAFETY: each further initialisation only counts.
+        unsafe { (api.ireeCompilerGlobalInitialize)() };
         Ok(Self {
             api,
             path: path.to_owned(),
-            identity,
+            identity: discover::identity(path)?,
         })
     }
 
@@ -105,7 +96,9 @@ impl Compiler for InProcess {
     }
 
     fn describe(&self) -> String {
-        format!("{} (in process)", self.path.display())
+        // SAFETY: the compiler is initialised; the text is valid while it is, and copied.
+        let revision = unsafe { CStr::from_ptr((self.api.ireeCompilerGetRevision)()) };
+        format!("{}, in process, {}", self.path.display(), revision.to_string_lossy())
     }
 
     fn compile(&self, request: &CompileRequest<'_>) -> Result<Compiled, CompileError> {

@@ -27,11 +27,10 @@ pub use statistics::Statistics;
 
 /// Something that compiles. All methods may be called from several threads at once.
 pub trait Compiler: Send + Sync {
-    /// The exact build: version and source revision, or a hash of the compiler's own bytes where a development build does
-    /// not say. Two compilers with the same identity make the same vmfb, so this belongs into a cache key.
+    /// The exact build: the library's build id, or a hash of its bytes where it has none. Two compilers with the same identity make the same vmfb, so this belongs into a cache key.
     fn identity(&self) -> &str;
 
-    /// Path and mode, for people.
+    /// Path, mode and version, for people. May run the compiler for its version.
     fn describe(&self) -> String;
 
     /// Compiles one module.

@@ -18,47 +18,40 @@ pub struct Program {
 }
 
 impl Program {
-    /// Takes the program at `path` into use; runs it once for its version.
+    /// Takes the program at `path` into use. It is not run: it is a stub around the library beside it, whose build is the compiler's
+    /// identity.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError::Io`] when it is not there.
+    pub fn new(path: &Path) -> Result<Self, CompileError> {
+        // Compilations run in a folder of their own, so the path must not depend on the current one.
+        let path = fs::canonicalize(path).map_err(CompileError::io("find", path))?;
+        let library = path.with_file_name(discover::LIBRARY);
+        let identity = discover::identity(if library.is_file() { &library } else { &path })?;
+        Ok(Self { path, identity })
+    }
+
+    /// What the program says of its version and revision.
     ///
     /// # Errors
     ///
     /// [`CompileError::Io`] when it cannot be run, [`CompileError::Rejected`] when it is no `iree-compile`.
-    pub fn new(path: &Path) -> Result<Self, CompileError> {
-        // Compilations run in a folder of their own, so the path must not depend on the current one.
-        let path = fs::canonicalize(path).map_err(CompileError::io("find", path))?;
-        let output = Command::new(&path)
+    pub fn version(&self) -> Result<String, CompileError> {
+        let output = Command::new(&self.path)
             .arg("--version")
             .stdin(Stdio::null())
             .output()
-            .map_err(CompileError::io("run", &path))?;
+            .map_err(CompileError::io("run", &self.path))?;
         let text = String::from_utf8_lossy(&output.stdout);
-        let version = text
-            .lines()
-            .find_map(|line| line.trim().strip_prefix("IREE compiler version"))
-            .map(str::trim);
-        let identity = match version {
-            _ if !output.status.success() => None,
-            // `VERSION @ REVISION`; a development build has no version and may have no revision.
-            Some(version) if version.contains('@') => Some(version.to_owned()),
-            Some(_) => {
-                // The program is a stub around the library beside it.
-                let library = path.with_file_name(discover::LIBRARY);
-                Some(discover::content_identity(if library.is_file() {
-                    &library
-                } else {
-                    &path
-                })?)
-            }
-            None => None,
-        };
-        let identity = identity.ok_or_else(|| CompileError::Rejected {
+        let version = text.lines().find_map(|line| line.trim().strip_prefix("IREE compiler version"));
+        version.map(|version| version.trim().to_owned()).ok_or_else(|| CompileError::Rejected {
             diagnostics: format!(
                 "{} does not answer `--version` like iree-compile: {text}{}",
-                path.display(),
+                self.path.display(),
                 String::from_utf8_lossy(&output.stderr)
             ),
-        })?;
-        Ok(Self { path, identity })
+        })
     }
 
     /// The program's absolute path.
@@ -74,7 +67,8 @@ impl Compiler for Program {
     }
 
     fn describe(&self) -> String {
-        format!("{} (program)", self.path.display())
+        let version = self.version().unwrap_or_else(|error| error.to_string());
+        format!("{}, a program, {version}", self.path.display())
     }
 
     fn compile(&self, request: &CompileRequest<'_>) -> Result<Compiled, CompileError> {

@@ -267,6 +267,23 @@ fn nodes_are_sorted_and_keep_their_order_where_it_is_free() {
     assert_eq!(graph, sorted, "validating again changes nothing");
 }
 
+/// A node waits for all that it reads, however late the last one comes.
+#[test]
+fn a_join_comes_after_both_branches() {
+    let mut b = GraphBuilder::new("diamond");
+    let x = b.buffer("x", F32, &[4]);
+    let [t, u, v] = ["t", "u", "v"].map(|name| b.virtual_tensor(name, F32, &[4]));
+    let y = b.buffer("y", F32, &[4]);
+    b.pointwise(F32, PointwiseMode::Add, &[t, v], y);
+    b.pointwise(F32, PointwiseMode::Exp, &[u], v);
+    b.pointwise(F32, PointwiseMode::Abs, &[x], t);
+    b.pointwise(F32, PointwiseMode::Sin, &[x], u);
+    let mut graph = b.build();
+    graph.validate().unwrap();
+    let order: Vec<_> = graph.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(order, ["ABS", "SIN", "EXP", "ADD"]);
+}
+
 #[test]
 fn convolutions() {
     let at = |what: &str| format!("node 'conv' (convolution fprop): {what}");

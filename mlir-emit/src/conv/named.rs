@@ -91,10 +91,6 @@ impl<'c, 'b> Tensor<'c, 'b> {
         })
     }
 
-    pub(super) fn dtype(&self) -> DataType {
-        self.dtype
-    }
-
     /// A tensor that `axes` are the axes of, with nothing in it.
     pub(super) fn empty(at: &Emitter<'c, 'b>, axes: Vec<Dim>, dtype: DataType) -> Result<Self, EmitError> {
         Ok(Tensor {

@@ -75,6 +75,7 @@ fn matmul<'c, 'b>(
     let (first, last) = (channels_first(2 + spatial), channels_last(2 + spatial));
     let is_first = !x.lies_in(&last) && x.lies_in(&first);
     let order = if is_first { first } else { last };
+    let dtype = x.dtype;
     let x = Tensor::input(at, &x.in_order(at, &order)?, 1)?;
     let w = Tensor::filter(at, &w.in_order(at, &order)?, 1)?;
     let w = w.merged(at, &[filter, channel], &[1, 1 + spatial])?;
@@ -84,7 +85,7 @@ fn matmul<'c, 'b>(
         let x = x.copied(
             at,
             &between(&[batch, channel], Axis::Spatial, &shape.output, &[]),
-            x.dtype(),
+            dtype,
             stride,
         )?;
         let x = x.merged(at, &[batch, channel, column], &[1, 1, spatial])?;
@@ -107,7 +108,7 @@ fn matmul<'c, 'b>(
         let x = x.copied(
             at,
             &between(&[batch], Axis::Spatial, &shape.output, &[channel]),
-            x.dtype(),
+            dtype,
             stride,
         )?;
         let x = x.merged(at, &[row, channel], &[1 + spatial, 1])?;
@@ -253,7 +254,7 @@ impl Shape<'_> {
             }
         }
         if wide.filters > 16 {
-            wide.filters = wide.filters.next_multiple_of(16);
+            wide.filters = (wide.filters + 15) / 16 * 16;
         }
         wide
     }

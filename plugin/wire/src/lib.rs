@@ -1,8 +1,8 @@
 //! hipDNN's wire format: FlatBuffers in, [`rotini_graph::Graph`] out, and back.
 //!
-//! [`decode`] is the only way in for graphs that a host passes. The verifier proves that the bytes are a graph at all, each table
+//! [`decode()`] is the only way in for graphs that a host passes. The verifier proves that the bytes are a graph at all, each table
 //! is translated into the IR, and [`Graph::validate`](rotini_graph::Graph::validate) proves the rest, so whoever holds the result
-//! need not doubt it. [`encode`] is the way back, for tests and tools. [`engine_config`] is what a host asks of an engine, and
+//! need not doubt it. [`encode()`] is the way back, for tests and tools. [`engine_config`] is what a host asks of an engine, and
 //! [`engine_details`] is what an engine says about itself.
 //!
 //! The schema in `schema/` is our own, written from the facts of the wire: field ids, types and defaults. The code generated from

@@ -14,7 +14,7 @@ use rotini_graph::{
     RmsNormBackward, Sdpa, SdpaBackward,
 };
 
-/// Makes [`read`] and [`write`] from lines of `IR type = wire table, its arguments, its accessor { IR field: wire field }`. A
+/// Makes `read` and `write` from lines of `IR type = wire table, its arguments, its accessor { IR field: wire field }`. A
 /// `+ geometry` adds the fields that the convolutions share.
 macro_rules! operations {
     ($($op:ident = $table:ident, $args:ident, $accessor:ident {

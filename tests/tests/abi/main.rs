@@ -1,0 +1,49 @@
+//! The plugin as a host sees it: what the library exports and needs, what its functions answer, and its life in a host written in C.
+//!
+//! | Module | What it asserts |
+//! |---|---|
+//! | `library` | exported symbols and dependencies of the shared library |
+//! | `answers` | statuses and texts for graphs, engines and configs, right and wrong |
+//! | `execution` | buffers in every state that a host may pass, contexts and handles on many threads |
+//! | `c_host` | the same ABI from C, with AddressSanitizer and under valgrind |
+
+mod answers;
+mod c_host;
+mod execution;
+mod library;
+
+use rotini_graph::{Graph, SlotRole, TensorId};
+use rotini_host::{Handle, HostError, Plugin};
+use rotini_tests::{harness, plugin};
+
+/// A handle on the CPU, and the engine's id.
+fn cpu() -> (Plugin, Handle, i64) {
+    harness::cpu_only();
+    // SAFETY: the file is the plugin that this workspace builds.
+    let plugin = unsafe { Plugin::load(plugin::path().unwrap()) }.unwrap();
+    let engine = plugin.engine_ids().unwrap()[0];
+    let handle = plugin.handle().unwrap();
+    (plugin, handle, engine)
+}
+
+/// Asserts that a call failed with a status and a text that contains a word.
+#[track_caller]
+fn assert_fails<T>(result: Result<T, HostError>, expected: i32, word: &str) {
+    match result {
+        Ok(_) => panic!("the call succeeded"),
+        Err(HostError::Status { function, status, text }) => {
+            assert_eq!(status, expected, "{function}: {text}");
+            assert!(text.contains(word), "{function} says {text:?}, nothing of {word:?}");
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// The tensors of a graph that are in memory: uid, tensor, and whether the graph reads or writes it.
+fn buffers(graph: &Graph) -> Vec<(i64, TensorId, SlotRole)> {
+    let (normal, bindings) = graph.normalise();
+    let roles = normal.slots().map(|(_, _, role)| role);
+    let of = |uid: i64| graph.tensors.iter().position(|tensor| tensor.uid == uid).unwrap();
+    let id = |uid: i64| TensorId(u32::try_from(of(uid)).unwrap());
+    bindings.uids.iter().zip(roles).map(|(&uid, role)| (uid, id(uid), role)).collect()
+}
