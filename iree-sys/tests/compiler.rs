@@ -177,7 +177,7 @@ fn what_is_no_compiler_is_refused() {
     let script = folder.path().join("iree-compile");
     fs::write(&script, "#!/bin/sh\necho something else\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    let error = Program::new(&script).unwrap_err();
+    let error = Program::new(&script).unwrap().version().unwrap_err();
     assert!(error.diagnostics().contains("something else"), "{error}");
     let error = Program::new(Path::new("/no/such/program")).unwrap_err();
     assert!(

@@ -7,6 +7,7 @@ use crate::EmitError;
 use crate::ir::Emitter;
 use melior::ir::{Type, Value};
 use rotini_graph::DataType;
+use std::ops::RangeInclusive;
 
 /// The type in which a node of this compute type is calculated; `None` if there is none.
 ///
@@ -36,13 +37,10 @@ pub(crate) const fn is_storable(dtype: DataType) -> bool {
 }
 
 /// The smallest and largest value of an integer type.
-pub(crate) const fn integer_range(dtype: DataType) -> (i64, i64) {
-    match dtype {
-        DataType::U8 => (0, u8::MAX as i64),
-        DataType::I8 => (i8::MIN as i64, i8::MAX as i64),
-        DataType::I32 => (i32::MIN as i64, i32::MAX as i64),
-        _ => (i64::MIN, i64::MAX),
-    }
+pub(crate) fn integer_range(dtype: DataType) -> (i64, i64) {
+    dtype
+        .integer_range()
+        .map_or((i64::MIN, i64::MAX), RangeInclusive::into_inner)
 }
 
 /// Converts an element.
@@ -124,6 +122,11 @@ fn integer_to_integer<'c, 'b>(
     from: DataType,
     to: DataType,
 ) -> Result<Value<'c, 'b>, EmitError> {
+    // Widening keeps the value, and is one operation, by which the compiler recognises a matmul of narrow integers.
+    if from.bits() < to.bits() {
+        let name = if from == DataType::U8 { "arith.extui" } else { "arith.extsi" };
+        return at.one(name, &[value], at.element_type(to)?, &[]);
+    }
     // Through i64, which holds every value of every type; what the target cannot hold saturates.
     let wide_type: Type = at.element_type(DataType::I64)?;
     let wide = match from {
@@ -131,9 +134,6 @@ fn integer_to_integer<'c, 'b>(
         DataType::U8 => at.one("arith.extui", &[value], wide_type, &[])?,
         _ => at.one("arith.extsi", &[value], wide_type, &[])?,
     };
-    if to == DataType::I64 {
-        return Ok(wide);
-    }
     let (least, largest) = integer_range(to);
     let least = at.integer(least, wide_type)?;
     let largest = at.integer(largest, wide_type)?;

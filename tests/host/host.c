@@ -63,6 +63,7 @@ static atomic_int messages;
 static void on_message(Severity severity, const char *message) {
     CHECK(severity >= SEVERITY_INFO && severity <= SEVERITY_FATAL, "severity %d", (int)severity);
     CHECK(message != NULL && message[0] != '\0', "a message without text");
+    fprintf(stderr, "log %d: %s\n", (int)severity, message);
     atomic_fetch_add(&messages, 1);
 }
 

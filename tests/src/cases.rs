@@ -478,13 +478,6 @@ fn broadcasts(cases: &mut Cases) {
     b.pointwise(DataType::F32, PointwiseMode::Mul, &[x, half], scaled);
     b.pointwise(DataType::F32, PointwiseMode::Add, &[scaled, three], y);
     cases.add("constants", b.build());
-    // A filter of one value.
-    let mut b = GraphBuilder::new("constant filter");
-    let x = b.buffer("x", DataType::F32, &[1, 3, 6, 6]);
-    let w = b.constant("w", DataType::F32, &[4, 3, 3, 3], Scalar::float(0.25));
-    let y = b.buffer("y", DataType::F32, &[1, 4, 6, 6]);
-    b.conv_fprop(DataType::F32, x, w, y, ConvGeometry::same(2, 1));
-    cases.add("conv_constant_filter", b.build());
 }
 
 fn strided(cases: &mut Cases) {
@@ -656,6 +649,12 @@ pub fn declined() -> Vec<(Case, &'static str)> {
     for mode in WITHOUT_F64 {
         add("f64", pointwise(mode, &[DataType::F64], DataType::F64, DataType::F64, &[4]), mode.name());
     }
+    let mut b = GraphBuilder::new("constant filter");
+    let x = b.buffer("x", DataType::F32, &[1, 3, 6, 6]);
+    let w = b.constant("w", DataType::F32, &[4, 3, 3, 3], Scalar::float(0.25));
+    let y = b.buffer("y", DataType::F32, &[1, 4, 6, 6]);
+    b.conv_fprop(DataType::F32, x, w, y, ConvGeometry::same(2, 1));
+    add("constant_filter", b.build(), "'w'");
     let mut b = GraphBuilder::new("constant only");
     let value = b.constant("value", DataType::F32, &[1, 1], Scalar::float(2.25));
     let y = b.buffer("y", DataType::F32, &[3, 8]);

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, bail};
 use object::elf::FileHeader64;
 use object::read::elf::{ElfFile, FileHeader as _, SectionHeader as _};
-use object::{Endianness, Object as _};
+use object::Endianness;
 use rmpv::Value;
 use std::path::Path;
 

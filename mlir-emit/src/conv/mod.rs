@@ -14,7 +14,7 @@ use crate::target::ConvStrategy;
 use crate::value::{Ordered, Value, extent, extents, reshape};
 use crate::{EmitError, Unsupported};
 use melior::ir::{Block, Region, RegionLike, Value as Ssa};
-use rotini_graph::{ConvFprop, ConvGeometry, ConvMode, DataType, NormalGraph};
+use rotini_graph::{ConvFprop, ConvGeometry, ConvMode, DataType, NormalGraph, NormalKind};
 
 /// Says whether the operation can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ConvFprop) -> Result<(), Unsupported> {
@@ -33,6 +33,16 @@ pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ConvFprop) -> R
         return Err(Unsupported::new(format!("{spatial} spatial dimensions, more than 3")));
     }
     for id in [op.x, op.w] {
+        // The compiler would evaluate it ahead and copy the result around.
+        if graph
+            .tensor(id)
+            .is_some_and(|tensor| matches!(tensor.kind, NormalKind::Constant(_)))
+        {
+            return Err(Unsupported::of_tensor(
+                id,
+                "an operand of a convolution that is one value for every element",
+            ));
+        }
         if compute.is_integer() && graph.tensor(id).is_some_and(|tensor| tensor.dtype.is_float()) {
             return Err(Unsupported::of_tensor(
                 id,

@@ -100,34 +100,25 @@ impl<'c, 'b> Tensor<'c, 'b> {
         })
     }
 
-    /// The elements in another order and type, repeated along axes that this tensor has not; of spatial axes every `stride`th
-    /// position, or every one if no stride is given.
+    /// The elements in another order and type: repeated along axes that this tensor has not, and along taps moved as `geometry` says.
     pub(super) fn copied(
         self,
         at: &Emitter<'c, 'b>,
         axes: &[Dim],
         dtype: DataType,
-        stride: &[i64],
+        geometry: &ConvGeometry,
     ) -> Result<Self, EmitError> {
         if self.axes == axes && self.dtype == dtype {
             return Ok(self);
         }
-        let read = self
-            .axes
-            .iter()
-            .map(|&(axis, _)| {
-                let position = dim(axes.iter().position(|&(candidate, _)| candidate == axis)?);
-                Some(match axis {
-                    Axis::Spatial(index) => format!("{position} * {}", stride.get(index).unwrap_or(&1)),
-                    _ => position,
-                })
-            })
-            .collect::<Option<Vec<_>>>()
-            .ok_or(EmitError::Internal("a copy without one of the axes"))?;
-        let identity = affine_map(axes.len(), &(0..axes.len()).map(dim).collect::<Vec<_>>());
-        let init = (at.empty(&extents(axes), dtype)?, dtype, identity);
-        let inputs = [(self.ssa, self.dtype, affine_map(axes.len(), &read))];
-        let ssa = at.generic(&vec![Loop::Parallel; axes.len()], &inputs, init, |body, elements| {
+        let loops: Vec<Axis> = axes.iter().map(|&(axis, _)| axis).collect();
+        let inputs = [(self.ssa, self.dtype, self.read(&loops, geometry)?)];
+        let init = (
+            at.empty(&extents(axes), dtype)?,
+            dtype,
+            leading(loops.len(), loops.len()),
+        );
+        let ssa = at.generic(&vec![Loop::Parallel; loops.len()], &inputs, init, |body, elements| {
             let element = elements
                 .first()
                 .copied()
@@ -139,6 +130,30 @@ impl<'c, 'b> Tensor<'c, 'b> {
             dtype,
             axes: axes.to_vec(),
         })
+    }
+
+    /// The index map with which these loops read the tensor. Where there is a loop over taps, the spatial axis moves with it.
+    fn read(&self, loops: &[Axis], geometry: &ConvGeometry) -> Result<String, EmitError> {
+        let index = |axis: Axis| loops.iter().position(|&candidate| candidate == axis).map(dim);
+        let position = |axis: Axis| match axis {
+            Axis::Spatial(spatial) => {
+                let Some(tap) = index(Axis::Tap(spatial)) else {
+                    return index(axis);
+                };
+                let (stride, dilation) = (geometry.stride.get(spatial)?, geometry.dilation.get(spatial)?);
+                Some(format!("{} * {stride} + {tap} * {dilation}", index(axis)?))
+            }
+            _ => index(axis),
+        };
+        let positions = self
+            .axes
+            .iter()
+            .map(|&(axis, _)| position(axis))
+            .collect::<Option<Vec<_>>>();
+        Ok(affine_map(
+            loops.len(),
+            &positions.ok_or(EmitError::Internal("an axis without a loop"))?,
+        ))
     }
 
     /// With as many zeros before and after each axis as `zeros` says.
@@ -250,44 +265,34 @@ fn slice<'c>(at: &Emitter<'c, '_>, offsets: &[i64], sizes: &[i64]) -> Vec<(&'sta
     ]
 }
 
-/// The sum over the axes `reduced` of x times w, for each element of `result`. Where there is a loop over taps, the spatial axes of x
-/// move with it as `geometry` says.
+/// The index map of the first `rank` loops.
+fn leading(loops: usize, rank: usize) -> String {
+    affine_map(loops, &(0..rank).map(dim).collect::<Vec<_>>())
+}
+
+/// The sum over the axes `reduced` of x times w, for each element of `result`.
 pub(super) fn sum<'c, 'b>(
     at: &Emitter<'c, 'b>,
-    x: &Tensor<'c, 'b>,
-    w: &Tensor<'c, 'b>,
+    [x, w]: [&Tensor<'c, 'b>; 2],
     result: &[Dim],
     reduced: &[Dim],
     geometry: &ConvGeometry,
     compute: DataType,
 ) -> Result<Tensor<'c, 'b>, EmitError> {
-    let loops: Vec<Axis> = result.iter().chain(reduced).map(|&(axis, _)| axis).collect();
-    let kinds: Vec<Loop> = result
+    let (loops, kinds): (Vec<Axis>, Vec<Loop>) = result
         .iter()
-        .map(|_| Loop::Parallel)
-        .chain(reduced.iter().map(|_| Loop::Reduction))
-        .collect();
-    let index = |axis: Axis| loops.iter().position(|&candidate| candidate == axis).map(dim);
-    let map = |axes: &[Dim]| {
-        let expressions = axes.iter().map(|&(axis, _)| {
-            let Axis::Spatial(spatial) = axis else {
-                return index(axis);
-            };
-            let (stride, dilation) = (geometry.stride.get(spatial)?, geometry.dilation.get(spatial)?);
-            Some(format!(
-                "{} * {stride} + {} * {dilation}",
-                index(axis)?,
-                index(Axis::Tap(spatial))?
-            ))
-        });
-        let expressions = expressions
-            .collect::<Option<Vec<_>>>()
-            .ok_or(EmitError::Internal("an axis without a loop"))?;
-        Ok::<_, EmitError>(affine_map(loops.len(), &expressions))
-    };
-    let inputs = [(x.ssa, x.dtype, map(&x.axes)?), (w.ssa, w.dtype, map(&w.axes)?)];
-    let identity = affine_map(loops.len(), &(0..result.len()).map(dim).collect::<Vec<_>>());
-    let init = (at.zeros(&extents(result), compute)?, compute, identity);
+        .map(|&(axis, _)| (axis, Loop::Parallel))
+        .chain(reduced.iter().map(|&(axis, _)| (axis, Loop::Reduction)))
+        .unzip();
+    let inputs = [
+        (x.ssa, x.dtype, x.read(&loops, geometry)?),
+        (w.ssa, w.dtype, w.read(&loops, geometry)?),
+    ];
+    let init = (
+        at.zeros(&extents(result), compute)?,
+        compute,
+        leading(loops.len(), result.len()),
+    );
     let ssa = at.generic(&kinds, &inputs, init, |body, elements| {
         let [x_element, w_element, sum] = elements else {
             return Err(EmitError::Internal("a missing element"));

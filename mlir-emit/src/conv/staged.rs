@@ -3,8 +3,8 @@
 //! IREE folds a transpose of an operand into the convolution that reads it, which then runs tens of times slower. The copies here
 //! therefore stand behind barriers, in kernels of their own.
 
-use super::named::{Axis, Tensor, between, sum};
-use super::{Shape, channels_first, channels_last, direct};
+use super::named::{Axis, Dim, Tensor, between, sum};
+use super::{Shape, channels_last, direct};
 use crate::EmitError;
 use crate::ir::Emitter;
 use crate::value::Ordered;
@@ -20,24 +20,25 @@ type Lowered<'c, 'b> = Result<(Ssa<'c, 'b>, Vec<usize>), EmitError>;
 /// How a convolution is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// A filter of one element on an input without padding is a matmul.
-    Matmul,
+    /// For each group a matmul of the patches of x and the filters. Patches cost memory, as much as the window is large, unless the
+    /// window is one element; but IREE is slow for outputs that extend along fewer than two axes.
+    Patches,
     /// A channel per group: each filter has its own copy of a channel.
     Depthwise,
-    /// A convolution without groups for each group.
-    PerGroup,
+    /// For each group a convolution.
+    Groups,
     /// Many groups of several channels: slow, and rare.
     Direct,
 }
 
 impl Form {
     fn of(shape: &Shape<'_>) -> Form {
-        let is_point =
-            shape.window.iter().all(|&extent| extent == 1) && shape.padding().iter().all(|&zeros| zeros == (0, 0));
+        let is_point = shape.window.iter().all(|&extent| extent == 1);
+        let is_narrow = shape.output.iter().filter(|&&extent| extent > 1).count() < 2;
         match (shape.groups, shape.channels) {
-            (1, _) if is_point => Form::Matmul,
             (2.., 1) => Form::Depthwise,
-            (..=MAX_SINGLE_GROUPS, _) => Form::PerGroup,
+            (..=MAX_SINGLE_GROUPS, _) if is_point || is_narrow => Form::Patches,
+            (..=MAX_SINGLE_GROUPS, _) => Form::Groups,
             _ => Form::Direct,
         }
     }
@@ -52,74 +53,54 @@ pub(super) fn lower<'c, 'b>(
     compute: DataType,
 ) -> Lowered<'c, 'b> {
     match Form::of(shape) {
-        Form::Matmul => matmul(at, x, w, shape, compute),
+        Form::Patches => patches(at, x, w, shape, compute),
         Form::Depthwise => depthwise(at, x, w, shape, compute),
-        Form::PerGroup => per_group(at, x, w, shape, compute),
+        Form::Groups => groups(at, x, w, shape, compute),
         Form::Direct => direct::lower(at, x, w, shape, compute),
     }
 }
 
-/// Channels last: \[positions, C\] times \[K, C\] transposed. Channels first: \[K, C\] times \[C, positions\] for each image.
-fn matmul<'c, 'b>(
+/// \[positions, window C\] times \[K, window C\] transposed.
+fn patches<'c, 'b>(
     at: &Emitter<'c, 'b>,
     x: &Ordered<'c, 'b>,
     w: &Ordered<'c, 'b>,
     shape: &Shape<'_>,
     compute: DataType,
 ) -> Lowered<'c, 'b> {
-    let (spatial, stride) = (shape.spatial(), &shape.geometry.stride);
-    let batch = (Axis::Batch, shape.batch);
-    let (channel, filter) = ((Axis::Channel, shape.channels), (Axis::Filter, shape.filters));
-    let positions = shape.output.iter().product::<i64>();
+    let spatial = shape.spatial();
+    let (group, channel) = (shape.group(), (Axis::Channel, shape.channels));
+    let (batch, filter) = ((Axis::Batch, shape.batch), (Axis::Filter, shape.filters));
+    let position = (Axis::Position, shape.batch * shape.output.iter().product::<i64>());
+    let term = (Axis::Channel, shape.channels * shape.window.iter().product::<i64>());
+    let outer = vec![1; group.len()];
 
-    let (first, last) = (channels_first(2 + spatial), channels_last(2 + spatial));
-    let is_first = !x.lies_in(&last) && x.lies_in(&first);
-    let order = if is_first { first } else { last };
     let dtype = x.dtype;
-    let x = Tensor::input(at, &x.in_order(at, &order)?, 1)?;
-    let w = Tensor::filter(at, &w.in_order(at, &order)?, 1)?;
-    let w = w.merged(at, &[filter, channel], &[1, 1 + spatial])?;
+    let x = Tensor::input(at, x, shape.groups)?.padded(at, |axis| shape.zeros(axis))?;
+    let taps = between(&[], Axis::Tap, &shape.window, &[channel]);
+    let axes = between(&[&group[..], &[batch]].concat(), Axis::Spatial, &shape.output, &taps);
+    let x = x.copied(at, &axes, dtype, shape.geometry)?;
+    let runs = [&outer[..], &[1 + spatial, spatial + 1]].concat();
+    let x = x.merged(at, &[&group[..], &[position, term]].concat(), &runs)?;
 
-    let y = if is_first {
-        let column = (Axis::Position, positions);
-        let x = x.copied(
-            at,
-            &between(&[batch, channel], Axis::Spatial, &shape.output, &[]),
-            dtype,
-            stride,
-        )?;
-        let x = x.merged(at, &[batch, channel, column], &[1, 1, spatial])?;
-        let product = sum(
-            at,
-            &x,
-            &w,
-            &[batch, filter, column],
-            &[channel],
-            shape.geometry,
-            compute,
-        )?;
-        product.split(
-            at,
-            &between(&[batch, filter], Axis::Spatial, &shape.output, &[]),
-            &[1, 1, spatial],
-        )?
-    } else {
-        let row = (Axis::Position, shape.batch * positions);
-        let x = x.copied(
-            at,
-            &between(&[batch], Axis::Spatial, &shape.output, &[channel]),
-            dtype,
-            stride,
-        )?;
-        let x = x.merged(at, &[row, channel], &[1 + spatial, 1])?;
-        let product = sum(at, &x, &w, &[row, filter], &[channel], shape.geometry, compute)?;
-        product.split(
-            at,
-            &between(&[batch], Axis::Spatial, &shape.output, &[filter]),
-            &[1 + spatial, 1],
-        )?
-    };
-    Ok((y.ssa, order))
+    let dtype = w.dtype;
+    let axes = [&group[..], &[filter], &taps].concat();
+    let w = Tensor::filter(at, w, shape.groups)?.copied(at, &axes, dtype, shape.geometry)?;
+    let w = w.merged(
+        at,
+        &[&group[..], &[filter, term]].concat(),
+        &[&outer[..], &[1, spatial + 1]].concat(),
+    )?;
+
+    let y = sum_groups(at, [x, w], shape, &[position, filter], &[term], compute)?;
+    let axes = between(
+        &[&group[..], &[batch]].concat(),
+        Axis::Spatial,
+        &shape.output,
+        &[filter],
+    );
+    let y = y.split(at, &axes, &[&outer[..], &[1 + spatial, 1]].concat())?;
+    channels_merged(at, y, shape, compute)
 }
 
 /// The filters are the vector; x is repeated where several of them read one channel.
@@ -130,118 +111,141 @@ fn depthwise<'c, 'b>(
     shape: &Shape<'_>,
     compute: DataType,
 ) -> Lowered<'c, 'b> {
-    let wide = shape.widened();
+    let (wide, geometry) = (shape.widened(), shape.geometry);
     let batch = (Axis::Batch, shape.batch);
     let filter = (Axis::Filter, shape.groups * shape.filters);
 
     let repeated = [(Axis::Channel, shape.groups), (Axis::Filter, shape.filters)];
-    let x = Tensor::input(at, x, 1)?.copied(
+    let x = Tensor::input(at, x, 1)?;
+    let x = x.copied(
         at,
         &between(&[batch], Axis::Spatial, &shape.input, &repeated),
         compute,
-        &[],
+        geometry,
     )?;
-    let mut runs = vec![1; 1 + shape.spatial()];
-    runs.push(2);
+    let runs = [vec![1; 1 + shape.spatial()], vec![2]].concat();
     let x = x.merged(at, &between(&[batch], Axis::Spatial, &shape.input, &[filter]), &runs)?;
     let x = x.padded(at, |axis| wide.zeros(axis))?.behind_barrier(at)?;
 
     let taps = between(&[], Axis::Tap, &shape.window, &[(Axis::Channel, 1)]);
-    let w = Tensor::filter(at, w, 1)?
-        .copied(at, &[taps.as_slice(), &[filter]].concat(), compute, &[])?
-        .behind_barrier(at)?;
+    let w = Tensor::filter(at, w, 1)?.copied(at, &[&taps[..], &[filter]].concat(), compute, geometry)?;
+    let w = w.behind_barrier(at)?;
 
     let y = sum(
         at,
-        &x,
-        &w,
+        [&x, &w],
         &between(&[batch], Axis::Spatial, &wide.output, &[filter]),
         &taps,
-        shape.geometry,
+        geometry,
         compute,
     )?;
     let y = y.cropped(at, &between(&[batch], Axis::Spatial, &shape.output, &[filter]))?;
     Ok((y.ssa, channels_last(2 + shape.spatial())))
 }
 
-/// Groups become the outermost axis, so that each is a piece of memory with which one kernel can be called.
-fn per_group<'c, 'b>(
+/// \[N, spatial, C\] convolved with \[window, C, K\].
+fn groups<'c, 'b>(
     at: &Emitter<'c, 'b>,
     x: &Ordered<'c, 'b>,
     w: &Ordered<'c, 'b>,
     shape: &Shape<'_>,
     compute: DataType,
 ) -> Lowered<'c, 'b> {
-    let wide = shape.widened();
-    let (batch, channel) = ((Axis::Batch, shape.batch), (Axis::Channel, shape.channels));
-    let (filter, wide_filter) = ((Axis::Filter, shape.filters), (Axis::Filter, wide.filters));
-    let group = (shape.groups > 1).then_some((Axis::Group, shape.groups));
-    let outer: Vec<_> = group.into_iter().chain([batch]).collect();
+    let (wide, geometry) = (shape.widened(), shape.geometry);
+    let (group, channel) = (shape.group(), (Axis::Channel, shape.channels));
+    let (batch, filter) = ((Axis::Batch, shape.batch), (Axis::Filter, wide.filters));
+    let outer = [&group[..], &[batch]].concat();
 
     let x = Tensor::input(at, x, shape.groups)?;
     let x = x.copied(
         at,
         &between(&outer, Axis::Spatial, &shape.input, &[channel]),
         compute,
-        &[],
+        geometry,
     )?;
     let x = x.padded(at, |axis| wide.zeros(axis))?.behind_barrier(at)?;
 
+    let more = wide.filters - shape.filters;
     let w = Tensor::filter(at, w, shape.groups)?;
-    let w = w.padded(at, |axis| {
-        if axis == Axis::Filter {
-            (0, wide.filters - shape.filters)
-        } else {
-            (0, 0)
-        }
-    })?;
-    let taps = between(&[], Axis::Tap, &shape.window, &[channel]);
+    let w = w.padded(at, |axis| if axis == Axis::Filter { (0, more) } else { (0, 0) })?;
     let w = w.copied(
         at,
-        &between(group.as_slice(), Axis::Tap, &shape.window, &[channel, wide_filter]),
+        &between(&group, Axis::Tap, &shape.window, &[channel, filter]),
         compute,
-        &[],
+        geometry,
     )?;
     let w = w.behind_barrier(at)?;
 
-    let result = between(&[batch], Axis::Spatial, &wide.output, &[wide_filter]);
-    let convolve = |x: &Tensor<'c, 'b>, w: &Tensor<'c, 'b>| sum(at, x, w, &result, &taps, shape.geometry, compute);
-    let y = if group.is_some() {
-        let mut y = Tensor::empty(
-            at,
-            between(&outer, Axis::Spatial, &wide.output, &[wide_filter]),
-            compute,
-        )?;
-        for index in 0..shape.groups {
-            // Behind barriers, because a slice that is fused makes a kernel of its own for each group.
-            let x = x.outermost(at, index)?.behind_barrier(at)?;
-            let w = w.outermost(at, index)?.behind_barrier(at)?;
-            y = y.with_outermost(at, index, &convolve(&x, &w)?)?;
-        }
-        y
-    } else {
-        convolve(&x, &w)?
-    };
-    let y = y.cropped(at, &between(&outer, Axis::Spatial, &shape.output, &[filter]))?;
-    let y = match group {
-        None => y,
-        Some(group) => {
-            let y = y.copied(
-                at,
-                &between(&[batch], Axis::Spatial, &shape.output, &[group, filter]),
-                compute,
-                &[],
-            )?;
-            let mut runs = vec![1; 1 + shape.spatial()];
-            runs.push(2);
-            let filters = (Axis::Filter, shape.groups * shape.filters);
-            y.merged(at, &between(&[batch], Axis::Spatial, &shape.output, &[filters]), &runs)?
-        }
-    };
-    Ok((y.ssa, channels_last(2 + shape.spatial())))
+    let result = between(&[batch], Axis::Spatial, &wide.output, &[filter]);
+    let taps = between(&[], Axis::Tap, &shape.window, &[channel]);
+    let y = sum_groups(at, [x, w], shape, &result, &taps, compute)?;
+    let y = y.cropped(
+        at,
+        &between(&outer, Axis::Spatial, &shape.output, &[(Axis::Filter, shape.filters)]),
+    )?;
+    channels_merged(at, y, shape, compute)
+}
+
+/// The sum for each group, if there are several, and groups outermost: there each is a piece of memory, so that all calls share one
+/// kernel.
+fn sum_groups<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    [x, w]: [Tensor<'c, 'b>; 2],
+    shape: &Shape<'_>,
+    result: &[Dim],
+    reduced: &[Dim],
+    compute: DataType,
+) -> Result<Tensor<'c, 'b>, EmitError> {
+    let group = shape.group();
+    if group.is_empty() {
+        return sum(at, [&x, &w], result, reduced, shape.geometry, compute);
+    }
+    let mut y = Tensor::empty(at, [&group[..], result].concat(), compute)?;
+    for index in 0..shape.groups {
+        // A slice that is fused would make a kernel of its own for each group.
+        let x = x.outermost(at, index)?.behind_barrier(at)?;
+        let w = w.outermost(at, index)?.behind_barrier(at)?;
+        y = y.with_outermost(at, index, &sum(at, [&x, &w], result, reduced, shape.geometry, compute)?)?;
+    }
+    Ok(y)
+}
+
+/// The result with groups and filters as one axis, channels last.
+fn channels_merged<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    y: Tensor<'c, 'b>,
+    shape: &Shape<'_>,
+    compute: DataType,
+) -> Lowered<'c, 'b> {
+    let order = channels_last(2 + shape.spatial());
+    let group = shape.group();
+    if group.is_empty() {
+        return Ok((y.ssa, order));
+    }
+    let batch = (Axis::Batch, shape.batch);
+    let split = [&group[..], &[(Axis::Filter, shape.filters)]].concat();
+    let y = y.copied(
+        at,
+        &between(&[batch], Axis::Spatial, &shape.output, &split),
+        compute,
+        shape.geometry,
+    )?;
+    let merged = (Axis::Filter, shape.groups * shape.filters);
+    let runs = [vec![1; 1 + shape.spatial()], vec![2]].concat();
+    let y = y.merged(at, &between(&[batch], Axis::Spatial, &shape.output, &[merged]), &runs)?;
+    Ok((y.ssa, order))
 }
 
 impl Shape<'_> {
+    /// The axis of groups, if there are several.
+    fn group(&self) -> Vec<Dim> {
+        if self.groups > 1 {
+            vec![(Axis::Group, self.groups)]
+        } else {
+            Vec::new()
+        }
+    }
+
     /// The same with as many outputs and filters as kernels for CPUs are fast for: whole tiles of them.
     fn widened(&self) -> Self {
         let mut wide = self.clone();

@@ -1,12 +1,14 @@
 //! One graph through the plugin's C ABI: in the order of hipDNN's calls, timed, and held against the reference.
 
+use crate::buffer::HostBuffer;
 use crate::failure::{Failure, chain};
-use crate::host::{Context, DeviceBuffer, Handle, HostBuffer, HostError, Plugin};
+use crate::plugin::{Engine, Plugin};
 use crate::progress::Progress;
 use anyhow::{Context as _, Result, bail};
 use rotini_cache::Entry;
 use rotini_emit::Target;
 use rotini_graph::{Graph, TensorId, TensorKind};
+use rotini_host::{Context, DeviceBuffer, Handle, HostError, engine_config};
 use rotini_plugin::Error;
 use rotini_plugin::config::Config;
 use rotini_plugin::device::Device;
@@ -58,7 +60,11 @@ pub(crate) struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) engine: Option<String>,
     /// Time to ask whether the graph can be executed.
-    #[serde(rename = "applicable_us", serialize_with = "micros", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "applicable_us",
+        serialize_with = "micros",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(crate) applicable: Option<Duration>,
     /// The workspace that was announced before the graph was compiled.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +73,11 @@ pub(crate) struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) origin: Option<Origin>,
     /// Time to compile, or to find and load.
-    #[serde(rename = "create_us", serialize_with = "micros", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "create_us",
+        serialize_with = "micros",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(crate) create: Option<Duration>,
     /// Kernels that one execution launches. Unknown without a cache folder.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +86,11 @@ pub(crate) struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) workspace: Option<usize>,
     /// Median time of an execution.
-    #[serde(rename = "execute_us", serialize_with = "micros", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "execute_us",
+        serialize_with = "micros",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(crate) execute: Option<Duration>,
     /// How far each output is from the reference.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -113,11 +127,18 @@ impl Outcome {
 
     /// A graph that did not get to be executed.
     pub(crate) fn failed(error: &anyhow::Error) -> Self {
-        Outcome { reason: Some(chain(error.as_ref())), ..Outcome::new(Verdict::Failed) }
+        Outcome {
+            reason: Some(chain(error.as_ref())),
+            ..Outcome::new(Verdict::Failed)
+        }
     }
 
     fn because(self, verdict: Verdict, reason: impl Into<String>) -> Self {
-        Outcome { verdict, reason: Some(reason.into()), ..self }
+        Outcome {
+            verdict,
+            reason: Some(reason.into()),
+            ..self
+        }
     }
 
     /// The output that is furthest from the reference, relative to what is allowed.
@@ -136,24 +157,28 @@ pub(crate) struct Options {
 }
 
 /// Executes graphs on one handle of a plugin.
-pub(crate) struct Executor<'plugin> {
-    plugin: &'plugin Plugin,
-    handle: Handle<'plugin>,
+pub(crate) struct Executor {
+    handle: Handle,
+    engines: Vec<Engine>,
     twin: Twin,
     options: Options,
 }
 
-impl<'plugin> Executor<'plugin> {
+impl Executor {
     /// Creates a handle.
     ///
     /// # Errors
     ///
     /// If that fails, if there is no compiler, or if the plugin's device does not work on host memory.
-    pub(crate) fn new(plugin: &'plugin Plugin, options: Options) -> Result<Self> {
+    pub(crate) fn new(plugin: &Plugin, options: Options) -> Result<Self> {
         let twin = Twin::new()?;
         twin.expect_host_memory()?;
-        let handle = plugin.handle().context("the plugin gives no handle")?;
-        Ok(Executor { plugin, handle, twin, options })
+        Ok(Executor {
+            handle: plugin.handle()?,
+            engines: plugin.engines.clone(),
+            twin,
+            options,
+        })
     }
 
     /// Executes one graph. Whatever goes wrong is an outcome.
@@ -177,7 +202,7 @@ impl<'plugin> Executor<'plugin> {
         progress: &Progress,
     ) -> Result<Option<(Verdict, String)>> {
         progress.stage("asking whether it can be executed");
-        let (engines, applicable) = timed(|| self.handle.applicable_engines(bytes));
+        let (engines, applicable) = timed(|| self.handle.applicable(bytes));
         let engines = engines?;
         outcome.applicable = Some(applicable);
         let plan = self.twin.check(bytes);
@@ -188,25 +213,44 @@ impl<'plugin> Executor<'plugin> {
             (None, Err(error)) => return Err(error.into()),
             (None, Ok(_)) => bail!("the plugin declines what this program would accept: are they of one build?"),
             (Some(_), Err(error)) => {
-                return Err(error).context("the plugin accepts what this program would decline: are they of one build?");
+                return Err(error)
+                    .context("the plugin accepts what this program would decline: are they of one build?");
             }
         };
-        let details = self.handle.engine_details(engine, bytes)?;
+        let details = self.handle.details(engine, bytes)?;
         if details.engine_id != engine {
-            bail!("the details of engine {engine:#x} say that they are of {:#x}", details.engine_id);
+            bail!(
+                "the details of engine {engine:#x} say that they are of {:#x}",
+                details.engine_id
+            );
         }
-        outcome.engine = self.plugin.engines.iter().find(|known| known.id == engine).map(|known| known.name.clone());
-        let estimate = self.handle.workspace_estimate(engine, bytes)?;
+        outcome.engine = self
+            .engines
+            .iter()
+            .find(|known| known.id == engine)
+            .map(|known| known.name.clone());
+        let config = engine_config(engine);
+        let estimate = self.handle.workspace_estimate(&config, bytes)?;
         outcome.workspace_estimate = Some(estimate);
 
         let cached = self.twin.cached(&plan);
-        progress.stage(if cached.is_some() { "loading from the cache" } else { "compiling" });
-        let (context, create) = timed(|| self.handle.context(engine, bytes));
+        progress.stage(if cached.is_some() {
+            "loading from the cache"
+        } else {
+            "compiling"
+        });
+        let (context, create) = timed(|| self.handle.context(&config, bytes));
         let context = context?;
         outcome.create = Some(create);
         // Both are told by the cache folder alone: the ABI has no words for them.
-        outcome.origin = self.twin.sees_cache().then_some(if cached.is_some() { Origin::Cache } else { Origin::Compiled });
-        outcome.dispatches = cached.or_else(|| self.twin.cached(&plan)).map(|entry| entry.metadata.dispatches);
+        outcome.origin = self.twin.sees_cache().then_some(if cached.is_some() {
+            Origin::Cache
+        } else {
+            Origin::Compiled
+        });
+        outcome.dispatches = cached
+            .or_else(|| self.twin.cached(&plan))
+            .map(|entry| entry.metadata.dispatches);
         let workspace = context.workspace()?;
         outcome.workspace = Some(workspace);
         if workspace > estimate {
@@ -235,15 +279,24 @@ struct Memory {
 impl Memory {
     fn new(inputs: &Buffers, workspace: usize) -> Self {
         Memory {
-            tensors: inputs.iter().map(|(&uid, bytes)| (uid, HostBuffer::new(bytes))).collect(),
+            tensors: inputs
+                .iter()
+                .map(|(&uid, bytes)| (uid, HostBuffer::new(bytes)))
+                .collect(),
             workspace: HostBuffer::new(&vec![UNTOUCHED; workspace]),
         }
     }
 
     /// Executes some times and tells the median.
-    fn execute(&mut self, context: &Context<'_>, repeat: u32) -> Result<Duration, HostError> {
-        let buffers: Vec<DeviceBuffer> =
-            self.tensors.iter_mut().map(|(uid, buffer)| DeviceBuffer { uid: *uid, pointer: buffer.pointer() }).collect();
+    fn execute(&mut self, context: &Context, repeat: u32) -> Result<Duration, HostError> {
+        let buffers: Vec<DeviceBuffer> = self
+            .tensors
+            .iter_mut()
+            .map(|(uid, buffer)| DeviceBuffer {
+                uid: *uid,
+                ptr: buffer.pointer(),
+            })
+            .collect();
         let workspace = self.workspace.pointer();
         let mut times = Vec::new();
         for _ in 0..repeat {
@@ -322,7 +375,11 @@ impl Memory {
 
 impl OutputError {
     fn new(tensor: String, report: &Report) -> Self {
-        OutputError { tensor, max_absolute: report.max_absolute, ratio: report.ratio }
+        OutputError {
+            tensor,
+            max_absolute: report.max_absolute,
+            ratio: report.ratio,
+        }
     }
 }
 
@@ -363,7 +420,10 @@ impl Twin {
 
     fn cached(&self, plan: &Plan) -> Option<Arc<Entry>> {
         quietly(|| {
-            let key = self.runtime.key(&plan.graph, &self.device.target(), self.device.features()).ok()?;
+            let key = self
+                .runtime
+                .key(&plan.graph, &self.device.target(), self.device.features())
+                .ok()?;
             self.runtime.cache.peek(&key)
         })
     }
@@ -384,4 +444,57 @@ fn timed<T>(body: impl FnOnce() -> T) -> (T, Duration) {
 fn micros<S: serde::Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
     // By way of nanoseconds, so that no digits are made up.
     serializer.serialize_some(&time.map(|time| time.as_nanos() as f64 / 1e3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rotini_graph::{DataType, GraphBuilder, PointwiseMode};
+
+    /// y = max(x, 0) over 8 elements, with y as it must be; `spoil` gets the buffers of x and y.
+    fn verdict(spoil: impl FnOnce(&mut HostBuffer, &mut HostBuffer)) -> Option<(Verdict, String)> {
+        let mut builder = GraphBuilder::new("relu");
+        let x = builder.buffer("x", DataType::F32, &[8]);
+        let y = builder.buffer("y", DataType::F32, &[8]);
+        builder.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[x], y);
+        let mut graph = builder.build();
+        graph.validate().unwrap();
+        let inputs = rotini_reference::fill_all(&graph, 1).unwrap();
+        let mut memory = Memory::new(&inputs, 0);
+        memory.tensors.sort_by_key(|(uid, _)| *uid);
+        let [(_, x), (_, y)] = memory.tensors.as_mut_slice() else {
+            panic!("two tensors")
+        };
+        let result: Vec<u8> = x
+            .bytes()
+            .chunks_exact(4)
+            .flat_map(|element| f32::from_le_bytes(element.try_into().unwrap()).max(0.0).to_le_bytes())
+            .collect();
+        *y = HostBuffer::new(&result);
+        spoil(x, y);
+        memory.judge(&graph, &inputs, &mut Vec::new()).unwrap()
+    }
+
+    fn flip(buffer: &mut HostBuffer, offset: isize) {
+        // SAFETY: the offsets of the test below are within the buffer and its guards, which are one allocation.
+        unsafe { *buffer.pointer().cast::<u8>().offset(offset) ^= 0x40 };
+    }
+
+    #[test]
+    fn right_results_are_right_and_any_stray_write_is_seen() {
+        assert_eq!(verdict(|_, _| ()), None);
+        let wrong = |spoil: fn(&mut HostBuffer, &mut HostBuffer), what: &str| {
+            let (verdict, reason) = verdict(spoil).unwrap_or_else(|| panic!("{what}: not seen"));
+            assert_eq!(verdict, Verdict::Wrong);
+            assert!(reason.contains(what), "{reason}");
+        };
+        wrong(|_, y| flip(y, 3), "elements are wrong");
+        wrong(|x, _| flip(x, 0), "is an input, but was written");
+        wrong(|_, y| flip(y, -1), "memory around it was written");
+        wrong(|x, _| flip(x, 32), "memory around it was written");
+        wrong(
+            |_, y| *y = HostBuffer::new(&[UNTOUCHED; 32]),
+            "8 of 8 elements are wrong",
+        );
+    }
 }

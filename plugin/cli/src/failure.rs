@@ -1,7 +1,7 @@
 //! From errors to one line on stderr and an exit code.
 
-use crate::host::HostError;
 use crate::output::{BAD, Output};
+use rotini_host::HostError;
 use serde::Serialize;
 use std::io;
 use std::process::ExitCode;
@@ -41,7 +41,10 @@ pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
             ok: bool,
             error: &'a str,
         }
-        let _ = output.document(&Document { ok: false, error: &text });
+        let _ = output.document(&Document {
+            ok: false,
+            error: &text,
+        });
     }
     ExitCode::from(code)
 }
@@ -54,13 +57,15 @@ fn exit_code(error: &anyhow::Error) -> u8 {
                 Failure::Environment(_) => ENVIRONMENT,
             });
         }
-        if let Some(HostError::Open { .. } | HostError::Symbol { .. } | HostError::NotAnEngine { .. }) = cause.downcast_ref() {
+        if let Some(HostError::Load { .. }) = cause.downcast_ref() {
             return Some(ENVIRONMENT);
         }
         if let Some(rotini_plugin::Error::NoCompiler(_)) = cause.downcast_ref() {
             return Some(ENVIRONMENT);
         }
-        let broken = cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+        let broken = cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
         broken.then_some(BROKEN_PIPE)
     };
     error.chain().find_map(code).unwrap_or(WRONG)

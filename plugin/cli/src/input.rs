@@ -19,8 +19,16 @@ pub(crate) struct GraphFile {
 impl GraphFile {
     /// Reads a file.
     pub(crate) fn read(path: &Path) -> Self {
-        let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        GraphFile { path: path.display().to_string(), name, bytes: read(path) }
+        let name = path
+            .file_stem()
+            .unwrap_or(path.as_os_str())
+            .to_string_lossy()
+            .into_owned();
+        GraphFile {
+            path: path.display().to_string(),
+            name,
+            bytes: read(path),
+        }
     }
 }
 

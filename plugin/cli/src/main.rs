@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `args` | the command line |
 //! | `commands` | one file per command |
-//! | `host` | the plugin's shared library, loaded and called the way hipDNN does |
-//! | `execution` | one graph through that host, timed and held against the reference |
+//! | `plugin` | the plugin's shared library, found and loaded the way hipDNN does |
+//! | `execution`, `buffer` | one graph through that library, timed and held against the reference |
 //! | `input`, `samples` | graphs from files, graphs built in code |
 //! | `output`, `report`, `progress`, `failure` | what people and machines get to see |
 //!
@@ -13,12 +13,13 @@
 //! no words for what they show.
 
 mod args;
+mod buffer;
 mod commands;
 mod execution;
 mod failure;
-mod host;
 mod input;
 mod output;
+mod plugin;
 mod progress;
 mod report;
 mod samples;
@@ -34,7 +35,10 @@ use tracing::level_filters::LevelFilter;
 fn main() -> ExitCode {
     let args = Args::parse();
     log_to_stderr(args.verbose);
-    let output = Output { json: args.json, verbose: args.verbose > 0 };
+    let output = Output {
+        json: args.json,
+        verbose: args.verbose > 0,
+    };
     match commands::dispatch(args.command, &output) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(failure::WRONG),

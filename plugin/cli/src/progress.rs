@@ -16,13 +16,16 @@ impl Progress {
         }
         // Draws on stderr, and only if that is a terminal.
         let bar = ProgressBar::new(u64::try_from(count)?);
-        bar.set_style(ProgressStyle::with_template("{spinner} [{pos}/{len}] {prefix}: {wide_msg}")?);
+        bar.set_style(ProgressStyle::with_template(
+            "{spinner} [{pos}/{len}] {prefix}: {wide_msg}",
+        )?);
         bar.enable_steady_tick(Duration::from_millis(100));
         Ok(Progress(bar))
     }
 
     /// Names the graph that is worked on.
     pub(crate) fn graph(&self, name: &str) {
+        self.0.set_message("");
         self.0.set_prefix(name.to_owned());
     }
 

@@ -88,7 +88,11 @@ pub(crate) const fn origin(origin: Origin) -> &'static str {
 
 /// A difference, or its share of what is allowed.
 pub(crate) fn error(error: f64) -> String {
-    if error == 0.0 { "0".to_owned() } else { format!("{error:.1e}") }
+    if error == 0.0 {
+        "0".to_owned()
+    } else {
+        format!("{error:.1e}")
+    }
 }
 
 /// The workspace that is needed, and what was announced before if that is not the same.

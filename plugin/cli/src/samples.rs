@@ -1,9 +1,7 @@
 //! The graphs of `rotini demo`, built in code.
 
 use anyhow::{Context as _, Result};
-use rotini_graph::{
-    ConvGeometry, DataType, Graph, GraphBuilder, PointwiseMode, TensorId, conv_output_extent,
-};
+use rotini_graph::{ConvGeometry, DataType, Graph, GraphBuilder, PointwiseMode, TensorId, conv_output_extent};
 
 /// Memory order of activations and filters.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,13 +57,44 @@ const PLAIN: Sample = Sample {
 };
 
 const SAMPLES: [Sample; 12] = [
-    Sample { name: "conv_bias_relu_nchw_f32", ..PLAIN },
-    Sample { name: "conv_bias_relu_nhwc_f32", order: Order::Nhwc, ..PLAIN },
-    Sample { name: "conv_bias_relu_nchw_f16", dtype: DataType::F16, ..PLAIN },
-    Sample { name: "conv_bias_relu_nhwc_f16", dtype: DataType::F16, order: Order::Nhwc, ..PLAIN },
-    Sample { name: "conv_bias_relu_nchw_bf16", dtype: DataType::Bf16, ..PLAIN },
-    Sample { name: "conv_bias_relu_nhwc_bf16", dtype: DataType::Bf16, order: Order::Nhwc, ..PLAIN },
-    Sample { name: "depthwise_bias_relu_nhwc_f32", order: Order::Nhwc, filters: 32, groups: 32, ..PLAIN },
+    Sample {
+        name: "conv_bias_relu_nchw_f32",
+        ..PLAIN
+    },
+    Sample {
+        name: "conv_bias_relu_nhwc_f32",
+        order: Order::Nhwc,
+        ..PLAIN
+    },
+    Sample {
+        name: "conv_bias_relu_nchw_f16",
+        dtype: DataType::F16,
+        ..PLAIN
+    },
+    Sample {
+        name: "conv_bias_relu_nhwc_f16",
+        dtype: DataType::F16,
+        order: Order::Nhwc,
+        ..PLAIN
+    },
+    Sample {
+        name: "conv_bias_relu_nchw_bf16",
+        dtype: DataType::Bf16,
+        ..PLAIN
+    },
+    Sample {
+        name: "conv_bias_relu_nhwc_bf16",
+        dtype: DataType::Bf16,
+        order: Order::Nhwc,
+        ..PLAIN
+    },
+    Sample {
+        name: "depthwise_bias_relu_nhwc_f32",
+        order: Order::Nhwc,
+        filters: 32,
+        groups: 32,
+        ..PLAIN
+    },
     Sample {
         name: "conv_bias_add_gelu_nhwc_f16",
         dtype: DataType::F16,
@@ -73,7 +102,11 @@ const SAMPLES: [Sample; 12] = [
         epilogue: Epilogue::AddGelu,
         ..PLAIN
     },
-    Sample { name: "grouped_bias_relu_nchw_f32", groups: 4, ..PLAIN },
+    Sample {
+        name: "grouped_bias_relu_nchw_f32",
+        groups: 4,
+        ..PLAIN
+    },
     Sample {
         name: "conv_1x1_bias_relu_nhwc_f16",
         dtype: DataType::F16,
@@ -82,8 +115,22 @@ const SAMPLES: [Sample; 12] = [
         padding: 0,
         ..PLAIN
     },
-    Sample { name: "dilated_bias_relu_nchw_f32", padding: 2, dilation: 2, ..PLAIN },
-    Sample { name: "strided_bias_relu_nhwc_f32", order: Order::Nhwc, channels: 3, extent: 56, filter: 7, padding: 3, stride: 2, ..PLAIN },
+    Sample {
+        name: "dilated_bias_relu_nchw_f32",
+        padding: 2,
+        dilation: 2,
+        ..PLAIN
+    },
+    Sample {
+        name: "strided_bias_relu_nhwc_f32",
+        order: Order::Nhwc,
+        channels: 3,
+        extent: 56,
+        filter: 7,
+        padding: 3,
+        stride: 2,
+        ..PLAIN
+    },
 ];
 
 /// A name and the serialized graph for each sample.
@@ -92,13 +139,23 @@ const SAMPLES: [Sample; 12] = [
 ///
 /// If a sample makes no sense.
 pub(crate) fn samples() -> Result<Vec<(&'static str, Vec<u8>)>> {
-    SAMPLES.iter().map(|sample| Ok((sample.name, rotini_wire::encode(&sample.graph()?)))).collect()
+    SAMPLES
+        .iter()
+        .map(|sample| Ok((sample.name, rotini_wire::encode(&sample.graph()?))))
+        .collect()
 }
 
 impl Sample {
     fn graph(&self) -> Result<Graph> {
-        let out = conv_output_extent(self.extent, self.filter, self.padding, self.padding, self.stride, self.dilation)
-            .with_context(|| format!("{}: the filter does not fit", self.name))?;
+        let out = conv_output_extent(
+            self.extent,
+            self.filter,
+            self.padding,
+            self.padding,
+            self.stride,
+            self.dilation,
+        )
+        .with_context(|| format!("{}: the filter does not fit", self.name))?;
         let group = self.channels.checked_div(self.groups).context("no groups")?;
         let y_dims = [1, self.filters, out, out];
         let mut graph = GraphBuilder::new(self.name);

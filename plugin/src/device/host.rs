@@ -107,6 +107,7 @@ const MAX_IDLE_LANES: usize = 64;
 /// What one thread needs to execute: the function with its argument list, and what it was bound to last.
 struct Lane {
     invocation: Invocation,
+    /// The pointers that were bound last; empty if none are.
     bound: Vec<*mut c_void>,
     /// Memory of our own for arguments that cannot be used in place.
     staging: Vec<Option<Buffer>>,
@@ -141,7 +142,7 @@ impl HostExecutable {
         let count = self.arguments.len();
         Ok(Lane {
             invocation: Invocation::new(session, ENTRY_POINT, self.parameters.clone())?,
-            bound: vec![std::ptr::null_mut(); count],
+            bound: Vec::new(),
             staging: (0..count).map(|_| None).collect(),
             workspace: None,
         })
@@ -160,7 +161,7 @@ impl HostExecutable {
         };
         let overlap = |a: usize, b: usize| range(a).start < range(b).end && range(b).start < range(a).end;
         // Nothing counts as bound until everything is.
-        lane.bound.fill(std::ptr::null_mut());
+        lane.bound.clear();
         for (index, (argument, tensor)) in self.arguments.iter().enumerate() {
             let pointer = pointers.get(index).copied().unwrap_or(std::ptr::null_mut());
             if pointer.is_null() {
@@ -191,9 +192,7 @@ impl HostExecutable {
                 *staging = Some(buffer);
             }
         }
-        for (slot, pointer) in lane.bound.iter_mut().zip(pointers) {
-            *slot = *pointer;
-        }
+        lane.bound.extend_from_slice(pointers);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The shared library as the loader sees it.
 
 use object::elf::{DT_NEEDED, FileHeader64, STB_GNU_UNIQUE, STB_LOCAL};
-use object::read::elf::{Dyn as _, FileHeader as _, SectionHeader as _, Sym as _};
+use object::read::elf::{Dyn as _, FileHeader as _, Sym as _};
 use object::{Endianness, SymbolIndex};
 use rotini_tests::plugin;
 use std::collections::BTreeSet;

@@ -45,7 +45,12 @@ pub(super) fn check(args: &Check, output: &Output) -> Result<Answer> {
             },
             Err(error) => (Verdict::Failed, Some(chain(error.as_ref()))),
         };
-        Checked { graph: file.path, name: file.name, verdict, reason }
+        Checked {
+            graph: file.path,
+            name: file.name,
+            verdict,
+            reason,
+        }
     };
     let graphs: Vec<Checked> = args.graphs.iter().map(|path| check(path)).collect();
     if graphs.iter().any(|graph| graph.verdict == Verdict::Applicable) {
@@ -60,10 +65,17 @@ pub(super) fn check(args: &Check, output: &Output) -> Result<Answer> {
             target: String,
             graphs: Vec<Checked>,
         }
-        output.document(&Document { ok: answer == Answer::Yes, target: target.to_string(), graphs })?;
+        output.document(&Document {
+            ok: answer == Answer::Yes,
+            target: target.to_string(),
+            graphs,
+        })?;
         return Ok(answer);
     }
-    for Checked { graph, verdict, reason, .. } in &graphs {
+    for Checked {
+        graph, verdict, reason, ..
+    } in &graphs
+    {
         let (style, text) = match verdict {
             Verdict::Applicable => (GOOD, "applicable"),
             Verdict::Declined => (DOUBTFUL, "declined"),

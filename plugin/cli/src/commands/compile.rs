@@ -51,12 +51,19 @@ pub(super) fn compile(args: &Compile, output: &Output) -> Result<Answer> {
         let file = GraphFile::read(path);
         progress.graph(&file.name);
         progress.stage("compiling");
-        let result = file.bytes.and_then(|bytes| compile_one(&runtime, &choice, &bytes, place));
+        let result = file
+            .bytes
+            .and_then(|bytes| compile_one(&runtime, &choice, &bytes, place));
         let (compiled, error) = match result {
             Ok(compiled) => (Some(compiled), None),
             Err(error) => (None, Some(chain(error.as_ref()))),
         };
-        graphs.push(GraphResult { graph: file.path, name: file.name, compiled, error });
+        graphs.push(GraphResult {
+            graph: file.path,
+            name: file.name,
+            compiled,
+            error,
+        });
         progress.advance();
     }
     drop(progress);
@@ -73,7 +80,10 @@ fn places(graphs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
     let place = |graph: &PathBuf| {
         let name = graph.file_stem().unwrap_or(graph.as_os_str());
         if !taken.insert(name.to_owned()) {
-            return Err(anyhow!(Failure::Usage(format!("two graphs are called {}", name.display()))));
+            return Err(anyhow!(Failure::Usage(format!(
+                "two graphs are called {}",
+                name.display()
+            ))));
         }
         let mut file = name.to_owned();
         file.push(".vmfb");
@@ -110,10 +120,22 @@ fn tell(choice: &TargetChoice, graphs: Vec<GraphResult>, output: &Output) -> Res
             graphs: Vec<GraphResult>,
         }
         let target = choice.target.to_string();
-        output.document(&Document { ok: answer == Answer::Yes, target, graphs })?;
+        output.document(&Document {
+            ok: answer == Answer::Yes,
+            target,
+            graphs,
+        })?;
         return Ok(answer);
     }
-    let mut table = report::table(&["graph", "vmfb", "size", "dispatches", "workspace", "compile", "code from"]);
+    let mut table = report::table(&[
+        "graph",
+        "vmfb",
+        "size",
+        "dispatches",
+        "workspace",
+        "compile",
+        "code from",
+    ]);
     for GraphResult { name, compiled, .. } in &graphs {
         if let Some(compiled) = compiled {
             table.add_row([

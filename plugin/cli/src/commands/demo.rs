@@ -3,9 +3,9 @@
 use super::{Answer, run};
 use crate::args::Demo;
 use crate::execution::{Executor, Origin, Outcome};
-use crate::host::Plugin;
 use crate::input::GraphFile;
 use crate::output::{FAINT, GOOD, Output};
+use crate::plugin::Plugin;
 use crate::report::{GraphOutcome, bytes, error, time};
 use crate::samples::samples;
 use anyhow::{Context as _, Result};
@@ -22,16 +22,15 @@ pub(super) fn demo(args: &Demo, output: &Output) -> Result<Answer> {
         }
     };
     let paths = write_samples(folder)?;
-    let path = run::plugin_path(&args.execution.plugin)?;
-    let plugin = run::load(&path, output)?;
+    let plugin = Plugin::load(&args.execution.plugin, output.verbose)?;
     let executor = Executor::new(&plugin, run::options(&args.execution))?;
     if output.json {
         let outcomes = run::execute_all(&executor, read(&paths), output)?;
-        return run::conclude(&path, &outcomes, output);
+        return run::conclude(&plugin, &outcomes, output);
     }
 
     let steps = Steps(*output);
-    steps.introduce(&path, &plugin)?;
+    steps.introduce(&plugin)?;
     if let Some(first) = paths.first() {
         let twice = [first.clone(), first.clone()];
         let outcomes = run::execute_all(&executor, read(&twice), output)?;
@@ -41,7 +40,7 @@ pub(super) fn demo(args: &Demo, output: &Output) -> Result<Answer> {
     }
     output.line("")?;
     let outcomes = run::execute_all(&executor, read(&paths), output)?;
-    run::conclude(&path, &outcomes, output)
+    run::conclude(&plugin, &outcomes, output)
 }
 
 fn write_samples(folder: &Path) -> Result<Vec<PathBuf>> {
@@ -62,10 +61,13 @@ fn read(paths: &[PathBuf]) -> Vec<GraphFile> {
 struct Steps(Output);
 
 impl Steps {
-    fn introduce(&self, path: &Path, plugin: &Plugin) -> Result<()> {
-        self.step("load", &format!("{}: {} {}, engine API {}", path.display(), plugin.name, plugin.version, plugin.api_version))?;
-        let engines: Vec<String> =
-            plugin.engines.iter().map(|engine| format!("{} ({:#018x})", engine.name, engine.id)).collect();
+    fn introduce(&self, plugin: &Plugin) -> Result<()> {
+        self.step("load", &plugin.to_string())?;
+        let engines: Vec<String> = plugin
+            .engines
+            .iter()
+            .map(|engine| format!("{} ({:#018x})", engine.name, engine.id))
+            .collect();
         self.step("engines", &engines.join(", "))
     }
 
@@ -73,7 +75,9 @@ impl Steps {
     fn follow(&self, first: &GraphOutcome, again: &GraphOutcome) -> Result<()> {
         self.step("graph", &first.name)?;
         let outcome = &first.outcome;
-        if let (Some(engine), Some(asked), Some(asked_again)) = (&outcome.engine, outcome.applicable, again.outcome.applicable) {
+        if let (Some(engine), Some(asked), Some(asked_again)) =
+            (&outcome.engine, outcome.applicable, again.outcome.applicable)
+        {
             // The first question of a process waits until the compiler has told its version.
             let times = format!("{}, asked again {}", time(asked), time(asked_again));
             self.step("applicable", &format!("yes, with {engine}: {times}"))?;
@@ -98,7 +102,10 @@ impl Steps {
                 format!("every element of {} is the reference's", worst.tensor)
             } else {
                 let (largest, share) = (error(worst.max_absolute), error(worst.ratio));
-                format!("{} is within {largest} of the reference, {share} of what is allowed", worst.tensor)
+                format!(
+                    "{} is within {largest} of the reference, {share} of what is allowed",
+                    worst.tensor
+                )
             };
             self.step("compare", &text)?;
         }
@@ -106,14 +113,17 @@ impl Steps {
     }
 
     fn step(&self, what: &str, text: &str) -> Result<()> {
-        self.0.line(&format!("{GOOD}{what:>10}{GOOD:#} {FAINT}│{FAINT:#} {text}"))
+        self.0
+            .line(&format!("{GOOD}{what:>10}{GOOD:#} {FAINT}│{FAINT:#} {text}"))
     }
 }
 
 /// How the code of a graph came to be there.
 fn created(outcome: &Outcome) -> Option<String> {
     let create = time(outcome.create?);
-    let dispatches = outcome.dispatches.map(|count| format!(", {count} dispatch{}", if count == 1 { "" } else { "es" }));
+    let dispatches = outcome
+        .dispatches
+        .map(|count| format!(", {count} dispatch{}", if count == 1 { "" } else { "es" }));
     let dispatches = dispatches.unwrap_or_default();
     Some(match outcome.origin {
         Some(Origin::Compiled) => format!("compiled in {create}{dispatches}, now in the cache"),

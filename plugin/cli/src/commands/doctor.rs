@@ -1,9 +1,10 @@
 //! `rotini doctor`: what was found where.
 
-use super::{Answer, run};
+use super::Answer;
 use crate::args::Doctor;
 use crate::failure::chain;
 use crate::output::{BAD, DOUBTFUL, FAINT, GOOD, Output};
+use crate::plugin::Plugin;
 use crate::report::bytes;
 use anyhow::Result;
 use iree_sys::result::Code;
@@ -52,7 +53,15 @@ const BUILD_SETTINGS: [&str; 3] = ["ROTINI_CUDA_HEADERS", "ROTINI_HIP_HEADERS", 
 pub(super) fn doctor(args: &Doctor, output: &Output) -> Result<Answer> {
     let config = Config::from_env();
     let mut findings = vec![
-        ok("rotini", format!("{}, engine {} ({:#018x})", env!("CARGO_PKG_VERSION"), engine::NAME, engine::ID)),
+        ok(
+            "rotini",
+            format!(
+                "{}, engine {} ({:#018x})",
+                env!("CARGO_PKG_VERSION"),
+                engine::NAME,
+                engine::ID
+            ),
+        ),
         plugin(args, output),
         ok("LLVM and MLIR", llvm_version()),
     ];
@@ -71,24 +80,32 @@ pub(super) fn doctor(args: &Doctor, output: &Output) -> Result<Answer> {
 }
 
 fn ok(item: &'static str, text: String) -> Finding {
-    Finding { item, state: State::Ok, text }
+    Finding {
+        item,
+        state: State::Ok,
+        text,
+    }
 }
 
 fn warn(item: &'static str, text: String) -> Finding {
-    Finding { item, state: State::Warn, text }
+    Finding {
+        item,
+        state: State::Warn,
+        text,
+    }
 }
 
 fn missing(item: &'static str, error: &(dyn std::error::Error + 'static)) -> Finding {
-    Finding { item, state: State::Missing, text: chain(error) }
+    Finding {
+        item,
+        state: State::Missing,
+        text: chain(error),
+    }
 }
 
 fn plugin(args: &Doctor, output: &Output) -> Finding {
-    let loaded = run::plugin_path(&args.plugin).and_then(|path| Ok((run::load(&path, output)?, path)));
-    match loaded {
-        Ok((plugin, path)) => ok(
-            "plugin",
-            format!("{}: {} {}, engine API {}", path.display(), plugin.name, plugin.version, plugin.api_version),
-        ),
+    match Plugin::load(&args.plugin, output.verbose) {
+        Ok(plugin) => ok("plugin", plugin.to_string()),
         Err(error) => missing("plugin", error.as_ref()),
     }
 }
@@ -108,7 +125,10 @@ fn llvm_version() -> String {
 
 fn compiler(runtime: &Runtime) -> Finding {
     match runtime.compiler() {
-        Ok(compiler) => ok("IREE compiler", format!("{}, {}", compiler.identity(), compiler.describe())),
+        Ok(compiler) => ok(
+            "IREE compiler",
+            format!("{}, {}", compiler.identity(), compiler.describe()),
+        ),
         Err(error) => missing("IREE compiler", &error),
     }
 }
@@ -118,9 +138,10 @@ fn gpus() -> Finding {
     match IreeDevice::hip_names() {
         Ok(names) if names.is_empty() => warn(ITEM, "the driver library is there, but no GPU".to_owned()),
         Ok(names) => ok(ITEM, names.join(", ")),
-        Err(Error::Device { source, .. }) if source.code() == Code::Unavailable => {
-            warn(ITEM, "none can be used: HIP's runtime library, libamdhip64.so, is not found".to_owned())
-        }
+        Err(Error::Device { source, .. }) if source.code() == Code::Unavailable => warn(
+            ITEM,
+            "none can be used: HIP's runtime library, libamdhip64.so, is not found".to_owned(),
+        ),
         Err(error) => warn(ITEM, format!("none can be used: {}", chain(&error))),
     }
 }
@@ -136,14 +157,20 @@ fn cpu() -> Finding {
     };
     match threads {
         Ok(threads) if threads.get() > 1 => ok(ITEM, format!("{threads} threads can be used{online}")),
-        Ok(_) => warn(ITEM, format!("1 thread can be used{online}: large graphs run on the calling thread")),
+        Ok(_) => warn(
+            ITEM,
+            format!("1 thread can be used{online}: large graphs run on the calling thread"),
+        ),
         Err(error) => warn(ITEM, format!("the number of threads is not known: {error}")),
     }
 }
 
 fn device(runtime: &Runtime) -> Finding {
     match runtime.default_device() {
-        Ok(device) => ok("device in use", format!("{}, code for {}", device.describe(), device.target())),
+        Ok(device) => ok(
+            "device in use",
+            format!("{}, code for {}", device.describe(), device.target()),
+        ),
         Err(error) => missing("device in use", &error),
     }
 }
@@ -154,7 +181,10 @@ fn cache(runtime: &Runtime) -> Finding {
         return warn(ITEM, format!("in memory only: {}", chain(error)));
     }
     let Some(folder) = runtime.cache.dir() else {
-        return warn(ITEM, "in memory only: every process compiles its graphs anew".to_owned());
+        return warn(
+            ITEM,
+            "in memory only: every process compiles its graphs anew".to_owned(),
+        );
     };
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -165,7 +195,9 @@ fn cache(runtime: &Runtime) -> Finding {
         .flatten()
         .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "entry"))
         .filter_map(|entry| usize::try_from(entry.metadata().ok()?.len()).ok());
-    let (count, size) = sizes.fold((0_usize, 0_usize), |(count, size), file| (count + 1, size.saturating_add(file)));
+    let (count, size) = sizes.fold((0_usize, 0_usize), |(count, size), file| {
+        (count + 1, size.saturating_add(file))
+    });
     ok(ITEM, format!("{}: {count} graphs, {}", folder.display(), bytes(size)))
 }
 
@@ -173,10 +205,18 @@ fn settings(config: &Config) -> Vec<Finding> {
     let mut findings: Vec<Finding> = SETTINGS
         .into_iter()
         .map(|(name, default)| {
-            ok(name, env::var_os(name).map_or_else(|| default.to_owned(), |value| format!("'{}'", value.display())))
+            ok(
+                name,
+                env::var_os(name).map_or_else(|| default.to_owned(), |value| format!("'{}'", value.display())),
+            )
         })
         .collect();
-    findings.extend(config.complaints.iter().map(|complaint| warn("setting", complaint.clone())));
+    findings.extend(
+        config
+            .complaints
+            .iter()
+            .map(|complaint| warn("setting", complaint.clone())),
+    );
     for (name, _) in env::vars_os() {
         let name = name.to_string_lossy();
         let is_known = SETTINGS.iter().any(|(known, _)| *known == name) || BUILD_SETTINGS.contains(&name.as_ref());
@@ -196,17 +236,26 @@ fn tell(findings: Vec<Finding>, output: &Output) -> Result<Answer> {
             ok: bool,
             findings: Vec<Finding>,
         }
-        output.document(&Document { ok: !is_missing, findings })?;
+        output.document(&Document {
+            ok: !is_missing,
+            findings,
+        })?;
         return Ok(answer);
     }
-    let width = findings.iter().map(|finding| finding.item.len()).max().unwrap_or_default();
+    let width = findings
+        .iter()
+        .map(|finding| finding.item.len())
+        .max()
+        .unwrap_or_default();
     for Finding { item, state, text } in &findings {
         let (style, word) = match state {
             State::Ok => (GOOD, "ok"),
             State::Warn => (DOUBTFUL, "warn"),
             State::Missing => (BAD, "missing"),
         };
-        output.line(&format!("{style}{word:>7}{style:#} {item:<width$} {FAINT}│{FAINT:#} {text}"))?;
+        output.line(&format!(
+            "{style}{word:>7}{style:#} {item:<width$} {FAINT}│{FAINT:#} {text}"
+        ))?;
     }
     Ok(answer)
 }

@@ -68,7 +68,10 @@ impl TargetChoice {
         match asked {
             Some(target @ (Target::Rocm { .. } | Target::Cuda { .. })) => {
                 // All that is compiled for is named by the target.
-                Ok(TargetChoice { target: target.clone(), features: String::new() })
+                Ok(TargetChoice {
+                    target: target.clone(),
+                    features: String::new(),
+                })
             }
             Some(Target::Cpu) => Ok(Self::of_device(runtime.host()?.as_ref())),
             None => Ok(Self::of_device(runtime.default_device()?.as_ref())),
@@ -76,6 +79,9 @@ impl TargetChoice {
     }
 
     fn of_device(device: &dyn Device) -> Self {
-        TargetChoice { target: device.target(), features: device.features().to_owned() }
+        TargetChoice {
+            target: device.target(),
+            features: device.features().to_owned(),
+        }
     }
 }

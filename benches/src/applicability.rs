@@ -1,0 +1,26 @@
+//! Whether a graph is applicable: conv+bias+relu through the C ABI.
+//!
+//! A host asks every engine about every graph that it builds, most of them in vain, so the answer must cost next to nothing: it may not
+//! compile, nor open a compiler or a device. The peer is the least that any answer takes: decoding and validating the bytes.
+
+use crate::report::{Bar, Row};
+use crate::sampling::{interleave, timed};
+use crate::subject::{Subject, conv_bias_relu};
+use anyhow::Result;
+use std::hint::black_box;
+use std::time::Duration;
+
+pub(crate) fn run() -> Result<Vec<Row>> {
+    let subject = Subject::new()?;
+    let graph = rotini_wire::encode(&conv_bias_relu());
+    let samples = interleave(
+        500,
+        timed(20, || subject.expect_applicable(&graph)),
+        timed(20, || {
+            black_box(rotini_wire::decode(black_box(&graph))?);
+            Ok(())
+        }),
+    )?;
+    let bar = Bar::Most(Duration::from_micros(100));
+    Ok(vec![Row::new("applicability of conv+bias+relu", "decoding alone", &samples, Some(bar))])
+}

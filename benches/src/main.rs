@@ -1,0 +1,85 @@
+//! What a user of rotini waits for, each against a peer in the same run.
+//!
+//! A duration alone says more about the machine than about rotini, so every row has a peer: the least that the same answer can cost, or
+//! the best library that gives the same answer. Where a bar is set, the row says whether it is met, and the exit code is 1 if one is not.
+//!
+//! | File | What it measures |
+//! |---|---|
+//! | `applicability` | the question that a host asks of every engine for every graph |
+//! | `execution` | what the plugin adds to an execution |
+//! | `creation` | creating a context: compiled, from disk, from memory |
+//! | `convolution` | convolutions on one core, against ONNX Runtime |
+//!
+//! All go through the C ABI of the release build of the shared library. `scripts/bench` builds and runs this.
+
+mod applicability;
+mod convolution;
+mod creation;
+mod execution;
+mod onnxruntime;
+mod report;
+mod sampling;
+mod subject;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Parser;
+use report::{Report, Row};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Measures the plugin beside it (or the one that ROTINI_PLUGIN names), on the CPU.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Args {
+    /// The benches to run; all by default
+    names: Vec<String>,
+
+    /// Writes the results with their quartiles to this file too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Creates a context for this graph, tells the times, and is done: what `creation` starts other processes for
+    #[arg(long, value_name = "GRAPH", hide = true)]
+    create: Option<PathBuf>,
+}
+
+type Bench = fn() -> Result<Vec<Row>>;
+
+const BENCHES: [(&str, Bench); 4] = [
+    ("applicability", applicability::run),
+    ("execution", execution::run),
+    ("creation", creation::run),
+    ("convolution", convolution::run),
+];
+
+fn main() -> Result<ExitCode> {
+    let args = Args::parse();
+    if let Some(graph) = &args.create {
+        creation::child(graph)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(unknown) = args.names.iter().find(|name| BENCHES.iter().all(|(known, _)| known != name)) {
+        bail!("no bench is called {unknown}; there are {}", BENCHES.map(|(name, _)| name).join(", "));
+    }
+
+    let cache = tempfile::tempdir().context("no temporary folder")?;
+    // SAFETY: this is the only thread, and the plugin, which reads these, is not loaded yet.
+    unsafe {
+        std::env::set_var("ROTINI_DEVICE", "cpu");
+        std::env::set_var("ROTINI_CACHE_DIR", cache.path());
+    }
+    let mut report = Report::new();
+    for (name, bench) in BENCHES {
+        if args.names.is_empty() || args.names.iter().any(|wanted| wanted == name) {
+            writeln!(std::io::stderr(), "measuring: {name}")?;
+            report.rows.extend(bench().with_context(|| format!("the bench {name} failed"))?);
+        }
+    }
+    if let Some(path) = &args.json {
+        let json = serde_json::to_vec_pretty(&report)?;
+        std::fs::write(path, json).with_context(|| format!("{} cannot be written", path.display()))?;
+    }
+    writeln!(std::io::stdout(), "{report}")?;
+    Ok(if report.all_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

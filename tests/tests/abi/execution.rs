@@ -1,0 +1,270 @@
+//! Executions with buffers in every state that a host may pass, on several handles, contexts and threads.
+
+use crate::{assert_fails, buffers, cpu};
+use rotini_graph::{Graph, SlotRole};
+use rotini_host::{Context, DeviceBuffer, Handle, HostError, engine_config};
+use rotini_reference::{Buffers, evaluate};
+use rotini_tests::cases::{self, Case};
+use rotini_tests::harness::{Memory, fill};
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::Barrier;
+
+const INVALID_VALUE: i32 = 2;
+/// What hipDNN promises of a pointer.
+const ALIGNMENT: usize = 16;
+
+/// A graph that is ready to execute, with what its buffers hold before.
+struct Subject {
+    graph: Graph,
+    initial: Buffers,
+    context: Context,
+}
+
+fn case(name: &str) -> Case {
+    cases::all().into_iter().find(|case| case.name == name).unwrap_or_else(|| panic!("there is no case {name}"))
+}
+
+impl Subject {
+    fn new(handle: &Handle, engine: i64, name: &str) -> Self {
+        let bytes = rotini_wire::encode(&case(name).graph);
+        let graph = rotini_wire::decode(&bytes).unwrap();
+        let initial = fill(&graph).unwrap();
+        let context = handle.context(&engine_config(engine), &bytes).unwrap();
+        Subject { graph, initial, context }
+    }
+
+    fn memories(&self) -> BTreeMap<i64, Memory> {
+        self.initial.iter().map(|(&uid, bytes)| (uid, Memory::new(bytes, ALIGNMENT))).collect()
+    }
+
+    fn execute(&self, pack: &[DeviceBuffer]) -> Result<(), HostError> {
+        let mut workspace = Memory::new(&vec![0; self.context.workspace().unwrap()], ALIGNMENT);
+        // SAFETY: every pack in this file is of memories with the spans of the graph's tensors.
+        unsafe { self.context.execute(workspace.pointer().cast(), pack) }
+    }
+
+    /// Asserts that the outputs are right.
+    #[track_caller]
+    fn judge(&self, memories: &BTreeMap<i64, Memory>) {
+        let evaluation = evaluate(&self.graph, &self.initial).unwrap();
+        for (uid, id, role) in buffers(&self.graph) {
+            if role == SlotRole::Output {
+                evaluation.judge(id, memories[&uid].bytes(), &self.initial[&uid]).unwrap();
+            }
+            assert!(memories[&uid].is_guarded());
+        }
+    }
+}
+
+/// The variant pack of all memories.
+fn pack(memories: &mut BTreeMap<i64, Memory>) -> Vec<DeviceBuffer> {
+    memories.iter_mut().map(|(&uid, memory)| DeviceBuffer { uid, ptr: memory.pointer().cast() }).collect()
+}
+
+const CONV: &str = "conv_bias_relu_nhwc_f32";
+
+#[test]
+fn a_missing_buffer_is_named() {
+    let (_plugin, handle, engine) = cpu();
+    let subject = Subject::new(&handle, engine, CONV);
+    let mut memories = subject.memories();
+    let all = pack(&mut memories);
+    assert_eq!(all.len(), 4);
+    for missing in 0..all.len() {
+        let tensor = subject.graph.tensors.iter().find(|tensor| tensor.uid == all[missing].uid).unwrap();
+        let label = format!("'{}'", tensor.name);
+        let mut without = all.clone();
+        without.remove(missing);
+        assert_fails(subject.execute(&without), INVALID_VALUE, &label);
+        let mut null = all.clone();
+        null[missing].ptr = std::ptr::null_mut();
+        assert_fails(subject.execute(&null), INVALID_VALUE, &label);
+    }
+    assert_fails(subject.execute(&[]), INVALID_VALUE, "has no buffer");
+    // The failures have left the context as it was.
+    subject.execute(&all).unwrap();
+    subject.judge(&memories);
+}
+
+#[test]
+fn buffers_are_found_by_uid() {
+    let (_plugin, handle, engine) = cpu();
+    let subject = Subject::new(&handle, engine, CONV);
+    let used: Vec<i64> = subject.initial.keys().copied().collect();
+    let mut order: Vec<usize> = (0..used.len()).collect();
+    // Each rotation, forwards and backwards, with entries in between that the graph does not know.
+    for turn in 0..2 * order.len() {
+        order.rotate_left(1);
+        if turn == order.len() {
+            order.reverse();
+        }
+        let mut memories = subject.memories();
+        let all = pack(&mut memories);
+        let mut mixed = Vec::new();
+        for &index in &order {
+            for (uid, ptr) in [(i64::MIN, std::ptr::null_mut()), (-5, std::ptr::dangling_mut()), (i64::MAX, all[0].ptr)] {
+                assert!(!used.contains(&uid));
+                mixed.push(DeviceBuffer { uid, ptr });
+            }
+            mixed.push(all[index]);
+        }
+        subject.execute(&mixed).unwrap();
+        subject.judge(&memories);
+    }
+}
+
+#[test]
+fn one_tensor_has_one_buffer() {
+    let (_plugin, handle, engine) = cpu();
+    let subject = Subject::new(&handle, engine, CONV);
+    let mut memories = subject.memories();
+    let mut twice = pack(&mut memories);
+    twice.push(twice[0]);
+    subject.execute(&twice).unwrap();
+    subject.judge(&memories);
+    let mut other = subject.memories();
+    *twice.last_mut().unwrap() = pack(&mut other)[0];
+    assert_fails(subject.execute(&twice), INVALID_VALUE, "two different buffers");
+}
+
+#[test]
+fn the_workspace_is_needed() {
+    let (_plugin, handle, engine) = cpu();
+    let mut needed = 0;
+    for name in ["two_convs_nchw", "two_convs_nhwc", "conv_stem_nchw", CONV] {
+        let subject = Subject::new(&handle, engine, name);
+        let mut memories = subject.memories();
+        let all = pack(&mut memories);
+        // SAFETY: the buffers have the spans of their tensors, and no workspace is allowed.
+        let result = unsafe { subject.context.execute(std::ptr::null_mut::<c_void>(), &all) };
+        match subject.context.workspace().unwrap() {
+            0 => result.unwrap(),
+            bytes => {
+                assert_fails(result, INVALID_VALUE, &format!("{bytes} bytes"));
+                needed += 1;
+            }
+        }
+        subject.execute(&all).unwrap();
+        subject.judge(&memories);
+    }
+    assert!(needed > 0, "no graph needed a workspace");
+}
+
+/// hipDNN says nothing of overlaps; frameworks execute activations in place.
+#[test]
+fn outputs_may_overlap_inputs() {
+    let (_plugin, handle, engine) = cpu();
+    for name in ["pw_RELU_FWD_f32", "pw_TANH_FWD_f16"] {
+        let subject = Subject::new(&handle, engine, name);
+        let [(x, _, SlotRole::Input), (y, y_id, SlotRole::Output)] = buffers(&subject.graph)[..] else {
+            panic!("{name} is not of one input and one output")
+        };
+        let input = &subject.initial[&x];
+        for shift in [0, ALIGNMENT, 4 * ALIGNMENT] {
+            // The output begins `shift` bytes after the input.
+            let mut memory = Memory::new(&vec![0; input.len() + shift], 64);
+            let start = memory.pointer();
+            // SAFETY: the memory has room for the input and `shift` bytes more.
+            unsafe { std::slice::from_raw_parts_mut(start, input.len()) }.copy_from_slice(input);
+            let pack = [
+                DeviceBuffer { uid: x, ptr: start.cast() },
+                // SAFETY: as above.
+                DeviceBuffer { uid: y, ptr: unsafe { start.add(shift) }.cast() },
+            ];
+            subject.execute(&pack).unwrap();
+            let evaluation = evaluate(&subject.graph, &subject.initial).unwrap();
+            evaluation.judge(y_id, &memory.bytes()[shift..], &subject.initial[&y]).unwrap();
+            assert!(memory.is_guarded());
+        }
+    }
+}
+
+#[test]
+fn outputs_must_not_overlap_each_other() {
+    let (_plugin, handle, engine) = cpu();
+    let subject = Subject::new(&handle, engine, "diamond_f32");
+    let mut memories = subject.memories();
+    let mut all = pack(&mut memories);
+    let outputs: Vec<i64> = buffers(&subject.graph)
+        .into_iter()
+        .filter(|(_, _, role)| *role == SlotRole::Output)
+        .map(|(uid, ..)| uid)
+        .collect();
+    let [first, second] = outputs[..] else { panic!("{outputs:?}") };
+    let shared = all.iter().find(|buffer| buffer.uid == first).unwrap().ptr;
+    let other = all.iter_mut().find(|buffer| buffer.uid == second).unwrap();
+    let own = std::mem::replace(&mut other.ptr, shared);
+    assert_fails(subject.execute(&all), INVALID_VALUE, "overlap");
+    all.iter_mut().find(|buffer| buffer.uid == second).unwrap().ptr = own;
+    subject.execute(&all).unwrap();
+    subject.judge(&memories);
+}
+
+/// What was bound before must not matter: the same context on new buffers, and on the old ones again.
+#[test]
+fn a_context_takes_other_buffers_each_time() {
+    let (_plugin, handle, engine) = cpu();
+    let subject = Subject::new(&handle, engine, CONV);
+    let mut first = subject.memories();
+    let mut second = subject.memories();
+    for memories in [&mut first, &mut second] {
+        subject.execute(&pack(memories)).unwrap();
+        subject.judge(memories);
+    }
+    let before: Vec<u8> = second.values().flat_map(|memory| memory.bytes().to_vec()).collect();
+    for uid in subject.initial.keys() {
+        let bytes = &subject.initial[uid];
+        first.insert(*uid, Memory::new(bytes, 64));
+    }
+    subject.execute(&pack(&mut first)).unwrap();
+    subject.judge(&first);
+    let after: Vec<u8> = second.values().flat_map(|memory| memory.bytes().to_vec()).collect();
+    assert!(before == after, "buffers of an earlier execution were touched");
+}
+
+/// Eight threads, each with a handle of its own, make contexts of the same graphs at once and execute them.
+#[test]
+fn threads_need_no_care() {
+    const THREADS: usize = 8;
+    let (plugin, handle, engine) = cpu();
+    let barrier = Barrier::new(THREADS);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (plugin, handle, barrier) = (&plugin, &handle, &barrier);
+            scope.spawn(move || {
+                let own = plugin.handle().unwrap();
+                // On half of the threads the context is made on a handle that others use too.
+                let handle = if thread % 2 == 0 { &own } else { handle };
+                barrier.wait();
+                for name in [CONV, "pw_ADD_f16", "conv_wide_nchw"] {
+                    let subject = Subject::new(handle, engine, name);
+                    let mut memories = subject.memories();
+                    for _ in 0..3 {
+                        subject.execute(&pack(&mut memories)).unwrap();
+                    }
+                    subject.judge(&memories);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn contexts_outlive_nothing_they_need() {
+    let (plugin, handle, engine) = cpu();
+    let maker = plugin.handle().unwrap();
+    let bytes = rotini_wire::encode(&case(CONV).graph);
+    let config = engine_config(engine);
+    let kept = maker.context(&config, &bytes).unwrap();
+    // A context more or less of the same graph does not matter to the one that is kept.
+    for _ in 0..3 {
+        drop(handle.context(&config, &bytes).unwrap());
+    }
+    let graph = rotini_wire::decode(&bytes).unwrap();
+    let subject = Subject { initial: fill(&graph).unwrap(), graph, context: kept };
+    drop(handle);
+    let mut memories = subject.memories();
+    subject.execute(&pack(&mut memories)).unwrap();
+    subject.judge(&memories);
+}
