@@ -37,10 +37,42 @@ impl Shape {
 
 /// Layers of ResNet-50, with the bar of the NHWC form.
 const SHAPES: [(Shape, Option<Bar>); 4] = [
-    (Shape { c: 64, k: 64, extent: 56, window: 3 }, Some(Bar::Times(3.0))),
-    (Shape { c: 64, k: 256, extent: 56, window: 1 }, None),
-    (Shape { c: 256, k: 256, extent: 14, window: 3 }, None),
-    (Shape { c: 512, k: 512, extent: 7, window: 3 }, None),
+    (
+        Shape {
+            c: 64,
+            k: 64,
+            extent: 56,
+            window: 3,
+        },
+        Some(Bar::Times(3.0)),
+    ),
+    (
+        Shape {
+            c: 64,
+            k: 256,
+            extent: 56,
+            window: 1,
+        },
+        None,
+    ),
+    (
+        Shape {
+            c: 256,
+            k: 256,
+            extent: 14,
+            window: 3,
+        },
+        None,
+    ),
+    (
+        Shape {
+            c: 512,
+            k: 512,
+            extent: 7,
+            window: 3,
+        },
+        None,
+    ),
 ];
 
 pub(crate) fn run() -> Result<Vec<Row>> {
@@ -58,7 +90,7 @@ pub(crate) fn run() -> Result<Vec<Row>> {
             let context = subject.context(&bytes)?;
             let mut memory = Buffers::new(&graph, context.workspace()?, value)?;
             let (pack, workspace) = memory.variant_pack();
-            let mut ours = || {
+            let ours = || {
                 // SAFETY: there is a buffer of its span for every tensor of the graph, and a workspace of the context's size.
                 Ok(unsafe { context.execute(workspace, &pack) }?)
             };
@@ -90,11 +122,19 @@ fn value(tensor: &str, position: usize) -> f32 {
 }
 
 fn compare(ours: &[f32], peer: &[f32]) -> Result<()> {
-    ensure!(ours.len() == peer.len(), "{} elements, and ONNX Runtime has {}", ours.len(), peer.len());
-    ensure!(ours.iter().any(|&element| element > 0.0), "all results are zero: that compares nothing");
+    ensure!(
+        ours.len() == peer.len(),
+        "{} elements, and ONNX Runtime has {}",
+        ours.len(),
+        peer.len()
+    );
+    ensure!(
+        ours.iter().any(|&element| element > 0.0),
+        "all results are zero: that compares nothing"
+    );
     // Room for a peer that transforms its input (Winograd).
-    let differ = |(a, b): (&f32, &f32)| !((a - b).abs() <= 1e-3 * b.abs().max(1.0));
-    match ours.iter().zip(peer).position(differ) {
+    let agree = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-3 * b.abs().max(1.0);
+    match ours.iter().zip(peer).position(|pair| !agree(pair)) {
         Some(at) => anyhow::bail!("element {at} is {}, and ONNX Runtime has {}", ours[at], peer[at]),
         None => Ok(()),
     }
@@ -107,7 +147,10 @@ impl OneCore {
     fn bind() -> Result<Self> {
         let all = sched_getaffinity(None).context("the affinity mask cannot be read")?;
         // The last, because interrupts tend to be handled by the first.
-        let last = (0..CpuSet::MAX_CPU).rev().find(|&cpu| all.is_set(cpu)).context("the affinity mask is empty")?;
+        let last = (0..CpuSet::MAX_CPU)
+            .rev()
+            .find(|&cpu| all.is_set(cpu))
+            .context("the affinity mask is empty")?;
         let mut one = CpuSet::new();
         one.set(last);
         sched_setaffinity(None, &one).context("the affinity mask cannot be set")?;

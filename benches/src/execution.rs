@@ -32,9 +32,19 @@ pub(crate) fn run() -> Result<Vec<Row>> {
         timed(100, || Ok(bare.invoke()?)),
     )?;
     let sums = memory.values("y")?;
-    ensure!(sums.iter().enumerate().all(|(position, &sum)| sum == 2.0 * position as f32), "wrong sums: {sums:?}");
+    ensure!(
+        sums.iter()
+            .enumerate()
+            .all(|(position, &sum)| sum == 2.0 * position as f32),
+        "wrong sums: {sums:?}"
+    );
     let bar = Bar::Over(Duration::from_micros(3));
-    Ok(vec![Row::new("execution of a 16-element sum", "bare iree_vm_invoke", &samples, Some(bar))])
+    Ok(vec![Row::new(
+        "execution of a 16-element sum",
+        "bare iree_vm_invoke",
+        &samples,
+        Some(bar),
+    )])
 }
 
 fn sum() -> Graph {
@@ -51,7 +61,10 @@ fn bare(bytes: &[u8], pack: &[DeviceBuffer]) -> Result<Invocation> {
     let Plan { graph, bindings } = decode(bytes)?;
     let key = runtime.key(&graph, &device.target(), device.features())?;
     let (entry, origin) = runtime.compiled(&key, &graph, &device.target())?;
-    ensure!(origin == Origin::Disk, "this is not the plugin's vmfb: it is from {origin:?}");
+    ensure!(
+        origin == Origin::Disk,
+        "this is not the plugin's vmfb: it is from {origin:?}"
+    );
 
     let instance = Instance::new()?;
     // SAFETY: the compiler made it, for this machine.
@@ -65,7 +78,10 @@ fn bare(bytes: &[u8], pack: &[DeviceBuffer]) -> Result<Invocation> {
     let mut invocation = Invocation::new(session, rotini_emit::ENTRY_POINT, parameters)?;
     ensure!(invocation.workspace_bytes() == 0, "a sum needs no workspace");
     for (index, uid) in bindings.uids.iter().enumerate() {
-        let buffer = pack.iter().find(|buffer| buffer.uid == *uid).context("a tensor without a buffer")?;
+        let buffer = pack
+            .iter()
+            .find(|buffer| buffer.uid == *uid)
+            .context("a tensor without a buffer")?;
         // SAFETY: the buffers have the spans of their tensors, and live in the caller as long as the invocation.
         unsafe { invocation.bind(index, buffer.ptr) }?;
     }

@@ -39,9 +39,13 @@ struct Args {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// Creates a context for this graph, tells the times, and is done: what `creation` starts other processes for
+    /// Creates a context for this graph and tells the times: what `creation` starts other processes for
     #[arg(long, value_name = "GRAPH", hide = true)]
     create: Option<PathBuf>,
+
+    /// Loads this vmfb without the plugin and tells the times, likewise
+    #[arg(long, value_name = "VMFB", hide = true)]
+    load: Option<PathBuf>,
 }
 
 type Bench = fn() -> Result<Vec<Row>>;
@@ -55,12 +59,23 @@ const BENCHES: [(&str, Bench); 4] = [
 
 fn main() -> Result<ExitCode> {
     let args = Args::parse();
-    if let Some(graph) = &args.create {
-        creation::child(graph)?;
-        return Ok(ExitCode::SUCCESS);
+    let other_process = match (&args.create, &args.load) {
+        (Some(graph), _) => Some(creation::create(graph)),
+        (None, Some(vmfb)) => Some(creation::load(vmfb)),
+        (None, None) => None,
+    };
+    if let Some(done) = other_process {
+        return done.map(|()| ExitCode::SUCCESS);
     }
-    if let Some(unknown) = args.names.iter().find(|name| BENCHES.iter().all(|(known, _)| known != name)) {
-        bail!("no bench is called {unknown}; there are {}", BENCHES.map(|(name, _)| name).join(", "));
+    if let Some(unknown) = args
+        .names
+        .iter()
+        .find(|name| BENCHES.iter().all(|(known, _)| known != name))
+    {
+        bail!(
+            "no bench is called {unknown}; there are {}",
+            BENCHES.map(|(name, _)| name).join(", ")
+        );
     }
 
     let cache = tempfile::tempdir().context("no temporary folder")?;
@@ -73,7 +88,9 @@ fn main() -> Result<ExitCode> {
     for (name, bench) in BENCHES {
         if args.names.is_empty() || args.names.iter().any(|wanted| wanted == name) {
             writeln!(std::io::stderr(), "measuring: {name}")?;
-            report.rows.extend(bench().with_context(|| format!("the bench {name} failed"))?);
+            report
+                .rows
+                .extend(bench().with_context(|| format!("the bench {name} failed"))?);
         }
     }
     if let Some(path) = &args.json {
@@ -81,5 +98,9 @@ fn main() -> Result<ExitCode> {
         std::fs::write(path, json).with_context(|| format!("{} cannot be written", path.display()))?;
     }
     writeln!(std::io::stdout(), "{report}")?;
-    Ok(if report.all_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.all_met() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

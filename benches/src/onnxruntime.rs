@@ -3,7 +3,7 @@
 //! The library is that of the pinned wheel, which `scripts/setup --bench` installs; `ROTINI_ONNXRUNTIME` says where it is.
 
 use crate::convolution::Shape;
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 use ort::editor::{Graph, Model, Node, ONNX_DOMAIN, Opset};
 use ort::environment::Environment;
 use ort::memory::Allocator;
@@ -20,9 +20,12 @@ pub(crate) struct OnnxRuntime(Environment);
 
 impl OnnxRuntime {
     pub(crate) fn load() -> Result<Self> {
-        let path = std::env::var_os("ROTINI_ONNXRUNTIME")
-            .context("ROTINI_ONNXRUNTIME does not say where libonnxruntime.so is; `scripts/setup --bench` installs it")?;
-        Ok(OnnxRuntime(ort::init_from(path)?.with_telemetry(false).build()?))
+        const HINT: &str =
+            "ONNX Runtime is not there: `scripts/setup --bench` installs it, ROTINI_ONNXRUNTIME says where";
+        let path = std::env::var_os("ROTINI_ONNXRUNTIME").context(HINT)?;
+        Ok(OnnxRuntime(
+            ort::init_from(path).context(HINT)?.with_telemetry(false).build()?,
+        ))
     }
 
     /// A session for `relu(conv(x) + bias)`, with the weights and the bias as constants.
@@ -38,16 +41,26 @@ impl OnnxRuntime {
             Attribute::new("kernel_shape", vec![window; 2])?,
             Attribute::new("pads", vec![shape.padding(); 4])?,
         ];
-        graph.add_node(Node::new("Conv", ONNX_DOMAIN, "conv", ["x", "w", "bias"], ["sum"], attributes)?)?;
+        graph.add_node(Node::new(
+            "Conv",
+            ONNX_DOMAIN,
+            "conv",
+            ["x", "w", "bias"],
+            ["sum"],
+            attributes,
+        )?)?;
         graph.add_node(Node::new("Relu", ONNX_DOMAIN, "relu", ["sum"], ["y"], [])?)?;
         let mut model = Model::new([Opset::new(ONNX_DOMAIN, OPSET)?])?;
         model.set_graph(graph)?;
-        // Errors of the builder hold the builder, which other threads must not have: their text is kept.
         let options = SessionBuilder::new(&self.0)?
             .with_intra_threads(1)
-            .and_then(|options| options.with_optimization_level(GraphOptimizationLevel::All))
-            .map_err(|error| anyhow!("ONNX Runtime: {error}"))?;
-        Ok(Convolution { session: model.into_session(&options)?, x: tensor("x", &image, &value)? })
+            .map_err(ort::Error::<()>::from)?
+            .with_optimization_level(GraphOptimizationLevel::All)
+            .map_err(ort::Error::<()>::from)?;
+        Ok(Convolution {
+            session: model.into_session(&options)?,
+            x: tensor("x", &image, &value)?,
+        })
     }
 }
 
@@ -66,14 +79,24 @@ impl Convolution {
     /// The result in NCHW.
     pub(crate) fn values(&mut self) -> Result<Vec<f32>> {
         let outputs = self.session.run(ort::inputs![&self.x])?;
-        let (_, values) = outputs.get("y").context("ONNX Runtime gives no y")?.try_extract_tensor::<f32>()?;
+        let (_, values) = outputs
+            .get("y")
+            .context("ONNX Runtime gives no y")?
+            .try_extract_tensor::<f32>()?;
         Ok(values.to_vec())
     }
 }
 
 fn outlet(name: &str, shape: [i64; 4]) -> Outlet {
     let dimension_symbols = SymbolicDimensions::empty(shape.len());
-    Outlet::new(name, ValueType::Tensor { ty: TensorElementType::Float32, shape: shape.into(), dimension_symbols })
+    Outlet::new(
+        name,
+        ValueType::Tensor {
+            ty: TensorElementType::Float32,
+            shape: shape.into(),
+            dimension_symbols,
+        },
+    )
 }
 
 fn tensor(name: &str, shape: &[i64], value: &impl Fn(&str, usize) -> f32) -> Result<Tensor<f32>> {

@@ -30,8 +30,8 @@ impl Bar {
 impl fmt::Display for Bar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Bar::Most(limit) => write!(f, "≤ {}", time(limit)),
-            Bar::Over(limit) => write!(f, "≤ peer + {}", time(limit)),
+            Bar::Most(limit) => write!(f, "≤ {limit:?}"),
+            Bar::Over(limit) => write!(f, "≤ peer + {limit:?}"),
             Bar::Times(limit) => write!(f, "≤ {limit} ×"),
         }
     }
@@ -48,7 +48,11 @@ struct Timing {
 impl From<&Samples> for Timing {
     fn from(samples: &Samples) -> Self {
         let at = |share| samples.quantile(share).as_secs_f64() * 1e6;
-        Timing { median: at(0.5), lower_quartile: at(0.25), upper_quartile: at(0.75) }
+        Timing {
+            median: at(0.5),
+            lower_quartile: at(0.25),
+            upper_quartile: at(0.75),
+        }
     }
 }
 
@@ -108,14 +112,20 @@ impl Report {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let cpuinfo = read("/proc/cpuinfo");
         let field = |name: &str| {
-            let line = cpuinfo.lines().find(|line| line.split(':').next().map(str::trim_end) == Some(name));
-            line.and_then(|line| line.split(':').nth(1)).map_or("unknown", str::trim)
+            let line = cpuinfo
+                .lines()
+                .find(|line| line.split(':').next().map(str::trim_end) == Some(name));
+            line.and_then(|line| line.split(':').nth(1))
+                .map_or("unknown", str::trim)
         };
         let (name, family, model) = (field("model name"), field("cpu family"), field("model"));
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Report {
             machine: format!("{name} (family {family}, model {model}), {threads} threads"),
-            load_average: read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()),
+            load_average: read("/proc/loadavg")
+                .split(' ')
+                .next()
+                .and_then(|load| load.parse().ok()),
             rows: Vec::new(),
         }
     }

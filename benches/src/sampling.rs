@@ -4,6 +4,7 @@
 //! ratio of two such blocks is worth little: here, each sample of ours has one of its peer beside it.
 
 use anyhow::Result;
+use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// Durations of one call, sorted.
@@ -56,12 +57,12 @@ pub(crate) fn interleave(
     Ok((Samples(samples.0), Samples(samples.1)))
 }
 
-/// A sample that is the mean of `batch` calls, for what is short beside reading the clock.
-pub(crate) fn timed(batch: u32, mut call: impl FnMut() -> Result<()>) -> impl FnMut() -> Result<Duration> {
+/// A sample that is the mean of `batch` calls, for what is short beside reading the clock. What the calls return is dropped in that time.
+pub(crate) fn timed<T>(batch: u32, mut call: impl FnMut() -> Result<T>) -> impl FnMut() -> Result<Duration> {
     move || {
         let started = Instant::now();
         for _ in 0..batch {
-            call()?;
+            drop(black_box(call()?));
         }
         Ok(started.elapsed() / batch)
     }

@@ -22,8 +22,13 @@ impl Subject {
         // SAFETY: the file is the plugin that this workspace builds, or what the user named in its stead.
         let plugin = unsafe { Plugin::load(rotini_tests::plugin::path()?) }?;
         let engines = plugin.engine_ids()?;
-        let &[engine] = engines.as_slice() else { bail!("{} engines, not one", engines.len()) };
-        Ok(Subject { handle: plugin.handle()?, engine })
+        let &[engine] = engines.as_slice() else {
+            bail!("{} engines, not one", engines.len())
+        };
+        Ok(Subject {
+            handle: plugin.handle()?,
+            engine,
+        })
     }
 
     /// Asks whether a graph can be executed, and makes sure that it can.
@@ -64,28 +69,45 @@ impl Buffers {
                 Ok((tensor.clone(), Memory::new(&bytes, ALIGNMENT)))
             })
             .collect::<Result<_>>()?;
-        Ok(Buffers { memory, workspace: Memory::new(&vec![0; workspace], ALIGNMENT) })
+        Ok(Buffers {
+            memory,
+            workspace: Memory::new(&vec![0; workspace], ALIGNMENT),
+        })
     }
 
     /// The variant pack, and the workspace. Both are valid as long as this is.
     pub(crate) fn variant_pack(&mut self) -> (Vec<DeviceBuffer>, *mut std::ffi::c_void) {
         let buffers = self.memory.iter_mut();
-        let buffers = buffers.map(|(tensor, memory)| DeviceBuffer { uid: tensor.uid, ptr: memory.pointer().cast() });
+        let buffers = buffers.map(|(tensor, memory)| DeviceBuffer {
+            uid: tensor.uid,
+            ptr: memory.pointer().cast(),
+        });
         (buffers.collect(), self.workspace.pointer().cast())
     }
 
     /// The elements of a tensor in its logical order.
     pub(crate) fn values(&self, name: &str) -> Result<Vec<f32>> {
-        let (tensor, memory) = self.memory.iter().find(|(tensor, _)| tensor.name == name).context("no such tensor")?;
+        let (tensor, memory) = self
+            .memory
+            .iter()
+            .find(|(tensor, _)| tensor.name == name)
+            .context("no such tensor")?;
         let (elements, _) = memory.bytes().as_chunks::<{ size_of::<f32>() }>();
-        Ok(offsets(tensor).into_iter().map(|offset| f32::from_ne_bytes(elements[offset])).collect())
+        Ok(offsets(tensor)
+            .into_iter()
+            .map(|offset| f32::from_ne_bytes(elements[offset]))
+            .collect())
     }
 }
 
 /// Where the elements of a tensor are, in its logical order, counted in elements.
 fn offsets(tensor: &Tensor) -> Vec<usize> {
-    tensor.dims.iter().zip(&tensor.strides).fold(vec![0], |offsets, (&extent, &stride)| {
-        let along = move |start: usize| (0..extent).map(move |index| start + (index * stride) as usize);
-        offsets.into_iter().flat_map(along).collect()
-    })
+    tensor
+        .dims
+        .iter()
+        .zip(&tensor.strides)
+        .fold(vec![0], |offsets, (&extent, &stride)| {
+            let along = move |start: usize| (0..extent).map(move |index| start + (index * stride) as usize);
+            offsets.into_iter().flat_map(along).collect()
+        })
 }

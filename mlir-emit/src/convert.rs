@@ -124,7 +124,11 @@ fn integer_to_integer<'c, 'b>(
 ) -> Result<Value<'c, 'b>, EmitError> {
     // Widening keeps the value, and is one operation, by which the compiler recognises a matmul of narrow integers.
     if from.bits() < to.bits() {
-        let name = if from == DataType::U8 { "arith.extui" } else { "arith.extsi" };
+        let name = if from == DataType::U8 {
+            "arith.extui"
+        } else {
+            "arith.extsi"
+        };
         return at.one(name, &[value], at.element_type(to)?, &[]);
     }
     // Through i64, which holds every value of every type; what the target cannot hold saturates.

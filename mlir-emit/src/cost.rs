@@ -1,8 +1,12 @@
 //! What a graph costs, as far as it can be told without compiling it.
 
-use crate::EmitError;
-use crate::target::{ConvStrategy, Target};
-use rotini_graph::{ConvFprop, NormalGraph, Op};
+use crate::convert::compute_type;
+use crate::target::Target;
+use crate::{EmitError, conv};
+use rotini_graph::{NormalGraph, Op};
+
+/// Versions of what a convolution makes of its operands: padded, reordered, cut into pieces for each group.
+const COPIES: u64 = 3;
 
 /// The compiler aligns each buffer inside the workspace to at most this many bytes.
 const SLACK: u64 = 4096;
@@ -32,55 +36,35 @@ pub fn operations(graph: &NormalGraph) -> u64 {
 
 /// An upper bound of the workspace, in bytes, that the compiled graph will need.
 ///
-/// Counts every tensor that the lowering could make the compiler keep: one for the value of each tensor in its widest form, one more for
-/// a copy in another order, and what a convolution needs on the way (padding, patches).
+/// Counts, in the widest type of the graph, whatever the lowering could make the compiler keep: the value of each tensor and a copy of
+/// it in another order, and what a convolution makes of its operands, each in up to [`COPIES`] versions. Most of it is fused away
+/// or shares memory.
 ///
 /// # Errors
 ///
 /// If the sizes overflow.
 pub fn workspace_bound(graph: &NormalGraph, target: &Target) -> Result<u64, EmitError> {
-    let overflow = || EmitError::Internal("a workspace that overflows");
-    // Values are kept in compute types, of which the widest has 8 bytes.
-    let kept = |elements: u64| {
-        elements
-            .checked_mul(8 * 2)
-            .and_then(|bytes| bytes.checked_add(2 * SLACK))
-    };
-    let mut total: u64 = 0;
-    for tensor in graph.tensors() {
-        total = kept(count(&tensor.dims))
-            .and_then(|bytes| total.checked_add(bytes))
-            .ok_or_else(overflow)?;
-    }
-    for node in graph.nodes() {
-        if let Op::ConvFprop(conv) = &node.op {
-            let elements = conv_elements(graph, conv, target).ok_or_else(overflow)?;
-            total = kept(elements)
-                .and_then(|bytes| total.checked_add(bytes))
-                .ok_or_else(overflow)?;
-        }
-    }
-    Ok(total)
+    bound(graph, target).ok_or(EmitError::Internal("a workspace that overflows"))
 }
 
-/// Elements of the padded input and, in the form of a matmul, of the matrix of patches.
-fn conv_elements(graph: &NormalGraph, conv: &ConvFprop, target: &Target) -> Option<u64> {
-    let (x, w, y) = (graph.tensor(conv.x)?, graph.tensor(conv.w)?, graph.tensor(conv.y)?);
-    let mut padded: u64 = count(x.dims.get(..2)?);
-    let padding = conv.geometry.pre_padding.iter().zip(&conv.geometry.post_padding);
-    for (extent, (pre, post)) in x.dims.get(2..)?.iter().zip(padding) {
-        let extent = extent.checked_add(*pre)?.checked_add(*post)?;
-        padded = padded.checked_mul(u64::try_from(extent).ok()?)?;
+fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
+    let tensors = graph.tensors().iter().map(|tensor| tensor.dtype);
+    let computed = graph.nodes().iter().filter_map(|node| compute_type(node.compute));
+    let widest = tensors
+        .chain(computed)
+        .map(|dtype| u64::from(dtype.bits().div_ceil(8)))
+        .max()?;
+    let kept = |elements: u64, copies: u64| elements.checked_mul(widest)?.checked_add(SLACK)?.checked_mul(copies);
+    let mut total: u64 = 0;
+    for tensor in graph.tensors() {
+        total = total.checked_add(kept(count(&tensor.dims), 2)?)?;
     }
-    let patches = match target.conv_strategy() {
-        ConvStrategy::Direct => 0,
-        ConvStrategy::Staged => {
-            let positions = count(y.dims.get(2..)?).checked_mul(u64::try_from(*x.dims.first()?).ok()?)?;
-            let window = count(w.dims.get(2..)?).checked_mul(u64::try_from(*x.dims.get(1)?).ok()?)?;
-            positions.checked_mul(window)?
+    for node in graph.nodes() {
+        if let Op::ConvFprop(op) = &node.op {
+            total = total.checked_add(kept(conv::elements(graph, op, target.conv_strategy())?, COPIES)?)?;
         }
-    };
-    padded.checked_add(patches)?.checked_add(count(&w.dims))
+    }
+    Some(total)
 }
 
 fn count(dims: &[i64]) -> u64 {

@@ -170,6 +170,12 @@ impl<'c, 'b> Emitter<'c, 'b> {
         self.one(name, operands, operand.r#type(), &[])
     }
 
+    /// The same tensor, computed by a dispatch of its own: nothing before it is fused with anything after it. IREE removes the barrier
+    /// once dispatches are formed.
+    pub(crate) fn barrier(&self, tensor: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+        self.same("iree_tensor_ext.compute_barrier.start", &[tensor])
+    }
+
     /// A constant of a floating-point type, rounded to it.
     pub(crate) fn float(&self, value: f64, r#type: Type<'c>) -> Result<Value<'c, 'b>, EmitError> {
         let value = FloatAttribute::new(self.context, r#type, value).into();

@@ -6,7 +6,7 @@
 use crate::convert::{convert, is_storable};
 use crate::ir::{Emitter, Loop, affine_map, argument, dim};
 use crate::shell::{Argument, Signature};
-use crate::target::{ConvStrategy, Target};
+use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extents};
 use crate::{EmitError, Unsupported, conv, pointwise};
 use melior::ir::{Block, Type, Value as Ssa};
@@ -134,7 +134,7 @@ pub fn signature(graph: &NormalGraph) -> Result<Signature, EmitError> {
 /// What is known while a graph is lowered.
 pub(crate) struct Lowering<'g, 'c, 'b> {
     graph: &'g NormalGraph,
-    strategy: ConvStrategy,
+    target: &'g Target,
     at: Emitter<'c, 'b>,
     values: Vec<Option<Value<'c, 'b>>>,
 }
@@ -144,14 +144,14 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     /// have gaps.
     pub(crate) fn run(
         graph: &'g NormalGraph,
-        target: &Target,
+        target: &'g Target,
         at: Emitter<'c, 'b>,
         block: &'b Block<'c>,
     ) -> Result<(), EmitError> {
         let values = vec![None; graph.tensors().len()];
         let mut lowering = Lowering {
             graph,
-            strategy: target.conv_strategy(),
+            target,
             at,
             values,
         };
@@ -197,8 +197,8 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         self.at
     }
 
-    pub(crate) fn strategy(&self) -> ConvStrategy {
-        self.strategy
+    pub(crate) fn target(&self) -> &'g Target {
+        self.target
     }
 
     pub(crate) fn tensor(&self, id: TensorId) -> Result<&'g NormalTensor, EmitError> {
@@ -223,6 +223,20 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     pub(crate) fn carried_type(&self, id: TensorId, compute: DataType) -> Result<DataType, EmitError> {
         let dtype = self.tensor(id)?.dtype;
         Ok(if dtype.is_integer() { dtype } else { compute })
+    }
+
+    /// The value of a tensor as an operand that an operation reads many times over: with all its axes, and settled. What was computed
+    /// on the way to it is a dispatch of its own: fused into a convolution's reads, IREE 3.13's GPU code generation does not always
+    /// survive it.
+    pub(crate) fn settled(&self, id: TensorId) -> Result<Ordered<'c, 'b>, EmitError> {
+        let value = self.value(id)?.materialise(&self.at)?;
+        let tensor = self.tensor(id)?;
+        let is_argument = tensor.kind == NormalKind::Input
+            && matches!(Layout::of(&tensor.dims, &tensor.strides), Layout::Dense { order } if order.len() == tensor.dims.len());
+        if is_argument {
+            return Ok(value);
+        }
+        Ok(Ordered { ssa: self.at.barrier(value.ssa)?, ..value })
     }
 
     /// The memory order of an output without gaps.

@@ -113,6 +113,7 @@ pub(crate) fn lower<'c, 'b>(
     op: &Pointwise,
 ) -> Result<(), EmitError> {
     let at = lowering.emitter();
+    let lacks_math_library = *lowering.target() == Target::Cpu;
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
     let out = lowering.tensor(op.out_0)?;
     let dims = out.dims.clone();
@@ -156,6 +157,7 @@ pub(crate) fn lower<'c, 'b>(
                 at: *body,
                 ty: body.element_type(compute)?,
                 compute,
+                lacks_math_library,
             };
             let result = if compute.is_float() {
                 math.float_mode(op, &arguments, index_loop)?
@@ -200,6 +202,8 @@ struct Math<'c, 'r> {
     at: Emitter<'c, 'r>,
     ty: Type<'c>,
     compute: DataType,
+    /// Whether only what the compiler approximates itself can be called.
+    lacks_math_library: bool,
 }
 
 type Scalar<'c, 'r> = Result<Ssa<'c, 'r>, EmitError>;
@@ -272,10 +276,10 @@ impl<'c, 'r> Math<'c, 'r> {
         self.scale(0.5, self.add(self.constant(1.0)?, erf)?)
     }
 
-    /// tanh(x). In f64 from expm1, since the compiler has no approximation of its own there: with e = expm1(-2|x|), tanh|x| is
-    /// -e / (2 + e), which loses nothing near 0 and never overflows.
+    /// tanh(x). In f64 on the CPU from expm1, since the compiler has no approximation of its own there: with e = expm1(-2|x|),
+    /// tanh|x| is -e / (2 + e), which loses nothing near 0 and never overflows.
     fn tanh(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        if self.compute != DataType::F64 {
+        if !self.lacks_math_library || self.compute != DataType::F64 {
             return self.function("math.tanh", x);
         }
         let magnitude = self.function("math.absf", x)?;

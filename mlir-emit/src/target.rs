@@ -66,6 +66,19 @@ impl Target {
         }
     }
 
+    /// Flags to add when the compiler crashes with [`flags`](Self::flags) alone: they avoid its more ambitious paths. `None` if there
+    /// are none to avoid.
+    ///
+    /// Seen with IREE 3.13: a grouped NCHW convolution in f32 (8 channels to 12 in 2 groups, 7x7, 3x3) recurses without end in the
+    /// lowering of buffer pointers after the implicit GEMM, and compiles without it.
+    #[must_use]
+    pub fn cautious_flags(&self) -> Option<Vec<String>> {
+        match self {
+            Target::Rocm { .. } => Some(vec!["--iree-codegen-llvmgpu-use-igemm=false".to_owned()]),
+            Target::Cpu | Target::Cuda { .. } => None,
+        }
+    }
+
     /// The compiler's flags for this target.
     #[must_use]
     pub fn flags(&self) -> Vec<String> {

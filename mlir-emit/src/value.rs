@@ -276,7 +276,7 @@ impl<'c, 'b> Ordered<'c, 'b> {
             self.move_unit_axes(at, order)?
         } else {
             let copy = Value::of(self.clone()).copy_to(at, order)?;
-            at.same("iree_tensor_ext.compute_barrier.start", &[copy])?
+            at.barrier(copy)?
         };
         Ok(Ordered {
             ssa,

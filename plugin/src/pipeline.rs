@@ -7,7 +7,7 @@ use crate::device::host::Host;
 use crate::device::{Device, Executable, Work};
 use crate::error::Error;
 use bytes::Bytes;
-use iree_sys::compiler::{CompileRequest, Compiler, InProcess, Program, find_library, find_program};
+use iree_sys::compiler::{CompileError, CompileRequest, Compiled, Compiler, InProcess, Program, find_library, find_program};
 use iree_sys::runtime::{Executable as Module, Instance};
 use rotini_cache::{Cache, CacheConfig, Key, KeyInputs, NewEntry, Origin};
 use rotini_emit::{EMITTER_VERSION, ENTRY_POINT, Target};
@@ -232,7 +232,7 @@ impl Runtime {
             target_features: features,
             emitter_version: EMITTER_VERSION,
             strategy: target.conv_strategy().name(),
-            flags: &target.flags(),
+            flags: &[target.flags(), target.cautious_flags().unwrap_or_default()].concat(),
             compiler: compiler.identity(),
         }))
     }
@@ -241,10 +241,8 @@ impl Runtime {
         let compiler = self.compiler()?;
         let started = Instant::now();
         let emitted = rotini_emit::emit(graph, target).map_err(|error| Error::Internal(error.to_string()))?;
-        let flags = target.flags();
-        let request = CompileRequest { mlir: &emitted.mlir, name: SOURCE_NAME, flags: &flags, dump_executables: None };
-        let compiled = compiler.compile(&request).map_err(|error| {
-            tracing::error!(%target, "the compiler failed: {error}");
+        let compiled = compile_for(compiler.as_ref(), &emitted.mlir, target).map_err(|error| {
+            tracing::error!(%target, "the compiler failed: {}", error.diagnostics());
             Error::Compile { first_line: error.to_string(), target: target.to_string() }
         })?;
         // A result that is not computed in place would be allocated and copied at every execution.
@@ -292,6 +290,23 @@ impl Runtime {
 /// Tells devices apart for as long as they live.
 fn identity(device: &Arc<dyn Device>) -> usize {
     Arc::as_ptr(device).addr()
+}
+
+/// Compiles a module for a target. If the compiler crashes, it is called once more with the target's cautious flags; both are the same
+/// for the same module, so the cache's key need not tell them apart.
+fn compile_for(compiler: &dyn Compiler, mlir: &str, target: &Target) -> Result<Compiled, CompileError> {
+    let mut flags = target.flags();
+    let compile = |flags: &[String]| {
+        compiler.compile(&CompileRequest { mlir, name: SOURCE_NAME, flags, dump_executables: None })
+    };
+    match (compile(&flags), target.cautious_flags()) {
+        (Err(error @ CompileError::Crashed { .. }), Some(cautious)) => {
+            tracing::warn!(%target, "the compiler crashed and is called again with cautious flags: {error}");
+            flags.extend(cautious);
+            compile(&flags)
+        }
+        (result, _) => result,
+    }
 }
 
 fn compiler_program() -> Result<Arc<dyn Compiler>, Error> {

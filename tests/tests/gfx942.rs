@@ -7,7 +7,7 @@ use rotini_tests::cases::{self, Case};
 use rotini_tests::code_object::{Kernel, kernels};
 use std::sync::OnceLock;
 
-use iree_sys::compiler::{CompileRequest, Compiled, Compiler, Program, find_program};
+use iree_sys::compiler::{CompileError, CompileRequest, Compiled, Compiler, Program, find_program};
 
 fn compiler() -> &'static Program {
     static COMPILER: OnceLock<Program> = OnceLock::new();
@@ -23,14 +23,20 @@ fn compile(case: &Case, target: &Target) -> Result<(Compiled, Vec<Kernel>), Stri
     graph.validate().map_err(|error| error.to_string())?;
     let emitted = emit(&graph.normalise().0, target).map_err(|error| error.to_string())?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let flags = target.flags();
-    let request = CompileRequest {
-        mlir: &emitted.mlir,
-        name: "case.mlir",
-        flags: &flags,
-        dump_executables: Some(folder.path()),
+    let compile = |flags: &[String]| {
+        let dump_executables = Some(folder.path());
+        compiler().compile(&CompileRequest { mlir: &emitted.mlir, name: "case.mlir", flags, dump_executables })
     };
-    let compiled = compiler().compile(&request).map_err(|error| format!("{error}\n{}", error.diagnostics()))?;
+    let mut flags = target.flags();
+    let compiled = match compile(&flags) {
+        // As the plugin does.
+        Err(CompileError::Crashed { .. }) => {
+            flags.extend(target.cautious_flags().unwrap_or_default());
+            compile(&flags)
+        }
+        result => result,
+    };
+    let compiled = compiled.map_err(|error| error.to_string())?;
     let kernels = kernels(folder.path()).map_err(|error| format!("{error:#}"))?;
     Ok((compiled, kernels))
 }

@@ -3,7 +3,7 @@
 //! x, w and y are taken as they lie in memory, channels first or channels last; only what is in neither order, or in another order
 //! than its partner, is copied. The copy stands behind a barrier (see [`Ordered::in_order`]).
 
-use super::{Shape, channels_first, channels_last, multiply_add, pad, split_axis};
+use super::{Shape, channels_first, channels_last, multiply_add, pad, product, split_axis};
 use crate::EmitError;
 use crate::ir::{Emitter, Loop, affine_map, dim};
 use crate::value::{Ordered, reshape};
@@ -118,6 +118,13 @@ pub(super) fn lower<'c, 'b>(
     Ok((ssa, axes))
 }
 
+/// The elements of what [`lower`] makes of the operands, each thing once.
+pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
+    let w = product(&shape.window)?.checked_mul(product(&[shape.groups, shape.filters, shape.channels])?)?;
+    let y = product(&shape.output)?.checked_mul(product(&[shape.groups, shape.batch, shape.filters])?)?;
+    shape.padded_elements()?.checked_add(w)?.checked_add(y)
+}
+
 /// Where the channels lie in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChannelOrder {
@@ -163,11 +170,37 @@ fn input<'c, 'b>(
         ChannelOrder::First => extents.len().saturating_sub(shape.spatial()),
         ChannelOrder::Last => 1,
     };
+    let mut read = extents.clone();
     let mut padding = vec![(0, 0); extents.len()];
-    for (slot, amount) in padding.iter_mut().skip(spatial).zip(shape.padding()) {
-        *slot = amount;
+    for (axis, (amount, surplus)) in (spatial..).zip(shape.padding().into_iter().zip(shape.surplus())) {
+        if let (Some(slot), Some(extent)) = (padding.get_mut(axis), read.get_mut(axis)) {
+            *slot = amount;
+            *extent -= surplus;
+        }
     }
-    Ok(pad(at, ssa, &extents, &padding, x.dtype)?.0)
+    let ssa = crop(at, ssa, &extents, &read, x.dtype)?;
+    Ok(pad(at, ssa, &read, &padding, x.dtype)?.0)
+}
+
+/// The first elements along each axis. With a stride, the last windows may end before the input does; the compiler's code for GPUs
+/// assumes that they do not.
+fn crop<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    ssa: Ssa<'c, 'b>,
+    from: &[i64],
+    to: &[i64],
+    dtype: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    if from == to {
+        return Ok(ssa);
+    }
+    let attributes = [
+        ("static_offsets", at.i64_array(&vec![0; to.len()])),
+        ("static_sizes", at.i64_array(to)),
+        ("static_strides", at.i64_array(&vec![1; to.len()])),
+        ("operandSegmentSizes", at.segments(&[1, 0, 0, 0])),
+    ];
+    at.one("tensor.extract_slice", &[ssa], at.tensor_type(to, dtype)?, &attributes)
 }
 
 /// Merges the result's axes (groups, filters of a group) into one.

@@ -57,11 +57,10 @@ pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ConvFprop) -> R
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &ConvFprop) -> Result<(), EmitError> {
     let at = lowering.emitter();
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let x = lowering.value(op.x)?.materialise(&at)?;
-    let w = lowering.value(op.w)?.materialise(&at)?;
+    let (x, w) = (lowering.settled(op.x)?, lowering.settled(op.w)?);
     let y = lowering.tensor(op.y)?;
     let shape = Shape::new(&x.dims, &w.dims, &y.dims, &op.geometry)?;
-    let (ssa, order) = match lowering.strategy() {
+    let (ssa, order) = match lowering.target().conv_strategy() {
         ConvStrategy::Direct => direct::lower(&at, &x, &w, &shape, compute)?,
         ConvStrategy::Staged => staged::lower(&at, &x, &w, &shape, compute)?,
     };
@@ -76,6 +75,24 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     Ok(())
 }
 
+/// The elements of what the lowering makes of a convolution's operands, each thing once: copies, padded and widened tensors, patches,
+/// and the sum. `None` if there are too many to count.
+pub(crate) fn elements(graph: &NormalGraph, op: &ConvFprop, strategy: ConvStrategy) -> Option<u64> {
+    let (x, w, y) = (graph.tensor(op.x)?, graph.tensor(op.w)?, graph.tensor(op.y)?);
+    let shape = Shape::new(&x.dims, &w.dims, &y.dims, &op.geometry).ok()?;
+    match strategy {
+        ConvStrategy::Direct => direct::elements(&shape),
+        ConvStrategy::Staged => staged::elements(&shape),
+    }
+}
+
+/// The product of extents.
+fn product(extents: &[i64]) -> Option<u64> {
+    extents.iter().try_fold(1_u64, |product, &extent| {
+        product.checked_mul(u64::try_from(extent).ok()?)
+    })
+}
+
 /// N C spatial, K C spatial.
 fn channels_first(rank: usize) -> Vec<usize> {
     (0..rank).collect()
@@ -88,7 +105,7 @@ fn channels_last(rank: usize) -> Vec<usize> {
 
 /// The extents of a convolution.
 #[derive(Clone, Debug)]
-pub(crate) struct Shape<'g> {
+struct Shape<'g> {
     batch: i64,
     groups: i64,
     /// Channels and filters of one group.
@@ -103,7 +120,7 @@ pub(crate) struct Shape<'g> {
 
 impl<'g> Shape<'g> {
     /// From the logical extents of x, w and y.
-    pub(crate) fn new(x: &[i64], w: &[i64], y: &[i64], geometry: &'g ConvGeometry) -> Result<Self, EmitError> {
+    fn new(x: &[i64], w: &[i64], y: &[i64], geometry: &'g ConvGeometry) -> Result<Self, EmitError> {
         let ([batch, channels, input @ ..], [filters, group_channels, window @ ..], [_, _, output @ ..]) = (x, w, y)
         else {
             return Err(EmitError::Internal("a convolution of low rank"));
@@ -128,19 +145,37 @@ impl<'g> Shape<'g> {
 
     /// Zeros to add before and after each spatial axis: what the windows reach, and no more.
     fn padding(&self) -> Vec<(i64, i64)> {
-        let ConvGeometry {
-            pre_padding,
-            stride,
-            dilation,
-            ..
-        } = self.geometry;
-        let axes = self.input.iter().zip(&self.window).zip(&self.output);
-        axes.zip(pre_padding.iter().zip(stride.iter().zip(dilation)))
-            .map(|(((input, window), output), (&pre, (stride, dilation)))| {
-                let reach = (output - 1) * stride + (window - 1) * dilation + 1;
-                (pre, (reach - input - pre).max(0))
-            })
+        let axes = self.input.iter().zip(&self.geometry.pre_padding);
+        axes.zip(self.reach())
+            .map(|((input, &pre), reach)| (pre, (reach - input - pre).max(0)))
             .collect()
+    }
+
+    /// Elements at the end of each spatial axis of x that no window reaches.
+    fn surplus(&self) -> Vec<i64> {
+        let reached = self.reach();
+        let axes = self.input.iter().zip(&self.geometry.pre_padding);
+        axes.zip(reached)
+            .map(|((input, pre), reach)| (pre + input - reach).clamp(0, *input))
+            .collect()
+    }
+
+    /// How far the windows reach along each spatial axis of the padded x.
+    fn reach(&self) -> Vec<i64> {
+        let ConvGeometry { stride, dilation, .. } = self.geometry;
+        let axes = self.output.iter().zip(&self.window).zip(stride.iter().zip(dilation));
+        axes.map(|((output, window), (stride, dilation))| (output - 1) * stride + (window - 1) * dilation + 1)
+            .collect()
+    }
+
+    /// Elements of x with its zeros.
+    fn padded_elements(&self) -> Option<u64> {
+        let mut elements = product(&[self.batch, self.groups, self.channels])?;
+        for (input, (before, after)) in self.input.iter().zip(self.padding()) {
+            let extent = input.checked_add(before)?.checked_add(after)?;
+            elements = elements.checked_mul(u64::try_from(extent).ok()?)?;
+        }
+        Some(elements)
     }
 }
 

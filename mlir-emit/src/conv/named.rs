@@ -172,7 +172,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
     /// Computed as it is here: the compiler fuses or folds nothing across.
     pub(super) fn behind_barrier(self, at: &Emitter<'c, 'b>) -> Result<Self, EmitError> {
         Ok(Tensor {
-            ssa: at.same("iree_tensor_ext.compute_barrier.start", &[self.ssa])?,
+            ssa: at.barrier(self.ssa)?,
             ..self
         })
     }

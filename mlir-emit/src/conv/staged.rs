@@ -4,7 +4,7 @@
 //! therefore stand behind barriers, in kernels of their own.
 
 use super::named::{Axis, Dim, Tensor, between, sum};
-use super::{Shape, channels_last, direct};
+use super::{Shape, channels_last, direct, product};
 use crate::EmitError;
 use crate::ir::Emitter;
 use crate::value::Ordered;
@@ -14,31 +14,39 @@ use rotini_graph::DataType;
 /// Most groups that are summed one by one: they share one kernel, but compile time grows with the calls.
 const MAX_SINGLE_GROUPS: i64 = 64;
 
+/// Matmuls are padded to tiles of at most so many rows and columns.
+const MAX_TILE: u64 = 64;
+
 /// A result in the compute type, and the memory order of its axes.
 type Lowered<'c, 'b> = Result<(Ssa<'c, 'b>, Vec<usize>), EmitError>;
 
 /// How a convolution is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// For each group a matmul of the patches of x and the filters. Patches cost memory, as much as the window is large, unless the
-    /// window is one element; but IREE is slow for outputs that extend along fewer than two axes.
-    Patches,
     /// A channel per group: each filter has its own copy of a channel.
     Depthwise,
-    /// For each group a convolution.
-    Groups,
+    /// For each group a convolution, over a window of the two innermost axes: all that IREE is fast for.
+    Convolution,
+    /// For each group a matmul of the patches of x and the filters. A patch is as large as the window.
+    Patches,
     /// Many groups of several channels: slow, and rare.
     Direct,
 }
 
 impl Form {
     fn of(shape: &Shape<'_>) -> Form {
-        let is_point = shape.window.iter().all(|&extent| extent == 1);
-        let is_narrow = shape.output.iter().filter(|&&extent| extent > 1).count() < 2;
+        let is_wide = |axis: usize| shape.window.get(axis) > Some(&1) && shape.output.get(axis) > Some(&1);
+        let is_plane = match shape.window.as_slice() {
+            [outer @ .., _, _] => {
+                let axis = outer.len();
+                outer.iter().all(|&extent| extent == 1) && is_wide(axis) && is_wide(axis + 1)
+            }
+            _ => false,
+        };
         match (shape.groups, shape.channels) {
             (2.., 1) => Form::Depthwise,
-            (..=MAX_SINGLE_GROUPS, _) if is_point || is_narrow => Form::Patches,
-            (..=MAX_SINGLE_GROUPS, _) => Form::Groups,
+            (..=MAX_SINGLE_GROUPS, _) if is_plane => Form::Convolution,
+            (..=MAX_SINGLE_GROUPS, _) => Form::Patches,
             _ => Form::Direct,
         }
     }
@@ -55,9 +63,36 @@ pub(super) fn lower<'c, 'b>(
     match Form::of(shape) {
         Form::Patches => patches(at, x, w, shape, compute),
         Form::Depthwise => depthwise(at, x, w, shape, compute),
-        Form::Groups => groups(at, x, w, shape, compute),
+        Form::Convolution => convolution(at, x, w, shape, compute),
         Form::Direct => direct::lower(at, x, w, shape, compute),
     }
+}
+
+/// The elements of what [`lower`] makes of the operands, each thing once.
+pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
+    let wide = shape.widened();
+    let x = wide.padded_elements()?;
+    let w = product(&shape.window)?.checked_mul(product(&[shape.groups, wide.filters, shape.channels])?)?;
+    let y = product(&wide.output)?.checked_mul(product(&[shape.groups, shape.batch, wide.filters])?)?;
+    let made = match Form::of(shape) {
+        Form::Convolution => vec![x, w, y],
+        Form::Patches => {
+            let tiles = |extent: i64| u64::try_from(extent).ok()?.checked_next_multiple_of(MAX_TILE);
+            let positions = tiles(shape.positions())?;
+            let (terms, filters) = (tiles(shape.terms())?, tiles(shape.filters)?);
+            let groups = u64::try_from(shape.groups).ok()?;
+            let matrix = |rows: u64, columns: u64| rows.checked_mul(columns)?.checked_mul(groups);
+            vec![
+                x,
+                matrix(positions, terms)?,
+                matrix(filters, terms)?,
+                matrix(positions, filters)?,
+            ]
+        }
+        Form::Depthwise => vec![x.checked_mul(u64::try_from(shape.filters).ok()?)?, w, y],
+        Form::Direct => return direct::elements(shape),
+    };
+    made.into_iter().try_fold(0_u64, u64::checked_add)
 }
 
 /// \[positions, window C\] times \[K, window C\] transposed.
@@ -71,8 +106,7 @@ fn patches<'c, 'b>(
     let spatial = shape.spatial();
     let (group, channel) = (shape.group(), (Axis::Channel, shape.channels));
     let (batch, filter) = ((Axis::Batch, shape.batch), (Axis::Filter, shape.filters));
-    let position = (Axis::Position, shape.batch * shape.output.iter().product::<i64>());
-    let term = (Axis::Channel, shape.channels * shape.window.iter().product::<i64>());
+    let (position, term) = ((Axis::Position, shape.positions()), (Axis::Channel, shape.terms()));
     let outer = vec![1; group.len()];
 
     let dtype = x.dtype;
@@ -144,7 +178,7 @@ fn depthwise<'c, 'b>(
 }
 
 /// \[N, spatial, C\] convolved with \[window, C, K\].
-fn groups<'c, 'b>(
+fn convolution<'c, 'b>(
     at: &Emitter<'c, 'b>,
     x: &Ordered<'c, 'b>,
     w: &Ordered<'c, 'b>,
@@ -261,6 +295,16 @@ impl Shape<'_> {
             wide.filters = (wide.filters + 15) / 16 * 16;
         }
         wide
+    }
+
+    /// Windows of the whole batch: no more than y has elements.
+    fn positions(&self) -> i64 {
+        self.batch * self.output.iter().product::<i64>()
+    }
+
+    /// Products in the sum of one element: no more than w has elements.
+    fn terms(&self) -> i64 {
+        self.channels * self.window.iter().product::<i64>()
     }
 
     /// Zeros to add before and after an axis of x.

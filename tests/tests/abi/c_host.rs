@@ -136,9 +136,10 @@ fn valgrind_finds_nothing() {
     let mut command = Command::new(&program);
     command.env("ROTINI_IREE_COMPILE", &compiler);
     run(command, &plugin, &cache, &[&jobs[0]]);
-    let mut command = Command::new("valgrind");
+    let mut command = Command::new(compile("without_io_uring.c", &folder.path().join("without_io_uring"), &[]));
     command
         .env("ROTINI_IREE_COMPILE", &compiler)
+        .arg("valgrind")
         .args(["--quiet", "--leak-check=full", "--errors-for-leak-kinds=definite", "--show-leak-kinds=definite"])
         .args(["--error-exitcode=9", "--keep-debuginfo=yes"])
         .arg(&program);

@@ -1,0 +1,292 @@
+//! No bytes whatever make the plugin crash, hang, leak or answer against the protocol.
+//!
+//! 100,000 graphs and as many engine configs are damaged as a careless or hostile host could damage them, from fixed seeds, and go
+//! through every function of the ABI that takes bytes. A failure names its round, and the same round fails again. What is still
+//! accepted after the damage has to be right as any other graph has: a sample of it is compiled, executed and judged.
+
+use rand::seq::IndexedRandom as _;
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+use rotini_graph::{Graph, TensorKind};
+use rotini_host::{Handle, HostError, engine_config};
+use rotini_reference::span_bytes;
+use rotini_tests::cases::{self, Case};
+use rotini_tests::harness::Runner;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+const ROUNDS: u64 = 100_000;
+/// Accepted mutants that are compiled, and executed if their buffers are small.
+const COMPILED: usize = 40;
+const SMALL_BYTES: usize = 1 << 20;
+/// A single cheap call that takes longer is a hang. They take microseconds; this is for machines that do much else.
+const CALL_LIMIT: Duration = Duration::from_secs(5);
+/// The whole test, compiling included.
+const TEST_LIMIT: Duration = Duration::from_secs(600);
+/// What the process may grow by after a tenth of the rounds. A leak of 100 bytes a round would be 9 MB.
+const GROWTH_LIMIT: u64 = 4 << 20;
+
+const BAD_PARAM: i32 = 1;
+const INVALID_VALUE: i32 = 2;
+const NOT_APPLICABLE: i32 = 5;
+
+/// hipDNN's own serializations, every case, and what is declined.
+fn originals() -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/hipdnn");
+    let mut paths: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "fb"))
+        .collect();
+    paths.sort();
+    let samples = paths.iter().map(|path| std::fs::read(path).unwrap());
+    let declined = cases::declined().into_iter().map(|(case, _)| case);
+    samples.chain(cases::all().into_iter().chain(declined).map(|case| rotini_wire::encode(&case.graph))).collect()
+}
+
+/// Numbers at which lengths, offsets, extents and products of them break.
+const EDGES: [u64; 14] = [
+    0,
+    1,
+    2,
+    3,
+    0x7f,
+    0xff,
+    0xffff,
+    0x7fff_ffff,
+    0x8000_0000,
+    0xffff_ffff,
+    1 << 40,
+    i64::MAX as u64,
+    1 << 63,
+    u64::MAX,
+];
+
+/// Damages bytes once.
+fn damage(bytes: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut ChaCha8Rng) {
+    if bytes.is_empty() {
+        return;
+    }
+    let at = rng.random_range(0..bytes.len());
+    match rng.random_range(0..9) {
+        0 => bytes.truncate(at),
+        1 => bytes[at] ^= 1 << rng.random_range(0..8),
+        2 => bytes[at] = rng.random(),
+        // A number of any width, aligned as FlatBuffers aligns it: an edge, or what was there and a little more or less. Of the
+        // latter many a graph survives, with another extent, stride, uid, type or mode.
+        choice @ 3..=5 => {
+            let width = *[1, 2, 4, 8].choose(rng).unwrap();
+            let at = at - at % width;
+            let Some(place) = bytes.get_mut(at..at + width) else { return };
+            let mut number = [0; 8];
+            number[..width].copy_from_slice(place);
+            let number = match choice {
+                3 => *EDGES.choose(rng).unwrap(),
+                _ => u64::from_le_bytes(number).wrapping_add_signed(rng.random_range(-4..=4)),
+            };
+            place.copy_from_slice(&number.to_le_bytes()[..width]);
+        }
+        // An offset moved by words, so that it points to something of another type.
+        6 => {
+            let at = at - at % 4;
+            if let Some(word) = bytes[at..].first_chunk_mut::<4>() {
+                *word = u32::from_le_bytes(*word).wrapping_add_signed(4 * rng.random_range(-16..16)).to_le_bytes();
+            }
+        }
+        // A part of another one, in between or in place.
+        choice => {
+            let other = others.choose(rng).unwrap();
+            let from = rng.random_range(0..other.len()) & !3;
+            let part = &other[from..other.len().min(from + rng.random_range(1..64))];
+            let at = at & !3;
+            let end = if choice == 7 { at } else { bytes.len().min(at + part.len()) };
+            bytes.splice(at..end, part.iter().copied());
+        }
+    }
+}
+
+fn mutant(round: u64, stream: u64, originals: &[Vec<u8>]) -> Vec<u8> {
+    let mut rng = ChaCha8Rng::seed_from_u64(round);
+    rng.set_stream(stream);
+    let mut bytes = originals.choose(&mut rng).unwrap().clone();
+    for _ in 0..rng.random_range(1..4) {
+        damage(&mut bytes, originals, &mut rng);
+    }
+    bytes
+}
+
+/// What all rounds have found.
+#[derive(Default)]
+struct Counts {
+    accepted: AtomicU64,
+    malformed: AtomicU64,
+    unsupported: AtomicU64,
+    configs_accepted: AtomicU64,
+    slowest_nanos: AtomicU64,
+}
+
+impl Counts {
+    /// Makes a call that is to be quick.
+    fn timed<T>(&self, round: u64, call: impl FnOnce() -> T) -> T {
+        let started = Instant::now();
+        let result = call();
+        let took = started.elapsed();
+        assert!(took < CALL_LIMIT, "round {round}: a call took {took:?}");
+        self.slowest_nanos.fetch_max(u64::try_from(took.as_nanos()).unwrap(), Relaxed);
+        result
+    }
+}
+
+/// The status of a call that failed. A panic that was caught is a failure of the test.
+fn status<T>(round: u64, result: Result<T, HostError>) -> i32 {
+    match result {
+        Ok(_) => 0,
+        Err(HostError::Status { function, status, text }) => {
+            assert!(!text.is_empty() && !text.contains("panicked"), "round {round}: {function}: {text}");
+            status
+        }
+        Err(other) => panic!("round {round}: {other}"),
+    }
+}
+
+/// Takes one mutant through the functions that take a graph. Tells whether it is accepted.
+fn graph_round(handle: &Handle, engine: i64, round: u64, bytes: &[u8], counts: &Counts) -> bool {
+    let config = engine_config(engine);
+    let engines = counts.timed(round, || handle.applicable(bytes));
+    // One failure would end the search in every plugin.
+    let engines = engines.unwrap_or_else(|error| panic!("round {round}: {error}"));
+    let estimate = status(round, counts.timed(round, || handle.workspace_estimate(&config, bytes)));
+    counts.timed(round, || handle.details(engine, bytes)).unwrap_or_else(|error| panic!("round {round}: {error}"));
+    let accepted = engines == [engine];
+    if accepted {
+        assert_eq!(estimate, 0, "round {round}: accepted, and no workspace is told");
+        counts.accepted.fetch_add(1, Relaxed);
+    } else {
+        assert!(engines.is_empty(), "round {round}: {engines:?}");
+        // It is refused for what it is, before anything is compiled.
+        let created = status(round, counts.timed(round, || handle.context(&config, bytes)));
+        assert_eq!(created, estimate, "round {round}");
+        match created {
+            INVALID_VALUE => counts.malformed.fetch_add(1, Relaxed),
+            NOT_APPLICABLE => counts.unsupported.fetch_add(1, Relaxed),
+            other => panic!("round {round}: status {other} for a graph that was declined"),
+        };
+    }
+    accepted
+}
+
+fn config_round(handle: &Handle, round: u64, config: &[u8], graph: &[u8], counts: &Counts) {
+    let estimate = status(round, counts.timed(round, || handle.workspace_estimate(config, graph)));
+    match estimate {
+        0 => {
+            counts.configs_accepted.fetch_add(1, Relaxed);
+        }
+        BAD_PARAM | INVALID_VALUE => {
+            assert_eq!(status(round, counts.timed(round, || handle.context(config, graph))), estimate, "round {round}");
+        }
+        other => panic!("round {round}: status {other} for an engine config"),
+    }
+}
+
+/// Ends the process if the test takes too long: a thread that hangs in the plugin cannot be ended otherwise.
+fn watch() -> mpsc::Sender<()> {
+    let (done, wait) = mpsc::channel();
+    std::thread::spawn(move || {
+        if wait.recv_timeout(TEST_LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
+            eprintln!("the test takes more than {TEST_LIMIT:?}: some call hangs");
+            std::process::abort();
+        }
+    });
+    done
+}
+
+/// Bytes of this process in memory.
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
+}
+
+fn is_small(graph: &Graph) -> bool {
+    let buffers = graph.tensors.iter().filter(|tensor| tensor.kind != TensorKind::RuntimeScalar);
+    buffers.map(|tensor| span_bytes(tensor).unwrap_or(usize::MAX)).fold(0, usize::saturating_add) < SMALL_BYTES
+}
+
+/// The key of an accepted graph: mutants that differ in names, uids or bytes nobody reads have the same.
+fn key(bytes: &[u8]) -> Option<Vec<u8>> {
+    rotini_wire::decode(bytes).ok().map(|graph| graph.normalise().0.canonical_bytes().unwrap())
+}
+
+#[test]
+fn damaged_bytes_do_no_harm() {
+    let done = watch();
+    let started = Instant::now();
+    let runner = Runner::cpu().unwrap();
+    let (handle, engine) = (runner.handle(), runner.engine());
+    let (originals, configs) = (originals(), [engine_config(engine), vec![0; 24]]);
+    let graph = rotini_wire::encode(&cases::all()[0].graph);
+    // The first question looks for the compiler.
+    assert_eq!(handle.applicable(&graph).unwrap(), [engine]);
+    let counts = Counts::default();
+    let rounds = |rounds: std::ops::Range<u64>| -> Vec<u64> {
+        rounds
+            .into_par_iter()
+            .filter(|&round| {
+                config_round(handle, round, &mutant(round, 1, &configs), &graph, &counts);
+                graph_round(handle, engine, round, &mutant(round, 0, &originals), &counts)
+            })
+            .collect()
+    };
+    let mut accepted = rounds(0..ROUNDS / 10);
+    let before = resident();
+    accepted.append(&mut rounds(ROUNDS / 10..ROUNDS));
+    let growth = resident().saturating_sub(before);
+    let slowest = Duration::from_nanos(counts.slowest_nanos.load(Relaxed));
+    println!(
+        "{ROUNDS} graphs: {} accepted, {} malformed, {} unsupported; {ROUNDS} engine configs: {} accepted; slowest call {slowest:?}; \
+         {} KiB more memory after round {}; {:?}",
+        accepted.len(),
+        counts.malformed.load(Relaxed),
+        counts.unsupported.load(Relaxed),
+        counts.configs_accepted.load(Relaxed),
+        growth / 1024,
+        ROUNDS / 10,
+        started.elapsed(),
+    );
+    // Damage of each depth was done: a test that only meets the verifier would show little.
+    for count in [&counts.accepted, &counts.malformed, &counts.unsupported, &counts.configs_accepted] {
+        assert!(count.load(Relaxed) > ROUNDS / 200);
+    }
+    assert!(growth < GROWTH_LIMIT, "{growth} bytes");
+
+    // What was accepted, once each, without what other tests execute already.
+    let known: Vec<_> = originals.iter().filter_map(|bytes| key(bytes)).collect();
+    let mut fresh: BTreeMap<Vec<u8>, u64> =
+        accepted.iter().filter_map(|&round| Some((key(&mutant(round, 0, &originals))?, round))).collect();
+    fresh.retain(|key, _| !known.contains(key));
+    let step = fresh.len().div_ceil(COMPILED).max(1);
+    let sample: Vec<u64> = fresh.into_values().step_by(step).collect();
+    assert!(sample.len() > COMPILED / 2, "{sample:?}");
+    let executed = AtomicU64::new(0);
+    let run = |round: u64| -> anyhow::Result<()> {
+        let bytes = mutant(round, 0, &originals);
+        drop(handle.context(&engine_config(engine), &bytes)?);
+        let graph = rotini_wire::decode(&bytes)?;
+        if is_small(&graph) {
+            runner.run(&Case { name: format!("round {round}"), graph }, 16)?;
+            executed.fetch_add(1, Relaxed);
+        }
+        Ok(())
+    };
+    let failures: Vec<String> = sample
+        .par_iter()
+        .filter_map(|&round| run(round).err().map(|error| format!("round {round} is accepted, but: {error:#}")))
+        .collect();
+    println!("{} accepted mutants compiled, {executed:?} of them executed; {:?}", sample.len(), started.elapsed());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    drop(done);
+}
