@@ -111,6 +111,11 @@ impl<'c, 'b> Emitter<'c, 'b> {
         IntegerType::new(self.context, 1).into()
     }
 
+    /// Sixteen bits that are no number.
+    pub(crate) fn bits16_type(&self) -> Type<'c> {
+        IntegerType::new(self.context, 16).into()
+    }
+
     pub(crate) fn attribute(&self, text: &str) -> Result<Attribute<'c>, EmitError> {
         Attribute::parse(self.context, text).ok_or_else(|| EmitError::InvalidIr {
             diagnostics: format!("attribute {text}"),

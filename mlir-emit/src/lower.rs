@@ -50,10 +50,7 @@ pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
             | Op::LayernormBackward(_)
             | Op::ResampleBwd(_)
             | Op::MoeGroupedMatmul(_)
-            | Op::MoeGroupedMatmulBwd(_) => Err(Unsupported::new(format!(
-                "the operation {} is not supported yet",
-                node.op.kind()
-            ))),
+            | Op::MoeGroupedMatmulBwd(_) => Err(Unsupported::new("not supported yet")),
         }
         .map_err(|unsupported| unsupported.at_node(position))?;
     }
@@ -417,12 +414,15 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
                     .collect::<Option<Vec<_>>>()
                     .ok_or(EmitError::Internal("an axis out of range"))?;
                 let new = body.extract(at.captured(value.ssa), &position, tensor.dtype)?;
-                body.one(
-                    "arith.select",
-                    &[inside, new, old],
-                    body.element_type(tensor.dtype)?,
-                    &[],
-                )
+                let element = body.element_type(tensor.dtype)?;
+                if tensor.dtype != DataType::Bf16 {
+                    return body.one("arith.select", &[inside, new, old], element, &[]);
+                }
+                // As bits: the compiler selects bf16 in f32, and on the way back changes what is no number in the gaps.
+                let bits = body.bits16_type();
+                let [new_bits, old_bits] = [new, old].map(|value| body.one("arith.bitcast", &[value], bits, &[]));
+                let kept = body.one("arith.select", &[inside, new_bits?, old_bits?], bits, &[])?;
+                body.one("arith.bitcast", &[kept], element, &[])
             },
         )
     }

@@ -83,8 +83,13 @@ impl Target {
     #[must_use]
     pub fn flags(&self) -> Vec<String> {
         let own = |flags: &[&str]| flags.iter().map(|&flag| flag.to_owned()).collect::<Vec<_>>();
-        // Without the second flag f64 is computed in f32, silently.
-        let mut flags = own(&["--iree-input-type=none", "--iree-input-demote-f64-to-f32=false"]);
+        let mut flags = own(&[
+            "--iree-input-type=none",
+            // Else f64 is computed in f32, silently.
+            "--iree-input-demote-f64-to-f32=false",
+            // Else what depends on no input is computed once, when the code is loaded, into memory of its own.
+            "--iree-opt-const-expr-hoisting=false",
+        ]);
         flags.extend(match self {
             Target::Cpu => own(&[
                 "--iree-hal-target-device=local",

@@ -74,6 +74,7 @@ pub struct Conv {
 impl Conv {
     /// A 2D convolution of `dtype` with stride 1 and equal padding, computed in f32.
     #[must_use]
+    #[expect(clippy::too_many_arguments, reason = "the list that convolutions are known by: N, C, K, extent, filter, padding")]
     pub fn new(n: i64, c: i64, k: i64, input: i64, window: i64, padding: i64, dtype: DataType, order: Order) -> Self {
         Conv {
             n,

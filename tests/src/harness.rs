@@ -39,7 +39,7 @@ impl Runner {
     ///
     /// If it is not there, or does not behave as a plugin.
     pub fn cpu() -> Result<Self> {
-        cpu_only();
+        cpu_only()?;
         // SAFETY: the file is the plugin that this workspace builds.
         let plugin = unsafe { Plugin::load(crate::plugin::path()?) }?;
         let engines = plugin.engine_ids()?;
@@ -182,17 +182,20 @@ pub fn fill(graph: &Graph) -> Result<Buffers> {
 }
 
 /// Sets the environment that the plugin reads when it is loaded: the CPU, and a cache folder that is gone afterwards.
-pub fn cpu_only() -> &'static Path {
-    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
-    FOLDER
-        .get_or_init(|| {
-            let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("no temporary folder: {error}"));
+///
+/// # Errors
+///
+/// Without a temporary folder.
+pub fn cpu_only() -> Result<&'static Path> {
+    static FOLDER: OnceLock<std::io::Result<tempfile::TempDir>> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        tempfile::tempdir().inspect(|folder| {
             // SAFETY: done once, before the plugin is loaded; nothing else in these tests reads or writes the environment meanwhile.
             unsafe {
                 std::env::set_var("ROTINI_DEVICE", "cpu");
                 std::env::set_var("ROTINI_CACHE_DIR", folder.path());
             }
-            folder
         })
-        .path()
+    });
+    folder.as_ref().map(tempfile::TempDir::path).map_err(|error| anyhow::anyhow!("no temporary folder: {error}"))
 }

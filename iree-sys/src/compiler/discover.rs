@@ -4,9 +4,9 @@
 //! `iree-compile` in `bin/` is a Python script around that program, which would only add its own start-up time. Python is
 //! never started: the layout below an installation prefix is fixed.
 
-use object::Endianness;
-use object::read::elf::ElfFile64;
-use object::{Object as _, ReadCache};
+use object::elf::{self, FileHeader64};
+use object::read::elf::{FileHeader as _, ProgramHeader as _};
+use object::{Endianness, ReadCache};
 use std::{
     env, fmt, fs,
     io::Read,
@@ -188,10 +188,18 @@ pub(super) fn identity(library: &Path) -> Result<String, CompileError> {
     Ok(format!("blake3:{}", hasher.finalize().to_hex()))
 }
 
-/// The build id in an ELF file's notes, in hexadecimal. Reads the headers and the note alone.
+/// The build id in an ELF file's notes, in hexadecimal. Reads the program headers and the notes alone: the library is large.
 fn build_id(path: &Path) -> Option<String> {
     let file = ReadCache::new(fs::File::open(path).ok()?);
-    let elf = ElfFile64::<Endianness, _>::parse(&file).ok()?;
-    let id = elf.build_id().ok()??;
-    Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
+    let header = FileHeader64::<Endianness>::parse(&file).ok()?;
+    let endian = header.endian().ok()?;
+    for segment in header.program_headers(endian, &file).ok()? {
+        let Ok(Some(mut notes)) = segment.notes(endian, &file) else { continue };
+        while let Ok(Some(note)) = notes.next() {
+            if note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID {
+                return Some(note.desc().iter().map(|byte| format!("{byte:02x}")).collect());
+            }
+        }
+    }
+    None
 }

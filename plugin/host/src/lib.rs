@@ -324,8 +324,12 @@ impl Handle {
     /// # Errors
     ///
     /// The plugin's.
-    pub fn set_stream(&self, stream: *mut c_void) -> Result<(), HostError> {
-        // SAFETY: the handle is alive.
+    ///
+    /// # Safety
+    ///
+    /// The stream is null or one of the device's, and lives while work is sent to it.
+    pub unsafe fn set_stream(&self, stream: *mut c_void) -> Result<(), HostError> {
+        // SAFETY: the handle is alive; the stream by this function's contract.
         let status = unsafe { (self.plugin().symbols().set_stream)(self.0.raw, stream) };
         self.plugin().check("SetStream", status)
     }

@@ -157,7 +157,7 @@ impl HostExecutable {
         let range = |index: usize| {
             let start = pointers.get(index).map_or(0, |pointer| pointer.addr());
             let bytes = self.arguments.get(index).map_or(0, |(_, tensor)| tensor.bytes());
-            start..start.saturating_add(usize::try_from(bytes).unwrap_or(usize::MAX))
+            start..start.saturating_add(bytes)
         };
         let overlap = |a: usize, b: usize| range(a).start < range(b).end && range(b).start < range(a).end;
         // Nothing counts as bound until everything is.
@@ -237,7 +237,7 @@ impl HostExecutable {
                 && (argument.role == SlotRole::Input || !argument.packed)
             {
                 // SAFETY: the caller's memory is valid for the argument's bytes by this function's contract.
-                let bytes = unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), length(tensor)) };
+                let bytes = unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), tensor.bytes()) };
                 staging.write(0, bytes)?;
             }
         }
@@ -249,7 +249,7 @@ impl HostExecutable {
                 && argument.role == SlotRole::Output
             {
                 // SAFETY: as above; nothing else reads or writes an output during the call.
-                let bytes = unsafe { std::slice::from_raw_parts_mut(pointer.cast::<u8>(), length(tensor)) };
+                let bytes = unsafe { std::slice::from_raw_parts_mut(pointer.cast::<u8>(), tensor.bytes()) };
                 staging.read(0, bytes)?;
             }
         }
@@ -275,10 +275,6 @@ impl Executable for HostExecutable {
         }
         result
     }
-}
-
-fn length(tensor: &TensorType) -> usize {
-    usize::try_from(tensor.bytes()).unwrap_or(usize::MAX)
 }
 
 /// Host memory with the alignment that compiled code wants.

@@ -18,7 +18,7 @@ use rotini_tests::{harness, plugin};
 
 /// A handle on the CPU, and the engine's id.
 fn cpu() -> (Plugin, Handle, i64) {
-    harness::cpu_only();
+    harness::cpu_only().unwrap();
     // SAFETY: the file is the plugin that this workspace builds.
     let plugin = unsafe { Plugin::load(plugin::path().unwrap()) }.unwrap();
     let engine = plugin.engine_ids().unwrap()[0];
