@@ -84,7 +84,7 @@ fn main() -> Result<ExitCode> {
         std::env::set_var("ROTINI_DEVICE", "cpu");
         std::env::set_var("ROTINI_CACHE_DIR", cache.path());
     }
-    let mut report = Report::new();
+    let mut report = Report::new(rotini_tests::plugin::path()?);
     for (name, bench) in BENCHES {
         if args.names.is_empty() || args.names.iter().any(|wanted| wanted == name) {
             writeln!(std::io::stderr(), "measuring: {name}")?;

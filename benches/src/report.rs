@@ -4,6 +4,7 @@ use crate::sampling::Samples;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde::Serialize;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What has to hold.
@@ -100,6 +101,8 @@ impl Row {
 /// All measurements of a run, and what they were taken on.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
+    /// The library that was measured.
+    plugin: PathBuf,
     machine: String,
     /// Of the minute before the run: above 0, the figures are those of a busy machine.
     load_average: Option<f64>,
@@ -107,8 +110,8 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// An empty report on this machine.
-    pub(crate) fn new() -> Self {
+    /// An empty report on a plugin and this machine.
+    pub(crate) fn new(plugin: PathBuf) -> Self {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let cpuinfo = read("/proc/cpuinfo");
         let field = |name: &str| {
@@ -121,6 +124,7 @@ impl Report {
         let (name, family, model) = (field("model name"), field("cpu family"), field("model"));
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Report {
+            plugin,
             machine: format!("{name} (family {family}, model {model}), {threads} threads"),
             load_average: read("/proc/loadavg")
                 .split(' ')
@@ -158,6 +162,7 @@ impl fmt::Display for Report {
                 }),
             ]);
         }
+        writeln!(f, "{}", self.plugin.display())?;
         write!(f, "{}", self.machine)?;
         if let Some(load) = self.load_average {
             write!(f, "; load average before the run: {load}")?;

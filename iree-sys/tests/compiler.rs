@@ -27,7 +27,11 @@ fn compilers() -> [&'static dyn Compiler; 2] {
 #[test]
 fn both_modes_make_the_same_bytes() {
     assert_eq!(program().identity(), library().identity());
-    assert!(program().identity().starts_with("build-id:"), "{}", program().identity());
+    assert!(
+        program().identity().starts_with("build-id:"),
+        "{}",
+        program().identity()
+    );
     assert!(program().describe().contains("3.13.0"), "{}", program().describe());
     for flags in [cpu(), gfx942()] {
         let request = request(MODULE, &flags);

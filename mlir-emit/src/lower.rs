@@ -233,7 +233,21 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         if is_argument {
             return Ok(value);
         }
-        Ok(Ordered { ssa: self.at.barrier(value.ssa)?, ..value })
+        Ok(Ordered {
+            ssa: self.at.barrier(value.ssa)?,
+            ..value
+        })
+    }
+
+    /// What a loop over no tensor has computed (indices, gathered elements), in a dispatch of its own where it could end up in that of
+    /// a convolution on packed tiles: with such a loop in it, IREE 3.13 crashes in every other run, while it materialises encodings.
+    pub(crate) fn apart(&self, ssa: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
+        let convolves = self.graph.nodes().iter().any(|node| matches!(node.op, Op::ConvFprop(_)));
+        if convolves && *self.target == Target::Cpu {
+            self.at.barrier(ssa)
+        } else {
+            Ok(ssa)
+        }
     }
 
     /// The memory order of an output without gaps.
@@ -273,7 +287,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         let rank = tensor.dims.len();
         let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
         let init = at.empty(&tensor.dims, tensor.dtype)?;
-        at.generic(
+        let gathered = at.generic(
             &vec![Loop::Parallel; rank],
             &[],
             (init, tensor.dtype, identity),
@@ -289,7 +303,8 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
                 }
                 body.extract(at.captured(span), &[address], tensor.dtype)
             },
-        )
+        )?;
+        self.apart(gathered)
     }
 
     /// Rounds a value to its tensor's type and puts it into the tensor's memory order.

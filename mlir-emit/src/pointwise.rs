@@ -167,6 +167,11 @@ pub(crate) fn lower<'c, 'b>(
             convert(body, result, compute, result_dtype)
         },
     )?;
+    let ssa = if inputs.is_empty() || op.mode == M::GenIndex {
+        lowering.apart(ssa)?
+    } else {
+        ssa
+    };
     lowering.define(
         op.out_0,
         Value::of(Ordered {

@@ -75,7 +75,9 @@ impl Target {
     pub fn cautious_flags(&self) -> Option<Vec<String>> {
         match self {
             Target::Rocm { .. } => Some(vec!["--iree-codegen-llvmgpu-use-igemm=false".to_owned()]),
-            Target::Cpu | Target::Cuda { .. } => None,
+            // Seen with loops over no tensor inside a matmul's dispatch; see `Lowering::apart`.
+            Target::Cpu => Some(vec!["--iree-opt-data-tiling=false".to_owned()]),
+            Target::Cuda { .. } => None,
         }
     }
 

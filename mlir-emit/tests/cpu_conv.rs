@@ -1,7 +1,11 @@
 //! Convolutions on the CPU, each form over shapes that stress it: compiled by the real compiler, run, and compared bit by bit with a
 //! loop that knows nothing of layouts or tiles. Elements are small integers, so that every sum is exact in every type and order.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up has failed")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot be set up has failed"
+)]
 
 use half::{bf16, f16};
 use iree_sys::compiler::{CompileRequest, Compiler as _, Program, find_program};

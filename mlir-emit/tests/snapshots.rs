@@ -4,14 +4,14 @@
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
 use rotini_emit::{Target, emit};
-use rotini_graph::{
-    ConvGeometry, DataType, Graph, GraphBuilder, Pointwise, PointwiseMode, Scalar, TensorKind,
-};
+use rotini_graph::{ConvGeometry, DataType, Graph, GraphBuilder, Pointwise, PointwiseMode, Scalar, TensorKind};
 
 fn lowered(mut graph: Graph, target: &str) -> String {
     graph.validate().expect("the graph is valid");
     let target = Target::parse(target).expect("a known target");
-    emit(&graph.normalise().0, &target).expect("the graph is supported").mlir
+    emit(&graph.normalise().0, &target)
+        .expect("the graph is supported")
+        .mlir
 }
 
 fn conv_bias_relu(channels_last: bool, groups: i64, padding: i64) -> Graph {
@@ -41,7 +41,10 @@ fn conv_bias_relu(channels_last: bool, groups: i64, padding: i64) -> Graph {
 fn convolutions_for_gpus() {
     insta::assert_snapshot!("conv_nhwc_gfx942", lowered(conv_bias_relu(true, 1, 1), "gfx942"));
     insta::assert_snapshot!("conv_nchw_gfx942", lowered(conv_bias_relu(false, 1, 0), "gfx942"));
-    insta::assert_snapshot!("conv_grouped_nhwc_gfx942", lowered(conv_bias_relu(true, 4, 1), "gfx942"));
+    insta::assert_snapshot!(
+        "conv_grouped_nhwc_gfx942",
+        lowered(conv_bias_relu(true, 4, 1), "gfx942")
+    );
 }
 
 #[test]
@@ -58,7 +61,9 @@ fn pointwise_modes() {
         let mut bodies = String::new();
         for &mode in PointwiseMode::ALL {
             let mut b = GraphBuilder::new(mode.name());
-            let operands: Vec<_> = (0..mode.arity()).map(|index| b.buffer(&format!("in_{index}"), dtype, &[4])).collect();
+            let operands: Vec<_> = (0..mode.arity())
+                .map(|index| b.buffer(&format!("in_{index}"), dtype, &[4]))
+                .collect();
             let y = b.buffer("y", dtype, &[4]);
             let operand = |index: usize| operands.get(index).copied();
             let mut op = Pointwise::new(mode, operands[0], operand(1), operand(2), y);
@@ -69,7 +74,11 @@ fn pointwise_modes() {
             bodies += &format!("// {}\n", mode.name());
             match emit(&graph.normalise().0, &Target::Cpu) {
                 Ok(emitted) => {
-                    let lines = emitted.mlir.lines().skip_while(|line| !line.contains("linalg.generic")).skip(1);
+                    let lines = emitted
+                        .mlir
+                        .lines()
+                        .skip_while(|line| !line.contains("linalg.generic"))
+                        .skip(1);
                     for line in lines.take_while(|line| !line.starts_with("  }")) {
                         bodies += &format!("{line}\n");
                     }
@@ -96,7 +105,11 @@ fn layouts() {
 
 #[test]
 fn conversions() {
-    for (from, to) in [(DataType::F32, DataType::I8), (DataType::F32, DataType::U8), (DataType::F16, DataType::Bf16)] {
+    for (from, to) in [
+        (DataType::F32, DataType::I8),
+        (DataType::F32, DataType::U8),
+        (DataType::F16, DataType::Bf16),
+    ] {
         let mut b = GraphBuilder::new("convert");
         let x = b.buffer("x", from, &[4]);
         let y = b.buffer("y", to, &[4]);

@@ -80,19 +80,27 @@ impl Config {
                 CompilerChoice::Auto
             }
         };
-        let target = get("ROTINI_TARGET").filter(|value| !value.is_empty()).and_then(|value| {
-            let target = rotini_emit::Target::parse(&value);
-            if target.is_none() {
-                complain("ROTINI_TARGET", &value, "cpu, gfx…, mi…, sm_…");
-            }
-            target
-        });
+        let target = get("ROTINI_TARGET")
+            .filter(|value| !value.is_empty())
+            .and_then(|value| {
+                let target = rotini_emit::Target::parse(&value);
+                if target.is_none() {
+                    complain("ROTINI_TARGET", &value, "cpu, gfx…, mi…, sm_…");
+                }
+                target
+            });
         let cache_dir = match get("ROTINI_CACHE_DIR") {
             Some(value) if value.is_empty() => None,
             Some(value) => Some(PathBuf::from(value)),
             None => rotini_cache::default_dir(),
         };
-        Config { device, target, compiler, cache_dir, complaints }
+        Config {
+            device,
+            target,
+            compiler,
+            cache_dir,
+            complaints,
+        }
     }
 }
 
@@ -101,15 +109,27 @@ mod tests {
     use super::*;
 
     fn read(pairs: &[(&str, &str)]) -> Config {
-        Config::read(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+        Config::read(|name| {
+            pairs
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| (*value).to_owned())
+        })
     }
 
     #[test]
     fn defaults_and_values() {
         let config = read(&[]);
-        assert_eq!((config.device, config.compiler), (DeviceChoice::Auto, CompilerChoice::Auto));
+        assert_eq!(
+            (config.device, config.compiler),
+            (DeviceChoice::Auto, CompilerChoice::Auto)
+        );
         assert_eq!(config.target, None);
-        let config = read(&[("ROTINI_DEVICE", "cpu"), ("ROTINI_CACHE_DIR", ""), ("ROTINI_TARGET", "gfx942")]);
+        let config = read(&[
+            ("ROTINI_DEVICE", "cpu"),
+            ("ROTINI_CACHE_DIR", ""),
+            ("ROTINI_TARGET", "gfx942"),
+        ]);
         assert_eq!(config.device, DeviceChoice::Cpu);
         assert_eq!(config.cache_dir, None);
         assert_eq!(config.target, Some(rotini_emit::Target::Rocm { arch: "gfx942".into() }));
@@ -118,7 +138,11 @@ mod tests {
 
     #[test]
     fn nonsense_is_reported_and_harmless() {
-        let config = read(&[("ROTINI_DEVICE", "abacus"), ("ROTINI_TARGET", "--flag"), ("ROTINI_COMPILER", "x")]);
+        let config = read(&[
+            ("ROTINI_DEVICE", "abacus"),
+            ("ROTINI_TARGET", "--flag"),
+            ("ROTINI_COMPILER", "x"),
+        ]);
         assert_eq!(config.device, DeviceChoice::Auto);
         assert_eq!(config.complaints.len(), 3);
     }

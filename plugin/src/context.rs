@@ -67,30 +67,51 @@ impl ExecutionContext {
     ///
     /// The buffers of the graph's uids are valid for the span of their tensors in the device's memory until the work is done, the
     /// workspace for [`workspace_bytes`](Self::workspace_bytes); no other execution uses this workspace meanwhile.
-    pub unsafe fn execute(&self, stream: Stream, workspace: *mut c_void, buffers: &[DeviceBuffer]) -> Result<(), Error> {
+    pub unsafe fn execute(
+        &self,
+        stream: Stream,
+        workspace: *mut c_void,
+        buffers: &[DeviceBuffer],
+    ) -> Result<(), Error> {
         let mut pointers: SmallVec<[*mut c_void; INLINE_ARGUMENTS]> = SmallVec::new();
         pointers.resize(self.arguments.len(), std::ptr::null_mut());
         for buffer in buffers {
-            let Ok(found) = self.arguments.binary_search_by_key(&buffer.uid, |&(uid, _)| uid) else { continue };
-            let Some(&(_, argument)) = self.arguments.get(found) else { continue };
-            let Some(pointer) = pointers.get_mut(argument) else { continue };
+            let Ok(found) = self.arguments.binary_search_by_key(&buffer.uid, |&(uid, _)| uid) else {
+                continue;
+            };
+            let Some(&(_, argument)) = self.arguments.get(found) else {
+                continue;
+            };
+            let Some(pointer) = pointers.get_mut(argument) else {
+                continue;
+            };
             if !pointer.is_null() && *pointer != buffer.pointer {
                 return Err(Error::TwoBuffers(self.label(argument)));
             }
             *pointer = buffer.pointer;
         }
         // SAFETY: by this function's contract.
-        unsafe { self.executable.execute(stream, &Buffers { pointers: &pointers, workspace }) }.map_err(|error| {
-            match error {
-                ExecuteError::Null(argument) => Error::MissingBuffer(self.label(argument)),
-                ExecuteError::Overlap(a, b) => Error::OverlappingOutputs(self.label(a), self.label(b)),
-                ExecuteError::MissingWorkspace(bytes) => Error::MissingWorkspace(bytes),
-                ExecuteError::Runtime(error) => Error::runtime("the execution failed")(error),
-            }
+        unsafe {
+            self.executable.execute(
+                stream,
+                &Buffers {
+                    pointers: &pointers,
+                    workspace,
+                },
+            )
+        }
+        .map_err(|error| match error {
+            ExecuteError::Null(argument) => Error::MissingBuffer(self.label(argument)),
+            ExecuteError::Overlap(a, b) => Error::OverlappingOutputs(self.label(a), self.label(b)),
+            ExecuteError::MissingWorkspace(bytes) => Error::MissingWorkspace(bytes),
+            ExecuteError::Runtime(error) => Error::runtime("the execution failed")(error),
         })
     }
 
     fn label(&self, argument: usize) -> String {
-        self.labels.get(argument).cloned().unwrap_or_else(|| format!("argument {argument}"))
+        self.labels
+            .get(argument)
+            .cloned()
+            .unwrap_or_else(|| format!("argument {argument}"))
     }
 }

@@ -105,6 +105,9 @@ impl Error {
     }
 
     pub(crate) fn runtime(what: &'static str) -> impl FnOnce(iree_sys::runtime::Error) -> Error {
-        move |source| Error::Runtime { what, source: Arc::new(source) }
+        move |source| Error::Runtime {
+            what,
+            source: Arc::new(source),
+        }
     }
 }

@@ -23,7 +23,11 @@ impl Handle {
     pub fn new() -> Result<Self, Error> {
         let runtime = Runtime::shared()?;
         let device = runtime.default_device()?;
-        Ok(Handle { runtime, device, stream: AtomicPtr::new(std::ptr::null_mut()) })
+        Ok(Handle {
+            runtime,
+            device,
+            stream: AtomicPtr::new(std::ptr::null_mut()),
+        })
     }
 
     /// The state that all handles of the process share.

@@ -7,7 +7,9 @@ use crate::device::host::Host;
 use crate::device::{Device, Executable, Work};
 use crate::error::Error;
 use bytes::Bytes;
-use iree_sys::compiler::{CompileError, CompileRequest, Compiled, Compiler, InProcess, Program, find_library, find_program};
+use iree_sys::compiler::{
+    CompileError, CompileRequest, Compiled, Compiler, InProcess, Program, find_library, find_program,
+};
 use iree_sys::runtime::{Executable as Module, Instance};
 use rotini_cache::{Cache, CacheConfig, Key, KeyInputs, NewEntry, Origin};
 use rotini_emit::{EMITTER_VERSION, ENTRY_POINT, Target};
@@ -50,12 +52,18 @@ pub struct Plan {
 /// [`Error::Graph`] if it is malformed, [`Error::Unsupported`] if it uses something that rotini does not know.
 pub fn decode(bytes: &[u8]) -> Result<Plan, Error> {
     let graph = rotini_wire::decode(bytes).map_err(|error| {
-        if error.is_malformed() { Error::Graph(error.to_string()) } else { Error::Unsupported(error.to_string()) }
+        if error.is_malformed() {
+            Error::Graph(error.to_string())
+        } else {
+            Error::Unsupported(error.to_string())
+        }
     })?;
     let needed = graph.min_api_version;
     if needed > crate::abi::API_VERSION {
         let [major, minor, patch] = needed;
-        return Err(Error::Unsupported(format!("it needs engine API {major}.{minor}.{patch}")));
+        return Err(Error::Unsupported(format!(
+            "it needs engine API {major}.{minor}.{patch}"
+        )));
     }
     let (graph, bindings) = graph.normalise();
     Ok(Plan { graph, bindings })
@@ -86,7 +94,10 @@ impl Runtime {
         for complaint in &config.complaints {
             tracing::warn!("{complaint}");
         }
-        let cache = Cache::open(CacheConfig { dir: config.cache_dir.clone(), ..CacheConfig::default() });
+        let cache = Cache::open(CacheConfig {
+            dir: config.cache_dir.clone(),
+            ..CacheConfig::default()
+        });
         let instance = Instance::new().map_err(Error::runtime("IREE's runtime cannot be set up"))?;
         Ok(Runtime {
             config,
@@ -146,15 +157,13 @@ impl Runtime {
     /// [`Error::NoCompiler`], saying where it was looked for.
     pub fn compiler(&self) -> Result<Arc<dyn Compiler>, Error> {
         self.compiler
-            .get_or_init(|| {
-                match self.config.compiler {
-                    CompilerChoice::Program => compiler_program(),
-                    CompilerChoice::InProcess => compiler_in_process(),
-                    CompilerChoice::Auto => compiler_program().or_else(|error| {
-                        tracing::warn!("the compiler runs in this process, for want of the program ({error})");
-                        compiler_in_process()
-                    }),
-                }
+            .get_or_init(|| match self.config.compiler {
+                CompilerChoice::Program => compiler_program(),
+                CompilerChoice::InProcess => compiler_in_process(),
+                CompilerChoice::Auto => compiler_program().or_else(|error| {
+                    tracing::warn!("the compiler runs in this process, for want of the program ({error})");
+                    compiler_in_process()
+                }),
             })
             .clone()
     }
@@ -179,11 +188,15 @@ impl Runtime {
     pub fn workspace_bytes(&self, device: &dyn Device, bytes: &[u8]) -> Result<u64, Error> {
         let plan = self.check(device, bytes)?;
         let target = device.target();
-        let cached = self.key(&plan.graph, &target, device.features()).ok().and_then(|key| self.cache.peek(&key));
+        let cached = self
+            .key(&plan.graph, &target, device.features())
+            .ok()
+            .and_then(|key| self.cache.peek(&key));
         match cached {
             Some(entry) => Ok(entry.metadata.workspace_bytes),
-            None => rotini_emit::workspace_bound(&plan.graph, &target)
-                .map_err(|error| Error::Internal(error.to_string())),
+            None => {
+                rotini_emit::workspace_bound(&plan.graph, &target).map_err(|error| Error::Internal(error.to_string()))
+            }
         }
     }
 
@@ -201,7 +214,12 @@ impl Runtime {
             Some(executable) => executable,
             None => self.load(device, &key, &graph, &entry.payload)?,
         };
-        Ok(ExecutionContext::new(executable, bindings, entry.metadata.dispatches, origin))
+        Ok(ExecutionContext::new(
+            executable,
+            bindings,
+            entry.metadata.dispatches,
+            origin,
+        ))
     }
 
     /// The compiled code of a graph for a target, from the cache if it is there.
@@ -215,7 +233,9 @@ impl Runtime {
         graph: &NormalGraph,
         target: &Target,
     ) -> Result<(Arc<rotini_cache::Entry>, Origin), Error> {
-        self.cache.get_or_create(key, || self.compile(graph, target)).map_err(|error| error.as_ref().clone())
+        self.cache
+            .get_or_create(key, || self.compile(graph, target))
+            .map_err(|error| error.as_ref().clone())
     }
 
     /// Everything that decides what code a graph becomes.
@@ -225,7 +245,9 @@ impl Runtime {
     /// [`Error::NoCompiler`].
     pub fn key(&self, graph: &NormalGraph, target: &Target, features: &str) -> Result<Key, Error> {
         let compiler = self.compiler()?;
-        let graph = graph.canonical_bytes().map_err(|error| Error::Internal(error.to_string()))?;
+        let graph = graph
+            .canonical_bytes()
+            .map_err(|error| Error::Internal(error.to_string()))?;
         Ok(Key::of(&KeyInputs {
             graph: &graph,
             target: &target.to_string(),
@@ -243,17 +265,23 @@ impl Runtime {
         let emitted = rotini_emit::emit(graph, target).map_err(|error| Error::Internal(error.to_string()))?;
         let compiled = compile_for(compiler.as_ref(), &emitted.mlir, target).map_err(|error| {
             tracing::error!(%target, "the compiler failed: {}", error.diagnostics());
-            Error::Compile { first_line: error.to_string(), target: target.to_string() }
+            Error::Compile {
+                first_line: error.to_string(),
+                target: target.to_string(),
+            }
         })?;
         // A result that is not computed in place would be allocated and copied at every execution.
         if compiled.statistics.allocated_bytes != 0 {
-            return Err(Error::BadCode("it allocates device memory while it executes".to_owned()));
+            return Err(Error::BadCode(
+                "it allocates device memory while it executes".to_owned(),
+            ));
         }
         // SAFETY: the compiler made it just now; it is only asked for its attributes.
         let module = unsafe { Module::load(&self.instance, Arc::from(compiled.vmfb.as_slice())) }
             .map_err(Error::runtime("the compiled graph cannot be loaded"))?;
-        let workspace_bytes =
-            module.workspace_bytes(ENTRY_POINT).map_err(Error::runtime("the compiled graph tells no workspace"))?;
+        let workspace_bytes = module
+            .workspace_bytes(ENTRY_POINT)
+            .map_err(Error::runtime("the compiled graph tells no workspace"))?;
         Ok(NewEntry {
             producer: format!("rotini {} with {}", env!("CARGO_PKG_VERSION"), compiler.identity()),
             target: target.to_string(),
@@ -277,7 +305,9 @@ impl Runtime {
         code: &[u8],
     ) -> Result<Arc<dyn Executable>, Error> {
         let signature = rotini_emit::signature(graph).map_err(|error| Error::Internal(error.to_string()))?;
-        let work = Work { operations: rotini_emit::operations(graph) };
+        let work = Work {
+            operations: rotini_emit::operations(graph),
+        };
         // SAFETY: the code comes from the compiler, directly or through a cache that only the user can write and that is verified.
         let executable = unsafe { device.load(code, &signature, work) }?;
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -297,7 +327,12 @@ fn identity(device: &Arc<dyn Device>) -> usize {
 fn compile_for(compiler: &dyn Compiler, mlir: &str, target: &Target) -> Result<Compiled, CompileError> {
     let mut flags = target.flags();
     let compile = |flags: &[String]| {
-        compiler.compile(&CompileRequest { mlir, name: SOURCE_NAME, flags, dump_executables: None })
+        compiler.compile(&CompileRequest {
+            mlir,
+            name: SOURCE_NAME,
+            flags,
+            dump_executables: None,
+        })
     };
     match (compile(&flags), target.cautious_flags()) {
         (Err(error @ CompileError::Crashed { .. }), Some(cautious)) => {

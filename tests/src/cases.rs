@@ -74,7 +74,10 @@ pub struct Conv {
 impl Conv {
     /// A 2D convolution of `dtype` with stride 1 and equal padding, computed in f32.
     #[must_use]
-    #[expect(clippy::too_many_arguments, reason = "the list that convolutions are known by: N, C, K, extent, filter, padding")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the list that convolutions are known by: N, C, K, extent, filter, padding"
+    )]
     pub fn new(n: i64, c: i64, k: i64, input: i64, window: i64, padding: i64, dtype: DataType, order: Order) -> Self {
         Conv {
             n,
@@ -185,7 +188,10 @@ struct Cases(Vec<Case>);
 
 impl Cases {
     fn add(&mut self, name: impl Into<String>, graph: Graph) {
-        self.0.push(Case { name: name.into(), graph });
+        self.0.push(Case {
+            name: name.into(),
+            graph,
+        });
     }
 }
 
@@ -195,8 +201,14 @@ fn convolutions(cases: &mut Cases) {
     for order in Order::BOTH {
         let name = order.name();
         for dtype in FLOATS {
-            cases.add(format!("conv_{name}_{dtype}"), Conv::new(2, 8, 16, 9, 3, 1, dtype, order).alone());
-            cases.add(format!("conv_odd_{name}_{dtype}"), Conv::new(1, 5, 7, 13, 3, 1, dtype, order).alone());
+            cases.add(
+                format!("conv_{name}_{dtype}"),
+                Conv::new(2, 8, 16, 9, 3, 1, dtype, order).alone(),
+            );
+            cases.add(
+                format!("conv_odd_{name}_{dtype}"),
+                Conv::new(1, 5, 7, 13, 3, 1, dtype, order).alone(),
+            );
             let grouped = Conv::new(2, 12, 8, 7, 3, 1, dtype, order).groups(4);
             cases.add(format!("conv_grouped_{name}_{dtype}"), grouped.alone());
             let depthwise = Conv::new(1, 16, 16, 10, 3, 1, dtype, order).groups(16);
@@ -204,15 +216,27 @@ fn convolutions(cases: &mut Cases) {
         }
         let f32 = |n, c, k, input, window, padding| Conv::new(n, c, k, input, window, padding, DataType::F32, order);
         cases.add(format!("conv_1x1_{name}"), f32(2, 16, 8, 6, 1, 0).alone());
-        cases.add(format!("conv_1x1_stride2_{name}"), f32(2, 16, 8, 7, 1, 0).stride(2).alone());
+        cases.add(
+            format!("conv_1x1_stride2_{name}"),
+            f32(2, 16, 8, 7, 1, 0).stride(2).alone(),
+        );
         cases.add(format!("conv_stride2_{name}"), f32(1, 4, 6, 11, 3, 1).stride(2).alone());
-        cases.add(format!("conv_stride_beyond_filter_{name}"), f32(1, 3, 4, 13, 2, 0).stride(5).alone());
-        cases.add(format!("conv_dilation2_{name}"), f32(1, 4, 6, 11, 3, 2).dilation(2).alone());
+        cases.add(
+            format!("conv_stride_beyond_filter_{name}"),
+            f32(1, 3, 4, 13, 2, 0).stride(5).alone(),
+        );
+        cases.add(
+            format!("conv_dilation2_{name}"),
+            f32(1, 4, 6, 11, 3, 2).dilation(2).alone(),
+        );
         cases.add(format!("conv_stem_{name}"), f32(1, 3, 8, 19, 7, 3).stride(2).alone());
         cases.add(format!("conv_whole_input_{name}"), f32(3, 4, 5, 4, 4, 0).alone());
         cases.add(format!("conv_one_pixel_{name}"), f32(1, 4, 5, 1, 3, 1).alone());
         cases.add(format!("conv_one_channel_{name}"), f32(2, 1, 1, 6, 3, 1).alone());
-        cases.add(format!("conv_depthwise_multiplier_{name}"), f32(1, 6, 12, 8, 3, 1).groups(6).alone());
+        cases.add(
+            format!("conv_depthwise_multiplier_{name}"),
+            f32(1, 6, 12, 8, 3, 1).groups(6).alone(),
+        );
         cases.add(format!("conv_wide_{name}"), f32(1, 64, 64, 14, 3, 1).alone());
 
         let mut asymmetric = f32(1, 4, 5, 8, 3, 0);
@@ -233,13 +257,19 @@ fn convolutions(cases: &mut Cases) {
         line.window = vec![3];
         line.geometry = ConvGeometry::same(1, 1);
         cases.add(format!("conv_1d_{name}"), line.alone());
-        cases.add(format!("conv_1d_grouped_{name}"), line.clone().groups(2).stride(2).alone());
+        cases.add(
+            format!("conv_1d_grouped_{name}"),
+            line.clone().groups(2).stride(2).alone(),
+        );
         let mut volume = f32(1, 4, 6, 0, 0, 0);
         volume.input = vec![5, 6, 4];
         volume.window = vec![3, 2, 3];
         volume.geometry = ConvGeometry::same(3, 1);
         cases.add(format!("conv_3d_{name}"), volume.alone());
-        cases.add(format!("conv_3d_grouped_{name}"), volume.clone().groups(2).stride(2).alone());
+        cases.add(
+            format!("conv_3d_grouped_{name}"),
+            volume.clone().groups(2).stride(2).alone(),
+        );
 
         let mut exact = f32(1, 8, 8, 6, 3, 1);
         exact.dtype = DataType::I8;
@@ -265,15 +295,30 @@ fn fused_convolutions(cases: &mut Cases) {
         let name = order.name();
         for dtype in FLOATS {
             let conv = Conv::new(2, 8, 16, 9, 3, 1, dtype, order);
-            cases.add(format!("conv_bias_relu_{name}_{dtype}"), conv.fused(PointwiseMode::ReluFwd, false));
-            cases.add(format!("conv_bias_add_gelu_{name}_{dtype}"), conv.fused(PointwiseMode::GeluFwd, true));
+            cases.add(
+                format!("conv_bias_relu_{name}_{dtype}"),
+                conv.fused(PointwiseMode::ReluFwd, false),
+            );
+            cases.add(
+                format!("conv_bias_add_gelu_{name}_{dtype}"),
+                conv.fused(PointwiseMode::GeluFwd, true),
+            );
             let point = Conv::new(1, 32, 16, 7, 1, 0, dtype, order);
-            cases.add(format!("conv_1x1_bias_relu_{name}_{dtype}"), point.fused(PointwiseMode::ReluFwd, false));
+            cases.add(
+                format!("conv_1x1_bias_relu_{name}_{dtype}"),
+                point.fused(PointwiseMode::ReluFwd, false),
+            );
         }
         let grouped = Conv::new(1, 8, 8, 8, 3, 1, DataType::F16, order).groups(2).stride(2);
-        cases.add(format!("conv_grouped_bias_swish_{name}"), grouped.fused(PointwiseMode::SwishFwd, false));
+        cases.add(
+            format!("conv_grouped_bias_swish_{name}"),
+            grouped.fused(PointwiseMode::SwishFwd, false),
+        );
         let depthwise = Conv::new(1, 16, 16, 8, 3, 1, DataType::F32, order).groups(16);
-        cases.add(format!("conv_depthwise_bias_relu_{name}"), depthwise.fused(PointwiseMode::ReluFwd, true));
+        cases.add(
+            format!("conv_depthwise_bias_relu_{name}"),
+            depthwise.fused(PointwiseMode::ReluFwd, true),
+        );
     }
 }
 
@@ -372,19 +417,57 @@ fn pointwise_types(cases: &mut Cases) {
         cases.add(format!("pw_{}_i32", mode.name()), graph);
     }
     for (from, to) in [
-        (F32, I8), (F32, U8), (F32, I32), (F32, I64), (F64, I32), (F16, Bf16), (Bf16, F16), (F64, F16), (F64, F32),
-        (F32, F64), (I8, F32), (U8, F32), (I32, F16), (I64, F64), (U8, Bf16), (F16, I8),
+        (F32, I8),
+        (F32, U8),
+        (F32, I32),
+        (F32, I64),
+        (F64, I32),
+        (F16, Bf16),
+        (Bf16, F16),
+        (F64, F16),
+        (F64, F32),
+        (F32, F64),
+        (I8, F32),
+        (U8, F32),
+        (I32, F16),
+        (I64, F64),
+        (U8, Bf16),
+        (F16, I8),
     ] {
-        let compute = if from == F64 || to == F64 || from == I64 { F64 } else { F32 };
-        cases.add(format!("convert_{from}_{to}"), pointwise(PointwiseMode::Identity, &[from], to, compute, &[3, 17]));
+        let compute = if from == F64 || to == F64 || from == I64 {
+            F64
+        } else {
+            F32
+        };
+        cases.add(
+            format!("convert_{from}_{to}"),
+            pointwise(PointwiseMode::Identity, &[from], to, compute, &[3, 17]),
+        );
     }
-    for (from, to) in [(I32, I8), (I32, U8), (U8, I8), (I8, U8), (I8, I64), (I64, I8), (U8, I32)] {
+    for (from, to) in [
+        (I32, I8),
+        (I32, U8),
+        (U8, I8),
+        (I8, U8),
+        (I8, I64),
+        (I64, I8),
+        (U8, I32),
+    ] {
         let graph = pointwise(PointwiseMode::Identity, &[from], to, I64, &[3, 17]);
         cases.add(format!("convert_{from}_{to}"), graph);
     }
-    cases.add("pw_mixed_f16_f32", pointwise(PointwiseMode::Mul, &[F16, F32], Bf16, F32, &[6, 10]));
-    cases.add("pw_mixed_i8_f16", pointwise(PointwiseMode::Add, &[I8, F16], F32, F32, &[6, 10]));
-    cases.add("pw_half_compute", pointwise(PointwiseMode::Add, &[F16], F16, F16, &[6, 10]));
+    cases.add(
+        "pw_mixed_f16_f32",
+        pointwise(PointwiseMode::Mul, &[F16, F32], Bf16, F32, &[6, 10]),
+    );
+    cases.add(
+        "pw_mixed_i8_f16",
+        pointwise(PointwiseMode::Add, &[I8, F16], F32, F32, &[6, 10]),
+    );
+    cases.add(
+        "pw_half_compute",
+        pointwise(PointwiseMode::Add, &[F16], F16, F16, &[6, 10]),
+    );
 }
 
 fn pointwise_parameters(cases: &mut Cases) {
@@ -392,7 +475,9 @@ fn pointwise_parameters(cases: &mut Cases) {
     let sets: [(&str, PointwiseMode, Set); 14] = [
         ("lower", PointwiseMode::ReluFwd, |op| op.relu_lower_clip = Some(-0.5)),
         ("upper", PointwiseMode::ReluFwd, |op| op.relu_upper_clip = Some(0.5)),
-        ("slope", PointwiseMode::ReluFwd, |op| op.relu_lower_clip_slope = Some(0.1)),
+        ("slope", PointwiseMode::ReluFwd, |op| {
+            op.relu_lower_clip_slope = Some(0.1)
+        }),
         ("all", PointwiseMode::ReluFwd, |op| {
             op.relu_lower_clip = Some(0.25);
             op.relu_upper_clip = Some(0.5);
@@ -404,7 +489,9 @@ fn pointwise_parameters(cases: &mut Cases) {
         }),
         ("lower", PointwiseMode::ReluBwd, |op| op.relu_lower_clip = Some(0.25)),
         ("upper", PointwiseMode::ReluBwd, |op| op.relu_upper_clip = Some(0.5)),
-        ("slope", PointwiseMode::ReluBwd, |op| op.relu_lower_clip_slope = Some(0.3)),
+        ("slope", PointwiseMode::ReluBwd, |op| {
+            op.relu_lower_clip_slope = Some(0.3)
+        }),
         ("beta", PointwiseMode::SwishFwd, |op| op.swish_beta = Some(1.7)),
         ("beta", PointwiseMode::SwishBwd, |op| op.swish_beta = Some(0.6)),
         ("alpha", PointwiseMode::EluFwd, |op| op.elu_alpha = Some(0.4)),
@@ -422,7 +509,13 @@ fn pointwise_parameters(cases: &mut Cases) {
         cases.add(format!("pw_{}_{label}", mode.name()), graph);
     }
     for axis in 0..3 {
-        let mut graph = pointwise(PointwiseMode::GenIndex, &[DataType::F32], DataType::I32, DataType::I32, &[3, 4, 5]);
+        let mut graph = pointwise(
+            PointwiseMode::GenIndex,
+            &[DataType::F32],
+            DataType::I32,
+            DataType::I32,
+            &[3, 4, 5],
+        );
         for tensor in &mut graph.tensors {
             tensor.dtype = DataType::I32;
         }
@@ -626,7 +719,13 @@ fn structures(cases: &mut Cases) {
 pub fn declined() -> Vec<(Case, &'static str)> {
     let mut cases = Vec::new();
     let mut add = |name: &str, graph: Graph, reason: &'static str| {
-        cases.push((Case { name: name.to_owned(), graph }, reason));
+        cases.push((
+            Case {
+                name: name.to_owned(),
+                graph,
+            },
+            reason,
+        ));
     };
     let mut flipped = Conv::new(1, 4, 4, 6, 3, 1, DataType::F32, Order::First);
     flipped.geometry.mode = ConvMode::Convolution;
@@ -644,11 +743,21 @@ pub fn declined() -> Vec<(Case, &'static str)> {
     );
     add(
         "fp8",
-        pointwise(PointwiseMode::Add, &[DataType::F8E4M3], DataType::F32, DataType::F32, &[4]),
+        pointwise(
+            PointwiseMode::Add,
+            &[DataType::F8E4M3],
+            DataType::F32,
+            DataType::F32,
+            &[4],
+        ),
         "f8e4m3",
     );
     for mode in WITHOUT_F64 {
-        add("f64", pointwise(mode, &[DataType::F64], DataType::F64, DataType::F64, &[4]), mode.name());
+        add(
+            "f64",
+            pointwise(mode, &[DataType::F64], DataType::F64, DataType::F64, &[4]),
+            mode.name(),
+        );
     }
     let mut b = GraphBuilder::new("constant filter");
     let x = b.buffer("x", DataType::F32, &[1, 3, 6, 6]);
@@ -674,7 +783,16 @@ pub fn declined() -> Vec<(Case, &'static str)> {
     let x = spatial.buffer("x", DataType::F32, &[1, 2, 3, 3, 3, 3]);
     let w = spatial.buffer("w", DataType::F32, &[2, 2, 1, 1, 1, 1]);
     let y = spatial.buffer("y", DataType::F32, &[1, 2, 3, 3, 3, 3]);
-    spatial.node("conv", DataType::F32, ConvFprop { x, w, y, geometry: ConvGeometry::same(4, 0) });
+    spatial.node(
+        "conv",
+        DataType::F32,
+        ConvFprop {
+            x,
+            w,
+            y,
+            geometry: ConvGeometry::same(4, 0),
+        },
+    );
     add("conv_4d", spatial.build(), "4 spatial");
     cases
 }
@@ -717,8 +835,14 @@ pub fn resnet50(n: i64) -> Vec<Case> {
             for dtype in FLOATS {
                 let conv = Conv::new(n, c, k, input, window, padding, dtype, order).stride(stride);
                 let tail = if residual { "add_relu" } else { "relu" };
-                let name = format!("n{n}_{c}to{k}_{window}x{window}_{input}_s{stride}_{tail}_{}_{dtype}", order.name());
-                cases.push(Case { name, graph: conv.fused(PointwiseMode::ReluFwd, residual) });
+                let name = format!(
+                    "n{n}_{c}to{k}_{window}x{window}_{input}_s{stride}_{tail}_{}_{dtype}",
+                    order.name()
+                );
+                cases.push(Case {
+                    name,
+                    graph: conv.fused(PointwiseMode::ReluFwd, residual),
+                });
             }
         }
     }

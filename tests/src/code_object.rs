@@ -1,9 +1,9 @@
 //! Reads compiled AMD GPU code: what each kernel uses, from the metadata in its ELF notes and from its assembly.
 
 use anyhow::{Context as _, Result, bail};
+use object::Endianness;
 use object::elf::FileHeader64;
 use object::read::elf::{ElfFile, FileHeader as _, SectionHeader as _};
-use object::Endianness;
 use rmpv::Value;
 use std::path::Path;
 
@@ -59,11 +59,15 @@ fn of_code_object(bytes: &[u8]) -> Result<Vec<Kernel>> {
     let (endian, data) = (file.endian(), file.data());
     let sections = file.elf_header().sections(endian, data)?;
     for section in sections.iter() {
-        let Some(mut notes) = section.notes(endian, data)? else { continue };
+        let Some(mut notes) = section.notes(endian, data)? else {
+            continue;
+        };
         while let Some(note) = notes.next()? {
             if note.n_type(endian) == NT_AMDGPU_METADATA {
                 let metadata = rmpv::decode::read_value(&mut note.desc())?;
-                let kernels = get(&metadata, "amdhsa.kernels").and_then(Value::as_array).context("no kernels")?;
+                let kernels = get(&metadata, "amdhsa.kernels")
+                    .and_then(Value::as_array)
+                    .context("no kernels")?;
                 return kernels.iter().map(of_metadata).collect();
             }
         }
@@ -72,9 +76,16 @@ fn of_code_object(bytes: &[u8]) -> Result<Vec<Kernel>> {
 }
 
 fn of_metadata(kernel: &Value) -> Result<Kernel> {
-    let number = |key: &str| get(kernel, key).and_then(Value::as_u64).with_context(|| format!("no {key}"));
+    let number = |key: &str| {
+        get(kernel, key)
+            .and_then(Value::as_u64)
+            .with_context(|| format!("no {key}"))
+    };
     Ok(Kernel {
-        name: get(kernel, ".name").and_then(Value::as_str).context("no name")?.to_owned(),
+        name: get(kernel, ".name")
+            .and_then(Value::as_str)
+            .context("no name")?
+            .to_owned(),
         spilled_vgprs: number(".vgpr_spill_count")?,
         spilled_sgprs: number(".sgpr_spill_count")?,
         scratch_bytes: number(".private_segment_fixed_size")?,
@@ -84,5 +95,8 @@ fn of_metadata(kernel: &Value) -> Result<Kernel> {
 }
 
 fn get<'a>(map: &'a Value, key: &str) -> Option<&'a Value> {
-    map.as_map()?.iter().find(|(name, _)| name.as_str() == Some(key)).map(|(_, value)| value)
+    map.as_map()?
+        .iter()
+        .find(|(name, _)| name.as_str() == Some(key))
+        .map(|(_, value)| value)
 }

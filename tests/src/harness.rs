@@ -43,8 +43,13 @@ impl Runner {
         // SAFETY: the file is the plugin that this workspace builds.
         let plugin = unsafe { Plugin::load(crate::plugin::path()?) }?;
         let engines = plugin.engine_ids()?;
-        let &[engine] = engines.as_slice() else { bail!("{} engines, not one", engines.len()) };
-        Ok(Runner { handle: plugin.handle()?, engine })
+        let &[engine] = engines.as_slice() else {
+            bail!("{} engines, not one", engines.len())
+        };
+        Ok(Runner {
+            handle: plugin.handle()?,
+            engine,
+        })
     }
 
     /// The handle.
@@ -76,23 +81,48 @@ impl Runner {
         let context = self.handle.context(&config, &bytes)?;
         let exact = context.workspace()?;
         let estimate_cached = self.handle.workspace_estimate(&config, &bytes)?;
-        ensure!(estimate >= exact, "the estimate of {estimate} bytes is below the {exact} that are needed");
-        ensure!(estimate_cached == exact, "the estimate of a cached graph is {estimate_cached}, not {exact}");
+        ensure!(
+            estimate >= exact,
+            "the estimate of {estimate} bytes is below the {exact} that are needed"
+        );
+        ensure!(
+            estimate_cached == exact,
+            "the estimate of a cached graph is {estimate_cached}, not {exact}"
+        );
         let worst = self.execute_and_judge(&graph, &context, exact, alignment)?;
-        Ok(Outcome { estimate, exact, estimate_cached, worst })
+        Ok(Outcome {
+            estimate,
+            exact,
+            estimate_cached,
+            worst,
+        })
     }
 
     fn execute_and_judge(&self, graph: &Graph, context: &Context, workspace: usize, alignment: usize) -> Result<f64> {
         let inputs = fill_all(graph, SEED)?;
-        let mut memory: HashMap<i64, Memory> =
-            inputs.iter().map(|(&uid, bytes)| (uid, Memory::new(bytes, alignment))).collect();
+        let mut memory: HashMap<i64, Memory> = inputs
+            .iter()
+            .map(|(&uid, bytes)| (uid, Memory::new(bytes, alignment)))
+            .collect();
         let mut scratch = Memory::new(&vec![UNTOUCHED; workspace], alignment);
         // Twice, since the second execution takes other ways than the first: what was bound is bound already.
         for _ in 0..2 {
-            let mut buffers: Vec<DeviceBuffer> =
-                memory.iter_mut().map(|(&uid, memory)| DeviceBuffer { uid, ptr: memory.pointer().cast() }).collect();
-            buffers.push(DeviceBuffer { uid: i64::MAX, ptr: std::ptr::null_mut() });
-            let workspace = if workspace == 0 { std::ptr::null_mut() } else { scratch.pointer().cast() };
+            let mut buffers: Vec<DeviceBuffer> = memory
+                .iter_mut()
+                .map(|(&uid, memory)| DeviceBuffer {
+                    uid,
+                    ptr: memory.pointer().cast(),
+                })
+                .collect();
+            buffers.push(DeviceBuffer {
+                uid: i64::MAX,
+                ptr: std::ptr::null_mut(),
+            });
+            let workspace = if workspace == 0 {
+                std::ptr::null_mut()
+            } else {
+                scratch.pointer().cast()
+            };
             // SAFETY: the buffers have the spans of their tensors, the workspace its size.
             unsafe { context.execute(workspace, &buffers) }?;
         }
@@ -106,7 +136,9 @@ impl Runner {
             };
             ensure!(memory.is_guarded(), "something was written outside {tensor}");
             if is_output {
-                let report = evaluation.judge(id, memory.bytes(), before).with_context(|| tensor.to_string())?;
+                let report = evaluation
+                    .judge(id, memory.bytes(), before)
+                    .with_context(|| tensor.to_string())?;
                 worst = worst.max(report.ratio);
             } else {
                 ensure!(memory.bytes() == before.as_slice(), "the input {tensor} was changed");
@@ -148,7 +180,11 @@ impl Memory {
         let raw = vec![GUARD_BYTE; bytes.len() + 2 * GUARD + 4 * alignment];
         let first = raw.as_ptr().addr() + GUARD;
         let start = GUARD + (first.next_multiple_of(2 * alignment) + alignment - first);
-        let mut memory = Memory { raw, start, length: bytes.len() };
+        let mut memory = Memory {
+            raw,
+            start,
+            length: bytes.len(),
+        };
         memory.raw[start..start + bytes.len()].copy_from_slice(bytes);
         memory
     }
@@ -168,7 +204,10 @@ impl Memory {
     #[must_use]
     pub fn is_guarded(&self) -> bool {
         let (before, rest) = self.raw.split_at(self.start);
-        before.iter().chain(&rest[self.length..]).all(|&byte| byte == GUARD_BYTE)
+        before
+            .iter()
+            .chain(&rest[self.length..])
+            .all(|&byte| byte == GUARD_BYTE)
     }
 }
 
@@ -197,5 +236,8 @@ pub fn cpu_only() -> Result<&'static Path> {
             }
         })
     });
-    folder.as_ref().map(tempfile::TempDir::path).map_err(|error| anyhow::anyhow!("no temporary folder: {error}"))
+    folder
+        .as_ref()
+        .map(tempfile::TempDir::path)
+        .map_err(|error| anyhow::anyhow!("no temporary folder: {error}"))
 }

@@ -13,7 +13,11 @@ pub fn path() -> Result<PathBuf> {
         return Ok(PathBuf::from(path));
     }
     let executable = std::env::current_exe().context("this test has no path")?;
-    let built = executable.ancestors().skip(1).take(2).map(|folder| folder.join("librotini_plugin.so"));
+    let built = executable
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join("librotini_plugin.so"));
     match built.into_iter().find(|path| path.is_file()) {
         Some(path) => Ok(path),
         None => bail!("librotini_plugin.so is not there: cargo build -p rotini-artifact makes it"),

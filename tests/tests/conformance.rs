@@ -12,10 +12,19 @@ fn all_right(cases: &[Case], alignment: usize) {
     let failures: Vec<String> = cases
         .par_iter()
         .filter(|case| case.name.contains(&only))
-        .filter_map(|case| runner.run(case, alignment).err().map(|error| format!("{}: {error:#}", case.name)))
+        .filter_map(|case| {
+            runner
+                .run(case, alignment)
+                .err()
+                .map(|error| format!("{}: {error:#}", case.name))
+        })
         .collect();
     let (run, failed) = (cases.len(), failures.len());
-    assert!(failures.is_empty(), "{failed} of {run} cases failed:\n{}", failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{failed} of {run} cases failed:\n{}",
+        failures.join("\n")
+    );
 }
 
 #[test]

@@ -25,7 +25,12 @@ fn compile(case: &Case, target: &Target) -> Result<(Compiled, Vec<Kernel>), Stri
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let compile = |flags: &[String]| {
         let dump_executables = Some(folder.path());
-        compiler().compile(&CompileRequest { mlir: &emitted.mlir, name: "case.mlir", flags, dump_executables })
+        compiler().compile(&CompileRequest {
+            mlir: &emitted.mlir,
+            name: "case.mlir",
+            flags,
+            dump_executables,
+        })
     };
     let mut flags = target.flags();
     let compiled = match compile(&flags) {
@@ -58,18 +63,27 @@ fn none_has(cases: &[Case], fault: impl Fn(&Compiled, &[Kernel]) -> Option<Strin
             fault.map(|fault| format!("{}: {fault}", case.name))
         })
         .collect();
-    assert!(faults.is_empty(), "{} of {} cases:\n{}", faults.len(), cases.len(), faults.join("\n"));
+    assert!(
+        faults.is_empty(),
+        "{} of {} cases:\n{}",
+        faults.len(),
+        cases.len(),
+        faults.join("\n")
+    );
 }
 
 /// One dispatch with matrix instructions, nothing spilled, no scratch memory, no workspace.
 fn is_one_good_kernel(compiled: &Compiled, kernels: &[Kernel]) -> Option<String> {
     let statistics = &compiled.statistics;
-    if statistics.dispatches != 1 || statistics.fills != 0 || statistics.copies != 0 || statistics.allocated_bytes != 0 {
+    if statistics.dispatches != 1 || statistics.fills != 0 || statistics.copies != 0 || statistics.allocated_bytes != 0
+    {
         return Some(format!("{statistics:?}"));
     }
     match kernels {
         [kernel] if kernel.mfma == 0 => Some("no MFMA".to_owned()),
-        [kernel] if kernel.spilled_vgprs + kernel.spilled_sgprs + kernel.scratch_bytes > 0 => Some(format!("{kernel:?}")),
+        [kernel] if kernel.spilled_vgprs + kernel.spilled_sgprs + kernel.scratch_bytes > 0 => {
+            Some(format!("{kernel:?}"))
+        }
         [_] => None,
         _ => Some(format!("{} kernels", kernels.len())),
     }
@@ -101,7 +115,9 @@ fn f64_functions_compile() {
     let mut graphs: Vec<Case> = cases::declined().into_iter().map(|(case, _)| case).collect();
     graphs.retain(|case| case.name == "f64");
     assert_eq!(graphs.len(), cases::WITHOUT_F64.len());
-    none_has(&graphs, |compiled, _| (compiled.statistics.dispatches != 1).then(|| format!("{:?}", compiled.statistics)));
+    none_has(&graphs, |compiled, _| {
+        (compiled.statistics.dispatches != 1).then(|| format!("{:?}", compiled.statistics))
+    });
 }
 
 /// IREE 3.13 folds a transpose of the input into a convolution and computes wrong addresses, when the input is an NCHW view of NHWC
@@ -140,7 +156,8 @@ impl Convolution {
     /// Whether input and filter have their channels in the same place, first or last.
     fn layouts_agree(&self) -> bool {
         let channel_is_last = |map: &[String], partner: &[String]| {
-            map.last().is_some_and(|last| !last.contains('+') && partner.contains(last))
+            map.last()
+                .is_some_and(|last| !last.contains('+') && partner.contains(last))
         };
         let [x, w, _] = self.maps.as_slice() else { return false };
         let windowed = |map: &[String]| map.iter().any(|result| result.contains('+'));
@@ -167,7 +184,11 @@ fn convolutions(mlir: &str) -> Vec<Convolution> {
                 .and_then(|(_, rest)| rest.split_once(" :"))
                 .map(|(operands, _)| operands.split(", ").map(str::to_owned).collect())
                 .unwrap_or_default();
-            Convolution { line: line.to_owned(), operands, maps }
+            Convolution {
+                line: line.to_owned(),
+                operands,
+                maps,
+            }
         })
         .collect()
 }
@@ -191,7 +212,9 @@ fn origin(mlir: &str, value: &str) -> String {
 
 /// Whether an elementwise operation reads its operand in another order than it writes.
 fn is_permuting(definition: &str) -> bool {
-    let Some(convolution) = convolutions(&definition.replace("\"parallel\"]", "\"reduction\"]")).pop() else { return false };
+    let Some(convolution) = convolutions(&definition.replace("\"parallel\"]", "\"reduction\"]")).pop() else {
+        return false;
+    };
     let mut sorted = convolution.maps.first().cloned().unwrap_or_default();
     let given = sorted.clone();
     sorted.sort();
@@ -202,8 +225,14 @@ fn is_permuting(definition: &str) -> bool {
 #[test]
 fn the_reader_sees_what_is_there() {
     let depthwise = cases::Conv::new(1, 64, 64, 14, 3, 1, DataType::F16, cases::Order::Last).groups(64);
-    let case = Case { name: "depthwise".to_owned(), graph: depthwise.alone() };
+    let case = Case {
+        name: "depthwise".to_owned(),
+        graph: depthwise.alone(),
+    };
     let (_, kernels) = compile(&case, &gfx942()).expect("it compiles");
     assert!(!kernels.is_empty());
-    assert!(kernels.iter().all(|kernel| kernel.mfma == 0 && kernel.vgprs > 0), "depthwise has no matrix: {kernels:?}");
+    assert!(
+        kernels.iter().all(|kernel| kernel.mfma == 0 && kernel.vgprs > 0),
+        "depthwise has no matrix: {kernels:?}"
+    );
 }

@@ -45,7 +45,14 @@ fn originals() -> Vec<Vec<u8>> {
     paths.sort();
     let samples = paths.iter().map(|path| std::fs::read(path).unwrap());
     let declined = cases::declined().into_iter().map(|(case, _)| case);
-    samples.chain(cases::all().into_iter().chain(declined).map(|case| rotini_wire::encode(&case.graph))).collect()
+    samples
+        .chain(
+            cases::all()
+                .into_iter()
+                .chain(declined)
+                .map(|case| rotini_wire::encode(&case.graph)),
+        )
+        .collect()
 }
 
 /// Numbers at which lengths, offsets, extents and products of them break.
@@ -81,7 +88,9 @@ fn damage(bytes: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut ChaCha8Rng) {
         choice @ 3..=5 => {
             let width = *[1, 2, 4, 8].choose(rng).unwrap();
             let at = at - at % width;
-            let Some(place) = bytes.get_mut(at..at + width) else { return };
+            let Some(place) = bytes.get_mut(at..at + width) else {
+                return;
+            };
             let mut number = [0; 8];
             number[..width].copy_from_slice(place);
             let number = match choice {
@@ -94,7 +103,9 @@ fn damage(bytes: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut ChaCha8Rng) {
         6 => {
             let at = at - at % 4;
             if let Some(word) = bytes[at..].first_chunk_mut::<4>() {
-                *word = u32::from_le_bytes(*word).wrapping_add_signed(4 * rng.random_range(-16..16)).to_le_bytes();
+                *word = u32::from_le_bytes(*word)
+                    .wrapping_add_signed(4 * rng.random_range(-16..16))
+                    .to_le_bytes();
             }
         }
         // A part of another one, in between or in place.
@@ -103,7 +114,11 @@ fn damage(bytes: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut ChaCha8Rng) {
             let from = rng.random_range(0..other.len()) & !3;
             let part = &other[from..other.len().min(from + rng.random_range(1..64))];
             let at = at & !3;
-            let end = if choice == 7 { at } else { bytes.len().min(at + part.len()) };
+            let end = if choice == 7 {
+                at
+            } else {
+                bytes.len().min(at + part.len())
+            };
             bytes.splice(at..end, part.iter().copied());
         }
     }
@@ -136,7 +151,8 @@ impl Counts {
         let result = call();
         let took = started.elapsed();
         assert!(took < CALL_LIMIT, "round {round}: a call took {took:?}");
-        self.slowest_nanos.fetch_max(u64::try_from(took.as_nanos()).unwrap(), Relaxed);
+        self.slowest_nanos
+            .fetch_max(u64::try_from(took.as_nanos()).unwrap(), Relaxed);
         result
     }
 }
@@ -146,7 +162,10 @@ fn status<T>(round: u64, result: Result<T, HostError>) -> i32 {
     match result {
         Ok(_) => 0,
         Err(HostError::Status { function, status, text }) => {
-            assert!(!text.is_empty() && !text.contains("panicked"), "round {round}: {function}: {text}");
+            assert!(
+                !text.is_empty() && !text.contains("panicked"),
+                "round {round}: {function}: {text}"
+            );
             status
         }
         Err(other) => panic!("round {round}: {other}"),
@@ -160,7 +179,9 @@ fn graph_round(handle: &Handle, engine: i64, round: u64, bytes: &[u8], counts: &
     // One failure would end the search in every plugin.
     let engines = engines.unwrap_or_else(|error| panic!("round {round}: {error}"));
     let estimate = status(round, counts.timed(round, || handle.workspace_estimate(&config, bytes)));
-    counts.timed(round, || handle.details(engine, bytes)).unwrap_or_else(|error| panic!("round {round}: {error}"));
+    counts
+        .timed(round, || handle.details(engine, bytes))
+        .unwrap_or_else(|error| panic!("round {round}: {error}"));
     let accepted = engines == [engine];
     if accepted {
         assert_eq!(estimate, 0, "round {round}: accepted, and no workspace is told");
@@ -186,7 +207,11 @@ fn config_round(handle: &Handle, round: u64, config: &[u8], graph: &[u8], counts
             counts.configs_accepted.fetch_add(1, Relaxed);
         }
         BAD_PARAM | INVALID_VALUE => {
-            assert_eq!(status(round, counts.timed(round, || handle.context(config, graph))), estimate, "round {round}");
+            assert_eq!(
+                status(round, counts.timed(round, || handle.context(config, graph))),
+                estimate,
+                "round {round}"
+            );
         }
         other => panic!("round {round}: status {other} for an engine config"),
     }
@@ -212,13 +237,21 @@ fn resident() -> u64 {
 }
 
 fn is_small(graph: &Graph) -> bool {
-    let buffers = graph.tensors.iter().filter(|tensor| tensor.kind != TensorKind::RuntimeScalar);
-    buffers.map(|tensor| span_bytes(tensor).unwrap_or(usize::MAX)).fold(0, usize::saturating_add) < SMALL_BYTES
+    let buffers = graph
+        .tensors
+        .iter()
+        .filter(|tensor| tensor.kind != TensorKind::RuntimeScalar);
+    buffers
+        .map(|tensor| span_bytes(tensor).unwrap_or(usize::MAX))
+        .fold(0, usize::saturating_add)
+        < SMALL_BYTES
 }
 
 /// The key of an accepted graph: mutants that differ in names, uids or bytes nobody reads have the same.
 fn key(bytes: &[u8]) -> Option<Vec<u8>> {
-    rotini_wire::decode(bytes).ok().map(|graph| graph.normalise().0.canonical_bytes().unwrap())
+    rotini_wire::decode(bytes)
+        .ok()
+        .map(|graph| graph.normalise().0.canonical_bytes().unwrap())
 }
 
 #[test]
@@ -258,15 +291,22 @@ fn damaged_bytes_do_no_harm() {
         started.elapsed(),
     );
     // Damage of each depth was done: a test that only meets the verifier would show little.
-    for count in [&counts.accepted, &counts.malformed, &counts.unsupported, &counts.configs_accepted] {
+    for count in [
+        &counts.accepted,
+        &counts.malformed,
+        &counts.unsupported,
+        &counts.configs_accepted,
+    ] {
         assert!(count.load(Relaxed) > ROUNDS / 200);
     }
     assert!(growth < GROWTH_LIMIT, "{growth} bytes");
 
     // What was accepted, once each, without what other tests execute already.
     let known: Vec<_> = originals.iter().filter_map(|bytes| key(bytes)).collect();
-    let mut fresh: BTreeMap<Vec<u8>, u64> =
-        accepted.iter().filter_map(|&round| Some((key(&mutant(round, 0, &originals))?, round))).collect();
+    let mut fresh: BTreeMap<Vec<u8>, u64> = accepted
+        .iter()
+        .filter_map(|&round| Some((key(&mutant(round, 0, &originals))?, round)))
+        .collect();
     fresh.retain(|key, _| !known.contains(key));
     let step = fresh.len().div_ceil(COMPILED).max(1);
     let sample: Vec<u64> = fresh.into_values().step_by(step).collect();
@@ -277,16 +317,30 @@ fn damaged_bytes_do_no_harm() {
         drop(handle.context(&engine_config(engine), &bytes)?);
         let graph = rotini_wire::decode(&bytes)?;
         if is_small(&graph) {
-            runner.run(&Case { name: format!("round {round}"), graph }, 16)?;
+            runner.run(
+                &Case {
+                    name: format!("round {round}"),
+                    graph,
+                },
+                16,
+            )?;
             executed.fetch_add(1, Relaxed);
         }
         Ok(())
     };
     let failures: Vec<String> = sample
         .par_iter()
-        .filter_map(|&round| run(round).err().map(|error| format!("round {round} is accepted, but: {error:#}")))
+        .filter_map(|&round| {
+            run(round)
+                .err()
+                .map(|error| format!("round {round} is accepted, but: {error:#}"))
+        })
         .collect();
-    println!("{} accepted mutants compiled, {executed:?} of them executed; {:?}", sample.len(), started.elapsed());
+    println!(
+        "{} accepted mutants compiled, {executed:?} of them executed; {:?}",
+        sample.len(),
+        started.elapsed()
+    );
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     drop(done);
 }

@@ -13,7 +13,10 @@ fn cases() -> Vec<Case> {
             // Long sums: the intermediate is large against the bias, so rounding it loses bits that the result keeps.
             let conv = Conv::new(1, 32, 16, 9, 3, 1, dtype, order);
             let name = format!("{}_{dtype}", order.name());
-            cases.push(Case { name, graph: conv.fused(PointwiseMode::ReluFwd, true) });
+            cases.push(Case {
+                name,
+                graph: conv.fused(PointwiseMode::ReluFwd, true),
+            });
         }
     }
     cases
@@ -35,10 +38,15 @@ fn rounding_before_the_bias_would_be_seen() {
         let mut graph = case.graph;
         graph.validate().expect("cases are valid");
         let inputs = fill_all(&graph, 7).expect("known types");
-        let (index, output) =
-            (0..).zip(&graph.tensors).find(|(_, tensor)| tensor.name == "y" && tensor.kind == TensorKind::Buffer).expect("y");
+        let (index, output) = (0..)
+            .zip(&graph.tensors)
+            .find(|(_, tensor)| tensor.name == "y" && tensor.kind == TensorKind::Buffer)
+            .expect("y");
         let mut mutant = inputs.clone();
-        let options = Options { round_intermediates: Some(output.dtype), ..Options::default() };
+        let options = Options {
+            round_intermediates: Some(output.dtype),
+            ..Options::default()
+        };
         execute_with(&graph, &mut mutant, &options).expect("the reference runs it");
         let judged = evaluate(&graph, &inputs).expect("the reference runs it").judge(
             rotini_graph::TensorId(index),

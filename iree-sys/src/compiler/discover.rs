@@ -194,7 +194,9 @@ fn build_id(path: &Path) -> Option<String> {
     let header = FileHeader64::<Endianness>::parse(&file).ok()?;
     let endian = header.endian().ok()?;
     for segment in header.program_headers(endian, &file).ok()? {
-        let Ok(Some(mut notes)) = segment.notes(endian, &file) else { continue };
+        let Ok(Some(mut notes)) = segment.notes(endian, &file) else {
+            continue;
+        };
         while let Ok(Some(note)) = notes.next() {
             if note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID {
                 return Some(note.desc().iter().map(|byte| format!("{byte:02x}")).collect());

@@ -44,14 +44,18 @@ impl Program {
             .output()
             .map_err(CompileError::io("run", &self.path))?;
         let text = String::from_utf8_lossy(&output.stdout);
-        let version = text.lines().find_map(|line| line.trim().strip_prefix("IREE compiler version"));
-        version.map(|version| version.trim().to_owned()).ok_or_else(|| CompileError::Rejected {
-            diagnostics: format!(
-                "{} does not answer `--version` like iree-compile: {text}{}",
-                self.path.display(),
-                String::from_utf8_lossy(&output.stderr)
-            ),
-        })
+        let version = text
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("IREE compiler version"));
+        version
+            .map(|version| version.trim().to_owned())
+            .ok_or_else(|| CompileError::Rejected {
+                diagnostics: format!(
+                    "{} does not answer `--version` like iree-compile: {text}{}",
+                    self.path.display(),
+                    String::from_utf8_lossy(&output.stderr)
+                ),
+            })
     }
 
     /// The program's absolute path.

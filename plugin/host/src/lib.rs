@@ -20,7 +20,10 @@ struct ConstData {
 
 impl ConstData {
     fn of(bytes: &[u8]) -> Self {
-        ConstData { ptr: bytes.as_ptr().cast(), size: bytes.len() }
+        ConstData {
+            ptr: bytes.as_ptr().cast(),
+            size: bytes.len(),
+        }
     }
 }
 
@@ -138,12 +141,18 @@ impl Plugin {
     ///
     /// The file is a hipDNN engine plugin: its code runs with all rights of this process.
     pub unsafe fn load(path: impl AsRef<OsStr>) -> Result<Self, HostError> {
-        let failed = |source| HostError::Load { path: PathBuf::from(path.as_ref()), source };
+        let failed = |source| HostError::Load {
+            path: PathBuf::from(path.as_ref()),
+            source,
+        };
         // SAFETY: by this function's contract.
         let library = unsafe { Library::open(Some(path.as_ref()), RTLD_NOW | RTLD_LOCAL) }.map_err(failed)?;
         // SAFETY: by this function's contract.
         let symbols = unsafe { Symbols::resolve(&library) }.map_err(failed)?;
-        Ok(Plugin(Arc::new(Inner { symbols, _library: library })))
+        Ok(Plugin(Arc::new(Inner {
+            symbols,
+            _library: library,
+        })))
     }
 
     fn symbols(&self) -> &Symbols {
@@ -161,14 +170,18 @@ impl Plugin {
     }
 
     fn check(&self, function: &'static str, status: i32) -> Result<(), HostError> {
-        if status == 0 { Ok(()) } else { Err(HostError::Status { function, status, text: self.last_error() }) }
+        if status == 0 {
+            Ok(())
+        } else {
+            Err(HostError::Status {
+                function,
+                status,
+                text: self.last_error(),
+            })
+        }
     }
 
-    fn text(
-        &self,
-        function: &'static str,
-        call: impl FnOnce(*mut *const c_char) -> i32,
-    ) -> Result<String, HostError> {
+    fn text(&self, function: &'static str, call: impl FnOnce(*mut *const c_char) -> i32) -> Result<String, HostError> {
         let mut text = std::ptr::null();
         let status = call(&mut text);
         self.check(function, status)?;
@@ -249,7 +262,10 @@ impl Plugin {
         let status = unsafe { (self.symbols().all_ids)(ids.as_mut_ptr(), count, &mut filled) };
         self.check(NAME, status)?;
         if filled != count {
-            return Err(HostError::Protocol { function: NAME, what: format!("counted {count}, then {filled}") });
+            return Err(HostError::Protocol {
+                function: NAME,
+                what: format!("counted {count}, then {filled}"),
+            });
         }
         Ok(ids)
     }
@@ -261,7 +277,9 @@ impl Plugin {
     /// The plugin's.
     pub fn engine_name(&self, id: i64) -> Result<String, HostError> {
         // SAFETY: the pointer is valid for a write.
-        self.text("GetEngineName", |text| unsafe { (self.symbols().engine_name)(id, text) })
+        self.text("GetEngineName", |text| unsafe {
+            (self.symbols().engine_name)(id, text)
+        })
     }
 
     /// Creates a handle.
@@ -276,9 +294,15 @@ impl Plugin {
         let status = unsafe { (self.symbols().create)(&mut raw) };
         self.check("Create", status)?;
         if raw.is_null() {
-            return Err(HostError::Protocol { function: "Create", what: "the handle is null".to_owned() });
+            return Err(HostError::Protocol {
+                function: "Create",
+                what: "the handle is null".to_owned(),
+            });
         }
-        Ok(Handle(Arc::new(RawHandle { plugin: self.clone(), raw })))
+        Ok(Handle(Arc::new(RawHandle {
+            plugin: self.clone(),
+            raw,
+        })))
     }
 }
 
@@ -344,7 +368,8 @@ impl Handle {
         let mut count = u32::MAX;
         let graph = ConstData::of(graph);
         // SAFETY: the handle and the bytes are alive, four ids fit.
-        let status = unsafe { (self.plugin().symbols().applicable)(self.0.raw, &graph, ids.as_mut_ptr(), 4, &mut count) };
+        let status =
+            unsafe { (self.plugin().symbols().applicable)(self.0.raw, &graph, ids.as_mut_ptr(), 4, &mut count) };
         self.plugin().check("GetApplicableEngineIds", status)?;
         let found = usize::try_from(count).ok().and_then(|count| ids.get(..count));
         found.map(<[i64]>::to_vec).ok_or_else(|| HostError::Protocol {
@@ -361,7 +386,10 @@ impl Handle {
     pub fn details(&self, engine: i64, graph: &[u8]) -> Result<rotini_wire::engine_details::EngineDetails, HostError> {
         const NAME: &str = "GetEngineDetails";
         let symbols = self.plugin().symbols();
-        let mut details = ConstData { ptr: std::ptr::null(), size: 0 };
+        let mut details = ConstData {
+            ptr: std::ptr::null(),
+            size: 0,
+        };
         // SAFETY: the handle and the bytes are alive, the details are valid for a write.
         let status = unsafe { (symbols.details)(self.0.raw, engine, &ConstData::of(graph), &mut details) };
         self.plugin().check(NAME, status)?;
@@ -406,16 +434,25 @@ impl Handle {
         let status = unsafe { (self.plugin().symbols().create_context)(self.0.raw, &config, &graph, &mut raw) };
         self.plugin().check(NAME, status)?;
         if raw.is_null() {
-            return Err(HostError::Protocol { function: NAME, what: "the context is null".to_owned() });
+            return Err(HostError::Protocol {
+                function: NAME,
+                what: "the context is null".to_owned(),
+            });
         }
-        Ok(Context { handle: self.clone(), raw })
+        Ok(Context {
+            handle: self.clone(),
+            raw,
+        })
     }
 }
 
 /// The bytes of an engine config that sets no knobs.
 #[must_use]
 pub fn engine_config(engine: i64) -> Vec<u8> {
-    rotini_wire::engine_config::encode(&rotini_wire::engine_config::EngineConfig { engine_id: engine, knobs: Vec::new() })
+    rotini_wire::engine_config::encode(&rotini_wire::engine_config::EngineConfig {
+        engine_id: engine,
+        knobs: Vec::new(),
+    })
 }
 
 /// An execution context.
@@ -447,7 +484,9 @@ impl Context {
         let mut size = usize::MAX;
         // SAFETY: handle and context are alive, the size is valid for a write.
         let status = unsafe { (plugin.symbols().context_workspace)(self.handle.0.raw, self.raw, &mut size) };
-        plugin.check("GetWorkspaceSizeFromExecutionContext", status).map(|()| size)
+        plugin
+            .check("GetWorkspaceSizeFromExecutionContext", status)
+            .map(|()| size)
     }
 
     /// Executes on the handle's stream.

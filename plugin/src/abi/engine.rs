@@ -110,8 +110,13 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetApplicableEngineIds(
 ) -> i32 {
     guard("hipdnnEnginePluginGetApplicableEngineIds", || {
         // SAFETY: by this function's contract.
-        let (handle, graph, count) =
-            unsafe { (reference(handle, "handle")?, reference(graph, "graph")?.as_slice(), place(count, "count")?) };
+        let (handle, graph, count) = unsafe {
+            (
+                reference(handle, "handle")?,
+                reference(graph, "graph")?.as_slice(),
+                place(count, "count")?,
+            )
+        };
         count.write(0);
         let reason = match handle.runtime().check(handle.device().as_ref(), graph) {
             Ok(_) => handle.runtime().compiler().err(),
@@ -158,7 +163,10 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetEngineDetails(
         });
         let bytes = bytes.into_boxed_slice();
         let length = bytes.len();
-        details.write(Bytes { pointer: Box::into_raw(bytes).cast::<c_void>().cast_const(), length });
+        details.write(Bytes {
+            pointer: Box::into_raw(bytes).cast::<c_void>().cast_const(),
+            length,
+        });
         Ok(())
     })
 }
@@ -177,7 +185,10 @@ pub unsafe extern "C" fn hipdnnEnginePluginDestroyEngineDetails(handle: *const H
             *reference(details.cast_const(), "engine details")?
         };
         // SAFETY: not null, as was just checked.
-        unsafe { place(details, "engine details") }?.write(Bytes { pointer: std::ptr::null(), length: 0 });
+        unsafe { place(details, "engine details") }?.write(Bytes {
+            pointer: std::ptr::null(),
+            length: 0,
+        });
         if !bytes.pointer.is_null() {
             let slice = std::ptr::slice_from_raw_parts_mut(bytes.pointer.cast_mut().cast::<u8>(), bytes.length);
             // SAFETY: the pair came from `Box::into_raw` of a boxed slice of this length.
@@ -306,8 +317,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginExecuteOpGraph(
 ) -> i32 {
     guard("hipdnnEnginePluginExecuteOpGraph", || {
         // SAFETY: by this function's contract.
-        let (handle, context) =
-            unsafe { (reference(handle, "handle")?, reference(context, "execution context")?) };
+        let (handle, context) = unsafe { (reference(handle, "handle")?, reference(context, "execution context")?) };
         let buffers = if count == 0 {
             &[]
         } else if buffers.is_null() {
@@ -322,7 +332,11 @@ pub unsafe extern "C" fn hipdnnEnginePluginExecuteOpGraph(
 }
 
 fn expect_engine(engine_id: i64) -> Result<(), Error> {
-    if engine_id == engine::ID { Ok(()) } else { Err(Error::UnknownEngine(engine_id)) }
+    if engine_id == engine::ID {
+        Ok(())
+    } else {
+        Err(Error::UnknownEngine(engine_id))
+    }
 }
 
 /// Reads an engine config: this engine's id, and no knobs, since it has none.
@@ -331,7 +345,9 @@ fn expect_config(bytes: &[u8]) -> Result<(), Error> {
     expect_engine(config.engine_id)?;
     match config.knobs.first() {
         None => Ok(()),
-        Some((name, _)) => Err(Error::InvalidArgument(format!("the knob {name} is not one of rotini's: it has none"))),
+        Some((name, _)) => Err(Error::InvalidArgument(format!(
+            "the knob {name} is not one of rotini's: it has none"
+        ))),
     }
 }
 

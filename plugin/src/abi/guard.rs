@@ -22,7 +22,10 @@ pub(super) fn guard(name: &'static str, body: impl FnOnce() -> Result<(), Error>
 }
 
 fn from_panic(name: &str, panic: &(dyn Any + Send)) -> Error {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     Error::Internal(format!("{name} panicked: {}", text.unwrap_or("no message")))
 }
 
@@ -42,7 +45,11 @@ pub(super) unsafe fn reference<'a, T>(pointer: *const T, what: &'static str) -> 
 ///
 /// The pointer is null or valid for writes for as long as the returned place is used.
 pub(super) unsafe fn place<T>(pointer: *mut T, what: &'static str) -> Result<Place<T>, Error> {
-    if pointer.is_null() { Err(Error::Null(what)) } else { Ok(Place(pointer)) }
+    if pointer.is_null() {
+        Err(Error::Null(what))
+    } else {
+        Ok(Place(pointer))
+    }
 }
 
 /// A place of the caller's, possibly uninitialised: it can only be written.

@@ -18,7 +18,11 @@ pub(super) fn set(message: &str) {
         end = end.saturating_sub(1);
     }
     // A text cannot have a terminator inside.
-    let bytes = message.bytes().take(end).map(|byte| if byte == 0 { b'?' } else { byte }).chain([0]);
+    let bytes = message
+        .bytes()
+        .take(end)
+        .map(|byte| if byte == 0 { b'?' } else { byte })
+        .chain([0]);
     let _ = TEXT.try_with(|text| {
         // SAFETY: the array belongs to this thread, and no reference to it outlives this closure; C code reads it between calls.
         let text = unsafe { &mut *text.get() };
@@ -30,5 +34,6 @@ pub(super) fn set(message: &str) {
 
 /// The text, as C reads it. Never null.
 pub(super) fn pointer() -> *const c_char {
-    TEXT.try_with(|text| text.get().cast_const().cast()).unwrap_or(c"".as_ptr())
+    TEXT.try_with(|text| text.get().cast_const().cast())
+        .unwrap_or(c"".as_ptr())
 }

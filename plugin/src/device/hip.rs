@@ -25,8 +25,12 @@ struct Streams {
 }
 
 /// Products that the compiler knows by name, as they stand in the names of devices.
-const PRODUCTS: [(&str, &str); 4] =
-    [("MI300X", "mi300x"), ("MI300A", "mi300a"), ("MI308X", "mi308x"), ("MI325X", "mi325x")];
+const PRODUCTS: [(&str, &str); 4] = [
+    ("MI300X", "mi300x"),
+    ("MI300A", "mi300a"),
+    ("MI308X", "mi308x"),
+    ("MI325X", "mi325x"),
+];
 
 impl Hip {
     /// The first GPU, compiled for as it says it is unless `target` says otherwise.
@@ -36,15 +40,23 @@ impl Hip {
     /// If there is no driver library or no GPU, or if the GPU is none that is known.
     pub fn new(instance: &Instance, target: Option<&Target>) -> Result<Self, Error> {
         let names = IreeDevice::hip_names().map_err(Error::runtime("no AMD GPU can be used"))?;
-        let name = names.into_iter().next().ok_or_else(|| Error::InvalidArgument("no AMD GPU is there".to_owned()))?;
+        let name = names
+            .into_iter()
+            .next()
+            .ok_or_else(|| Error::InvalidArgument("no AMD GPU is there".to_owned()))?;
         let target = match target {
             Some(target @ Target::Rocm { .. }) => target.clone(),
             Some(other) => return Err(Error::InvalidArgument(format!("ROTINI_TARGET={other} is no AMD GPU"))),
             None => product(&name).ok_or_else(|| {
-                Error::InvalidArgument(format!("the GPU '{name}' is none that is known; ROTINI_TARGET can name its architecture"))
+                Error::InvalidArgument(format!(
+                    "the GPU '{name}' is none that is known; ROTINI_TARGET can name its architecture"
+                ))
             })?,
         };
-        let streams = Arc::new(Streams { instance: instance.clone(), devices: Mutex::default() });
+        let streams = Arc::new(Streams {
+            instance: instance.clone(),
+            devices: Mutex::default(),
+        });
         Ok(Hip { streams, target, name })
     }
 }
@@ -52,7 +64,9 @@ impl Hip {
 /// The target of a device by its name.
 fn product(name: &str) -> Option<Target> {
     let (_, product) = PRODUCTS.iter().find(|(part, _)| name.contains(part))?;
-    Some(Target::Rocm { arch: (*product).to_owned() })
+    Some(Target::Rocm {
+        arch: (*product).to_owned(),
+    })
 }
 
 impl Streams {
@@ -61,7 +75,10 @@ impl Streams {
         match devices.entry(stream.0.addr()) {
             Entry::Occupied(device) => Ok(device.get().clone()),
             Entry::Vacant(place) => {
-                let options = GpuOptions { stream: Some(stream.0.addr() as u64), ..GpuOptions::default() };
+                let options = GpuOptions {
+                    stream: Some(stream.0.addr() as u64),
+                    ..GpuOptions::default()
+                };
                 Ok(place.insert(IreeDevice::hip(&self.instance, &options)?).clone())
             }
         }
@@ -86,8 +103,9 @@ impl Device for Hip {
         // SAFETY: the code is the compiler's by this function's contract.
         let module = unsafe { Module::load(&self.streams.instance, Arc::from(code)) }
             .map_err(Error::runtime("the compiled graph cannot be loaded"))?;
-        let workspace_bytes =
-            module.workspace_bytes(ENTRY_POINT).map_err(Error::runtime("the compiled graph's signature is wrong"))?;
+        let workspace_bytes = module
+            .workspace_bytes(ENTRY_POINT)
+            .map_err(Error::runtime("the compiled graph's signature is wrong"))?;
         Ok(Arc::new(HipExecutable {
             streams: Arc::clone(&self.streams),
             module,

@@ -37,7 +37,12 @@ impl Host {
     /// If the runtime cannot be set up.
     pub fn new(instance: &Instance) -> Result<Self, Error> {
         let sync = IreeDevice::local_sync(instance).map_err(Error::runtime("the CPU device cannot be created"))?;
-        Ok(Host { instance: instance.clone(), sync, pool: OnceLock::new(), features: cpu_features() })
+        Ok(Host {
+            instance: instance.clone(),
+            sync,
+            pool: OnceLock::new(),
+            features: cpu_features(),
+        })
     }
 
     /// The pool of threads, if this process may use more than one core.
@@ -87,7 +92,13 @@ impl Device for Host {
 fn cpu_features() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = |name: &str| info.lines().find(|line| line.starts_with(name)).unwrap_or_default();
-    format!("{}; {}; {}; {}", std::env::consts::ARCH, line("cpu family"), line("model\t"), line("flags"))
+    format!(
+        "{}; {}; {}; {}",
+        std::env::consts::ARCH,
+        line("cpu family"),
+        line("model\t"),
+        line("flags")
+    )
 }
 
 /// Code that is loaded for the CPU.
@@ -130,7 +141,14 @@ impl HostExecutable {
         let workspace_bytes = module.workspace_bytes(ENTRY_POINT).map_err(failed())?;
         let parameters = parameters(signature).map_err(failed())?;
         let lanes = ArrayQueue::new(MAX_IDLE_LANES);
-        let executable = HostExecutable { device, module, arguments, parameters, workspace_bytes, lanes };
+        let executable = HostExecutable {
+            device,
+            module,
+            arguments,
+            parameters,
+            workspace_bytes,
+            lanes,
+        };
         // Made now, so that what cannot be executed fails at creation.
         let lane = executable.new_lane().map_err(failed())?;
         drop(executable.lanes.push(lane));
@@ -178,7 +196,9 @@ impl HostExecutable {
                     }
                 }
             }
-            let Some(staging) = lane.staging.get_mut(index) else { continue };
+            let Some(staging) = lane.staging.get_mut(index) else {
+                continue;
+            };
             if in_place {
                 *staging = None;
                 // SAFETY: the pointer is valid by this function's contract, and outputs overlap nothing.
@@ -288,7 +308,9 @@ struct Chunk(#[expect(dead_code, reason = "only its size and alignment matter")]
 
 impl Aligned {
     fn new(bytes: usize) -> Self {
-        Aligned { chunks: vec![Chunk([0; HOST_ALIGNMENT]); bytes.div_ceil(HOST_ALIGNMENT)] }
+        Aligned {
+            chunks: vec![Chunk([0; HOST_ALIGNMENT]); bytes.div_ceil(HOST_ALIGNMENT)],
+        }
     }
 
     fn pointer(&mut self) -> *mut c_void {

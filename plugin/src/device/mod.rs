@@ -109,7 +109,10 @@ fn tensor_type(argument: &Argument) -> Result<TensorType, iree_sys::runtime::Err
 
 /// The parameters of the compiled function: its tensors, then the workspace and the fences.
 fn parameters(signature: &Signature) -> Result<Vec<Parameter>, iree_sys::runtime::Error> {
-    let tensors = signature.arguments.iter().map(|argument| tensor_type(argument).map(Parameter::Tensor));
+    let tensors = signature
+        .arguments
+        .iter()
+        .map(|argument| tensor_type(argument).map(Parameter::Tensor));
     let rest = [Parameter::Workspace, Parameter::WaitFence, Parameter::SignalFence];
     tensors.chain(rest.into_iter().map(Ok)).collect()
 }

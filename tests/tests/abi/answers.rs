@@ -26,9 +26,15 @@ fn declined_graphs_have_no_engine_and_a_reason() {
             handle.workspace_estimate(&config, &bytes).map(drop).unwrap_err(),
             handle.context(&config, &bytes).map(drop).unwrap_err(),
         ] {
-            let HostError::Status { status, text, .. } = &error else { panic!("{}: {error}", case.name) };
+            let HostError::Status { status, text, .. } = &error else {
+                panic!("{}: {error}", case.name)
+            };
             assert_eq!(*status, NOT_APPLICABLE, "{}: {text}", case.name);
-            assert!(text.contains(reason), "{}: {text:?} has nothing of {reason:?}", case.name);
+            assert!(
+                text.contains(reason),
+                "{}: {text:?} has nothing of {reason:?}",
+                case.name
+            );
         }
     }
 }
@@ -47,7 +53,11 @@ fn hipdnns_bad_graphs_are_declined() {
         }
         let bytes = std::fs::read(&path).unwrap();
         assert!(handle.applicable(&bytes).unwrap().is_empty(), "{name}");
-        assert_fails(handle.context(&engine_config(engine), &bytes), INVALID_VALUE, "not valid");
+        assert_fails(
+            handle.context(&engine_config(engine), &bytes),
+            INVALID_VALUE,
+            "not valid",
+        );
         count += 1;
     }
     assert!(count >= 4, "only {count} graphs were there");
@@ -58,7 +68,14 @@ fn bytes_that_are_no_graph_are_declined() {
     let (_plugin, handle, engine) = cpu();
     let config = engine_config(engine);
     let whole = some_graph();
-    for bytes in [&[][..], &[0], b"not a FlatBuffer", &[0xFF; 4096], &whole[..whole.len() / 2], &whole[1..]] {
+    for bytes in [
+        &[][..],
+        &[0],
+        b"not a FlatBuffer",
+        &[0xFF; 4096],
+        &whole[..whole.len() / 2],
+        &whole[1..],
+    ] {
         assert!(handle.applicable(bytes).unwrap().is_empty());
         assert_fails(handle.workspace_estimate(&config, bytes), INVALID_VALUE, "graph");
         assert_fails(handle.context(&config, bytes), INVALID_VALUE, "graph");
@@ -84,8 +101,16 @@ fn other_engines_are_refused() {
     let foreign = engine.wrapping_add(1);
     assert_fails(plugin.engine_name(foreign), NOT_APPLICABLE, "is not rotini's");
     assert_fails(handle.details(foreign, &graph), INVALID_VALUE, "is not rotini's");
-    assert_fails(handle.workspace_estimate(&engine_config(foreign), &graph), INVALID_VALUE, "is not rotini's");
-    assert_fails(handle.context(&engine_config(foreign), &graph), INVALID_VALUE, "is not rotini's");
+    assert_fails(
+        handle.workspace_estimate(&engine_config(foreign), &graph),
+        INVALID_VALUE,
+        "is not rotini's",
+    );
+    assert_fails(
+        handle.context(&engine_config(foreign), &graph),
+        INVALID_VALUE,
+        "is not rotini's",
+    );
 }
 
 #[test]
@@ -97,7 +122,10 @@ fn bad_configs_are_refused() {
         assert_fails(handle.context(config, &graph), BAD_PARAM, "engine config");
     }
     let knobs = vec![("global.benchmarking".to_owned(), KnobValue::Integer(1))];
-    let config = encode(&EngineConfig { engine_id: engine, knobs });
+    let config = encode(&EngineConfig {
+        engine_id: engine,
+        knobs,
+    });
     assert_fails(handle.context(&config, &graph), INVALID_VALUE, "global.benchmarking");
 }
 
@@ -122,6 +150,10 @@ fn graphs_that_need_a_newer_api_are_declined() {
         graph.min_api_version = version;
         let bytes = rotini_wire::encode(&graph);
         assert!(handle.applicable(&bytes).unwrap().is_empty(), "{version:?}");
-        assert_fails(handle.context(&engine_config(engine), &bytes), NOT_APPLICABLE, "engine API");
+        assert_fails(
+            handle.context(&engine_config(engine), &bytes),
+            NOT_APPLICABLE,
+            "engine API",
+        );
     }
 }

@@ -19,7 +19,13 @@ const SAMPLES: [&str; 5] = [
     "pw_ADD_bcast_channel_f32",
     "sp_uids_sparse_f32",
 ];
-const CASES: [&str; 5] = ["conv_wide_nchw", "two_convs_nhwc", "diamond_f16", "conv_strided_nchw", "conv_i8_nhwc"];
+const CASES: [&str; 5] = [
+    "conv_wide_nchw",
+    "two_convs_nhwc",
+    "diamond_f16",
+    "conv_strided_nchw",
+    "conv_i8_nhwc",
+];
 /// What the slow checkers run: small, a convolution and two outputs.
 const FEW: [&str; 2] = ["conv_fprop_bias_relu_nchw_f32", "diamond_f16"];
 
@@ -32,7 +38,10 @@ struct Job {
 
 impl Job {
     fn write(folder: &Path, name: &str) -> Self {
-        let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/hipdnn").join(name).with_extension("fb");
+        let sample = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("cases/hipdnn")
+            .join(name)
+            .with_extension("fb");
         let bytes = if SAMPLES.contains(&name) {
             std::fs::read(sample).unwrap()
         } else {
@@ -74,7 +83,17 @@ impl Job {
 /// Compiles a source file of `tests/host` with the system's compiler.
 fn compile(source: &str, program: &Path, flags: &[&str]) -> PathBuf {
     let output = Command::new("cc")
-        .args(["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1", "-g", "-pthread"])
+        .args([
+            "-std=c11",
+            "-D_POSIX_C_SOURCE=200809L",
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Werror",
+            "-O1",
+            "-g",
+            "-pthread",
+        ])
         .args(flags)
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("host").join(source))
         .args(["-ldl", "-o"])
@@ -89,9 +108,20 @@ fn compile(source: &str, program: &Path, flags: &[&str]) -> PathBuf {
 #[track_caller]
 fn run(mut command: Command, plugin: &Path, cache: &Path, jobs: &[&Job]) {
     command.arg(plugin).args(jobs.iter().map(|job| &job.path));
-    let output = command.env("ROTINI_DEVICE", "cpu").env("ROTINI_CACHE_DIR", cache).output().unwrap();
-    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{command:?}: {}\n{text}{errors}", output.status);
+    let output = command
+        .env("ROTINI_DEVICE", "cpu")
+        .env("ROTINI_CACHE_DIR", cache)
+        .output()
+        .unwrap();
+    let (text, errors) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{text}{errors}",
+        output.status
+    );
     for job in jobs {
         assert!(text.contains(&format!("{}: ok", job.path.display())), "{text}");
         job.judge();
@@ -101,10 +131,19 @@ fn run(mut command: Command, plugin: &Path, cache: &Path, jobs: &[&Job]) {
 #[test]
 fn a_c_host_gets_right_results() {
     let folder = tempfile::tempdir().unwrap();
-    let jobs: Vec<Job> = SAMPLES.iter().chain(&CASES).map(|name| Job::write(folder.path(), name)).collect();
+    let jobs: Vec<Job> = SAMPLES
+        .iter()
+        .chain(&CASES)
+        .map(|name| Job::write(folder.path(), name))
+        .collect();
     let program = compile("host.c", &folder.path().join("host"), &[]);
     let jobs: Vec<&Job> = jobs.iter().collect();
-    run(Command::new(program), &plugin::path().unwrap(), &folder.path().join("cache"), &jobs);
+    run(
+        Command::new(program),
+        &plugin::path().unwrap(),
+        &folder.path().join("cache"),
+        &jobs,
+    );
 }
 
 /// Reads and writes outside of the host's memory by library functions, use after free, and leaks on both sides of the ABI: the
@@ -113,7 +152,11 @@ fn a_c_host_gets_right_results() {
 fn address_sanitizer_finds_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let jobs: Vec<Job> = FEW.iter().map(|name| Job::write(folder.path(), name)).collect();
-    let program = compile("host.c", &folder.path().join("host"), &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]);
+    let program = compile(
+        "host.c",
+        &folder.path().join("host"),
+        &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+    );
     let jobs: Vec<&Job> = jobs.iter().collect();
     let mut command = Command::new(program);
     command.env("ASAN_OPTIONS", "detect_leaks=1:exitcode=9");
@@ -136,11 +179,20 @@ fn valgrind_finds_nothing() {
     let mut command = Command::new(&program);
     command.env("ROTINI_IREE_COMPILE", &compiler);
     run(command, &plugin, &cache, &[&jobs[0]]);
-    let mut command = Command::new(compile("without_io_uring.c", &folder.path().join("without_io_uring"), &[]));
+    let mut command = Command::new(compile(
+        "without_io_uring.c",
+        &folder.path().join("without_io_uring"),
+        &[],
+    ));
     command
         .env("ROTINI_IREE_COMPILE", &compiler)
         .arg("valgrind")
-        .args(["--quiet", "--leak-check=full", "--errors-for-leak-kinds=definite", "--show-leak-kinds=definite"])
+        .args([
+            "--quiet",
+            "--leak-check=full",
+            "--errors-for-leak-kinds=definite",
+            "--show-leak-kinds=definite",
+        ])
         .args(["--error-exitcode=9", "--keep-debuginfo=yes"])
         .arg(&program);
     run(command, &plugin, &cache, &jobs.iter().collect::<Vec<_>>());
@@ -149,13 +201,22 @@ fn valgrind_finds_nothing() {
 /// A compiler that leaves out what valgrind does not know.
 fn baseline_compiler(folder: &Path) -> PathBuf {
     let compiler = iree_sys::compiler::find_program().unwrap();
-    compile("baseline_compile.c", &folder.join("iree-compile"), &[&format!("-DCOMPILER={:?}", compiler.display().to_string())])
+    compile(
+        "baseline_compile.c",
+        &folder.join("iree-compile"),
+        &[&format!("-DCOMPILER={:?}", compiler.display().to_string())],
+    )
 }
 
 /// A copy of the plugin without the debug information that Debian's valgrind cannot read.
 fn without_debug_info(folder: &Path) -> PathBuf {
     let copy = folder.join("librotini_plugin.so");
-    let status = Command::new("strip").arg("--strip-debug").arg(plugin::path().unwrap()).arg("-o").arg(&copy).status();
+    let status = Command::new("strip")
+        .arg("--strip-debug")
+        .arg(plugin::path().unwrap())
+        .arg("-o")
+        .arg(&copy)
+        .status();
     assert!(status.expect("strip, which comes with cc, runs").success());
     copy
 }

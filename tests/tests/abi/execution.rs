@@ -22,7 +22,10 @@ struct Subject {
 }
 
 fn case(name: &str) -> Case {
-    cases::all().into_iter().find(|case| case.name == name).unwrap_or_else(|| panic!("there is no case {name}"))
+    cases::all()
+        .into_iter()
+        .find(|case| case.name == name)
+        .unwrap_or_else(|| panic!("there is no case {name}"))
 }
 
 impl Subject {
@@ -31,11 +34,18 @@ impl Subject {
         let graph = rotini_wire::decode(&bytes).unwrap();
         let initial = fill(&graph).unwrap();
         let context = handle.context(&engine_config(engine), &bytes).unwrap();
-        Subject { graph, initial, context }
+        Subject {
+            graph,
+            initial,
+            context,
+        }
     }
 
     fn memories(&self) -> BTreeMap<i64, Memory> {
-        self.initial.iter().map(|(&uid, bytes)| (uid, Memory::new(bytes, ALIGNMENT))).collect()
+        self.initial
+            .iter()
+            .map(|(&uid, bytes)| (uid, Memory::new(bytes, ALIGNMENT)))
+            .collect()
     }
 
     fn execute(&self, pack: &[DeviceBuffer]) -> Result<(), HostError> {
@@ -50,7 +60,9 @@ impl Subject {
         let evaluation = evaluate(&self.graph, &self.initial).unwrap();
         for (uid, id, role) in buffers(&self.graph) {
             if role == SlotRole::Output {
-                evaluation.judge(id, memories[&uid].bytes(), &self.initial[&uid]).unwrap();
+                evaluation
+                    .judge(id, memories[&uid].bytes(), &self.initial[&uid])
+                    .unwrap();
             }
             assert!(memories[&uid].is_guarded());
         }
@@ -59,7 +71,13 @@ impl Subject {
 
 /// The variant pack of all memories.
 fn pack(memories: &mut BTreeMap<i64, Memory>) -> Vec<DeviceBuffer> {
-    memories.iter_mut().map(|(&uid, memory)| DeviceBuffer { uid, ptr: memory.pointer().cast() }).collect()
+    memories
+        .iter_mut()
+        .map(|(&uid, memory)| DeviceBuffer {
+            uid,
+            ptr: memory.pointer().cast(),
+        })
+        .collect()
 }
 
 const CONV: &str = "conv_bias_relu_nhwc_f32";
@@ -72,7 +90,12 @@ fn a_missing_buffer_is_named() {
     let all = pack(&mut memories);
     assert_eq!(all.len(), 4);
     for missing in 0..all.len() {
-        let tensor = subject.graph.tensors.iter().find(|tensor| tensor.uid == all[missing].uid).unwrap();
+        let tensor = subject
+            .graph
+            .tensors
+            .iter()
+            .find(|tensor| tensor.uid == all[missing].uid)
+            .unwrap();
         let label = format!("'{}'", tensor.name);
         let mut without = all.clone();
         without.remove(missing);
@@ -103,7 +126,11 @@ fn buffers_are_found_by_uid() {
         let all = pack(&mut memories);
         let mut mixed = Vec::new();
         for &index in &order {
-            for (uid, ptr) in [(i64::MIN, std::ptr::null_mut()), (-5, std::ptr::dangling_mut()), (i64::MAX, all[0].ptr)] {
+            for (uid, ptr) in [
+                (i64::MIN, std::ptr::null_mut()),
+                (-5, std::ptr::dangling_mut()),
+                (i64::MAX, all[0].ptr),
+            ] {
                 assert!(!used.contains(&uid));
                 mixed.push(DeviceBuffer { uid, ptr });
             }
@@ -168,13 +195,21 @@ fn outputs_may_overlap_inputs() {
             // SAFETY: the memory has room for the input and `shift` bytes more.
             unsafe { std::slice::from_raw_parts_mut(start, input.len()) }.copy_from_slice(input);
             let pack = [
-                DeviceBuffer { uid: x, ptr: start.cast() },
+                DeviceBuffer {
+                    uid: x,
+                    ptr: start.cast(),
+                },
                 // SAFETY: as above.
-                DeviceBuffer { uid: y, ptr: unsafe { start.add(shift) }.cast() },
+                DeviceBuffer {
+                    uid: y,
+                    ptr: unsafe { start.add(shift) }.cast(),
+                },
             ];
             subject.execute(&pack).unwrap();
             let evaluation = evaluate(&subject.graph, &subject.initial).unwrap();
-            evaluation.judge(y_id, &memory.bytes()[shift..], &subject.initial[&y]).unwrap();
+            evaluation
+                .judge(y_id, &memory.bytes()[shift..], &subject.initial[&y])
+                .unwrap();
             assert!(memory.is_guarded());
         }
     }
@@ -191,7 +226,9 @@ fn outputs_must_not_overlap_each_other() {
         .filter(|(_, _, role)| *role == SlotRole::Output)
         .map(|(uid, ..)| uid)
         .collect();
-    let [first, second] = outputs[..] else { panic!("{outputs:?}") };
+    let [first, second] = outputs[..] else {
+        panic!("{outputs:?}")
+    };
     let shared = all.iter().find(|buffer| buffer.uid == first).unwrap().ptr;
     let other = all.iter_mut().find(|buffer| buffer.uid == second).unwrap();
     let own = std::mem::replace(&mut other.ptr, shared);
@@ -262,7 +299,11 @@ fn contexts_outlive_nothing_they_need() {
         drop(handle.context(&config, &bytes).unwrap());
     }
     let graph = rotini_wire::decode(&bytes).unwrap();
-    let subject = Subject { initial: fill(&graph).unwrap(), graph, context: kept };
+    let subject = Subject {
+        initial: fill(&graph).unwrap(),
+        graph,
+        context: kept,
+    };
     drop(handle);
     let mut memories = subject.memories();
     subject.execute(&pack(&mut memories)).unwrap();

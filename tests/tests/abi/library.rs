@@ -32,7 +32,13 @@ const ABI: [&str; 20] = [
 ];
 
 /// What any C++ program has; the last one is the loader itself, which thread-local storage needs.
-const SYSTEM: [&str; 5] = ["libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6", "ld-linux-x86-64.so.2"];
+const SYSTEM: [&str; 5] = [
+    "libc.so.6",
+    "libm.so.6",
+    "libgcc_s.so.1",
+    "libstdc++.so.6",
+    "ld-linux-x86-64.so.2",
+];
 
 fn file() -> Vec<u8> {
     std::fs::read(plugin::path().unwrap()).unwrap()
@@ -44,11 +50,18 @@ fn exports_exactly_the_abi() {
     let header = FileHeader64::<Endianness>::parse(bytes.as_slice()).unwrap();
     let endian = header.endian().unwrap();
     let sections = header.sections(endian, bytes.as_slice()).unwrap();
-    let symbols = sections.symbols(endian, bytes.as_slice(), object::elf::SHT_DYNSYM).unwrap();
+    let symbols = sections
+        .symbols(endian, bytes.as_slice(), object::elf::SHT_DYNSYM)
+        .unwrap();
     let mut exported = BTreeSet::new();
     for (index, symbol) in symbols.iter().enumerate() {
         // A unique symbol keeps the library mapped after it is closed.
-        assert_ne!(symbol.st_bind(), STB_GNU_UNIQUE, "{:?}", symbol.name(endian, symbols.strings()));
+        assert_ne!(
+            symbol.st_bind(),
+            STB_GNU_UNIQUE,
+            "{:?}",
+            symbol.name(endian, symbols.strings())
+        );
         if index != SymbolIndex(0).0 && !symbol.is_undefined(endian) && symbol.st_bind() != STB_LOCAL {
             let name = symbol.name(endian, symbols.strings()).unwrap();
             exported.insert(std::str::from_utf8(name).unwrap().to_owned());

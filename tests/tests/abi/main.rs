@@ -45,5 +45,10 @@ fn buffers(graph: &Graph) -> Vec<(i64, TensorId, SlotRole)> {
     let roles = normal.slots().map(|(_, _, role)| role);
     let of = |uid: i64| graph.tensors.iter().position(|tensor| tensor.uid == uid).unwrap();
     let id = |uid: i64| TensorId(u32::try_from(of(uid)).unwrap());
-    bindings.uids.iter().zip(roles).map(|(&uid, role)| (uid, id(uid), role)).collect()
+    bindings
+        .uids
+        .iter()
+        .zip(roles)
+        .map(|(&uid, role)| (uid, id(uid), role))
+        .collect()
 }
