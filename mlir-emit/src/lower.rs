@@ -242,7 +242,11 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     /// What a loop over no tensor has computed (indices, gathered elements), in a dispatch of its own where it could end up in that of
     /// a convolution on packed tiles: with such a loop in it, IREE 3.13 crashes in every other run, while it materialises encodings.
     pub(crate) fn apart(&self, ssa: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
-        let convolves = self.graph.nodes().iter().any(|node| matches!(node.op, Op::ConvFprop(_)));
+        let convolves = self
+            .graph
+            .nodes()
+            .iter()
+            .any(|node| matches!(node.op, Op::ConvFprop(_)));
         if convolves && *self.target == Target::Cpu {
             self.at.barrier(ssa)
         } else {

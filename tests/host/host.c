@@ -108,7 +108,7 @@ static void read_graph(Graph *graph, const char *path) {
     graph->path = path;
     graph->bytes.ptr = read_file(path, &graph->bytes.size);
     graph->count = 0;
-    char manifest[MAX_PATH];
+    char manifest[MAX_PATH + sizeof ".buffers"];
     snprintf(manifest, sizeof manifest, "%s.buffers", path);
     FILE *file = fopen(manifest, "r");
     CHECK(file != NULL, "%s", manifest);
@@ -397,7 +397,7 @@ static void live(Handle handle, Handle other, int64_t engine, const Graph *graph
         const Tensor *tensor = &graph->tensors[i];
         const void *after = buffer_of(graph, buffers, i)->ptr;
         if (tensor->is_output) {
-            char path[MAX_PATH];
+            char path[MAX_PATH + sizeof ".out"];
             snprintf(path, sizeof path, "%s.out", tensor->path);
             write_file(path, after, tensor->size);
         } else {

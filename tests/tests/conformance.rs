@@ -1,6 +1,8 @@
 //! Every case is right on the CPU, through the C ABI of the shared library, within what its types and its one rounding allow; its
 //! workspace is known, and nothing outside its buffers is touched.
 
+#![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
+
 use rayon::prelude::*;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::harness::Runner;

@@ -4,6 +4,13 @@
 //! through every function of the ABI that takes bytes. A failure names its round, and the same round fails again. What is still
 //! accepted after the damage has to be right as any other graph has: a sample of it is compiled, executed and judged.
 
+#![expect(
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
+
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;

@@ -1,7 +1,7 @@
 //! What each pointwise mode computes from one element of each operand, and how accurately a kernel has to.
 
 use crate::element::Codec;
-use crate::value::{distance, rounding_error};
+use crate::value::{distance, flushed, rounding_error};
 use rotini_graph::{Pointwise, PointwiseMode};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 
@@ -232,15 +232,20 @@ impl Function {
     /// What the operands' errors do is seen by moving them: the functions are monotone or smooth, and where they jump, the value
     /// at the jump is tried too. What the operation itself adds is its roundings in the compute type, or for functions without a
     /// correctly rounded form the tolerance that hipDNN gives a pointwise node.
+    /// Devices may take subnormal operands for zero and flush subnormal results to it: IREE's CPU drivers do.
     pub(crate) fn error(&self, operands: [f64; 3], errors: [f64; 3], index: usize, compute: Codec) -> f64 {
         let result = self.float(operands, index);
+        let errors = [0, 1, 2].map(|operand| errors[operand].max(flushed(compute, operands[operand])));
         let moved = errors.iter().any(|&error| error != 0.0);
         let propagated = if moved {
             self.propagated(operands, errors, index, result)
         } else {
             0.0
         };
-        propagated + self.own_error(operands, result, !moved, compute)
+        propagated
+            + self
+                .own_error(operands, result, !moved, compute)
+                .max(flushed(compute, result))
     }
 
     fn propagated(&self, operands: [f64; 3], errors: [f64; 3], index: usize, result: f64) -> f64 {

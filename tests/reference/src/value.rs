@@ -145,10 +145,19 @@ pub(crate) fn rounding_error(codec: Codec, value: f64, exactly: bool) -> f64 {
     if rounded.is_infinite() {
         return f64::INFINITY;
     }
-    let least_normal = match codec {
+    value.abs().max(least_normal(codec)) * 2.0_f64.powi(-precision)
+}
+
+/// What is lost if `value` is taken for zero because it is subnormal. f16 is computed in f32, in which its subnormals are normal.
+pub(crate) fn flushed(codec: Codec, value: f64) -> f64 {
+    let is_subnormal = codec != Codec::F16 && codec.precision().is_some() && value.abs() < least_normal(codec);
+    if is_subnormal { value.abs() } else { 0.0 }
+}
+
+fn least_normal(codec: Codec) -> f64 {
+    match codec {
         Codec::F16 => 2.0_f64.powi(-14),
         Codec::F64 => f64::MIN_POSITIVE,
         _ => f32::MIN_POSITIVE.into(),
-    };
-    value.abs().max(least_normal) * 2.0_f64.powi(-precision)
+    }
 }

@@ -199,9 +199,9 @@ fn outputs_may_overlap_inputs() {
                     uid: x,
                     ptr: start.cast(),
                 },
-                // SAFETY: as above.
                 DeviceBuffer {
                     uid: y,
+                    // SAFETY: as above.
                     ptr: unsafe { start.add(shift) }.cast(),
                 },
             ];

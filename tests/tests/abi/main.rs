@@ -7,6 +7,13 @@
 //! | `execution` | buffers in every state that a host may pass, contexts and handles on many threads |
 //! | `c_host` | the same ABI from C, with AddressSanitizer and under valgrind |
 
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
+
 mod answers;
 mod c_host;
 mod execution;
