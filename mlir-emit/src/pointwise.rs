@@ -281,6 +281,49 @@ impl<'c, 'r> Math<'c, 'r> {
         self.scale(0.5, self.add(self.constant(1.0)?, erf)?)
     }
 
+    /// sin(x).
+    fn sin(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let angle = if self.lacks_math_library {
+            self.reduced(x, std::f64::consts::TAU, TAU_REST)?.0
+        } else {
+            x
+        };
+        self.function("math.sin", angle)
+    }
+
+    /// tan(x), from an angle within an eighth of a turn where it has to be reduced: near a pole, what counts is how far it is away.
+    fn tan(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let ratio = |angle| {
+            let (sin, cos) = (self.function("math.sin", angle)?, self.function("math.cos", angle)?);
+            Ok::<_, EmitError>((sin, cos))
+        };
+        if !self.lacks_math_library {
+            let (sin, cos) = ratio(x)?;
+            return self.div(sin, cos);
+        }
+        let (rest, quarters) = self.reduced(x, std::f64::consts::FRAC_PI_2, TAU_REST / 4.0)?;
+        let half = self.mul(quarters, self.at.float(0.5, quarters.r#type())?)?;
+        let is_odd = self.compare(F::UnorderedNotEqual, half, self.at.same("math.roundeven", &[half])?)?;
+        let (sin, cos) = ratio(rest)?;
+        let (tan, cotangent) = (self.div(sin, cos)?, self.neg(self.div(cos, sin)?)?);
+        self.select(is_odd, cotangent, tan)
+    }
+
+    /// An f32 angle less whole periods, and how many in f64. The compiler's own sin and cos for CPUs lose a digit with each digit of the
+    /// angle beyond 100; this is exact to f32 as long as the number of periods is exact in f64, up to angles of 10^15.
+    fn reduced(&self, x: Ssa<'c, 'r>, period: f64, rest: f64) -> Result<(Ssa<'c, 'r>, Ssa<'c, 'r>), EmitError> {
+        let wide = self.at.element_type(DataType::F64)?;
+        let constant = |value: f64| self.at.float(value, wide);
+        let angle = self.at.one("arith.extf", &[x], wide, &[])?;
+        let count = self
+            .at
+            .same("math.roundeven", &[self.mul(angle, constant(1.0 / period)?)?])?;
+        let less = self.neg(count)?;
+        let near = self.at.same("math.fma", &[less, constant(period)?, angle])?;
+        let near = self.at.same("math.fma", &[less, constant(rest)?, near])?;
+        Ok((self.at.one("arith.truncf", &[near], self.ty, &[])?, count))
+    }
+
     /// tanh(x). In f64 on the CPU from expm1, since the compiler has no approximation of its own there: with e = expm1(-2|x|),
     /// tanh|x| is -e / (2 + e), which loses nothing near 0 and never overflows.
     fn tanh(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
@@ -362,7 +405,7 @@ impl<'c, 'r> Math<'c, 'r> {
             // Not math.rsqrt: targets may round it worse than these two operations.
             M::Rsqrt => self.div(one()?, self.function("math.sqrt", x)?),
             M::SigmoidFwd => self.sigmoid(x),
-            M::Sin => self.function("math.sin", x),
+            M::Sin => self.sin(x),
             M::SoftplusFwd => {
                 // max(t, 0) + log(1 + exp(-|t|)) never overflows.
                 let beta = parameter(op.softplus_beta, 1.0);
@@ -375,7 +418,7 @@ impl<'c, 'r> Math<'c, 'r> {
             M::Sqrt => self.function("math.sqrt", x),
             M::Sub => self.sub(x, y()?),
             M::SwishFwd => self.mul(x, self.sigmoid(self.scale(parameter(op.swish_beta, 1.0), x)?)?),
-            M::Tan => self.div(self.function("math.sin", x)?, self.function("math.cos", x)?),
+            M::Tan => self.tan(x),
             M::TanhFwd => self.tanh(x),
             M::EluBwd
             | M::GeluApproxTanhBwd
@@ -519,6 +562,8 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 }
 
+/// 2π less its nearest f64.
+const TAU_REST: f64 = 2.449_293_598_294_706_4e-16;
 const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
 const INV_SQRT_2_PI: f64 = 0.398_942_280_401_432_7;
 const GELU_CUBIC: f64 = 0.044_715;

@@ -1,7 +1,10 @@
 /*
- * A hipDNN host in C: loads a plugin, takes every graph through its whole life and checks what the plugin owes a host on the way.
+ * A hipDNN host in C: loads a plugin, takes every graph through its whole life and checks what the plugin owes a host on the way;
+ * then once more, as a host does that unloads eagerly.
  *
- *     host PLUGIN.so GRAPH.fb...
+ *     host [--keep] PLUGIN.so GRAPH.fb...
+ *
+ * With --keep the plugin stays mapped after it is closed, so that leak checkers still see what its statics point to.
  *
  * Beside each GRAPH.fb lies GRAPH.fb.buffers, one line per tensor in memory: its uid, `in` or `out`, and a file with its bytes before
  * the execution. What an `out` holds afterwards is written to that file's name with `.out` appended, for somebody else to judge.
@@ -18,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BUFFERS = 16, MAX_GRAPHS = 64, MAX_PATH = 4096, THREADS = 8, EXECUTIONS = 20 };
+enum { MAX_BUFFERS = 16, MAX_PATH = 4096, THREADS = 8, EXECUTIONS = 20, CYCLES = 2 };
 
 #define MEMBER(name) __typeof__(&name) name;
 static struct {
@@ -418,9 +421,29 @@ static void live(Handle handle, Handle other, int64_t engine, const Graph *graph
 
 /* ---- The life of the plugin ---- */
 
-int main(int count, char **arguments) {
-    CHECK(count >= 3 && count - 2 <= MAX_GRAPHS, "usage: host PLUGIN.so GRAPH.fb...");
-    const char *path = arguments[1];
+typedef struct {
+    int64_t engine;
+    const Graph *graph;
+    pthread_barrier_t *used, *unloaded;
+} Lingerer;
+
+/* Uses the plugin and ends when it is gone: nothing of it may be left to run then. */
+static void *linger(void *argument) {
+    const Lingerer *lingerer = argument;
+    EngineConfig raw_config = engine_config(lingerer->engine);
+    const Bytes config = {&raw_config, sizeof raw_config};
+    Handle handle = NULL;
+    size_t estimate;
+    SUCCEEDS(api.hipdnnEnginePluginCreate(&handle));
+    ask(handle, lingerer->engine, lingerer->graph, &config, &estimate);
+    SUCCEEDS(api.hipdnnEnginePluginDestroy(handle));
+    pthread_barrier_wait(lingerer->used);
+    pthread_barrier_wait(lingerer->unloaded);
+    return NULL;
+}
+
+/* Loads the plugin, uses it and closes it as hipDNN does. */
+static void use(const char *path, char **graphs, int count) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     CHECK(library != NULL, "%s", dlerror());
 #define RESOLVE(name)                                                                                                            \
@@ -428,6 +451,7 @@ int main(int count, char **arguments) {
     CHECK(api.name != NULL, "%s", dlerror());
     HIPDNN_PLUGIN_FUNCTIONS(RESOLVE)
 
+    atomic_store(&messages, 0);
     int64_t engine = check_identity();
     check_logging();
     Handle handles[2] = {NULL, NULL};
@@ -435,18 +459,42 @@ int main(int count, char **arguments) {
     SUCCEEDS(api.hipdnnEnginePluginCreate(&handles[1]));
     CHECK(handles[0] != NULL && handles[1] != NULL && handles[0] != handles[1], "handles are null or the same");
     SUCCEEDS(api.hipdnnEnginePluginSetStream(handles[0], NULL));
-    for (int i = 2; i < count; i++) {
-        Graph graph;
-        read_graph(&graph, arguments[i]);
+    Graph graph;
+    for (int i = 0; i < count; i++) {
+        read_graph(&graph, graphs[i]);
         live(handles[0], handles[1], engine, &graph);
         free_graph(&graph);
-        printf("%s: ok\n", arguments[i]);
+        printf("%s: ok\n", graphs[i]);
     }
     SUCCEEDS(api.hipdnnEnginePluginDestroy(handles[0]));
     SUCCEEDS(api.hipdnnEnginePluginDestroy(handles[1]));
     CHECK(atomic_load(&messages) > 0, "nothing was logged");
+
+    read_graph(&graph, graphs[0]);
+    pthread_barrier_t used, unloaded;
+    CHECK(pthread_barrier_init(&used, NULL, 2) == 0 && pthread_barrier_init(&unloaded, NULL, 2) == 0, "no barrier");
+    Lingerer lingerer = {engine, &graph, &used, &unloaded};
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, linger, &lingerer) == 0, "no thread");
+    pthread_barrier_wait(&used);
     CHECK(dlclose(library) == 0, "%s", dlerror());
-    library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-    printf("after dlclose: %s\n", library == NULL ? "unloaded" : "still mapped");
+    pthread_barrier_wait(&unloaded);
+    CHECK(pthread_join(thread, NULL) == 0, "the thread that outlives the plugin");
+    pthread_barrier_destroy(&used);
+    pthread_barrier_destroy(&unloaded);
+    free_graph(&graph);
+}
+
+int main(int count, char **arguments) {
+    int is_kept = count > 1 && strcmp(arguments[1], "--keep") == 0;
+    arguments += is_kept;
+    count -= is_kept;
+    CHECK(count >= 3, "usage: host [--keep] PLUGIN.so GRAPH.fb...");
+    if (is_kept) {
+        CHECK(dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) != NULL, "%s", dlerror());
+    }
+    for (int cycle = 0; cycle < CYCLES; cycle++) {
+        use(arguments[1], arguments + 2, count - 2);
+    }
     return 0;
 }

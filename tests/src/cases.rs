@@ -508,6 +508,19 @@ fn pointwise_parameters(cases: &mut Cases) {
         }
         cases.add(format!("pw_{}_{label}", mode.name()), graph);
     }
+    // Large angles, for which whole turns have to be taken off first.
+    for mode in [PointwiseMode::Sin, PointwiseMode::Tan] {
+        for factor in [4096.0, 1_048_576.0] {
+            let mut b = GraphBuilder::new("large angles");
+            let x = b.buffer("x", DataType::F32, &[8, 32]);
+            let scale = b.constant("scale", DataType::F32, &[1, 1], Scalar::float(factor));
+            let angle = b.virtual_tensor("angle", DataType::F32, &[8, 32]);
+            let y = b.buffer("y", DataType::F32, &[8, 32]);
+            b.pointwise(DataType::F32, PointwiseMode::Mul, &[x, scale], angle);
+            b.pointwise(DataType::F32, mode, &[angle], y);
+            cases.add(format!("pw_{}_times_{factor}", mode.name()), b.build());
+        }
+    }
     for axis in 0..3 {
         let mut graph = pointwise(
             PointwiseMode::GenIndex,
@@ -631,6 +644,44 @@ fn strided(cases: &mut Cases) {
     let y = b.buffer("y", DataType::F32, &[1, 4, 6, 6]);
     b.conv_fprop(DataType::F32, x, w, y, ConvGeometry::same(2, 1));
     cases.add("conv_repeated_filter", b.build());
+
+    // What is between the elements is a NaN of another kind than the compiler makes.
+    let mut b = GraphBuilder::new("gaps in bf16");
+    let x = b.buffer("x", DataType::Bf16, &[3, 5]);
+    let y = b.tensor("y", DataType::Bf16, &[3, 5], &[16, 3], TensorKind::Buffer);
+    b.pointwise(DataType::F32, PointwiseMode::Erf, &[x], y);
+    cases.add("gaps_bf16", b.build());
+    // A result that depends on no input.
+    let mut b = GraphBuilder::new("index with gaps");
+    let x = b.buffer("x", DataType::F32, &[3, 11]);
+    let y = b.tensor("y", DataType::F32, &[3, 11], &[23, 2], TensorKind::Buffer);
+    let mut index = Pointwise::new(PointwiseMode::GenIndex, x, None, None, y);
+    index.axis = Some(1);
+    b.node("index", DataType::F32, index);
+    cases.add("gaps_index", b.build());
+    // Loops over no tensor behind a convolution: a gathered bias, an index.
+    for order in Order::BOTH {
+        let mut b = GraphBuilder::new("conv, strided bias, index");
+        let x = order.buffer(&mut b, "x", DataType::F32, &[1, 32, 7, 7]);
+        let w = order.buffer(&mut b, "w", DataType::F32, &[16, 32, 1, 1]);
+        let bias = b.tensor(
+            "bias",
+            DataType::F32,
+            &[1, 16, 1, 1],
+            &[31, 2, 1, 1],
+            TensorKind::Buffer,
+        );
+        let [conv, biased, channel] =
+            ["conv", "biased", "channel"].map(|name| b.virtual_tensor(name, DataType::F32, &[1, 16, 7, 7]));
+        let y = order.buffer(&mut b, "y", DataType::F32, &[1, 16, 7, 7]);
+        b.conv_fprop(DataType::F32, x, w, conv, ConvGeometry::same(2, 0));
+        b.pointwise(DataType::F32, PointwiseMode::Add, &[conv, bias], biased);
+        let mut index = Pointwise::new(PointwiseMode::GenIndex, biased, None, None, channel);
+        index.axis = Some(1);
+        b.node("index", DataType::F32, index);
+        b.pointwise(DataType::F32, PointwiseMode::Mul, &[biased, channel], y);
+        cases.add(format!("conv_strided_bias_index_{}", order.name()), b.build());
+    }
 }
 
 /// Chains, diamonds and several outputs.

@@ -159,7 +159,7 @@ fn address_sanitizer_finds_nothing() {
     );
     let jobs: Vec<&Job> = jobs.iter().collect();
     let mut command = Command::new(program);
-    command.env("ASAN_OPTIONS", "detect_leaks=1:exitcode=9");
+    command.env("ASAN_OPTIONS", "detect_leaks=1:exitcode=9").arg("--keep");
     run(command, &plugin::path().unwrap(), &folder.path().join("cache"), &jobs);
 }
 
@@ -194,7 +194,7 @@ fn valgrind_finds_nothing() {
             "--show-leak-kinds=definite",
         ])
         .args(["--error-exitcode=9", "--keep-debuginfo=yes"])
-        .arg(&program);
+        .args([program.as_os_str(), "--keep".as_ref()]);
     run(command, &plugin, &cache, &jobs.iter().collect::<Vec<_>>());
 }
 
