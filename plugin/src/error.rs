@@ -34,6 +34,9 @@ pub enum Error {
     /// Another engine's id.
     #[error("engine id {0:#018x} is not rotini's")]
     UnknownEngine(i64),
+    /// A question about another engine, which is no mistake.
+    #[error("engine id {0:#018x} is not rotini's but another plugin's")]
+    ForeignEngine(i64),
     /// Bytes that are no engine config.
     #[error("the engine config cannot be read: {0}")]
     EngineConfig(String),
@@ -95,7 +98,7 @@ impl Error {
             | Error::TwoBuffers(_)
             | Error::OverlappingOutputs(..)
             | Error::MissingWorkspace(_) => Status::InvalidValue,
-            Error::Unsupported(_) => Status::NotApplicable,
+            Error::Unsupported(_) | Error::ForeignEngine(_) => Status::NotApplicable,
             Error::NoCompiler(_)
             | Error::Compile { .. }
             | Error::Runtime { .. }

@@ -40,7 +40,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetEngineName(engine_id: i64, name: *
         let name = unsafe { place(name, "name") }?;
         if engine_id != engine::ID {
             // The documented answer for somebody else's id.
-            return Err(Error::Unsupported(Error::UnknownEngine(engine_id).to_string()));
+            return Err(Error::ForeignEngine(engine_id));
         }
         name.write(engine::NAME_C.as_ptr());
         Ok(())

@@ -14,7 +14,10 @@ pub(super) fn guard(name: &'static str, body: impl FnOnce() -> Result<(), Error>
         Ok(()) => Status::Success,
         Err(error) => {
             last_error::set(&error.to_string());
-            tracing::error!("{name}: {error}");
+            match error.status() {
+                Status::NotApplicable => tracing::info!("{name}: {error}"),
+                _ => tracing::error!("{name}: {error}"),
+            }
             error.status()
         }
     };
