@@ -37,7 +37,7 @@ pub fn operations(graph: &NormalGraph) -> u64 {
 /// An upper bound of the workspace, in bytes, that the compiled graph will need.
 ///
 /// Counts, in the widest type of the graph, whatever the lowering could make the compiler keep: the value of each tensor and a copy of
-/// it in another order, and what a convolution makes of its operands, each in up to [`COPIES`] versions. Most of it is fused away
+/// it in another order, and what a convolution makes of its operands, each in up to `COPIES` versions. Most of it is fused away
 /// or shares memory.
 ///
 /// # Errors
