@@ -258,6 +258,16 @@ impl Executor {
         }
 
         let graph = rotini_wire::decode(bytes)?;
+        let needed = graph
+            .tensors
+            .iter()
+            .filter(|tensor| tensor.kind == TensorKind::Buffer)
+            .filter_map(|tensor| rotini_reference::span_bytes(tensor).ok())
+            .fold(workspace, usize::saturating_add);
+        if needed > MAX_MEMORY {
+            let reason = format!("it was not executed: its buffers have {needed} bytes, more than {MAX_MEMORY}");
+            return Ok(Some((Verdict::Unchecked, reason)));
+        }
         let inputs = match rotini_reference::fill_all(&graph, self.options.seed) {
             Ok(inputs) => inputs,
             Err(error) => return Ok(Some((Verdict::Unchecked, format!("it was not executed: {error}")))),
@@ -269,6 +279,10 @@ impl Executor {
         memory.judge(&graph, &inputs, &mut outcome.outputs)
     }
 }
+
+/// Bytes of buffers up to which a graph is executed here. The reference needs several times as much, and a failed allocation would be
+/// the end of the process.
+const MAX_MEMORY: usize = 1 << 30;
 
 /// The memory of one graph's executions.
 struct Memory {
