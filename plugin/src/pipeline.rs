@@ -322,8 +322,8 @@ fn identity(device: &Arc<dyn Device>) -> usize {
     Arc::as_ptr(device).addr()
 }
 
-/// Compiles a module for a target. If the compiler crashes, it is called once more with the target's cautious flags; both are the same
-/// for the same module, so the cache's key need not tell them apart.
+/// Compiles a module for a target. If the compiler crashes, it is called once more with the target's cautious flags. Either way the code
+/// is right, so the cache's key need not tell which it was.
 fn compile_for(compiler: &dyn Compiler, mlir: &str, target: &Target) -> Result<Compiled, CompileError> {
     let mut flags = target.flags();
     let compile = |flags: &[String]| {
