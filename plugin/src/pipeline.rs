@@ -37,7 +37,7 @@ pub struct Runtime {
 
 static SHARED: Mutex<Weak<Runtime>> = Mutex::new(Weak::new());
 
-/// A graph that has passed [`Runtime::check`], ready to be compiled.
+/// A graph that has passed [`check`], ready to be compiled.
 pub struct Plan {
     /// The graph without labels.
     pub graph: NormalGraph,
@@ -67,6 +67,18 @@ pub fn decode(bytes: &[u8]) -> Result<Plan, Error> {
     }
     let (graph, bindings) = graph.normalise();
     Ok(Plan { graph, bindings })
+}
+
+/// Says whether a graph can be compiled and executed for a target; if not, why and where. Neither compiles nor touches a device.
+///
+/// # Errors
+///
+/// The first reason found.
+pub fn check(bytes: &[u8], target: &Target) -> Result<Plan, Error> {
+    let plan = decode(bytes)?;
+    rotini_emit::check(&plan.graph, target)
+        .map_err(|unsupported| Error::Unsupported(unsupported.describe(&plan.bindings)))?;
+    Ok(plan)
 }
 
 impl Runtime {
@@ -168,25 +180,13 @@ impl Runtime {
             .clone()
     }
 
-    /// Says whether a graph can be executed on the device; if not, why and where. Neither compiles nor touches the device.
-    ///
-    /// # Errors
-    ///
-    /// The first reason found.
-    pub fn check(&self, device: &dyn Device, bytes: &[u8]) -> Result<Plan, Error> {
-        let plan = decode(bytes)?;
-        rotini_emit::check(&plan.graph, &device.target())
-            .map_err(|unsupported| Error::Unsupported(unsupported.describe(&plan.bindings)))?;
-        Ok(plan)
-    }
-
     /// The workspace that a graph needs: exact if it is cached, else an upper bound.
     ///
     /// # Errors
     ///
     /// If the graph cannot be executed.
     pub fn workspace_bytes(&self, device: &dyn Device, bytes: &[u8]) -> Result<u64, Error> {
-        let plan = self.check(device, bytes)?;
+        let plan = check(bytes, &device.target())?;
         let target = device.target();
         let cached = self
             .key(&plan.graph, &target, device.features())
@@ -206,7 +206,7 @@ impl Runtime {
     ///
     /// If the graph is malformed or unsupported, does not compile, or cannot be loaded.
     pub fn create_context(&self, device: &Arc<dyn Device>, bytes: &[u8]) -> Result<ExecutionContext, Error> {
-        let Plan { graph, bindings } = self.check(device.as_ref(), bytes)?;
+        let Plan { graph, bindings } = check(bytes, &device.target())?;
         let target = device.target();
         let key = self.key(&graph, &target, device.features())?;
         let (entry, origin) = self.compiled(&key, &graph, &target)?;

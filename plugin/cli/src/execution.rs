@@ -12,7 +12,7 @@ use rotini_host::{Context, DeviceBuffer, Handle, HostError, engine_config};
 use rotini_plugin::Error;
 use rotini_plugin::config::Config;
 use rotini_plugin::device::Device;
-use rotini_plugin::pipeline::{Plan, Runtime};
+use rotini_plugin::pipeline::{self, Plan, Runtime};
 use rotini_reference::{Buffers, Mismatch, ReferenceError, Report, UNTOUCHED};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -424,7 +424,7 @@ impl Twin {
     }
 
     fn check(&self, bytes: &[u8]) -> Result<Plan, Error> {
-        quietly(|| self.runtime.check(self.device.as_ref(), bytes))
+        quietly(|| pipeline::check(bytes, &self.device.target()))
     }
 
     /// Whether what the plugin keeps is seen here.

@@ -6,6 +6,7 @@ use crate::context::{DeviceBuffer, ExecutionContext};
 use crate::engine;
 use crate::error::Error;
 use crate::handle::Handle;
+use crate::pipeline;
 use rotini_wire::engine_details::{self, BehaviorNote, EngineDetails};
 use std::ffi::{c_char, c_void};
 
@@ -118,7 +119,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetApplicableEngineIds(
             )
         };
         count.write(0);
-        let reason = match handle.runtime().check(handle.device().as_ref(), graph) {
+        let reason = match pipeline::check(graph, &handle.device().target()) {
             Ok(_) => handle.runtime().compiler().err(),
             Err(error) => Some(error),
         };

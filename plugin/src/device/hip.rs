@@ -9,7 +9,7 @@ use iree_sys::runtime::{Device as IreeDevice, Executable as Module, GpuOptions, 
 use rotini_emit::{ENTRY_POINT, Signature, Target};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The first AMD GPU.
 pub struct Hip {
@@ -126,6 +126,10 @@ struct HipExecutable {
 }
 
 impl HipExecutable {
+    fn invocations(&self) -> MutexGuard<'_, HashMap<usize, Invocation>> {
+        self.invocations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn new_invocation(&self, stream: Stream) -> Result<Invocation, iree_sys::runtime::Error> {
         let session = Session::new(&self.streams.device(stream)?, &self.module)?;
         Invocation::new(session, ENTRY_POINT, parameters(&self.signature)?)
@@ -144,10 +148,11 @@ impl Executable for HipExecutable {
         if self.workspace_bytes > 0 && buffers.workspace.is_null() {
             return Err(ExecuteError::MissingWorkspace(self.workspace_bytes as u64));
         }
-        let mut invocations = self.invocations.lock().unwrap_or_else(PoisonError::into_inner);
-        let invocation = match invocations.entry(stream.0.addr()) {
-            Entry::Occupied(invocation) => invocation.into_mut(),
-            Entry::Vacant(place) => place.insert(self.new_invocation(stream)?),
+        // Taken out for the call: no lock is held across it, and a thread that finds none makes its own.
+        let stored = self.invocations().remove(&stream.0.addr());
+        let mut invocation = match stored {
+            Some(invocation) => invocation,
+            None => self.new_invocation(stream)?,
         };
         for (index, &pointer) in buffers.pointers.iter().enumerate() {
             // SAFETY: the pointers are valid until the work is done, by this function's contract.
@@ -155,7 +160,9 @@ impl Executable for HipExecutable {
         }
         // SAFETY: as above.
         unsafe { invocation.bind_workspace(buffers.workspace, self.workspace_bytes)? };
-        Ok(invocation.invoke()?)
+        invocation.invoke()?;
+        self.invocations().insert(stream.0.addr(), invocation);
+        Ok(())
     }
 }
 

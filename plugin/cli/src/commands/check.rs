@@ -1,6 +1,6 @@
 //! `rotini check`: whether graphs can be executed, and if not, why.
 
-use super::{Answer, TargetChoice, check_for};
+use super::{Answer, TargetChoice};
 use crate::args::Check;
 use crate::failure::chain;
 use crate::input::GraphFile;
@@ -8,7 +8,7 @@ use crate::output::{BAD, DOUBTFUL, GOOD, Output};
 use anyhow::Result;
 use rotini_plugin::Error;
 use rotini_plugin::config::Config;
-use rotini_plugin::pipeline::Runtime;
+use rotini_plugin::pipeline::{self, Runtime};
 use serde::Serialize;
 
 /// What can be said of a graph without compiling it.
@@ -37,7 +37,7 @@ pub(super) fn check(args: &Check, output: &Output) -> Result<Answer> {
     let check = |path| {
         let file = GraphFile::read(path);
         let (verdict, reason) = match &file.bytes {
-            Ok(bytes) => match check_for(bytes, &target) {
+            Ok(bytes) => match pipeline::check(bytes, &target) {
                 Ok(_) => (Verdict::Applicable, None),
                 Err(Error::Unsupported(reason)) => (Verdict::Declined, Some(reason)),
                 Err(Error::Graph(reason)) => (Verdict::Malformed, Some(reason)),

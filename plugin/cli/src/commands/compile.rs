@@ -1,6 +1,6 @@
 //! `rotini compile`: graphs to vmfb files.
 
-use super::{Answer, TargetChoice, check_for};
+use super::{Answer, TargetChoice};
 use crate::args::Compile;
 use crate::execution::Origin;
 use crate::failure::{Failure, chain};
@@ -11,7 +11,7 @@ use crate::report::{self, bytes, number, time};
 use anyhow::{Context as _, Result, anyhow};
 use comfy_table::Cell;
 use rotini_plugin::config::Config;
-use rotini_plugin::pipeline::Runtime;
+use rotini_plugin::pipeline::{self, Runtime};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::fs;
@@ -93,7 +93,7 @@ fn places(graphs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn compile_one(runtime: &Runtime, choice: &TargetChoice, graph: &[u8], place: &Path) -> Result<Compiled> {
-    let plan = check_for(graph, &choice.target)?;
+    let plan = pipeline::check(graph, &choice.target)?;
     let key = runtime.key(&plan.graph, &choice.target, &choice.features)?;
     let (entry, origin) = runtime.compiled(&key, &plan.graph, &choice.target)?;
     fs::write(place, &entry.payload).with_context(|| format!("cannot write {}", place.display()))?;

@@ -1,6 +1,6 @@
 //! `rotini emit`: the MLIR that a graph is lowered to.
 
-use super::{Answer, TargetChoice, check_for};
+use super::{Answer, TargetChoice};
 use crate::args::Emit;
 use crate::input::GraphFile;
 use crate::output::Output;
@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use rotini_emit::Argument;
 use rotini_graph::SlotRole;
 use rotini_plugin::config::Config;
-use rotini_plugin::pipeline::Runtime;
+use rotini_plugin::pipeline::{self, Runtime};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -35,7 +35,7 @@ pub(super) fn emit(args: &Emit, output: &Output) -> Result<Answer> {
     let runtime = Runtime::new(Config::from_env())?;
     let TargetChoice { target, .. } = TargetChoice::new(&runtime, args.target.target.as_ref())?;
     let file = GraphFile::read(&args.graph);
-    let plan = check_for(&file.bytes?, &target).with_context(|| file.path.clone())?;
+    let plan = pipeline::check(&file.bytes?, &target).with_context(|| file.path.clone())?;
     let emitted = rotini_emit::emit(&plan.graph, &target).with_context(|| file.path.clone())?;
     if !output.json {
         output.line(emitted.mlir.trim_end())?;

@@ -12,7 +12,7 @@ use crate::output::Output;
 use rotini_emit::Target;
 use rotini_plugin::Error;
 use rotini_plugin::device::Device;
-use rotini_plugin::pipeline::{self, Plan, Runtime};
+use rotini_plugin::pipeline::Runtime;
 
 /// Whether all that a command was asked is as it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,15 +44,6 @@ pub(crate) fn dispatch(command: Command, output: &Output) -> anyhow::Result<Answ
         Command::Compile(args) => compile::compile(&args, output),
         Command::Doctor(args) => doctor::doctor(&args, output),
         Command::Demo(args) => demo::demo(&args, output),
-    }
-}
-
-/// Decodes a graph and says whether it can be compiled for a target that need not be a device of this machine.
-fn check_for(bytes: &[u8], target: &Target) -> Result<Plan, Error> {
-    let plan = pipeline::decode(bytes)?;
-    match rotini_emit::check(&plan.graph, target) {
-        Ok(()) => Ok(plan),
-        Err(unsupported) => Err(Error::Unsupported(unsupported.describe(&plan.bindings))),
     }
 }
 
