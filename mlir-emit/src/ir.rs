@@ -43,6 +43,13 @@ pub(crate) enum Loop {
     Reduction,
 }
 
+/// How two indices compare, unsigned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relation {
+    Equal,
+    AtMost,
+}
+
 /// An affine map from `loops` loops, as text: one expression per result.
 pub(crate) fn affine_map(loops: usize, results: &[String]) -> String {
     let mut text = String::from("affine_map<(");
@@ -304,18 +311,23 @@ impl<'c, 'b> Emitter<'c, 'b> {
         self.one("tensor.extract", &operands, self.element_type(dtype)?, &[])
     }
 
-    /// Whether one index is at most another, unsigned.
-    pub(crate) fn compare_index_at_most(
+    /// Compares two indices.
+    pub(crate) fn compare_indices(
         &self,
+        relation: Relation,
         lhs: Value<'c, 'b>,
         rhs: Value<'c, 'b>,
     ) -> Result<Value<'c, 'b>, EmitError> {
-        // 7 is MLIR's number for "unsigned less or equal".
+        // MLIR's numbers of the predicates.
+        let predicate = match relation {
+            Relation::Equal => "0 : i64",
+            Relation::AtMost => "7 : i64",
+        };
         self.one(
             "arith.cmpi",
             &[lhs, rhs],
             self.bool_type(),
-            &[("predicate", self.attribute("7 : i64")?)],
+            &[("predicate", self.attribute(predicate)?)],
         )
     }
 

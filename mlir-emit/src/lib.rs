@@ -38,7 +38,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Part of the cache key: raised whenever the same graph is lowered to another module.
-pub const EMITTER_VERSION: u32 = 1;
+pub const EMITTER_VERSION: u32 = 2;
 
 /// A lowered graph.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! their memory order and returned. There is one `match` over the operations, here, and one in [`check`].
 
 use crate::convert::{convert, is_storable};
-use crate::ir::{Emitter, Loop, affine_map, argument, dim};
+use crate::ir::{Emitter, Loop, Relation, affine_map, argument, dim};
 use crate::shell::{Argument, Signature};
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extents};
@@ -417,14 +417,14 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
                     let quotient = body.same("arith.divui", &[rest, divisor])?;
                     rest = body.same("arith.remui", &[rest, divisor])?;
                     let last = body.integer(extent - 1, index)?;
-                    let fits = body.compare_index_at_most(quotient, last)?;
+                    let fits = body.compare_indices(Relation::AtMost, quotient, last)?;
                     inside = body.same("arith.andi", &[inside, fits])?;
                     if let Some(coordinate) = coordinates.get_mut(axis) {
                         // Clamped, so that the read is in bounds where the element is not used.
                         *coordinate = body.same("arith.minui", &[quotient, last])?;
                     }
                 }
-                let exact = body.compare_index_at_most(rest, zero)?;
+                let exact = body.compare_indices(Relation::AtMost, rest, zero)?;
                 inside = body.same("arith.andi", &[inside, exact])?;
                 let position = value
                     .order

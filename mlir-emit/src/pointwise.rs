@@ -115,6 +115,8 @@ pub(crate) fn lower<'c, 'b>(
     let at = lowering.emitter();
     let lacks_math_library = *lowering.target() == Target::Cpu;
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
+    // AMD's device library is exact to the last digits whatever the angle.
+    let reduces_angles = compute == DataType::F32 && !matches!(lowering.target(), Target::Rocm { .. });
     let out = lowering.tensor(op.out_0)?;
     let dims = out.dims.clone();
     let values = [Some(op.in_0), op.in_1, op.in_2]
@@ -158,6 +160,7 @@ pub(crate) fn lower<'c, 'b>(
                 ty: body.element_type(compute)?,
                 compute,
                 lacks_math_library,
+                reduces_angles,
             };
             let result = if compute.is_float() {
                 math.float_mode(op, &arguments, index_loop)?
@@ -209,6 +212,8 @@ struct Math<'c, 'r> {
     compute: DataType,
     /// Whether only what the compiler approximates itself can be called.
     lacks_math_library: bool,
+    /// Whether sin and cos are exact near 0 alone.
+    reduces_angles: bool,
 }
 
 type Scalar<'c, 'r> = Result<Ssa<'c, 'r>, EmitError>;
@@ -283,7 +288,7 @@ impl<'c, 'r> Math<'c, 'r> {
 
     /// sin(x).
     fn sin(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let angle = if self.lacks_math_library {
+        let angle = if self.reduces_angles {
             self.reduced(x, std::f64::consts::TAU, TAU_REST)?.0
         } else {
             x
@@ -297,7 +302,7 @@ impl<'c, 'r> Math<'c, 'r> {
             let (sin, cos) = (self.function("math.sin", angle)?, self.function("math.cos", angle)?);
             Ok::<_, EmitError>((sin, cos))
         };
-        if !self.lacks_math_library {
+        if !self.reduces_angles {
             let (sin, cos) = ratio(x)?;
             return self.div(sin, cos);
         }
@@ -309,8 +314,8 @@ impl<'c, 'r> Math<'c, 'r> {
         self.select(is_odd, cotangent, tan)
     }
 
-    /// An f32 angle less whole periods, and how many in f64. The compiler's own sin and cos for CPUs lose a digit with each digit of the
-    /// angle beyond 100; this is exact to f32 as long as the number of periods is exact in f64, up to angles of 10^15.
+    /// An f32 angle less whole periods, and how many in f64. The compiler's own sin and cos for CPUs, and the approximations that it
+    /// takes for NVIDIA GPUs, lose a digit with each digit of the angle beyond 100; this is exact to f32 as long as the number of periods is exact in f64, up to angles of 10^15.
     fn reduced(&self, x: Ssa<'c, 'r>, period: f64, rest: f64) -> Result<(Ssa<'c, 'r>, Ssa<'c, 'r>), EmitError> {
         let wide = self.at.element_type(DataType::F64)?;
         let constant = |value: f64| self.at.float(value, wide);

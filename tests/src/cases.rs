@@ -232,6 +232,22 @@ fn convolutions(cases: &mut Cases) {
         cases.add(format!("conv_stem_{name}"), f32(1, 3, 8, 19, 7, 3).stride(2).alone());
         cases.add(format!("conv_whole_input_{name}"), f32(3, 4, 5, 4, 4, 0).alone());
         cases.add(format!("conv_one_pixel_{name}"), f32(1, 4, 5, 1, 3, 1).alone());
+        let mut row = f32(2, 16, 16, 6, 3, 1);
+        row.input = vec![1, 6];
+        (row.dtype, row.out) = (DataType::F16, DataType::F16);
+        cases.add(format!("conv_one_row_{name}_f16"), row.alone());
+        row.input = vec![6, 1];
+        cases.add(format!("conv_one_column_{name}_f16"), row.groups(2).alone());
+        for (n, groups) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+            // The result has axes of extent 1, which compilers like to drop.
+            for (height, width) in [(1, 1), (1, 4), (4, 1)] {
+                let mut thin = f32(n, 16, 16, 6, 3, 0).groups(groups);
+                thin.input = vec![height + 2, width + 2];
+                (thin.dtype, thin.out) = (DataType::F16, DataType::F16);
+                let suffix = format!("n{n}_g{groups}_{height}x{width}_{name}_f16");
+                cases.add(format!("conv_to_{suffix}"), thin.alone());
+            }
+        }
         cases.add(format!("conv_one_channel_{name}"), f32(2, 1, 1, 6, 3, 1).alone());
         cases.add(
             format!("conv_depthwise_multiplier_{name}"),

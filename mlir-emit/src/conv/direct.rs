@@ -5,9 +5,9 @@
 
 use super::{Shape, channels_first, channels_last, multiply_add, pad, product, split_axis};
 use crate::EmitError;
-use crate::ir::{Emitter, Loop, affine_map, dim};
+use crate::ir::{Emitter, Loop, Relation, affine_map, dim};
 use crate::value::{Ordered, reshape};
-use melior::ir::Value as Ssa;
+use melior::ir::{Value as Ssa, ValueLike as _};
 use rotini_graph::DataType;
 
 /// One structured operation over all axes: n, groups, filters and output positions in the order of memory, then the sum over channels
@@ -19,7 +19,7 @@ pub(super) fn lower<'c, 'b>(
     shape: &Shape<'_>,
     compute: DataType,
 ) -> Result<(Ssa<'c, 'b>, Vec<usize>), EmitError> {
-    let channel_order = ChannelOrder::for_operands(x, w);
+    let channel_order = ChannelOrder::for_operands(x, w, shape);
     let axes = channel_order.axes(x.dims.len());
     let x = x.in_order(at, &axes)?;
     let w = w.in_order(at, &axes)?;
@@ -143,7 +143,13 @@ impl ChannelOrder {
     }
 
     /// The order that needs the fewest copies; x weighs more than w, since it is usually larger.
-    fn for_operands(x: &Ordered<'_, '_>, w: &Ordered<'_, '_>) -> Self {
+    ///
+    /// A result with groups and an axis of extent 1 is always computed channels first: IREE 3.13 drops the axis, and its implicit GEMM
+    /// then reads x at wrong places if the groups come after it (seen executed on an emulated gfx942).
+    fn for_operands(x: &Ordered<'_, '_>, w: &Ordered<'_, '_>, shape: &Shape<'_>) -> Self {
+        if shape.groups > 1 && shape.output.contains(&1) {
+            return ChannelOrder::First;
+        }
         let copies = |order: ChannelOrder| {
             let axes = order.axes(x.dims.len());
             (!x.lies_in(&axes), !w.lies_in(&axes))
@@ -179,7 +185,51 @@ fn input<'c, 'b>(
         }
     }
     let ssa = crop(at, ssa, &extents, &read, x.dtype)?;
+    let ssa = pad_units(at, ssa, &mut read, &mut padding, x.dtype)?;
     Ok(pad(at, ssa, &read, &padding, x.dtype)?.0)
+}
+
+/// The padding of axes of extent 1, which are then done with: an element for each position, which is x's at one of them.
+///
+/// IREE 3.13 forgets how far such an axis is moved when the padding is computed on its own (seen executed: on an emulated gfx942 and on
+/// an NVIDIA GPU, one pixel with padding 1 lands in the corner), so it is never given one.
+fn pad_units<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    ssa: Ssa<'c, 'b>,
+    extents: &mut [i64],
+    padding: &mut [(i64, i64)],
+    dtype: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    let mut units = Vec::new();
+    let mut read = Vec::new();
+    for (axis, (extent, amount)) in extents.iter_mut().zip(padding).enumerate() {
+        let (low, high) = *amount;
+        if *extent == 1 && (low, high) != (0, 0) {
+            units.push((axis, low));
+            *extent = low.saturating_add(high).saturating_add(1);
+            *amount = (0, 0);
+            read.push("0".to_owned());
+        } else {
+            read.push(dim(axis));
+        }
+    }
+    if units.is_empty() {
+        return Ok(ssa);
+    }
+    let loops = vec![Loop::Parallel; extents.len()];
+    let all: Vec<String> = (0..extents.len()).map(dim).collect();
+    let input = (ssa, dtype, affine_map(extents.len(), &read));
+    let init = (at.empty(extents, dtype)?, dtype, affine_map(extents.len(), &all));
+    at.generic(&loops, &[input], init, |body, elements| {
+        let zero = body.zero(dtype)?;
+        let mut element = elements.first().copied().ok_or(EmitError::Internal("no element"))?;
+        for (axis, low) in units {
+            let here = body.integer(low, body.index_type())?;
+            let inside = body.compare_indices(Relation::Equal, body.loop_index(axis)?, here)?;
+            element = body.one("arith.select", &[inside, element, zero], zero.r#type(), &[])?;
+        }
+        Ok(element)
+    })
 }
 
 /// The first elements along each axis. With a stride, the last windows may end before the input does; the compiler's code for GPUs
