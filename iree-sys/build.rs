@@ -7,6 +7,8 @@
 //! | HIP headers | `ROTINI_HIP_HEADERS`, else ROCm's, else `.toolchain/hip/include` at the workspace root, where `scripts/setup` puts them |
 //! | CUDA headers | `ROTINI_CUDA_HEADERS`: a directory with `cuda.h`; only with the feature `cuda` |
 //! | bindings | bindgen over `src/sys/wrapper.h`; static inline functions get C wrappers, compiled with `cc` |
+//! | HIP's structures | bindgen over `src/sys/hip.h`: types alone, since the library is opened at run time |
+//! | internals | `src/sys/internal.c`: the only file that includes headers of IREE's drivers that are not part of its API |
 //!
 //! IREE is compiled as CMake's `Release` whatever Cargo's profile: tests and benches then run the runtime that is shipped.
 
@@ -46,14 +48,48 @@ const MACROS: [&str; 2] = ["-DIREE_ALLOCATOR_SYSTEM_CTL=iree_allocator_libc_ctl"
 
 fn main() -> Result<()> {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=src/sys/wrapper.h");
+    for file in ["hip.h", "internal.c", "internal.h", "wrapper.h"] {
+        println!("cargo:rerun-if-changed=src/sys/{file}");
+    }
     for name in ["CMAKE", "ROCM_PATH", "ROTINI_HIP_HEADERS", "ROTINI_IREE_SOURCE"] {
         println!("cargo:rerun-if-env-changed={name}");
     }
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let source = iree_source()?;
-    let build = build_runtime(&source, &out)?;
-    bind(&source, &build, &out)
+    let sdks = Sdks::find(&out)?;
+    let build = build_runtime(&source, &sdks, &out)?;
+    bind(&source, &build, &sdks, &out)
+}
+
+/// The headers of GPU vendors.
+struct Sdks {
+    /// Has `hip/`.
+    hip: PathBuf,
+    /// Has `include/cuda.h`; with the feature `cuda`.
+    cuda: Option<PathBuf>,
+    /// Stands in for headers that are included and not used. Searched last, so that a stub never hides a real header.
+    stubs: PathBuf,
+}
+
+impl Sdks {
+    fn find(out: &Path) -> Result<Self> {
+        let stubs = out.join("stubs");
+        fs::create_dir_all(&stubs)?;
+        let hip = hip_headers()?;
+        if !hip.join("hip/hip_fp16.h").is_file() {
+            // Included by a header that IREE includes, used by none, and missing from trimmed-down copies.
+            write_stub(&stubs, "hip/hip_fp16.h", "")?;
+        }
+        let cuda = match env::var_os("CARGO_FEATURE_CUDA") {
+            Some(_) => Some(cuda_root(out)?),
+            None => None,
+        };
+        Ok(Sdks { hip, cuda, stubs })
+    }
+
+    fn stub_flag(&self) -> String {
+        format!("-idirafter{}", self.stubs.display())
+    }
 }
 
 /// The directory that holds `CMakeLists.txt` and `iree/`.
@@ -92,37 +128,27 @@ fn iree_source() -> Result<PathBuf> {
 }
 
 /// Compiles the runtime; returns CMake's build directory.
-fn build_runtime(source: &Path, out: &Path) -> Result<PathBuf> {
-    let stubs = out.join("stubs");
-    let hip = hip_headers()?;
-    if !hip.join("hip/hip_fp16.h").is_file() {
-        // Included by a header that IREE includes, used by none, and missing from trimmed-down copies.
-        write_stub(&stubs, "hip/hip_fp16.h", "")?;
-    }
+fn build_runtime(source: &Path, sdks: &Sdks, out: &Path) -> Result<PathBuf> {
     let mut config = cmake::Config::new(source);
     config
         .profile("Release")
         .generator("Ninja")
         .build_target("eerie_runtime")
         .out_dir(out)
-        .define("HIP_API_HEADERS_ROOT", &hip);
+        .define("HIP_API_HEADERS_ROOT", &sdks.hip)
+        .cflag(sdks.stub_flag())
+        .cxxflag(sdks.stub_flag());
     for (key, value) in DEFINITIONS {
         config.define(key, value);
     }
-    if env::var_os("CARGO_FEATURE_CUDA").is_some() {
-        let root = cuda_root(out)?;
+    if let Some(root) = &sdks.cuda {
         config
             .define("IREE_HAL_DRIVER_CUDA", "ON")
-            .env("IREE_CUDA_DEPS_DIR", &root)
+            .env("IREE_CUDA_DEPS_DIR", root)
             // Only the compiler's CUDA target uses libdevice, but CMake insists that the file exists.
             .define("IREE_CUDA_LIBDEVICE_PATH", root.join("include/cuda.h"));
     } else {
         config.define("IREE_HAL_DRIVER_CUDA", "OFF");
-    }
-    if stubs.is_dir() {
-        // After the SDK's own directories, so that a stub never hides a real header.
-        let flag = format!("-idirafter{}", stubs.display());
-        config.cflag(&flag).cxxflag(&flag);
     }
     let build = config.build().join("build");
     for dir in ["", "iree/build_tools/third_party/flatcc"] {
@@ -189,8 +215,8 @@ fn write_stub(dir: &Path, name: &str, text: &str) -> Result<()> {
     Ok(fs::write(path, text)?)
 }
 
-/// Writes `runtime.rs`, compiles the wrappers of static functions and links it all.
-fn bind(source: &Path, build: &Path, out: &Path) -> Result<()> {
+/// Writes `runtime.rs` and `hip.rs`, compiles the wrappers of static functions and the internals, and links it all.
+fn bind(source: &Path, build: &Path, sdks: &Sdks, out: &Path) -> Result<()> {
     let includes = [
         source.join("iree/runtime/src"),
         // Generated: the table of VM operations.
@@ -199,32 +225,45 @@ fn bind(source: &Path, build: &Path, out: &Path) -> Result<()> {
     ];
     let mut flags: Vec<String> = includes.iter().map(|dir| format!("-I{}", dir.display())).collect();
     flags.extend(MACROS.map(String::from));
-    if env::var_os("CARGO_FEATURE_CUDA").is_some() {
+    if sdks.cuda.is_some() {
         flags.push("-DROTINI_IREE_CUDA".into());
     }
+
+    bindgen::Builder::default()
+        .header("src/sys/hip.h")
+        .clang_args([format!("-I{}", sdks.hip.display()), sdks.stub_flag()])
+        .allowlist_type("hipDeviceProp_tR0600")
+        .derive_default(true)
+        .layout_tests(false)
+        .generate()?
+        .write_to_file(out.join("hip.rs"))?;
 
     let wrappers = out.join("wrappers.c");
     bindgen::Builder::default()
         .header("src/sys/wrapper.h")
         .clang_args(&flags)
-        .allowlist_function("iree_(allocator_(free|system)|infinite_timeout|status_(free|to_string))")
+        .allowlist_function("iree_(allocator_(free|system)|infinite_timeout|status_(allocate|free|to_string))")
+        .allowlist_function("iree_arena_block_pool_(deinitialize|initialize)")
         .allowlist_function("iree_async_(frontier_tracker|proactor_pool)_(create|options_default|release)")
         .allowlist_function("iree_hal_(cuda|hip)_(device_params|driver_options)_initialize")
         .allowlist_function("iree_hal_(cuda|hip)_driver_create")
         .allowlist_function("iree_hal_(sync|task)_device_(create|params_initialize)")
         .allowlist_function("iree_hal_allocator_(allocate_buffer|create_heap|import_buffer|release)")
-        .allowlist_function("iree_hal_buffer_(byte_length|map_read|map_write|move_ref|release)")
+        .allowlist_function("iree_hal_buffer_(allocation_placement|byte_length|map_read|map_write|move_ref|release|retain)")
         .allowlist_function("iree_hal_buffer_release_callback_null")
         .allowlist_function("iree_hal_buffer_view_(create|move_ref|release)")
+        .allowlist_function("iree_hal_command_buffer_initialize")
+        .allowlist_function("iree_hal_deferred_command_buffer_(apply|create)")
         .allowlist_function(
-            "iree_hal_device_(allocator|create_params_default|group_create_from_device|group_release|release)",
+            "iree_hal_device_(allocator|create_params_default|group_create_from_device|group_release|release|transfer_h2d)",
         )
-        .allowlist_function("iree_hal_driver_(create_device_by_ordinal|query_available_devices|release)")
+        .allowlist_function("iree_hal_driver_(create_device_by_ordinal|release)")
         .allowlist_function("iree_hal_embedded_elf_loader_create")
         .allowlist_function("iree_hal_executable_loader_release")
         .allowlist_function("iree_hal_fence_(create_at|release|retain_ref|wait)")
         .allowlist_function("iree_hal_module_(create|debug_sink_null|device_policy_default|register_all_types)")
-        .allowlist_function("iree_hal_semaphore_(create|release)")
+        .allowlist_function("iree_hal_resource_initialize")
+        .allowlist_function("iree_hal_semaphore_(create|list_signal|query|release|retain|wait)")
         .allowlist_function("iree_task_executor_(create|options_initialize|release)")
         .allowlist_function("iree_task_topology_(deinitialize|initialize_from_group_count)")
         .allowlist_function("iree_vm_bytecode_module_create")
@@ -238,7 +277,9 @@ fn bind(source: &Path, build: &Path, out: &Path) -> Result<()> {
         .allowlist_type(
             "iree_(hal_element_types|hal_encoding_types|hal_memory_access_bits|hal_memory_type_bits|status_code).*",
         )
-        .allowlist_type("iree_hal_(buffer_usage_bits|external_buffer_type).*")
+        .allowlist_function("rotini_(hip|cuda)_(address|kernel)")
+        .allowlist_type("iree_hal_(command_buffer|device)_vtable_t")
+        .allowlist_type("iree_hal_(buffer_usage_bits|command_(buffer_mode|category)_bits|dispatch_flag_bits|external_buffer_type).*")
         .allowlist_type("iree_vm_(function_linkage|invocation_flag_bits|context_flag_bits|bytecode_module_flags).*")
         .allowlist_var("IREE_(HAL_HEAP_BUFFER_ALIGNMENT|TASK_TOPOLOGY_MAX_GROUP_COUNT|VM_TYPE_CAPACITY_DEFAULT)")
         .derive_default(true)
@@ -254,9 +295,21 @@ fn bind(source: &Path, build: &Path, out: &Path) -> Result<()> {
     cc::Build::new()
         .file(&wrappers)
         .include(env::var("CARGO_MANIFEST_DIR")?)
+        .include("src/sys")
         .flags(&flags)
         .warnings(false)
         .compile("rotini_iree_wrappers");
+    let mut internal = cc::Build::new();
+    internal
+        .file("src/sys/internal.c")
+        .include(&sdks.hip)
+        .flags(&flags)
+        .flag(sdks.stub_flag())
+        .warnings(false);
+    if let Some(root) = &sdks.cuda {
+        internal.include(root.join("include"));
+    }
+    internal.compile("rotini_iree_internal");
     // The wrappers use the runtime, the runtime uses flatcc: the linker resolves from left to right.
     println!("cargo:rustc-link-lib=static=eerie_runtime");
     println!("cargo:rustc-link-lib=static=flatcc_parsing");

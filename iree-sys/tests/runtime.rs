@@ -421,10 +421,7 @@ fn misuse_is_an_error() {
 fn hip_without_a_gpu_is_an_error() {
     let instance = Instance::new().unwrap();
     match Device::hip(&instance, &GpuOptions::default()) {
-        Ok(_) => eprintln!(
-            "skipped: this machine has an AMD GPU: {:?}",
-            Device::hip_names().unwrap()
-        ),
+        Ok(_) => eprintln!("skipped: this machine has an AMD GPU"),
         Err(error) => {
             let Error::Device { driver: "hip", source } = &error else {
                 panic!("{error:?}");

@@ -2,8 +2,9 @@
 //!
 //! | Variable | Values | Default |
 //! |---|---|---|
-//! | `ROTINI_DEVICE` | `auto`, `cpu`, `hip` | `auto`: an AMD GPU if there is one, else the CPU |
+//! | `ROTINI_DEVICE` | `auto`, `cpu`, `hip`; with the cargo feature `cuda` also `cuda` | `auto`: AMD GPUs if there are any, else the CPU |
 //! | `ROTINI_TARGET` | what to compile for: `cpu`, `gfx942`, `mi300x`, … | the device's own |
+//! | `ROTINI_HIP_LIBRARY` | the HIP library, a path or a name | the one that is loaded already, else `libamdhip64.so` as the system finds it |
 //! | `ROTINI_COMPILER` | `auto`, `program`, `in-process` | `auto`: the compiler as a program, so that its crashes are not the host's; its library in this process where there is no program |
 //! | `ROTINI_CACHE_DIR` | a folder, or empty for none | the user's cache folder |
 //! | `ROTINI_IREE_COMPILE`, `ROTINI_IREE_COMPILER_LIB` | where the compiler is | found beside Python's packages |
@@ -14,12 +15,15 @@ use std::path::PathBuf;
 /// Where kernels run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// An AMD GPU if there is one, else the CPU.
+    /// AMD GPUs if there are any, else the CPU.
     Auto,
     /// The CPU.
     Cpu,
-    /// An AMD GPU.
+    /// AMD GPUs.
     Hip,
+    /// NVIDIA GPUs.
+    #[cfg(feature = "cuda")]
+    Cuda,
 }
 
 /// How the compiler is called.
@@ -40,6 +44,8 @@ pub struct Config {
     pub device: DeviceChoice,
     /// What to compile for, if not for the device as it says it is.
     pub target: Option<rotini_emit::Target>,
+    /// The HIP library, if not the one that is found.
+    pub hip_library: Option<String>,
     /// How the compiler is called.
     pub compiler: CompilerChoice,
     /// The folder of compiled kernels; `None` keeps them in memory only.
@@ -66,8 +72,11 @@ impl Config {
             None | Some("auto" | "") => DeviceChoice::Auto,
             Some("cpu") => DeviceChoice::Cpu,
             Some("hip") => DeviceChoice::Hip,
+            #[cfg(feature = "cuda")]
+            Some("cuda") => DeviceChoice::Cuda,
             Some(other) => {
-                complain("ROTINI_DEVICE", other, "auto, cpu, hip");
+                let cuda = if cfg!(feature = "cuda") { ", cuda" } else { "" };
+                complain("ROTINI_DEVICE", other, &format!("auto, cpu, hip{cuda}"));
                 DeviceChoice::Auto
             }
         };
@@ -97,6 +106,7 @@ impl Config {
         Config {
             device,
             target,
+            hip_library: get("ROTINI_HIP_LIBRARY").filter(|value| !value.is_empty()),
             compiler,
             cache_dir,
             complaints,

@@ -102,8 +102,15 @@ impl ExecutionContext {
         }
         .map_err(|error| match error {
             ExecuteError::Null(argument) => Error::MissingBuffer(self.label(argument)),
-            ExecuteError::Overlap(a, b) => Error::OverlappingOutputs(self.label(a), self.label(b)),
+            ExecuteError::Overlap(a, b) => Error::Overlap(self.label(a), self.label(b)),
+            ExecuteError::Misaligned(argument, alignment) => Error::Misaligned(self.label(argument), alignment),
             ExecuteError::MissingWorkspace(bytes) => Error::MissingWorkspace(bytes),
+            ExecuteError::MisalignedWorkspace(alignment) => Error::Misaligned("the workspace".to_owned(), alignment),
+            ExecuteError::WorkspaceOverlap(argument) => {
+                Error::Overlap(self.label(argument), "the workspace".to_owned())
+            }
+            ExecuteError::OtherGpu { code, stream } => Error::OtherGpu { context: code, stream },
+            ExecuteError::Driver(error) => Error::Driver(error),
             ExecuteError::Runtime(error) => Error::runtime("the execution failed")(error),
         })
     }

@@ -1,5 +1,6 @@
 //! Errors and the statuses that the ABI knows.
 
+use crate::device::gpu::DriverError;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -52,12 +53,29 @@ pub enum Error {
     /// A tensor with two buffers.
     #[error("{0} is given two different buffers")]
     TwoBuffers(String),
-    /// Two outputs in one place.
-    #[error("{0} and {1} overlap, and both are written")]
-    OverlappingOutputs(String, String),
+    /// Two buffers in one place, the second of which is written.
+    #[error("{0} and {1} overlap, and {1} is written")]
+    Overlap(String, String),
+    /// A pointer that is less aligned than needed.
+    #[error("{0} is not aligned to {1} bytes")]
+    Misaligned(String, usize),
     /// No workspace, though one is needed.
     #[error("the workspace is null, but {0} bytes are needed")]
     MissingWorkspace(u64),
+    /// A context of one GPU, and a stream of another.
+    #[error("the context was created for GPU {context}, and the handle's stream is on GPU {stream}")]
+    OtherGpu {
+        /// The context's.
+        context: u32,
+        /// The stream's.
+        stream: u32,
+    },
+    /// No device that can be used.
+    #[error("{0}")]
+    NoDevice(String),
+    /// The GPU's driver refused.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
     /// No compiler on this machine.
     #[error("no compiler: {0}")]
     NoCompiler(String),
@@ -96,10 +114,15 @@ impl Error {
             | Error::Graph(_)
             | Error::MissingBuffer(_)
             | Error::TwoBuffers(_)
-            | Error::OverlappingOutputs(..)
-            | Error::MissingWorkspace(_) => Status::InvalidValue,
+            | Error::Overlap(..)
+            | Error::Misaligned(..)
+            | Error::MissingWorkspace(_)
+            | Error::OtherGpu { .. } => Status::InvalidValue,
             Error::Unsupported(_) | Error::ForeignEngine(_) => Status::NotApplicable,
-            Error::NoCompiler(_)
+            Error::Driver(error) if error.out_of_memory => Status::AllocFailed,
+            Error::Driver(_)
+            | Error::NoDevice(_)
+            | Error::NoCompiler(_)
             | Error::Compile { .. }
             | Error::Runtime { .. }
             | Error::BadCode(_)

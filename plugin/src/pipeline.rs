@@ -2,9 +2,8 @@
 
 use crate::config::{CompilerChoice, Config, DeviceChoice};
 use crate::context::ExecutionContext;
-use crate::device::hip::Hip;
 use crate::device::host::Host;
-use crate::device::{Device, Executable, Work};
+use crate::device::{Device, Executable, Gpus, Work, gpu};
 use crate::error::Error;
 use bytes::Bytes;
 use iree_sys::compiler::{
@@ -30,7 +29,7 @@ pub struct Runtime {
     instance: Instance,
     compiler: OnceLock<Result<Arc<dyn Compiler>, Error>>,
     host: OnceLock<Result<Arc<dyn Device>, Error>>,
-    hip: OnceLock<Result<Arc<dyn Device>, Error>>,
+    gpus: OnceLock<Result<Option<Arc<dyn Gpus>>, Error>>,
     /// Code that is loaded and in use, by device and key.
     loaded: Mutex<HashMap<(usize, Key), Weak<dyn Executable>>>,
 }
@@ -117,25 +116,46 @@ impl Runtime {
             instance,
             compiler: OnceLock::new(),
             host: OnceLock::new(),
-            hip: OnceLock::new(),
+            gpus: OnceLock::new(),
             loaded: Mutex::new(HashMap::new()),
         })
     }
 
-    /// The device of a new handle.
+    /// The device of a new handle: the calling thread's current GPU, or the CPU.
     ///
     /// # Errors
     ///
     /// If the device that was asked for cannot be used.
     pub fn default_device(&self) -> Result<Arc<dyn Device>, Error> {
-        match self.config.device {
-            DeviceChoice::Cpu => self.host(),
-            DeviceChoice::Hip => self.hip(),
-            DeviceChoice::Auto => self.hip().or_else(|error| {
-                tracing::info!("no AMD GPU is used ({error}); graphs run on the CPU");
-                self.host()
-            }),
+        match self.gpus()? {
+            Some(gpus) => gpus.device(gpus.of_stream(std::ptr::null_mut())?),
+            None => self.host(),
         }
+    }
+
+    /// The GPUs that are used; `None` if the CPU is.
+    ///
+    /// # Errors
+    ///
+    /// If GPUs were asked for and there are none.
+    pub fn gpus(&self) -> Result<Option<Arc<dyn Gpus>>, Error> {
+        self.gpus
+            .get_or_init(|| match self.config.device {
+                DeviceChoice::Cpu => Ok(None),
+                DeviceChoice::Hip => gpu::hip(&self.config, &self.instance).map(Some),
+                #[cfg(feature = "cuda")]
+                DeviceChoice::Cuda => gpu::cuda(&self.config, &self.instance).map(Some),
+                DeviceChoice::Auto => Ok(gpu::hip(&self.config, &self.instance)
+                    .inspect_err(|error| tracing::info!("no AMD GPU is used ({error}); graphs run on the CPU"))
+                    .ok()),
+            })
+            .clone()
+    }
+
+    /// What devices are made with.
+    #[must_use]
+    pub fn instance(&self) -> &Instance {
+        &self.instance
     }
 
     /// The CPU.
@@ -146,19 +166,6 @@ impl Runtime {
     pub fn host(&self) -> Result<Arc<dyn Device>, Error> {
         self.host
             .get_or_init(|| Host::new(&self.instance).map(|host| Arc::new(host) as Arc<dyn Device>))
-            .clone()
-    }
-
-    /// The current AMD GPU.
-    ///
-    /// # Errors
-    ///
-    /// If there is none.
-    pub fn hip(&self) -> Result<Arc<dyn Device>, Error> {
-        self.hip
-            .get_or_init(|| {
-                Hip::new(&self.instance, self.config.target.as_ref()).map(|hip| Arc::new(hip) as Arc<dyn Device>)
-            })
             .clone()
     }
 
@@ -309,7 +316,7 @@ impl Runtime {
             operations: rotini_emit::operations(graph),
         };
         // SAFETY: the code comes from the compiler, directly or through a cache that only the user can write and that is verified.
-        let executable = unsafe { device.load(code, &signature, work) }?;
+        let executable = unsafe { device.load(key, code, &signature, work) }?;
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         loaded.retain(|_, code| code.strong_count() > 0);
         loaded.insert((identity(device), *key), Arc::downgrade(&executable));

@@ -1,10 +1,11 @@
 //! Instances and devices.
 
-use std::{fmt, ptr, slice, sync::Arc, thread, time::Duration};
+use std::{fmt, ptr, sync::Arc, thread, time::Duration};
 
 use super::{
     Error, Result,
     handle::{Handle, view},
+    record::front,
 };
 use crate::{
     result::{Status, check},
@@ -134,13 +135,12 @@ impl Default for TaskOptions {
 }
 
 /// Settings of a GPU device.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct GpuOptions {
     /// The device's index as the driver counts.
     pub ordinal: usize,
-    /// HIP only: the caller's `hipStream_t`, on which all work of this device is ordered; 0 is the null stream. `None`
-    /// lets IREE create its own.
-    pub stream: Option<u64>,
+    /// HIP only: the driver library, by path or by a name for the system to find. `None` is `libamdhip64.so`.
+    pub library: Option<String>,
 }
 
 /// A HAL device, and the VM module through which programs reach it. Cloning shares.
@@ -231,14 +231,14 @@ impl Device {
 
     /// An AMD GPU.
     ///
-    /// A device costs about 0.1 ms, three threads and 32 events. The stream cannot be changed later.
+    /// A device costs about 0.1 ms, three threads and 32 events: make one per GPU and share it.
     ///
     /// # Errors
     ///
     /// [`Error::Device`]: `Unavailable` and the names tried when there is no `libamdhip64.so`, `NotFound` when it is too
     /// old, `FailedPrecondition` when it finds no GPU.
     pub fn hip(instance: &Instance, options: &GpuOptions) -> Result<Self> {
-        let driver = hip_driver(options.stream);
+        let driver = hip_driver(options.library.as_deref());
         Self::from_driver(instance, DeviceKind::Hip, options.ordinal, driver)
     }
 
@@ -251,41 +251,6 @@ impl Device {
     pub fn cuda(instance: &Instance, options: &GpuOptions) -> Result<Self> {
         let driver = cuda_driver();
         Self::from_driver(instance, DeviceKind::Cuda, options.ordinal, driver)
-    }
-
-    /// The names of the AMD GPUs that the driver library sees.
-    ///
-    /// # Errors
-    ///
-    /// As [`hip`](Self::hip).
-    pub fn hip_names() -> Result<Vec<String>> {
-        let failed = |source| Error::Device {
-            driver: DeviceKind::Hip.name(),
-            source,
-        };
-        let driver = hip_driver(None).map_err(failed)?;
-        let mut count = 0;
-        let mut infos = ptr::null_mut();
-        // SAFETY: on success `infos` is one allocation of `count` entries that the caller frees; names are copied first.
-        unsafe {
-            let allocator = sys::iree_allocator_system();
-            check(sys::iree_hal_driver_query_available_devices(
-                driver.as_ptr(),
-                allocator,
-                &mut count,
-                &mut infos,
-            ))
-            .map_err(failed)?;
-            if infos.is_null() {
-                return Ok(Vec::new());
-            }
-            let names = slice::from_raw_parts(infos, count)
-                .iter()
-                .map(|info| super::executable::text(info.name).into_owned())
-                .collect();
-            sys::iree_allocator_free(allocator, infos.cast());
-            Ok(names)
-        }
     }
 
     fn from_driver(
@@ -311,7 +276,7 @@ impl Device {
                 })
             }
         });
-        Self::finish(instance, kind, device)
+        Self::finish(instance, kind, device.and_then(front::wrap))
     }
 
     fn finish(
@@ -366,7 +331,9 @@ impl Device {
         self.0.kind
     }
 
-    pub(super) fn instance(&self) -> &Instance {
+    /// The instance that it was made with.
+    #[must_use]
+    pub fn instance(&self) -> &Instance {
         &self.0.instance
     }
 
@@ -424,23 +391,29 @@ fn executor(options: &TaskOptions) -> Result<Handle<sys::iree_task_executor_t>, 
     }
 }
 
-/// Bytes of pinned memory per device for file transfers, which nothing here does; IREE's default is 128 MiB.
-const TRANSFER_BUFFER: usize = 4096;
+/// Bytes per piece in which a module's constants are uploaded, through pinned memory that a device keeps.
+const TRANSFER_CHUNK: usize = 64 << 10;
 
-fn hip_driver(stream: Option<u64>) -> Result<Handle<sys::iree_hal_driver_t>, Status> {
-    // SAFETY: both structures are initialised by IREE before use and copied by the driver; creation stores one owned
-    // reference on success.
+/// That memory; IREE's default is 128 MiB. More than a chunk: IREE 3.13 takes a ring that is exactly full for an empty one, and
+/// overwrites what has not been copied yet.
+const TRANSFER_BUFFER: usize = 2 * TRANSFER_CHUNK;
+
+fn hip_driver(library: Option<&str>) -> Result<Handle<sys::iree_hal_driver_t>, Status> {
+    // The prefix makes it a file name and not a folder to look in; the system's search still applies to a bare name.
+    let library = library.map(|name| format!("file:{name}"));
+    let mut paths: Vec<_> = library.iter().map(|name| view(name)).collect();
+    // SAFETY: both structures are initialised by IREE before use and copied by the driver, and so are the paths, or used during
+    // the call; creation stores one owned reference on success.
     unsafe {
         let mut options = sys::iree_hal_hip_driver_options_t::default();
         sys::iree_hal_hip_driver_options_initialize(&mut options);
+        options.hip_lib_search_paths = paths.as_mut_ptr();
+        options.hip_lib_search_path_count = paths.len();
         let mut params = sys::iree_hal_hip_device_params_t::default();
         sys::iree_hal_hip_device_params_initialize(&mut params);
         params.command_buffer_mode = sys::IREE_HAL_HIP_COMMAND_BUFFER_MODE_STREAM;
         params.file_transfer_buffer_size = TRANSFER_BUFFER;
-        params.file_transfer_chunk_size = TRANSFER_BUFFER;
-        if let Some(stream) = stream {
-            params.external_stream = stream;
-        }
+        params.file_transfer_chunk_size = TRANSFER_CHUNK;
         Handle::create(|out| {
             sys::iree_hal_hip_driver_create(
                 view(DeviceKind::Hip.name()),

@@ -5,6 +5,7 @@ use std::{borrow::Cow, ffi::c_void, ptr, slice, sync::Arc};
 use super::{
     Device, Error, Instance, Result,
     handle::{Handle, view},
+    record::front,
 };
 use crate::{
     result::{Code, check},
@@ -158,7 +159,7 @@ pub(super) unsafe fn text<'a>(view: sys::iree_string_view_t) -> Cow<'a, str> {
 
 /// A module's state on one device: its code, loaded there, and its globals.
 ///
-/// Creating one runs the module's initialiser, which loads the code. One thread at a time; make one session per thread
+/// Creating one runs the module's initialiser, which loads the code and its constants. One thread at a time; make one session per thread
 /// that is to run the same module at the same time.
 #[derive(Debug)]
 pub struct Session {
@@ -181,7 +182,7 @@ impl Session {
         }
         let mut modules = [device.module(), executable.0.module.as_ptr()];
         // SAFETY: all objects are alive, the context retains them; on success one owned reference is stored.
-        let context = unsafe {
+        let create = || unsafe {
             Handle::create(|out| {
                 sys::iree_vm_context_create_with_modules(
                     device.instance().vm(),
@@ -192,8 +193,9 @@ impl Session {
                     out,
                 )
             })
-        }
-        .map_err(|source| Error::Session {
+        };
+        // On a GPU the initialiser queues the upload of constants, on a stream that no caller knows.
+        let context = front::setup(create).map_err(|source| Error::Session {
             device: device.kind().name(),
             source,
         })?;

@@ -126,6 +126,17 @@ impl Invocation {
         &self.session
     }
 
+    /// The session alone, without the arguments.
+    #[must_use]
+    pub fn into_session(self) -> Session {
+        self.session
+    }
+
+    /// The parameters in order.
+    pub fn parameters(&self) -> impl Iterator<Item = &Parameter> {
+        self.slots.iter().map(|slot| &slot.parameter)
+    }
+
     /// The bytes of workspace that the function needs.
     #[must_use]
     pub fn workspace_bytes(&self) -> usize {

@@ -12,6 +12,7 @@
 //! | [`Executable`] | a verified vmfb and its bytes | shared |
 //! | [`Session`] | the state of one module on one device: loaded code, globals | one at a time |
 //! | [`Invocation`] | a session, a function and its argument list | one at a time |
+//! | [`Recording`] | what a function does on a GPU, as a list of commands | shared |
 //! | [`Buffer`] | a reference to device or host memory | shared |
 //!
 //! Everything is reference counted underneath, so the order in which values are dropped does not matter.
@@ -26,7 +27,9 @@
 //! |---|---|---|
 //! | local-sync | null | the work is done |
 //! | local-task | null, signal | the work is queued; [`Invocation::invoke_blocking`] waits for it |
-//! | hip on an external stream | null | the work is on the stream |
+//! | hip, cuda | null, signal | the work is queued on a stream of IREE's own, ordered with nothing else |
+//!
+//! On a GPU, whoever has a stream to order work on takes a [`Recording`] of the function instead and replays it there.
 
 mod buffer;
 mod device;
@@ -34,12 +37,14 @@ mod error;
 mod executable;
 mod handle;
 mod invocation;
+mod record;
 
 pub use buffer::{Buffer, ElementType, HOST_ALIGNMENT, TensorType};
 pub use device::{Device, DeviceKind, GpuOptions, Instance, TaskOptions};
 pub use error::Error;
 pub use executable::{Executable, Session};
 pub use invocation::{Invocation, Parameter};
+pub use record::{Address, Command, Function, Launch, Recording, Value};
 
 /// The result of a runtime call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -19,3 +19,19 @@ pub mod compiler;
 pub mod runtime {
     include!(concat!(env!("OUT_DIR"), "/runtime.rs"));
 }
+
+/// HIP's structures, as bindgen writes them from the headers that the build found. No functions: the library is opened at run
+/// time.
+#[allow(
+    missing_docs,
+    non_camel_case_types,
+    non_snake_case,
+    non_upper_case_globals,
+    unreachable_pub,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    reason = "generated"
+)]
+pub mod hip {
+    include!(concat!(env!("OUT_DIR"), "/hip.rs"));
+}

@@ -2,11 +2,13 @@
 #include "iree/async/frontier_tracker.h"
 #include "iree/async/util/proactor_pool.h"
 #include "iree/base/api.h"
+#include "iree/base/internal/arena.h"
 #include "iree/hal/api.h"
 #include "iree/hal/drivers/hip/api.h"
 #include "iree/hal/drivers/local_sync/sync_device.h"
 #include "iree/hal/drivers/local_task/task_device.h"
 #include "iree/hal/local/loaders/embedded_elf_loader.h"
+#include "iree/hal/utils/deferred_command_buffer.h"
 #include "iree/modules/hal/debugging.h"
 #include "iree/modules/hal/module.h"
 #include "iree/modules/hal/types.h"
@@ -17,3 +19,4 @@
 #ifdef ROTINI_IREE_CUDA
 #include "iree/hal/drivers/cuda/api.h"
 #endif
+#include "internal.h"

@@ -1,5 +1,6 @@
-//! Memory for one tensor between guard zones.
+//! Memory for one tensor between guard zones: of this process, or of a GPU.
 
+use rotini_host::gpu::{Allocation, Gpu, GpuError};
 use std::ffi::c_void;
 
 /// Alignment of the tensor's first byte: that of hipMalloc.
@@ -8,30 +9,106 @@ const ALIGNMENT: usize = 256;
 const GUARD: usize = 256;
 const GUARD_BYTE: u8 = 0xA5;
 
+/// Whose memory kernels work on.
+pub(crate) enum Place {
+    /// This process's.
+    Host,
+    /// A GPU's.
+    Gpu(Gpu),
+}
+
+impl Place {
+    /// A buffer with these bytes.
+    ///
+    /// # Errors
+    ///
+    /// The GPU's, for instance without enough memory.
+    pub(crate) fn buffer(&self, bytes: &[u8]) -> Result<Buffer, GpuError> {
+        match self {
+            Place::Host => Ok(Buffer::new(bytes)),
+            Place::Gpu(gpu) => Buffer::on_gpu(gpu, bytes),
+        }
+    }
+
+    /// Returns when everything is done that was started.
+    ///
+    /// # Errors
+    ///
+    /// The GPU's, also for work that failed.
+    pub(crate) fn finish(&self) -> Result<(), GpuError> {
+        match self {
+            // Executions return when they are done.
+            Place::Host => Ok(()),
+            Place::Gpu(gpu) => gpu.synchronize(),
+        }
+    }
+}
+
 /// Bytes that a kernel reads and writes, with others around them that it must not touch.
-pub(crate) struct HostBuffer {
+pub(crate) struct Buffer {
     storage: Vec<u8>,
     start: usize,
     length: usize,
+    /// Where kernels find the bytes, if not in the storage, which is a copy then.
+    device: Option<Allocation>,
 }
 
-impl HostBuffer {
-    /// A buffer with these bytes.
+impl Buffer {
+    /// A buffer in this process's memory.
     pub(crate) fn new(bytes: &[u8]) -> Self {
-        let mut storage = vec![GUARD_BYTE; bytes.len().saturating_add(ALIGNMENT + 2 * GUARD)];
         // The storage is never resized, so its address stays.
-        let misaligned = storage.as_ptr().addr().wrapping_add(GUARD) % ALIGNMENT;
+        let storage = vec![GUARD_BYTE; Self::size(bytes)];
+        let base = storage.as_ptr().addr();
+        Self::at(storage, base, bytes)
+    }
+
+    fn on_gpu(gpu: &Gpu, bytes: &[u8]) -> Result<Self, GpuError> {
+        let storage = vec![GUARD_BYTE; Self::size(bytes)];
+        let device = gpu.allocate(storage.len())?;
+        let mut buffer = Self::at(storage, device.pointer().addr(), bytes);
+        device.write(0, &buffer.storage)?;
+        buffer.device = Some(device);
+        Ok(buffer)
+    }
+
+    fn size(bytes: &[u8]) -> usize {
+        bytes.len().saturating_add(ALIGNMENT + 2 * GUARD)
+    }
+
+    fn at(mut storage: Vec<u8>, base: usize, bytes: &[u8]) -> Self {
+        let misaligned = base.wrapping_add(GUARD) % ALIGNMENT;
         let start = GUARD + (ALIGNMENT - misaligned) % ALIGNMENT;
         let length = bytes.len();
         if let Some(place) = storage.get_mut(start..start.saturating_add(length)) {
             place.copy_from_slice(bytes);
         }
-        HostBuffer { storage, start, length }
+        Buffer {
+            storage,
+            start,
+            length,
+            device: None,
+        }
     }
 
-    /// Where the bytes are; valid for reads and writes of all of them.
+    /// Where kernels find the bytes; valid for reads and writes of all of them.
     pub(crate) fn pointer(&mut self) -> *mut c_void {
-        self.storage.as_mut_ptr().wrapping_add(self.start).cast()
+        let base = match &self.device {
+            Some(device) => device.pointer().cast(),
+            None => self.storage.as_mut_ptr(),
+        };
+        base.wrapping_add(self.start).cast()
+    }
+
+    /// Brings what kernels have written here. They are done.
+    ///
+    /// # Errors
+    ///
+    /// The GPU's.
+    pub(crate) fn fetch(&mut self) -> Result<(), GpuError> {
+        match &self.device {
+            Some(device) => device.read(0, &mut self.storage),
+            None => Ok(()),
+        }
     }
 
     /// The bytes.
@@ -59,7 +136,7 @@ mod tests {
     fn bytes_are_aligned_and_guarded() {
         for length in [0, 1, 255, 1000] {
             let content: Vec<u8> = (0..length).map(|index| u8::try_from(index % 251).unwrap()).collect();
-            let mut buffer = HostBuffer::new(&content);
+            let mut buffer = Buffer::new(&content);
             assert!(buffer.pointer().addr().is_multiple_of(ALIGNMENT));
             assert_eq!(buffer.bytes(), content);
             assert!(buffer.is_intact());

@@ -1,6 +1,6 @@
 //! One graph through the plugin's C ABI: in the order of hipDNN's calls, timed, and held against the reference.
 
-use crate::buffer::HostBuffer;
+use crate::buffer::{Buffer, Place};
 use crate::failure::{Failure, chain};
 use crate::plugin::{Engine, Plugin};
 use crate::progress::Progress;
@@ -8,7 +8,8 @@ use anyhow::{Context as _, Result, bail};
 use rotini_cache::Entry;
 use rotini_emit::Target;
 use rotini_graph::{Graph, TensorId, TensorKind};
-use rotini_host::{Context, DeviceBuffer, Handle, HostError, engine_config};
+use rotini_host::gpu::{Api, Driver, GpuError};
+use rotini_host::{Context, DeviceBuffer, Handle, engine_config};
 use rotini_plugin::Error;
 use rotini_plugin::config::Config;
 use rotini_plugin::device::Device;
@@ -161,6 +162,7 @@ pub(crate) struct Executor {
     handle: Handle,
     engines: Vec<Engine>,
     twin: Twin,
+    place: Place,
     options: Options,
 }
 
@@ -169,14 +171,16 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// If that fails, if there is no compiler, or if the plugin's device does not work on host memory.
+    /// If that fails, if there is no compiler, or if the memory of the plugin's device is out of reach.
     pub(crate) fn new(plugin: &Plugin, options: Options) -> Result<Self> {
         let twin = Twin::new()?;
-        twin.expect_host_memory()?;
+        // First of all, so that the GPU is the calling thread's current one.
+        let place = twin.place()?;
         Ok(Executor {
             handle: plugin.handle()?,
             engines: plugin.engines.clone(),
             twin,
+            place,
             options,
         })
     }
@@ -273,7 +277,7 @@ impl Executor {
             Err(error) => return Ok(Some((Verdict::Unchecked, format!("it was not executed: {error}")))),
         };
         progress.stage("executing");
-        let mut memory = Memory::new(&inputs, workspace);
+        let mut memory = Memory::new(&self.place, &inputs, workspace)?;
         outcome.execute = Some(memory.execute(&context, self.options.repeat)?);
         progress.stage("computing the reference");
         memory.judge(&graph, &inputs, &mut outcome.outputs)
@@ -285,24 +289,26 @@ impl Executor {
 const MAX_MEMORY: usize = 1 << 30;
 
 /// The memory of one graph's executions.
-struct Memory {
-    tensors: Vec<(i64, HostBuffer)>,
-    workspace: HostBuffer,
+struct Memory<'a> {
+    place: &'a Place,
+    tensors: Vec<(i64, Buffer)>,
+    workspace: Buffer,
 }
 
-impl Memory {
-    fn new(inputs: &Buffers, workspace: usize) -> Self {
-        Memory {
+impl<'a> Memory<'a> {
+    fn new(place: &'a Place, inputs: &Buffers, workspace: usize) -> Result<Self, GpuError> {
+        Ok(Memory {
+            place,
             tensors: inputs
                 .iter()
-                .map(|(&uid, bytes)| (uid, HostBuffer::new(bytes)))
-                .collect(),
-            workspace: HostBuffer::new(&vec![UNTOUCHED; workspace]),
-        }
+                .map(|(&uid, bytes)| Ok((uid, place.buffer(bytes)?)))
+                .collect::<Result<_, GpuError>>()?,
+            workspace: place.buffer(&vec![UNTOUCHED; workspace])?,
+        })
     }
 
-    /// Executes some times and tells the median.
-    fn execute(&mut self, context: &Context, repeat: u32) -> Result<Duration, HostError> {
+    /// Executes some times and tells the median time until the work is done.
+    fn execute(&mut self, context: &Context, repeat: u32) -> Result<Duration> {
         let buffers: Vec<DeviceBuffer> = self
             .tensors
             .iter_mut()
@@ -314,12 +320,19 @@ impl Memory {
         let workspace = self.workspace.pointer();
         let mut times = Vec::new();
         for _ in 0..repeat {
-            // SAFETY: there is a buffer for every tensor that is in one, filled by `fill_all` over the tensor's span, and a workspace of
-            // the size that the context tells; `Executor::new` made sure that the device works on host memory.
-            let (result, time) = timed(|| unsafe { context.execute(workspace, &buffers) });
+            let (result, time) = timed(|| -> Result<()> {
+                // SAFETY: there is a buffer for every tensor that is in one, filled by `fill_all` over the tensor's span, and a workspace
+                // of the size that the context tells; all are where the plugin's device works, by `Twin::place`, and outlive the work.
+                unsafe { context.execute(workspace, &buffers) }?;
+                Ok(self.place.finish()?)
+            });
             result?;
             times.push(time);
         }
+        for buffer in self.tensors.iter_mut().map(|(_, buffer)| buffer) {
+            buffer.fetch()?;
+        }
+        self.workspace.fetch()?;
         times.sort_unstable();
         Ok(times.get(times.len() / 2).copied().unwrap_or_default())
     }
@@ -413,14 +426,22 @@ impl Twin {
         })
     }
 
-    fn expect_host_memory(&self) -> Result<()> {
-        match self.device.target() {
-            Target::Cpu => Ok(()),
-            _ => bail!(Failure::Environment(format!(
-                "the plugin would use {}, but this command has host memory alone; set ROTINI_DEVICE=cpu",
+    /// The memory that the plugin's device works on: on GPUs that of the first, which a handle is on unless told otherwise.
+    fn place(&self) -> Result<Place> {
+        let api = match self.device.target() {
+            Target::Cpu => return Ok(Place::Host),
+            Target::Rocm { .. } => Api::Hip,
+            Target::Cuda { .. } => Api::Cuda,
+        };
+        let Some(gpus) = self.runtime.gpus()? else {
+            bail!(Failure::Environment(format!(
+                "{} has no library",
                 self.device.describe()
-            ))),
-        }
+            )));
+        };
+        // SAFETY: the library is the one that the plugin's code, which is linked in here, has opened as this API's.
+        let driver = unsafe { Driver::load(api, Some(gpus.library().as_ref())) }?;
+        Ok(Place::Gpu(driver.gpu(0)?))
     }
 
     fn check(&self, bytes: &[u8]) -> Result<Plan, Error> {
@@ -466,7 +487,7 @@ mod tests {
     use rotini_graph::{DataType, GraphBuilder, PointwiseMode};
 
     /// y = max(x, 0) over 8 elements, with y as it must be; `spoil` gets the buffers of x and y.
-    fn verdict(spoil: impl FnOnce(&mut HostBuffer, &mut HostBuffer)) -> Option<(Verdict, String)> {
+    fn verdict(spoil: impl FnOnce(&mut Buffer, &mut Buffer)) -> Option<(Verdict, String)> {
         let mut builder = GraphBuilder::new("relu");
         let x = builder.buffer("x", DataType::F32, &[8]);
         let y = builder.buffer("y", DataType::F32, &[8]);
@@ -474,7 +495,7 @@ mod tests {
         let mut graph = builder.build();
         graph.validate().unwrap();
         let inputs = rotini_reference::fill_all(&graph, 1).unwrap();
-        let mut memory = Memory::new(&inputs, 0);
+        let mut memory = Memory::new(&Place::Host, &inputs, 0).unwrap();
         memory.tensors.sort_by_key(|(uid, _)| *uid);
         let [(_, x), (_, y)] = memory.tensors.as_mut_slice() else {
             panic!("two tensors")
@@ -484,12 +505,12 @@ mod tests {
             .chunks_exact(4)
             .flat_map(|element| f32::from_le_bytes(element.try_into().unwrap()).max(0.0).to_le_bytes())
             .collect();
-        *y = HostBuffer::new(&result);
+        *y = Buffer::new(&result);
         spoil(x, y);
         memory.judge(&graph, &inputs, &mut Vec::new()).unwrap()
     }
 
-    fn flip(buffer: &mut HostBuffer, offset: isize) {
+    fn flip(buffer: &mut Buffer, offset: isize) {
         // SAFETY: the offsets of the test below are within the buffer and its guards, which are one allocation.
         unsafe { *buffer.pointer().cast::<u8>().offset(offset) ^= 0x40 };
     }
@@ -497,7 +518,7 @@ mod tests {
     #[test]
     fn right_results_are_right_and_any_stray_write_is_seen() {
         assert_eq!(verdict(|_, _| ()), None);
-        let wrong = |spoil: fn(&mut HostBuffer, &mut HostBuffer), what: &str| {
+        let wrong = |spoil: fn(&mut Buffer, &mut Buffer), what: &str| {
             let (verdict, reason) = verdict(spoil).unwrap_or_else(|| panic!("{what}: not seen"));
             assert_eq!(verdict, Verdict::Wrong);
             assert!(reason.contains(what), "{reason}");
@@ -506,9 +527,6 @@ mod tests {
         wrong(|x, _| flip(x, 0), "is an input, but was written");
         wrong(|_, y| flip(y, -1), "memory around it was written");
         wrong(|x, _| flip(x, 32), "memory around it was written");
-        wrong(
-            |_, y| *y = HostBuffer::new(&[UNTOUCHED; 32]),
-            "8 of 8 elements are wrong",
-        );
+        wrong(|_, y| *y = Buffer::new(&[UNTOUCHED; 32]), "8 of 8 elements are wrong");
     }
 }

@@ -4,6 +4,8 @@
 //! It shares no code with the plugin: types and symbols are declared here again, from the header's facts, so that a mistake on one
 //! side does not cancel itself on the other.
 
+pub mod gpu;
+
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::path::PathBuf;

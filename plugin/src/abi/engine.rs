@@ -90,8 +90,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginDestroy(handle: *mut Handle) -> i32 {
 pub unsafe extern "C" fn hipdnnEnginePluginSetStream(handle: *const Handle, stream: *mut c_void) -> i32 {
     guard("hipdnnEnginePluginSetStream", || {
         // SAFETY: by this function's contract.
-        unsafe { reference(handle, "handle") }?.set_stream(stream);
-        Ok(())
+        unsafe { reference(handle, "handle") }?.set_stream(stream)
     })
 }
 
@@ -119,11 +118,11 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetApplicableEngineIds(
             )
         };
         count.write(0);
-        let reason = match pipeline::check(graph, &handle.device().target()) {
-            Ok(_) => handle.runtime().compiler().err(),
-            Err(error) => Some(error),
-        };
-        if let Some(reason) = reason {
+        let checked = handle
+            .device()
+            .and_then(|device| pipeline::check(graph, &device.target()))
+            .and_then(|_| handle.runtime().compiler());
+        if let Err(reason) = checked {
             tracing::info!("declined: {reason}");
             return Ok(());
         }
@@ -150,17 +149,21 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetEngineDetails(
 ) -> i32 {
     guard("hipdnnEnginePluginGetEngineDetails", || {
         // SAFETY: by this function's contract.
-        let details = unsafe {
-            reference(handle, "handle")?;
+        let (handle, details) = unsafe {
+            let handle = reference(handle, "handle")?;
             reference(graph, "graph")?;
-            place(details, "engine details")?
+            (handle, place(details, "engine details")?)
         };
         expect_engine(engine_id)?;
+        let mut behavior_notes = vec![BehaviorNote::RuntimeCompilation];
+        if handle.device().is_ok_and(|device| device.can_be_captured()) {
+            behavior_notes.push(BehaviorNote::GraphCapture);
+        }
         let bytes = engine_details::encode(&EngineDetails {
             engine_id,
             name: engine::NAME.to_owned(),
             knobs: Vec::new(),
-            behavior_notes: vec![BehaviorNote::RuntimeCompilation],
+            behavior_notes,
         });
         let bytes = bytes.into_boxed_slice();
         let length = bytes.len();
@@ -222,7 +225,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetWorkspaceSize(
             )
         };
         expect_config(config)?;
-        let bytes = handle.runtime().workspace_bytes(handle.device().as_ref(), graph)?;
+        let bytes = handle.runtime().workspace_bytes(handle.device()?.as_ref(), graph)?;
         size.write(to_usize(bytes)?);
         Ok(())
     })
@@ -252,7 +255,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginCreateExecutionContext(
         };
         place.write(std::ptr::null_mut());
         expect_config(config)?;
-        let context = handle.runtime().create_context(handle.device(), graph)?;
+        let context = handle.runtime().create_context(&handle.device()?, graph)?;
         place.write(Box::into_raw(Box::new(context)));
         Ok(())
     })

@@ -11,6 +11,7 @@ use iree_sys::runtime::{
     Buffer, Device as IreeDevice, Executable as Module, HOST_ALIGNMENT, Instance, Invocation, Parameter, Session,
     TaskOptions, TensorType,
 };
+use rotini_cache::Key;
 use rotini_emit::{Argument, ENTRY_POINT, Signature, Target};
 use rotini_graph::SlotRole;
 use std::ffi::c_void;
@@ -77,7 +78,17 @@ impl Device for Host {
         format!("CPU, {threads} thread{}", if threads == 1 { "" } else { "s" })
     }
 
-    unsafe fn load(&self, code: &[u8], signature: &Signature, work: Work) -> Result<Arc<dyn Executable>, Error> {
+    fn can_be_captured(&self) -> bool {
+        false
+    }
+
+    unsafe fn load(
+        &self,
+        _: &Key,
+        code: &[u8],
+        signature: &Signature,
+        work: Work,
+    ) -> Result<Arc<dyn Executable>, Error> {
         // SAFETY: the code is the compiler's by this function's contract.
         let module = unsafe { Module::load(&self.instance, Arc::from(code)) }
             .map_err(Error::runtime("the compiled graph cannot be loaded"))?;

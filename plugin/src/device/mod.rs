@@ -1,21 +1,51 @@
 //! Devices: where kernels run, behind one trait.
 //!
-//! A device loads compiled code into an [`Executable`] and executes it on buffers of the caller. Host memory (`host`) is complete; AMD
-//! GPUs (`hip`) go through the same trait.
+//! A device loads compiled code into an [`Executable`] and executes it on buffers of the caller: in the memory of the process (`host`),
+//! or in a GPU's (`gpu`), where executions are ordered by the caller's stream.
 
-pub mod hip;
+pub mod gpu;
 pub mod host;
 
 use crate::error::Error;
+use gpu::DriverError;
 use iree_sys::runtime::{ElementType, Parameter, TensorType};
+use rotini_cache::Key;
 use rotini_emit::{Argument, Signature, Target};
 use rotini_graph::DataType;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// A stream of the caller (`hipStream_t`); null is the default stream. Host devices have none and ignore it.
+/// A stream of the caller. Host devices have none and ignore it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stream(pub *mut c_void);
+pub struct Stream {
+    /// `hipStream_t` or `CUstream`; null is the GPU's default stream.
+    pub pointer: *mut c_void,
+    /// The GPU that it is on.
+    pub ordinal: u32,
+}
+
+/// The GPUs of this process.
+pub trait Gpus: Send + Sync {
+    /// The GPU that a stream is on; for the null stream the calling thread's current one.
+    ///
+    /// # Errors
+    ///
+    /// The driver's, for what is no stream.
+    fn of_stream(&self, stream: *mut c_void) -> Result<u32, Error>;
+
+    /// The driver's library, by the name or path under which the loader finds it again.
+    fn library(&self) -> &str;
+
+    /// A line for people on each GPU, by ordinal. Sets none up.
+    fn list(&self) -> Vec<String>;
+
+    /// A GPU by its ordinal, set up when it is first asked for.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or none that code can be compiled for.
+    fn device(&self, ordinal: u32) -> Result<Arc<dyn Device>, Error>;
+}
 
 /// The buffers of one execution, in the order of the signature's arguments.
 #[derive(Debug)]
@@ -37,7 +67,10 @@ pub trait Device: Send + Sync {
     /// A name for people.
     fn describe(&self) -> String;
 
-    /// Loads compiled code.
+    /// Whether executions can be captured into a graph of the driver's, to be replayed.
+    fn can_be_captured(&self) -> bool;
+
+    /// Loads compiled code. Code with the same key is the same code, and may be loaded still.
     ///
     /// # Errors
     ///
@@ -46,7 +79,13 @@ pub trait Device: Send + Sync {
     /// # Safety
     ///
     /// `code` was made by the compiler for this device's target: it runs with all rights of this process.
-    unsafe fn load(&self, code: &[u8], signature: &Signature, work: Work) -> Result<Arc<dyn Executable>, Error>;
+    unsafe fn load(
+        &self,
+        key: &Key,
+        code: &[u8],
+        signature: &Signature,
+        work: Work,
+    ) -> Result<Arc<dyn Executable>, Error>;
 }
 
 /// Loaded code, for any number of threads.
@@ -62,7 +101,8 @@ pub trait Executable: Send + Sync {
     ///
     /// # Safety
     ///
-    /// Every pointer is valid for its argument's bytes in this device's memory until the work is done, and so is the workspace.
+    /// Every pointer is valid for its argument's bytes in this device's memory until the work is done, and so is the workspace. The
+    /// stream is on the GPU that it says it is on.
     unsafe fn execute(&self, stream: Stream, buffers: &Buffers<'_>) -> Result<(), ExecuteError>;
 }
 
@@ -78,12 +118,33 @@ pub struct Work {
 pub enum ExecuteError {
     /// The argument's pointer is null.
     Null(usize),
-    /// Two written arguments overlap.
+    /// Two arguments overlap, the second of which is written.
     Overlap(usize, usize),
+    /// The argument's pointer is no multiple of this many bytes.
+    Misaligned(usize, usize),
     /// The workspace is null, though this many bytes are needed.
     MissingWorkspace(u64),
+    /// The workspace's pointer is no multiple of this many bytes.
+    MisalignedWorkspace(usize),
+    /// The workspace overlaps an argument.
+    WorkspaceOverlap(usize),
+    /// The code is loaded on another GPU than the stream is on.
+    OtherGpu {
+        /// The code's.
+        code: u32,
+        /// The stream's.
+        stream: u32,
+    },
+    /// The GPU's driver's report.
+    Driver(DriverError),
     /// The runtime's report.
     Runtime(iree_sys::runtime::Error),
+}
+
+impl From<DriverError> for ExecuteError {
+    fn from(error: DriverError) -> Self {
+        ExecuteError::Driver(error)
+    }
 }
 
 impl From<iree_sys::runtime::Error> for ExecuteError {

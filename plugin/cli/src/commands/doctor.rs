@@ -7,9 +7,8 @@ use crate::output::{BAD, DOUBTFUL, FAINT, GOOD, Output};
 use crate::plugin::Plugin;
 use crate::report::bytes;
 use anyhow::Result;
-use iree_sys::result::Code;
-use iree_sys::runtime::{Device as IreeDevice, Error};
-use rotini_plugin::config::Config;
+use rotini_plugin::config::{Config, DeviceChoice};
+use rotini_plugin::device::gpu;
 use rotini_plugin::engine;
 use rotini_plugin::pipeline::Runtime;
 use serde::Serialize;
@@ -36,9 +35,10 @@ struct Finding {
 }
 
 /// The settings of plugin and command, with what holds when they are not set.
-const SETTINGS: [(&str, &str); 8] = [
+const SETTINGS: [(&str, &str); 9] = [
     ("ROTINI_DEVICE", "not set: auto"),
     ("ROTINI_TARGET", "not set: the device's own"),
+    ("ROTINI_HIP_LIBRARY", "not set: the one that is loaded, or looked for"),
     ("ROTINI_COMPILER", "not set: auto"),
     ("ROTINI_CACHE_DIR", "not set: the user's cache folder"),
     ("ROTINI_IREE_COMPILE", "not set: looked for"),
@@ -65,10 +65,10 @@ pub(super) fn doctor(args: &Doctor, output: &Output) -> Result<Answer> {
         plugin(args, output),
         ok("LLVM and MLIR", llvm_version()),
     ];
-    findings.push(gpus());
     findings.push(cpu());
     match Runtime::new(config.clone()) {
         Ok(runtime) => {
+            findings.push(gpus(&runtime));
             findings.push(compiler(&runtime));
             findings.push(device(&runtime));
             findings.push(cache(&runtime));
@@ -133,15 +133,16 @@ fn compiler(runtime: &Runtime) -> Finding {
     }
 }
 
-fn gpus() -> Finding {
-    const ITEM: &str = "AMD GPUs";
-    match IreeDevice::hip_names() {
-        Ok(names) if names.is_empty() => warn(ITEM, "the driver library is there, but no GPU".to_owned()),
-        Ok(names) => ok(ITEM, names.join(", ")),
-        Err(Error::Device { source, .. }) if source.code() == Code::Unavailable => warn(
-            ITEM,
-            "none can be used: HIP's runtime library, libamdhip64.so, is not found".to_owned(),
-        ),
+fn gpus(runtime: &Runtime) -> Finding {
+    const ITEM: &str = "GPUs";
+    let gpus = match (runtime.gpus(), runtime.config.device) {
+        // With `auto` the reason is only logged.
+        (Ok(None), DeviceChoice::Auto) => gpu::hip(&runtime.config, runtime.instance()).map(Some),
+        (gpus, _) => gpus,
+    };
+    match gpus {
+        Ok(Some(gpus)) => ok(ITEM, format!("{}, through {}", gpus.list().join("; "), gpus.library())),
+        Ok(None) => ok(ITEM, "not looked for: ROTINI_DEVICE=cpu".to_owned()),
         Err(error) => warn(ITEM, format!("none can be used: {}", chain(&error))),
     }
 }

@@ -1,0 +1,180 @@
+//! Launch plans: what a function does on a GPU, noted once, to be replayed without the runtime.
+//!
+//! ```text
+//! Session ── invoke once with imaginary buffers ──> front device ── deferred commands ──> tape ──> Recording
+//! ```
+//!
+//! The functions of this project run the same commands whatever their buffers hold, so what one invocation asks of the device is
+//! all there is to know: kernels with their grids and parameters, fills and copies, in order. [`Recording::new`] takes it down
+//! without launching anything. It invokes twice, with different addresses, and refuses a function that asks for different things;
+//! and it refuses everything that a list of commands on one stream cannot express.
+
+pub(super) mod front;
+mod tape;
+
+use std::ffi::c_void;
+
+use super::{Error, Invocation, Parameter, Result, Session, handle::Handle};
+use crate::{
+    result::{Code, Status},
+    sys::runtime as sys,
+};
+use tape::Tape;
+
+/// A kernel on a GPU: `hipFunction_t` or `CUfunction`. Valid as long as the [`Recording`] it is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Function(pub *mut c_void);
+
+// SAFETY: a handle of the driver's, which locks what is behind it; nothing here looks behind it.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+/// Device memory that a command uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// Memory of the caller's.
+    Parameter {
+        /// The parameter's index in the function's list, where the workspace is one of them.
+        index: usize,
+        /// Bytes from its start.
+        offset: u64,
+    },
+    /// Memory of the module's own, for instance of its constants. Valid as long as the [`Recording`].
+    Fixed(u64),
+}
+
+/// A kernel parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// A pointer, 8 bytes.
+    Address(Address),
+    /// A constant, 4 bytes.
+    Constant(u32),
+}
+
+/// A launch of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// The kernel.
+    pub function: Function,
+    /// Workgroups in x, y and z; none is 0.
+    pub grid: [u32; 3],
+    /// Threads per workgroup in x, y and z.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared_bytes: u32,
+    /// The kernel's parameters in order.
+    pub parameters: Vec<Value>,
+}
+
+/// One step of a plan. Each may rely on the memory that all before it have written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// A kernel.
+    Launch(Launch),
+    /// The same value many times.
+    Fill {
+        /// The first element.
+        target: Address,
+        /// The value, in the low bytes.
+        pattern: u32,
+        /// Bytes per element: 1, 2 or 4.
+        pattern_bytes: u8,
+        /// Elements, at least 1.
+        count: usize,
+    },
+    /// Bytes from one place to another that does not overlap it.
+    Copy {
+        /// The first byte.
+        source: Address,
+        /// The first byte.
+        target: Address,
+        /// At least 1.
+        bytes: usize,
+    },
+}
+
+/// What a function does on a GPU. Keeps the code and the memory alive that its commands refer to.
+#[derive(Debug)]
+pub struct Recording {
+    commands: Vec<Command>,
+    /// Fields drop in this order; both are only kept.
+    _buffers: Kept<Vec<Handle<sys::iree_hal_buffer_t>>>,
+    _session: Kept<Session>,
+}
+
+/// Something that nobody looks at until it is dropped.
+#[derive(Debug)]
+struct Kept<T>(T);
+
+// SAFETY: no method gives access to the value, so a shared reference is of no use.
+unsafe impl<T> Sync for Kept<T> {}
+
+impl Recording {
+    /// Takes down what the exported `function` does. No kernel is launched; the module's own setup, in [`Session::new`], is done by
+    /// then.
+    ///
+    /// # Errors
+    ///
+    /// As [`Invocation::new`]; [`Error::Invoke`] when the function does something that a plan cannot have, or not the same thing
+    /// every time.
+    pub fn new(session: Session, function: &str, parameters: Vec<Parameter>) -> Result<Self> {
+        let kind = session.device().kind();
+        let failed = |message: &str| Error::Invoke {
+            function: function.to_owned(),
+            source: Status::new(Code::Unimplemented, message),
+        };
+        if !front::is_wrapped(kind) {
+            return Err(failed("only GPUs have launch plans"));
+        }
+        let device = session.device().as_ptr();
+        let mut invocation = Invocation::new(session, function, parameters)?;
+        let sizes: Vec<u64> = invocation
+            .parameters()
+            .map(|parameter| match parameter {
+                Parameter::Tensor(tensor) => tensor.bytes() as u64,
+                Parameter::Workspace => invocation.workspace_bytes() as u64,
+                Parameter::WaitFence | Parameter::SignalFence => 0,
+            })
+            .collect();
+        let mut record = |first| {
+            let mut tape = Tape::new(kind, device, sizes.clone(), first);
+            let tensors: Vec<(usize, bool)> = invocation
+                .parameters()
+                .map(|parameter| matches!(parameter, Parameter::Tensor(_)))
+                .enumerate()
+                .collect();
+            for (index, is_tensor) in tensors {
+                let address = tape.imaginary(index);
+                // SAFETY: nothing touches the memory: all work goes to the tape, and host access to device memory is refused.
+                unsafe {
+                    if is_tensor {
+                        invocation.bind(index, address)?;
+                    } else if sizes.get(index).is_some_and(|&bytes| bytes != 0) {
+                        invocation.bind_workspace(address, invocation.workspace_bytes())?;
+                    }
+                }
+            }
+            front::record(&mut tape, || invocation.invoke())?;
+            Ok::<_, Error>((tape.commands, tape.buffers))
+        };
+        // The buffers of the first recording are alive during the second, so memory that is made anew each time has another address.
+        let (commands, buffers) = record(0)?;
+        let (again, _) = record(sizes.len() as u64)?;
+        if commands != again {
+            return Err(failed("it does not do the same thing every time"));
+        }
+        Ok(Recording {
+            commands,
+            _buffers: Kept(buffers),
+            _session: Kept(invocation.into_session()),
+        })
+    }
+
+    /// The commands in order.
+    #[must_use]
+    pub fn commands(&self) -> &[Command] {
+        &self.commands
+    }
+}

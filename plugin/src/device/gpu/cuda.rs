@@ -1,0 +1,433 @@
+//! NVIDIA GPUs: the functions of `libcuda.so` that are called here. IREE works in the primary context of a GPU, and so do programs on
+//! CUDA's runtime API, which is where the caller's streams and pointers come from.
+
+use super::driver::{Description, Driver, DriverError, Kernel, loader_words};
+use super::target;
+use crate::device::Stream;
+use crate::error::Error;
+use iree_sys::runtime::{Device, Error as RuntimeError, GpuOptions, Instance};
+use libloading::Library;
+use rotini_emit::Target;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ushort, c_void};
+
+/// The one name that IREE knows too, and the one that the driver always has.
+const NAMES: [&str; 2] = ["libcuda.so", "libcuda.so.1"];
+
+/// `CUDA_ERROR_OUT_OF_MEMORY`.
+const OUT_OF_MEMORY: c_int = 2;
+
+/// `CU_STREAM_CAPTURE_MODE_RELAXED`.
+const CAPTURE_RELAXED: c_int = 2;
+
+/// `CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT`.
+const MULTIPROCESSOR_COUNT: c_int = 16;
+
+/// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`.
+const CAPABILITY_MAJOR: c_int = 75;
+
+/// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR`.
+const CAPABILITY_MINOR: c_int = 76;
+
+type Status = c_int;
+type CuContext = *mut c_void;
+type CuStream = *mut c_void;
+type CuPointer = u64;
+
+/// The table of functions: the names in the library carry the version of the signature.
+macro_rules! functions {
+    ($($name:ident = $symbol:literal: fn($($argument:ty),*);)+) => {
+        #[allow(non_snake_case, reason = "CUDA's names")]
+        struct Functions {
+            $($name: unsafe extern "C" fn($($argument),*) -> Status,)+
+        }
+
+        impl Functions {
+            /// # Safety
+            ///
+            /// The library is a CUDA driver, and stays open as long as the functions are called.
+            unsafe fn resolve(library: &Library) -> Result<Self, Error> {
+                Ok(Functions {
+                    $($name: {
+                        // SAFETY: CUDA's header declares the symbol like this.
+                        let symbol = unsafe { library.get($symbol) };
+                        *symbol.map_err(|_| Error::NoDevice(concat!("the CUDA driver has no `", $symbol, "`").to_owned()))?
+                    },)+
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    cuInit = "cuInit": fn(c_uint);
+    cuDeviceGetCount = "cuDeviceGetCount": fn(*mut c_int);
+    cuDeviceGet = "cuDeviceGet": fn(*mut c_int, c_int);
+    cuDeviceGetName = "cuDeviceGetName": fn(*mut c_char, c_int, c_int);
+    cuDeviceGetAttribute = "cuDeviceGetAttribute": fn(*mut c_int, c_int, c_int);
+    cuDevicePrimaryCtxRetain = "cuDevicePrimaryCtxRetain": fn(*mut CuContext, c_int);
+    cuDevicePrimaryCtxRelease = "cuDevicePrimaryCtxRelease_v2": fn(c_int);
+    cuCtxGetCurrent = "cuCtxGetCurrent": fn(*mut CuContext);
+    cuCtxPushCurrent = "cuCtxPushCurrent_v2": fn(CuContext);
+    cuCtxPopCurrent = "cuCtxPopCurrent_v2": fn(*mut CuContext);
+    cuCtxSynchronize = "cuCtxSynchronize": fn();
+    cuStreamGetCtx = "cuStreamGetCtx": fn(CuStream, *mut CuContext);
+    cuThreadExchangeStreamCaptureMode = "cuThreadExchangeStreamCaptureMode": fn(*mut c_int);
+    cuGetErrorName = "cuGetErrorName": fn(Status, *mut *const c_char);
+    cuGetErrorString = "cuGetErrorString": fn(Status, *mut *const c_char);
+    cuLaunchKernel = "cuLaunchKernel": fn(
+        *mut c_void, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, CuStream, *mut *mut c_void, *mut *mut c_void
+    );
+    cuMemsetD8Async = "cuMemsetD8Async": fn(CuPointer, u8, usize, CuStream);
+    cuMemsetD16Async = "cuMemsetD16Async": fn(CuPointer, c_ushort, usize, CuStream);
+    cuMemsetD32Async = "cuMemsetD32Async": fn(CuPointer, c_uint, usize, CuStream);
+    cuMemcpyDtoDAsync = "cuMemcpyDtoDAsync_v2": fn(CuPointer, CuPointer, usize, CuStream);
+}
+
+/// A GPU's primary context.
+struct Primary {
+    device: c_int,
+    context: CuContext,
+}
+
+/// The CUDA driver.
+pub(super) struct Cuda {
+    functions: Functions,
+    name: &'static str,
+    /// The primary contexts, by ordinal.
+    gpus: Vec<Primary>,
+}
+
+// SAFETY: contexts are handles of the driver's, which may be used from any thread.
+unsafe impl Send for Cuda {}
+// SAFETY: as above.
+unsafe impl Sync for Cuda {}
+
+impl Cuda {
+    /// Opens the driver and retains the primary context of each GPU.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`]: there is no driver, or it finds no GPU.
+    pub(super) fn new() -> Result<Self, Error> {
+        let mut tried = Vec::new();
+        let library = NAMES.into_iter().find_map(|name| {
+            // SAFETY: initialising a driver runs its code, which is what using a GPU means.
+            unsafe { Library::new(name) }
+                .map_err(|error| tried.push(loader_words(&error)))
+                .map(|library| (library, name))
+                .ok()
+        });
+        let (library, name) =
+            library.ok_or_else(|| Error::NoDevice(format!("no CUDA driver: {}", tried.join("; "))))?;
+        // SAFETY: a library of this name is a CUDA driver, or lacks the functions; it is never closed after this.
+        let functions = unsafe { Functions::resolve(&library)? };
+        // Its threads and what it does at exit outlive anything here, and the host uses it anyway.
+        std::mem::forget(library);
+        let mut cuda = Cuda {
+            functions,
+            name,
+            gpus: Vec::new(),
+        };
+        let contexts = cuda.retain_contexts();
+        contexts.map_err(|error| Error::NoDevice(error.to_string()))?;
+        if cuda.gpus.is_empty() {
+            return Err(Error::NoDevice("the CUDA driver finds no GPU".to_owned()));
+        }
+        Ok(cuda)
+    }
+
+    fn retain_contexts(&mut self) -> Result<(), DriverError> {
+        let mut count = 0;
+        // SAFETY: the arguments are as CUDA's header asks for.
+        unsafe {
+            self.check("cuInit", (self.functions.cuInit)(0))?;
+            self.check("cuDeviceGetCount", (self.functions.cuDeviceGetCount)(&mut count))?;
+        }
+        for ordinal in 0..count {
+            let (mut device, mut context) = (0, std::ptr::null_mut());
+            // SAFETY: as above; a retained context is released in `drop`.
+            unsafe {
+                self.check("cuDeviceGet", (self.functions.cuDeviceGet)(&mut device, ordinal))?;
+                let status = (self.functions.cuDevicePrimaryCtxRetain)(&mut context, device);
+                self.check("cuDevicePrimaryCtxRetain", status)?;
+            }
+            self.gpus.push(Primary { device, context });
+        }
+        Ok(())
+    }
+
+    fn check(&self, function: &'static str, status: Status) -> Result<(), DriverError> {
+        if status == 0 {
+            Ok(())
+        } else {
+            Err(self.error(function, status))
+        }
+    }
+
+    #[cold]
+    fn error(&self, function: &'static str, status: Status) -> DriverError {
+        let text = |get: unsafe extern "C" fn(Status, *mut *const c_char) -> Status| {
+            let mut text = std::ptr::null();
+            // SAFETY: takes any number, and leaves or nulls the place when it knows none.
+            let known = unsafe { get(status, &mut text) } == 0;
+            if !known || text.is_null() {
+                return format!("error {status}");
+            }
+            // SAFETY: not null, and CUDA's texts are static.
+            unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+        };
+        DriverError {
+            function,
+            name: text(self.functions.cuGetErrorName),
+            text: text(self.functions.cuGetErrorString),
+            out_of_memory: status == OUT_OF_MEMORY,
+        }
+    }
+
+    fn primary(&self, ordinal: u32) -> Result<&Primary, DriverError> {
+        self.gpus.get(ordinal as usize).ok_or_else(|| DriverError {
+            function: "cuDeviceGet",
+            name: "CUDA_ERROR_INVALID_DEVICE".to_owned(),
+            text: format!("there is no GPU {ordinal}"),
+            out_of_memory: false,
+        })
+    }
+
+    fn current(&self) -> Result<CuContext, DriverError> {
+        let mut context = std::ptr::null_mut();
+        // SAFETY: the place is valid for the call.
+        self.check("cuCtxGetCurrent", unsafe {
+            (self.functions.cuCtxGetCurrent)(&mut context)
+        })?;
+        Ok(context)
+    }
+
+    fn exchange_capture_mode(&self, mut mode: c_int) -> Result<c_int, DriverError> {
+        // SAFETY: the place is valid for the call.
+        let status = unsafe { (self.functions.cuThreadExchangeStreamCaptureMode)(&mut mode) };
+        self.check("cuThreadExchangeStreamCaptureMode", status)?;
+        Ok(mode)
+    }
+
+    fn attribute(&self, attribute: c_int, device: c_int) -> Result<u32, DriverError> {
+        let mut value = 0;
+        // SAFETY: the place is valid for the call.
+        let status = unsafe { (self.functions.cuDeviceGetAttribute)(&mut value, attribute, device) };
+        self.check("cuDeviceGetAttribute", status)?;
+        Ok(u32::try_from(value).unwrap_or(0))
+    }
+}
+
+impl Drop for Cuda {
+    fn drop(&mut self) {
+        for gpu in &self.gpus {
+            // SAFETY: retained once by `new`.
+            let status = unsafe { (self.functions.cuDevicePrimaryCtxRelease)(gpu.device) };
+            if let Err(error) = self.check("cuDevicePrimaryCtxRelease", status) {
+                tracing::info!("{error}");
+            }
+        }
+    }
+}
+
+/// Goes back to the context that was current before.
+pub(super) struct Current<'a>(&'a Cuda);
+
+impl Drop for Current<'_> {
+    fn drop(&mut self) {
+        let mut popped = std::ptr::null_mut();
+        // SAFETY: the place is valid for the call; `enter` has pushed.
+        let status = unsafe { (self.0.functions.cuCtxPopCurrent)(&mut popped) };
+        if let Err(error) = self.0.check("cuCtxPopCurrent", status) {
+            tracing::error!("the current context cannot be restored: {error}");
+        }
+    }
+}
+
+/// Goes back to the capture mode that was before.
+pub(super) struct Relaxed<'a>(Option<(&'a Cuda, c_int)>);
+
+impl Drop for Relaxed<'_> {
+    fn drop(&mut self) {
+        if let Some((cuda, before)) = self.0
+            && let Err(error) = cuda.exchange_capture_mode(before)
+        {
+            tracing::error!("the capture mode cannot be restored: {error}");
+        }
+    }
+}
+
+impl Driver for Cuda {
+    type Current<'a> = Current<'a>;
+    type Relaxed<'a> = Relaxed<'a>;
+
+    fn count(&self) -> u32 {
+        u32::try_from(self.gpus.len()).unwrap_or(u32::MAX)
+    }
+
+    fn library(&self) -> &str {
+        self.name
+    }
+
+    fn device(&self, instance: &Instance, ordinal: u32) -> Result<Device, RuntimeError> {
+        let options = GpuOptions {
+            ordinal: ordinal as usize,
+            ..GpuOptions::default()
+        };
+        Device::cuda(instance, &options)
+    }
+
+    fn describe(&self, ordinal: u32) -> Result<Description, DriverError> {
+        let device = self.primary(ordinal)?.device;
+        let mut name: [c_char; 256] = [0; 256];
+        // SAFETY: the array is as long as is said.
+        let status = unsafe { (self.functions.cuDeviceGetName)(name.as_mut_ptr(), 256, device) };
+        self.check("cuDeviceGetName", status)?;
+        let bytes: Vec<u8> = name
+            .iter()
+            .map(|&character| character.cast_unsigned())
+            .take_while(|&byte| byte != 0)
+            .collect();
+        let capability = [CAPABILITY_MAJOR, CAPABILITY_MINOR].map(|attribute| self.attribute(attribute, device));
+        let [major, minor] = capability;
+        Ok(Description {
+            name: String::from_utf8_lossy(&bytes).into_owned(),
+            arch: format!("{}.{}", major?, minor?),
+            compute_units: self.attribute(MULTIPROCESSOR_COUNT, device)?,
+        })
+    }
+
+    fn target(&self, description: &Description) -> Result<Target, String> {
+        let capability = description
+            .arch
+            .split_once('.')
+            .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+        let (major, minor) = capability.ok_or_else(|| format!("'{}' is no compute capability", description.arch))?;
+        target::cuda(major, minor)
+    }
+
+    fn is_target(target: &Target) -> bool {
+        matches!(target, Target::Cuda { .. })
+    }
+
+    fn stream_ordinal(&self, stream: *mut c_void) -> Result<u32, DriverError> {
+        if self.gpus.len() == 1 {
+            return Ok(0);
+        }
+        let context = if stream.is_null() {
+            self.current()?
+        } else {
+            let mut context = std::ptr::null_mut();
+            // SAFETY: the stream is the caller's, and the place valid for the call.
+            self.check("cuStreamGetCtx", unsafe {
+                (self.functions.cuStreamGetCtx)(stream, &mut context)
+            })?;
+            context
+        };
+        // A thread without a context would use the first GPU.
+        if context.is_null() {
+            return Ok(0);
+        }
+        let ordinal = self.gpus.iter().position(|gpu| gpu.context == context);
+        ordinal
+            .and_then(|ordinal| u32::try_from(ordinal).ok())
+            .ok_or_else(|| DriverError {
+                function: "cuStreamGetCtx",
+                name: "CUDA_ERROR_INVALID_CONTEXT".to_owned(),
+                text: "the stream is in no GPU's primary context".to_owned(),
+                out_of_memory: false,
+            })
+    }
+
+    fn enter(&self, ordinal: u32) -> Result<Current<'_>, DriverError> {
+        let context = self.primary(ordinal)?.context;
+        // SAFETY: the context is retained.
+        self.check("cuCtxPushCurrent", unsafe {
+            (self.functions.cuCtxPushCurrent)(context)
+        })?;
+        Ok(Current(self))
+    }
+
+    fn enter_for(&self, stream: Stream) -> Result<Option<Current<'_>>, DriverError> {
+        // A launch takes place in the current context, and a thread may have none.
+        if self.current()? == self.primary(stream.ordinal)?.context {
+            return Ok(None);
+        }
+        self.enter(stream.ordinal).map(Some)
+    }
+
+    fn relax_capture(&self) -> Relaxed<'_> {
+        match self.exchange_capture_mode(CAPTURE_RELAXED) {
+            Ok(before) => Relaxed(Some((self, before))),
+            Err(error) => {
+                tracing::info!("the capture mode stays as it is: {error}");
+                Relaxed(None)
+            }
+        }
+    }
+
+    fn synchronize(&self) -> Result<(), DriverError> {
+        // SAFETY: no arguments.
+        self.check("cuCtxSynchronize", unsafe { (self.functions.cuCtxSynchronize)() })
+    }
+
+    #[inline]
+    unsafe fn launch(
+        &self,
+        kernel: &Kernel,
+        stream: *mut c_void,
+        parameters: *mut *mut c_void,
+    ) -> Result<(), DriverError> {
+        let ([gx, gy, gz], [bx, by, bz]) = (kernel.grid, kernel.block);
+        // SAFETY: by this function's contract.
+        let status = unsafe {
+            (self.functions.cuLaunchKernel)(
+                kernel.function,
+                gx,
+                gy,
+                gz,
+                bx,
+                by,
+                bz,
+                kernel.shared_bytes,
+                stream,
+                parameters,
+                std::ptr::null_mut(),
+            )
+        };
+        self.check("cuLaunchKernel", status)
+    }
+
+    unsafe fn fill(
+        &self,
+        target: u64,
+        pattern: u32,
+        pattern_bytes: u8,
+        count: usize,
+        stream: *mut c_void,
+    ) -> Result<(), DriverError> {
+        // SAFETY: by this function's contract.
+        unsafe {
+            match pattern_bytes {
+                1 => self.check(
+                    "cuMemsetD8Async",
+                    (self.functions.cuMemsetD8Async)(target, pattern as u8, count, stream),
+                ),
+                2 => self.check(
+                    "cuMemsetD16Async",
+                    (self.functions.cuMemsetD16Async)(target, pattern as u16, count, stream),
+                ),
+                _ => self.check(
+                    "cuMemsetD32Async",
+                    (self.functions.cuMemsetD32Async)(target, pattern, count, stream),
+                ),
+            }
+        }
+    }
+
+    unsafe fn copy(&self, source: u64, target: u64, bytes: usize, stream: *mut c_void) -> Result<(), DriverError> {
+        // SAFETY: by this function's contract.
+        let status = unsafe { (self.functions.cuMemcpyDtoDAsync)(target, source, bytes, stream) };
+        self.check("cuMemcpyDtoDAsync", status)
+    }
+}

@@ -1,0 +1,257 @@
+//! GPUs: code is loaded once per GPU, its launches are recorded, and an execution replays them on the caller's stream.
+//!
+//! ```text
+//! Gpus ── one per GPU ──> Gpu ── load ──> Loaded ── execute: pointers into the plan ──> one driver call per step
+//!                          └── retired programs <── last context gone
+//! ```
+//!
+//! An execution runs on the caller's thread and returns when everything is enqueued. It allocates nothing, on the host or the GPU,
+//! takes no lock and waits for nothing. All that is shared between threads is only read.
+//!
+//! A program is unloaded when the GPU is known to have finished with it, and not when its last context goes: see `Shared::retire`.
+
+#[cfg(feature = "cuda")]
+mod cuda;
+mod driver;
+mod hip;
+mod plan;
+mod program;
+mod retired;
+mod target;
+
+use super::{Device, Executable, Gpus, Work};
+use crate::config::Config;
+use crate::error::Error;
+use driver::Driver;
+pub use driver::DriverError;
+use iree_sys::runtime::{Device as IreeDevice, Instance};
+use program::{Loaded, Program};
+use retired::Retired;
+use rotini_cache::Key;
+use rotini_emit::{Signature, Target};
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// The alignment in bytes that pointers need: what hipDNN promises, and as much as the widest access of a GPU.
+pub const GPU_ALIGNMENT: usize = 16;
+
+/// The AMD GPUs of this process.
+///
+/// # Errors
+///
+/// [`Error::NoDevice`] if there is no HIP library or no GPU.
+pub fn hip(config: &Config, instance: &Instance) -> Result<Arc<dyn Gpus>, Error> {
+    let driver = hip::Hip::new(config.hip_library.as_deref())?;
+    Ok(Arc::new(All::new(driver, config, instance)))
+}
+
+/// The NVIDIA GPUs of this process.
+///
+/// # Errors
+///
+/// [`Error::NoDevice`] if there is no CUDA driver or no GPU.
+#[cfg(feature = "cuda")]
+pub fn cuda(config: &Config, instance: &Instance) -> Result<Arc<dyn Gpus>, Error> {
+    let driver = cuda::Cuda::new()?;
+    Ok(Arc::new(All::new(driver, config, instance)))
+}
+
+/// The GPUs of one driver library, each set up when it is first asked for.
+struct All<D> {
+    driver: Arc<D>,
+    instance: Instance,
+    /// What to compile for instead of what a GPU says it is.
+    target: Option<Target>,
+    gpus: Box<[Slot]>,
+}
+
+/// A GPU, or why it cannot be used; nothing as long as nobody has asked.
+type Slot = OnceLock<Result<Arc<dyn Device>, Error>>;
+
+impl<D: Driver> All<D> {
+    fn new(driver: D, config: &Config, instance: &Instance) -> Self {
+        All {
+            gpus: (0..driver.count()).map(|_| Slot::new()).collect(),
+            driver: Arc::new(driver),
+            instance: instance.clone(),
+            target: config.target.clone(),
+        }
+    }
+}
+
+impl<D: Driver> Gpus for All<D> {
+    fn of_stream(&self, stream: *mut c_void) -> Result<u32, Error> {
+        Ok(self.driver.stream_ordinal(stream)?)
+    }
+
+    fn library(&self) -> &str {
+        self.driver.library()
+    }
+
+    fn list(&self) -> Vec<String> {
+        let line = |ordinal| match self.driver.describe(ordinal) {
+            Ok(gpu) => format!("{} ({}, {} compute units)", gpu.name, gpu.arch, gpu.compute_units),
+            Err(error) => error.to_string(),
+        };
+        (0..self.driver.count()).map(line).collect()
+    }
+
+    fn device(&self, ordinal: u32) -> Result<Arc<dyn Device>, Error> {
+        let Some(slot) = self.gpus.get(ordinal as usize) else {
+            return Err(Error::NoDevice(format!("there is no GPU {ordinal}")));
+        };
+        slot.get_or_init(|| {
+            let gpu = Gpu::new(&self.driver, &self.instance, ordinal, self.target.as_ref())
+                .inspect_err(|error| tracing::warn!("GPU {ordinal} cannot be used: {error}"))?;
+            Ok(Arc::new(gpu) as Arc<dyn Device>)
+        })
+        .clone()
+    }
+}
+
+/// A GPU.
+struct Gpu<D: Driver>(Arc<Shared<D>>);
+
+/// What a GPU and the programs that are loaded on it share.
+struct Shared<D: Driver> {
+    driver: Arc<D>,
+    ordinal: u32,
+    description: String,
+    target: Target,
+    retired: Mutex<Retired<Box<Program>>>,
+    instance: Instance,
+    /// IREE's device, given back in `drop` and nowhere else.
+    device: ManuallyDrop<IreeDevice>,
+}
+
+impl<D: Driver> Gpu<D> {
+    fn new(driver: &Arc<D>, instance: &Instance, ordinal: u32, target: Option<&Target>) -> Result<Self, Error> {
+        let description = driver.describe(ordinal)?;
+        let target = match target {
+            Some(target) if D::is_target(target) => target.clone(),
+            Some(other) => {
+                return Err(Error::NoDevice(format!(
+                    "ROTINI_TARGET={other} is none for {}",
+                    description.name
+                )));
+            }
+            None => driver.target(&description).map_err(|reason| {
+                Error::NoDevice(format!(
+                    "{} is declined: {reason}; ROTINI_TARGET can name what to compile for",
+                    description.name
+                ))
+            })?,
+        };
+        let device = {
+            let _current = driver.enter(ordinal)?;
+            let _relaxed = driver.relax_capture();
+            driver
+                .device(instance, ordinal)
+                .map_err(Error::runtime("the GPU cannot be used by IREE"))?
+        };
+        Ok(Gpu(Arc::new(Shared {
+            driver: Arc::clone(driver),
+            ordinal,
+            description: format!(
+                "{} ({}, GPU {ordinal}, for {target})",
+                description.name, description.arch
+            ),
+            target,
+            retired: Mutex::new(Retired::new()),
+            instance: instance.clone(),
+            device: ManuallyDrop::new(device),
+        })))
+    }
+}
+
+impl<D: Driver> Shared<D> {
+    fn retired(&self) -> MutexGuard<'_, Retired<Box<Program>>> {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a program whose last context is gone: its kernels may be running, and the same graph may come again. When there are many,
+    /// waits for the GPU once and unloads the older half. If that fails, for instance because a stream is being captured, they stay.
+    fn retire(&self, key: Key, program: Box<Program>) {
+        let batch = self.retired().push(key, program.code_bytes, program);
+        if batch.is_empty() {
+            return;
+        }
+        // Not under the lock: others load and retire meanwhile.
+        match settle(&*self.driver, self.ordinal) {
+            Ok(_current) => drop(batch),
+            Err(error) => {
+                tracing::info!("{} programs stay loaded for now: {error}", batch.len());
+                self.retired().put_back(batch);
+            }
+        }
+    }
+}
+
+/// Waits until a GPU has finished everything, and makes it current, so that code can be unloaded.
+fn settle<D: Driver>(driver: &D, ordinal: u32) -> Result<D::Current<'_>, DriverError> {
+    let current = driver.enter(ordinal)?;
+    let _relaxed = driver.relax_capture();
+    driver.synchronize()?;
+    Ok(current)
+}
+
+impl<D: Driver> Drop for Shared<D> {
+    fn drop(&mut self) {
+        let programs = self.retired().drain();
+        // Without programs nothing of ours can be running, and IREE waits for what is its own.
+        let settled = if programs.is_empty() {
+            self.driver.enter(self.ordinal)
+        } else {
+            settle(&*self.driver, self.ordinal)
+        };
+        match settled {
+            Ok(_current) => {
+                drop(programs);
+                // SAFETY: nobody can use the field after this. In the GPU's context, where its streams and events were made.
+                unsafe { ManuallyDrop::drop(&mut self.device) };
+            }
+            Err(error) => {
+                // Unloading code that runs is worse than keeping it.
+                tracing::error!("GPU {} is never given back: {error}", self.ordinal);
+                std::mem::forget(programs);
+            }
+        }
+    }
+}
+
+impl<D: Driver> Device for Gpu<D> {
+    fn target(&self) -> Target {
+        self.0.target.clone()
+    }
+
+    fn features(&self) -> &str {
+        // All that is compiled for is named by the target.
+        ""
+    }
+
+    fn describe(&self) -> String {
+        self.0.description.clone()
+    }
+
+    fn can_be_captured(&self) -> bool {
+        // Launches, fills and copies on the caller's stream: nothing else ever happens.
+        true
+    }
+
+    unsafe fn load(
+        &self,
+        key: &Key,
+        code: &[u8],
+        signature: &Signature,
+        _: Work,
+    ) -> Result<Arc<dyn Executable>, Error> {
+        let retired = self.0.retired().take(key);
+        let program = match retired {
+            Some(program) => program,
+            // SAFETY: by this function's contract.
+            None => Box::new(unsafe { Program::load(&self.0, code, signature)? }),
+        };
+        Ok(Arc::new(Loaded::new(Arc::clone(&self.0), *key, program)))
+    }
+}

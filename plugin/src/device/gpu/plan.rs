@@ -1,0 +1,167 @@
+//! A recording in the form in which it is replayed: nothing to look up, nothing to allocate.
+
+use super::driver::{Driver, DriverError, Kernel};
+use crate::device::Buffers;
+use iree_sys::runtime::{Address, Command, Value};
+use std::ffi::c_void;
+
+/// Parameters that a kernel can have: IREE's drivers allow 16 pointers and 64 constants.
+const MAX_PARAMETERS: usize = 80;
+
+/// What one execution does, in order.
+#[derive(Debug)]
+pub(super) struct Plan {
+    steps: Box<[Step]>,
+}
+
+#[derive(Debug)]
+enum Step {
+    Launch {
+        kernel: Kernel,
+        parameters: Box<[Word]>,
+    },
+    Fill {
+        target: Word,
+        pattern: u32,
+        pattern_bytes: u8,
+        count: usize,
+    },
+    Copy {
+        source: Word,
+        target: Word,
+        bytes: usize,
+    },
+}
+
+/// Eight bytes that a command is given.
+#[derive(Clone, Copy, Debug)]
+enum Word {
+    /// The caller's pointer with this index, and bytes to add.
+    Argument(usize, u64),
+    /// The caller's workspace, and bytes to add.
+    Workspace(u64),
+    /// An address or a constant. A kernel reads only the four low bytes of a constant, which come first.
+    Fixed(u64),
+}
+
+// Constants are read through a pointer to the whole word.
+const _: () = assert!(cfg!(target_endian = "little"));
+
+impl Plan {
+    /// Prepares commands for a function of `arguments` tensors, after which comes the workspace.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be replayed.
+    pub(super) fn new(commands: &[Command], arguments: usize) -> Result<Self, String> {
+        let word = |address: Address| match address {
+            Address::Parameter { index, offset } if index < arguments => Ok(Word::Argument(index, offset)),
+            Address::Parameter { index, offset } if index == arguments => Ok(Word::Workspace(offset)),
+            Address::Parameter { index, .. } => Err(format!("it uses parameter {index}, which is no memory")),
+            Address::Fixed(address) => Ok(Word::Fixed(address)),
+        };
+        let step = |command: &Command| {
+            Ok(match command {
+                Command::Launch(launch) => {
+                    let count = launch.parameters.len();
+                    if count > MAX_PARAMETERS {
+                        return Err(format!("a kernel has {count} parameters"));
+                    }
+                    Step::Launch {
+                        kernel: launch.into(),
+                        parameters: launch
+                            .parameters
+                            .iter()
+                            .map(|&value| match value {
+                                Value::Address(address) => word(address),
+                                Value::Constant(constant) => Ok(Word::Fixed(constant.into())),
+                            })
+                            .collect::<Result<_, _>>()?,
+                    }
+                }
+                &Command::Fill {
+                    target,
+                    pattern,
+                    pattern_bytes,
+                    count,
+                } => Step::Fill {
+                    target: word(target)?,
+                    pattern,
+                    pattern_bytes,
+                    count,
+                },
+                &Command::Copy { source, target, bytes } => Step::Copy {
+                    source: word(source)?,
+                    target: word(target)?,
+                    bytes,
+                },
+            })
+        };
+        Ok(Plan {
+            steps: commands.iter().map(step).collect::<Result<_, String>>()?,
+        })
+    }
+
+    /// Kernels that one execution launches.
+    pub(super) fn launches(&self) -> usize {
+        self.steps
+            .iter()
+            .filter(|step| matches!(step, Step::Launch { .. }))
+            .count()
+    }
+
+    /// Enqueues everything.
+    ///
+    /// # Errors
+    ///
+    /// The first call that the driver refuses; what was enqueued before it stays.
+    ///
+    /// # Safety
+    ///
+    /// The recording that the plan was made of is alive; there are as many pointers as the plan has arguments, and they and the
+    /// workspace are valid for the sizes that were recorded until the work is done. The stream's device is the code's.
+    pub(super) unsafe fn replay<D: Driver>(
+        &self,
+        driver: &D,
+        stream: *mut c_void,
+        buffers: &Buffers<'_>,
+    ) -> Result<(), DriverError> {
+        let resolve = |word: Word| match word {
+            // There are enough pointers by this function's contract; null would be refused by the driver or fault on the device.
+            Word::Argument(index, offset) => {
+                let pointer = buffers.pointers.get(index).map_or(0, |pointer| pointer.addr() as u64);
+                pointer.wrapping_add(offset)
+            }
+            Word::Workspace(offset) => (buffers.workspace.addr() as u64).wrapping_add(offset),
+            Word::Fixed(value) => value,
+        };
+        let mut values = [0_u64; MAX_PARAMETERS];
+        let mut pointers = [std::ptr::null_mut::<c_void>(); MAX_PARAMETERS];
+        for step in &self.steps {
+            match step {
+                Step::Launch { kernel, parameters } => {
+                    for ((value, pointer), &word) in values.iter_mut().zip(&mut pointers).zip(parameters) {
+                        *value = resolve(word);
+                        *pointer = (&raw mut *value).cast();
+                    }
+                    // SAFETY: the recording told this kernel's parameters; the driver copies their values during the call.
+                    unsafe { driver.launch(kernel, stream, pointers.as_mut_ptr())? };
+                }
+                &Step::Fill {
+                    target,
+                    pattern,
+                    pattern_bytes,
+                    count,
+                } => {
+                    // SAFETY: valid by this function's contract.
+                    unsafe { driver.fill(resolve(target), pattern, pattern_bytes, count, stream)? };
+                }
+                &Step::Copy { source, target, bytes } => {
+                    // SAFETY: as above.
+                    unsafe { driver.copy(resolve(source), resolve(target), bytes, stream)? };
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,117 @@
+//! Code whose last context is gone. It may still be running, and it may be wanted again, so it stays loaded for a while.
+
+use rotini_cache::Key;
+use std::collections::VecDeque;
+
+/// Programs that stay loaded on a GPU after their last context.
+const MAX_COUNT: usize = 64;
+
+/// Their bytes, code and constants together.
+const MAX_BYTES: usize = 256 << 20;
+
+/// Programs in the order in which they were retired.
+#[derive(Debug)]
+pub(super) struct Retired<T> {
+    entries: VecDeque<Entry<T>>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    key: Key,
+    bytes: usize,
+    code: T,
+}
+
+impl<T> Retired<T> {
+    pub(super) fn new() -> Self {
+        Retired {
+            entries: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Retires a program. If there are too many now, gives the older half of them, to be unloaded once the GPU has finished with them;
+    /// many at a time, because waiting for that is what costs.
+    pub(super) fn push(&mut self, key: Key, bytes: usize, code: T) -> Vec<(Key, usize, T)> {
+        self.entries.push_back(Entry { key, bytes, code });
+        self.bytes = self.bytes.saturating_add(bytes);
+        let mut batch = Vec::new();
+        if self.entries.len() > MAX_COUNT || self.bytes > MAX_BYTES {
+            while self.entries.len() > MAX_COUNT / 2 || self.bytes > MAX_BYTES / 2 {
+                let Some(entry) = self.entries.pop_front() else { break };
+                self.bytes = self.bytes.saturating_sub(entry.bytes);
+                batch.push((entry.key, entry.bytes, entry.code));
+            }
+        }
+        batch
+    }
+
+    /// Puts back what cannot be unloaded yet.
+    pub(super) fn put_back(&mut self, batch: Vec<(Key, usize, T)>) {
+        for (key, bytes, code) in batch.into_iter().rev() {
+            self.bytes = self.bytes.saturating_add(bytes);
+            self.entries.push_front(Entry { key, bytes, code });
+        }
+    }
+
+    /// Takes a program back into use.
+    pub(super) fn take(&mut self, key: &Key) -> Option<T> {
+        let index = self.entries.iter().position(|entry| entry.key == *key)?;
+        let entry = self.entries.remove(index)?;
+        self.bytes = self.bytes.saturating_sub(entry.bytes);
+        Some(entry.code)
+    }
+
+    /// Takes everything.
+    pub(super) fn drain(&mut self) -> Vec<T> {
+        self.bytes = 0;
+        self.entries.drain(..).map(|entry| entry.code).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rotini_cache::KeyInputs;
+
+    fn key(number: usize) -> Key {
+        Key::of(&KeyInputs {
+            graph: &number.to_le_bytes(),
+            target: "",
+            target_features: "",
+            emitter_version: 0,
+            strategy: "",
+            flags: &[],
+            compiler: "",
+        })
+    }
+
+    #[test]
+    fn the_older_half_goes_at_once() {
+        let mut retired = Retired::new();
+        for number in 0..MAX_COUNT {
+            assert!(retired.push(key(number), 1, number).is_empty());
+        }
+        assert_eq!(retired.take(&key(5)), Some(5));
+        assert_eq!(retired.take(&key(5)), None);
+        assert!(retired.push(key(5), 1, 5).is_empty());
+        let batch = retired.push(key(MAX_COUNT), 1, MAX_COUNT);
+        let numbers: Vec<_> = batch.iter().map(|(_, _, number)| *number).collect();
+        let expected: Vec<_> = (0..MAX_COUNT / 2 + 2).filter(|&number| number != 5).collect();
+        assert_eq!(numbers, expected);
+        // What could not be unloaded comes first the next time.
+        retired.put_back(batch);
+        let batch = retired.push(key(1000), 1, 1000);
+        assert_eq!(batch.first().map(|(_, _, number)| *number), Some(0));
+    }
+
+    #[test]
+    fn bytes_count_too() {
+        let mut retired = Retired::new();
+        assert!(retired.push(key(0), MAX_BYTES / 2 + 1, 0).is_empty());
+        assert_eq!(retired.push(key(1), MAX_BYTES / 2, 1).len(), 1);
+        assert_eq!(retired.drain(), [1]);
+        assert_eq!(retired.push(key(2), MAX_BYTES + 1, 2).len(), 1);
+    }
+}
