@@ -1,0 +1,129 @@
+//! Small kernels in assembler text, run as launches: memory, scalar arithmetic, strict mode, the report.
+//!
+//! | Module | Owns |
+//! |---|---|
+//! | `strict` | each kind of defect and the kernel without it |
+//! | `memory` | every width and address form of loads, stores and atomics |
+//! | `scalar` | scalar opcodes against a second model, and mutants of them |
+//! | `figures` | the report and occupancy |
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot be set up has failed; mutants are printed"
+)]
+
+mod figures;
+mod memory;
+mod scalar;
+mod strict;
+
+use std::sync::Mutex;
+
+use crate::{Block, Fault, Kernel, Launch, Memory, Report, Trap};
+
+/// Device addresses of the buffers of a [`Test`].
+const BUFFERS: u64 = 0x1_0000_0000;
+
+/// A launch of a kernel that gets the addresses of its buffers as arguments.
+struct Test {
+    text: String,
+    lds: u32,
+    scratch: u32,
+    grid: u32,
+    lanes: u32,
+    strict: bool,
+    threads: usize,
+    limit: Option<u64>,
+    buffers: Vec<Vec<u8>>,
+}
+
+/// Buffers with a gap of 4 GiB between them.
+struct Arena(Mutex<Vec<(*mut u8, usize)>>);
+
+// SAFETY: the pointers lead to buffers that outlive the launch, and only the emulator's accesses follow them.
+unsafe impl Sync for Arena {}
+
+impl Memory for Arena {
+    fn block(&self, address: u64) -> Option<Block> {
+        let index = usize::try_from((address / BUFFERS).checked_sub(1)?).ok()?;
+        let (host, length) = *self.0.lock().unwrap().get(index)?;
+        (address % BUFFERS < length as u64).then_some(Block {
+            address: (index as u64 + 1) * BUFFERS,
+            bytes: length as u64,
+            host,
+        })
+    }
+}
+
+/// A test whose kernel is `prologue`, `text` and the end. The prologue loads up to four addresses to `s[4:11]`.
+fn test(text: &str) -> Test {
+    Test {
+        text: format!("s_load_dwordx8 s[4:11], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\n{text}\ns_endpgm"),
+        lds: 0,
+        scratch: 0,
+        grid: 1,
+        lanes: 64,
+        strict: true,
+        threads: 1,
+        limit: None,
+        buffers: vec![vec![0; 4096]; 2],
+    }
+}
+
+impl Test {
+    fn lds(self, lds: u32) -> Self {
+        Self { lds, ..self }
+    }
+
+    fn scratch(self, scratch: u32) -> Self {
+        Self { scratch, ..self }
+    }
+
+    fn lanes(self, lanes: u32) -> Self {
+        Self { lanes, ..self }
+    }
+
+    fn buffers(self, buffers: Vec<Vec<u8>>) -> Self {
+        Self { buffers, ..self }
+    }
+
+    /// Runs it; the buffers hold what the kernel left.
+    fn launch(&mut self) -> Result<Report, Fault> {
+        let kernel = Kernel::assembled(&self.text, self.lds, self.scratch).unwrap();
+        let mut kernarg: Vec<u8> = (1..=4_u64).flat_map(|n| (n * BUFFERS).to_le_bytes()).collect();
+        kernarg.extend([0; 32]);
+        let arena = self.buffers.iter_mut().map(|b| (b.as_mut_ptr(), b.len())).collect();
+        Launch {
+            kernel: &kernel,
+            grid: [self.grid, 1, 1],
+            block: [self.lanes, 1, 1],
+            dynamic_lds: 0,
+            kernarg: &kernarg,
+            memory: &Arena(Mutex::new(arena)),
+            strict: self.strict,
+            threads: self.threads,
+            limit: self.limit,
+        }
+        .run()
+    }
+
+    /// What an instruction trapped with: its text and the trap.
+    fn trap(mut self) -> Option<(String, Trap)> {
+        match self.launch() {
+            Ok(_) => None,
+            Err(Fault::Trap { instruction, trap, .. }) => Some((instruction, trap)),
+            Err(fault) => panic!("{fault}"),
+        }
+    }
+
+    /// Runs it and gives the second buffer as dwords.
+    fn words(mut self) -> Vec<u32> {
+        if let Err(fault) = self.launch() {
+            panic!("{fault}");
+        }
+        self.buffers[1].as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b)).collect()
+    }
+}

@@ -1,0 +1,417 @@
+//! Strict mode finds each kind of defect, and nothing in the kernel without it.
+
+use super::{BUFFERS, Test, test};
+use crate::Trap;
+
+/// The defect is reported at the instruction that has it; the corrected kernel runs.
+fn defect(broken: Test, instruction: &str, expected: &Trap, corrected: Test) {
+    let text = broken.text.clone();
+    let (at, trap) = broken.trap().unwrap_or_else(|| panic!("not found:\n{text}"));
+    assert_eq!((at.as_str(), &trap), (instruction, expected), "{text}");
+    let text = corrected.text.clone();
+    if let Some(found) = corrected.trap() {
+        panic!("{found:?} in the corrected kernel:\n{text}");
+    }
+}
+
+const fn uninitialised(vector: bool, register: u16, lane: u32) -> Trap {
+    Trap::Uninitialised { vector, register, lane }
+}
+
+#[test]
+fn addresses_and_stored_data_are_initialised() {
+    let store = "global_store_dword v1, v2, s[4:5]";
+    let both = "v_lshlrev_b32_e32 v1, 2, v0\nv_mov_b32_e32 v2, 7\n";
+    let good = || test(&format!("{both}{store}"));
+    defect(
+        test(&format!("v_mov_b32_e32 v2, 7\n{store}")),
+        store,
+        &uninitialised(true, 1, 0),
+        good(),
+    );
+    defect(
+        test(&format!("v_lshlrev_b32_e32 v1, 2, v0\n{store}")),
+        store,
+        &uninitialised(true, 2, 0),
+        good(),
+    );
+    // Only the upper half of the lanes has data.
+    let some = "v_lshlrev_b32_e32 v1, 2, v0\ns_mov_b64 exec, 0xffff0000\nv_mov_b32_e32 v2, 7\ns_mov_b64 exec, -1\n";
+    defect(
+        test(&format!("{some}{store}")),
+        store,
+        &uninitialised(true, 2, 0),
+        good(),
+    );
+    // Arithmetic hands it on.
+    let copied = format!("v_lshlrev_b32_e32 v1, 2, v0\nv_add_u32_e32 v3, 1, v9\nv_mov_b32_e32 v2, v3\n{store}");
+    defect(test(&copied), store, &uninitialised(true, 2, 0), good());
+    // A selection takes the side that it takes.
+    let chosen = |side: &str| {
+        let text = "v_lshlrev_b32_e32 v1, 2, v0\nv_mov_b32_e32 v3, 7\nv_cmp_eq_u32_e32 vcc, v0, v0\n";
+        test(&format!("{text}v_cndmask_b32_e32 v2, {side}, vcc\n{store}"))
+    };
+    defect(chosen("v3, v9"), store, &uninitialised(true, 2, 0), chosen("v9, v3"));
+    let scalar = "global_store_dword v1, v2, s[20:21]";
+    let copy = "s_mov_b64 s[20:21], s[4:5]";
+    defect(
+        test(&format!("{both}{scalar}")),
+        scalar,
+        &uninitialised(false, 20, 0),
+        test(&format!("{both}{copy}\n{scalar}")),
+    );
+}
+
+#[test]
+fn halves_of_wide_results_come_from_halves_of_sources() {
+    let set = "v_mov_b32_e32 v10, 3\n";
+    let store = |row: &str| format!("global_store_dword v1, {row}, s[4:5]");
+    let with = |text: &str, row: &str| test(&format!("{LANE}{set}{text}\n{}", store(row)));
+    // v11 is uninitialised: the high halves are.
+    let sum = "v_mad_u64_u32 v[2:3], vcc, v0, 12, v[10:11]";
+    defect(
+        with(sum, "v3"),
+        &store("v3"),
+        &uninitialised(true, 3, 0),
+        with(sum, "v2"),
+    );
+    let packed = "v_pk_add_f32 v[2:3], v[10:11], 1.0 op_sel_hi:[1,0]";
+    defect(
+        with(packed, "v3"),
+        &store("v3"),
+        &uninitialised(true, 3, 0),
+        with(packed, "v2"),
+    );
+    // One f16 of four: only what the shift leaves in the low half is stored.
+    let four =
+        "v_mov_b32_e32 v10, 0\nv_pack_b32_f16 v2, v10, v11\nv_mov_b32_e32 v3, v11\nv_lshrrev_b64 v[4:5], s20, v[2:3]";
+    let short = "global_store_short v1, v4, s[4:5]";
+    let shifted = |amount: u32| test(&format!("{LANE}s_mov_b32 s20, {amount}\n{four}\n{short}"));
+    defect(shifted(16), short, &uninitialised(true, 4, 0), shifted(0));
+    let crossed = "v_pk_add_f32 v[2:3], v[10:11], 1.0 op_sel:[1,0] op_sel_hi:[0,0]";
+    defect(
+        with(crossed, "v2"),
+        &store("v2"),
+        &uninitialised(true, 2, 0),
+        with(crossed, "v3"),
+    );
+}
+
+#[test]
+fn conditions_and_exec_are_initialised() {
+    let branch = "s_cbranch_scc1 0";
+    defect(
+        test(branch),
+        branch,
+        &uninitialised(false, 253, 0),
+        test(&format!("s_cmp_eq_u32 s4, s5\n{branch}")),
+    );
+    let vccz = "s_cbranch_vccz 0";
+    defect(
+        test(vccz),
+        vccz,
+        &uninitialised(false, 106, 0),
+        test(&format!("v_cmp_eq_u32_e32 vcc, 0, v0\n{vccz}")),
+    );
+    let of_nothing = test(&format!("v_cmp_eq_u32_e32 vcc, 0, v7\n{vccz}"));
+    defect(of_nothing, vccz, &uninitialised(false, 106, 0), test("s_nop 0"));
+    let exec = "s_mov_b64 exec, s[20:21]";
+    defect(
+        test(exec),
+        exec,
+        &uninitialised(false, 126, 0),
+        test(&format!("s_mov_b64 s[20:21], -1\n{exec}")),
+    );
+    let save = "s_and_saveexec_b64 s[22:23], s[20:21]";
+    defect(
+        test(save),
+        save,
+        &uninitialised(false, 20, 0),
+        test(&format!("s_mov_b64 s[20:21], -1\n{save}")),
+    );
+    // And with 0 is 0, whatever the other side.
+    let masked = "s_and_b32 s20, s21, 0\ns_cmp_eq_u32 s20, 0\ns_cbranch_scc1 0";
+    assert_eq!(test(masked).trap(), None);
+}
+
+const LANE: &str = "v_lshlrev_b32_e32 v1, 2, v0\n";
+
+#[test]
+fn lds_and_private_memory_are_initialised() {
+    let store = "global_store_dword v1, v3, s[4:5]";
+    let read = |before: &str| {
+        test(&format!(
+            "{LANE}{before}\nds_read_b32 v3, v1\ns_waitcnt lgkmcnt(0)\n{store}"
+        ))
+        .lds(256)
+    };
+    let write = "v_mov_b32_e32 v2, 7\nds_write_b32 v1, v2";
+    defect(read("s_nop 0"), store, &uninitialised(true, 3, 0), read(write));
+    // Half of the bytes, and data that is itself uninitialised.
+    let short = "v_mov_b32_e32 v2, 7\nds_write_b16 v1, v2";
+    defect(read(short), store, &uninitialised(true, 3, 0), read(write));
+    defect(
+        read("ds_write_b32 v1, v9"),
+        store,
+        &uninitialised(true, 3, 0),
+        read(write),
+    );
+    let private = |before: &str| {
+        let load = "scratch_load_dword v3, off, off offset:4\ns_waitcnt vmcnt(0)";
+        test(&format!("{LANE}{before}\n{load}\n{store}")).scratch(16)
+    };
+    let spill = "v_mov_b32_e32 v2, 7\nscratch_store_dword off, v2, off offset:4";
+    let elsewhere = "v_mov_b32_e32 v2, 7\nscratch_store_dword off, v2, off offset:8";
+    defect(private(elsewhere), store, &uninitialised(true, 3, 0), private(spill));
+}
+
+#[test]
+fn lanes_bring_their_state_along() {
+    // Lane 0 alone is initialised; all lanes read it, or their neighbour.
+    let lane0 = "s_mov_b64 exec, 1\nv_mov_b32_e32 v2, 7\ns_mov_b64 exec, -1\n";
+    let store = "global_store_dword v1, v3, s[4:5]";
+    let from = |how: &str| test(&format!("{LANE}{lane0}{how}\n{store}"));
+    let neighbour = "ds_swizzle_b32 v3, v2 offset:swizzle(QUAD_PERM,1,0,3,2)\ns_waitcnt lgkmcnt(0)";
+    let first = "v_readfirstlane_b32 s20, v2\nv_mov_b32_e32 v3, s20";
+    defect(from(neighbour), store, &uninitialised(true, 3, 0), from(first));
+    let broadcast = "v_mov_b32_e32 v4, 0\nds_bpermute_b32 v3, v4, v2\ns_waitcnt lgkmcnt(0)";
+    let second = "v_mov_b32_e32 v4, 4\nds_bpermute_b32 v3, v4, v2\ns_waitcnt lgkmcnt(0)";
+    defect(from(second), store, &uninitialised(true, 3, 0), from(broadcast));
+    let dpp = "v_mov_b32_dpp v3, v2 quad_perm:[1,1,1,1] row_mask:0xf bank_mask:0xf";
+    defect(from(dpp), store, &uninitialised(true, 3, 0), from(first));
+    let lane5 = "v_readlane_b32 s20, v2, 5\nv_mov_b32_e32 v3, s20";
+    defect(
+        from(lane5),
+        store,
+        &uninitialised(true, 3, 0),
+        from("v_readlane_b32 s20, v2, 0\nv_mov_b32_e32 v3, s20"),
+    );
+    let written = "v_writelane_b32 v3, s4, 9";
+    defect(
+        from(written),
+        store,
+        &uninitialised(true, 3, 0),
+        from(&format!("v_mov_b32_e32 v3, 0\n{written}")),
+    );
+}
+
+#[test]
+fn accesses_stay_in_allocations() {
+    let bounds = |address, lane| Trap::Bounds {
+        address,
+        bytes: 4,
+        lane,
+    };
+    // The buffer has 4096 bytes: lane 60 is the first beyond.
+    let access = |offset: u32, what: &str| test(&format!("{LANE}v_add_u32_e32 v1, {offset}, v1\n{what}"));
+    let load = "global_load_dword v2, v1, s[4:5]";
+    defect(
+        access(3856, load),
+        load,
+        &bounds(BUFFERS + 4096, 60),
+        access(3840, load),
+    );
+    let store = "global_store_dword v1, v0, s[4:5]";
+    defect(
+        access(3856, store),
+        store,
+        &bounds(BUFFERS + 4096, 60),
+        access(3840, store),
+    );
+    let before = "global_load_dword v2, v1, s[4:5] offset:-4";
+    defect(access(0, before), before, &bounds(BUFFERS - 4, 0), access(4, before));
+    let flat = "flat_load_dword v2, v[4:5]";
+    let address = |low: u32| test(&format!("v_mov_b32_e32 v4, {low}\nv_mov_b32_e32 v5, 1\n{flat}"));
+    defect(address(4096), flat, &bounds(BUFFERS + 4096, 0), address(4092));
+    // The kernel's arguments are 64 bytes.
+    let scalar = "s_load_dword s20, s[0:1], 0x40";
+    let trap = test(scalar).trap();
+    assert!(
+        matches!(trap, Some((_, Trap::Bounds { bytes: 4, lane: 0, .. }))),
+        "{trap:?}"
+    );
+    let lds = |offset: u32| test(&format!("{LANE}ds_write_b32 v1, v0 offset:{offset}")).lds(512);
+    let trap = Trap::Lds {
+        offset: 512,
+        bytes: 4,
+        lane: 63,
+    };
+    defect(lds(260), "ds_write_b32 v1, v0 offset:260", &trap, lds(256));
+    let private = |offset: u32| test(&format!("scratch_store_dword off, v0, off offset:{offset}")).scratch(16);
+    let trap = Trap::Private {
+        offset: 16,
+        bytes: 4,
+        lane: 0,
+    };
+    defect(
+        private(16),
+        "scratch_store_dword off, v0, off offset:16",
+        &trap,
+        private(12),
+    );
+}
+
+#[test]
+fn buffers_end_at_their_range_and_must_have_what_they_promise() {
+    let raw = |records: u32, what: &str| {
+        test(&format!(
+            "{LANE}s_and_b32 s5, s5, 0xffff\ns_mov_b32 s6, {records}\ns_mov_b32 s7, 0x27000\n{what}"
+        ))
+    };
+    let store = "buffer_store_dword v0, v1, s[4:7], 0 offen offset:3856";
+    let trap = Trap::Bounds {
+        address: BUFFERS + 4096,
+        bytes: 4,
+        lane: 60,
+    };
+    // 8192 records of a buffer of 4096 bytes, and as many as there are: lanes beyond are dropped.
+    defect(raw(8192, store), store, &trap, raw(4096, store));
+    let structured = "s_or_b32 s5, s5, 0x40000\nbuffer_load_dword v2, v1, s[4:7], 0 offen";
+    assert!(matches!(raw(4096, structured).trap(), Some((_, Trap::Unsupported(_)))));
+}
+
+#[test]
+fn waves_of_a_workgroup_do_not_race_in_lds() {
+    let text = |barrier: &str| {
+        let turn = "v_xor_b32_e32 v2, 0x100, v1\n";
+        test(&format!(
+            "{LANE}{turn}ds_write_b32 v1, v0\ns_waitcnt lgkmcnt(0)\n{barrier}\nds_read_b32 v3, v2"
+        ))
+        .lds(512)
+        .lanes(128)
+    };
+    // Wave 0 runs first: it has read what wave 1 then writes.
+    let race = |offset, other| Trap::Race { offset, lane: 0, other };
+    let write = "ds_write_b32 v1, v0";
+    defect(text("s_nop 0"), write, &race(256, Some(0)), text("s_barrier"));
+    let store = |address: &str| test(&format!("{LANE}ds_write_b32 {address}, v0")).lds(512).lanes(128);
+    let both = |what: &str| {
+        let address = "v_and_b32_e32 v3, 63, v0\nv_lshlrev_b32_e32 v3, 2, v3";
+        test(&format!("{address}\n{what}")).lds(512).lanes(128)
+    };
+    let write = "ds_write_b32 v3, v0";
+    defect(both(write), write, &race(0, Some(0)), store("v1"));
+    // Atomics of several waves do not race with each other, but with loads they do.
+    let read = "ds_read_b32 v4, v3";
+    let sum = |between: &str| both(&format!("ds_add_u32 v3, v0\ns_waitcnt lgkmcnt(0)\n{between}\n{read}"));
+    defect(sum("s_nop 0"), read, &race(0, None), sum("s_barrier"));
+}
+
+#[test]
+fn loads_are_waited_for() {
+    let missing = |vector, register| Trap::MissingWait { vector, register };
+    let use3 = "v_add_u32_e32 v3, 1, v3";
+    let with = |loads: &str, wait: &str| test(&format!("{LANE}{loads}\n{wait}\n{use3}")).lds(256);
+    let v3 = missing(true, 3);
+    let global = "global_load_dword v3, v1, s[4:5]";
+    let other = "global_load_dword v4, v1, s[4:5]";
+    let first = format!("{global}\n{other}");
+    let second = format!("{other}\n{global}");
+    defect(with(global, "s_nop 0"), use3, &v3, with(global, "s_waitcnt vmcnt(0)"));
+    defect(
+        with(global, "s_waitcnt lgkmcnt(0)"),
+        use3,
+        &v3,
+        with(global, "s_waitcnt vmcnt(0)"),
+    );
+    // In order: vmcnt(1) covers the first of two.
+    defect(
+        with(&second, "s_waitcnt vmcnt(1)"),
+        use3,
+        &v3,
+        with(&first, "s_waitcnt vmcnt(1)"),
+    );
+    // A store counts too.
+    let store = format!("{global}\nglobal_store_dword v1, v0, s[6:7]");
+    defect(
+        with(&store, "s_waitcnt vmcnt(2)"),
+        use3,
+        &v3,
+        with(&store, "s_waitcnt vmcnt(1)"),
+    );
+    let write = "ds_write_b32 v1, v0\n";
+    let lds = format!("{write}ds_read_b32 v3, v1");
+    defect(
+        with(&lds, "s_waitcnt vmcnt(0)"),
+        use3,
+        &v3,
+        with(&lds, "s_waitcnt lgkmcnt(0)"),
+    );
+    let two = format!("{write}ds_read_b32 v3, v1\nds_read_b32 v4, v1");
+    defect(
+        with(&two, "s_waitcnt lgkmcnt(2)"),
+        use3,
+        &v3,
+        with(&two, "s_waitcnt lgkmcnt(1)"),
+    );
+    // Scalar loads overtake: with one outstanding only a count of 0 says anything.
+    let mixed = format!("{write}ds_read_b32 v3, v1\ns_load_dword s20, s[0:1], 0x0");
+    defect(
+        with(&mixed, "s_waitcnt lgkmcnt(1)"),
+        use3,
+        &v3,
+        with(&mixed, "s_waitcnt lgkmcnt(0)"),
+    );
+    // A flat load may come from either side and needs both counters.
+    let flat = "v_mov_b32_e32 v4, 0\nv_mov_b32_e32 v5, 1\nflat_load_dword v3, v[4:5]";
+    defect(
+        with(flat, "s_waitcnt vmcnt(0)"),
+        use3,
+        &v3,
+        with(flat, "s_waitcnt vmcnt(0) lgkmcnt(0)"),
+    );
+    // Overwriting a register that a load will write is as wrong; a second load into it is not.
+    let again = "v_mov_b32_e32 v3, 0";
+    let over = |wait: &str| test(&format!("{LANE}{global}\n{wait}\n{again}"));
+    defect(over("s_nop 0"), again, &v3, over("s_waitcnt vmcnt(0)"));
+    let halves = "global_load_short_d16 v3, v1, s[4:5]\nglobal_load_short_d16_hi v3, v1, s[4:5] offset:2";
+    defect(
+        with(halves, "s_waitcnt vmcnt(1)"),
+        use3,
+        &v3,
+        with(halves, "s_waitcnt vmcnt(0)"),
+    );
+    let scalar = |wait: &str| test(&format!("s_load_dword s20, s[0:1], 0x0\n{wait}\ns_add_u32 s21, s20, 1"));
+    defect(
+        scalar("s_nop 0"),
+        "s_add_u32 s21, s20, 1",
+        &missing(false, 20),
+        scalar("s_waitcnt lgkmcnt(0)"),
+    );
+}
+
+#[test]
+fn waves_meet_at_one_barrier_and_loops_end() {
+    // Wave 1 (s20 not 0) takes the other barrier.
+    let apart = "v_readfirstlane_b32 s20, v0\ns_cmp_eq_u32 s20, 0\ns_cbranch_scc1 2\ns_barrier\ns_branch 1\ns_barrier";
+    let together = "v_readfirstlane_b32 s20, v0\ns_cmp_eq_u32 s20, 0\ns_cbranch_scc1 1\ns_nop 0\ns_barrier";
+    let (at, trap) = test(apart).lanes(128).trap().expect("two barriers");
+    assert_eq!(at, "s_barrier");
+    assert!(matches!(trap, Trap::Barrier { other: 0, .. }), "{trap}");
+    assert_eq!(test(together).lanes(128).trap(), None);
+    // A wave that has ended is not waited for.
+    let early = "v_readfirstlane_b32 s20, v0\ns_cmp_eq_u32 s20, 0\ns_cbranch_scc1 1\ns_barrier\ns_nop 0";
+    assert_eq!(test(early).lanes(128).trap(), None);
+    let looped = |count: u32| {
+        let text = format!("s_mov_b32 s20, {count}\ns_sub_u32 s20, s20, 1\ns_cmp_lg_u32 s20, 0\ns_cbranch_scc1 -3");
+        Test {
+            limit: Some(1000),
+            ..test(&text)
+        }
+    };
+    let trap = Trap::Endless(1000);
+    defect(looped(0), "s_cbranch_scc1 65533", &trap, looped(300));
+    let trapped = test("s_trap 2").trap();
+    assert_eq!(trapped, Some(("s_trap 2".to_owned(), Trap::Raised)));
+}
+
+#[test]
+fn messages_say_where() {
+    let mut test = test("global_store_dword v0, v9, s[4:5]").lanes(128);
+    test.grid = 3;
+    let message = test.launch().expect_err("v9 is uninitialised").to_string();
+    assert_eq!(
+        message,
+        "test, workgroup [0, 0, 0], wave 0, `global_store_dword v0, v9, s[4:5]` at 0x100c: v9 is used uninitialised (lane 0)"
+    );
+}

@@ -1,0 +1,391 @@
+//! Launches: workgroups over threads, waves of a workgroup in turns between barriers, launch state, faults.
+
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::Instant,
+};
+
+use crate::{
+    inst::{Program, sgpr},
+    lanes::Mode,
+    memory::{Global, KERNARG, Lds},
+    object::{DecodeError, Kernel},
+    report::{Report, occupancy},
+    run::{Stop, run},
+    wave::{Context, Wave},
+};
+
+/// A live allocation: its device addresses and where its bytes are.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    /// First device address
+    pub address: u64,
+    /// Length
+    pub bytes: u64,
+    /// The bytes on the host
+    pub host: *mut u8,
+}
+
+/// Device memory.
+pub trait Memory: Sync {
+    /// The live allocation that contains `address`.
+    ///
+    /// Its bytes must stay valid for reads and writes until the launch returns.
+    fn block(&self, address: u64) -> Option<Block>;
+}
+
+/// One launch of a kernel.
+pub struct Launch<'a> {
+    /// Kernel
+    pub kernel: &'a Kernel,
+    /// Workgroups in x, y, z
+    pub grid: [u32; 3],
+    /// Lanes of a workgroup in x, y, z
+    pub block: [u32; 3],
+    /// LDS bytes beyond the kernel's own
+    pub dynamic_lds: u32,
+    /// Kernel arguments as the metadata lays them out
+    pub kernarg: &'a [u8],
+    /// Device memory
+    pub memory: &'a dyn Memory,
+    /// Faults on what the hardware leaves undefined (see the module `strict`), and on texts that do not assemble to the kernel's bytes
+    pub strict: bool,
+    /// Threads that workgroups are spread over; at least 1
+    pub threads: usize,
+    /// Instructions that a wave may run in loops before the launch is given up as endless; none: [`LIMIT`]
+    pub limit: Option<u64>,
+}
+
+/// A wave's limit of instructions in loops, minutes of work: no kernel of a convolution or product comes near.
+pub const LIMIT: u64 = 1 << 31;
+
+/// What went wrong in an instruction.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Trap {
+    /// Device or private memory outside any allocation
+    #[error("lane {lane} accesses {bytes} bytes at {address:#x}, outside every allocation")]
+    Bounds {
+        /// Device address, or offset into private memory
+        address: u64,
+        /// Width of the access
+        bytes: u64,
+        /// Lane
+        lane: u32,
+    },
+    /// Private memory beyond the lane's
+    #[error("lane {lane} accesses {bytes} bytes at offset {offset} of its private memory, beyond its end")]
+    Private {
+        /// Offset
+        offset: i64,
+        /// Width of the access
+        bytes: u64,
+        /// Lane
+        lane: u32,
+    },
+    /// LDS beyond the workgroup's
+    #[error("lane {lane} accesses {bytes} bytes at LDS offset {offset:#x}, beyond the workgroup's")]
+    Lds {
+        /// Offset
+        offset: u64,
+        /// Width of the access
+        bytes: u64,
+        /// Lane
+        lane: u32,
+    },
+    /// Two waves access a byte of LDS without a barrier between, one of them writing
+    #[error("lane {lane} races with {} at LDS offset {offset:#x}", other.map_or("other waves".to_owned(), |wave| format!("wave {wave}")))]
+    Race {
+        /// Offset
+        offset: u32,
+        /// Lane
+        lane: u32,
+        /// The other wave of the workgroup, if it is one
+        other: Option<u32>,
+    },
+    /// Waves of one workgroup wait at different barriers
+    #[error("wave {other} waits at the barrier at {address:#x} instead")]
+    Barrier {
+        /// Another wave
+        other: u32,
+        /// Where it waits, in the code object
+        address: u64,
+    },
+    /// A loop that does not end
+    #[error("still in a loop after {0} instructions")]
+    Endless(u64),
+    /// `s_trap`
+    #[error("the kernel trapped")]
+    Raised,
+    /// An address, condition or stored value comes from a register that nobody wrote
+    #[error("{}{register} is used uninitialised (lane {lane})", if *.vector { "v" } else { "s" })]
+    Uninitialised {
+        /// Vector register (accumulation registers follow the others), or scalar register by its encoding
+        vector: bool,
+        /// Number
+        register: u16,
+        /// First such lane
+        lane: u32,
+    },
+    /// A register is touched while a load into it is outstanding
+    #[error("{}{register} is touched without s_waitcnt for the load into it", if *.vector { "v" } else { "s" })]
+    MissingWait {
+        /// Vector register, or scalar register by its encoding
+        vector: bool,
+        /// Number
+        register: u16,
+    },
+    /// A matrix instruction that its crate refuses
+    #[error("{0}")]
+    Matrix(String),
+    /// What this crate does not model
+    #[error("{0} is not modelled")]
+    Unsupported(&'static str),
+}
+
+/// Why a launch failed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The kernel does not decode
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// The launch does not fit the kernel
+    #[error("{kernel}: {what}")]
+    Launch {
+        /// Kernel
+        kernel: String,
+        /// What does not fit
+        what: String,
+    },
+    /// An instruction trapped
+    #[error("{kernel}, workgroup {workgroup:?}, wave {wave}, `{instruction}` at {address:#x}: {trap}")]
+    Trap {
+        /// Kernel
+        kernel: String,
+        /// Workgroup in x, y, z
+        workgroup: [u32; 3],
+        /// Wave of the workgroup
+        wave: u32,
+        /// Address in the code object
+        address: u64,
+        /// Assembler text
+        instruction: String,
+        /// What went wrong
+        #[source]
+        trap: Trap,
+    },
+}
+
+impl Launch<'_> {
+    /// Runs the kernel to its end.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`]: the kernel does not decode, the launch does not fit it, or an instruction trapped (of several workgroups that
+    /// trap, one is reported; what others stored stays).
+    pub fn run(&self) -> Result<Report, Fault> {
+        let start = Instant::now();
+        let program = self.kernel.program()?;
+        if self.strict {
+            self.kernel.reassemble()?;
+        }
+        let lanes = self.lanes()?;
+        let lds = self.kernel.lds_bytes.saturating_add(self.dynamic_lds);
+        let groups = self.grid.iter().map(|&n| u64::from(n)).product::<u64>();
+        let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+        let total = Mutex::new((Report::default(), None::<Fault>));
+        let worker = || {
+            let mut worker = Worker::new(self, program, lanes, lds);
+            let mut fault = None;
+            while !stop.load(Ordering::Relaxed) {
+                let group = next.fetch_add(1, Ordering::Relaxed);
+                if group >= groups {
+                    break;
+                }
+                let [x, y, _] = self.grid.map(u64::from);
+                let group = [(group % x) as u32, (group / x % y) as u32, (group / x / y) as u32];
+                if let Err(error) = worker.workgroup(group) {
+                    stop.store(true, Ordering::Relaxed);
+                    fault = Some(error);
+                }
+            }
+            worker.context.executions.report(program, &mut worker.context.report);
+            if let Ok(mut total) = total.lock() {
+                total.0.add(&worker.context.report);
+                total.1 = total.1.take().or(fault);
+            }
+        };
+        let threads = self
+            .threads
+            .clamp(1, usize::try_from(groups).unwrap_or(usize::MAX).max(1));
+        thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(worker);
+            }
+            worker();
+        });
+        let (mut report, fault) = total.into_inner().unwrap_or_default();
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        let kernel = self.kernel;
+        report.kernel.clone_from(&kernel.name);
+        (report.vgprs, report.agprs, report.sgprs) = (kernel.vgprs, kernel.agprs, kernel.sgprs);
+        (report.lds_bytes, report.scratch_bytes) = (lds, kernel.scratch_bytes);
+        report.occupancy = occupancy(kernel.vgprs, kernel.sgprs, lds, lanes.div_ceil(64));
+        report.time = start.elapsed();
+        Ok(report)
+    }
+
+    /// Lanes of a workgroup, once the launch fits the kernel.
+    fn lanes(&self) -> Result<u32, Fault> {
+        let refuse = |what: String| {
+            Err(Fault::Launch {
+                kernel: self.kernel.name.clone(),
+                what,
+            })
+        };
+        let lanes = self.block.iter().map(|&n| u64::from(n)).product::<u64>();
+        if lanes == 0 || lanes > u64::from(self.kernel.max_workgroup) {
+            return refuse(format!(
+                "a workgroup of {lanes} lanes, of at most {}",
+                self.kernel.max_workgroup
+            ));
+        }
+        if (self.kernarg.len() as u64) < u64::from(self.kernel.kernarg_bytes) {
+            return refuse(format!(
+                "{} bytes of arguments instead of {}",
+                self.kernarg.len(),
+                self.kernel.kernarg_bytes
+            ));
+        }
+        if u64::from(self.kernel.lds_bytes) + u64::from(self.dynamic_lds) > 65536 {
+            return refuse("more than 64 KiB of LDS".to_owned());
+        }
+        Ok(lanes as u32)
+    }
+}
+
+/// One thread's state: it runs workgroup after workgroup.
+struct Worker<'a> {
+    launch: &'a Launch<'a>,
+    context: Context<'a>,
+    waves: Vec<Wave>,
+    lanes: u32,
+}
+
+impl<'a> Worker<'a> {
+    fn new(launch: &'a Launch<'a>, program: &'a Program, lanes: u32, lds: u32) -> Self {
+        let memory = Global::new(launch.memory, launch.kernarg);
+        let context = Context::new(
+            program,
+            memory,
+            Lds::new(lds, launch.strict),
+            launch.limit.unwrap_or(LIMIT),
+        );
+        let waves = (0..lanes.div_ceil(64))
+            .map(|n| Wave::new(program, n, launch.kernel.scratch_bytes))
+            .collect();
+        Self {
+            launch,
+            context,
+            waves,
+            lanes,
+        }
+    }
+
+    /// Runs a workgroup: each wave to its next barrier, then all on.
+    fn workgroup(&mut self, group: [u32; 3]) -> Result<(), Fault> {
+        self.context.lds.reset();
+        for wave in &mut self.waves {
+            wave.reset();
+            start(wave, self.launch, group, self.lanes);
+        }
+        self.context.report.workgroups += 1;
+        self.context.report.waves += self.waves.len() as u64;
+        let mut ended = vec![false; self.waves.len()];
+        while ended.iter().any(|ended| !ended) {
+            // Waves that have ended count as arrived.
+            let mut met = None::<(u32, usize)>;
+            for (wave, ended) in self.waves.iter_mut().zip(&mut ended).filter(|(_, ended)| !**ended) {
+                let stop = if self.launch.strict {
+                    run::<true>(wave, &mut self.context)
+                } else {
+                    run::<false>(wave, &mut self.context)
+                };
+                let program = self.context.program;
+                let stop = stop.and_then(|stop| match (stop, met) {
+                    (Stop::Barrier(at), Some((other, pc))) if self.launch.strict && at != pc => {
+                        let address = program.addresses.get(pc).copied().unwrap_or(0);
+                        Err(Trap::Barrier { other, address })
+                    }
+                    _ => Ok(stop),
+                });
+                match stop {
+                    Ok(Stop::End) => *ended = true,
+                    Ok(Stop::Barrier(pc)) => met = met.or(Some((wave.number, pc))),
+                    Err(trap) => return Err(fault(self.launch.kernel, program, wave, group, trap)),
+                }
+            }
+            self.context.lds.barrier();
+        }
+        Ok(())
+    }
+}
+
+/// A wave's registers at launch: arguments, workgroup, lane numbers, lanes, MODE.
+fn start(wave: &mut Wave, launch: &Launch<'_>, group: [u32; 3], lanes: u32) {
+    let setup = launch.kernel.setup;
+    wave.mode = Mode(setup.mode);
+    let mut next = 0_usize;
+    if setup.kernarg {
+        wave.set_pair(0, KERNARG);
+        next = 2;
+    }
+    wave.tracker.define_scalars(0, next);
+    // Preloaded arguments are loaded by the prologue at the entry.
+    next = usize::from(setup.user_scalars).max(next);
+    for (axis, &id) in group.iter().enumerate() {
+        if setup.workgroup_ids[axis] {
+            wave.scalars[next & 0x7f] = id;
+            wave.tracker.define_scalars(next, 1);
+            next += 1;
+        }
+    }
+    let first = wave.number * 64;
+    let count = (lanes - first).min(64);
+    wave.set_pair(sgpr::EXEC, if count == 64 { u64::MAX } else { (1 << count) - 1 });
+    wave.tracker.define_scalars(sgpr::EXEC.into(), 2);
+    let [x, y, _] = launch.block;
+    if let Some(row) = wave.rows.first_mut() {
+        for (lane, value) in row.iter_mut().enumerate() {
+            let id = first + lane as u32;
+            let mut packed = id % x;
+            if setup.work_item_ids >= 1 {
+                packed |= (id / x % y) << 10;
+            }
+            if setup.work_item_ids >= 2 {
+                packed |= (id / x / y) << 20;
+            }
+            *value = packed;
+        }
+    }
+    wave.tracker.define_row(0);
+}
+
+fn fault(kernel: &Kernel, program: &Program, wave: &Wave, workgroup: [u32; 3], trap: Trap) -> Fault {
+    let pc = wave.pc.saturating_sub(1);
+    Fault::Trap {
+        kernel: kernel.name.clone(),
+        workgroup,
+        wave: wave.number,
+        address: program.addresses.get(pc).copied().unwrap_or(0),
+        instruction: program.texts.get(pc).cloned().unwrap_or_default(),
+        trap,
+    }
+}

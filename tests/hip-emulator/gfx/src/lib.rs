@@ -1,0 +1,47 @@
+//! Runs gfx942 (CDNA3, wave64) kernels on the host, for tests without a GPU.
+//!
+//! | Module | Owns |
+//! |---|---|
+//! | [`object`] | code objects: ELF, metadata note, kernel descriptors |
+//! | `disassembler`, [`assembler`], `text` | LLVM's disassembler and assembler; the text taken apart |
+//! | `decode`, `inst` | text to instructions, once per kernel |
+//! | `table` | what each opcode computes: one entry per base mnemonic |
+//! | `vector`, `plain`, `scalar`, `memory`, `matrix` | how a family of instructions reads, computes and writes |
+//! | `rows` | what every family does with whole registers of a wave |
+//! | `wave`, `run`, [`launch`] | the state of a wave, its loop, workgroups over threads |
+//! | `strict` | what the hardware leaves undefined: uninitialised registers, missing `s_waitcnt` |
+//! | [`report`] | what a launch did |
+//!
+//! A kernel's bytes are disassembled once; each text becomes an [`inst::Inst`] with its operands resolved and the function of its
+//! opcode in it. A wave is a file of rows, one row of 64 `u32` per vector register; the vector driver hands rows to the
+//! opcode's function, which is a loop over 64 lanes that the compiler vectorises.
+//!
+//! What is not understood is an error that names it: nothing is skipped.
+
+pub mod assembler;
+mod decode;
+mod disassembler;
+mod inst;
+#[cfg(test)]
+mod kernels;
+mod lanes;
+pub mod launch;
+mod matrix;
+mod memory;
+pub mod object;
+mod plain;
+pub mod report;
+mod rows;
+mod run;
+mod scalar;
+mod strict;
+mod table;
+#[cfg(test)]
+mod tests;
+mod text;
+mod vector;
+mod wave;
+
+pub use launch::{Block, Fault, Launch, Memory, Trap};
+pub use object::{Argument, ArgumentKind, CodeObject, CodeObjectError, DecodeError, Kernel};
+pub use report::Report;

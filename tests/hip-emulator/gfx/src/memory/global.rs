@@ -1,0 +1,61 @@
+//! Device memory: the launch's allocations, and kernel arguments at an address of their own.
+
+use crate::launch::{Block, Memory, Trap};
+
+/// Where kernels find their arguments: outside any address that an allocation has.
+pub(crate) const KERNARG: u64 = 0x0000_6b61_7267_0000;
+
+/// Device memory as one worker sees it.
+pub(crate) struct Global<'a> {
+    memory: &'a dyn Memory,
+    /// A private copy of the arguments
+    kernarg: Vec<u8>,
+    /// Allocations found last
+    recent: [Option<Block>; 4],
+    next: usize,
+}
+
+impl<'a> Global<'a> {
+    pub(crate) fn new(memory: &'a dyn Memory, kernarg: &[u8]) -> Self {
+        Self {
+            memory,
+            kernarg: kernarg.to_vec(),
+            recent: [None; 4],
+            next: 0,
+        }
+    }
+
+    /// The live allocation that contains `bytes` bytes from `address`.
+    #[inline]
+    pub(crate) fn find(&mut self, address: u64, bytes: u64) -> Option<Block> {
+        let holds = |block: &Block| {
+            address
+                .checked_sub(block.address)
+                .is_some_and(|offset| offset.checked_add(bytes).is_some_and(|end| end <= block.bytes))
+        };
+        if let Some(block) = self.recent.iter().flatten().find(|block| holds(block)) {
+            return Some(*block);
+        }
+        let block = if address >= KERNARG && address - KERNARG < self.kernarg.len() as u64 {
+            Block {
+                address: KERNARG,
+                bytes: self.kernarg.len() as u64,
+                host: self.kernarg.as_mut_ptr(),
+            }
+        } else {
+            self.memory.block(address)?
+        };
+        if !holds(&block) {
+            return None;
+        }
+        self.recent[self.next] = Some(block);
+        self.next = (self.next + 1) % self.recent.len();
+        Some(block)
+    }
+
+    /// The host address of `bytes` bytes.
+    pub(crate) fn host(&mut self, address: u64, bytes: u64, lane: u32) -> Result<*mut u8, Trap> {
+        let block = self.find(address, bytes).ok_or(Trap::Bounds { address, bytes, lane })?;
+        Ok(block.host.wrapping_add((address - block.address) as usize))
+    }
+}

@@ -1,0 +1,220 @@
+//! LDS: the workgroup's shared memory and the instructions on it.
+
+use super::{
+    Access,
+    patterns::{self, Patterns},
+    set_lanes,
+    shadow::{Accesses, Shadow, Touch},
+    transfer::{gather, scatter},
+};
+use crate::{
+    inst::{Action, AtomicFn, Ds},
+    lanes::Row,
+    launch::Trap,
+    rows::extent,
+    wave::{Context, Wave},
+};
+
+/// A workgroup's LDS.
+pub(crate) struct Lds {
+    bytes: Vec<u8>,
+    shadow: Shadow,
+    patterns: Patterns,
+}
+
+impl Lds {
+    pub(crate) fn new(bytes: u32, strict: bool) -> Self {
+        Self {
+            bytes: vec![0; bytes as usize],
+            shadow: Shadow::new(if strict { bytes as usize } else { 0 }),
+            patterns: Patterns::default(),
+        }
+    }
+
+    /// Poisons the contents for the next workgroup.
+    pub(crate) fn reset(&mut self) {
+        self.bytes.fill(0xad);
+        self.shadow.reset();
+    }
+
+    /// All waves have met.
+    pub(crate) fn barrier(&mut self) {
+        self.shadow.barrier();
+    }
+
+    /// Where accesses to `offset + offsets[lane]` start, once all of them lie inside.
+    fn inside(&self, offsets: &Row, offset: u32, mask: u64, access: Access) -> Result<(), Trap> {
+        let bytes = u64::from(access.bytes);
+        let size = self.bytes.len() as u64;
+        let (_, highest) = extent(offsets, mask);
+        if u64::from(highest) + u64::from(offset) + bytes <= size {
+            return Ok(());
+        }
+        let at = |lane: usize| u64::from(offsets[lane]) + u64::from(offset);
+        let lane = set_lanes(mask).find(|&lane| at(lane) + bytes > size).unwrap_or(0);
+        Err(Trap::Lds {
+            offset: at(lane),
+            bytes,
+            lane: lane as u32,
+        })
+    }
+}
+
+/// Runs an LDS instruction; `index` is its number in the program.
+pub(crate) fn ds<const STRICT: bool>(
+    wave: &mut Wave,
+    context: &mut Context<'_>,
+    inst: &Ds,
+    index: usize,
+) -> Result<(), Trap> {
+    let exec = wave.exec();
+    if exec == 0 {
+        return Ok(());
+    }
+    // A copy: what is loaded may overwrite the address.
+    let offsets = wave.rows[usize::from(inst.address)];
+    let parts = if inst.pair {
+        &inst.offsets[..]
+    } else {
+        &inst.offsets[..1]
+    };
+    let access = patterns::Access {
+        offsets: &offsets,
+        mask: exec,
+        bytes: inst.access.bytes,
+        parts,
+    };
+    let lds = &mut context.lds;
+    let pattern = lds.patterns.of(index, &access);
+    context.report.lds_bank_conflicts += pattern.extra;
+    let mut checked = !STRICT;
+    if STRICT {
+        let touch = match inst.action {
+            Action::Load => Some(Touch::Read),
+            Action::Store if stored_is_known(wave, inst, exec) => Some(Touch::Write),
+            _ => None,
+        };
+        checked = touch.is_some_and(|touch| {
+            let wave = wave.number as u8;
+            lds.shadow.touch_ranges(access.first(), &pattern.ranges, wave, touch)
+        });
+    }
+    for part in 0..parts.len() {
+        if checked {
+            self::access::<false>(wave, context, inst, part, &offsets, exec)?;
+        } else {
+            self::access::<true>(wave, context, inst, part, &offsets, exec)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether all that a store stores is initialised.
+fn stored_is_known(wave: &Wave, inst: &Ds, exec: u64) -> bool {
+    let known = |row: u16| exec & !wave.tracker.data(row.into(), inst.access) == 0;
+    known(inst.data[0]) && (!inst.pair || known(inst.data[1]))
+}
+
+/// One address of an instruction (the `2` forms have two).
+pub(crate) fn access<const STRICT: bool>(
+    wave: &mut Wave,
+    context: &mut Context<'_>,
+    inst: &Ds,
+    part: usize,
+    offsets: &Row,
+    exec: u64,
+) -> Result<(), Trap> {
+    let lds = &mut context.lds;
+    let offset = inst.offsets[part];
+    lds.inside(offsets, offset, exec, inst.access)?;
+    let count = inst.access.rows();
+    let first = match inst.action {
+        Action::Load => usize::from(inst.target) + part * count,
+        _ => usize::from(inst.data[part]),
+    };
+    if STRICT {
+        let (touch, known) = match inst.action {
+            Action::Load => (Touch::Read, 0),
+            Action::Store => (Touch::Write, wave.tracker.data(first, inst.access)),
+            Action::Atomic(..) => {
+                let compare = inst
+                    .compare
+                    .map_or(u64::MAX, |row| wave.tracker.lanes(row.into(), count));
+                (Touch::Atomic, wave.tracker.lanes(first, count) & compare)
+            }
+        };
+        let accesses = Accesses {
+            offsets,
+            offset,
+            mask: exec,
+            known,
+        };
+        let old = lds
+            .shadow
+            .touch(&accesses, inst.access.bytes, wave.number as u8, touch)
+            .map_err(|(lane, other)| Trap::Race {
+                offset: offsets[lane] + offset,
+                lane: lane as u32,
+                other,
+            })?;
+        match inst.action {
+            Action::Load => wave.tracker.set_rows(first, count, exec, old),
+            Action::Atomic(_, true) => wave.tracker.set_rows(inst.target.into(), count, exec, old),
+            _ => {}
+        }
+    }
+    match inst.action {
+        Action::Load => {
+            let base = lds.bytes.as_ptr().wrapping_add(offset as usize);
+            let target = &mut wave.rows[first..first + count];
+            // SAFETY: every lane's access was checked against the LDS vector.
+            unsafe { gather(base, offsets, exec, inst.access, target) }
+        }
+        Action::Store => {
+            let base = lds.bytes.as_mut_ptr().wrapping_add(offset as usize);
+            let source = &wave.rows[first..first + count];
+            // SAFETY: every lane's access was checked against the LDS vector.
+            unsafe { scatter(base, offsets, exec, inst.access, source) }
+        }
+        Action::Atomic(function, returns) => {
+            atomic(wave, &mut lds.bytes, inst, offsets, exec, (function, returns))?;
+        }
+    }
+    Ok(())
+}
+
+/// Lane after lane, lowest first.
+fn atomic(
+    wave: &mut Wave,
+    bytes: &mut [u8],
+    inst: &Ds,
+    offsets: &Row,
+    exec: u64,
+    (function, returns): (AtomicFn, bool),
+) -> Result<(), Trap> {
+    let count = inst.access.rows();
+    for lane in set_lanes(exec) {
+        let value = |first: u16| {
+            (0..count).fold(0, |value, word| {
+                value | u64::from(wave.rows[usize::from(first) + word][lane]) << (32 * word)
+            })
+        };
+        let (data, compare) = (value(inst.data[0]), inst.compare.map_or(0, value));
+        let at = (offsets[lane] + inst.offsets[0]) as usize;
+        if !at.is_multiple_of(4 * count) {
+            return Err(Trap::Unsupported("an atomic at an unaligned address"));
+        }
+        let mut old = [0; 8];
+        // `inside` has checked the range.
+        let cell = &mut bytes[at..at + 4 * count];
+        old[..4 * count].copy_from_slice(cell);
+        let old = u64::from_le_bytes(old);
+        cell.copy_from_slice(&function(old, data, compare).to_le_bytes()[..4 * count]);
+        if returns {
+            for word in 0..count {
+                wave.rows[usize::from(inst.target) + word][lane] = (old >> (32 * word)) as u32;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! Where an LDS instruction's lanes are relative to each other: bank conflicts for the report, ranges of bytes for strict mode.
+//!
+//! Both depend on the distances between lanes only, and an instruction repeats them: the last pattern of each is kept.
+//!
+//! 32 banks of 4 bytes; a wave's access takes turns of 32 lanes for up to 4 bytes a lane, 16 lanes for 8, 8 lanes for more (128 bytes a
+//! turn). Lanes take turns in order of their number, which for 16 bytes is simpler than the hardware's order.
+
+use crate::{lanes::Row, rows::has_distances};
+
+/// The last pattern of an instruction.
+pub(crate) struct Pattern {
+    distances: Row,
+    mask: u64,
+    /// Extra turns by bank conflicts
+    pub(crate) extra: u64,
+    /// Bytes that the lanes touch: start, relative to the first active lane's offset, and length; in order, apart from each other
+    pub(crate) ranges: Vec<(i64, usize)>,
+}
+
+/// An access of all active lanes: `bytes` at each of `parts` (one or two) from a lane's offset.
+pub(crate) struct Access<'a> {
+    pub(crate) offsets: &'a Row,
+    pub(crate) mask: u64,
+    pub(crate) bytes: u8,
+    pub(crate) parts: &'a [u32],
+}
+
+impl Access<'_> {
+    /// The first active lane's offset.
+    pub(crate) fn first(&self) -> u32 {
+        self.offsets[self.mask.trailing_zeros() as usize & 63]
+    }
+}
+
+/// Patterns by instruction.
+#[derive(Default)]
+pub(crate) struct Patterns(Vec<Option<Box<Pattern>>>);
+
+impl Patterns {
+    /// The pattern of an access by instruction number `index`.
+    pub(crate) fn of(&mut self, index: usize, access: &Access<'_>) -> &Pattern {
+        if self.0.len() <= index {
+            self.0.resize_with(index + 1, || None);
+        }
+        let slot = &mut self.0[index];
+        let (offsets, mask, first) = (access.offsets, access.mask, access.first());
+        let repeats = |known: &Pattern| known.mask == mask && has_distances(offsets, first, &known.distances, mask);
+        if !slot.as_ref().is_some_and(|known| repeats(known)) {
+            *slot = None;
+        }
+        slot.get_or_insert_with(|| {
+            Box::new(Pattern {
+                distances: offsets.map(|offset| offset.wrapping_sub(first)),
+                mask,
+                // Each part has the same distances between lanes.
+                extra: extra_turns(offsets, mask, access.bytes) * access.parts.len() as u64,
+                ranges: ranges(access),
+            })
+        })
+    }
+}
+
+fn ranges(access: &Access<'_>) -> Vec<(i64, usize)> {
+    let bytes = usize::from(access.bytes);
+    let active = (0..64).filter(|lane| access.mask >> lane & 1 != 0);
+    let mut starts: Vec<i64> = active
+        .flat_map(|lane: usize| {
+            let start = i64::from(access.offsets[lane]) - i64::from(access.first());
+            access.parts.iter().map(move |&part| start + i64::from(part))
+        })
+        .collect();
+    starts.sort_unstable();
+    let mut ranges: Vec<(i64, usize)> = Vec::new();
+    for start in starts {
+        match ranges.last_mut() {
+            Some((first, length)) if start <= *first + *length as i64 => {
+                *length = (*length).max((start - *first) as usize + bytes);
+            }
+            _ => ranges.push((start, bytes)),
+        }
+    }
+    ranges
+}
+
+fn extra_turns(offsets: &Row, mask: u64, bytes: u8) -> u64 {
+    let lanes = match bytes {
+        0..=4 => 32,
+        8 => 16,
+        _ => 8,
+    };
+    let mut extra = 0;
+    for first in (0..64).step_by(lanes) {
+        let active = (first..first + lanes).filter(|lane| mask >> lane & 1 != 0);
+        let mut words: Vec<u32> = active
+            .flat_map(|lane| (0..u32::from(bytes).div_ceil(4)).map(move |word| (offsets[lane] / 4).wrapping_add(word)))
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        let mut banks = [0_u64; 32];
+        for word in words {
+            banks[word as usize % 32] += 1;
+        }
+        extra += banks.into_iter().max().unwrap_or(0).saturating_sub(1);
+    }
+    extra
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Access, Patterns};
+    use crate::lanes::Row;
+
+    fn extra(patterns: &mut Patterns, offsets: &Row, mask: u64, bytes: u8) -> u64 {
+        let access = Access {
+            offsets,
+            mask,
+            bytes,
+            parts: &[0],
+        };
+        patterns.of(3, &access).extra
+    }
+
+    #[test]
+    fn conflicts_of_known_patterns() {
+        let stride = |step: u32| std::array::from_fn(|lane| lane as u32 * step);
+        let count = |step, mask, bytes| extra(&mut Patterns::default(), &stride(step), mask, bytes);
+        assert_eq!(count(4, u64::MAX, 4), 0, "consecutive words");
+        assert_eq!(count(0, u64::MAX, 4), 0, "one word is broadcast");
+        assert_eq!(
+            count(8, u64::MAX, 4),
+            2,
+            "every other bank: two of 32 lanes share one, in both turns"
+        );
+        assert_eq!(count(128, u64::MAX, 4), 62, "all lanes in one bank");
+        assert_eq!(count(128, 0xf, 4), 3, "four lanes in one bank");
+        assert_eq!(count(8, u64::MAX, 8), 0, "consecutive pairs");
+        assert_eq!(count(16, u64::MAX, 16), 0, "consecutive quadruples");
+        assert_eq!(count(132, u64::MAX, 4), 0, "padded columns");
+    }
+
+    #[test]
+    fn a_pattern_is_recognised_wherever_it_lies() {
+        let mut patterns = Patterns::default();
+        let column = |at: u32| std::array::from_fn(|lane| at + lane as u32 * 128);
+        assert_eq!(extra(&mut patterns, &column(0), u64::MAX, 4), 62);
+        assert_eq!(extra(&mut patterns, &column(64), u64::MAX, 4), 62);
+        let consecutive = std::array::from_fn(|lane| lane as u32 * 4);
+        assert_eq!(extra(&mut patterns, &consecutive, u64::MAX, 4), 0);
+        assert_eq!(extra(&mut patterns, &column(0), 0xff, 4), 7);
+    }
+
+    #[test]
+    fn lanes_that_touch_each_other_are_one_range() {
+        let ranges = |offsets: &Row, mask, parts: &[u32]| {
+            let access = Access {
+                offsets,
+                mask,
+                bytes: 8,
+                parts,
+            };
+            Patterns::default().of(0, &access).ranges.clone()
+        };
+        let rows: Row = std::array::from_fn(|lane| 1000 + lane as u32 % 16 * 136 + lane as u32 / 16 * 8);
+        let expected: Vec<_> = (0..16).map(|row| (row * 136, 32)).collect();
+        assert_eq!(ranges(&rows, u64::MAX, &[0]), expected);
+        let both: Vec<_> = (0..16).map(|row| (row * 136, 64)).collect();
+        assert_eq!(ranges(&rows, u64::MAX, &[0, 32]), both);
+        let backwards: Row = std::array::from_fn(|lane| 504 - lane as u32 * 8);
+        assert_eq!(ranges(&backwards, u64::MAX, &[0]), [(-504, 512)]);
+        assert_eq!(ranges(&backwards, 0b1011, &[4]), [(-20, 8), (-4, 16)]);
+    }
+}

@@ -1,0 +1,67 @@
+//! Private memory (scratch): each lane has its own bytes.
+
+use super::{
+    set_lanes,
+    transfer::{gather, scatter},
+};
+use crate::{
+    inst::{Action, Vmem},
+    launch::Trap,
+    wave::Wave,
+};
+
+/// Loads or stores at `offsets` of the lanes of `exec` in their private memory.
+pub(crate) fn access<const STRICT: bool>(
+    wave: &mut Wave,
+    inst: &Vmem,
+    offsets: &[i64; 64],
+    exec: u64,
+) -> Result<(), Trap> {
+    let size = wave.scratch.len() as u64 / 64;
+    let bytes = u64::from(inst.access.bytes);
+    let mut places = [0_u32; 64];
+    for lane in set_lanes(exec) {
+        let inside = u64::try_from(offsets[lane])
+            .ok()
+            .filter(|offset| offset.saturating_add(bytes) <= size);
+        let offset = inside.ok_or(Trap::Private {
+            offset: offsets[lane],
+            bytes,
+            lane: lane as u32,
+        })?;
+        // Launches keep private memory below 4 GiB a wave.
+        places[lane] = (lane as u64 * size + offset) as u32;
+    }
+    let (first, count) = (usize::from(inst.data), inst.access.rows());
+    let width = usize::from(inst.access.bytes);
+    match inst.action {
+        Action::Load => {
+            if STRICT {
+                let known = set_lanes(exec)
+                    .filter(|&lane| {
+                        let at = places[lane] as usize;
+                        wave.scratch_known[at..at + width].iter().all(|&known| known)
+                    })
+                    .fold(0, |mask, lane| mask | 1 << lane);
+                wave.tracker.set_rows(first, count, exec, known);
+            }
+            let target = &mut wave.rows[first..first + count];
+            // SAFETY: every lane's offset was checked against its part of the scratch vector.
+            unsafe { gather(wave.scratch.as_ptr(), &places, exec, inst.access, target) }
+        }
+        Action::Store => {
+            if STRICT {
+                let known = wave.tracker.data(first, inst.access);
+                for lane in set_lanes(exec) {
+                    let at = places[lane] as usize;
+                    wave.scratch_known[at..at + width].fill(known >> lane & 1 != 0);
+                }
+            }
+            let source = &wave.rows[first..first + count];
+            // SAFETY: every lane's offset was checked against its part of the scratch vector.
+            unsafe { scatter(wave.scratch.as_mut_ptr(), &places, exec, inst.access, source) }
+        }
+        Action::Atomic(..) => return Err(Trap::Unsupported("an atomic on private memory")),
+    }
+    Ok(())
+}

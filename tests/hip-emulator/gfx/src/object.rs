@@ -1,0 +1,429 @@
+//! Code objects: the ELF file, its metadata note and the kernel descriptors.
+//!
+//! Layouts are those of LLVM's "User Guide for AMDGPU Backend" (code object V5, kernel descriptor).
+
+use std::sync::{Arc, OnceLock};
+
+use object::{Object, ObjectSection, ObjectSymbol, elf, read::elf::ElfFile64};
+use rmpv::Value;
+
+use crate::{assembler::assemble, decode, inst::Program};
+
+/// Why bytes are no code object that this crate runs.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodeObjectError {
+    /// Not an ELF file
+    #[error("the code object is no ELF file")]
+    Elf(#[source] object::Error),
+    /// An ELF file of another machine
+    #[error("the code object is for machine {0}, not for AMDGPU")]
+    Machine(u16),
+    /// AMDGPU, but no processor of this crate
+    #[error("the code object's processor (flags {0:#x}) is not gfx942")]
+    Processor(u32),
+    /// The metadata note is missing or not what LLVM writes
+    #[error("the code object's metadata: {0}")]
+    Metadata(String),
+    /// A kernel of the metadata whose symbols or descriptor do not fit
+    #[error("kernel {kernel}: {what}")]
+    Kernel {
+        /// Kernel
+        kernel: String,
+        /// What does not fit
+        what: String,
+    },
+}
+
+/// Why a kernel does not decode.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// LLVM has no AMDGPU target or does not know the processor
+    #[error("LLVM has no disassembler for gfx942")]
+    Disassembler,
+    /// Bytes that are no instruction
+    #[error("{kernel}: no instruction at {address:#x}")]
+    Bytes {
+        /// Kernel
+        kernel: String,
+        /// Address in the code object
+        address: u64,
+    },
+    /// An instruction that is not implemented, or a part of it
+    #[error("{kernel}: `{instruction}` at {address:#x}: {what}")]
+    Instruction {
+        /// Kernel
+        kernel: String,
+        /// Assembler text
+        instruction: String,
+        /// Address in the code object
+        address: u64,
+        /// The mnemonic, operand or modifier that is not understood
+        what: String,
+    },
+    /// Texts that assemble to other bytes
+    #[error("{kernel}: {what}")]
+    Reassembly {
+        /// Kernel
+        kernel: String,
+        /// The instruction, or what the assembler says
+        what: String,
+    },
+}
+
+/// What an argument is (`.value_kind` of the metadata).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ArgumentKind {
+    /// Device address of a buffer
+    GlobalBuffer,
+    /// A value
+    ByValue,
+    /// Anything else, by its name
+    Other(String),
+}
+
+/// A kernel argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// Offset into the argument buffer
+    pub offset: u32,
+    /// Length
+    pub bytes: u32,
+    /// What it is
+    pub kind: ArgumentKind,
+}
+
+/// How a wave starts (kernel descriptor).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    /// s[0:1] hold the address of the arguments
+    pub(crate) kernarg: bool,
+    pub(crate) user_scalars: u8,
+    pub(crate) workgroup_ids: [bool; 3],
+    /// 0: x, 1: x and y, 2: x, y and z in v0
+    pub(crate) work_item_ids: u8,
+    /// MODE: rounding and denormals
+    pub(crate) mode: u32,
+}
+
+/// A kernel.
+#[derive(Debug)]
+pub struct Kernel {
+    /// Name
+    pub name: String,
+    /// Length of the argument buffer
+    pub kernarg_bytes: u32,
+    /// Arguments in order
+    pub arguments: Vec<Argument>,
+    /// LDS bytes a workgroup
+    pub lds_bytes: u32,
+    /// Private bytes a lane
+    pub scratch_bytes: u32,
+    /// Vector registers, accumulation registers among them (gfx942 has one file for both)
+    pub vgprs: u32,
+    /// Accumulation registers
+    pub agprs: u32,
+    /// Scalar registers
+    pub sgprs: u32,
+    /// Lanes of a workgroup at most
+    pub max_workgroup: u32,
+    /// Required size of a workgroup in x, y, z
+    pub required_workgroup: Option<[u32; 3]>,
+    pub(crate) setup: Setup,
+    pub(crate) code: Vec<u8>,
+    pub(crate) address: u64,
+    program: OnceLock<Result<Program, DecodeError>>,
+    reassembled: OnceLock<Result<(), DecodeError>>,
+}
+
+impl Kernel {
+    /// The decoded instructions; decoded at the first call.
+    pub(crate) fn program(&self) -> Result<&Program, DecodeError> {
+        self.program
+            .get_or_init(|| decode::program(self))
+            .as_ref()
+            .map_err(Clone::clone)
+    }
+
+    /// Decodes the kernel now and returns the number of its instructions.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] names what is not understood.
+    pub fn decode(&self) -> Result<usize, DecodeError> {
+        self.program().map(|program| program.insts.len())
+    }
+
+    /// Assembler texts of the instructions, in order.
+    ///
+    /// # Errors
+    ///
+    /// As [`Kernel::decode`].
+    pub fn texts(&self) -> Result<&[String], DecodeError> {
+        self.program().map(|program| program.texts.as_slice())
+    }
+
+    /// Assembles the texts again, once, and compares the bytes: nothing was lost on the way to the decoder.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError::Reassembly`] with the first instruction whose bytes differ, or as [`Kernel::decode`].
+    pub fn reassemble(&self) -> Result<(), DecodeError> {
+        self.reassembled.get_or_init(|| self.assemble_again()).clone()
+    }
+
+    fn assemble_again(&self) -> Result<(), DecodeError> {
+        let program = self.program()?;
+        let fail = |what: String| DecodeError::Reassembly {
+            kernel: self.name.clone(),
+            what,
+        };
+        let bytes = assemble(&program.texts.join("\n")).map_err(fail)?;
+        if bytes == self.code {
+            return Ok(());
+        }
+        let same = bytes.iter().zip(&self.code).take_while(|(a, b)| a == b).count() as u64;
+        let after = program.addresses.partition_point(|&at| at <= self.address + same);
+        let text = program.texts.get(after.saturating_sub(1)).cloned().unwrap_or_default();
+        Err(fail(format!("`{text}` has other bytes")))
+    }
+
+    /// A kernel of assembler text, for tests: `s[0:1]` has the arguments, `s2` the workgroup, `v0` the lane.
+    #[cfg(test)]
+    pub(crate) fn assembled(text: &str, lds_bytes: u32, scratch_bytes: u32) -> Result<Self, String> {
+        Ok(Self {
+            name: "test".to_owned(),
+            kernarg_bytes: 0,
+            arguments: Vec::new(),
+            lds_bytes,
+            scratch_bytes,
+            vgprs: 32,
+            agprs: 8,
+            sgprs: 32,
+            max_workgroup: 1024,
+            required_workgroup: None,
+            setup: Setup {
+                kernarg: true,
+                user_scalars: 2,
+                workgroup_ids: [true, false, false],
+                work_item_ids: 0,
+                mode: IEEE_MODE,
+            },
+            code: assemble(text)?,
+            address: 0x1000,
+            program: OnceLock::new(),
+            reassembled: OnceLock::new(),
+        })
+    }
+}
+
+/// A code object.
+#[derive(Debug)]
+pub struct CodeObject {
+    kernels: Vec<Arc<Kernel>>,
+}
+
+/// `EF_AMDGPU_MACH_AMDGCN_GFX942` and the mask of that field.
+const GFX942: u32 = 0x4c;
+const MACH: u32 = 0xff;
+
+/// MODE with rounding to nearest even and denormals kept, for f32 and for f16 and f64.
+const IEEE_MODE: u32 = 0xf0;
+
+impl CodeObject {
+    /// Parses an ELF file; instructions are decoded when a kernel is first used.
+    ///
+    /// # Errors
+    ///
+    /// [`CodeObjectError`]: not ELF, not AMDGPU, not gfx942, damaged metadata or descriptors.
+    pub fn parse(bytes: &[u8]) -> Result<Self, CodeObjectError> {
+        let file = ElfFile64::<object::Endianness>::parse(bytes).map_err(CodeObjectError::Elf)?;
+        let header = file.elf_header();
+        let endian = file.endian();
+        let machine = header.e_machine.get(endian);
+        if machine != elf::EM_AMDGPU {
+            return Err(CodeObjectError::Machine(machine));
+        }
+        let flags = header.e_flags.get(endian);
+        if flags & MACH != GFX942 {
+            return Err(CodeObjectError::Processor(flags));
+        }
+        let metadata = note(&file)?;
+        let kernels = list(&metadata, "amdhsa.kernels")?
+            .iter()
+            .map(|entry| kernel(&file, entry).map(Arc::new))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { kernels })
+    }
+
+    /// The processor: `"gfx942"`.
+    pub fn target(&self) -> &str {
+        "gfx942"
+    }
+
+    /// All kernels.
+    pub fn kernels(&self) -> &[Arc<Kernel>] {
+        &self.kernels
+    }
+
+    /// The kernel of this name.
+    pub fn kernel(&self, name: &str) -> Option<&Arc<Kernel>> {
+        self.kernels.iter().find(|kernel| kernel.name == name)
+    }
+}
+
+type File<'a> = ElfFile64<'a, object::Endianness>;
+
+/// The msgpack map of the note `NT_AMDGPU_METADATA` (32).
+fn note(file: &File<'_>) -> Result<Value, CodeObjectError> {
+    let missing = || CodeObjectError::Metadata("no note of type 32".to_owned());
+    let section = file.section_by_name(".note").ok_or_else(missing)?;
+    let mut data = section.data().map_err(CodeObjectError::Elf)?;
+    while data.len() >= 12 {
+        let word = |at: usize| {
+            data.get(at..at + 4)
+                .and_then(|b| b.try_into().ok())
+                .map_or(0, u32::from_le_bytes) as usize
+        };
+        let (name, length, kind) = (word(0).next_multiple_of(4), word(4), word(8));
+        let start = 12_usize.saturating_add(name);
+        let end = start.saturating_add(length);
+        if kind == 32 {
+            let mut bytes = data.get(start..end).ok_or_else(missing)?;
+            return rmpv::decode::read_value(&mut bytes)
+                .map_err(|error| CodeObjectError::Metadata(format!("no msgpack: {error}")));
+        }
+        data = data.get(end.next_multiple_of(4)..).unwrap_or(&[]);
+    }
+    Err(missing())
+}
+
+fn get<'v>(map: &'v Value, key: &str) -> Option<&'v Value> {
+    map.as_map()?
+        .iter()
+        .find(|(name, _)| name.as_str() == Some(key))
+        .map(|(_, value)| value)
+}
+
+fn list<'v>(map: &'v Value, key: &str) -> Result<&'v [Value], CodeObjectError> {
+    get(map, key)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .ok_or_else(|| CodeObjectError::Metadata(format!("no list {key}")))
+}
+
+fn number(map: &Value, key: &str) -> Result<u32, CodeObjectError> {
+    get(map, key)
+        .and_then(Value::as_u64)
+        .and_then(|value| u32::try_from(value).ok())
+        .ok_or_else(|| CodeObjectError::Metadata(format!("no number {key}")))
+}
+
+fn kernel(file: &File<'_>, entry: &Value) -> Result<Kernel, CodeObjectError> {
+    let text = |key: &str| get(entry, key).and_then(Value::as_str).map(str::to_owned);
+    let name = text(".name").ok_or_else(|| CodeObjectError::Metadata("a kernel without .name".to_owned()))?;
+    let bad = |what: &str| CodeObjectError::Kernel {
+        kernel: name.clone(),
+        what: what.to_owned(),
+    };
+    let descriptor_name = text(".symbol").ok_or_else(|| bad("no .symbol"))?;
+    let symbol = |name: &str| {
+        file.symbols()
+            .chain(file.dynamic_symbols())
+            .find(|s| s.name() == Ok(name))
+    };
+    let descriptor_symbol = symbol(&descriptor_name).ok_or_else(|| bad("no descriptor symbol"))?;
+    let descriptor = bytes_at(file, descriptor_symbol.address(), 64).ok_or_else(|| bad("no descriptor"))?;
+    let word = |at: usize| {
+        descriptor
+            .get(at..at + 4)
+            .and_then(|b| b.try_into().ok())
+            .map_or(0, u32::from_le_bytes)
+    };
+    let entry_offset = i64::from(word(16)) | i64::from(word(20)) << 32;
+    let address = descriptor_symbol.address().wrapping_add_signed(entry_offset);
+    let code_symbol = symbol(&name).ok_or_else(|| bad("no code symbol"))?;
+    if code_symbol.address() != address {
+        return Err(bad("the descriptor's entry is not the kernel's symbol"));
+    }
+    let code = bytes_at(file, address, code_symbol.size())
+        .ok_or_else(|| bad("no code"))?
+        .to_vec();
+    let (rsrc1, rsrc2, properties) = (word(48), word(52), word(56) & 0xffff);
+    // Bit 3: kernarg pointer. Anything else would move the registers.
+    if properties & !0x408 != 0 || properties & 0x400 != 0 {
+        return Err(bad(&format!(
+            "unsupported properties {properties:#x} (only the kernarg pointer, wave64)"
+        )));
+    }
+    let setup = Setup {
+        kernarg: properties & 8 != 0,
+        user_scalars: (rsrc2 >> 1 & 31) as u8,
+        workgroup_ids: [7, 8, 9].map(|bit| rsrc2 >> bit & 1 != 0),
+        work_item_ids: (rsrc2 >> 11 & 3) as u8,
+        // Rounding in 15:12, denormals in 19:16.
+        mode: rsrc1 >> 12 & 0xff,
+    };
+    if setup.mode != IEEE_MODE {
+        return Err(bad(&format!(
+            "MODE {:#x}: only rounding to nearest with denormals is modelled",
+            setup.mode
+        )));
+    }
+    // DX10_CLAMP and IEEE_MODE set, FP16_OVFL not: what NaNs, minima and conversions are modelled for.
+    if [21, 23, 26].map(|bit| rsrc1 >> bit & 1) != [1, 1, 0] {
+        return Err(bad(
+            "unsupported MODE: only IEEE mode with DX10 clamping, without FP16_OVFL, is modelled",
+        ));
+    }
+    let arguments = get(entry, ".args")
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
+    let arguments = arguments.iter().map(argument).collect::<Result<_, _>>()?;
+    let required = get(entry, ".reqd_workgroup_size")
+        .and_then(Value::as_array)
+        .and_then(|sizes| {
+            let sizes = sizes
+                .iter()
+                .map(|v| v.as_u64().and_then(|v| v.try_into().ok()))
+                .collect::<Option<Vec<u32>>>()?;
+            sizes.try_into().ok()
+        });
+    Ok(Kernel {
+        kernarg_bytes: number(entry, ".kernarg_segment_size")?,
+        arguments,
+        lds_bytes: number(entry, ".group_segment_fixed_size")?,
+        scratch_bytes: number(entry, ".private_segment_fixed_size")?,
+        vgprs: number(entry, ".vgpr_count")?,
+        agprs: number(entry, ".agpr_count")?,
+        sgprs: number(entry, ".sgpr_count")?,
+        max_workgroup: number(entry, ".max_flat_workgroup_size")?,
+        required_workgroup: required,
+        setup,
+        code,
+        address,
+        program: OnceLock::new(),
+        reassembled: OnceLock::new(),
+        name,
+    })
+}
+
+fn argument(entry: &Value) -> Result<Argument, CodeObjectError> {
+    let kind = match get(entry, ".value_kind").and_then(Value::as_str) {
+        Some("global_buffer") => ArgumentKind::GlobalBuffer,
+        Some("by_value") => ArgumentKind::ByValue,
+        other => ArgumentKind::Other(other.unwrap_or_default().to_owned()),
+    };
+    Ok(Argument {
+        offset: number(entry, ".offset")?,
+        bytes: number(entry, ".size")?,
+        kind,
+    })
+}
+
+/// Bytes of the loaded image.
+fn bytes_at<'d>(file: &File<'d>, address: u64, size: u64) -> Option<&'d [u8]> {
+    file.sections()
+        .find_map(|section| section.data_range(address, size).ok().flatten())
+}

@@ -1,0 +1,154 @@
+//! The loop of a wave: runs instructions until a barrier or the end.
+//!
+//! Nothing is counted instruction by instruction: [`Executions`] notes where a wave enters and leaves a straight run of
+//! instructions, and gives the count of each at the end of the launch.
+
+use crate::{
+    inst::{Code, Condition, Program, sgpr},
+    lanes::Mode,
+    launch::Trap,
+    matrix, memory, plain,
+    report::Report,
+    scalar, strict, vector,
+    wave::{Context, Wave},
+};
+
+/// Why a wave stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// After the barrier with this number
+    Barrier(usize),
+    End,
+}
+
+/// How often each instruction was executed, as differences between neighbours.
+pub(crate) struct Executions(Vec<i64>);
+
+impl Executions {
+    pub(crate) fn new(program: &Program) -> Self {
+        Self(vec![0; program.insts.len() + 1])
+    }
+
+    /// A wave has run the instructions from `first` up to `end`.
+    #[inline]
+    fn ran(&mut self, first: usize, end: usize) {
+        if let Some(entered) = self.0.get_mut(first) {
+            *entered += 1;
+        }
+        if let Some(left) = self.0.get_mut(end) {
+            *left -= 1;
+        }
+    }
+
+    /// Adds what was executed to a report.
+    pub(crate) fn report(&self, program: &Program, report: &mut Report) {
+        let mut count = 0;
+        for (inst, difference) in program.insts.iter().zip(&self.0) {
+            count += difference;
+            let count = u64::try_from(count).unwrap_or(0);
+            report.instructions[inst.class as usize] += count;
+            if let Code::Mfma(mfma) = &inst.code {
+                report.mfma_operations += count * mfma.opcode.operations();
+            }
+        }
+    }
+}
+
+/// Runs `wave` to its next barrier or its end.
+pub(crate) fn run<const STRICT: bool>(wave: &mut Wave, context: &mut Context<'_>) -> Result<Stop, Trap> {
+    let program = context.program;
+    // Where the straight run in hand began.
+    let mut begin = wave.pc;
+    let stop = loop {
+        let pc = wave.pc;
+        let Some(inst) = program.insts.get(pc) else {
+            return Err(Trap::Unsupported("the end of the kernel without s_endpgm"));
+        };
+        wave.pc = pc + 1;
+        if STRICT {
+            strict::before(wave, inst, &program.uses[pc])?;
+        }
+        match &inst.code {
+            Code::Valu(valu) if plain::is(valu, wave) => plain::valu(wave, context, valu),
+            Code::Valu(valu) => vector::valu(wave, context, valu),
+            Code::Salu {
+                function,
+                target,
+                wide,
+                a,
+                b,
+                scc,
+            } => {
+                scalar::salu(wave, *function, *target, *wide, [*a, *b], *scc);
+            }
+            Code::SaveExec {
+                function,
+                target,
+                source,
+            } => scalar::save_exec(wave, *function, *target, *source),
+            Code::Branch { condition, target } => {
+                if taken(wave, *condition) {
+                    context.executions.ran(begin, pc + 1);
+                    begin = *target as usize;
+                    wave.pc = begin;
+                    // Only a loop comes back.
+                    if begin <= pc {
+                        wave.steps += (pc + 1 - begin) as u64;
+                        if wave.steps > context.limit {
+                            wave.pc = pc + 1;
+                            return Err(Trap::Endless(context.limit));
+                        }
+                    }
+                }
+            }
+            Code::Mfma(mfma) => matrix::mfma(wave, context, mfma)?,
+            Code::Ds(ds) => memory::ds::<STRICT>(wave, context, ds, pc)?,
+            Code::Vmem(vmem) => memory::vmem::<STRICT>(wave, context, vmem)?,
+            Code::Smem(load) => memory::smem(wave, context, load)?,
+            Code::Lanes(op) => vector::lanes(wave, *op),
+            // Memory is done when its instruction is: only strict mode waits.
+            Code::Wait { .. } | Code::Nop => {}
+            Code::Barrier => break Stop::Barrier(pc),
+            Code::End => break Stop::End,
+            Code::Trap => return Err(Trap::Raised),
+            Code::IndexOn { index, operands } => {
+                // Rows beyond the kernel's are there, and uninitialised (`decode`).
+                let offset = wave.scalar(*index) as u16 & 0xff;
+                wave.index = Some((offset, *operands));
+                let m0 = wave.scalars[usize::from(sgpr::M0)];
+                wave.scalars[usize::from(sgpr::M0)] = m0 & !0xf0ff | u32::from(offset) | u32::from(*operands) << 12;
+            }
+            Code::IndexOff => wave.index = None,
+            Code::SetMode { offset, width, value } => {
+                let mask = field(*offset, *width);
+                wave.mode = Mode(wave.mode.0 & !mask | wave.scalar(*value) << offset & mask);
+            }
+            Code::GetMode { offset, width, target } => {
+                wave.scalars[usize::from(target & 0x7f)] = (wave.mode.0 & field(*offset, *width)) >> offset;
+            }
+            Code::Time { target } => {
+                // A clock that goes on: as many ticks as instructions ran in all waves of this worker.
+                context.clock += 1;
+                wave.set_pair(*target, context.clock);
+            }
+        }
+    };
+    context.executions.ran(begin, wave.pc);
+    Ok(stop)
+}
+
+/// Bits of a hardware register's field.
+const fn field(offset: u8, width: u8) -> u32 {
+    let ones = if width >= 32 { u32::MAX } else { (1 << width) - 1 };
+    ones << offset
+}
+
+#[inline]
+fn taken(wave: &Wave, condition: Condition) -> bool {
+    match condition {
+        Condition::Always => true,
+        Condition::Scc(set) => wave.scc == set,
+        Condition::VccZero(zero) => (wave.pair(sgpr::VCC) == 0) == zero,
+        Condition::ExecZero(zero) => (wave.exec() == 0) == zero,
+    }
+}

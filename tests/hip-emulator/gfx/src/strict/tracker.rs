@@ -1,0 +1,276 @@
+//! The shadow state of a wave: initialised and pending registers, outstanding memory operations.
+
+use std::collections::VecDeque;
+
+use super::footprint::{Counters, Footprint, scalar_mask};
+use crate::{
+    inst::Range,
+    memory::{Access, Half},
+};
+
+/// An outstanding operation: what it will write, and whether it may finish out of order.
+#[derive(Clone, Copy)]
+struct Operation {
+    target: Option<Range>,
+    unordered: bool,
+}
+
+/// Outstanding operations of one counter, oldest first, and the registers that they will write.
+#[derive(Default)]
+struct Queue {
+    operations: VecDeque<Operation>,
+    rows: Vec<u64>,
+    scalars: u128,
+}
+
+impl Queue {
+    fn reset(&mut self, words: usize) {
+        self.operations.clear();
+        self.rows.clear();
+        self.rows.resize(words, 0);
+        self.scalars = 0;
+    }
+
+    fn push(&mut self, operation: Operation) {
+        self.mark(operation.target);
+        self.operations.push_back(operation);
+    }
+
+    fn mark(&mut self, target: Option<Range>) {
+        let Some(range) = target else { return };
+        let (first, count) = (usize::from(range.first), usize::from(range.count));
+        if !range.vector {
+            self.scalars |= scalar_mask(first, count);
+            return;
+        }
+        for row in first..first + count {
+            if let Some(word) = self.rows.get_mut(row / 64) {
+                *word |= 1 << (row % 64);
+            }
+        }
+    }
+
+    /// At most `count` operations are outstanding from here on.
+    fn wait(&mut self, count: usize) {
+        let done = self.operations.len().saturating_sub(count);
+        if done == 0 || (count > 0 && self.operations.iter().any(|operation| operation.unordered)) {
+            return;
+        }
+        self.operations.drain(..done);
+        self.rows.fill(0);
+        self.scalars = 0;
+        for index in 0..self.operations.len() {
+            self.mark(self.operations[index].target);
+        }
+    }
+
+    fn pending(&self, range: Range) -> bool {
+        let (first, count) = (usize::from(range.first), usize::from(range.count));
+        if !range.vector {
+            return self.scalars & scalar_mask(first, count) != 0;
+        }
+        (first..first + count).any(|row| self.rows.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 != 0))
+    }
+}
+
+/// Shadow state of a wave.
+#[derive(Default)]
+pub(crate) struct Tracker {
+    /// Rows that are initialised in all lanes
+    full: Vec<u64>,
+    /// Initialised lanes of the others
+    rows: Vec<u64>,
+    /// Lanes of those whose low half is initialised
+    low: Vec<u64>,
+    /// Scalar registers that are not initialised in all bits
+    unknown: u128,
+    /// Their initialised bits
+    scalars: Vec<u32>,
+    scc: bool,
+    vector: Queue,
+    scalar: Queue,
+}
+
+impl Tracker {
+    pub(crate) fn reset(&mut self, rows: usize) {
+        let words = rows.div_ceil(64);
+        self.full.clear();
+        self.full.resize(words, 0);
+        self.rows.clear();
+        self.rows.resize(rows, 0);
+        self.low.clear();
+        self.low.resize(rows, 0);
+        self.unknown = u128::MAX;
+        self.scalars.clear();
+        self.scalars.resize(128, 0);
+        self.scc = false;
+        self.vector.reset(words);
+        self.scalar.reset(words);
+    }
+
+    /// Whether the instruction touches a pending register.
+    #[inline]
+    pub(crate) fn waits_for(&self, footprint: &Footprint) -> bool {
+        let scalars = footprint.scalars_read | footprint.scalars_written;
+        let mut waits = self.scalar.scalars & scalars != 0;
+        for word in &footprint.words {
+            if let (Some(vector), Some(scalar)) = (self.vector.rows.get(word.index), self.scalar.rows.get(word.index)) {
+                waits |= (vector | scalar) & (word.read | word.written) != 0;
+            }
+        }
+        waits
+    }
+
+    /// Whether all that the instruction reads is initialised.
+    #[inline]
+    pub(crate) fn knows(&self, footprint: &Footprint) -> bool {
+        let mut unknown = self.unknown & footprint.scalars_read != 0;
+        unknown |= footprint.special || footprint.reads_scc && !self.scc;
+        for word in &footprint.words {
+            unknown |= word.read & !self.full.get(word.index).copied().unwrap_or(0) != 0;
+        }
+        !unknown
+    }
+
+    /// Marks all that the instruction writes as initialised; false, and nothing done, if that needs a look at single lanes.
+    #[inline]
+    pub(crate) fn define(&mut self, footprint: &Footprint, exec: u64) -> bool {
+        for word in &footprint.words {
+            let Some(full) = self.full.get_mut(word.index) else {
+                return false;
+            };
+            if exec == u64::MAX {
+                *full |= word.written;
+            } else if word.written & !*full != 0 {
+                return false;
+            }
+        }
+        self.unknown &= !footprint.scalars_written;
+        self.scc |= footprint.writes_scc;
+        true
+    }
+
+    /// Marks a row as initialised in all lanes (launch state).
+    pub(crate) fn define_row(&mut self, row: usize) {
+        self.set_rows(row, 1, u64::MAX, u64::MAX);
+    }
+
+    /// Marks scalar registers as initialised.
+    pub(crate) fn define_scalars(&mut self, first: usize, count: usize) {
+        self.unknown &= !scalar_mask(first, count);
+    }
+
+    /// Sets the initialised lanes of rows, in the lanes of `exec`.
+    pub(crate) fn set_rows(&mut self, first: usize, count: usize, exec: u64, known: u64) {
+        for row in first..first + count {
+            let lanes = self.row(row) & !exec | known & exec;
+            let low = self.low_half(row) & !exec | known & exec;
+            if let (Some(full), Some(stored)) = (self.full.get_mut(row / 64), self.rows.get_mut(row)) {
+                *stored = lanes;
+                self.low[row] = low;
+                let bit = 1 << (row % 64);
+                *full = if lanes == u64::MAX { *full | bit } else { *full & !bit };
+            }
+        }
+    }
+
+    /// Initialised lanes of a row.
+    pub(crate) fn row(&self, row: usize) -> u64 {
+        if self.full.get(row / 64).is_some_and(|full| full >> (row % 64) & 1 != 0) {
+            return u64::MAX;
+        }
+        self.rows.get(row).copied().unwrap_or(0)
+    }
+
+    /// Marks the low half of a row as initialised in some lanes of `exec`.
+    pub(crate) fn add_low(&mut self, row: usize, exec: u64, known: u64) {
+        if let Some(low) = self.low.get_mut(row) {
+            *low |= exec & known;
+        }
+    }
+
+    /// Lanes in which the low half of a row is initialised, or all of it.
+    pub(crate) fn low_half(&self, row: usize) -> u64 {
+        self.row(row) | self.low.get(row).copied().unwrap_or(0)
+    }
+
+    /// Lanes in which the data of an access is initialised: all of its rows, or the low half of one.
+    pub(crate) fn data(&self, first: usize, access: Access) -> u64 {
+        if access.bytes <= 2 && access.half != Some(Half::High) {
+            self.low_half(first)
+        } else {
+            self.lanes(first, access.rows())
+        }
+    }
+
+    /// Lanes that are initialised in all of these rows.
+    pub(crate) fn lanes(&self, first: usize, count: usize) -> u64 {
+        (first..first + count).fold(u64::MAX, |lanes, row| lanes & self.row(row))
+    }
+
+    /// Initialised bits of a scalar register.
+    pub(crate) fn scalar(&self, register: usize) -> u32 {
+        if register >= 128 || self.unknown >> register & 1 == 0 {
+            return u32::MAX;
+        }
+        self.scalars.get(register).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn set_scalar(&mut self, register: usize, bits: u32) {
+        if let Some(stored) = self.scalars.get_mut(register) {
+            *stored = bits;
+            self.unknown &= !(1 << register);
+            self.unknown |= u128::from(bits != u32::MAX) << register;
+        }
+    }
+
+    pub(crate) fn scalars_known(&self, range: Range) -> bool {
+        self.unknown & scalar_mask(range.first.into(), range.count.into()) == 0
+    }
+
+    pub(crate) fn scc(&self) -> bool {
+        self.scc
+    }
+
+    pub(crate) fn set_scc(&mut self, known: bool) {
+        self.scc = known;
+    }
+
+    /// Whether an outstanding operation will write one of these registers.
+    pub(crate) fn pending(&self, range: Range) -> bool {
+        self.vector.pending(range) || self.scalar.pending(range)
+    }
+
+    /// As [`Tracker::pending`] for what a further operation writes: it follows those of its own counter if they stay in order.
+    pub(crate) fn pending_but_for(&self, range: Range, counters: Option<Counters>) -> bool {
+        let follows = |queue: &Queue, own: bool| {
+            own && !counters.is_some_and(|c| c.unordered) && !queue.operations.iter().any(|o| o.unordered)
+        };
+        let (vector, scalar) = counters.map_or((false, false), |c| (c.vector, c.scalar));
+        self.vector.pending(range) && !follows(&self.vector, vector)
+            || self.scalar.pending(range) && !follows(&self.scalar, scalar)
+    }
+
+    pub(crate) fn issue(&mut self, counters: Counters, target: Option<Range>) {
+        let operation = Operation {
+            target,
+            unordered: counters.unordered,
+        };
+        if counters.vector {
+            self.vector.push(operation);
+        }
+        if counters.scalar {
+            self.scalar.push(operation);
+        }
+    }
+
+    /// `s_waitcnt`: operations beyond the counts are done; where some may overtake others, only a count of 0 says which.
+    pub(crate) fn wait(&mut self, vector: Option<u8>, scalar: Option<u8>) {
+        if let Some(count) = vector {
+            self.vector.wait(count.into());
+        }
+        if let Some(count) = scalar {
+            self.scalar.wait(count.into());
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! f64 arithmetic.
+
+use rustc_apfloat::{Float, ieee::Double};
+
+use super::{
+    Entry, MaskIn, Obeys, PLAIN, Ty,
+    Ty::*,
+    VectorOp, float,
+    order::f64::{max, min},
+    rounds,
+    soft::{soft, soft_bits},
+    vector,
+};
+use crate::lanes::{In, Out, kernel, lane, map_f64, map64, pack, wide};
+
+const D1: &[Ty] = &[F64];
+const D2: &[Ty] = &[F64, F64];
+const D3: &[Ty] = &[F64, F64, F64];
+
+const QUIET: u64 = 1 << 51;
+const SIGN: u64 = 1 << 63;
+const INFINITY: u64 = 0x7ff << 52;
+
+#[inline(always)]
+const fn exponent(bits: u64) -> i32 {
+    (bits >> 52 & 0x7ff) as i32
+}
+
+/// 2^n for exponents of normal numbers.
+#[inline(always)]
+const fn power(n: i32) -> f64 {
+    f64::from_bits(((n + 1023) as u64) << 52)
+}
+
+/// Fraction in [0.5, 1) with its sign, and exponent; zero, infinity and NaN pass with exponent 0.
+#[inline(always)]
+fn frexp(a: f64) -> (f64, i32) {
+    if a == 0.0 || !a.is_finite() {
+        return (
+            if a.is_nan() {
+                f64::from_bits(a.to_bits() | QUIET)
+            } else {
+                a
+            },
+            0,
+        );
+    }
+    let (bits, less) = if a.is_subnormal() {
+        ((a * power(54)).to_bits(), 54)
+    } else {
+        (a.to_bits(), 0)
+    };
+    let fraction = f64::from_bits(bits & !INFINITY | 0x3fe << 52);
+    (fraction, exponent(bits) - 1022 - less)
+}
+
+/// a·2^b, rounded once.
+#[inline(always)]
+fn ldexp(a: f64, b: i32) -> f64 {
+    let (fraction, exponent) = frexp(a);
+    if a == 0.0 || !a.is_finite() {
+        return fraction;
+    }
+    let exponent = exponent.saturating_add(b);
+    if exponent > 1024 {
+        f64::INFINITY.copysign(a)
+    } else if exponent > 0 {
+        fraction * 2.0 * power(exponent - 1)
+    } else {
+        // Exact down to the smallest normal number, then one rounding.
+        fraction * power(exponent.max(-1021)) * power((exponent + 1021).clamp(-200, 0))
+    }
+}
+
+/// V_DIV_SCALE_F64: as `single`'s, with f64's limits.
+#[inline(always)]
+fn div_scale(s0: u64, s1: u64, s2: u64) -> (u64, bool) {
+    let (value, d, n) = (f64::from_bits(s0), f64::from_bits(s1), f64::from_bits(s2));
+    let [up, down] = [128, -128].map(|n| (value * power(n)).to_bits());
+    if n == 0.0 || d == 0.0 {
+        (f64::NAN.to_bits(), false)
+    } else if exponent(s2) - exponent(s1) >= 768 {
+        (if s0 == s1 { up } else { s0 }, true)
+    } else if d.is_subnormal() {
+        (up, false)
+    } else if (1.0 / d).is_subnormal() && (n / d).is_subnormal() {
+        (if s0 == s1 { down } else { s0 }, true)
+    } else if (1.0 / d).is_subnormal() {
+        (down, false)
+    } else if (n / d).is_subnormal() {
+        (if s0 == s2 { up } else { s0 }, true)
+    } else if exponent(s2) <= 53 {
+        (up, false)
+    } else {
+        (s0, false)
+    }
+}
+
+/// V_DIV_FIXUP_F64: the special cases of n/d, else the refined quotient with the right sign.
+#[inline(always)]
+fn div_fixup(q: u64, d: u64, n: u64) -> u64 {
+    let (df, nf) = (f64::from_bits(d), f64::from_bits(n));
+    let sign = (d ^ n) & SIGN;
+    if nf.is_nan() {
+        n | QUIET
+    } else if df.is_nan() {
+        d | QUIET
+    } else if (nf == 0.0 && df == 0.0) || (nf.is_infinite() && df.is_infinite()) {
+        SIGN | INFINITY | QUIET
+    } else if df == 0.0 || nf.is_infinite() {
+        sign | INFINITY
+    } else if df.is_infinite() || nf == 0.0 || exponent(n) - exponent(d) < -1075 {
+        sign
+    } else {
+        q & !SIGN | sign
+    }
+}
+
+const FMA: Obeys = soft!(double, |r, a, b, c| a.mul_add_r(b, c, r).value);
+const LDEXP: Obeys = soft_bits!(true, |r, a, b| {
+    Double::from_bits(a.into()).scalbn_r(b as i32, r).to_bits() as u64
+});
+/// As `single`'s.
+const DIV_FMAS: Obeys = {
+    fn kernel(input: &In<'_>, out: &mut Out) {
+        let round = input.mode.round(true);
+        for l in 0..64 {
+            let sources = [0, 2, 4].map(|n| wide(input.r[n], input.r[n + 1], l));
+            let [a, b, c] = sources.map(|bits| Double::from_bits(bits.into()));
+            let by = if f64::from_bits(sources[2]).abs() >= 2.0 {
+                128
+            } else {
+                -128
+            };
+            let value = a.mul_add_r(b, c, round).value;
+            let scaled = if lane(input.mask, l) != 0 {
+                value.scalbn_r(by, round)
+            } else {
+                value
+            };
+            let bits = scaled.to_bits() as u64;
+            out.r[0][l] = bits as u32;
+            out.r[1][l] = (bits >> 32) as u32;
+        }
+    }
+    Obeys::Rounding(kernel)
+};
+
+pub(super) const OPS: &[Entry] = &[
+    rounds(
+        "v_add_f64",
+        F64,
+        D2,
+        map_f64!(|a, b| a + b),
+        soft!(double, |r, a, b, _c| a.add_r(b, r).value),
+    ),
+    rounds(
+        "v_mul_f64",
+        F64,
+        D2,
+        map_f64!(|a, b| a * b),
+        soft!(double, |r, a, b, _c| a.mul_r(b, r).value),
+    ),
+    float("v_min_f64", F64, D2, map64!(|a, b| min(a, b))),
+    float("v_max_f64", F64, D2, map64!(|a, b| max(a, b))),
+    rounds("v_fma_f64", F64, D3, map_f64!(|a, b, c| a.mul_add(b, c)), FMA),
+    vector(
+        "v_fmac_f64",
+        VectorOp {
+            target: Some(F64),
+            sources: D3,
+            accumulates: true,
+            obeys: FMA,
+            kernel: map_f64!(|a, b, c| a.mul_add(b, c)),
+            ..PLAIN
+        },
+    ),
+    float("v_ceil_f64", F64, D1, map_f64!(|a| a.ceil())),
+    float("v_floor_f64", F64, D1, map_f64!(|a| a.floor())),
+    float("v_trunc_f64", F64, D1, map_f64!(|a| a.trunc())),
+    float("v_rndne_f64", F64, D1, map_f64!(|a| a.round_ties_even())),
+    float(
+        "v_fract_f64",
+        F64,
+        D1,
+        map_f64!(|a| {
+            // minNum, for a NaN or infinity stays one
+            let fraction = a - a.floor();
+            if fraction >= 1.0 {
+                f64::from_bits(0x3fef_ffff_ffff_ffff)
+            } else {
+                fraction
+            }
+        }),
+    ),
+    // Approximations on the hardware (2^29 ULP); the correctly rounded result.
+    float("v_rcp_f64", F64, D1, map_f64!(|a| 1.0 / a)),
+    float("v_rsq_f64", F64, D1, map_f64!(|a| 1.0 / a.sqrt())),
+    float("v_sqrt_f64", F64, D1, map_f64!(|a| a.sqrt())),
+    float("v_frexp_mant_f64", F64, D1, map_f64!(|a| frexp(a).0)),
+    float(
+        "v_frexp_exp_i32_f64",
+        B32,
+        D1,
+        kernel!(|input, out| {
+            for l in 0..64 {
+                out.r[0][l] = frexp(f64::from_bits(wide(input.r[0], input.r[1], l))).1 as u32;
+            }
+        }),
+    ),
+    rounds(
+        "v_ldexp_f64",
+        F64,
+        &[F64, B32],
+        kernel!(|input, out| {
+            for l in 0..64 {
+                let value = f64::from_bits(wide(input.r[0], input.r[1], l));
+                let value = ldexp(value, input.r[2][l] as i32).to_bits();
+                out.r[0][l] = value as u32;
+                out.r[1][l] = (value >> 32) as u32;
+            }
+        }),
+        LDEXP,
+    ),
+    vector(
+        "v_div_scale_f64",
+        VectorOp {
+            target: Some(F64),
+            sources: D3,
+            mask_out: true,
+            obeys: Obeys::Denormals,
+            kernel: kernel!(|input, out| {
+                let mut flags = [0_u8; 64];
+                let r = input.r;
+                for l in 0..64 {
+                    let (value, flag) = div_scale(wide(r[0], r[1], l), wide(r[2], r[3], l), wide(r[4], r[5], l));
+                    out.r[0][l] = value as u32;
+                    out.r[1][l] = (value >> 32) as u32;
+                    flags[l] = u8::from(flag);
+                }
+                out.mask = pack(&flags);
+            }),
+            ..PLAIN
+        },
+    ),
+    vector(
+        "v_div_fmas_f64",
+        VectorOp {
+            target: Some(F64),
+            sources: D3,
+            mask_in: MaskIn::Vcc,
+            obeys: DIV_FMAS,
+            kernel: kernel!(|input, out| {
+                let r = input.r;
+                for l in 0..64 {
+                    let [a, b, c] = [wide(r[0], r[1], l), wide(r[2], r[3], l), wide(r[4], r[5], l)].map(f64::from_bits);
+                    // A large quotient was scaled down, a small one up.
+                    let scale = power(if c.abs() >= 2.0 { 128 } else { -128 });
+                    let value = a.mul_add(b, c);
+                    let value = if lane(input.mask, l) != 0 { value * scale } else { value }.to_bits();
+                    out.r[0][l] = value as u32;
+                    out.r[1][l] = (value >> 32) as u32;
+                }
+            }),
+            ..PLAIN
+        },
+    ),
+    float("v_div_fixup_f64", F64, D3, map64!(|q, d, n| div_fixup(q, d, n))),
+];

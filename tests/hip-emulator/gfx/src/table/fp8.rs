@@ -1,0 +1,100 @@
+//! 8-bit floats as CDNA3 has them (FNUZ: no infinity, no −0, 0x80 is the NaN): fp8 is 1-4-3 with bias 8, bf8 1-5-2 with bias 16.
+
+use super::{Entry, Obeys, PLAIN, Ty, Ty::*, VectorOp, float, vector};
+use crate::lanes::{Kernel, kernel, map};
+
+const NAN: u32 = 0x80;
+
+/// A format by the bits of its fraction; its bias is the one that FNUZ gives.
+#[inline(always)]
+const fn bias(fraction: u32) -> i32 {
+    1 << (6 - fraction)
+}
+
+/// The f32 that a byte is, exactly.
+#[inline(always)]
+fn to_f32(byte: u32, fraction: u32) -> u32 {
+    let byte = byte & 0xff;
+    if byte == NAN {
+        return f32::NAN.to_bits();
+    }
+    let magnitude = byte & 0x7f;
+    let (exponent, mantissa) = ((magnitude >> fraction) as i32, magnitude & ((1 << fraction) - 1));
+    let (exponent, mantissa) = if exponent == 0 {
+        (1, mantissa)
+    } else {
+        (exponent, mantissa | 1 << fraction)
+    };
+    // mantissa · 2^(exponent − bias − fraction)
+    let power = f32::from_bits(((exponent - bias(fraction) - fraction as i32 + 127) as u32) << 23);
+    (mantissa as f32 * power).to_bits() | (byte & 0x80) << 24
+}
+
+/// To nearest, ties to even; what is too large, infinite or NaN becomes the NaN.
+#[inline(always)]
+fn from_f32(value: u32, fraction: u32) -> u32 {
+    let (sign, magnitude) = (value >> 24 & 0x80, value & 0x7fff_ffff);
+    if magnitude >= 0x7f80_0000 {
+        return NAN;
+    }
+    let exponent = ((magnitude >> 23) as i32 - 127 + bias(fraction)).max(1);
+    // In units of the last place, the sum with 2^23 rounds.
+    let unit = exponent - bias(fraction) - fraction as i32;
+    let scaled = f32::from_bits(magnitude) * f32::from_bits(((127 - unit) as u32) << 23);
+    let units = ((scaled + 8_388_608.0) - 8_388_608.0) as u32;
+    // A carry out of the fraction goes into the exponent by itself.
+    let code = (((exponent - 1) as u32) << fraction) + units;
+    if code > 0x7f {
+        NAN
+    } else if code == 0 {
+        0
+    } else {
+        sign | code
+    }
+}
+
+/// Two bytes in the half that op_sel names; the other half stays.
+const fn packs(name: &'static str, kernel: Kernel) -> Entry {
+    vector(
+        name,
+        VectorOp {
+            target: Some(B16),
+            sources: &[F32, F32],
+            keeps_high: true,
+            kernel,
+            ..PLAIN
+        },
+    )
+}
+
+/// Two f32 of the low two bytes
+macro_rules! unpacks {
+    ($name:literal, $fraction:literal) => {
+        vector(
+            $name,
+            VectorOp {
+                target: Some(PkF32),
+                sources: B1,
+                obeys: Obeys::Denormals,
+                kernel: kernel!(|input, out| {
+                    for l in 0..64 {
+                        out.r[0][l] = to_f32(input.r[0][l], $fraction);
+                        out.r[1][l] = to_f32(input.r[0][l] >> 8, $fraction);
+                    }
+                }),
+                ..PLAIN
+            },
+        )
+    };
+}
+
+const B1: &[Ty] = &[B32];
+
+pub(super) const OPS: &[Entry] = &[
+    float("v_cvt_f32_fp8", F32, B1, map!(|a| to_f32(a, 3))),
+    float("v_cvt_f32_bf8", F32, B1, map!(|a| to_f32(a, 2))),
+    unpacks!("v_cvt_pk_f32_fp8", 3),
+    unpacks!("v_cvt_pk_f32_bf8", 2),
+    packs("v_cvt_pk_fp8_f32", map!(|a, b| from_f32(a, 3) | from_f32(b, 3) << 8)),
+    packs("v_cvt_pk_bf8_f32", map!(|a, b| from_f32(a, 2) | from_f32(b, 2) << 8)),
+];

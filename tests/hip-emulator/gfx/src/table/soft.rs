@@ -1,0 +1,93 @@
+//! Float arithmetic that rounds as MODE says, on soft floats: slow, and only run when MODE is not to nearest even.
+
+use rustc_apfloat::{
+    Float, Round,
+    ieee::{Double, Half, Single},
+};
+
+use crate::lanes::{In, Out, wide};
+
+/// A float operation of one to three operands; those that it has not are 0.
+type Soft<F> = fn([F; 3], Round) -> F;
+
+/// What an opcode does in other modes: `$value` of the soft floats `$a`, `$b`, `$c`, rounded as `$r` says, by a function of this module.
+macro_rules! soft {
+    ($float:ident, |$r:ident, $a:ident, $b:ident, $c:ident| $value:expr) => {{
+        fn kernel(input: &$crate::lanes::In<'_>, out: &mut $crate::lanes::Out) {
+            $crate::table::soft::$float(input, out, |[$a, $b, $c], $r| $value);
+        }
+        $crate::table::Obeys::Rounding(kernel)
+    }};
+}
+
+/// Of f32 operands
+pub(super) fn single(input: &In<'_>, out: &mut Out, value: Soft<Single>) {
+    let round = input.mode.round(false);
+    for l in 0..64 {
+        let sources = [0, 1, 2].map(|n| Single::from_bits(input.r[n][l].into()));
+        out.r[0][l] = value(sources, round).to_bits() as u32;
+    }
+}
+
+/// Of f16 operands
+pub(super) fn half(input: &In<'_>, out: &mut Out, value: Soft<Half>) {
+    let round = input.mode.round(true);
+    for l in 0..64 {
+        let sources = [0, 1, 2].map(|n| Half::from_bits(u128::from(input.r[n][l] & 0xffff)));
+        out.r[0][l] = value(sources, round).to_bits() as u32;
+    }
+}
+
+/// Of f64 operands
+pub(super) fn double(input: &In<'_>, out: &mut Out, value: Soft<Double>) {
+    let round = input.mode.round(true);
+    for l in 0..64 {
+        let sources = [0, 2, 4].map(|n| Double::from_bits(wide(input.r[n], input.r[n + 1], l).into()));
+        let bits = value(sources, round).to_bits() as u64;
+        out.r[0][l] = bits as u32;
+        out.r[1][l] = (bits >> 32) as u32;
+    }
+}
+
+/// Of two halves each
+pub(super) fn halves(input: &In<'_>, out: &mut Out, value: Soft<Half>) {
+    let round = input.mode.round(true);
+    for l in 0..64 {
+        let each = [0, 16].map(|shift| {
+            let sources = [0, 1, 2].map(|n| Half::from_bits(u128::from(input.r[n][l] >> shift & 0xffff)));
+            value(sources, round).to_bits() as u32
+        });
+        out.r[0][l] = each[0] | each[1] << 16;
+    }
+}
+
+/// Of two f32 each
+pub(super) fn singles(input: &In<'_>, out: &mut Out, value: Soft<Single>) {
+    let round = input.mode.round(false);
+    for h in 0..2 {
+        for l in 0..64 {
+            let sources = [0, 2, 4].map(|n| Single::from_bits(input.r[n + h][l].into()));
+            out.r[h][l] = value(sources, round).to_bits() as u32;
+        }
+    }
+}
+
+/// A conversion, or what else takes bits and gives bits: `value` of the first 64 and second 32 source bits.
+macro_rules! soft_bits {
+    ($wide:expr, |$r:ident, $a:ident, $b:ident| $value:expr) => {{
+        fn kernel(input: &$crate::lanes::In<'_>, out: &mut $crate::lanes::Out) {
+            let $r = input.mode.round($wide);
+            for l in 0..64 {
+                let $a = $crate::lanes::wide(input.r[0], input.r[1], l);
+                let $b = input.r[2][l];
+                let _ = $b;
+                let value: u64 = $value;
+                out.r[0][l] = value as u32;
+                out.r[1][l] = (value >> 32) as u32;
+            }
+        }
+        $crate::table::Obeys::Rounding(kernel)
+    }};
+}
+
+pub(super) use {soft, soft_bits};

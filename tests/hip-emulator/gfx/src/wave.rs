@@ -1,0 +1,147 @@
+//! The state of a wave and of its workgroup, and what a worker thread shares between the waves it runs.
+
+use crate::{
+    inst::{Program, Scalar, sgpr},
+    lanes::{In, Mode, Out, Row},
+    matrix::SOURCE,
+    memory::{Global, Lds},
+    report::Report,
+    run::Executions,
+    strict::Tracker,
+};
+
+/// A wave of 64 lanes.
+pub(crate) struct Wave {
+    /// Vector registers, then accumulation registers
+    pub(crate) rows: Vec<Row>,
+    /// Scalar registers by the number of the encoding: 106 is VCC, 124 M0, 126 EXEC
+    pub(crate) scalars: [u32; 128],
+    pub(crate) scc: bool,
+    /// Index of the next instruction
+    pub(crate) pc: usize,
+    pub(crate) mode: Mode,
+    /// VGPR indexing: offset and operands, if it is on
+    pub(crate) index: Option<(u16, u8)>,
+    /// Private memory, lane by lane
+    pub(crate) scratch: Vec<u8>,
+    /// Strict mode: which of its bytes are initialised
+    pub(crate) scratch_known: Vec<bool>,
+    /// Instructions run in loops
+    pub(crate) steps: u64,
+    pub(crate) number: u32,
+    pub(crate) tracker: Tracker,
+}
+
+impl Wave {
+    /// A wave with poisoned registers: reading what nobody wrote gives no plausible value.
+    pub(crate) fn new(program: &Program, number: u32, scratch: u32) -> Self {
+        let mut wave = Self {
+            rows: vec![[0; 64]; usize::from(program.rows)],
+            scalars: [0; 128],
+            scc: false,
+            pc: 0,
+            mode: Mode(0),
+            index: None,
+            scratch: vec![0; scratch as usize * 64],
+            scratch_known: vec![false; scratch as usize * 64],
+            steps: 0,
+            number,
+            tracker: Tracker::default(),
+        };
+        wave.reset();
+        wave
+    }
+
+    /// Back to the state before launch.
+    pub(crate) fn reset(&mut self) {
+        const POISON: u32 = 0xffad_beef; // a NaN as f32, in both f16 halves (0xffad, NaN) and as an index far away
+        self.rows.fill([POISON; 64]);
+        self.scalars.fill(POISON);
+        self.scratch.fill(0xad);
+        self.scratch_known.fill(false);
+        self.steps = 0;
+        self.scc = false;
+        self.pc = 0;
+        self.index = None;
+        self.tracker.reset(self.rows.len());
+    }
+
+    #[inline]
+    pub(crate) fn exec(&self) -> u64 {
+        self.pair(sgpr::EXEC)
+    }
+
+    /// 64 bits in two consecutive scalar registers.
+    #[inline]
+    pub(crate) fn pair(&self, first: u8) -> u64 {
+        let first = usize::from(first & 0x7f);
+        u64::from(self.scalars[first]) | u64::from(self.scalars[(first + 1) & 0x7f]) << 32
+    }
+
+    #[inline]
+    pub(crate) fn set_pair(&mut self, first: u8, value: u64) {
+        let first = usize::from(first & 0x7f);
+        self.scalars[first] = value as u32;
+        self.scalars[(first + 1) & 0x7f] = (value >> 32) as u32;
+    }
+
+    #[inline]
+    pub(crate) fn scalar(&self, source: Scalar) -> u32 {
+        match source {
+            Scalar::Register(number) => self.scalars[usize::from(number & 0x7f)],
+            Scalar::Constant(value) => value,
+            Scalar::Scc => u32::from(self.scc),
+        }
+    }
+}
+
+/// What a worker thread keeps between waves.
+pub(crate) struct Context<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) memory: Global<'a>,
+    pub(crate) lds: Lds,
+    /// Rows that sources are prepared in
+    pub(crate) rows: Box<[Row; 6]>,
+    pub(crate) out: Box<Out>,
+    /// Copies of a matrix instruction's sources
+    pub(crate) matrix: Box<[[Row; SOURCE]; 2]>,
+    pub(crate) report: Report,
+    pub(crate) executions: Executions,
+    /// Instructions that a wave may run in loops
+    pub(crate) limit: u64,
+    /// What the last `s_memtime` gave
+    pub(crate) clock: u64,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(program: &'a Program, memory: Global<'a>, lds: Lds, limit: u64) -> Self {
+        Self {
+            program,
+            memory,
+            lds,
+            rows: Box::new([[0; 64]; 6]),
+            out: Box::new(Out {
+                r: [[0; 64]; 2],
+                mask: 0,
+            }),
+            matrix: Box::new([[[0; 64]; SOURCE]; 2]),
+            report: Report::default(),
+            executions: Executions::new(program),
+            limit,
+            clock: 0,
+        }
+    }
+}
+
+/// Rows for a kernel that has none.
+pub(crate) static ZERO: Row = [0; 64];
+
+impl<'a> In<'a> {
+    pub(crate) fn empty(mode: Mode) -> Self {
+        In {
+            r: [&ZERO; 6],
+            mask: 0,
+            mode,
+        }
+    }
+}

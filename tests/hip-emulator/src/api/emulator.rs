@@ -1,0 +1,153 @@
+//! What the emulator offers beyond HIP, for tests: `hipemu_*`.
+
+use super::text;
+use crate::calls::{self, Failure};
+use crate::config;
+use crate::runtime::{self, current};
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+
+/// Nothing unwinds into the caller: a panic gives the default.
+fn guard<T: Default>(body: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_default()
+}
+
+/// Sets a `HIPEMU_*` variable instead of the environment. 0, or 1 if it is too late (a HIP function was called) or there is none of the
+/// name.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn hipemu_set(name: *const c_char, value: *const c_char) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's C strings.
+        let set = match unsafe { (text(name), text(value)) } {
+            (Ok(name), Ok(value)) => config::set(name, value),
+            _ => false,
+        };
+        c_int::from(!set)
+    })
+}
+
+/// Starts counting calls from zero, for all threads together and for the calling one.
+#[unsafe(no_mangle)]
+extern "C" fn hipemu_calls_reset() {
+    guard(calls::reset);
+}
+
+/// Calls of a HIP function by all threads since the last reset; `UINT64_MAX` if there is no such function.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn hipemu_calls(name: *const c_char) -> u64 {
+    // SAFETY: the caller's C string.
+    guard(|| unsafe { text(name) }.map_or(u64::MAX, |name| calls::count(Some(name), false)))
+}
+
+/// Calls of all HIP functions by all threads since the last reset.
+#[unsafe(no_mangle)]
+extern "C" fn hipemu_calls_total() -> u64 {
+    guard(|| calls::count(None, false))
+}
+
+/// [`hipemu_calls`] of the calling thread alone.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn hipemu_thread_calls(name: *const c_char) -> u64 {
+    // SAFETY: the caller's C string.
+    guard(|| unsafe { text(name) }.map_or(u64::MAX, |name| calls::count(Some(name), true)))
+}
+
+/// [`hipemu_calls_total`] of the calling thread alone.
+#[unsafe(no_mangle)]
+extern "C" fn hipemu_thread_calls_total() -> u64 {
+    guard(|| calls::count(None, true))
+}
+
+thread_local! {
+    /// Keeps what was last returned to this thread.
+    static TEXT: RefCell<CString> = RefCell::default();
+}
+
+/// Gives the caller text that stays until the thread's next call that gives text.
+fn give(text: String) -> *const c_char {
+    let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
+    TEXT.try_with(|last| {
+        *last.borrow_mut() = text;
+        last.borrow().as_ptr()
+    })
+    .unwrap_or(c"".as_ptr())
+}
+
+/// The functions that were called since the last reset, one `name count` a line.
+#[unsafe(no_mangle)]
+extern "C" fn hipemu_calls_summary() -> *const c_char {
+    catch_unwind(|| give(calls::summary())).unwrap_or(c"".as_ptr())
+}
+
+/// The text of the current device's first failure since it was reset; empty if there was none.
+#[unsafe(no_mangle)]
+extern "C" fn hipemu_last_fault() -> *const c_char {
+    catch_unwind(|| give(current().ok().and_then(|device| device.fault()).unwrap_or_default())).unwrap_or(c"".as_ptr())
+}
+
+/// Forgets the failures of all devices.
+#[unsafe(no_mangle)]
+extern "C" fn hipemu_clear_fault() {
+    guard(|| {
+        for device in runtime::get().iter().flat_map(|runtime| &runtime.devices) {
+            device.forgive();
+        }
+    });
+}
+
+/// Waits until all devices are idle, then schedules adversarially from this seed.
+#[unsafe(no_mangle)]
+extern "C" fn hipemu_set_seed(seed: u64) {
+    guard(|| {
+        if let Ok(runtime) = runtime::get() {
+            runtime.scheduler.set_seed(Some(seed));
+        }
+    });
+}
+
+/// Waits until all devices are idle, then lets streams run as they come.
+#[unsafe(no_mangle)]
+extern "C" fn hipemu_clear_seed() {
+    guard(|| {
+        if let Ok(runtime) = runtime::get() {
+            runtime.scheduler.set_seed(None);
+        }
+    });
+}
+
+/// Identifies the order in which commands have run since the seed was set: equal orders give equal numbers.
+#[unsafe(no_mangle)]
+extern "C" fn hipemu_order() -> u64 {
+    guard(|| runtime::get().map_or(0, |runtime| runtime.scheduler.order()))
+}
+
+/// Whether kernels do nothing, from now on.
+#[unsafe(no_mangle)]
+extern "C" fn hipemu_set_noop(noop: c_int) {
+    guard(|| {
+        if let Ok(runtime) = runtime::get() {
+            runtime.noop.store(noop != 0, Ordering::Relaxed);
+        }
+    });
+}
+
+/// Lets functions fail as `HIPEMU_FAIL` does; empty text ends that. 0, or 1 if the text is not understood.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn hipemu_fail(failures: *const c_char) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's C string.
+        let failures = unsafe { text(failures) }.map_err(|_| "not a C string".to_owned());
+        match failures.and_then(Failure::parse) {
+            Ok(failures) => {
+                calls::inject(failures);
+                0
+            }
+            Err(error) => {
+                config::warn(&error);
+                1
+            }
+        }
+    })
+}

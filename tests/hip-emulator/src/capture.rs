@@ -1,0 +1,322 @@
+//! Stream capture: what is submitted to a stream becomes nodes of a graph instead.
+//!
+//! A capture begins in one stream and spreads to others that wait for its events. Each stream in it has a [`Branch`]: the nodes that its
+//! next one comes after.
+
+use crate::calls;
+use crate::graph::{Graph, Step};
+use crate::handle::Handle;
+use crate::status::Result;
+use crate::stream::{Event, Recorded, Stream};
+use crate::sys;
+use crate::work::Work;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+
+/// A capture that goes on.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    pub(crate) id: u64,
+    mode: sys::hipStreamCaptureMode,
+    thread: ThreadId,
+    origin: u64,
+    pub(crate) graph: &'static Handle<Graph>,
+    invalid: AtomicBool,
+    ended: AtomicBool,
+    streams: Mutex<Vec<&'static Stream>>,
+}
+
+/// A stream's part in a capture.
+#[derive(Clone, Debug)]
+pub(crate) struct Branch {
+    pub(crate) capture: Arc<Capture>,
+    /// What the stream's next node comes after.
+    pub(crate) tails: Vec<usize>,
+}
+
+/// How many there are: calls that a capture does not concern look no further.
+static ACTIVE: AtomicUsize = AtomicUsize::new(0);
+static CAPTURES: Mutex<Vec<Arc<Capture>>> = Mutex::new(Vec::new());
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+fn captures() -> MutexGuard<'static, Vec<Arc<Capture>>> {
+    CAPTURES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether anything is being captured.
+#[inline]
+pub(crate) fn any() -> bool {
+    ACTIVE.load(Ordering::Acquire) != 0
+}
+
+fn branch(stream: &Stream) -> MutexGuard<'_, Option<Branch>> {
+    stream.capture.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A stream's part in a capture, if it has one.
+pub(crate) fn branch_of(stream: &Stream) -> Option<Branch> {
+    if any() { branch(stream).clone() } else { None }
+}
+
+/// The capture that a stream takes part in.
+pub(crate) fn of(stream: &Stream) -> Option<Arc<Capture>> {
+    branch_of(stream).map(|branch| branch.capture)
+}
+
+impl Capture {
+    /// Something was done that a capture forbids: nothing comes of it any more.
+    pub(crate) fn invalidate(&self) {
+        self.invalid.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn status(&self) -> sys::hipStreamCaptureStatus {
+        if self.invalid.load(Ordering::Acquire) {
+            sys::hipStreamCaptureStatusInvalidated
+        } else {
+            sys::hipStreamCaptureStatusActive
+        }
+    }
+
+    fn check(&self) -> Result {
+        if self.invalid.load(Ordering::Acquire) {
+            Err(sys::hipErrorStreamCaptureInvalidated)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn streams(&self) -> MutexGuard<'_, Vec<&'static Stream>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds work to the capture that a stream takes part in. `false` if there is none, and the work is to be done.
+///
+/// # Errors
+///
+/// If the capture is invalid, or if the stream is the null stream and a stream that waits for it is captured.
+pub(crate) fn append(stream: &Stream, work: &Work) -> Result<bool> {
+    let mut own = branch(stream);
+    if let Some(own) = own.as_mut() {
+        own.capture.check()?;
+        let node = own.capture.graph.add(Step::Work(work.clone()), &own.tails);
+        own.tails = vec![node.index];
+        return Ok(true);
+    }
+    drop(own);
+    implicit(stream)?;
+    Ok(false)
+}
+
+/// Checks that work in a stream makes no captured stream wait for the null stream; a capture that would is invalid from now on.
+pub(crate) fn implicit(stream: &Stream) -> Result {
+    match entangled(stream) {
+        None => Ok(()),
+        Some(capture) => {
+            capture.invalidate();
+            Err(sys::hipErrorStreamCaptureImplicit)
+        }
+    }
+}
+
+/// A capture of a stream that waits for this one, if this is the null stream.
+pub(crate) fn entangled(stream: &Stream) -> Option<Arc<Capture>> {
+    if !stream.is_null() {
+        return None;
+    }
+    let device = stream.device.ordinal;
+    let waits = |other: &&Stream| other.is_blocking() && other.device.ordinal == device;
+    let captures = captures();
+    captures
+        .iter()
+        .find(|capture| capture.streams().iter().any(waits))
+        .cloned()
+}
+
+/// Checks a call that may disturb a capture: an allocation, a wait or query.
+///
+/// # Errors
+///
+/// If this thread's mode forbids it while something is captured, which then becomes invalid.
+#[inline]
+pub(crate) fn disturbing() -> Result {
+    if any() { check_disturbing() } else { Ok(()) }
+}
+
+#[cold]
+fn check_disturbing() -> Result {
+    let mode = calls::thread(|thread| thread.capture_mode.get())?;
+    if mode == sys::hipStreamCaptureModeRelaxed {
+        return Ok(());
+    }
+    let here = std::thread::current().id();
+    let mut disturbed = false;
+    for capture in captures().iter() {
+        let own = capture.thread == here && capture.mode != sys::hipStreamCaptureModeRelaxed;
+        let any = mode == sys::hipStreamCaptureModeGlobal && capture.mode == sys::hipStreamCaptureModeGlobal;
+        if own || any {
+            capture.invalidate();
+            disturbed = true;
+        }
+    }
+    if disturbed {
+        Err(sys::hipErrorStreamCaptureUnsupported)
+    } else {
+        Ok(())
+    }
+}
+
+/// Checks a call that waits for a whole device.
+pub(crate) fn disturbing_device(device: usize) -> Result {
+    if any() {
+        for capture in captures().iter() {
+            if capture.streams().iter().any(|stream| stream.device.ordinal == device) {
+                capture.invalidate();
+                return Err(sys::hipErrorStreamCaptureUnsupported);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Begins a capture in a stream.
+pub(crate) fn begin(stream: &'static Handle<Stream>, mode: sys::hipStreamCaptureMode) -> Result {
+    if mode > sys::hipStreamCaptureModeRelaxed {
+        return Err(sys::hipErrorInvalidValue);
+    }
+    if stream.is_null() {
+        return Err(sys::hipErrorStreamCaptureUnsupported);
+    }
+    let mut own = branch(stream);
+    if own.is_some() {
+        return Err(sys::hipErrorIllegalState);
+    }
+    let stream: &'static Stream = stream;
+    let capture = Arc::new(Capture {
+        id: NEXT.fetch_add(1, Ordering::Relaxed),
+        mode,
+        thread: std::thread::current().id(),
+        origin: stream.id,
+        graph: Handle::new(Graph::default()),
+        invalid: AtomicBool::new(false),
+        ended: AtomicBool::new(false),
+        streams: Mutex::new(vec![stream]),
+    });
+    captures().push(Arc::clone(&capture));
+    ACTIVE.fetch_add(1, Ordering::AcqRel);
+    *own = Some(Branch {
+        capture,
+        tails: Vec::new(),
+    });
+    Ok(())
+}
+
+/// Ends the capture that began in a stream; the graph.
+pub(crate) fn end(stream: &Stream) -> Result<&'static Handle<Graph>> {
+    let Branch { capture, tails } = branch_of(stream).ok_or(sys::hipErrorIllegalState)?;
+    if capture.mode != sys::hipStreamCaptureModeRelaxed && capture.thread != std::thread::current().id() {
+        return Err(sys::hipErrorStreamCaptureWrongThread);
+    }
+    if capture.origin != stream.id {
+        capture.invalidate();
+        return Err(sys::hipErrorStreamCaptureUnmatched);
+    }
+    let streams = std::mem::take(&mut *capture.streams());
+    let branches: Vec<Branch> = streams.iter().filter_map(|stream| branch(stream).take()).collect();
+    captures().retain(|other| !Arc::ptr_eq(other, &capture));
+    ACTIVE.fetch_sub(1, Ordering::AcqRel);
+    capture.ended.store(true, Ordering::Release);
+    let graph = capture.graph;
+    let result = capture.check().and_then(|()| {
+        // Everything that other streams captured has to come before what the origin's next node would come after.
+        let nodes = graph.nodes();
+        let mut joined = vec![false; nodes.len()];
+        let mut open = tails;
+        while let Some(index) = open.pop() {
+            if let Some(seen) = joined.get_mut(index)
+                && !std::mem::replace(seen, true)
+            {
+                open.extend(nodes.get(index).into_iter().flat_map(|entry| &entry.after));
+            }
+        }
+        let mut others = branches.iter().flat_map(|branch| &branch.tails);
+        if others.all(|tail| joined.get(*tail) == Some(&true)) {
+            Ok(())
+        } else {
+            Err(sys::hipErrorStreamCaptureUnjoined)
+        }
+    });
+    match result {
+        Ok(()) => Ok(graph),
+        Err(error) => {
+            graph.destroy()?;
+            Err(error)
+        }
+    }
+}
+
+/// Records an event in a stream that is captured. `false` if it is not.
+pub(crate) fn record(event: &Event, stream: &Stream) -> Result<bool> {
+    let Some(Branch { capture, tails }) = branch_of(stream) else {
+        return Ok(false);
+    };
+    capture.check()?;
+    event.set(Recorded::Captured(capture, tails));
+    Ok(true)
+}
+
+/// Makes a stream wait for an event, if one of them is captured. `false` if neither is.
+pub(crate) fn wait(stream: &'static Handle<Stream>, event: &'static Handle<Event>, external: bool) -> Result<bool> {
+    if external && append(stream, &Work::Await(event))? {
+        return Ok(true);
+    }
+    let mut own = branch(stream);
+    match (own.as_mut(), event.recorded()) {
+        (None, Recorded::Never | Recorded::Stream(_)) => Ok(false),
+        (Some(_), Recorded::Never) => Ok(true),
+        (Some(own), Recorded::Stream(_)) => {
+            own.capture.invalidate();
+            Err(sys::hipErrorStreamCaptureIsolation)
+        }
+        (_, Recorded::Captured(capture, _)) if capture.ended.load(Ordering::Acquire) => Err(sys::hipErrorCapturedEvent),
+        (Some(own), Recorded::Captured(capture, nodes)) => {
+            if !Arc::ptr_eq(&own.capture, &capture) {
+                own.capture.invalidate();
+                capture.invalidate();
+                return Err(sys::hipErrorStreamCaptureMerge);
+            }
+            own.capture.check()?;
+            own.tails.extend(nodes);
+            own.tails.sort_unstable();
+            own.tails.dedup();
+            Ok(true)
+        }
+        (None, Recorded::Captured(capture, nodes)) => {
+            capture.check()?;
+            if stream.is_null() {
+                capture.invalidate();
+                return Err(sys::hipErrorStreamCaptureImplicit);
+            }
+            let joined: &'static Stream = stream;
+            capture.streams().push(joined);
+            *own = Some(Branch { capture, tails: nodes });
+            Ok(true)
+        }
+    }
+}
+
+/// A stream is destroyed: what it takes part in comes to nothing.
+pub(crate) fn abandon(stream: &Stream) {
+    if let Some(capture) = of(stream) {
+        capture.invalidate();
+        if capture.origin == stream.id {
+            for stream in std::mem::take(&mut *capture.streams()) {
+                branch(stream).take();
+            }
+            captures().retain(|other| !Arc::ptr_eq(other, &capture));
+            ACTIVE.fetch_sub(1, Ordering::AcqRel);
+            capture.ended.store(true, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Streams and events.
+//!
+//! A stream is a queue of commands and two counters: how many were submitted and how many are complete. A [`Point`] in a stream is what
+//! events record and what commands wait for.
+
+use crate::capture::{self, Capture};
+use crate::device::Device;
+use crate::handle::{Handle, Kind};
+use crate::runtime;
+use crate::status::Result;
+use crate::sys::{self, hipError_t, hipStream_t};
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+/// A stream.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) device: &'static Device,
+    /// Streams are numbered as they are made.
+    pub(crate) id: u64,
+    pub(crate) flags: u32,
+    pub(crate) priority: i32,
+    is_null: bool,
+    /// Commands submitted.
+    pub(crate) submitted: AtomicU64,
+    /// Commands complete.
+    pub(crate) completed: AtomicU64,
+    /// Wakes the stream's thread.
+    pub(crate) wake: Condvar,
+    /// What is captured from it, and the nodes that its next one depends on.
+    pub(crate) capture: Mutex<Option<capture::Branch>>,
+}
+
+impl Kind for Stream {
+    const MAGIC: u64 = u64::from_le_bytes(*b"hipStrea");
+    const INVALID: hipError_t = sys::hipErrorInvalidHandle;
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+thread_local! {
+    /// The streams that `hipStreamPerThread` means in this thread, one per device.
+    static PER_THREAD: RefCell<Vec<&'static Handle<Stream>>> = RefCell::default();
+}
+
+impl Stream {
+    pub(crate) fn new(device: &'static Device, flags: u32, priority: i32) -> &'static Handle<Stream> {
+        Handle::new(Stream::with(device, flags, priority, false))
+    }
+
+    pub(crate) fn null(device: &'static Device) -> &'static Handle<Stream> {
+        Handle::new(Stream::with(device, sys::hipStreamDefault, 0, true))
+    }
+
+    fn with(device: &'static Device, flags: u32, priority: i32, is_null: bool) -> Stream {
+        Stream {
+            device,
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            flags,
+            priority,
+            is_null,
+            submitted: AtomicU64::new(0),
+            completed: AtomicU64::new(0),
+            wake: Condvar::new(),
+            capture: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        self.is_null
+    }
+
+    /// Whether it waits for the null stream and the null stream for it.
+    pub(crate) fn is_blocking(&self) -> bool {
+        !self.is_null && self.flags & sys::hipStreamNonBlocking == 0
+    }
+
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.completed.load(Ordering::Acquire) == self.submitted.load(Ordering::Acquire)
+    }
+
+    /// Whether a command submitted now would have nothing to wait for, so that one that takes no time may as well be complete.
+    #[inline]
+    pub(crate) fn is_free(&self) -> bool {
+        self.is_idle()
+            && if self.is_null {
+                self.device.blocking.load(Ordering::Acquire) == 0
+            } else {
+                !self.is_blocking() || self.device.null().is_idle()
+            }
+    }
+
+    /// Where the stream is now.
+    pub(crate) fn point(&'static self) -> Point {
+        Point {
+            stream: self,
+            number: self.submitted.load(Ordering::Acquire),
+        }
+    }
+}
+
+/// The stream that a caller's handle means: the current device's null stream, the thread's own, or one that was created.
+///
+/// # Safety
+///
+/// As for [`Handle::from_raw`].
+#[inline]
+pub(crate) unsafe fn resolve(stream: hipStream_t) -> Result<&'static Handle<Stream>> {
+    match stream.addr() {
+        0 | 1 => Ok(runtime::current()?.null()),
+        2 => {
+            let device = runtime::current()?;
+            PER_THREAD
+                .try_with(|streams| {
+                    let mut streams = streams.borrow_mut();
+                    if let Some(own) = streams.iter().find(|own| own.device.ordinal == device.ordinal) {
+                        return *own;
+                    }
+                    let own = Stream::new(device, sys::hipStreamDefault, 0);
+                    streams.push(own);
+                    own
+                })
+                .map_err(|_| sys::hipErrorDeinitialized)
+        }
+        // SAFETY: by this function's contract.
+        _ => unsafe { Handle::from_raw(stream) },
+    }
+}
+
+/// A place in a stream: reached when that many commands are complete.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Point {
+    pub(crate) stream: &'static Stream,
+    pub(crate) number: u64,
+}
+
+impl Point {
+    pub(crate) fn is_reached(&self) -> bool {
+        self.stream.completed.load(Ordering::Acquire) >= self.number
+    }
+}
+
+/// An event.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) device: &'static Device,
+    pub(crate) flags: u32,
+    pub(crate) state: Mutex<Recorded>,
+}
+
+/// What an event's last record was.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Recorded {
+    /// None yet: counts as complete.
+    #[default]
+    Never,
+    /// In a stream.
+    Stream(Arc<Record>),
+    /// In a stream that was captured.
+    Captured(Arc<Capture>, Vec<usize>),
+}
+
+/// One record of an event.
+#[derive(Debug)]
+pub(crate) struct Record {
+    point: Mutex<Option<Point>>,
+    done: AtomicBool,
+    /// Nanoseconds since the process's first event.
+    time: AtomicU64,
+}
+
+impl Kind for Event {
+    const MAGIC: u64 = u64::from_le_bytes(*b"hipEvent");
+    const INVALID: hipError_t = sys::hipErrorInvalidHandle;
+}
+
+impl Event {
+    pub(crate) fn new(device: &'static Device, flags: u32) -> &'static Handle<Event> {
+        Handle::new(Event {
+            device,
+            flags,
+            state: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn recorded(&self) -> Recorded {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set(&self, recorded: Recorded) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = recorded;
+    }
+
+    pub(crate) fn is_timed(&self) -> bool {
+        self.flags & sys::hipEventDisableTiming == 0
+    }
+}
+
+impl Record {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Record {
+            point: Mutex::default(),
+            done: AtomicBool::new(false),
+            time: AtomicU64::new(0),
+        })
+    }
+
+    /// Notes where in a stream it lies.
+    pub(crate) fn place(&self, point: Point) {
+        *self.point.lock().unwrap_or_else(PoisonError::into_inner) = Some(point);
+    }
+
+    /// Where it lies.
+    pub(crate) fn point(&self) -> Option<Point> {
+        *self.point.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything before it is complete.
+    pub(crate) fn complete(&self) {
+        static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+        let now = START.get_or_init(Instant::now).elapsed();
+        self.time
+            .store(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.done.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.done.load(Ordering::Acquire)
+    }
+
+    /// Milliseconds from this to another; both are done.
+    pub(crate) fn milliseconds_to(&self, other: &Record) -> f32 {
+        let [start, stop] = [self, other].map(|record| record.time.load(Ordering::Relaxed) as f64);
+        ((stop - start) / 1e6) as f32
+    }
+}
+
+/// Checks that no event or stream of a capture is used where a capture forbids it.
+pub(crate) fn not_captured(stream: &Stream) -> Result {
+    match capture::of(stream) {
+        None => Ok(()),
+        Some(capture) => {
+            capture.invalidate();
+            Err(sys::hipErrorStreamCaptureUnsupported)
+        }
+    }
+}
