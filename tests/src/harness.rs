@@ -3,9 +3,11 @@
 use crate::cases::Case;
 use anyhow::{Context as _, Result, bail, ensure};
 use rotini_graph::{Graph, TensorId, TensorKind};
+use rotini_host::gpu::{Allocation, Api, Driver, Gpu};
 use rotini_host::{Context, DeviceBuffer, Handle, Plugin, engine_config};
 use rotini_reference::{Buffers, UNTOUCHED, evaluate, fill_all};
 use std::collections::HashMap;
+use std::ffi::{CStr, c_char};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -13,10 +15,11 @@ use std::sync::OnceLock;
 const GUARD: usize = 256;
 const GUARD_BYTE: u8 = 0xA5;
 
-/// The plugin on the CPU, with a cache folder of this process's own.
+/// The plugin on a device, with a cache folder of this process's own.
 pub struct Runner {
     handle: Handle,
     engine: i64,
+    place: Place,
 }
 
 /// What one run told besides that it was right.
@@ -40,6 +43,19 @@ impl Runner {
     /// If it is not there, or does not behave as a plugin.
     pub fn cpu() -> Result<Self> {
         cpu_only()?;
+        Self::new(Place::Host)
+    }
+
+    /// Loads the plugin for the GPU that the tests are to use: [`gpu`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::cpu`]; without the GPU or its library.
+    pub fn gpu() -> Result<Self> {
+        Self::new(Place::Gpu(gpu()?))
+    }
+
+    fn new(place: Place) -> Result<Self> {
         // SAFETY: the file is the plugin that this workspace builds.
         let plugin = unsafe { Plugin::load(crate::plugin::path()?) }?;
         let engines = plugin.engine_ids()?;
@@ -49,6 +65,7 @@ impl Runner {
         Ok(Runner {
             handle: plugin.handle()?,
             engine,
+            place,
         })
     }
 
@@ -89,7 +106,9 @@ impl Runner {
             estimate_cached == exact,
             "the estimate of a cached graph is {estimate_cached}, not {exact}"
         );
-        let worst = self.execute_and_judge(&graph, &context, exact, alignment)?;
+        let worst = self
+            .execute_and_judge(&graph, &context, exact, alignment)
+            .map_err(|error| self.explain(error))?;
         Ok(Outcome {
             estimate,
             exact,
@@ -98,13 +117,37 @@ impl Runner {
         })
     }
 
+    /// The error with what the emulator found, if it was its fault, and the emulated GPU made usable again for the next case.
+    fn explain(&self, error: anyhow::Error) -> anyhow::Error {
+        let Place::Gpu(gpu) = &self.place else {
+            return error;
+        };
+        // SAFETY: the emulator declares them so; no other library has such functions.
+        unsafe {
+            let fault = gpu
+                .driver()
+                .function::<unsafe extern "C" fn() -> *const c_char>("hipemu_last_fault");
+            let clear = gpu.driver().function::<unsafe extern "C" fn()>("hipemu_clear_fault");
+            let (Ok(fault), Ok(clear)) = (fault, clear) else {
+                return error;
+            };
+            let text = fault();
+            if text.is_null() {
+                return error;
+            }
+            let text = CStr::from_ptr(text).to_string_lossy().into_owned();
+            clear();
+            if text.is_empty() { error } else { error.context(text) }
+        }
+    }
+
     fn execute_and_judge(&self, graph: &Graph, context: &Context, workspace: usize, alignment: usize) -> Result<f64> {
         let inputs = fill_all(graph, SEED)?;
         let mut memory: HashMap<i64, Memory> = inputs
             .iter()
-            .map(|(&uid, bytes)| (uid, Memory::new(bytes, alignment)))
-            .collect();
-        let mut scratch = Memory::new(&vec![UNTOUCHED; workspace], alignment);
+            .map(|(&uid, bytes)| Ok((uid, self.place.memory(bytes, alignment)?)))
+            .collect::<Result<_>>()?;
+        let mut scratch = self.place.memory(&vec![UNTOUCHED; workspace], alignment)?;
         // Twice, since the second execution takes other ways than the first: what was bound is bound already.
         for _ in 0..2 {
             let mut buffers: Vec<DeviceBuffer> = memory
@@ -125,6 +168,12 @@ impl Runner {
             };
             // SAFETY: the buffers have the spans of their tensors, the workspace its size.
             unsafe { context.execute(workspace, &buffers) }?;
+        }
+        if let Place::Gpu(gpu) = &self.place {
+            gpu.synchronize()?;
+        }
+        for memory in memory.values_mut().chain([&mut scratch]) {
+            memory.fetch()?;
         }
         ensure!(scratch.is_guarded(), "something was written outside the workspace");
         let evaluation = evaluate(graph, &inputs)?;
@@ -151,7 +200,8 @@ impl Runner {
 const SEED: u64 = 7;
 
 /// The tensors in buffers, and whether a node writes them.
-fn stored(graph: &Graph) -> Vec<(TensorId, bool)> {
+#[must_use]
+pub fn stored(graph: &Graph) -> Vec<(TensorId, bool)> {
     let mut written = std::collections::HashSet::new();
     for node in &graph.nodes {
         node.op.for_each_output(&mut |_, id| {
@@ -166,32 +216,87 @@ fn stored(graph: &Graph) -> Vec<(TensorId, bool)> {
         .collect()
 }
 
+/// Where the buffers of an execution are.
+enum Place {
+    Host,
+    Gpu(Gpu),
+}
+
+impl Place {
+    fn memory(&self, bytes: &[u8], alignment: usize) -> Result<Memory> {
+        match self {
+            Place::Host => Ok(Memory::new(bytes, alignment)),
+            Place::Gpu(gpu) => Memory::on_gpu(gpu, bytes, alignment),
+        }
+    }
+}
+
 /// Bytes at an address of a given alignment, with guards on both sides.
 pub struct Memory {
     raw: Vec<u8>,
     start: usize,
     length: usize,
+    /// Where the bytes really are, if not here.
+    device: Option<Allocation>,
 }
 
 impl Memory {
     /// A copy of `bytes` at a multiple of `alignment` (a power of two) that is no multiple of twice that.
     #[must_use]
     pub fn new(bytes: &[u8], alignment: usize) -> Self {
-        let raw = vec![GUARD_BYTE; bytes.len() + 2 * GUARD + 4 * alignment];
-        let first = raw.as_ptr().addr() + GUARD;
+        let raw = Self::around(bytes, alignment);
+        let base = raw.as_ptr().addr();
+        Self::at(raw, base, bytes, alignment)
+    }
+
+    /// The same on a GPU, with a copy of it here that [`fetch`](Self::fetch) renews.
+    ///
+    /// # Errors
+    ///
+    /// The GPU's.
+    pub fn on_gpu(gpu: &Gpu, bytes: &[u8], alignment: usize) -> Result<Self> {
+        let raw = Self::around(bytes, alignment);
+        let device = gpu.allocate(raw.len())?;
+        let mut memory = Self::at(raw, device.pointer().addr(), bytes, alignment);
+        device.write(0, &memory.raw)?;
+        memory.device = Some(device);
+        Ok(memory)
+    }
+
+    fn around(bytes: &[u8], alignment: usize) -> Vec<u8> {
+        vec![GUARD_BYTE; bytes.len() + 2 * GUARD + 4 * alignment]
+    }
+
+    fn at(mut raw: Vec<u8>, base: usize, bytes: &[u8], alignment: usize) -> Self {
+        let first = base + GUARD;
         let start = GUARD + (first.next_multiple_of(2 * alignment) + alignment - first);
-        let mut memory = Memory {
+        raw[start..start + bytes.len()].copy_from_slice(bytes);
+        Memory {
             raw,
             start,
             length: bytes.len(),
-        };
-        memory.raw[start..start + bytes.len()].copy_from_slice(bytes);
-        memory
+            device: None,
+        }
     }
 
-    /// The first byte.
+    /// The first byte, where executions find it.
     pub fn pointer(&mut self) -> *mut u8 {
-        self.raw[self.start..].as_mut_ptr()
+        match &self.device {
+            Some(device) => device.pointer().cast::<u8>().wrapping_add(self.start),
+            None => self.raw[self.start..].as_mut_ptr(),
+        }
+    }
+
+    /// Brings what is on the device here. The work that writes it is done.
+    ///
+    /// # Errors
+    ///
+    /// The GPU's.
+    pub fn fetch(&mut self) -> Result<()> {
+        match &self.device {
+            Some(device) => Ok(device.read(0, &mut self.raw)?),
+            None => Ok(()),
+        }
     }
 
     /// The bytes.
@@ -226,12 +331,44 @@ pub fn fill(graph: &Graph) -> Result<Buffers> {
 ///
 /// Without a temporary folder.
 pub fn cpu_only() -> Result<&'static Path> {
+    environment("cpu")
+}
+
+/// The GPU that the tests use, and the environment for it: the emulated MI300, or what `ROTINI_TEST_DEVICE` names (`cuda`: an NVIDIA
+/// GPU; `hip`: an AMD GPU of this machine).
+///
+/// # Errors
+///
+/// Without the GPU or its library.
+pub fn gpu() -> Result<Gpu> {
+    let device = std::env::var("ROTINI_TEST_DEVICE").unwrap_or_default();
+    let emulator = crate::plugin::emulator();
+    let (api, path) = match device.as_str() {
+        "" => (Api::Hip, Some(emulator?.into_os_string())),
+        "hip" => (Api::Hip, None),
+        "cuda" => (Api::Cuda, None),
+        other => bail!("ROTINI_TEST_DEVICE={other}"),
+    };
+    if let Some(emulator) = &path {
+        // SAFETY: as in `environment`: before the plugin is loaded, and nothing else reads it meanwhile.
+        unsafe { std::env::set_var("ROTINI_HIP_LIBRARY", emulator) };
+    }
+    environment(match api {
+        Api::Hip => "hip",
+        Api::Cuda => "cuda",
+    })?;
+    // SAFETY: the emulator that this workspace builds, or the library of the machine's driver.
+    let driver = unsafe { Driver::load(api, path.as_deref()) }?;
+    Ok(driver.gpu(0)?)
+}
+
+fn environment(device: &str) -> Result<&'static Path> {
     static FOLDER: OnceLock<std::io::Result<tempfile::TempDir>> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         tempfile::tempdir().inspect(|folder| {
             // SAFETY: done once, before the plugin is loaded; nothing else in these tests reads or writes the environment meanwhile.
             unsafe {
-                std::env::set_var("ROTINI_DEVICE", "cpu");
+                std::env::set_var("ROTINI_DEVICE", device);
                 std::env::set_var("ROTINI_CACHE_DIR", folder.path());
             }
         })

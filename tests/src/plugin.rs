@@ -9,17 +9,26 @@ use std::path::PathBuf;
 ///
 /// If it is not there. Never skipped: a suite without its subject proves nothing.
 pub fn path() -> Result<PathBuf> {
-    if let Some(path) = std::env::var_os("ROTINI_PLUGIN") {
+    built("ROTINI_PLUGIN", "librotini_plugin.so", "rotini-artifact")
+}
+
+/// The emulated HIP library: `ROTINI_HIP_EMULATOR`, else the one that Cargo built beside this test.
+///
+/// # Errors
+///
+/// If it is not there.
+pub fn emulator() -> Result<PathBuf> {
+    built("ROTINI_HIP_EMULATOR", "libamdhip64.so", "rotini-hip-emulator")
+}
+
+fn built(variable: &str, name: &str, package: &str) -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os(variable) {
         return Ok(PathBuf::from(path));
     }
     let executable = std::env::current_exe().context("this test has no path")?;
-    let built = executable
-        .ancestors()
-        .skip(1)
-        .take(2)
-        .map(|folder| folder.join("librotini_plugin.so"));
-    match built.into_iter().find(|path| path.is_file()) {
+    let places = executable.ancestors().skip(1).take(2).map(|folder| folder.join(name));
+    match places.into_iter().find(|path| path.is_file()) {
         Some(path) => Ok(path),
-        None => bail!("librotini_plugin.so is not there: cargo build -p rotini-artifact makes it"),
+        None => bail!("{name} is not there: cargo build -p {package} makes it"),
     }
 }

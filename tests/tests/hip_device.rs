@@ -1,0 +1,593 @@
+//! What the plugin asks of HIP: how little an execution needs, which GPU and stream it goes to, when code is loaded and unloaded, and
+//! what happens when HIP is not as it should be.
+//!
+//! Kernels do nothing here; that they compute the right thing is for `emulated` to say. Every test is a process of its own, because the
+//! emulator's devices and counters are a process's: the test starts itself again as a child with the environment that it needs.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
+
+use rotini_graph::{DataType, GraphBuilder, PointwiseMode};
+use rotini_host::gpu::{Allocation, Driver, Gpu};
+use rotini_host::{Context, DeviceBuffer, Handle, HostError, Plugin, engine_config};
+use rotini_tests::{cases, harness};
+use rotini_wire::engine_details::BehaviorNote;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::path::Path;
+use std::process::Command;
+
+/// In a child: the test that it is.
+const CHILD: &str = "ROTINI_TEST_CHILD";
+
+/// Runs a body in a process of its own, where kernels do nothing.
+fn alone(test: &str, environment: &[(&str, &str)], body: impl FnOnce()) {
+    if std::env::var_os(CHILD).is_some_and(|child| child == test) {
+        return body();
+    }
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture"])
+        .env(CHILD, test)
+        .env("HIPEMU_NOOP", "1")
+        .env("ROTINI_CACHE_DIR", "")
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "{}\n{}{}",
+        output.status,
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    // A filter that matches nothing is a success too.
+    assert!(text(&output.stdout).contains("1 passed"), "{}", text(&output.stdout));
+}
+
+/// The emulated HIP, and its counters.
+struct Emulator {
+    gpu: Gpu,
+    calls: unsafe extern "C" fn(*const c_char) -> u64,
+    thread_calls: unsafe extern "C" fn(*const c_char) -> u64,
+    calls_total: unsafe extern "C" fn() -> u64,
+    thread_total: unsafe extern "C" fn() -> u64,
+    reset: unsafe extern "C" fn(),
+    fail: unsafe extern "C" fn(*const c_char) -> c_int,
+    current: unsafe extern "C" fn(*mut c_int) -> c_int,
+}
+
+impl Emulator {
+    fn new() -> Self {
+        let path = rotini_tests::plugin::emulator().unwrap();
+        // SAFETY: nothing else reads or writes the environment of this child yet.
+        unsafe { std::env::set_var("ROTINI_HIP_LIBRARY", &path) };
+        let gpu = harness::gpu().expect("the emulator is there");
+        let driver = gpu.driver();
+        // SAFETY: the emulator and HIP's header declare them like this.
+        unsafe {
+            Emulator {
+                calls: driver.function("hipemu_calls").unwrap(),
+                thread_calls: driver.function("hipemu_thread_calls").unwrap(),
+                calls_total: driver.function("hipemu_calls_total").unwrap(),
+                thread_total: driver.function("hipemu_thread_calls_total").unwrap(),
+                reset: driver.function("hipemu_calls_reset").unwrap(),
+                fail: driver.function("hipemu_fail").unwrap(),
+                current: driver.function("hipGetDevice").unwrap(),
+                gpu,
+            }
+        }
+    }
+
+    fn driver(&self) -> &Driver {
+        self.gpu.driver()
+    }
+
+    /// Calls of a function since the last reset.
+    fn calls(&self, name: &str) -> u64 {
+        let name = CString::new(name).unwrap();
+        // SAFETY: a terminated text.
+        let calls = unsafe { (self.calls)(name.as_ptr()) };
+        assert_ne!(calls, u64::MAX, "{name:?} is no function");
+        calls
+    }
+
+    /// What a body calls, given that it calls one function `count` times and nothing else, all of it on this thread.
+    fn expect_only(&self, name: &str, count: u64, body: impl FnOnce()) {
+        let text = CString::new(name).unwrap();
+        // SAFETY: take nothing, or a terminated text.
+        unsafe {
+            (self.reset)();
+            body();
+            assert_eq!((self.calls_total)(), count, "calls in all");
+            assert_eq!((self.thread_total)(), count, "calls of this thread");
+            assert_eq!((self.thread_calls)(text.as_ptr()), count, "{name}");
+        }
+    }
+
+    fn reset(&self) {
+        // SAFETY: takes nothing.
+        unsafe { (self.reset)() };
+    }
+
+    /// Makes calls fail: `function=error`.
+    fn fail(&self, what: &str) {
+        let what = CString::new(what).unwrap();
+        // SAFETY: a terminated text.
+        let done = unsafe { (self.fail)(what.as_ptr()) };
+        assert_eq!(done, 0, "{what:?} is not understood");
+    }
+
+    fn current(&self) -> c_int {
+        let mut ordinal = -1;
+        // SAFETY: the place is valid for the call.
+        assert_eq!(unsafe { (self.current)(&mut ordinal) }, 0);
+        ordinal
+    }
+}
+
+fn plugin() -> Plugin {
+    // SAFETY: the plugin that this workspace builds.
+    unsafe { Plugin::load(rotini_tests::plugin::path().unwrap()) }.unwrap()
+}
+
+fn config(plugin: &Plugin) -> Vec<u8> {
+    engine_config(plugin.engine_ids().unwrap()[0])
+}
+
+/// Relu over some elements: another graph for each number.
+fn relu(elements: i64) -> Vec<u8> {
+    let mut builder = GraphBuilder::new("relu");
+    let x = builder.buffer("x", DataType::F32, &[elements]);
+    let y = builder.buffer("y", DataType::F32, &[elements]);
+    builder.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[x], y);
+    rotini_wire::encode(&builder.build())
+}
+
+/// A graph with its memory on a GPU.
+struct Subject {
+    context: Context,
+    pack: Vec<DeviceBuffer>,
+    memory: Vec<Allocation>,
+    workspace: Allocation,
+}
+
+impl Subject {
+    fn of_case(gpu: &Gpu, plugin: &Plugin, handle: &Handle, name: &str) -> Self {
+        let case = cases::all().into_iter().find(|case| case.name == name);
+        let case = case.unwrap_or_else(|| panic!("there is no case {name}"));
+        let sizes = harness::fill(&case.graph)
+            .unwrap()
+            .into_iter()
+            .map(|(uid, bytes)| (uid, bytes.len()))
+            .collect::<Vec<_>>();
+        Self::new(gpu, plugin, handle, &rotini_wire::encode(&case.graph), &sizes)
+    }
+
+    fn relu(gpu: &Gpu, plugin: &Plugin, handle: &Handle, elements: i64) -> Self {
+        let bytes = usize::try_from(elements).unwrap() * 4;
+        let graph = rotini_wire::decode(&relu(elements)).unwrap();
+        let sizes = graph
+            .tensors
+            .iter()
+            .map(|tensor| (tensor.uid, bytes))
+            .collect::<Vec<_>>();
+        Self::new(gpu, plugin, handle, &relu(elements), &sizes)
+    }
+
+    fn new(gpu: &Gpu, plugin: &Plugin, handle: &Handle, graph: &[u8], sizes: &[(i64, usize)]) -> Self {
+        let context = handle.context(&config(plugin), graph).unwrap();
+        let workspace = gpu.allocate(context.workspace().unwrap()).unwrap();
+        let memory: Vec<_> = sizes.iter().map(|&(_, bytes)| gpu.allocate(bytes).unwrap()).collect();
+        let pack = sizes
+            .iter()
+            .zip(&memory)
+            .map(|(&(uid, _), memory)| DeviceBuffer {
+                uid,
+                ptr: memory.pointer(),
+            })
+            .collect();
+        Subject {
+            context,
+            pack,
+            memory,
+            workspace,
+        }
+    }
+
+    fn execute(&self) -> Result<(), HostError> {
+        self.execute_on(&self.pack)
+    }
+
+    fn execute_on(&self, pack: &[DeviceBuffer]) -> Result<(), HostError> {
+        // SAFETY: the memory has the sizes of the tensors, and outlives the work, which does nothing with it.
+        unsafe { self.context.execute(self.workspace.pointer(), pack) }
+    }
+}
+
+fn set_stream(handle: &Handle, stream: *mut c_void) -> Result<(), HostError> {
+    // SAFETY: the streams of these tests outlive their handles' work.
+    unsafe { handle.set_stream(stream) }
+}
+
+#[test]
+fn an_execution_is_one_launch_per_kernel_and_nothing_else() {
+    alone("an_execution_is_one_launch_per_kernel_and_nothing_else", &[], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let handle = plugin.handle().unwrap();
+        for (name, launches) in [("conv_odd_nhwc_f32", 1), ("two_convs_nhwc", 2)] {
+            let subject = Subject::of_case(&emulator.gpu, &plugin, &handle, name);
+            let streams = [emulator.gpu.stream().unwrap(), emulator.gpu.stream().unwrap()];
+            // The first execution too: nothing is put off until then.
+            for _ in 0..3 {
+                emulator.expect_only("hipModuleLaunchKernel", launches, || subject.execute().unwrap());
+            }
+            // With one GPU, not even a change of the stream asks HIP.
+            emulator.expect_only("hipModuleLaunchKernel", 2 * launches, || {
+                for stream in &streams {
+                    set_stream(&handle, stream.raw()).unwrap();
+                    subject.execute().unwrap();
+                }
+                set_stream(&handle, std::ptr::null_mut()).unwrap();
+            });
+            emulator.gpu.synchronize().unwrap();
+        }
+    });
+}
+
+#[test]
+fn threads_with_streams_of_their_own_share_the_code() {
+    alone("threads_with_streams_of_their_own_share_the_code", &[], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let keep = plugin.handle().unwrap();
+        let first = Subject::relu(&emulator.gpu, &plugin, &keep, 4096);
+        emulator.reset();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let handle = plugin.handle().unwrap();
+                    let stream = emulator.gpu.stream().unwrap();
+                    set_stream(&handle, stream.raw()).unwrap();
+                    let subject = Subject::relu(&emulator.gpu, &plugin, &handle, 4096);
+                    for _ in 0..100 {
+                        subject.execute().unwrap();
+                    }
+                    stream.synchronize().unwrap();
+                });
+            }
+        });
+        assert_eq!(emulator.calls("hipModuleLaunchKernel"), 800);
+        assert_eq!(emulator.calls("hipModuleLoadDataEx"), 0, "the code was loaded again");
+        first.execute().unwrap();
+        emulator.gpu.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn a_handle_costs_no_thread_and_no_memory() {
+    alone("a_handle_costs_no_thread_and_no_memory", &[], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let first = plugin.handle().unwrap();
+        let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+        let before = threads();
+        emulator.reset();
+        let more: Vec<_> = (0..16).map(|_| plugin.handle().unwrap()).collect();
+        assert_eq!(threads(), before);
+        for function in [
+            "hipHostMalloc",
+            "hipMalloc",
+            "hipStreamCreateWithFlags",
+            "hipEventCreateWithFlags",
+        ] {
+            assert_eq!(emulator.calls(function), 0, "{function}");
+        }
+        drop((first, more));
+    });
+}
+
+const MIXED: &str = "gfx942:sramecc+:xnack-=AMD Instinct MI300X,gfx942:sramecc+:xnack-=AMD Instinct MI300A,gfx1100=AMD Radeon RX 7900 XTX";
+
+#[test]
+fn a_handle_is_on_the_gpu_of_its_stream() {
+    alone(
+        "a_handle_is_on_the_gpu_of_its_stream",
+        &[("HIPEMU_DEVICES", MIXED)],
+        || {
+            let emulator = Emulator::new();
+            let plugin = plugin();
+            let gpus = [0, 1, 2].map(|ordinal| emulator.driver().gpu(ordinal).unwrap());
+            let streams = gpus.each_ref().map(|gpu| gpu.stream().unwrap());
+            let graph = relu(1000);
+
+            // The current GPU at creation, and it stays current whatever is done.
+            gpus[1].select().unwrap();
+            let handle = plugin.handle().unwrap();
+            let on_one = Subject::relu(&gpus[1], &plugin, &handle, 1000);
+            gpus[0].select().unwrap();
+            // The null stream of the handle's GPU, though another one is current.
+            on_one.execute().unwrap();
+            assert_eq!(emulator.current(), 0);
+            gpus[1].synchronize().unwrap();
+            gpus[0].select().unwrap();
+
+            // The stream's GPU.
+            set_stream(&handle, streams[0].raw()).unwrap();
+            let on_zero = Subject::relu(&gpus[0], &plugin, &handle, 1000);
+            on_zero.execute().unwrap();
+            let error = on_one.execute().unwrap_err().to_string();
+            assert!(error.contains("GPU 1") && error.contains("GPU 0"), "{error}");
+            set_stream(&handle, streams[1].raw()).unwrap();
+            gpus[0].select().unwrap();
+            emulator.expect_only("hipModuleLaunchKernel", 1, || on_one.execute().unwrap());
+            assert!(on_zero.execute().is_err());
+
+            // A GPU that code cannot be made for is declined, with the reason, and the handle can leave it again.
+            set_stream(&handle, streams[2].raw()).unwrap();
+            assert_eq!(handle.applicable(&graph).unwrap(), []);
+            let error = handle.context(&config(&plugin), &graph).err().unwrap().to_string();
+            assert!(error.contains("gfx1100") && error.contains("ROTINI_TARGET"), "{error}");
+            set_stream(&handle, streams[0].raw()).unwrap();
+            assert_eq!(handle.applicable(&graph).unwrap().len(), 1);
+            on_zero.execute().unwrap();
+
+            // The null stream is the current GPU's.
+            gpus[1].select().unwrap();
+            set_stream(&handle, std::ptr::null_mut()).unwrap();
+            on_one.execute().unwrap();
+            assert!(on_zero.execute().is_err());
+            for gpu in &gpus {
+                gpu.synchronize().unwrap();
+            }
+        },
+    );
+}
+
+#[test]
+fn a_target_can_be_named_for_an_unknown_gpu() {
+    let environment = [("HIPEMU_DEVICES", "gfx1100"), ("ROTINI_TARGET", "gfx942")];
+    alone("a_target_can_be_named_for_an_unknown_gpu", &environment, || {
+        let _emulator = Emulator::new();
+        let handle = plugin().handle().unwrap();
+        assert_eq!(handle.applicable(&relu(64)).unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn code_stays_loaded_until_the_gpu_has_finished_with_it() {
+    alone("code_stays_loaded_until_the_gpu_has_finished_with_it", &[], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let handle = plugin.handle().unwrap();
+        let stream = emulator.gpu.stream().unwrap();
+        set_stream(&handle, stream.raw()).unwrap();
+        emulator.reset();
+        let subject = Subject::relu(&emulator.gpu, &plugin, &handle, 512);
+        subject.execute().unwrap();
+        // In flight: nothing waits, nothing is unloaded.
+        let Subject {
+            context, pack, memory, ..
+        } = subject;
+        emulator.expect_only("hipModuleLaunchKernel", 0, || drop(context));
+        // The same graph again finds its code.
+        let again = Subject::relu(&emulator.gpu, &plugin, &handle, 512);
+        assert_eq!(emulator.calls("hipModuleLoadDataEx"), 0);
+        again.execute_on(&pack).unwrap();
+        drop((again, memory));
+
+        // Many graphs, and a GPU that cannot be waited for: all stay.
+        emulator.fail("hipDeviceSynchronize=hipErrorStreamCaptureUnsupported");
+        emulator.reset();
+        for index in 0..64 {
+            drop(Subject::relu(&emulator.gpu, &plugin, &handle, 1024 + index));
+            // With the one above, that makes 65 with the last.
+            assert_eq!(emulator.calls("hipDeviceSynchronize"), u64::from(index == 63));
+        }
+        assert_eq!(emulator.calls("hipModuleUnload"), 0);
+
+        // When it can be again: one wait for a whole batch of them.
+        emulator.fail("");
+        emulator.reset();
+        drop(Subject::relu(&emulator.gpu, &plugin, &handle, 2048));
+        assert_eq!(emulator.calls("hipDeviceSynchronize"), 1);
+        assert_eq!(emulator.calls("hipModuleUnload"), 66 - 32);
+        // The youngest are still there.
+        drop(Subject::relu(&emulator.gpu, &plugin, &handle, 1024 + 63));
+        assert_eq!(emulator.calls("hipModuleLoadDataEx"), 1);
+
+        // The last handle takes everything with it.
+        drop(handle);
+        assert_eq!(emulator.calls("hipModuleUnload"), 66);
+    });
+}
+
+#[test]
+fn the_engine_says_that_it_can_be_captured() {
+    alone("the_engine_says_that_it_can_be_captured", &[], || {
+        let _emulator = Emulator::new();
+        let plugin = plugin();
+        let engine = plugin.engine_ids().unwrap()[0];
+        let details = plugin.handle().unwrap().details(engine, &relu(64)).unwrap();
+        assert!(details.behavior_notes.contains(&BehaviorNote::GraphCapture));
+    });
+}
+
+#[test]
+fn contexts_can_be_created_while_a_stream_is_captured() {
+    alone("contexts_can_be_created_while_a_stream_is_captured", &[], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let handle = plugin.handle().unwrap();
+        let stream = emulator.gpu.stream().unwrap();
+        set_stream(&handle, stream.raw()).unwrap();
+        let captured = Subject::relu(&emulator.gpu, &plugin, &handle, 256);
+        // Compiled before: the memory of a subject cannot be allocated during a capture.
+        let graph = relu(257);
+        drop(handle.context(&config(&plugin), &graph).unwrap());
+        let mut other = None;
+        let replay = stream.capture(|| -> Result<(), rotini_host::gpu::GpuError> {
+            captured.execute().unwrap();
+            other = Some(handle.context(&config(&plugin), &relu(258)).unwrap());
+            captured.execute().unwrap();
+            Ok(())
+        });
+        let replay = replay.unwrap();
+        emulator.reset();
+        // SAFETY: what was captured is alive.
+        unsafe { replay.launch(&stream) }.unwrap();
+        stream.synchronize().unwrap();
+        drop(other);
+    });
+}
+
+#[test]
+fn errors_have_hips_names() {
+    alone("errors_have_hips_names", &[], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let handle = plugin.handle().unwrap();
+        let subject = Subject::relu(&emulator.gpu, &plugin, &handle, 64);
+        emulator.fail("hipModuleLaunchKernel=hipErrorLaunchOutOfResources");
+        let error = subject.execute().unwrap_err().to_string();
+        assert!(
+            error.contains("hipModuleLaunchKernel") && error.contains("hipErrorLaunchOutOfResources"),
+            "{error}"
+        );
+        emulator.fail("hipModuleLoadDataEx=hipErrorOutOfMemory");
+        let error = handle.context(&config(&plugin), &relu(65)).err().unwrap().to_string();
+        assert!(error.contains("hipErrorOutOfMemory"), "{error}");
+    });
+}
+
+#[test]
+fn memory_that_kernels_cannot_work_on_is_refused() {
+    alone("memory_that_kernels_cannot_work_on_is_refused", &[], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let handle = plugin.handle().unwrap();
+        let relu = Subject::relu(&emulator.gpu, &plugin, &handle, 1024);
+        let shifted = |index: usize, bytes: isize| {
+            let mut pack = relu.pack.clone();
+            pack[index].ptr = pack[1 - index].ptr.wrapping_byte_offset(bytes);
+            pack
+        };
+        let text = |pack: &[DeviceBuffer]| relu.execute_on(pack).unwrap_err().to_string();
+        emulator.expect_only("hipModuleLaunchKernel", 0, || {
+            for distance in [0, 16, -16, 4080, -4080] {
+                let error = text(&shifted(1, distance));
+                assert!(
+                    error.contains("overlap") && error.contains("'y'"),
+                    "{distance}: {error}"
+                );
+            }
+            for index in [0, 1] {
+                let mut pack = relu.pack.clone();
+                pack[index].ptr = pack[index].ptr.wrapping_byte_add(8);
+                let error = text(&pack);
+                assert!(error.contains("16 bytes"), "{error}");
+                pack[index].ptr = std::ptr::null_mut();
+                assert!(text(&pack).contains("no buffer"));
+            }
+        });
+        // Side by side is not over each other.
+        let both = emulator.gpu.allocate(8192).unwrap();
+        let mut pack = relu.pack.clone();
+        pack[0].ptr = both.pointer();
+        pack[1].ptr = both.pointer().wrapping_byte_add(4096);
+        relu.execute_on(&pack).unwrap();
+
+        let two = Subject::of_case(&emulator.gpu, &plugin, &handle, "two_convs_nhwc");
+        for (workspace, reason) in [
+            (std::ptr::null_mut(), "workspace is null"),
+            (two.memory[0].pointer(), "overlap"),
+            (two.workspace.pointer().wrapping_byte_add(8), "16 bytes"),
+        ] {
+            // SAFETY: refused before anything uses it.
+            let error = unsafe { two.context.execute(workspace, &two.pack) }
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(reason), "{reason}: {error}");
+        }
+    });
+}
+
+/// The plugin's answer to a handle when HIP is asked for and is not as it should be.
+fn refusal() -> String {
+    plugin().handle().err().expect("a handle without a GPU").to_string()
+}
+
+/// With `auto`, graphs run on the CPU then.
+fn expect_cpu() {
+    let handle = plugin().handle().unwrap();
+    assert_eq!(handle.applicable(&relu(64)).unwrap().len(), 1);
+}
+
+#[test]
+fn without_a_gpu_hip_is_declined() {
+    let test = "without_a_gpu_hip_is_declined";
+    let emulator = rotini_tests::plugin::emulator().unwrap();
+    let library = emulator.to_str().unwrap();
+    let none = [
+        ("HIPEMU_DEVICES", ""),
+        ("ROTINI_HIP_LIBRARY", library),
+        ("ROTINI_DEVICE", "hip"),
+    ];
+    alone(test, &none, || {
+        let error = refusal();
+        assert!(error.contains("hipErrorNoDevice"), "{error}");
+    });
+}
+
+#[test]
+fn without_a_gpu_auto_is_the_cpu() {
+    let test = "without_a_gpu_auto_is_the_cpu";
+    let emulator = rotini_tests::plugin::emulator().unwrap();
+    let library = emulator.to_str().unwrap();
+    let none = [
+        ("HIPEMU_DEVICES", ""),
+        ("ROTINI_HIP_LIBRARY", library),
+        ("ROTINI_DEVICE", "auto"),
+    ];
+    alone(test, &none, expect_cpu);
+}
+
+#[test]
+fn a_library_that_is_not_there_is_declined() {
+    let missing = [
+        ("ROTINI_HIP_LIBRARY", "/nowhere/libamdhip64.so"),
+        ("ROTINI_DEVICE", "hip"),
+    ];
+    alone("a_library_that_is_not_there_is_declined", &missing, || {
+        let error = refusal();
+        assert!(error.contains("/nowhere/libamdhip64.so"), "{error}");
+    });
+}
+
+#[test]
+fn another_library_is_declined() {
+    // A library, but not HIP.
+    let other = rotini_tests::plugin::path().unwrap();
+    let other = [
+        ("ROTINI_HIP_LIBRARY", other.to_str().unwrap()),
+        ("ROTINI_DEVICE", "hip"),
+    ];
+    alone("another_library_is_declined", &other, || {
+        let error = refusal();
+        assert!(error.contains("hipInit"), "{error}");
+    });
+}
+
+#[test]
+fn a_file_that_is_no_library_is_declined() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let file = [("ROTINI_HIP_LIBRARY", file.to_str().unwrap()), ("ROTINI_DEVICE", "hip")];
+    alone("a_file_that_is_no_library_is_declined", &file, || {
+        let error = refusal();
+        assert!(error.contains("ELF") || error.contains("header"), "{error}");
+    });
+}

@@ -1,0 +1,421 @@
+//! The plugin's work takes its place in the caller's streams: it sees what was enqueued before it, and what is enqueued after it sees
+//! its results, whatever the order in which a GPU gets to them.
+//!
+//! A schedule is a seeded program of a host: producers fill inputs, the plugin executes, consumers take outputs away, on one or on
+//! several streams with events between them, with streams, contexts and handles that change on the way. Every result is judged. On the
+//! emulated MI300 each schedule also seeds the emulator's own scheduler, which delays and reorders all that the API allows.
+//!
+//! That a missing wait would be seen is itself tested: with the producer's event left out, schedules fail.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
+
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rotini_graph::{Graph, TensorId};
+use rotini_host::gpu::{Allocation, Driver, Event, Gpu, Stream};
+use rotini_host::{Context, DeviceBuffer, Handle, Plugin, engine_config};
+use rotini_reference::{Buffers, Evaluation, evaluate, fill_all};
+use rotini_tests::cases;
+use rotini_tests::harness;
+use std::ffi::c_void;
+use std::sync::OnceLock;
+
+/// Executions in a schedule, on each of its streams.
+const ROUNDS: usize = 4;
+/// Fillings of the inputs that executions choose from: a stale read gives the result of another.
+const FILLINGS: usize = 3;
+
+/// A machine, the plugin on it, and the graphs that schedules execute: one of a single kernel, one of two with a workspace between.
+struct Bench {
+    gpu: Gpu,
+    plugin: Plugin,
+    engine: i64,
+    subjects: Vec<Subject>,
+    seed_scheduler: Option<unsafe extern "C" fn(u64)>,
+}
+
+struct Subject {
+    bytes: Vec<u8>,
+    inputs: Vec<i64>,
+    outputs: Vec<(i64, TensorId)>,
+    fillings: Vec<(Buffers, Evaluation<'static>)>,
+}
+
+impl Subject {
+    fn new(name: &str) -> Self {
+        let case = cases::all().into_iter().find(|case| case.name == name);
+        let mut graph = case.unwrap_or_else(|| panic!("there is no case {name}")).graph;
+        let bytes = rotini_wire::encode(&graph);
+        graph.validate().unwrap();
+        // Evaluations borrow it, and subjects live as long as the process.
+        let graph: &'static Graph = Box::leak(Box::new(graph));
+        let (inputs, outputs) = harness::stored(graph)
+            .into_iter()
+            .partition::<Vec<_>, _>(|&(_, is_output)| !is_output);
+        let uid = |id| graph.tensor(id).unwrap().uid;
+        Subject {
+            bytes,
+            inputs: inputs.into_iter().map(|(id, _)| uid(id)).collect(),
+            outputs: outputs.into_iter().map(|(id, _)| (uid(id), id)).collect(),
+            fillings: (0..FILLINGS as u64)
+                .map(|seed| {
+                    let filling = fill_all(graph, seed).unwrap();
+                    let evaluation = evaluate(graph, &filling).unwrap();
+                    (filling, evaluation)
+                })
+                .collect(),
+        }
+    }
+
+    /// Whether a result is that of a filling.
+    fn judge(&self, filling: usize, (uid, id): (i64, TensorId), result: &[u8]) -> Result<(), String> {
+        let (before, evaluation) = &self.fillings[filling];
+        evaluation
+            .judge(id, result, &before[&uid])
+            .map(drop)
+            .map_err(|error| error.to_string())
+    }
+}
+
+fn bench() -> &'static Bench {
+    static BENCH: OnceLock<Bench> = OnceLock::new();
+    BENCH.get_or_init(|| {
+        let gpu = harness::gpu().expect("there is a GPU, real or emulated");
+        // SAFETY: the plugin that this workspace builds.
+        let plugin = unsafe { Plugin::load(rotini_tests::plugin::path().unwrap()) }.unwrap();
+        let engine = plugin.engine_ids().unwrap()[0];
+        let seed_scheduler = seed_function(gpu.driver());
+        Bench {
+            gpu,
+            plugin,
+            engine,
+            subjects: ["conv_odd_nhwc_f32", "two_convs_nhwc"].map(Subject::new).into(),
+            seed_scheduler,
+        }
+    })
+}
+
+/// The emulator's function that seeds its scheduler; a real GPU has none.
+fn seed_function(driver: &Driver) -> Option<unsafe extern "C" fn(u64)> {
+    // SAFETY: the emulator declares it so.
+    unsafe { driver.function("hipemu_set_seed") }.ok()
+}
+
+/// Which waits a schedule's host forgets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Host {
+    Careful,
+    ForgetsProducer,
+    ForgetsConsumer,
+}
+
+/// Memory of one stream's executions.
+struct Lane<'a> {
+    subject: &'a Subject,
+    handle: Handle,
+    context: Context,
+    /// By filling, then by input.
+    sources: Vec<Vec<Allocation>>,
+    inputs: Vec<Allocation>,
+    outputs: Vec<Allocation>,
+    /// By round, then by output.
+    results: Vec<Vec<Allocation>>,
+    workspace: Option<Allocation>,
+    chosen: Vec<usize>,
+    /// After the last consumer: the buffers may be written again.
+    free: Event,
+}
+
+impl<'a> Lane<'a> {
+    fn new(bench: &'a Bench, subject: &'a Subject, handle: Handle) -> Self {
+        let gpu = &bench.gpu;
+        let filled = |bytes: &[u8]| {
+            let allocation = gpu.allocate(bytes.len()).unwrap();
+            allocation.write(0, bytes).unwrap();
+            allocation
+        };
+        let (first, _) = &subject.fillings[0];
+        let outputs = || subject.outputs.iter().map(|(uid, _)| filled(&first[uid])).collect();
+        let context = handle.context(&engine_config(bench.engine), &subject.bytes).unwrap();
+        let workspace = context.workspace().unwrap();
+        Lane {
+            subject,
+            sources: subject
+                .fillings
+                .iter()
+                .map(|(filling, _)| subject.inputs.iter().map(|uid| filled(&filling[uid])).collect())
+                .collect(),
+            // What is there before the first producer is an input too: of another filling.
+            inputs: subject.inputs.iter().map(|uid| filled(&first[uid])).collect(),
+            outputs: outputs(),
+            results: (0..ROUNDS).map(|_| outputs()).collect(),
+            workspace: (workspace > 0).then(|| gpu.allocate(workspace).unwrap()),
+            chosen: Vec::new(),
+            free: gpu.event(false).unwrap(),
+            handle,
+            context,
+        }
+    }
+
+    /// One round: produce on one stream, execute on a second, consume on a third, any of which may be the same.
+    fn round(&mut self, bench: &Bench, rng: &mut ChaCha8Rng, streams: &[Stream], host: Host) {
+        let gpu = &bench.gpu;
+        let round = self.chosen.len();
+        let pick = |rng: &mut ChaCha8Rng| rng.random_range(0..streams.len());
+        let (producer, executor, consumer) = (pick(rng), pick(rng), pick(rng));
+        // Never the filling of the round before: a stale read would be right by accident.
+        let filling = match self.chosen.last() {
+            Some(&last) => (last + rng.random_range(1..FILLINGS)) % FILLINGS,
+            None => rng.random_range(1..FILLINGS),
+        };
+        let between = |from: usize, to: usize| {
+            if from != to {
+                let event = gpu.event(false).unwrap();
+                event.record(&streams[from]).unwrap();
+                streams[to].wait(&event).unwrap();
+            }
+        };
+
+        if round > 0 {
+            streams[producer].wait(&self.free).unwrap();
+        }
+        for (input, source) in self.inputs.iter().zip(&self.sources[filling]) {
+            // SAFETY: both live until the schedule's end, which waits.
+            unsafe { streams[producer].copy(input, source, source.bytes()) }.unwrap();
+        }
+        if host != Host::ForgetsProducer {
+            between(producer, executor);
+        }
+
+        // SAFETY: the stream lives until the schedule's end, which waits.
+        unsafe { self.handle.set_stream(streams[executor].raw()) }.unwrap();
+        if rng.random_ratio(1, 8) {
+            // The context of the round before is destroyed while its work may be waiting.
+            self.context = self
+                .handle
+                .context(&engine_config(bench.engine), &self.subject.bytes)
+                .unwrap();
+        }
+        let pack: Vec<DeviceBuffer> = self
+            .subject
+            .inputs
+            .iter()
+            .zip(&self.inputs)
+            .chain(self.subject.outputs.iter().map(|(uid, _)| uid).zip(&self.outputs))
+            .map(|(&uid, memory)| DeviceBuffer {
+                uid,
+                ptr: memory.pointer(),
+            })
+            .collect();
+        let workspace = self
+            .workspace
+            .as_ref()
+            .map_or(std::ptr::null_mut(), Allocation::pointer);
+        // SAFETY: the buffers have the spans of their tensors and live until the schedule's end, which waits; the lane's streams are
+        // ordered by events, so no two executions use the workspace at once.
+        unsafe { self.context.execute(workspace, &pack) }.unwrap();
+        // Another stream, before anything is done: it governs the next execution, not this one.
+        // SAFETY: as above.
+        unsafe { self.handle.set_stream(streams[pick(rng)].raw()) }.unwrap();
+
+        if host != Host::ForgetsConsumer {
+            between(executor, consumer);
+        }
+        for (output, result) in self.outputs.iter().zip(&self.results[round]) {
+            // SAFETY: as above.
+            unsafe { streams[consumer].copy(result, output, output.bytes()) }.unwrap();
+        }
+        // What the host forgot is what this schedule is about: all else is in order.
+        between(executor, consumer);
+        self.free.record(&streams[consumer]).unwrap();
+        self.chosen.push(filling);
+    }
+
+    /// What is wrong with the results, all work being done.
+    fn verdict(&self) -> Result<(), String> {
+        for (round, (&filling, results)) in self.chosen.iter().zip(&self.results).enumerate() {
+            for (&output, result) in self.subject.outputs.iter().zip(results) {
+                let mut bytes = vec![0; result.bytes()];
+                result.read(0, &mut bytes).unwrap();
+                self.subject
+                    .judge(filling, output, &bytes)
+                    .map_err(|error| format!("round {round}: {error}"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs the host's program of a seed.
+fn schedule(bench: &Bench, seed: u64, streams: usize, lanes: usize, host: Host) -> Result<(), String> {
+    bench.gpu.select().unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    if let Some(seed_scheduler) = bench.seed_scheduler {
+        // SAFETY: takes a number.
+        unsafe { seed_scheduler(rng.next_u64()) };
+    }
+    let streams: Vec<Stream> = (0..streams).map(|_| bench.gpu.stream().unwrap()).collect();
+    // One handle for several contexts, or one each.
+    let shared = bench.plugin.handle().unwrap();
+    let mut lanes: Vec<Lane> = (0..lanes)
+        .map(|_| {
+            let handle = if rng.random() {
+                shared.clone()
+            } else {
+                bench.plugin.handle().unwrap()
+            };
+            let subject = &bench.subjects[rng.random_range(0..bench.subjects.len())];
+            Lane::new(bench, subject, handle)
+        })
+        .collect();
+    drop(shared);
+    for _ in 0..ROUNDS {
+        for lane in &mut lanes {
+            lane.round(bench, &mut rng, &streams, host);
+        }
+    }
+    if rng.random() {
+        // Handles go while work is in flight, as far as nothing else holds them: contexts do, and results are read after them.
+        lanes.rotate_left(1);
+    }
+    for stream in &streams {
+        stream.synchronize().map_err(|error| error.to_string())?;
+    }
+    lanes.iter().try_for_each(Lane::verdict)
+}
+
+fn no_stale_read(schedules: u64, streams: usize, lanes: usize) {
+    let bench = bench();
+    let failures: Vec<String> = (0..schedules)
+        .filter_map(|seed| {
+            schedule(bench, seed, streams, lanes, Host::Careful)
+                .err()
+                .map(|error| format!("seed {seed}: {error}"))
+        })
+        .collect();
+    assert!(
+        failures.is_empty(),
+        "{} of {schedules} schedules on {streams} streams:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+}
+
+#[test]
+fn one_stream() {
+    no_stale_read(700, 1, 1);
+}
+
+#[test]
+fn two_streams() {
+    no_stale_read(700, 2, 2);
+}
+
+#[test]
+fn eight_streams() {
+    no_stale_read(600, 8, 4);
+}
+
+/// Eight threads, each with streams of its own, on one plugin.
+#[test]
+fn eight_threads() {
+    let bench = bench();
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            scope.spawn(move || {
+                for seed in 0..25 {
+                    let seed = 1_000_000 * (thread + 1) + seed;
+                    if let Err(error) = schedule(bench, seed, 2, 2, Host::Careful) {
+                        panic!("seed {seed}: {error}");
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Where the host forgets a wait, or the plugin's work went to a stream that does not have it, the emulator's scheduler brings it to
+/// light. A real GPU gives no such promise.
+#[test]
+fn a_missing_wait_is_seen() {
+    let bench = bench();
+    if bench.seed_scheduler.is_none() {
+        println!("skipped: a missing wait shows for certain only on the emulator");
+        return;
+    }
+    for host in [Host::ForgetsProducer, Host::ForgetsConsumer] {
+        let seen = (0..50).find(|&seed| schedule(bench, seed, 2, 1, host).is_err());
+        assert!(seen.is_some(), "50 schedules without the wait, and none failed");
+    }
+}
+
+/// A captured graph of producer, plugin and consumer runs again on what is in the buffers then.
+#[test]
+fn captured_graphs_replay() {
+    let bench = bench();
+    bench.gpu.select().unwrap();
+    for subject in &bench.subjects {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let stream = [bench.gpu.stream().unwrap()];
+        let handle = bench.plugin.handle().unwrap();
+        let mut lane = Lane::new(bench, subject, handle);
+        let graph = stream[0]
+            .capture(|| -> Result<(), rotini_host::gpu::GpuError> {
+                lane.round(bench, &mut rng, &stream, Host::Careful);
+                Ok(())
+            })
+            .unwrap();
+        let captured = lane.chosen[0];
+        for filling in [captured, (captured + 1) % FILLINGS, captured] {
+            // The producer of the graph copies from here.
+            for (source, uid) in lane.sources[captured].iter().zip(&subject.inputs) {
+                source.write(0, &subject.fillings[filling].0[uid]).unwrap();
+            }
+            for (result, (uid, _)) in lane.results[0].iter().zip(&subject.outputs) {
+                result.write(0, &subject.fillings[0].0[uid]).unwrap();
+            }
+            // SAFETY: the lane lives on.
+            unsafe { graph.launch(&stream[0]) }.unwrap();
+            stream[0].synchronize().unwrap();
+            lane.chosen[0] = filling;
+            lane.verdict().unwrap();
+        }
+    }
+}
+
+/// The null stream is a stream like any other.
+#[test]
+fn the_null_stream_is_the_default() {
+    let bench = bench();
+    bench.gpu.select().unwrap();
+    let subject = &bench.subjects[0];
+    let handle = bench.plugin.handle().unwrap();
+    let lane = Lane::new(bench, subject, handle);
+    for (input, uid) in lane.inputs.iter().zip(&subject.inputs) {
+        input.write(0, &subject.fillings[1].0[uid]).unwrap();
+    }
+    let pack: Vec<DeviceBuffer> = (subject.inputs.iter().zip(&lane.inputs))
+        .chain(subject.outputs.iter().map(|(uid, _)| uid).zip(&lane.outputs))
+        .map(|(&uid, memory)| DeviceBuffer {
+            uid,
+            ptr: memory.pointer(),
+        })
+        .collect();
+    let workspace: *mut c_void = lane
+        .workspace
+        .as_ref()
+        .map_or(std::ptr::null_mut(), Allocation::pointer);
+    // SAFETY: the buffers have the spans of their tensors and outlive the wait below.
+    unsafe { lane.context.execute(workspace, &pack) }.unwrap();
+    // Reading waits for the null stream.
+    for (&output, memory) in subject.outputs.iter().zip(&lane.outputs) {
+        let mut bytes = vec![0; memory.bytes()];
+        memory.read(0, &mut bytes).unwrap();
+        subject.judge(1, output, &bytes).unwrap();
+    }
+}
