@@ -544,9 +544,10 @@ impl Stream {
         let executable = self.gpu.create("hipGraphInstantiateWithFlags", |f, out| unsafe {
             (f.graph_instantiate)(out, graph, 0)
         });
-        // SAFETY: created above; what was instantiated does not need it.
-        self.gpu
-            .call("hipGraphDestroy", |f| unsafe { (f.graph_destroy)(graph) })?;
+        self.gpu.call("hipGraphDestroy", |f| {
+            // SAFETY: created above; what was instantiated does not need it.
+            unsafe { (f.graph_destroy)(graph) }
+        })?;
         Ok(Graph {
             gpu: self.gpu.clone(),
             raw: executable?,

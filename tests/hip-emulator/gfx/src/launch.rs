@@ -267,6 +267,10 @@ impl Launch<'_> {
         if u64::from(self.kernel.lds_bytes) + u64::from(self.dynamic_lds) > 65536 {
             return refuse("more than 64 KiB of LDS".to_owned());
         }
+        // What the hardware's 8 MiB a wave leave to a lane.
+        if self.kernel.scratch_bytes > 128 << 10 {
+            return refuse("more than 128 KiB of private memory a lane".to_owned());
+        }
         Ok(lanes as u32)
     }
 }

@@ -2,43 +2,56 @@
 
 use crate::lanes::Row;
 
+/// Calls the AVX-512 function where the CPU has it, else the portable one.
+macro_rules! dispatch {
+    ($name:ident($($argument:expr),*)) => {{
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx512f") {
+            // SAFETY: the instructions are there.
+            return unsafe { avx512::$name($($argument),*) };
+        }
+        portable::$name($($argument),*)
+    }};
+}
+
 /// Writes `source` to the lanes of `target` that `mask` has.
 #[inline]
 pub(crate) fn blend(target: &mut Row, source: &Row, mask: u64) {
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx512f") {
-        // SAFETY: the instructions are there.
-        return unsafe { avx512::blend(target, source, mask) };
-    }
-    for (lane, (target, &source)) in target.iter_mut().zip(source).enumerate() {
-        *target = if mask >> lane & 1 != 0 { source } else { *target };
-    }
+    dispatch!(blend(target, source, mask))
 }
 
 /// Lowest and highest value of the lanes of `mask`, which has at least one.
 #[inline]
 pub(crate) fn extent(row: &Row, mask: u64) -> (u32, u32) {
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx512f") {
-        // SAFETY: the instructions are there.
-        return unsafe { avx512::extent(row, mask) };
-    }
-    let lanes = row.iter().enumerate().filter(|(lane, _)| mask >> lane & 1 != 0);
-    lanes.fold((u32::MAX, 0), |(low, high), (_, &value)| {
-        (low.min(value), high.max(value))
-    })
+    dispatch!(extent(row, mask))
 }
 
 /// Whether each lane of `mask` is as far from `first` as `distances` says.
 #[inline]
 pub(crate) fn has_distances(row: &Row, first: u32, distances: &Row, mask: u64) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx512f") {
-        // SAFETY: the instructions are there.
-        return unsafe { avx512::has_distances(row, first, distances, mask) };
+    dispatch!(has_distances(row, first, distances, mask))
+}
+
+mod portable {
+    use crate::lanes::Row;
+
+    pub(super) fn blend(target: &mut Row, source: &Row, mask: u64) {
+        for (lane, (target, &source)) in target.iter_mut().zip(source).enumerate() {
+            *target = if mask >> lane & 1 != 0 { source } else { *target };
+        }
     }
-    let mut lanes = row.iter().zip(distances).enumerate();
-    lanes.all(|(lane, (&value, &distance))| mask >> lane & 1 == 0 || value.wrapping_sub(first) == distance)
+
+    pub(super) fn extent(row: &Row, mask: u64) -> (u32, u32) {
+        let lanes = row.iter().enumerate().filter(|(lane, _)| mask >> lane & 1 != 0);
+        lanes.fold((u32::MAX, 0), |(low, high), (_, &value)| {
+            (low.min(value), high.max(value))
+        })
+    }
+
+    pub(super) fn has_distances(row: &Row, first: u32, distances: &Row, mask: u64) -> bool {
+        let mut lanes = row.iter().zip(distances).enumerate();
+        lanes.all(|(lane, (&value, &distance))| mask >> lane & 1 == 0 || value.wrapping_sub(first) == distance)
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -93,7 +106,7 @@ mod avx512 {
 
 #[cfg(test)]
 mod tests {
-    use super::{blend, extent, has_distances};
+    use super::{blend, extent, has_distances, portable};
     use crate::lanes::Row;
 
     const MASKS: [u64; 6] = [
@@ -109,25 +122,24 @@ mod tests {
     fn only_lanes_of_the_mask_count() {
         let row: Row = std::array::from_fn(|lane| (lane as u32).wrapping_mul(0x9e37_79b9));
         for mask in MASKS {
-            let mut target = [7; 64];
-            blend(&mut target, &row, mask);
-            let (mut low, mut high) = (u32::MAX, 0);
-            for lane in 0..64 {
-                let on = mask >> lane & 1 != 0;
-                assert_eq!(target[lane], if on { row[lane] } else { 7 });
-                if on {
-                    (low, high) = (low.min(row[lane]), high.max(row[lane]));
-                }
+            let lanes = || (0..64).filter(|lane| mask >> lane & 1 != 0);
+            let expected: Row = std::array::from_fn(|lane| if mask >> lane & 1 != 0 { row[lane] } else { 7 });
+            for blend in [blend, portable::blend] {
+                let mut target = [7; 64];
+                blend(&mut target, &row, mask);
+                assert_eq!(target, expected);
             }
-            assert_eq!(extent(&row, mask), (low, high));
+            let values = || lanes().map(|lane| row[lane]);
+            for extent in [extent, portable::extent] {
+                assert_eq!(Some(extent(&row, mask)), values().min().zip(values().max()));
+            }
             let distances = row.map(|value| value.wrapping_sub(99));
-            assert!(has_distances(&row, 99, &distances, mask));
-            let off = (!mask).trailing_zeros();
-            for (lane, equal) in [(off, true), (mask.trailing_zeros(), false)] {
-                let mut other = distances;
-                if let Some(value) = other.get_mut(lane as usize) {
-                    *value ^= 1;
-                    assert_eq!(has_distances(&row, 99, &other, mask), equal);
+            for has_distances in [has_distances, portable::has_distances] {
+                assert!(has_distances(&row, 99, &distances, mask));
+                for lane in 0..64 {
+                    let mut other = distances;
+                    other[lane] ^= 1;
+                    assert_eq!(has_distances(&row, 99, &other, mask), mask >> lane & 1 == 0);
                 }
             }
         }

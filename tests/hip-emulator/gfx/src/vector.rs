@@ -81,9 +81,9 @@ pub(crate) fn valu(wave: &mut Wave, context: &mut Context<'_>, inst: &Valu) {
         blend(target, &out.r[number], exec_dpp);
     }
     if let Some(pair) = inst.mask_out {
-        wave.set_pair(pair, out.mask & exec);
+        wave.set_pair(pair, out.mask & exec_dpp);
         if inst.writes_exec {
-            wave.set_pair(sgpr::EXEC, out.mask & exec);
+            wave.set_pair(sgpr::EXEC, out.mask & exec_dpp);
         }
     }
 }

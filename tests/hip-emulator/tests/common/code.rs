@@ -71,8 +71,8 @@ fn descriptor() -> Vec<u8> {
     let mut bytes = vec![0; 64];
     bytes[8..12].copy_from_slice(&16u32.to_le_bytes());
     bytes[16..24].copy_from_slice(&(CODE - RODATA).to_le_bytes());
-    // MODE: denormals kept, as compilers set it.
-    bytes[48..52].copy_from_slice(&(0xf0u32 << 12).to_le_bytes());
+    // MODE as compilers set it: denormals kept, DX10 clamping, IEEE.
+    bytes[48..52].copy_from_slice(&(0xf0u32 << 12 | 1 << 21 | 1 << 23).to_le_bytes());
     // Two user SGPRs, the workgroup's x.
     bytes[52..56].copy_from_slice(&0x84u32.to_le_bytes());
     // The address of the arguments.

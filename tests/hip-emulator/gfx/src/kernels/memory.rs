@@ -1,7 +1,7 @@
 //! Loads, stores and atomics of every width and address form, against bytes worked out here.
 
 use super::{Test, test};
-use crate::Trap;
+use crate::{Fault, Trap};
 
 /// Bytes without a pattern that an error could repeat.
 fn noise(count: usize) -> Vec<u8> {
@@ -484,6 +484,14 @@ fn what_is_not_modelled_is_refused() {
     ] {
         let fault = test(text).launch().expect_err(text);
         assert!(fault.to_string().contains(text.split(' ').next().unwrap()), "{fault}");
+    }
+    for too_much in [
+        test("s_nop 0").scratch(1 << 20),
+        test("s_nop 0").lds(65537),
+        test("s_nop 0").lanes(1025),
+    ] {
+        let mut too_much = too_much;
+        assert!(matches!(too_much.launch(), Err(Fault::Launch { .. })));
     }
     let unaligned = Test {
         strict: false,

@@ -124,6 +124,11 @@ impl Test {
         if let Err(fault) = self.launch() {
             panic!("{fault}");
         }
-        self.buffers[1].as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b)).collect()
+        self.buffers[1]
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|b| u32::from_le_bytes(*b))
+            .collect()
     }
 }

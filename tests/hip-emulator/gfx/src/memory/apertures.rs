@@ -56,5 +56,7 @@ pub(crate) fn access<const STRICT: bool>(
             _ => inst.target,
         },
     };
-    lds::access::<STRICT>(wave, context, &inst, 0, &offsets, lanes)
+    context.lds.inside(&offsets, 0, lanes, inst.access)?;
+    // SAFETY: just checked.
+    unsafe { lds::access::<STRICT>(wave, context, &inst, 0, &offsets, lanes) }
 }

@@ -42,8 +42,8 @@ impl Lds {
         self.shadow.barrier();
     }
 
-    /// Where accesses to `offset + offsets[lane]` start, once all of them lie inside.
-    fn inside(&self, offsets: &Row, offset: u32, mask: u64, access: Access) -> Result<(), Trap> {
+    /// An error unless all accesses to `offset + offsets[lane]` lie inside.
+    pub(crate) fn inside(&self, offsets: &Row, offset: u32, mask: u64, access: Access) -> Result<(), Trap> {
         let bytes = u64::from(access.bytes);
         let size = self.bytes.len() as u64;
         let (_, highest) = extent(offsets, mask);
@@ -99,11 +99,19 @@ pub(crate) fn ds<const STRICT: bool>(
             lds.shadow.touch_ranges(access.first(), &pattern.ranges, wave, touch)
         });
     }
+    if !pattern.inside(access.first(), lds.bytes.len()) {
+        for &offset in parts {
+            lds.inside(&offsets, offset, exec, inst.access)?;
+        }
+    }
     for part in 0..parts.len() {
-        if checked {
-            self::access::<false>(wave, context, inst, part, &offsets, exec)?;
-        } else {
-            self::access::<true>(wave, context, inst, part, &offsets, exec)?;
+        // SAFETY: the pattern or `Lds::inside` has checked the lanes of all parts.
+        unsafe {
+            if checked {
+                self::access::<false>(wave, context, inst, part, &offsets, exec)?;
+            } else {
+                self::access::<true>(wave, context, inst, part, &offsets, exec)?;
+            }
         }
     }
     Ok(())
@@ -116,7 +124,11 @@ fn stored_is_known(wave: &Wave, inst: &Ds, exec: u64) -> bool {
 }
 
 /// One address of an instruction (the `2` forms have two).
-pub(crate) fn access<const STRICT: bool>(
+///
+/// # Safety
+///
+/// [`Lds::inside`] must hold for the lanes of `exec` and this part's offset.
+pub(crate) unsafe fn access<const STRICT: bool>(
     wave: &mut Wave,
     context: &mut Context<'_>,
     inst: &Ds,
@@ -126,7 +138,6 @@ pub(crate) fn access<const STRICT: bool>(
 ) -> Result<(), Trap> {
     let lds = &mut context.lds;
     let offset = inst.offsets[part];
-    lds.inside(offsets, offset, exec, inst.access)?;
     let count = inst.access.rows();
     let first = match inst.action {
         Action::Load => usize::from(inst.target) + part * count,
@@ -167,13 +178,13 @@ pub(crate) fn access<const STRICT: bool>(
         Action::Load => {
             let base = lds.bytes.as_ptr().wrapping_add(offset as usize);
             let target = &mut wave.rows[first..first + count];
-            // SAFETY: every lane's access was checked against the LDS vector.
+            // SAFETY: the caller has checked every lane's access against the LDS vector.
             unsafe { gather(base, offsets, exec, inst.access, target) }
         }
         Action::Store => {
             let base = lds.bytes.as_mut_ptr().wrapping_add(offset as usize);
             let source = &wave.rows[first..first + count];
-            // SAFETY: every lane's access was checked against the LDS vector.
+            // SAFETY: the caller has checked every lane's access against the LDS vector.
             unsafe { scatter(base, offsets, exec, inst.access, source) }
         }
         Action::Atomic(function, returns) => {

@@ -17,6 +17,16 @@ pub(crate) struct Pattern {
     pub(crate) ranges: Vec<(i64, usize)>,
 }
 
+impl Pattern {
+    /// Whether all of it lies within `size` bytes for a first lane at `first`; lanes that wrap around do not count as inside.
+    pub(crate) fn inside(&self, first: u32, size: usize) -> bool {
+        let (Some(lowest), Some(last)) = (self.ranges.first(), self.ranges.last()) else {
+            return false;
+        };
+        i64::from(first) + lowest.0 >= 0 && i64::from(first) + last.0 + last.1 as i64 <= size as i64
+    }
+}
+
 /// An access of all active lanes: `bytes` at each of `parts` (one or two) from a lane's offset.
 pub(crate) struct Access<'a> {
     pub(crate) offsets: &'a Row,

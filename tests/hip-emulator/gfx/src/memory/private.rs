@@ -29,7 +29,7 @@ pub(crate) fn access<const STRICT: bool>(
             bytes,
             lane: lane as u32,
         })?;
-        // Launches keep private memory below 4 GiB a wave.
+        // A launch has at most 8 MiB of private memory a wave.
         places[lane] = (lane as u64 * size + offset) as u32;
     }
     let (first, count) = (usize::from(inst.data), inst.access.rows());

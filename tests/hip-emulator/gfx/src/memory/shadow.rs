@@ -242,7 +242,8 @@ mod tests {
     #[test]
     fn races_are_accesses_of_two_waves_one_of_which_writes() {
         use Touch::{Atomic, Read, Write};
-        let fine: [&[(u8, Touch)]; 8] = [
+        type Accesses = &'static [(u8, Touch)];
+        let fine: [Accesses; 8] = [
             &[(0, Read), (1, Read), (2, Read)],
             &[(0, Write), (0, Read), (0, Write)],
             &[(1, Read), (1, Write)],
@@ -255,7 +256,7 @@ mod tests {
         for accesses in fine {
             assert!(run(accesses).is_ok(), "{accesses:?}");
         }
-        let races: [(&[(u8, Touch)], Option<u32>); 9] = [
+        let races: [(Accesses, Option<u32>); 9] = [
             (&[(0, Write), (1, Read)], Some(0)),
             (&[(5, Read), (1, Write)], Some(5)),
             (&[(15, Write), (1, Write)], Some(15)),

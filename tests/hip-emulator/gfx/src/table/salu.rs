@@ -76,7 +76,7 @@ fn quads(a: u64) -> u64 {
 
 /// Four bits for each of 16.
 fn spread(a: u64) -> u64 {
-    (0..16).fold(0, |all, quad| all | (a >> quad & 1) * 0xf << (4 * quad))
+    (0..16).fold(0, |all, quad| all | ((a >> quad & 1) * 0xf) << (4 * quad))
 }
 
 /// Bit field: offset in bits 5:0 (4:0 for 32 bits), width in 22:16.

@@ -390,17 +390,14 @@ fn forgetful(valu: &Valu) -> Vec<Valu> {
     }
     if let Some(old) = &valu.finish {
         let changes = [
-            Finish {
-                clamp: None,
-                ..old.clone()
-            },
+            Finish { clamp: None, ..*old },
             Finish {
                 select: Select::Dword,
-                ..old.clone()
+                ..*old
             },
             Finish {
                 unused: Unused::Pad,
-                ..old.clone()
+                ..*old
             },
         ];
         list.extend(changes.into_iter().filter(|new| new != old).map(|new| Valu {

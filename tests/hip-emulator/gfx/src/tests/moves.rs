@@ -93,6 +93,14 @@ fn dpp_keeps_masked_lanes_and_lanes_without_source() {
         assert_eq!(registers.v[0][6], 1005);
         assert_eq!(registers.v[0][16], lane_5, "the row ends");
     }
+    // A lane that is masked has no carry either.
+    let mut registers = setup();
+    registers.v[1] = [u32::MAX; 64];
+    run(
+        "v_add_co_u32_dpp v0, vcc, v1, v2 row_shr:1 row_mask:0x1 bank_mask:0xf",
+        &mut registers,
+    );
+    assert_eq!(registers.pair(sgpr::VCC), 0xfffe);
     // Modifiers apply to what was moved.
     let mut registers = setup();
     registers.v[1] = std::array::from_fn(|lane| (lane as f32).to_bits());

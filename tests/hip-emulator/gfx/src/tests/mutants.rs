@@ -83,10 +83,33 @@ fn signs(rows: &mut [Row], ty: Ty, change: impl Fn(&mut u32, u32)) {
     rows[row].iter_mut().for_each(|value| change(value, sign));
 }
 
+/// What a mutant changes: it is made where an entry has it.
+#[derive(Clone, Copy)]
+enum To {
+    Always,
+    Result,
+    /// A result that is a float
+    Float,
+    Flag,
+    MaskIn,
+}
+
+impl To {
+    fn applies(self, op: &VectorOp) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Result => op.target.is_some(),
+            Self::Float => op.target.is_some_and(Ty::float),
+            Self::Flag => op.mask_out,
+            Self::MaskIn => op.mask_in != MaskIn::No,
+        }
+    }
+}
+
 /// Mutants of what is written.
-const RESULTS: &[(&str, Kernel)] = &[
-    ("lowest bit wrong", |i, o| after(i, o, |v, _| v[0] ^= 1)),
-    ("one unit more", |i, o| {
+const RESULTS: &[(&str, To, Kernel)] = &[
+    ("lowest bit wrong", To::Result, |i, o| after(i, o, |v, _| v[0] ^= 1)),
+    ("one unit more", To::Result, |i, o| {
         after(i, o, |v, (row, _, _)| {
             let value = (u64::from(v[0]) | u64::from(v[1]) << 32).wrapping_add(1);
             v[0] = value as u32;
@@ -95,16 +118,22 @@ const RESULTS: &[(&str, Kernel)] = &[
             }
         });
     }),
-    ("odd results cut to even", |i, o| after(i, o, |v, _| v[0] &= !1)),
-    ("sign wrong", |i, o| after(i, o, |v, (row, sign, _)| v[row] ^= sign)),
-    ("sign lost", |i, o| after(i, o, |v, (row, sign, _)| v[row] &= !sign)),
-    ("result 0", |i, o| {
+    ("odd results cut to even", To::Result, |i, o| {
+        after(i, o, |v, _| v[0] &= !1)
+    }),
+    ("sign wrong", To::Result, |i, o| {
+        after(i, o, |v, (row, sign, _)| v[row] ^= sign)
+    }),
+    ("sign lost", To::Result, |i, o| {
+        after(i, o, |v, (row, sign, _)| v[row] &= !sign)
+    }),
+    ("result 0", To::Result, |i, o| {
         after(i, o, |v, (row, _, _)| {
             v[0] = 0;
             v[row] = 0;
         });
     }),
-    ("-0 is 0", |i, o| {
+    ("-0 is 0", To::Float, |i, o| {
         after(i, o, |v, (row, sign, exponent)| {
             let zero = if row == 1 { v[0] == 0 } else { true };
             if exponent != 0 && zero && v[row] & (sign | (sign - 1)) == sign {
@@ -112,7 +141,7 @@ const RESULTS: &[(&str, Kernel)] = &[
             }
         });
     }),
-    ("denormals flushed", |i, o| {
+    ("denormals flushed", To::Float, |i, o| {
         after(i, o, |v, (row, sign, exponent)| {
             if exponent != 0 && v[row] & exponent == 0 {
                 v[row] &= !(sign - 1) | !(exponent | (sign - 1) | sign);
@@ -122,7 +151,7 @@ const RESULTS: &[(&str, Kernel)] = &[
             }
         });
     }),
-    ("infinity is the largest number", |i, o| {
+    ("infinity is the largest number", To::Float, |i, o| {
         after(i, o, |v, (row, sign, exponent)| {
             let whole = if row == 1 { v[0] == 0 } else { true };
             if exponent != 0 && whole && v[row] & (sign - 1) == exponent {
@@ -133,34 +162,38 @@ const RESULTS: &[(&str, Kernel)] = &[
             }
         });
     }),
-    ("NaN is infinity", |i, o| {
+    ("NaN is infinity", To::Float, |i, o| {
         after(i, o, |v, (row, sign, exponent)| {
             if exponent != 0 && v[row] & (sign - 1) > exponent {
                 v[row] = v[row] & !(sign - 1) | exponent;
             }
         });
     }),
-    ("flag inverted", |i, o| {
+    ("flag inverted", To::Flag, |i, o| {
         inner(i, o);
         o.mask = !o.mask;
     }),
-    ("flag never", |i, o| {
+    ("flag never", To::Flag, |i, o| {
         inner(i, o);
         o.mask = 0;
     }),
-    ("flag always", |i, o| {
+    ("flag always", To::Flag, |i, o| {
         inner(i, o);
         o.mask = u64::MAX;
     }),
-    ("mask in ignored", |i, o| inner(&In { mask: 0, ..*i }, o)),
-    ("mask in inverted", |i, o| inner(&In { mask: !i.mask, ..*i }, o)),
-    ("mask in all set", |i, o| inner(&In { mask: u64::MAX, ..*i }, o)),
-    ("lanes reversed", |i, o| {
+    ("mask in ignored", To::MaskIn, |i, o| inner(&In { mask: 0, ..*i }, o)),
+    ("mask in inverted", To::MaskIn, |i, o| {
+        inner(&In { mask: !i.mask, ..*i }, o)
+    }),
+    ("mask in all set", To::MaskIn, |i, o| {
+        inner(&In { mask: u64::MAX, ..*i }, o)
+    }),
+    ("lanes reversed", To::Always, |i, o| {
         inner(i, o);
         o.r.iter_mut().for_each(|row| row.reverse());
         o.mask = o.mask.reverse_bits();
     }),
-    ("lane 63 not computed", |i, o| {
+    ("lane 63 not computed", To::Always, |i, o| {
         inner(i, o);
         o.r[0][63] = 0x5a5a_a5a5;
         o.mask ^= 1 << 63;
@@ -244,11 +277,16 @@ fn mutants(name: &str, op: VectorOp, all: &[(&'static str, VectorOp)]) -> Vec<Mu
                 inner: (original, operand),
             });
         };
-        for &(what, kernel) in RESULTS {
-            add(what.to_owned(), kernel, 0);
+        for &(what, to, kernel) in RESULTS {
+            if to.applies(&op) {
+                add(what.to_owned(), kernel, 0);
+            }
         }
         for operand in 0..op.sources.len() {
             for &(what, kernel) in OPERANDS {
+                if what.contains("denormals") && !op.sources[operand].float() {
+                    continue;
+                }
                 add(format!("{what} ({operand})"), kernel, operand);
             }
         }
@@ -337,13 +375,10 @@ fn mutants(name: &str, op: VectorOp, all: &[(&'static str, VectorOp)]) -> Vec<Mu
             }
         }
     }
-    field(
-        "writes EXEC",
-        VectorOp {
-            writes_exec: !op.writes_exec,
-            ..op
-        },
-    );
+    if op.mask_out {
+        let writes_exec = !op.writes_exec;
+        field("writes EXEC", VectorOp { writes_exec, ..op });
+    }
     list
 }
 

@@ -6,7 +6,7 @@ mod convert;
 mod exact;
 mod float;
 mod integer;
-pub(super) mod mode;
+mod mode;
 
 /// What a lane computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,8 +31,10 @@ pub(super) struct Lane {
     pub(super) clamp: bool,
 }
 
-/// The result of a base mnemonic; nothing if the model does not know it.
-pub(super) fn result(name: &str, lane: Lane) -> Option<Result> {
+pub(super) use mode::result;
+
+/// The result of a base mnemonic to nearest even with denormals; nothing if the model does not know it.
+fn ieee(name: &str, lane: Lane) -> Option<Result> {
     let name = name.strip_prefix("v_")?;
     integer::result(name, lane)
         .or_else(|| float::result(name, lane))

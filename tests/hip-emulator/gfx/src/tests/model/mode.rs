@@ -1,4 +1,4 @@
-//! What MODE changes: rounding by exact arithmetic, denormals of operands and results by their types.
+//! Rounding by exact arithmetic, and denormals of operands and results by their types, as MODE says.
 
 use super::{
     Lane,
@@ -53,7 +53,7 @@ fn flushed(value: u64, ty: Ty, mode: u32, side: u32) -> u64 {
     })
 }
 
-/// The result in a mode (its low eight bits as the register holds them).
+/// The result of a base mnemonic in a mode (its low eight bits as the register holds them); nothing if the model does not know it.
 pub(in crate::tests) fn result(
     name: &str,
     lane: Lane,
@@ -62,13 +62,13 @@ pub(in crate::tests) fn result(
     mode: u32,
 ) -> Option<Result> {
     if !obeys(name) {
-        return super::result(name, lane);
+        return super::ieee(name, lane);
     }
     let mut lane = lane;
     for (value, &ty) in lane.s.iter_mut().zip(sources) {
         *value = flushed(*value, ty, mode, 0);
     }
-    let result = rounded(name, lane, mode).or_else(|| super::result(name, lane))?;
+    let result = rounded(name, lane, mode).or_else(|| super::ieee(name, lane))?;
     Some(match (result, target) {
         (Bits(bits), Some(ty)) => Bits(flushed(bits, ty, mode, 1)),
         (Result::Flag(bits, flag), Some(ty)) => Result::Flag(flushed(bits, ty, mode, 1), flag),
@@ -139,7 +139,7 @@ fn rounded(name: &str, lane: Lane, mode: u32) -> Option<Result> {
         let part = lane.s.map(|v| v >> shift);
         let whole = Lane { s: part, ..lane };
         let result = operation(packed, part, format, direction(format), false)
-            .or_else(|| super::result(&format!("v_{packed}_{ty}"), whole))?;
+            .or_else(|| super::ieee(&format!("v_{packed}_{ty}"), whole))?;
         value |= match result {
             Bits(bits) => bits << shift,
             // Any quiet NaN
