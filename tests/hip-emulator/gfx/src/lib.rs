@@ -12,7 +12,7 @@
 //! | `strict` | what the hardware leaves undefined: uninitialised registers, missing `s_waitcnt` |
 //! | [`report`] | what a launch did |
 //!
-//! A kernel's bytes are disassembled once; each text becomes an [`inst::Inst`] with its operands resolved and the function of its
+//! A kernel's bytes are disassembled once; each text becomes an instruction with its operands resolved and the function of its
 //! opcode in it. A wave is a file of rows, one row of 64 `u32` per vector register; the vector driver hands rows to the
 //! opcode's function, which is a loop over 64 lanes that the compiler vectorises.
 //!
