@@ -2,6 +2,7 @@
 
 use crate::cases::Case;
 use anyhow::{Context as _, Result, bail, ensure};
+use rayon::prelude::*;
 use rotini_graph::{Graph, TensorId, TensorKind};
 use rotini_host::gpu::{Allocation, Api, Driver, Gpu};
 use rotini_host::{Context, DeviceBuffer, Handle, Plugin, engine_config};
@@ -67,6 +68,30 @@ impl Runner {
             engine,
             place,
         })
+    }
+
+    /// Runs cases, or those of them whose name contains `ROTINI_CASE`, and tells which fail and why.
+    ///
+    /// # Panics
+    ///
+    /// If any fails.
+    pub fn expect_all(&self, cases: &[Case], alignment: usize) {
+        let only = std::env::var("ROTINI_CASE").unwrap_or_default();
+        let failures: Vec<String> = cases
+            .par_iter()
+            .filter(|case| case.name.contains(&only))
+            .filter_map(|case| {
+                let error = self.run(case, alignment).err()?;
+                Some(format!("{}: {error:#}", case.name))
+            })
+            .collect();
+        assert!(
+            failures.is_empty(),
+            "{} of {} cases failed:\n{}",
+            failures.len(),
+            cases.len(),
+            failures.join("\n")
+        );
     }
 
     /// The handle.

@@ -3,30 +3,12 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
-use rayon::prelude::*;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::harness::Runner;
 
-/// Runs cases on buffers of an alignment and reports all that fail.
 fn all_right(cases: &[Case], alignment: usize) {
     let runner = Runner::cpu().expect("the plugin loads");
-    let only = std::env::var("ROTINI_CASE").unwrap_or_default();
-    let failures: Vec<String> = cases
-        .par_iter()
-        .filter(|case| case.name.contains(&only))
-        .filter_map(|case| {
-            runner
-                .run(case, alignment)
-                .err()
-                .map(|error| format!("{}: {error:#}", case.name))
-        })
-        .collect();
-    let (run, failed) = (cases.len(), failures.len());
-    assert!(
-        failures.is_empty(),
-        "{failed} of {run} cases failed:\n{}",
-        failures.join("\n")
-    );
+    runner.expect_all(cases, alignment);
 }
 
 #[test]
