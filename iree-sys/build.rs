@@ -255,7 +255,7 @@ fn bind(source: &Path, build: &Path, sdks: &Sdks, out: &Path) -> Result<()> {
         .allowlist_function("iree_hal_command_buffer_initialize")
         .allowlist_function("iree_hal_deferred_command_buffer_(apply|create)")
         .allowlist_function(
-            "iree_hal_device_(allocator|create_params_default|group_create_from_device|group_release|release|transfer_h2d)",
+            "iree_hal_device_(allocator|create_params_default|group_create_from_device|group_release|release)",
         )
         .allowlist_function("iree_hal_driver_(create_device_by_ordinal|release)")
         .allowlist_function("iree_hal_embedded_elf_loader_create")

@@ -315,7 +315,8 @@ impl<'c, 'r> Math<'c, 'r> {
     }
 
     /// An f32 angle less whole periods, and how many in f64. The compiler's own sin and cos for CPUs, and the approximations that it
-    /// takes for NVIDIA GPUs, lose a digit with each digit of the angle beyond 100; this is exact to f32 as long as the number of periods is exact in f64, up to angles of 10^15.
+    /// takes for NVIDIA GPUs, lose a digit with each digit of the angle beyond 100; this is exact to f32 as long as the number of
+    /// periods is exact in f64, up to angles of 10^15.
     fn reduced(&self, x: Ssa<'c, 'r>, period: f64, rest: f64) -> Result<(Ssa<'c, 'r>, Ssa<'c, 'r>), EmitError> {
         let wide = self.at.element_type(DataType::F64)?;
         let constant = |value: f64| self.at.float(value, wide);

@@ -139,9 +139,11 @@ mod tests {
             ("ROTINI_DEVICE", "cpu"),
             ("ROTINI_CACHE_DIR", ""),
             ("ROTINI_TARGET", "gfx942"),
+            ("ROTINI_HIP_LIBRARY", "libamdhip64.so.7"),
         ]);
         assert_eq!(config.device, DeviceChoice::Cpu);
         assert_eq!(config.cache_dir, None);
+        assert_eq!(config.hip_library.as_deref(), Some("libamdhip64.so.7"));
         assert_eq!(config.target, Some(rotini_emit::Target::Rocm { arch: "gfx942".into() }));
         assert!(config.complaints.is_empty());
     }

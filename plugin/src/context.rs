@@ -2,7 +2,6 @@
 
 use crate::device::{Buffers, Executable, ExecuteError, Stream};
 use crate::error::Error;
-use rotini_cache::Origin;
 use rotini_graph::Bindings;
 use smallvec::SmallVec;
 use std::ffi::c_void;
@@ -27,22 +26,16 @@ pub struct ExecutionContext {
     /// Uids with their argument, sorted by uid.
     arguments: Box<[(i64, usize)]>,
     labels: Vec<String>,
-    /// Kernels that one execution launches.
-    pub dispatches: u32,
-    /// Where the code came from.
-    pub origin: Origin,
 }
 
 impl ExecutionContext {
-    pub(crate) fn new(executable: Arc<dyn Executable>, bindings: Bindings, dispatches: u32, origin: Origin) -> Self {
+    pub(crate) fn new(executable: Arc<dyn Executable>, bindings: Bindings) -> Self {
         let mut arguments: Vec<(i64, usize)> = bindings.uids.iter().copied().zip(0..).collect();
         arguments.sort_unstable();
         ExecutionContext {
             executable,
             arguments: arguments.into_boxed_slice(),
             labels: bindings.labels,
-            dispatches,
-            origin,
         }
     }
 
@@ -50,11 +43,6 @@ impl ExecutionContext {
     #[must_use]
     pub fn workspace_bytes(&self) -> u64 {
         self.executable.workspace_bytes()
-    }
-
-    /// The uids that an execution needs, in no particular order.
-    pub fn uids(&self) -> impl Iterator<Item = i64> {
-        self.arguments.iter().map(|&(uid, _)| uid)
     }
 
     /// Executes the graph on the caller's buffers, found by uid. Uids that the graph does not use are ignored.

@@ -140,14 +140,23 @@ impl Runtime {
     /// If GPUs were asked for and there are none.
     pub fn gpus(&self) -> Result<Option<Arc<dyn Gpus>>, Error> {
         self.gpus
-            .get_or_init(|| match self.config.device {
-                DeviceChoice::Cpu => Ok(None),
-                DeviceChoice::Hip => gpu::hip(&self.config, &self.instance).map(Some),
-                #[cfg(feature = "cuda")]
-                DeviceChoice::Cuda => gpu::cuda(&self.config, &self.instance).map(Some),
-                DeviceChoice::Auto => Ok(gpu::hip(&self.config, &self.instance)
-                    .inspect_err(|error| tracing::info!("no AMD GPU is used ({error}); graphs run on the CPU"))
-                    .ok()),
+            .get_or_init(|| {
+                let gpus = match self.config.device {
+                    DeviceChoice::Cpu => None,
+                    DeviceChoice::Hip => Some(gpu::hip(&self.config, &self.instance)?),
+                    #[cfg(feature = "cuda")]
+                    DeviceChoice::Cuda => Some(gpu::cuda(&self.config, &self.instance)?),
+                    DeviceChoice::Auto => gpu::hip(&self.config, &self.instance)
+                        .inspect_err(|error| tracing::info!("no AMD GPU is used ({error}); graphs run on the CPU"))
+                        .ok(),
+                };
+                match &self.config.target {
+                    Some(target) if gpus.is_none() && *target != Target::Cpu => {
+                        tracing::warn!("ROTINI_TARGET={target} is not used: graphs run on the CPU");
+                    }
+                    _ => {}
+                }
+                Ok(gpus)
             })
             .clone()
     }
@@ -216,17 +225,14 @@ impl Runtime {
         let Plan { graph, bindings } = check(bytes, &device.target())?;
         let target = device.target();
         let key = self.key(&graph, &target, device.features())?;
-        let (entry, origin) = self.compiled(&key, &graph, &target)?;
         let executable = match self.loaded(device, &key) {
             Some(executable) => executable,
-            None => self.load(device, &key, &graph, &entry.payload)?,
+            None => {
+                let (entry, _) = self.compiled(&key, &graph, &target)?;
+                self.load(device, &key, &graph, &entry.payload)?
+            }
         };
-        Ok(ExecutionContext::new(
-            executable,
-            bindings,
-            entry.metadata.dispatches,
-            origin,
-        ))
+        Ok(ExecutionContext::new(executable, bindings))
     }
 
     /// The compiled code of a graph for a target, from the cache if it is there.

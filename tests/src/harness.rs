@@ -8,9 +8,9 @@ use rotini_host::gpu::{Allocation, Api, Driver, Gpu};
 use rotini_host::{Context, DeviceBuffer, Handle, Plugin, engine_config};
 use rotini_reference::{Buffers, UNTOUCHED, evaluate, fill_all};
 use std::collections::HashMap;
-use std::ffi::{CStr, c_char};
-use std::path::Path;
-use std::sync::OnceLock;
+use std::ffi::{CStr, OsStr, c_char};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use tempfile::TempDir;
 
 /// The bytes on both sides of every buffer that nothing may touch.
 const GUARD: usize = 256;
@@ -75,11 +75,15 @@ impl Runner {
     /// # Panics
     ///
     /// If any fails.
+    #[expect(clippy::print_stdout, reason = "what is left out is told")]
     pub fn expect_all(&self, cases: &[Case], alignment: usize) {
         let only = std::env::var("ROTINI_CASE").unwrap_or_default();
-        let failures: Vec<String> = cases
+        let chosen: Vec<&Case> = cases.iter().filter(|case| case.name.contains(&only)).collect();
+        if chosen.len() < cases.len() {
+            println!("ROTINI_CASE={only}: {} of {} cases", chosen.len(), cases.len());
+        }
+        let failures: Vec<String> = chosen
             .par_iter()
-            .filter(|case| case.name.contains(&only))
             .filter_map(|case| {
                 let error = self.run(case, alignment).err()?;
                 Some(format!("{}: {error:#}", case.name))
@@ -89,7 +93,7 @@ impl Runner {
             failures.is_empty(),
             "{} of {} cases failed:\n{}",
             failures.len(),
-            cases.len(),
+            chosen.len(),
             failures.join("\n")
         );
     }
@@ -350,13 +354,13 @@ pub fn fill(graph: &Graph) -> Result<Buffers> {
     Ok(fill_all(graph, SEED)?)
 }
 
-/// Sets the environment that the plugin reads when it is loaded: the CPU, and a cache folder that is gone afterwards.
+/// Sets the environment that the plugin reads when it is loaded: the CPU, and a cache folder that is gone when the process ends.
 ///
 /// # Errors
 ///
-/// Without a temporary folder.
-pub fn cpu_only() -> Result<&'static Path> {
-    environment("cpu")
+/// Without a temporary folder; if this process is set up for a GPU.
+pub fn cpu_only() -> Result<()> {
+    environment("cpu", None)
 }
 
 /// The GPU that the tests use, and the environment for it: the emulated MI300, or what `ROTINI_TEST_DEVICE` names (`cuda`: an NVIDIA
@@ -364,42 +368,53 @@ pub fn cpu_only() -> Result<&'static Path> {
 ///
 /// # Errors
 ///
-/// Without the GPU or its library.
+/// Without the GPU or its library; if this process is set up for another device.
 pub fn gpu() -> Result<Gpu> {
     let device = std::env::var("ROTINI_TEST_DEVICE").unwrap_or_default();
-    let emulator = crate::plugin::emulator();
     let (api, path) = match device.as_str() {
-        "" => (Api::Hip, Some(emulator?.into_os_string())),
+        "" => (Api::Hip, Some(crate::plugin::emulator()?.into_os_string())),
         "hip" => (Api::Hip, None),
         "cuda" => (Api::Cuda, None),
         other => bail!("ROTINI_TEST_DEVICE={other}"),
     };
-    if let Some(emulator) = &path {
-        // SAFETY: as in `environment`: before the plugin is loaded, and nothing else reads it meanwhile.
-        unsafe { std::env::set_var("ROTINI_HIP_LIBRARY", emulator) };
-    }
-    environment(match api {
+    let name = match api {
         Api::Hip => "hip",
         Api::Cuda => "cuda",
-    })?;
+    };
+    environment(name, path.as_deref())?;
     // SAFETY: the emulator that this workspace builds, or the library of the machine's driver.
     let driver = unsafe { Driver::load(api, path.as_deref()) }?;
     Ok(driver.gpu(0)?)
 }
 
-fn environment(device: &str) -> Result<&'static Path> {
-    static FOLDER: OnceLock<std::io::Result<tempfile::TempDir>> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| {
-        tempfile::tempdir().inspect(|folder| {
-            // SAFETY: done once, before the plugin is loaded; nothing else in these tests reads or writes the environment meanwhile.
-            unsafe {
-                std::env::set_var("ROTINI_DEVICE", device);
-                std::env::set_var("ROTINI_CACHE_DIR", folder.path());
+/// Sets up this process for a device.
+fn environment(device: &str, hip_library: Option<&OsStr>) -> Result<()> {
+    static CHOSEN: OnceLock<std::io::Result<String>> = OnceLock::new();
+    let chosen = CHOSEN.get_or_init(|| {
+        let folder = tempfile::tempdir()?;
+        // SAFETY: done once, before the plugin is loaded; nothing else in these tests reads or writes the environment meanwhile. The
+        // function takes nothing, and lives as long as the process.
+        unsafe {
+            std::env::set_var("ROTINI_DEVICE", device);
+            std::env::set_var("ROTINI_CACHE_DIR", folder.path());
+            if let Some(library) = hip_library {
+                std::env::set_var("ROTINI_HIP_LIBRARY", library);
             }
-        })
+            libc::atexit(remove_cache);
+        }
+        *CACHE.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder);
+        Ok(device.to_owned())
     });
-    folder
-        .as_ref()
-        .map(tempfile::TempDir::path)
-        .map_err(|error| anyhow::anyhow!("no temporary folder: {error}"))
+    match chosen {
+        Ok(chosen) if chosen == device => Ok(()),
+        Ok(chosen) => bail!("this process is set up for {chosen}, not for {device}"),
+        Err(error) => bail!("no temporary folder: {error}"),
+    }
+}
+
+/// The cache folder of this process, which [`remove_cache`] removes: what is in a static is never dropped.
+static CACHE: Mutex<Option<TempDir>> = Mutex::new(None);
+
+extern "C" fn remove_cache() {
+    drop(CACHE.lock().unwrap_or_else(PoisonError::into_inner).take());
 }

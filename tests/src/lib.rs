@@ -3,7 +3,12 @@
 //! | Suite | What it asserts |
 //! |---|---|
 //! | `conformance` | every case is right, through the C ABI of the shared library, on the CPU |
+//! | `emulated` | the same on the emulated MI300, or on a GPU that `ROTINI_TEST_DEVICE` names ([`harness::gpu`]) |
+//! | `rounding` | half-precision graphs round once, and the judge would see it if they did not |
 //! | `gfx942` | what is compiled for MI300: dispatches, MFMA, registers (compile only: nothing is executed) |
+//! | `paths` | ways of compiling one convolution agree on the emulated MI300 |
+//! | `hip_device` | what the plugin asks of HIP, counted: launches, which GPU and stream, loading, errors |
+//! | `ordering` | seeded schedules over streams, contexts and threads: no stale read |
 //! | `abi` | symbols, dependencies, errors, statuses, workspace, threads |
 //! | `robustness` | mutated graphs through every entry point |
 

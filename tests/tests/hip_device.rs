@@ -1,12 +1,12 @@
 //! What the plugin asks of HIP: how little an execution needs, which GPU and stream it goes to, when code is loaded and unloaded, and
 //! what happens when HIP is not as it should be.
 //!
-//! Kernels do nothing here; that they compute the right thing is for `emulated` to say. Every test is a process of its own, because the
-//! emulator's devices and counters are a process's: the test starts itself again as a child with the environment that it needs.
+//! Counted by the emulated HIP library, which sees every call of the plugin and of IREE's driver, from any thread. Kernels do nothing
+//! here; that they compute the right thing is for `emulated` to say. Every test is a process of its own, because the emulator's devices
+//! and counters are a process's: the test starts itself again as a child with the environment that it needs.
 
 #![expect(
     clippy::expect_used,
-    clippy::panic,
     clippy::unwrap_used,
     reason = "a test that cannot be set up has failed"
 )]
@@ -14,9 +14,11 @@
 use rotini_graph::{DataType, GraphBuilder, PointwiseMode};
 use rotini_host::gpu::{Allocation, Driver, Gpu};
 use rotini_host::{Context, DeviceBuffer, Handle, HostError, Plugin, engine_config};
-use rotini_tests::{cases, harness};
+use rotini_reference::span_bytes;
+use rotini_tests::cases::{self, Case};
+use rotini_tests::harness;
 use rotini_wire::engine_details::BehaviorNote;
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
 use std::process::Command;
 
@@ -55,6 +57,7 @@ struct Emulator {
     thread_calls: unsafe extern "C" fn(*const c_char) -> u64,
     calls_total: unsafe extern "C" fn() -> u64,
     thread_total: unsafe extern "C" fn() -> u64,
+    summary: unsafe extern "C" fn() -> *const c_char,
     reset: unsafe extern "C" fn(),
     fail: unsafe extern "C" fn(*const c_char) -> c_int,
     current: unsafe extern "C" fn(*mut c_int) -> c_int,
@@ -62,9 +65,10 @@ struct Emulator {
 
 impl Emulator {
     fn new() -> Self {
-        let path = rotini_tests::plugin::emulator().unwrap();
-        // SAFETY: nothing else reads or writes the environment of this child yet.
-        unsafe { std::env::set_var("ROTINI_HIP_LIBRARY", &path) };
+        assert!(
+            std::env::var_os("ROTINI_TEST_DEVICE").is_none(),
+            "only the emulator counts calls"
+        );
         let gpu = harness::gpu().expect("the emulator is there");
         let driver = gpu.driver();
         // SAFETY: the emulator and HIP's header declare them like this.
@@ -74,6 +78,7 @@ impl Emulator {
                 thread_calls: driver.function("hipemu_thread_calls").unwrap(),
                 calls_total: driver.function("hipemu_calls_total").unwrap(),
                 thread_total: driver.function("hipemu_thread_calls_total").unwrap(),
+                summary: driver.function("hipemu_calls_summary").unwrap(),
                 reset: driver.function("hipemu_calls_reset").unwrap(),
                 fail: driver.function("hipemu_fail").unwrap(),
                 current: driver.function("hipGetDevice").unwrap(),
@@ -98,14 +103,38 @@ impl Emulator {
     /// What a body calls, given that it calls one function `count` times and nothing else, all of it on this thread.
     fn expect_only(&self, name: &str, count: u64, body: impl FnOnce()) {
         let text = CString::new(name).unwrap();
+        self.reset();
+        body();
         // SAFETY: take nothing, or a terminated text.
-        unsafe {
-            (self.reset)();
-            body();
-            assert_eq!((self.calls_total)(), count, "calls in all");
-            assert_eq!((self.thread_total)(), count, "calls of this thread");
-            assert_eq!((self.thread_calls)(text.as_ptr()), count, "{name}");
-        }
+        let counts = unsafe {
+            (
+                (self.calls_total)(),
+                (self.thread_total)(),
+                (self.thread_calls)(text.as_ptr()),
+            )
+        };
+        assert_eq!(
+            counts,
+            (count, count, count),
+            "in all, this thread's, {name}: {}",
+            self.summary()
+        );
+    }
+
+    /// The same of a body that calls nothing.
+    fn expect_none(&self, body: impl FnOnce()) {
+        self.reset();
+        body();
+        // SAFETY: takes nothing.
+        assert_eq!(unsafe { (self.calls_total)() }, 0, "{}", self.summary());
+    }
+
+    /// What was called since the last reset.
+    fn summary(&self) -> String {
+        // SAFETY: takes nothing; the text is valid until the next summary.
+        unsafe { CStr::from_ptr((self.summary)()) }
+            .to_string_lossy()
+            .into_owned()
     }
 
     fn reset(&self) {
@@ -156,40 +185,27 @@ struct Subject {
 }
 
 impl Subject {
-    fn of_case(gpu: &Gpu, plugin: &Plugin, handle: &Handle, name: &str) -> Self {
-        let case = cases::all().into_iter().find(|case| case.name == name);
-        let case = case.unwrap_or_else(|| panic!("there is no case {name}"));
-        let sizes = harness::fill(&case.graph)
-            .unwrap()
-            .into_iter()
-            .map(|(uid, bytes)| (uid, bytes.len()))
-            .collect::<Vec<_>>();
-        Self::new(gpu, plugin, handle, &rotini_wire::encode(&case.graph), &sizes)
+    fn of_case(gpu: &Gpu, plugin: &Plugin, handle: &Handle, case: &Case) -> Self {
+        Self::new(gpu, plugin, handle, &rotini_wire::encode(&case.graph))
     }
 
     fn relu(gpu: &Gpu, plugin: &Plugin, handle: &Handle, elements: i64) -> Self {
-        let bytes = usize::try_from(elements).unwrap() * 4;
-        let graph = rotini_wire::decode(&relu(elements)).unwrap();
-        let sizes = graph
-            .tensors
-            .iter()
-            .map(|tensor| (tensor.uid, bytes))
-            .collect::<Vec<_>>();
-        Self::new(gpu, plugin, handle, &relu(elements), &sizes)
+        Self::new(gpu, plugin, handle, &relu(elements))
     }
 
-    fn new(gpu: &Gpu, plugin: &Plugin, handle: &Handle, graph: &[u8], sizes: &[(i64, usize)]) -> Self {
-        let context = handle.context(&config(plugin), graph).unwrap();
+    fn new(gpu: &Gpu, plugin: &Plugin, handle: &Handle, bytes: &[u8]) -> Self {
+        let context = handle.context(&config(plugin), bytes).unwrap();
         let workspace = gpu.allocate(context.workspace().unwrap()).unwrap();
-        let memory: Vec<_> = sizes.iter().map(|&(_, bytes)| gpu.allocate(bytes).unwrap()).collect();
-        let pack = sizes
-            .iter()
-            .zip(&memory)
-            .map(|(&(uid, _), memory)| DeviceBuffer {
-                uid,
-                ptr: memory.pointer(),
+        let graph = rotini_wire::decode(bytes).unwrap();
+        let (pack, memory) = harness::stored(&graph)
+            .into_iter()
+            .map(|(id, _)| {
+                let tensor = graph.tensor(id).unwrap();
+                let memory = gpu.allocate(span_bytes(tensor).unwrap()).unwrap();
+                let (uid, ptr) = (tensor.uid, memory.pointer());
+                (DeviceBuffer { uid, ptr }, memory)
             })
-            .collect();
+            .unzip();
         Subject {
             context,
             pack,
@@ -219,9 +235,15 @@ fn an_execution_is_one_launch_per_kernel_and_nothing_else() {
         let emulator = Emulator::new();
         let plugin = plugin();
         let handle = plugin.handle().unwrap();
-        for (name, launches) in [("conv_odd_nhwc_f32", 1), ("two_convs_nhwc", 2)] {
-            let subject = Subject::of_case(&emulator.gpu, &plugin, &handle, name);
-            let streams = [emulator.gpu.stream().unwrap(), emulator.gpu.stream().unwrap()];
+        let streams = [emulator.gpu.stream().unwrap(), emulator.gpu.stream().unwrap()];
+        // Every fused layer of ResNet-50 in f16, in both layouts.
+        let mut layers = cases::resnet50(1);
+        layers.retain(|case| case.name.ends_with("_f16"));
+        assert_eq!(layers.len(), 48);
+        let single = layers.into_iter().map(|case| (case, 1));
+        for (case, launches) in single.chain([(cases::named("two_convs_nhwc").unwrap(), 2)]) {
+            println!("{}", case.name);
+            let subject = Subject::of_case(&emulator.gpu, &plugin, &handle, &case);
             // The first execution too: nothing is put off until then.
             for _ in 0..3 {
                 emulator.expect_only("hipModuleLaunchKernel", launches, || subject.execute().unwrap());
@@ -276,17 +298,9 @@ fn a_handle_costs_no_thread_and_no_memory() {
         let first = plugin.handle().unwrap();
         let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
         let before = threads();
-        emulator.reset();
-        let more: Vec<_> = (0..16).map(|_| plugin.handle().unwrap()).collect();
+        let mut more = Vec::new();
+        emulator.expect_none(|| more.extend((0..16).map(|_| plugin.handle().unwrap())));
         assert_eq!(threads(), before);
-        for function in [
-            "hipHostMalloc",
-            "hipMalloc",
-            "hipStreamCreateWithFlags",
-            "hipEventCreateWithFlags",
-        ] {
-            assert_eq!(emulator.calls(function), 0, "{function}");
-        }
         drop((first, more));
     });
 }
@@ -341,6 +355,14 @@ fn a_handle_is_on_the_gpu_of_its_stream() {
             set_stream(&handle, std::ptr::null_mut()).unwrap();
             on_one.execute().unwrap();
             assert!(on_zero.execute().is_err());
+            // So are HIP's other names for streams, `hipStreamLegacy` and `hipStreamPerThread`: that GPU's whatever is current later.
+            for name in [1, 2] {
+                gpus[1].select().unwrap();
+                set_stream(&handle, std::ptr::without_provenance_mut(name)).unwrap();
+                gpus[0].select().unwrap();
+                on_one.execute().unwrap();
+                assert_eq!(emulator.current(), 0);
+            }
             for gpu in &gpus {
                 gpu.synchronize().unwrap();
             }
@@ -373,7 +395,7 @@ fn code_stays_loaded_until_the_gpu_has_finished_with_it() {
         let Subject {
             context, pack, memory, ..
         } = subject;
-        emulator.expect_only("hipModuleLaunchKernel", 0, || drop(context));
+        emulator.expect_none(|| drop(context));
         // The same graph again finds its code.
         let again = Subject::relu(&emulator.gpu, &plugin, &handle, 512);
         assert_eq!(emulator.calls("hipModuleLoadDataEx"), 0);
@@ -426,18 +448,14 @@ fn contexts_can_be_created_while_a_stream_is_captured() {
         let stream = emulator.gpu.stream().unwrap();
         set_stream(&handle, stream.raw()).unwrap();
         let captured = Subject::relu(&emulator.gpu, &plugin, &handle, 256);
-        // Compiled before: the memory of a subject cannot be allocated during a capture.
-        let graph = relu(257);
-        drop(handle.context(&config(&plugin), &graph).unwrap());
         let mut other = None;
         let replay = stream.capture(|| -> Result<(), rotini_host::gpu::GpuError> {
             captured.execute().unwrap();
-            other = Some(handle.context(&config(&plugin), &relu(258)).unwrap());
+            other = Some(handle.context(&config(&plugin), &relu(257)).unwrap());
             captured.execute().unwrap();
             Ok(())
         });
         let replay = replay.unwrap();
-        emulator.reset();
         // SAFETY: what was captured is alive.
         unsafe { replay.launch(&stream) }.unwrap();
         stream.synchronize().unwrap();
@@ -477,7 +495,7 @@ fn memory_that_kernels_cannot_work_on_is_refused() {
             pack
         };
         let text = |pack: &[DeviceBuffer]| relu.execute_on(pack).unwrap_err().to_string();
-        emulator.expect_only("hipModuleLaunchKernel", 0, || {
+        emulator.expect_none(|| {
             for distance in [0, 16, -16, 4080, -4080] {
                 let error = text(&shifted(1, distance));
                 assert!(
@@ -501,7 +519,8 @@ fn memory_that_kernels_cannot_work_on_is_refused() {
         pack[1].ptr = both.pointer().wrapping_byte_add(4096);
         relu.execute_on(&pack).unwrap();
 
-        let two = Subject::of_case(&emulator.gpu, &plugin, &handle, "two_convs_nhwc");
+        let two = cases::named("two_convs_nhwc").unwrap();
+        let two = Subject::of_case(&emulator.gpu, &plugin, &handle, &two);
         for (workspace, reason) in [
             (std::ptr::null_mut(), "workspace is null"),
             (two.memory[0].pointer(), "overlap"),

@@ -9,7 +9,6 @@
 
 #![expect(
     clippy::expect_used,
-    clippy::panic,
     clippy::unwrap_used,
     reason = "a test that cannot be set up has failed"
 )]
@@ -22,7 +21,6 @@ use rotini_host::{Context, DeviceBuffer, Handle, Plugin, engine_config};
 use rotini_reference::{Buffers, Evaluation, evaluate, fill_all};
 use rotini_tests::cases;
 use rotini_tests::harness;
-use std::ffi::c_void;
 use std::sync::OnceLock;
 
 /// Executions in a schedule, on each of its streams.
@@ -48,8 +46,7 @@ struct Subject {
 
 impl Subject {
     fn new(name: &str) -> Self {
-        let case = cases::all().into_iter().find(|case| case.name == name);
-        let mut graph = case.unwrap_or_else(|| panic!("there is no case {name}")).graph;
+        let mut graph = cases::named(name).unwrap().graph;
         let bytes = rotini_wire::encode(&graph);
         graph.validate().unwrap();
         // Evaluations borrow it, and subjects live as long as the process.
@@ -103,7 +100,10 @@ fn bench() -> &'static Bench {
 /// The emulator's function that seeds its scheduler; a real GPU has none.
 fn seed_function(driver: &Driver) -> Option<unsafe extern "C" fn(u64)> {
     // SAFETY: the emulator declares it so.
-    unsafe { driver.function("hipemu_set_seed") }.ok()
+    let function = unsafe { driver.function("hipemu_set_seed") }.ok();
+    let is_real = std::env::var_os("ROTINI_TEST_DEVICE").is_some();
+    assert!(function.is_some() || is_real, "the emulator has no scheduler");
+    function
 }
 
 /// Which waits a schedule's host forgets.
@@ -117,8 +117,8 @@ enum Host {
 /// Memory of one stream's executions.
 struct Lane<'a> {
     subject: &'a Subject,
-    handle: Handle,
-    context: Context,
+    /// Nothing when the host has destroyed them.
+    engine: Option<(Handle, Context)>,
     /// By filling, then by input.
     sources: Vec<Vec<Allocation>>,
     inputs: Vec<Allocation>,
@@ -157,8 +157,7 @@ impl<'a> Lane<'a> {
             workspace: (workspace > 0).then(|| gpu.allocate(workspace).unwrap()),
             chosen: Vec::new(),
             free: gpu.event(false).unwrap(),
-            handle,
-            context,
+            engine: Some((handle, context)),
         }
     }
 
@@ -193,35 +192,19 @@ impl<'a> Lane<'a> {
         }
 
         // SAFETY: the stream lives until the schedule's end, which waits.
-        unsafe { self.handle.set_stream(streams[executor].raw()) }.unwrap();
+        unsafe { self.set_stream(&streams[executor]) };
         if rng.random_ratio(1, 8) {
             // The context of the round before is destroyed while its work may be waiting.
-            self.context = self
-                .handle
+            let (handle, context) = self.engine.as_mut().unwrap();
+            *context = handle
                 .context(&engine_config(bench.engine), &self.subject.bytes)
                 .unwrap();
         }
-        let pack: Vec<DeviceBuffer> = self
-            .subject
-            .inputs
-            .iter()
-            .zip(&self.inputs)
-            .chain(self.subject.outputs.iter().map(|(uid, _)| uid).zip(&self.outputs))
-            .map(|(&uid, memory)| DeviceBuffer {
-                uid,
-                ptr: memory.pointer(),
-            })
-            .collect();
-        let workspace = self
-            .workspace
-            .as_ref()
-            .map_or(std::ptr::null_mut(), Allocation::pointer);
-        // SAFETY: the buffers have the spans of their tensors and live until the schedule's end, which waits; the lane's streams are
-        // ordered by events, so no two executions use the workspace at once.
-        unsafe { self.context.execute(workspace, &pack) }.unwrap();
+        // SAFETY: the lane lives until the schedule's end, which waits; its rounds are ordered by events.
+        unsafe { self.execute() };
         // Another stream, before anything is done: it governs the next execution, not this one.
         // SAFETY: as above.
-        unsafe { self.handle.set_stream(streams[pick(rng)].raw()) }.unwrap();
+        unsafe { self.set_stream(&streams[pick(rng)]) };
 
         if host != Host::ForgetsConsumer {
             between(executor, consumer);
@@ -234,6 +217,38 @@ impl<'a> Lane<'a> {
         between(executor, consumer);
         self.free.record(&streams[consumer]).unwrap();
         self.chosen.push(filling);
+    }
+
+    /// Sends the executions that follow to another stream.
+    ///
+    /// # Safety
+    ///
+    /// The stream lives until their work is done.
+    unsafe fn set_stream(&self, stream: &Stream) {
+        // SAFETY: by this function's contract.
+        unsafe { self.engine.as_ref().unwrap().0.set_stream(stream.raw()) }.unwrap();
+    }
+
+    /// Executes on the handle's stream.
+    ///
+    /// # Safety
+    ///
+    /// The lane lives until the work is done, and no other execution of its own is under way meanwhile: they share the workspace.
+    unsafe fn execute(&self) {
+        let outputs = self.subject.outputs.iter().map(|(uid, _)| uid);
+        let pack: Vec<DeviceBuffer> = (self.subject.inputs.iter().zip(&self.inputs))
+            .chain(outputs.zip(&self.outputs))
+            .map(|(&uid, memory)| DeviceBuffer {
+                uid,
+                ptr: memory.pointer(),
+            })
+            .collect();
+        let workspace = self
+            .workspace
+            .as_ref()
+            .map_or(std::ptr::null_mut(), Allocation::pointer);
+        // SAFETY: the buffers have the spans of their tensors, the workspace its size; the rest by this function's contract.
+        unsafe { self.engine.as_ref().unwrap().1.execute(workspace, &pack) }.unwrap();
     }
 
     /// What is wrong with the results, all work being done.
@@ -280,8 +295,8 @@ fn schedule(bench: &Bench, seed: u64, streams: usize, lanes: usize, host: Host) 
         }
     }
     if rng.random() {
-        // Handles go while work is in flight, as far as nothing else holds them: contexts do, and results are read after them.
-        lanes.rotate_left(1);
+        // Contexts and handles go while their work is in flight, the last one too.
+        lanes.iter_mut().for_each(|lane| drop(lane.engine.take()));
     }
     for stream in &streams {
         stream.synchronize().map_err(|error| error.to_string())?;
@@ -399,19 +414,8 @@ fn the_null_stream_is_the_default() {
     for (input, uid) in lane.inputs.iter().zip(&subject.inputs) {
         input.write(0, &subject.fillings[1].0[uid]).unwrap();
     }
-    let pack: Vec<DeviceBuffer> = (subject.inputs.iter().zip(&lane.inputs))
-        .chain(subject.outputs.iter().map(|(uid, _)| uid).zip(&lane.outputs))
-        .map(|(&uid, memory)| DeviceBuffer {
-            uid,
-            ptr: memory.pointer(),
-        })
-        .collect();
-    let workspace: *mut c_void = lane
-        .workspace
-        .as_ref()
-        .map_or(std::ptr::null_mut(), Allocation::pointer);
-    // SAFETY: the buffers have the spans of their tensors and outlive the wait below.
-    unsafe { lane.context.execute(workspace, &pack) }.unwrap();
+    // SAFETY: the lane outlives the wait below.
+    unsafe { lane.execute() };
     // Reading waits for the null stream.
     for (&output, memory) in subject.outputs.iter().zip(&lane.outputs) {
         let mut bytes = vec![0; memory.bytes()];

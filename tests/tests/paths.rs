@@ -10,6 +10,7 @@ use iree_sys::runtime::Instance;
 use rotini_cache::{Key, KeyInputs};
 use rotini_emit::{Signature, Target, emit, signature};
 use rotini_graph::{DataType, PointwiseMode, SlotRole};
+use rotini_host::gpu::Gpu;
 use rotini_plugin::config::Config;
 use rotini_plugin::device::{Buffers, Device, Stream, Work, gpu};
 use rotini_tests::cases::{Conv, Order};
@@ -69,8 +70,7 @@ fn compile(mlir: &str, target: &Target) -> Vec<Way> {
 }
 
 /// The bytes of the output, after execution in the GPU's memory. Arguments are numbered as in the signature.
-fn execute(device: &Arc<dyn Device>, way: &Way, signature: &Signature, inputs: &[Vec<u8>]) -> Vec<u8> {
-    let gpu = harness::gpu().expect("the emulator is there");
+fn execute(gpu: &Gpu, device: &Arc<dyn Device>, way: &Way, signature: &Signature, inputs: &[Vec<u8>]) -> Vec<u8> {
     let key = Key::of(&KeyInputs {
         graph: b"paths",
         target: way.name,
@@ -123,13 +123,12 @@ fn integers(elements: usize, step: usize) -> Vec<u8> {
 
 #[test]
 fn ways_of_compiling_a_convolution_agree() {
-    harness::gpu().expect("the emulator is there");
+    let gpu = harness::gpu().expect("the emulator is there");
     let instance = Instance::new().expect("the runtime");
     let gpus = gpu::hip(&Config::from_env(), &instance).expect("the emulated GPU is there");
     let device = gpus.device(0).expect("it can be used");
     for order in Order::BOTH {
-        let graph = Conv::new(1, 32, 48, 11, 3, 1, DataType::F16, order).fused(PointwiseMode::ReluFwd, true);
-        let mut graph = graph;
+        let mut graph = Conv::new(1, 32, 48, 11, 3, 1, DataType::F16, order).fused(PointwiseMode::ReluFwd, true);
         graph.validate().expect("the graph is valid");
         let normal = graph.normalise().0;
         let signature = signature(&normal).expect("the graph has a signature");
@@ -153,7 +152,7 @@ fn ways_of_compiling_a_convolution_agree() {
             .collect();
         let results: Vec<Vec<u8>> = ways
             .iter()
-            .map(|way| execute(&device, way, &signature, &inputs))
+            .map(|way| execute(&gpu, &device, way, &signature, &inputs))
             .collect();
         let expected = &results[0];
         assert!(expected.iter().any(|&byte| byte != 0), "all results are zero");

@@ -149,7 +149,7 @@ unsafe extern "C" fn release_archive(
 /// # Safety
 ///
 /// The view is valid for `'a`.
-pub(super) unsafe fn text<'a>(view: sys::iree_string_view_t) -> Cow<'a, str> {
+unsafe fn text<'a>(view: sys::iree_string_view_t) -> Cow<'a, str> {
     if view.data.is_null() {
         return Cow::Borrowed("");
     }

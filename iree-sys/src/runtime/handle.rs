@@ -66,6 +66,18 @@ impl<T: Release> Handle<T> {
             .ok_or_else(|| Status::new(Code::Internal, "a successful call returned no object"))
     }
 
+    /// Takes a reference of its own to `object`; `None` for null.
+    ///
+    /// # Safety
+    ///
+    /// `object` is null or alive, and `retain` is its kind's function that adds a reference.
+    pub(crate) unsafe fn retain(object: *mut T, retain: unsafe extern "C" fn(*mut T)) -> Option<Self> {
+        let object = NonNull::new(object)?;
+        // SAFETY: alive by this function's contract.
+        unsafe { retain(object.as_ptr()) };
+        Some(Self(object))
+    }
+
     /// The pointer, still owned by `self`.
     pub(crate) fn as_ptr(&self) -> *mut T {
         self.0.as_ptr()

@@ -120,12 +120,6 @@ impl Invocation {
         })
     }
 
-    /// The session.
-    #[must_use]
-    pub fn session(&self) -> &Session {
-        &self.session
-    }
-
     /// The session alone, without the arguments.
     #[must_use]
     pub fn into_session(self) -> Session {

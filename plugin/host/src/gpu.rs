@@ -324,10 +324,20 @@ impl Gpu {
         self.driver.check(function, call(self.driver.functions()))
     }
 
-    fn create(&self, function: &'static str, call: impl FnOnce(&Functions, *mut Raw) -> c_int) -> Result<Raw> {
+    /// Makes something on this GPU that `destroy` gives back.
+    fn create(
+        &self,
+        function: &'static str,
+        call: impl FnOnce(&Functions, *mut Raw) -> c_int,
+        destroy: impl FnOnce(&Functions) -> Destroy,
+    ) -> Result<Owned> {
         let mut raw = std::ptr::null_mut();
         self.call(function, |functions| call(functions, &mut raw))?;
-        Ok(raw)
+        Ok(Owned {
+            gpu: self.clone(),
+            raw,
+            destroy: destroy(self.driver.functions()),
+        })
     }
 
     /// Device memory, at least one byte.
@@ -337,12 +347,9 @@ impl Gpu {
     /// [`GpuError::Call`] without enough of it.
     pub fn allocate(&self, bytes: usize) -> Result<Allocation> {
         // SAFETY: the pointer is valid for a write.
-        let pointer = self.create("hipMalloc", |f, out| unsafe { (f.allocate)(out, bytes.max(1)) })?;
-        Ok(Allocation {
-            gpu: self.clone(),
-            pointer,
-            bytes,
-        })
+        let allocate = |f: &Functions, out| unsafe { (f.allocate)(out, bytes.max(1)) };
+        let memory = self.create("hipMalloc", allocate, |f| f.free)?;
+        Ok(Allocation { memory, bytes })
     }
 
     /// Waits for all work of this GPU.
@@ -363,10 +370,9 @@ impl Gpu {
     pub fn stream(&self) -> Result<Stream> {
         const NON_BLOCKING: c_uint = 1;
         // SAFETY: the pointer is valid for a write.
-        let raw = self.create("hipStreamCreateWithFlags", |f, out| unsafe {
-            (f.stream_create)(out, NON_BLOCKING)
-        })?;
-        Ok(Stream { gpu: self.clone(), raw })
+        let create = |f: &Functions, out| unsafe { (f.stream_create)(out, NON_BLOCKING) };
+        self.create("hipStreamCreateWithFlags", create, |f| f.stream_destroy)
+            .map(Stream)
     }
 
     /// An event, with a time unless it is only for order.
@@ -378,37 +384,48 @@ impl Gpu {
         const DISABLE_TIMING: c_uint = 2;
         let flags = if timed { 0 } else { DISABLE_TIMING };
         // SAFETY: the pointer is valid for a write.
-        let raw = self.create("hipEventCreateWithFlags", |f, out| unsafe {
-            (f.event_create)(out, flags)
-        })?;
-        Ok(Event { gpu: self.clone(), raw })
+        let create = |f: &Functions, out| unsafe { (f.event_create)(out, flags) };
+        self.create("hipEventCreateWithFlags", create, |f| f.event_destroy)
+            .map(Event)
+    }
+}
+
+/// Gives back something of the API's.
+type Destroy = unsafe extern "C" fn(Raw) -> c_int;
+
+/// Something of the API's that is given back when it is dropped.
+struct Owned {
+    gpu: Gpu,
+    raw: Raw,
+    destroy: Destroy,
+}
+
+// SAFETY: the pointer is a number here; what is behind it is reached through calls that any thread may make.
+unsafe impl Send for Owned {}
+// SAFETY: as above.
+unsafe impl Sync for Owned {}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // A device that has failed has nothing to say that matters now.
+        if self.gpu.select().is_ok() {
+            // SAFETY: made by `Gpu::create`, given back here alone; work that uses a stream, an event or a graph goes on to its end.
+            unsafe { (self.destroy)(self.raw) };
+        }
     }
 }
 
 /// Memory of a GPU.
 pub struct Allocation {
-    gpu: Gpu,
-    pointer: Raw,
+    memory: Owned,
     bytes: usize,
-}
-
-// SAFETY: the pointer is a number here; what is behind it is reached through calls that any thread may make.
-unsafe impl Send for Allocation {}
-// SAFETY: as above.
-unsafe impl Sync for Allocation {}
-
-impl Drop for Allocation {
-    fn drop(&mut self) {
-        // SAFETY: allocated here, freed here alone. A device that has failed has nothing to say that matters now.
-        let _ = self.gpu.call("hipFree", |f| unsafe { (f.free)(self.pointer) });
-    }
 }
 
 impl Allocation {
     /// Its address on the device.
     #[must_use]
     pub fn pointer(&self) -> *mut c_void {
-        self.pointer
+        self.memory.raw
     }
 
     /// Its size.
@@ -426,7 +443,7 @@ impl Allocation {
                 bytes: self.bytes,
             });
         }
-        Ok(self.pointer.wrapping_byte_add(start))
+        Ok(self.memory.raw.wrapping_byte_add(start))
     }
 
     /// Copies bytes here and returns when they are there.
@@ -437,7 +454,7 @@ impl Allocation {
     pub fn write(&self, start: usize, bytes: &[u8]) -> Result<()> {
         let to = self.range(start, bytes.len())?;
         // SAFETY: both are valid for the length: checked, and borrowed.
-        self.gpu.call("hipMemcpyHtoD", |f| unsafe {
+        self.memory.gpu.call("hipMemcpyHtoD", |f| unsafe {
             (f.upload)(to, bytes.as_ptr().cast(), bytes.len())
         })
     }
@@ -450,37 +467,20 @@ impl Allocation {
     pub fn read(&self, start: usize, bytes: &mut [u8]) -> Result<()> {
         let from = self.range(start, bytes.len())?;
         // SAFETY: both are valid for the length: checked, and borrowed.
-        self.gpu.call("hipMemcpyDtoH", |f| unsafe {
+        self.memory.gpu.call("hipMemcpyDtoH", |f| unsafe {
             (f.download)(bytes.as_mut_ptr().cast(), from, bytes.len())
         })
     }
 }
 
 /// A stream of a GPU.
-pub struct Stream {
-    gpu: Gpu,
-    raw: Raw,
-}
-
-// SAFETY: streams are used from any thread.
-unsafe impl Send for Stream {}
-// SAFETY: as above.
-unsafe impl Sync for Stream {}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        // SAFETY: created here, destroyed here alone; its work goes on to its end.
-        let _ = self
-            .gpu
-            .call("hipStreamDestroy", |f| unsafe { (f.stream_destroy)(self.raw) });
-    }
-}
+pub struct Stream(Owned);
 
 impl Stream {
     /// The API's stream.
     #[must_use]
     pub fn raw(&self) -> *mut c_void {
-        self.raw
+        self.0.raw
     }
 
     /// Waits for its work.
@@ -490,8 +490,9 @@ impl Stream {
     /// [`GpuError::Call`], also for work that failed.
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: the stream is alive, here and in the calls that follow.
-        self.gpu
-            .call("hipStreamSynchronize", |f| unsafe { (f.stream_synchronize)(self.raw) })
+        self.0.gpu.call("hipStreamSynchronize", |f| unsafe {
+            (f.stream_synchronize)(self.0.raw)
+        })
     }
 
     /// Enqueues a copy of the first `bytes` bytes.
@@ -506,8 +507,9 @@ impl Stream {
     pub unsafe fn copy(&self, to: &Allocation, from: &Allocation, bytes: usize) -> Result<()> {
         let (to, from) = (to.range(0, bytes)?, from.range(0, bytes)?);
         // SAFETY: both are valid for the length, and by this function's contract for long enough.
-        self.gpu
-            .call("hipMemcpyDtoDAsync", |f| unsafe { (f.copy)(to, from, bytes, self.raw) })
+        self.0.gpu.call("hipMemcpyDtoDAsync", |f| unsafe {
+            (f.copy)(to, from, bytes, self.0.raw)
+        })
     }
 
     /// Lets what follows wait for an event.
@@ -517,8 +519,8 @@ impl Stream {
     /// [`GpuError::Call`].
     pub fn wait(&self, event: &Event) -> Result<()> {
         // SAFETY: both are alive.
-        self.gpu.call("hipStreamWaitEvent", |f| unsafe {
-            (f.stream_wait)(self.raw, event.raw, 0)
+        self.0.gpu.call("hipStreamWaitEvent", |f| unsafe {
+            (f.stream_wait)(self.0.raw, event.0.raw, 0)
         })
     }
 
@@ -529,51 +531,28 @@ impl Stream {
     /// [`GpuError::Call`] if something cannot be captured; the error of `work`.
     pub fn capture<E: From<GpuError>>(&self, work: impl FnOnce() -> Result<(), E>) -> Result<Graph, E> {
         const THREAD_LOCAL: c_uint = 1;
+        let gpu = &self.0.gpu;
         // SAFETY: the stream is alive.
-        self.gpu.call("hipStreamBeginCapture", |f| unsafe {
-            (f.capture_begin)(self.raw, THREAD_LOCAL)
+        gpu.call("hipStreamBeginCapture", |f| unsafe {
+            (f.capture_begin)(self.0.raw, THREAD_LOCAL)
         })?;
         let done = work();
         // SAFETY: the pointer is valid for a write.
-        let graph = self.gpu.create("hipStreamEndCapture", |f, out| unsafe {
-            (f.capture_end)(self.raw, out)
-        });
+        let end = |f: &Functions, out| unsafe { (f.capture_end)(self.0.raw, out) };
+        let graph = gpu.create("hipStreamEndCapture", end, |f| f.graph_destroy);
         done?;
         let graph = graph?;
-        // SAFETY: the graph is alive, the pointer valid for a write.
-        let executable = self.gpu.create("hipGraphInstantiateWithFlags", |f, out| unsafe {
-            (f.graph_instantiate)(out, graph, 0)
-        });
-        self.gpu.call("hipGraphDestroy", |f| {
-            // SAFETY: created above; what was instantiated does not need it.
-            unsafe { (f.graph_destroy)(graph) }
+        // SAFETY: the graph is alive, the pointer valid for a write. What is instantiated does not need the graph any more.
+        let instantiate = |f: &Functions, out| unsafe { (f.graph_instantiate)(out, graph.raw, 0) };
+        let executable = gpu.create("hipGraphInstantiateWithFlags", instantiate, |f| {
+            f.graph_executable_destroy
         })?;
-        Ok(Graph {
-            gpu: self.gpu.clone(),
-            raw: executable?,
-        })
+        Ok(Graph(executable))
     }
 }
 
 /// A point in the work of a stream.
-pub struct Event {
-    gpu: Gpu,
-    raw: Raw,
-}
-
-// SAFETY: events are used from any thread.
-unsafe impl Send for Event {}
-// SAFETY: as above.
-unsafe impl Sync for Event {}
-
-impl Drop for Event {
-    fn drop(&mut self) {
-        // SAFETY: created here, destroyed here alone.
-        let _ = self
-            .gpu
-            .call("hipEventDestroy", |f| unsafe { (f.event_destroy)(self.raw) });
-    }
-}
+pub struct Event(Owned);
 
 impl Event {
     /// Puts it after what is on the stream now.
@@ -583,8 +562,9 @@ impl Event {
     /// [`GpuError::Call`].
     pub fn record(&self, stream: &Stream) -> Result<()> {
         // SAFETY: both are alive.
-        self.gpu
-            .call("hipEventRecord", |f| unsafe { (f.event_record)(self.raw, stream.raw) })
+        self.0.gpu.call("hipEventRecord", |f| unsafe {
+            (f.event_record)(self.0.raw, stream.0.raw)
+        })
     }
 
     /// Waits until it is reached.
@@ -594,8 +574,9 @@ impl Event {
     /// [`GpuError::Call`].
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: the event is alive.
-        self.gpu
-            .call("hipEventSynchronize", |f| unsafe { (f.event_synchronize)(self.raw) })
+        self.0
+            .gpu
+            .call("hipEventSynchronize", |f| unsafe { (f.event_synchronize)(self.0.raw) })
     }
 
     /// Milliseconds from another event to this one.
@@ -606,30 +587,15 @@ impl Event {
     pub fn milliseconds_since(&self, start: &Event) -> Result<f32> {
         let mut milliseconds = 0.0;
         // SAFETY: both are alive, the pointer is valid for a write.
-        self.gpu.call("hipEventElapsedTime", |f| unsafe {
-            (f.event_elapsed)(&mut milliseconds, start.raw, self.raw)
+        self.0.gpu.call("hipEventElapsedTime", |f| unsafe {
+            (f.event_elapsed)(&mut milliseconds, start.0.raw, self.0.raw)
         })?;
         Ok(milliseconds)
     }
 }
 
 /// Captured work, ready to run again.
-pub struct Graph {
-    gpu: Gpu,
-    raw: Raw,
-}
-
-// SAFETY: used from one thread at a time, any.
-unsafe impl Send for Graph {}
-
-impl Drop for Graph {
-    fn drop(&mut self) {
-        // SAFETY: instantiated here, destroyed here alone.
-        let _ = self.gpu.call("hipGraphExecDestroy", |f| unsafe {
-            (f.graph_executable_destroy)(self.raw)
-        });
-    }
-}
+pub struct Graph(Owned);
 
 impl Graph {
     /// Enqueues the captured work.
@@ -640,10 +606,11 @@ impl Graph {
     ///
     /// # Safety
     ///
-    /// The memory and the code that the captured work uses live until it is done.
+    /// The memory and the code that the captured work uses live until it is done. No two threads launch it at the same time.
     pub unsafe fn launch(&self, stream: &Stream) -> Result<()> {
         // SAFETY: both are alive; the rest by this function's contract.
-        self.gpu
-            .call("hipGraphLaunch", |f| unsafe { (f.graph_launch)(self.raw, stream.raw) })
+        self.0.gpu.call("hipGraphLaunch", |f| unsafe {
+            (f.graph_launch)(self.0.raw, stream.0.raw)
+        })
     }
 }

@@ -297,15 +297,19 @@ fn extra(bits: u8, function: Function, arguments: impl FnOnce() -> String) -> Op
         // A trace that cannot be written must not change what is traced.
         let _ = writeln!(file, "{} {thread} {name}({})", start.elapsed().as_nanos(), arguments());
     }
-    let failure = special
-        .failures
-        .iter_mut()
-        .find(|failure| failure.function == function as usize)?;
-    failure.seen += 1;
-    match failure.nth {
-        Some(nth) if nth != failure.seen => None,
-        _ => Some(failure.error),
+    injected(&mut special.failures, function as usize)
+}
+
+/// The error that a call of a function gets: the first failure's that is for this call.
+fn injected(failures: &mut [Failure], function: usize) -> Option<hipError_t> {
+    let mut error = None;
+    for failure in failures.iter_mut().filter(|failure| failure.function == function) {
+        failure.seen += 1;
+        if failure.nth.is_none_or(|nth| nth == failure.seen) {
+            error = error.or(Some(failure.error));
+        }
     }
+    error
 }
 
 /// Arguments as the trace shows them.
@@ -407,6 +411,11 @@ mod tests {
             (failures[1].error, failures[1].nth),
             (sys::hipErrorNoBinaryForGpu, None)
         );
+        let mut failures = Failure::parse("hipMalloc=hipErrorOutOfMemory@1,hipMalloc=hipErrorUnknown@3").unwrap();
+        let malloc = Function::hipMalloc as usize;
+        let errors = [(); 4].map(|()| injected(&mut failures, malloc));
+        let expected = [Some(sys::hipErrorOutOfMemory), None, Some(sys::hipErrorUnknown), None];
+        assert_eq!(errors, expected);
         for wrong in [
             "hipMalloc",
             "hipMaloc=hipErrorUnknown",

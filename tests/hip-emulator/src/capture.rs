@@ -212,6 +212,17 @@ pub(crate) fn begin(stream: &'static Handle<Stream>, mode: sys::hipStreamCapture
     Ok(())
 }
 
+/// Takes all streams out of a capture, which is over; what each had captured.
+fn close(capture: &Arc<Capture>) -> Vec<Branch> {
+    // Not locked any more when the branches are: who joins a capture locks them in the other order.
+    let streams = std::mem::take(&mut *capture.streams());
+    let branches = streams.iter().filter_map(|stream| branch(stream).take()).collect();
+    captures().retain(|other| !Arc::ptr_eq(other, capture));
+    ACTIVE.fetch_sub(1, Ordering::AcqRel);
+    capture.ended.store(true, Ordering::Release);
+    branches
+}
+
 /// Ends the capture that began in a stream; the graph.
 pub(crate) fn end(stream: &Stream) -> Result<&'static Handle<Graph>> {
     let Branch { capture, tails } = branch_of(stream).ok_or(sys::hipErrorIllegalState)?;
@@ -222,11 +233,7 @@ pub(crate) fn end(stream: &Stream) -> Result<&'static Handle<Graph>> {
         capture.invalidate();
         return Err(sys::hipErrorStreamCaptureUnmatched);
     }
-    let streams = std::mem::take(&mut *capture.streams());
-    let branches: Vec<Branch> = streams.iter().filter_map(|stream| branch(stream).take()).collect();
-    captures().retain(|other| !Arc::ptr_eq(other, &capture));
-    ACTIVE.fetch_sub(1, Ordering::AcqRel);
-    capture.ended.store(true, Ordering::Release);
+    let branches = close(&capture);
     let graph = capture.graph;
     let result = capture.check().and_then(|()| {
         // Everything that other streams captured has to come before what the origin's next node would come after.
@@ -311,12 +318,7 @@ pub(crate) fn abandon(stream: &Stream) {
     if let Some(capture) = of(stream) {
         capture.invalidate();
         if capture.origin == stream.id {
-            for stream in std::mem::take(&mut *capture.streams()) {
-                branch(stream).take();
-            }
-            captures().retain(|other| !Arc::ptr_eq(other, &capture));
-            ACTIVE.fetch_sub(1, Ordering::AcqRel);
-            capture.ended.store(true, Ordering::Release);
+            close(&capture);
         }
     }
 }

@@ -1,30 +1,25 @@
 //! What a code object says about itself, whatever its architecture: for which it is, and its kernels.
 //!
-//! Layouts are those of LLVM's "User Guide for AMDGPU Backend". The bytes come from a caller: what does not fit is an error.
+//! The bytes come from a caller: what does not fit is an error.
 
 use crate::device::Architecture;
-use object::read::elf::{FileHeader, SectionHeader};
-use object::{Endianness, elf};
 use rmpv::Value;
-use rotini_gfx::CodeObject;
+use rotini_gfx::metadata::{self, get, list, number, text};
+use rotini_gfx::{CodeObject, CodeObjectError};
 use std::sync::Arc;
 use thiserror::Error;
 
 /// Why a code object cannot be loaded.
 #[derive(Debug, Error)]
 pub(crate) enum CodeError {
-    #[error("not an ELF file for AMD GPUs")]
-    Elf(#[from] object::Error),
-    #[error("no metadata of AMD's code objects")]
-    Metadata,
-    #[error("the metadata is no MessagePack")]
-    Encoding(#[from] rmpv::decode::Error),
-    #[error("the metadata has no {0}, or a wrong one")]
+    #[error("the metadata has a wrong {0}")]
     Field(&'static str),
+    #[error("the emulator has no value for the argument {0}")]
+    Hidden(String),
     #[error("{0}")]
     Target(String),
-    #[error("the code cannot be executed")]
-    Code(#[from] rotini_gfx::CodeObjectError),
+    #[error(transparent)]
+    Code(#[from] CodeObjectError),
 }
 
 /// The architecture whose code is executed; of others only what the metadata says is known.
@@ -73,13 +68,15 @@ pub(crate) enum Hidden {
     GroupSize(usize),
     /// Dimensions of the grid.
     Dimensions,
+    /// Bytes of LDS that the launch adds.
+    DynamicLds,
     /// Zero: offsets and remainders of grids, which HIP's have not, and services that are not there, as printing.
     Zero,
 }
 
 impl Hidden {
-    fn named(name: &str) -> Self {
-        match name {
+    fn named(name: &str) -> Result<Self, CodeError> {
+        Ok(match name {
             "hidden_block_count_x" => Hidden::Blocks(0),
             "hidden_block_count_y" => Hidden::Blocks(1),
             "hidden_block_count_z" => Hidden::Blocks(2),
@@ -87,17 +84,33 @@ impl Hidden {
             "hidden_group_size_y" => Hidden::GroupSize(1),
             "hidden_group_size_z" => Hidden::GroupSize(2),
             "hidden_grid_dims" => Hidden::Dimensions,
-            _ => Hidden::Zero,
-        }
+            "hidden_dynamic_lds_size" => Hidden::DynamicLds,
+            "hidden_none"
+            | "hidden_global_offset_x"
+            | "hidden_global_offset_y"
+            | "hidden_global_offset_z"
+            | "hidden_remainder_x"
+            | "hidden_remainder_y"
+            | "hidden_remainder_z"
+            | "hidden_printf_buffer"
+            | "hidden_hostcall_buffer"
+            | "hidden_heap_v1"
+            | "hidden_default_queue"
+            | "hidden_completion_action"
+            | "hidden_multigrid_sync_arg"
+            | "hidden_queue_ptr" => Hidden::Zero,
+            other => return Err(CodeError::Hidden(other.to_owned())),
+        })
     }
 
     /// Its value in a launch.
-    pub(crate) fn value(self, grid: [u32; 3], block: [u32; 3]) -> u32 {
+    pub(crate) fn value(self, grid: [u32; 3], block: [u32; 3], shared: u32) -> u32 {
         let of = |sizes: [u32; 3], axis: usize| sizes.get(axis).copied().unwrap_or(0);
         match self {
             Hidden::Blocks(axis) => of(grid, axis),
             Hidden::GroupSize(axis) => of(block, axis),
             Hidden::Dimensions => 3,
+            Hidden::DynamicLds => shared,
             Hidden::Zero => 0,
         }
     }
@@ -105,10 +118,10 @@ impl Hidden {
 
 impl Code {
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, CodeError> {
-        let metadata = metadata(bytes)?;
-        let target = get(&metadata, "amdhsa.target").and_then(Value::as_str);
+        let metadata = metadata::read(bytes)?;
+        let target = text(&metadata, "amdhsa.target")?;
         // Architecture, vendor, system, environment, processor: `amdgcn-amd-amdhsa--gfx942:xnack-`.
-        let processor = target.and_then(|target| target.splitn(5, '-').nth(4));
+        let processor = target.splitn(5, '-').nth(4);
         let architecture =
             Architecture::parse(processor.ok_or(CodeError::Field("amdhsa.target"))?).map_err(CodeError::Target)?;
         let programs = if architecture.base == EXECUTED {
@@ -116,9 +129,7 @@ impl Code {
         } else {
             None
         };
-        let kernels = get(&metadata, "amdhsa.kernels").and_then(Value::as_array);
-        let kernels = kernels
-            .ok_or(CodeError::Field("amdhsa.kernels"))?
+        let kernels = list(&metadata, "amdhsa.kernels")?
             .iter()
             .map(|entry| {
                 let mut kernel = Kernel::parse(entry)?;
@@ -132,46 +143,8 @@ impl Code {
     }
 }
 
-/// `NT_AMDGPU_METADATA`.
-const NT_AMDGPU_METADATA: u32 = 32;
-
-/// The metadata of a code object: the note of AMD's tools.
-fn metadata(bytes: &[u8]) -> Result<Value, CodeError> {
-    let header = elf::FileHeader64::<Endianness>::parse(bytes)?;
-    let endian = header.endian()?;
-    if header.e_machine(endian) != elf::EM_AMDGPU {
-        return Err(CodeError::Metadata);
-    }
-    for section in header.sections(endian, bytes)?.iter() {
-        let Some(mut notes) = section.notes(endian, bytes)? else {
-            continue;
-        };
-        while let Some(note) = notes.next()? {
-            if note.name() == b"AMDGPU" && note.n_type(endian) == NT_AMDGPU_METADATA {
-                return Ok(rmpv::decode::read_value(&mut note.desc())?);
-            }
-        }
-    }
-    Err(CodeError::Metadata)
-}
-
-fn get<'a>(map: &'a Value, key: &str) -> Option<&'a Value> {
-    let mut pairs = map.as_map()?.iter();
-    pairs
-        .find(|(name, _)| name.as_str() == Some(key))
-        .map(|(_, value)| value)
-}
-
-fn number(map: &Value, key: &'static str) -> Result<u32, CodeError> {
-    let number = get(map, key).and_then(Value::as_u64);
-    number
-        .and_then(|number| u32::try_from(number).ok())
-        .ok_or(CodeError::Field(key))
-}
-
 impl Kernel {
     fn parse(entry: &Value) -> Result<Self, CodeError> {
-        let name = get(entry, ".name").and_then(Value::as_str);
         let arguments = get(entry, ".args").map(|list| list.as_array().ok_or(CodeError::Field(".args")));
         let kernarg_bytes = number(entry, ".kernarg_segment_size")? as usize;
         let arguments = arguments
@@ -185,7 +158,7 @@ impl Kernel {
             return Err(CodeError::Field(".kernarg_segment_size"));
         }
         Ok(Kernel {
-            name: name.ok_or(CodeError::Field(".name"))?.to_owned(),
+            name: text(entry, ".name")?.to_owned(),
             kernarg_bytes,
             arguments,
             lds_bytes: number(entry, ".group_segment_fixed_size")?,
@@ -199,12 +172,12 @@ impl Kernel {
 
 impl Argument {
     fn parse(entry: &Value) -> Result<Self, CodeError> {
-        let kind = get(entry, ".value_kind").and_then(Value::as_str);
-        let kind = kind.ok_or(CodeError::Field(".value_kind"))?;
+        let kind = text(entry, ".value_kind")?;
+        let hidden = kind.starts_with("hidden_").then(|| Hidden::named(kind));
         Ok(Argument {
             offset: number(entry, ".offset")? as usize,
             bytes: number(entry, ".size")? as usize,
-            hidden: kind.starts_with("hidden_").then(|| Hidden::named(kind)),
+            hidden: hidden.transpose()?,
         })
     }
 }
@@ -214,10 +187,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn arguments_of_the_runtime_have_values_or_are_refused() {
+        let value = |name| Hidden::named(name).map(|hidden| hidden.value([7, 8, 9], [64, 2, 1], 4096));
+        for (name, expected) in [
+            ("hidden_block_count_y", 8),
+            ("hidden_group_size_x", 64),
+            ("hidden_grid_dims", 3),
+            ("hidden_dynamic_lds_size", 4096),
+            ("hidden_remainder_z", 0),
+        ] {
+            assert_eq!(value(name).unwrap(), expected, "{name}");
+        }
+        assert!(matches!(value("hidden_oracle"), Err(CodeError::Hidden(name)) if name == "hidden_oracle"));
+    }
+
+    #[test]
     fn what_is_no_code_object_is_an_error() {
-        assert!(matches!(Code::parse(b"oops"), Err(CodeError::Elf(_))));
+        assert!(matches!(
+            Code::parse(b"oops"),
+            Err(CodeError::Code(CodeObjectError::Elf(_)))
+        ));
         // An ELF file, but this program's.
         let own = std::fs::read("/proc/self/exe").unwrap();
-        assert!(matches!(Code::parse(&own), Err(CodeError::Metadata)));
+        assert!(matches!(
+            Code::parse(&own),
+            Err(CodeError::Code(CodeObjectError::Machine(_)))
+        ));
     }
 }

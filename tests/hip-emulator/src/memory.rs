@@ -289,7 +289,7 @@ impl Memory {
         state.freed.insert(allocation.address, allocation.bytes);
     }
 
-    /// What to say about an address that lies in no live allocation.
+    /// What to say about an access that starts at an address and lies in no live allocation.
     pub(crate) fn explain(&self, address: u64) -> String {
         let state = self.state();
         let freed = state.freed.range(..=address).next_back();
@@ -302,6 +302,11 @@ impl Memory {
         let table = self.table();
         let after = table.0.partition_point(|other| other.address <= address);
         match after.checked_sub(1).and_then(|at| table.0.get(at)) {
+            Some(own) if address < own.end() => format!(
+                "{address:#x} is {} bytes before the end of an allocation of {} bytes",
+                own.end() - address,
+                own.bytes
+            ),
             Some(before) if address - before.end() < GAP => format!(
                 "{address:#x} is {} bytes after the end of an allocation of {} bytes",
                 address - before.end(),
@@ -399,6 +404,7 @@ mod tests {
         assert!(memory.table().find(first + 100).is_none());
         assert_eq!((read(&found, 0), read(&found, 98)), (FRESH, FRESH));
         assert!(memory.explain(first + 100).contains("0 bytes after the end"));
+        assert!(memory.explain(first + 96).contains("4 bytes before the end"));
 
         let removed = memory.remove(first, &[Use::Device]).unwrap();
         memory.release(&device, &removed);

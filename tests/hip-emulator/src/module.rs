@@ -65,8 +65,7 @@ impl Module {
     }
 }
 
-/// The bytes of an ELF file whose length the caller does not tell: up to the end of its section and program headers and what they
-/// describe.
+/// The bytes of an ELF file whose length the caller does not tell: up to the end of its section headers, which LLD writes last.
 ///
 /// # Safety
 ///
@@ -85,7 +84,6 @@ pub(crate) unsafe fn image<'a>(start: *const u8) -> Result<&'a [u8]> {
     if header.get(..6) != Some(b"\x7fELF\x02\x01") {
         return Err(sys::hipErrorInvalidImage);
     }
-    // LLD writes the section headers last.
     let end = field(0x28, 8)?
         .checked_add(field(0x3a, 2)? * field(0x3c, 2)?)
         .filter(|end| *end < 1 << 32)

@@ -4,7 +4,7 @@ use crate::{assert_fails, buffers, cpu};
 use rotini_graph::{Graph, SlotRole};
 use rotini_host::{Context, DeviceBuffer, Handle, HostError, engine_config};
 use rotini_reference::{Buffers, evaluate};
-use rotini_tests::cases::{self, Case};
+use rotini_tests::cases;
 use rotini_tests::harness::{Memory, fill};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -21,16 +21,9 @@ struct Subject {
     context: Context,
 }
 
-fn case(name: &str) -> Case {
-    cases::all()
-        .into_iter()
-        .find(|case| case.name == name)
-        .unwrap_or_else(|| panic!("there is no case {name}"))
-}
-
 impl Subject {
     fn new(handle: &Handle, engine: i64, name: &str) -> Self {
-        let bytes = rotini_wire::encode(&case(name).graph);
+        let bytes = rotini_wire::encode(&cases::named(name).unwrap().graph);
         let graph = rotini_wire::decode(&bytes).unwrap();
         let initial = fill(&graph).unwrap();
         let context = handle.context(&engine_config(engine), &bytes).unwrap();
@@ -291,7 +284,7 @@ fn threads_need_no_care() {
 fn contexts_outlive_nothing_they_need() {
     let (plugin, handle, engine) = cpu();
     let maker = plugin.handle().unwrap();
-    let bytes = rotini_wire::encode(&case(CONV).graph);
+    let bytes = rotini_wire::encode(&cases::named(CONV).unwrap().graph);
     let config = engine_config(engine);
     let kept = maker.context(&config, &bytes).unwrap();
     // A context more or less of the same graph does not matter to the one that is kept.

@@ -10,7 +10,7 @@ use std::{cell::Cell, ffi::c_void, ptr};
 use super::tape::{Tape, refuse};
 use crate::{
     result::{Status, check},
-    runtime::{DeviceKind, handle::Handle},
+    runtime::handle::Handle,
     sys::runtime as sys,
 };
 
@@ -108,11 +108,6 @@ pub(in crate::runtime) fn wrap(
 pub(super) unsafe fn stock(device: *mut sys::iree_hal_device_t) -> *mut sys::iree_hal_device_t {
     // SAFETY: by this function's contract it is a `Front`.
     unsafe { (*device.cast::<Front>()).stock }
-}
-
-/// Whether devices of a kind are wrapped.
-pub(in crate::runtime) fn is_wrapped(kind: DeviceKind) -> bool {
-    !kind.is_host()
 }
 
 unsafe extern "C" fn destroy(device: *mut sys::iree_hal_device_t) {
@@ -262,17 +257,10 @@ unsafe fn expect_reached(list: sys::iree_hal_semaphore_list_t) -> sys::iree_stat
 /// The list is valid for the call.
 unsafe fn note(list: sys::iree_hal_semaphore_list_t, signals: &mut Vec<Signal>) {
     for index in 0..list.count {
-        // SAFETY: the list has `count` entries; each semaphore is retained before the reference to it is kept.
+        // SAFETY: the list has `count` entries, semaphores that are alive.
         unsafe {
-            let semaphore = *list.semaphores.add(index);
-            sys::iree_hal_semaphore_retain(semaphore);
-            let kept = Handle::create(|out| {
-                *out = semaphore;
-                ptr::null_mut()
-            });
-            if let Ok(semaphore) = kept {
-                signals.push((semaphore, *list.payload_values.add(index)));
-            }
+            let semaphore = Handle::retain(*list.semaphores.add(index), sys::iree_hal_semaphore_retain);
+            signals.extend(semaphore.map(|semaphore| (semaphore, *list.payload_values.add(index))));
         }
     }
 }

@@ -125,7 +125,7 @@ impl Recording {
             function: function.to_owned(),
             source: Status::new(Code::Unimplemented, message),
         };
-        if !front::is_wrapped(kind) {
+        if kind.is_host() {
             return Err(failed("only GPUs have launch plans"));
         }
         let device = session.device().as_ptr();

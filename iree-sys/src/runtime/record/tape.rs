@@ -74,12 +74,12 @@ impl Tape {
         Ok(Some(Address::Parameter { index, offset }))
     }
 
-    /// Where a command finds the bytes of a buffer.
+    /// Where a command finds the bytes of a buffer, and how many they are.
     ///
     /// # Safety
     ///
     /// The reference is direct, and its buffer alive or null.
-    unsafe fn address(&mut self, reference: &sys::iree_hal_buffer_ref_t) -> Result<Address, Status> {
+    unsafe fn address(&mut self, reference: &sys::iree_hal_buffer_ref_t) -> Result<(Address, usize), Status> {
         if reference.buffer.is_null() {
             return Err(refused("it uses a buffer that is not there"));
         }
@@ -87,18 +87,18 @@ impl Tape {
         let (owner, length) = unsafe {
             (
                 sys::iree_hal_buffer_allocation_placement(reference.buffer).device,
-                sys::iree_hal_buffer_byte_length(reference.buffer) as u64,
+                sys::iree_hal_buffer_byte_length(reference.buffer),
             )
         };
         // What follows takes the buffer for one of the driver's.
         if owner != self.stock {
             return Err(refused("it uses a buffer that is not the device's"));
         }
-        let offset = reference.offset as u64;
+        // The largest number stands for the rest of the buffer.
         let bytes = if reference.length == sys::iree_device_size_t::MAX {
-            length.saturating_sub(offset)
+            length.saturating_sub(reference.offset)
         } else {
-            reference.length as u64
+            reference.length
         };
         // SAFETY: the buffer is alive, and one of the driver's, since it is of its device.
         let base = unsafe {
@@ -109,20 +109,14 @@ impl Tape {
                 other => return Err(refused(format!("{other} is no GPU driver"))),
             }
         };
-        let address = base.wrapping_add(offset);
-        if let Some(parameter) = self.resolve(address, bytes)? {
-            return Ok(parameter);
+        let address = base.wrapping_add(reference.offset as u64);
+        if let Some(parameter) = self.resolve(address, bytes as u64)? {
+            return Ok((parameter, bytes));
         }
-        // SAFETY: alive, and retained before the reference to it is kept.
-        let kept = unsafe {
-            sys::iree_hal_buffer_retain(reference.buffer);
-            Handle::create(|out| {
-                *out = reference.buffer;
-                ptr::null_mut()
-            })?
-        };
-        self.buffers.push(kept);
-        Ok(Address::Fixed(address))
+        // SAFETY: alive.
+        self.buffers
+            .extend(unsafe { Handle::retain(reference.buffer, sys::iree_hal_buffer_retain) });
+        Ok((Address::Fixed(address), bytes))
     }
 
     /// Notes the commands of a deferred command buffer.
@@ -168,31 +162,50 @@ impl Tape {
         bindings: sys::iree_hal_buffer_ref_list_t,
         flags: sys::iree_hal_dispatch_flags_t,
     ) -> sys::iree_status_t {
-        // SAFETY: passed on to the caller.
-        let launch = unsafe { self.launch(executable, function, config, constants, bindings, flags) };
-        // A grid without workgroups is no work, and no driver takes it.
-        let empty = config.workgroup_count.contains(&0);
-        self.note(launch.map(|launch| (!empty).then_some(Command::Launch(launch))))
+        let mut launch = || {
+            // Anything but these two hints changes what the arguments mean.
+            let hints = sys::IREE_HAL_DISPATCH_FLAG_ALLOW_INLINE_EXECUTION as u64
+                | sys::IREE_HAL_DISPATCH_FLAG_BORROW_RESOURCE_LIFETIMES as u64;
+            if flags & !hints != 0 {
+                return Err(refused(format!("it dispatches with flags {flags:#x}")));
+            }
+            // SAFETY: passed on to the caller.
+            let (kernel, parameters) = unsafe {
+                let kernel = self.kernel(executable, function)?;
+                (kernel, self.parameters(&kernel, constants, bindings)?)
+            };
+            let mut block = kernel.block;
+            for (own, &given) in block.iter_mut().zip(&config.workgroup_size) {
+                if given != 0 {
+                    *own = given;
+                }
+            }
+            // A grid without workgroups is no work, and no driver takes it.
+            let empty = config.workgroup_count.contains(&0);
+            Ok((!empty).then_some(Command::Launch(Launch {
+                function: Function(kernel.function),
+                grid: config.workgroup_count,
+                block,
+                shared_bytes: kernel
+                    .shared_bytes
+                    .saturating_add(config.dynamic_workgroup_local_memory),
+                parameters,
+            })))
+        };
+        let launch = launch();
+        self.note(launch)
     }
 
+    /// What the driver knows of a kernel.
+    ///
     /// # Safety
     ///
-    /// As [`dispatch`](Self::dispatch).
-    unsafe fn launch(
-        &mut self,
+    /// The executable is one of the device's, and alive.
+    unsafe fn kernel(
+        &self,
         executable: *mut sys::iree_hal_executable_t,
         function: sys::iree_hal_executable_function_t,
-        config: &sys::iree_hal_dispatch_config_t,
-        constants: sys::iree_const_byte_span_t,
-        bindings: sys::iree_hal_buffer_ref_list_t,
-        flags: sys::iree_hal_dispatch_flags_t,
-    ) -> Result<Launch, Status> {
-        // Anything but these two hints changes what the arguments mean.
-        let hints = sys::IREE_HAL_DISPATCH_FLAG_ALLOW_INLINE_EXECUTION as u64
-            | sys::IREE_HAL_DISPATCH_FLAG_BORROW_RESOURCE_LIFETIMES as u64;
-        if flags & !hints != 0 {
-            return Err(refused(format!("it dispatches with flags {flags:#x}")));
-        }
+    ) -> Result<sys::rotini_kernel_t, Status> {
         let mut kernel = sys::rotini_kernel_t::default();
         // SAFETY: the executable is one of the driver's by this function's contract.
         unsafe {
@@ -203,7 +216,21 @@ impl Tape {
                 other => return Err(refused(format!("{other} is no GPU driver"))),
             })?;
         }
-        // SAFETY: the lists are valid for the call; IREE aligns both.
+        Ok(kernel)
+    }
+
+    /// A kernel's parameters: its bindings, then its constants.
+    ///
+    /// # Safety
+    ///
+    /// Both lists are valid for the call, and the references in them are direct.
+    unsafe fn parameters(
+        &mut self,
+        kernel: &sys::rotini_kernel_t,
+        constants: sys::iree_const_byte_span_t,
+        bindings: sys::iree_hal_buffer_ref_list_t,
+    ) -> Result<Vec<Value>, Status> {
+        // SAFETY: by this function's contract; IREE aligns both.
         let (bindings, constants) = unsafe { (view_of(bindings.values, bindings.count), bytes_of(constants)) };
         let words = constants.chunks_exact(4);
         if bindings.len() != kernel.bindings as usize
@@ -220,29 +247,16 @@ impl Tape {
         }
         let mut parameters = Vec::with_capacity(bindings.len() + words.len());
         for binding in bindings {
-            // SAFETY: applying a deferred command buffer resolves indirect references.
-            parameters.push(Value::Address(unsafe { self.address(binding)? }));
+            // SAFETY: direct by this function's contract.
+            let (address, _) = unsafe { self.address(binding)? };
+            parameters.push(Value::Address(address));
         }
         parameters.extend(words.map(|word| {
             let mut bytes = [0; 4];
             bytes.copy_from_slice(word);
             Value::Constant(u32::from_ne_bytes(bytes))
         }));
-        let mut block = kernel.block;
-        for (own, &given) in block.iter_mut().zip(&config.workgroup_size) {
-            if given != 0 {
-                *own = given;
-            }
-        }
-        Ok(Launch {
-            function: Function(kernel.function),
-            grid: config.workgroup_count,
-            block,
-            shared_bytes: kernel
-                .shared_bytes
-                .saturating_add(config.dynamic_workgroup_local_memory),
-            parameters,
-        })
+        Ok(parameters)
     }
 
     /// Notes a fill.
@@ -256,23 +270,25 @@ impl Tape {
         pattern: *const c_void,
         pattern_bytes: usize,
     ) -> sys::iree_status_t {
-        let mut bytes = [0; 4];
-        let fits = matches!(pattern_bytes, 1 | 2 | 4) && target.length.is_multiple_of(pattern_bytes);
-        let (Some(bytes_of_pattern), true) = (bytes.get_mut(..pattern_bytes), fits) else {
-            return refuse(&format!("it fills {} bytes with {pattern_bytes}", target.length));
-        };
-        // SAFETY: valid for that many bytes by this function's contract.
-        bytes_of_pattern.copy_from_slice(unsafe { slice::from_raw_parts(pattern.cast(), pattern_bytes) });
-        // SAFETY: passed on to the caller.
-        let address = unsafe { self.address(target) };
-        self.note(address.map(|target_address| {
-            (target.length != 0).then_some(Command::Fill {
-                target: target_address,
-                pattern: u32::from_le_bytes(bytes),
+        let mut fill = || {
+            // SAFETY: passed on to the caller.
+            let (target, bytes) = unsafe { self.address(target)? };
+            let fits = matches!(pattern_bytes, 1 | 2 | 4) && bytes.is_multiple_of(pattern_bytes);
+            let mut word = [0; 4];
+            let (Some(low_bytes), true) = (word.get_mut(..pattern_bytes), fits) else {
+                return Err(refused(format!("it fills {bytes} bytes with {pattern_bytes}")));
+            };
+            // SAFETY: valid for that many bytes by this function's contract.
+            low_bytes.copy_from_slice(unsafe { slice::from_raw_parts(pattern.cast(), pattern_bytes) });
+            Ok((bytes != 0).then_some(Command::Fill {
+                target,
+                pattern: u32::from_le_bytes(word),
                 pattern_bytes: pattern_bytes as u8,
-                count: target.length / pattern_bytes,
-            })
-        }))
+                count: bytes / pattern_bytes,
+            }))
+        };
+        let fill = fill();
+        self.note(fill)
     }
 
     /// Notes a copy.
@@ -285,18 +301,16 @@ impl Tape {
         source: &sys::iree_hal_buffer_ref_t,
         target: &sys::iree_hal_buffer_ref_t,
     ) -> sys::iree_status_t {
-        // SAFETY: passed on to the caller.
-        let addresses = unsafe {
-            self.address(source)
-                .and_then(|source| Ok((source, self.address(target)?)))
+        let mut copy = || {
+            // SAFETY: passed on to the caller.
+            let ((source, given), (target, bytes)) = unsafe { (self.address(source)?, self.address(target)?) };
+            if given != bytes {
+                return Err(refused(format!("it copies {given} bytes to {bytes}")));
+            }
+            Ok((bytes != 0).then_some(Command::Copy { source, target, bytes }))
         };
-        self.note(addresses.map(|(source, target_address)| {
-            (target.length != 0).then_some(Command::Copy {
-                source,
-                target: target_address,
-                bytes: target.length,
-            })
-        }))
+        let copy = copy();
+        self.note(copy)
     }
 
     fn note(&mut self, command: Result<Option<Command>, Status>) -> sys::iree_status_t {

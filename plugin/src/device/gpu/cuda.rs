@@ -1,23 +1,20 @@
 //! NVIDIA GPUs: the functions of `libcuda.so` that are called here. IREE works in the primary context of a GPU, and so do programs on
 //! CUDA's runtime API, which is where the caller's streams and pointers come from.
 
-use super::driver::{Description, Driver, DriverError, Kernel, loader_words};
+use super::driver::{Calls, Description, Driver, DriverError, Status, Vendor, loader_words, text_in};
 use super::target;
 use crate::device::Stream;
 use crate::error::Error;
 use iree_sys::runtime::{Device, Error as RuntimeError, GpuOptions, Instance};
-use libloading::Library;
+use libloading::os::unix::Library;
 use rotini_emit::Target;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_ushort, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 /// The one name that IREE knows too, and the one that the driver always has.
 const NAMES: [&str; 2] = ["libcuda.so", "libcuda.so.1"];
 
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
 const OUT_OF_MEMORY: c_int = 2;
-
-/// `CU_STREAM_CAPTURE_MODE_RELAXED`.
-const CAPTURE_RELAXED: c_int = 2;
 
 /// `CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT`.
 const MULTIPROCESSOR_COUNT: c_int = 16;
@@ -28,10 +25,7 @@ const CAPABILITY_MAJOR: c_int = 75;
 /// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR`.
 const CAPABILITY_MINOR: c_int = 76;
 
-type Status = c_int;
 type CuContext = *mut c_void;
-type CuStream = *mut c_void;
-type CuPointer = u64;
 
 /// The table of functions: the names in the library carry the version of the signature.
 macro_rules! functions {
@@ -50,7 +44,7 @@ macro_rules! functions {
                     $($name: {
                         // SAFETY: CUDA's header declares the symbol like this.
                         let symbol = unsafe { library.get($symbol) };
-                        *symbol.map_err(|_| Error::NoDevice(concat!("the CUDA driver has no `", $symbol, "`").to_owned()))?
+                        *symbol.map_err(|_| missing($symbol))?
                     },)+
                 })
             }
@@ -69,18 +63,13 @@ functions! {
     cuCtxGetCurrent = "cuCtxGetCurrent": fn(*mut CuContext);
     cuCtxPushCurrent = "cuCtxPushCurrent_v2": fn(CuContext);
     cuCtxPopCurrent = "cuCtxPopCurrent_v2": fn(*mut CuContext);
-    cuCtxSynchronize = "cuCtxSynchronize": fn();
-    cuStreamGetCtx = "cuStreamGetCtx": fn(CuStream, *mut CuContext);
-    cuThreadExchangeStreamCaptureMode = "cuThreadExchangeStreamCaptureMode": fn(*mut c_int);
+    cuStreamGetCtx = "cuStreamGetCtx": fn(*mut c_void, *mut CuContext);
     cuGetErrorName = "cuGetErrorName": fn(Status, *mut *const c_char);
     cuGetErrorString = "cuGetErrorString": fn(Status, *mut *const c_char);
-    cuLaunchKernel = "cuLaunchKernel": fn(
-        *mut c_void, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, CuStream, *mut *mut c_void, *mut *mut c_void
-    );
-    cuMemsetD8Async = "cuMemsetD8Async": fn(CuPointer, u8, usize, CuStream);
-    cuMemsetD16Async = "cuMemsetD16Async": fn(CuPointer, c_ushort, usize, CuStream);
-    cuMemsetD32Async = "cuMemsetD32Async": fn(CuPointer, c_uint, usize, CuStream);
-    cuMemcpyDtoDAsync = "cuMemcpyDtoDAsync_v2": fn(CuPointer, CuPointer, usize, CuStream);
+}
+
+fn missing(function: &str) -> Error {
+    Error::NoDevice(format!("the CUDA driver has no `{function}`"))
 }
 
 /// A GPU's primary context.
@@ -92,6 +81,7 @@ struct Primary {
 /// The CUDA driver.
 pub(super) struct Cuda {
     functions: Functions,
+    calls: Calls,
     name: &'static str,
     /// The primary contexts, by ordinal.
     gpus: Vec<Primary>,
@@ -120,11 +110,15 @@ impl Cuda {
         let (library, name) =
             library.ok_or_else(|| Error::NoDevice(format!("no CUDA driver: {}", tried.join("; "))))?;
         // SAFETY: a library of this name is a CUDA driver, or lacks the functions; it is never closed after this.
-        let functions = unsafe { Functions::resolve(&library)? };
+        let (functions, calls) = unsafe {
+            let functions = Functions::resolve(&library)?;
+            (functions, Calls::resolve(&library, Vendor::Cuda).map_err(missing)?)
+        };
         // Its threads and what it does at exit outlive anything here, and the host uses it anyway.
         std::mem::forget(library);
         let mut cuda = Cuda {
             functions,
+            calls,
             name,
             gpus: Vec::new(),
         };
@@ -156,34 +150,6 @@ impl Cuda {
         Ok(())
     }
 
-    fn check(&self, function: &'static str, status: Status) -> Result<(), DriverError> {
-        if status == 0 {
-            Ok(())
-        } else {
-            Err(self.error(function, status))
-        }
-    }
-
-    #[cold]
-    fn error(&self, function: &'static str, status: Status) -> DriverError {
-        let text = |get: unsafe extern "C" fn(Status, *mut *const c_char) -> Status| {
-            let mut text = std::ptr::null();
-            // SAFETY: takes any number, and leaves or nulls the place when it knows none.
-            let known = unsafe { get(status, &mut text) } == 0;
-            if !known || text.is_null() {
-                return format!("error {status}");
-            }
-            // SAFETY: not null, and CUDA's texts are static.
-            unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
-        };
-        DriverError {
-            function,
-            name: text(self.functions.cuGetErrorName),
-            text: text(self.functions.cuGetErrorString),
-            out_of_memory: status == OUT_OF_MEMORY,
-        }
-    }
-
     fn primary(&self, ordinal: u32) -> Result<&Primary, DriverError> {
         self.gpus.get(ordinal as usize).ok_or_else(|| DriverError {
             function: "cuDeviceGet",
@@ -200,13 +166,6 @@ impl Cuda {
             (self.functions.cuCtxGetCurrent)(&mut context)
         })?;
         Ok(context)
-    }
-
-    fn exchange_capture_mode(&self, mut mode: c_int) -> Result<c_int, DriverError> {
-        // SAFETY: the place is valid for the call.
-        let status = unsafe { (self.functions.cuThreadExchangeStreamCaptureMode)(&mut mode) };
-        self.check("cuThreadExchangeStreamCaptureMode", status)?;
-        Ok(mode)
     }
 
     fn attribute(&self, attribute: c_int, device: c_int) -> Result<u32, DriverError> {
@@ -244,22 +203,8 @@ impl Drop for Current<'_> {
     }
 }
 
-/// Goes back to the capture mode that was before.
-pub(super) struct Relaxed<'a>(Option<(&'a Cuda, c_int)>);
-
-impl Drop for Relaxed<'_> {
-    fn drop(&mut self) {
-        if let Some((cuda, before)) = self.0
-            && let Err(error) = cuda.exchange_capture_mode(before)
-        {
-            tracing::error!("the capture mode cannot be restored: {error}");
-        }
-    }
-}
-
 impl Driver for Cuda {
     type Current<'a> = Current<'a>;
-    type Relaxed<'a> = Relaxed<'a>;
 
     fn count(&self) -> u32 {
         u32::try_from(self.gpus.len()).unwrap_or(u32::MAX)
@@ -267,6 +212,30 @@ impl Driver for Cuda {
 
     fn library(&self) -> &str {
         self.name
+    }
+
+    fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
+    #[cold]
+    fn error(&self, function: &'static str, status: Status) -> DriverError {
+        let text = |get: unsafe extern "C" fn(Status, *mut *const c_char) -> Status| {
+            let mut text = std::ptr::null();
+            // SAFETY: takes any number, and leaves or nulls the place when it knows none.
+            let known = unsafe { get(status, &mut text) } == 0;
+            if !known || text.is_null() {
+                return format!("error {status}");
+            }
+            // SAFETY: not null, and CUDA's texts are static.
+            unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+        };
+        DriverError {
+            function,
+            name: text(self.functions.cuGetErrorName),
+            text: text(self.functions.cuGetErrorString),
+            out_of_memory: status == OUT_OF_MEMORY,
+        }
     }
 
     fn device(&self, instance: &Instance, ordinal: u32) -> Result<Device, RuntimeError> {
@@ -283,15 +252,10 @@ impl Driver for Cuda {
         // SAFETY: the array is as long as is said.
         let status = unsafe { (self.functions.cuDeviceGetName)(name.as_mut_ptr(), 256, device) };
         self.check("cuDeviceGetName", status)?;
-        let bytes: Vec<u8> = name
-            .iter()
-            .map(|&character| character.cast_unsigned())
-            .take_while(|&byte| byte != 0)
-            .collect();
         let capability = [CAPABILITY_MAJOR, CAPABILITY_MINOR].map(|attribute| self.attribute(attribute, device));
         let [major, minor] = capability;
         Ok(Description {
-            name: String::from_utf8_lossy(&bytes).into_owned(),
+            name: text_in(&name),
             arch: format!("{}.{}", major?, minor?),
             compute_units: self.attribute(MULTIPROCESSOR_COUNT, device)?,
         })
@@ -354,80 +318,5 @@ impl Driver for Cuda {
             return Ok(None);
         }
         self.enter(stream.ordinal).map(Some)
-    }
-
-    fn relax_capture(&self) -> Relaxed<'_> {
-        match self.exchange_capture_mode(CAPTURE_RELAXED) {
-            Ok(before) => Relaxed(Some((self, before))),
-            Err(error) => {
-                tracing::info!("the capture mode stays as it is: {error}");
-                Relaxed(None)
-            }
-        }
-    }
-
-    fn synchronize(&self) -> Result<(), DriverError> {
-        // SAFETY: no arguments.
-        self.check("cuCtxSynchronize", unsafe { (self.functions.cuCtxSynchronize)() })
-    }
-
-    #[inline]
-    unsafe fn launch(
-        &self,
-        kernel: &Kernel,
-        stream: *mut c_void,
-        parameters: *mut *mut c_void,
-    ) -> Result<(), DriverError> {
-        let ([gx, gy, gz], [bx, by, bz]) = (kernel.grid, kernel.block);
-        // SAFETY: by this function's contract.
-        let status = unsafe {
-            (self.functions.cuLaunchKernel)(
-                kernel.function,
-                gx,
-                gy,
-                gz,
-                bx,
-                by,
-                bz,
-                kernel.shared_bytes,
-                stream,
-                parameters,
-                std::ptr::null_mut(),
-            )
-        };
-        self.check("cuLaunchKernel", status)
-    }
-
-    unsafe fn fill(
-        &self,
-        target: u64,
-        pattern: u32,
-        pattern_bytes: u8,
-        count: usize,
-        stream: *mut c_void,
-    ) -> Result<(), DriverError> {
-        // SAFETY: by this function's contract.
-        unsafe {
-            match pattern_bytes {
-                1 => self.check(
-                    "cuMemsetD8Async",
-                    (self.functions.cuMemsetD8Async)(target, pattern as u8, count, stream),
-                ),
-                2 => self.check(
-                    "cuMemsetD16Async",
-                    (self.functions.cuMemsetD16Async)(target, pattern as u16, count, stream),
-                ),
-                _ => self.check(
-                    "cuMemsetD32Async",
-                    (self.functions.cuMemsetD32Async)(target, pattern, count, stream),
-                ),
-            }
-        }
-    }
-
-    unsafe fn copy(&self, source: u64, target: u64, bytes: usize, stream: *mut c_void) -> Result<(), DriverError> {
-        // SAFETY: by this function's contract.
-        let status = unsafe { (self.functions.cuMemcpyDtoDAsync)(target, source, bytes, stream) };
-        self.check("cuMemcpyDtoDAsync", status)
     }
 }

@@ -3,7 +3,7 @@
 //! The library has to be the one that the caller's streams and pointers are of. A library that is loaded already is taken first, whatever
 //! its version, then `libamdhip64.so` as the system finds it. IREE's driver is told the same name.
 
-use super::driver::{Description, Driver, DriverError, Kernel, loader_words};
+use super::driver::{Calls, Description, Driver, DriverError, Status, Vendor, loader_words, text_in};
 use super::target;
 use crate::device::Stream;
 use crate::error::Error;
@@ -11,7 +11,7 @@ use iree_sys::runtime::{Device, Error as RuntimeError, GpuOptions, Instance};
 use iree_sys::sys::hip::hipDeviceProp_tR0600;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use rotini_emit::Target;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_ushort, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 /// Names under which a HIP runtime of a version that fits may be loaded.
 const NAMES: [&str; 3] = ["libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6"];
@@ -22,11 +22,9 @@ const NO_LOAD: c_int = 4;
 /// `hipErrorOutOfMemory`.
 const OUT_OF_MEMORY: c_int = 2;
 
-/// `hipStreamCaptureModeRelaxed`.
-const CAPTURE_RELAXED: c_int = 2;
-
-type Status = c_int;
-type HipStream = *mut c_void;
+/// The last of the handles that stand for a stream of the calling thread's current device: null and `hipStreamLegacy` for its default
+/// stream, `hipStreamPerThread` for the thread's own.
+const LAST_IMPLICIT: usize = 2;
 
 /// The table of functions.
 macro_rules! functions {
@@ -45,9 +43,7 @@ macro_rules! functions {
                     $($name: {
                         // SAFETY: HIP's header declares the function like this.
                         let symbol = unsafe { library.get(stringify!($name)) };
-                        *symbol.map_err(|_| Error::NoDevice(concat!(
-                            "the HIP library has no `", stringify!($name), "`: version 6 or newer is needed"
-                        ).to_owned()))?
+                        *symbol.map_err(|_| missing(stringify!($name)))?
                     },)+
                 })
             }
@@ -61,23 +57,21 @@ functions! {
     hipGetDevice: fn(*mut c_int) -> Status;
     hipSetDevice: fn(c_int) -> Status;
     hipGetDevicePropertiesR0600: fn(*mut hipDeviceProp_tR0600, c_int) -> Status;
-    hipStreamGetDevice: fn(HipStream, *mut c_int) -> Status;
-    hipDeviceSynchronize: fn() -> Status;
-    hipThreadExchangeStreamCaptureMode: fn(*mut c_int) -> Status;
+    hipStreamGetDevice: fn(*mut c_void, *mut c_int) -> Status;
     hipGetErrorName: fn(Status) -> *const c_char;
     hipGetErrorString: fn(Status) -> *const c_char;
-    hipModuleLaunchKernel: fn(
-        *mut c_void, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, HipStream, *mut *mut c_void, *mut *mut c_void
-    ) -> Status;
-    hipMemsetD8Async: fn(*mut c_void, u8, usize, HipStream) -> Status;
-    hipMemsetD16Async: fn(*mut c_void, c_ushort, usize, HipStream) -> Status;
-    hipMemsetD32Async: fn(*mut c_void, c_int, usize, HipStream) -> Status;
-    hipMemcpyDtoDAsync: fn(*mut c_void, *mut c_void, usize, HipStream) -> Status;
+}
+
+fn missing(function: &str) -> Error {
+    Error::NoDevice(format!(
+        "the HIP library has no `{function}`: version 6 or newer is needed"
+    ))
 }
 
 /// The HIP runtime.
 pub(super) struct Hip {
     functions: Functions,
+    calls: Calls,
     /// The name under which IREE opens the same library.
     name: String,
     count: u32,
@@ -92,11 +86,15 @@ impl Hip {
     pub(super) fn new(library: Option<&str>) -> Result<Self, Error> {
         let (library, name) = open(library)?;
         // SAFETY: a library of this name is a HIP runtime, or lacks the functions; it is never closed after this.
-        let functions = unsafe { Functions::resolve(&library)? };
+        let (functions, calls) = unsafe {
+            let functions = Functions::resolve(&library)?;
+            (functions, Calls::resolve(&library, Vendor::Hip).map_err(missing)?)
+        };
         // Its threads and what it does at exit outlive anything here, and the host uses it anyway.
         std::mem::forget(library);
         let mut hip = Hip {
             functions,
+            calls,
             name,
             count: 0,
         };
@@ -114,38 +112,6 @@ impl Hip {
         Ok(hip)
     }
 
-    fn check(&self, function: &'static str, status: Status) -> Result<(), DriverError> {
-        if status == 0 {
-            Ok(())
-        } else {
-            Err(self.error(function, status))
-        }
-    }
-
-    #[cold]
-    fn error(&self, function: &'static str, status: Status) -> DriverError {
-        let text = |pointer: *const c_char| {
-            if pointer.is_null() {
-                return format!("error {status}");
-            }
-            // SAFETY: not null, and HIP's texts are static.
-            unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
-        };
-        // SAFETY: both take any number.
-        let (name, description) = unsafe {
-            (
-                (self.functions.hipGetErrorName)(status),
-                (self.functions.hipGetErrorString)(status),
-            )
-        };
-        DriverError {
-            function,
-            name: text(name),
-            text: text(description),
-            out_of_memory: status == OUT_OF_MEMORY,
-        }
-    }
-
     fn current(&self) -> Result<c_int, DriverError> {
         let mut ordinal = 0;
         // SAFETY: the place is valid for the call.
@@ -156,13 +122,6 @@ impl Hip {
     fn set_current(&self, ordinal: c_int) -> Result<(), DriverError> {
         // SAFETY: takes any number.
         self.check("hipSetDevice", unsafe { (self.functions.hipSetDevice)(ordinal) })
-    }
-
-    fn exchange_capture_mode(&self, mut mode: c_int) -> Result<c_int, DriverError> {
-        // SAFETY: the place is valid for the call.
-        let status = unsafe { (self.functions.hipThreadExchangeStreamCaptureMode)(&mut mode) };
-        self.check("hipThreadExchangeStreamCaptureMode", status)?;
-        Ok(mode)
     }
 }
 
@@ -205,22 +164,8 @@ impl Drop for Current<'_> {
     }
 }
 
-/// Goes back to the capture mode that was before.
-pub(super) struct Relaxed<'a>(Option<(&'a Hip, c_int)>);
-
-impl Drop for Relaxed<'_> {
-    fn drop(&mut self) {
-        if let Some((hip, before)) = self.0
-            && let Err(error) = hip.exchange_capture_mode(before)
-        {
-            tracing::error!("the capture mode cannot be restored: {error}");
-        }
-    }
-}
-
 impl Driver for Hip {
     type Current<'a> = Current<'a>;
-    type Relaxed<'a> = Relaxed<'a>;
 
     fn count(&self) -> u32 {
         self.count
@@ -228,6 +173,34 @@ impl Driver for Hip {
 
     fn library(&self) -> &str {
         &self.name
+    }
+
+    fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
+    #[cold]
+    fn error(&self, function: &'static str, status: Status) -> DriverError {
+        let text = |pointer: *const c_char| {
+            if pointer.is_null() {
+                return format!("error {status}");
+            }
+            // SAFETY: not null, and HIP's texts are static.
+            unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+        };
+        // SAFETY: both take any number.
+        let (name, description) = unsafe {
+            (
+                (self.functions.hipGetErrorName)(status),
+                (self.functions.hipGetErrorString)(status),
+            )
+        };
+        DriverError {
+            function,
+            name: text(name),
+            text: text(description),
+            out_of_memory: status == OUT_OF_MEMORY,
+        }
     }
 
     fn device(&self, instance: &Instance, ordinal: u32) -> Result<Device, RuntimeError> {
@@ -244,8 +217,8 @@ impl Driver for Hip {
         let status = unsafe { (self.functions.hipGetDevicePropertiesR0600)(&mut *properties, ordinal as c_int) };
         self.check("hipGetDeviceProperties", status)?;
         Ok(Description {
-            name: text(&properties.name),
-            arch: text(&properties.gcnArchName),
+            name: text_in(&properties.name),
+            arch: text_in(&properties.gcnArchName),
             compute_units: u32::try_from(properties.multiProcessorCount).unwrap_or(0),
         })
     }
@@ -262,7 +235,7 @@ impl Driver for Hip {
         if self.count == 1 {
             return Ok(0);
         }
-        let ordinal = if stream.is_null() {
+        let ordinal = if is_implicit(stream) {
             self.current()?
         } else {
             let mut ordinal = 0;
@@ -289,102 +262,14 @@ impl Driver for Hip {
 
     fn enter_for(&self, stream: Stream) -> Result<Option<Current<'_>>, DriverError> {
         // Every other stream knows its device.
-        if self.count == 1 || !stream.pointer.is_null() || self.current()? == stream.ordinal as c_int {
+        if self.count == 1 || !is_implicit(stream.pointer) || self.current()? == stream.ordinal as c_int {
             return Ok(None);
         }
         self.enter(stream.ordinal).map(Some)
     }
-
-    fn relax_capture(&self) -> Relaxed<'_> {
-        match self.exchange_capture_mode(CAPTURE_RELAXED) {
-            Ok(before) => Relaxed(Some((self, before))),
-            Err(error) => {
-                tracing::info!("the capture mode stays as it is: {error}");
-                Relaxed(None)
-            }
-        }
-    }
-
-    fn synchronize(&self) -> Result<(), DriverError> {
-        // SAFETY: no arguments.
-        self.check("hipDeviceSynchronize", unsafe {
-            (self.functions.hipDeviceSynchronize)()
-        })
-    }
-
-    #[inline]
-    unsafe fn launch(
-        &self,
-        kernel: &Kernel,
-        stream: *mut c_void,
-        parameters: *mut *mut c_void,
-    ) -> Result<(), DriverError> {
-        let ([gx, gy, gz], [bx, by, bz]) = (kernel.grid, kernel.block);
-        // SAFETY: by this function's contract.
-        let status = unsafe {
-            (self.functions.hipModuleLaunchKernel)(
-                kernel.function,
-                gx,
-                gy,
-                gz,
-                bx,
-                by,
-                bz,
-                kernel.shared_bytes,
-                stream,
-                parameters,
-                std::ptr::null_mut(),
-            )
-        };
-        self.check("hipModuleLaunchKernel", status)
-    }
-
-    unsafe fn fill(
-        &self,
-        target: u64,
-        pattern: u32,
-        pattern_bytes: u8,
-        count: usize,
-        stream: *mut c_void,
-    ) -> Result<(), DriverError> {
-        let target = pointer(target);
-        // SAFETY: by this function's contract.
-        unsafe {
-            match pattern_bytes {
-                1 => self.check(
-                    "hipMemsetD8Async",
-                    (self.functions.hipMemsetD8Async)(target, pattern as u8, count, stream),
-                ),
-                2 => self.check(
-                    "hipMemsetD16Async",
-                    (self.functions.hipMemsetD16Async)(target, pattern as u16, count, stream),
-                ),
-                _ => self.check(
-                    "hipMemsetD32Async",
-                    (self.functions.hipMemsetD32Async)(target, pattern.cast_signed(), count, stream),
-                ),
-            }
-        }
-    }
-
-    unsafe fn copy(&self, source: u64, target: u64, bytes: usize, stream: *mut c_void) -> Result<(), DriverError> {
-        // SAFETY: by this function's contract.
-        let status = unsafe { (self.functions.hipMemcpyDtoDAsync)(pointer(target), pointer(source), bytes, stream) };
-        self.check("hipMemcpyDtoDAsync", status)
-    }
 }
 
-/// A device address as HIP takes it.
-fn pointer(address: u64) -> *mut c_void {
-    std::ptr::without_provenance_mut(address as usize)
-}
-
-/// The text in an array that a zero ends.
-fn text(characters: &[c_char]) -> String {
-    let bytes: Vec<u8> = characters
-        .iter()
-        .map(|&character| character.cast_unsigned())
-        .take_while(|&byte| byte != 0)
-        .collect();
-    String::from_utf8_lossy(&bytes).into_owned()
+/// Whether the current device decides which stream a handle is.
+fn is_implicit(stream: *mut c_void) -> bool {
+    stream.addr() <= LAST_IMPLICIT
 }

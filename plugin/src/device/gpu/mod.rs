@@ -22,8 +22,8 @@ mod target;
 use super::{Device, Executable, Gpus, Work};
 use crate::config::Config;
 use crate::error::Error;
-use driver::Driver;
 pub use driver::DriverError;
+use driver::{Driver, Entered};
 use iree_sys::runtime::{Device as IreeDevice, Instance};
 use program::{Loaded, Program};
 use retired::Retired;
@@ -144,8 +144,7 @@ impl<D: Driver> Gpu<D> {
             })?,
         };
         let device = {
-            let _current = driver.enter(ordinal)?;
-            let _relaxed = driver.relax_capture();
+            let _entered = driver.enter_to_load(ordinal)?;
             driver
                 .device(instance, ordinal)
                 .map_err(Error::runtime("the GPU cannot be used by IREE"))?
@@ -179,7 +178,7 @@ impl<D: Driver> Shared<D> {
         }
         // Not under the lock: others load and retire meanwhile.
         match settle(&*self.driver, self.ordinal) {
-            Ok(_current) => drop(batch),
+            Ok(_entered) => drop(batch),
             Err(error) => {
                 tracing::info!("{} programs stay loaded for now: {error}", batch.len());
                 self.retired().put_back(batch);
@@ -189,11 +188,10 @@ impl<D: Driver> Shared<D> {
 }
 
 /// Waits until a GPU has finished everything, and makes it current, so that code can be unloaded.
-fn settle<D: Driver>(driver: &D, ordinal: u32) -> Result<D::Current<'_>, DriverError> {
-    let current = driver.enter(ordinal)?;
-    let _relaxed = driver.relax_capture();
+fn settle<D: Driver>(driver: &D, ordinal: u32) -> Result<Entered<'_, D>, DriverError> {
+    let entered = driver.enter_to_load(ordinal)?;
     driver.synchronize()?;
-    Ok(current)
+    Ok(entered)
 }
 
 impl<D: Driver> Drop for Shared<D> {
@@ -201,12 +199,12 @@ impl<D: Driver> Drop for Shared<D> {
         let programs = self.retired().drain();
         // Without programs nothing of ours can be running, and IREE waits for what is its own.
         let settled = if programs.is_empty() {
-            self.driver.enter(self.ordinal)
+            self.driver.enter_to_load(self.ordinal)
         } else {
             settle(&*self.driver, self.ordinal)
         };
         match settled {
-            Ok(_current) => {
+            Ok(_entered) => {
                 drop(programs);
                 // SAFETY: nobody can use the field after this. In the GPU's context, where its streams and events were made.
                 unsafe { ManuallyDrop::drop(&mut self.device) };

@@ -42,9 +42,7 @@ impl Program {
     ///
     /// As [`Device::load`](crate::device::Device::load).
     pub(super) unsafe fn load<D: Driver>(gpu: &Shared<D>, code: &[u8], signature: &Signature) -> Result<Self, Error> {
-        let _current = gpu.driver.enter(gpu.ordinal)?;
-        // Loading allocates, which a capture in progress would not stand otherwise.
-        let _relaxed = gpu.driver.relax_capture();
+        let _entered = gpu.driver.enter_to_load(gpu.ordinal)?;
         // SAFETY: passed on to the caller.
         let module = unsafe { Module::load(&gpu.instance, Arc::from(code)) }
             .map_err(Error::runtime("the compiled graph cannot be loaded"))?;

@@ -64,7 +64,7 @@ const OBJECT: c_int = 1;
 /// # Errors
 ///
 /// What the assembler says of lines that it does not understand.
-pub fn assemble(text: &str) -> Result<Vec<u8>, String> {
+pub(crate) fn assemble(text: &str) -> Result<Vec<u8>, String> {
     static INITIALISE: Once = Once::new();
     INITIALISE.call_once(|| {
         // SAFETY: the functions register the target, take nothing and may run more than once.

@@ -76,6 +76,8 @@ pub(crate) struct Dpp {
     pub(crate) bank_mask: u8,
     /// Lanes without a source read 0 instead of keeping their destination.
     pub(crate) zero: bool,
+    /// Rows of the first source: two of 64 bits
+    pub(crate) rows: u8,
 }
 
 /// Where a lane's source comes from.
@@ -155,7 +157,7 @@ pub(crate) enum Address {
     Scratch { scalar: Option<u8>, vector: Option<u16> },
 }
 
-/// Read-modify-write of memory: opcode's index in `memory::atomic`.
+/// What a read-modify-write of memory leaves there (`memory::atomic`).
 pub(crate) type AtomicFn = fn(old: u64, data: u64, compare: u64) -> u64;
 
 /// What a vector memory instruction does.
@@ -247,6 +249,7 @@ pub(crate) enum LaneOp {
 /// What an instruction does.
 #[derive(Clone, Debug)]
 pub(crate) enum Code {
+    /// Also what has an immediate (`s_addk`, `s_cmpk`): it is a constant.
     Salu {
         function: ScalarFn,
         target: Option<u8>,
@@ -266,7 +269,6 @@ pub(crate) enum Code {
         condition: Condition,
         target: u32,
     },
-    /// `s_cmpk`, `s_addk`... are Salu with a constant.
     Smem(Smem),
     Wait {
         vector: Option<u8>,
@@ -320,6 +322,8 @@ pub(crate) struct Uses {
     /// Also read: data that goes to LDS or private memory and keeps its state there
     pub(crate) data: SmallVec<[Range; 2]>,
     pub(crate) writes: SmallVec<[Range; 2]>,
+    /// Also reads the condition code (branches say so themselves)
+    pub(crate) reads_scc: bool,
     pub(crate) rule: Rule,
     /// The same as bit sets, made when the instruction is complete
     pub(crate) footprint: Footprint,

@@ -81,6 +81,19 @@ pub(crate) fn wide(low: &Row, high: &Row, lane: usize) -> u64 {
     u64::from(low[lane]) | u64::from(high[lane]) << 32
 }
 
+/// Writes 64 bits of a lane to two rows.
+#[inline(always)]
+pub(crate) fn put_wide(rows: &mut [Row; 2], lane: usize, value: u64) {
+    rows[0][lane] = value as u32;
+    rows[1][lane] = (value >> 32) as u32;
+}
+
+/// The first lane of a mask; lane 0 of an empty one, as `v_readfirstlane` has it.
+#[inline]
+pub(crate) fn first_lane(mask: u64) -> usize {
+    mask.trailing_zeros() as usize & 63
+}
+
 /// The kernel around a loop body: `kernel!(|input, out, lane| statement)`.
 macro_rules! kernel {
     (|$in:ident, $out:ident| $body:block) => {{
@@ -131,8 +144,7 @@ macro_rules! map64 {
             for l in 0..64 {
                 $(let $s = $crate::lanes::wide($s.0, $s.1, l);)+
                 let value: u64 = $value;
-                out.r[0][l] = value as u32;
-                out.r[1][l] = (value >> 32) as u32;
+                $crate::lanes::put_wide(&mut out.r, l, value);
             }
         })
     };

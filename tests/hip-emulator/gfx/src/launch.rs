@@ -196,7 +196,7 @@ impl Launch<'_> {
         }
         let lanes = self.lanes()?;
         let lds = self.kernel.lds_bytes.saturating_add(self.dynamic_lds);
-        let groups = self.grid.iter().map(|&n| u64::from(n)).product::<u64>();
+        let groups = product(self.grid).ok_or_else(|| self.refused("more than 2^64 workgroups".to_owned()))?;
         let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
         let total = Mutex::new((Report::default(), None::<Fault>));
         let worker = || {
@@ -244,18 +244,18 @@ impl Launch<'_> {
 
     /// Lanes of a workgroup, once the launch fits the kernel.
     fn lanes(&self) -> Result<u32, Fault> {
-        let refuse = |what: String| {
-            Err(Fault::Launch {
-                kernel: self.kernel.name.clone(),
-                what,
-            })
-        };
-        let lanes = self.block.iter().map(|&n| u64::from(n)).product::<u64>();
+        let refuse = |what: String| Err(self.refused(what));
+        let lanes = product(self.block).unwrap_or(u64::MAX);
         if lanes == 0 || lanes > u64::from(self.kernel.max_workgroup) {
             return refuse(format!(
                 "a workgroup of {lanes} lanes, of at most {}",
                 self.kernel.max_workgroup
             ));
+        }
+        if let Some(required) = self.kernel.required_workgroup
+            && required != self.block
+        {
+            return refuse(format!("a workgroup of {:?} lanes instead of {required:?}", self.block));
         }
         if (self.kernarg.len() as u64) < u64::from(self.kernel.kernarg_bytes) {
             return refuse(format!(
@@ -273,6 +273,20 @@ impl Launch<'_> {
         }
         Ok(lanes as u32)
     }
+
+    fn refused(&self, what: String) -> Fault {
+        Fault::Launch {
+            kernel: self.kernel.name.clone(),
+            what,
+        }
+    }
+}
+
+/// The product of sizes in x, y, z, unless it is beyond 64 bits.
+fn product(sizes: [u32; 3]) -> Option<u64> {
+    sizes
+        .iter()
+        .try_fold(1_u64, |product, &size| product.checked_mul(size.into()))
 }
 
 /// One thread's state: it runs workgroup after workgroup.

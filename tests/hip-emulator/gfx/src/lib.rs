@@ -2,8 +2,8 @@
 //!
 //! | Module | Owns |
 //! |---|---|
-//! | [`object`] | code objects: ELF, metadata note, kernel descriptors |
-//! | `disassembler`, [`assembler`], `text` | LLVM's disassembler and assembler; the text taken apart |
+//! | [`metadata`], [`object`] | code objects: the metadata of any; kernels, descriptors and code of gfx942 |
+//! | `disassembler`, `assembler`, `text` | LLVM's disassembler and assembler; the text taken apart |
 //! | `decode`, `inst` | text to instructions, once per kernel |
 //! | `table` | what each opcode computes: one entry per base mnemonic |
 //! | `vector`, `plain`, `scalar`, `memory`, `matrix` | how a family of instructions reads, computes and writes |
@@ -18,7 +18,7 @@
 //!
 //! What is not understood is an error that names it: nothing is skipped.
 
-pub mod assembler;
+mod assembler;
 mod decode;
 mod disassembler;
 mod inst;
@@ -28,6 +28,7 @@ mod lanes;
 pub mod launch;
 mod matrix;
 mod memory;
+pub mod metadata;
 pub mod object;
 mod plain;
 pub mod report;
@@ -43,5 +44,5 @@ mod vector;
 mod wave;
 
 pub use launch::{Block, Fault, Launch, Memory, Trap};
-pub use object::{Argument, ArgumentKind, CodeObject, CodeObjectError, DecodeError, Kernel};
+pub use object::{CodeObject, CodeObjectError, DecodeError, Kernel};
 pub use report::Report;

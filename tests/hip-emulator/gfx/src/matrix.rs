@@ -36,10 +36,17 @@ pub(crate) const SOURCE: usize = 8;
 pub(crate) fn mfma(wave: &mut Wave, context: &mut Context<'_>, inst: &Mfma) -> Result<(), Trap> {
     let (a_count, b_count, c_count, d_count) = inst.opcode.registers();
     let rows = &mut wave.rows;
-    let [a_rows, b_rows] = &mut *context.matrix;
-    let a = take(rows, inst.a, a_count, a_rows)?;
-    let b = take(rows, inst.b, b_count, b_rows)?;
-    let d = usize::from(inst.d);
+    let range = |first: u16, count: usize| usize::from(first)..usize::from(first) + count;
+    let (a, b, d) = (range(inst.a, a_count), range(inst.b, b_count), range(inst.d, d_count));
+    // D may overlap A and B: then these are copied.
+    let apart = rows.get_disjoint_mut([a.clone(), b.clone(), d.clone()]).is_ok();
+    let copies = &mut *context.matrix;
+    if !apart {
+        for (range, copy) in [a.clone(), b.clone()].into_iter().zip(&mut *copies) {
+            let source = rows.get(range).ok_or(BEYOND)?;
+            copy.get_mut(..source.len()).ok_or(BEYOND)?.copy_from_slice(source);
+        }
+    }
     let index;
     let source = match inst.c {
         Addend::Rows(first) if inst.opcode.is_sparse() => {
@@ -47,27 +54,23 @@ pub(crate) fn mfma(wave: &mut Wave, context: &mut Context<'_>, inst: &Mfma) -> R
             Source::Registers(std::slice::from_ref(&index))
         }
         Addend::Rows(first) => {
-            let first = usize::from(first);
-            if first + c_count > rows.len() || d + d_count > rows.len() {
+            let c = range(first, c_count);
+            if c.end > rows.len() || d.end > rows.len() {
                 return Err(BEYOND);
             }
-            if first != d {
-                rows.copy_within(first..first + c_count, d);
+            if c != d {
+                rows.copy_within(c, d.start);
             }
             Source::Destination
         }
         Addend::Constant(value) => Source::Constant(value),
     };
-    let target = rows.get_mut(d..d + d_count).ok_or(BEYOND)?;
-    rotini_mfma::execute(inst.opcode, a, b, source, target, inst.control)
-        .map_err(|error| Trap::Matrix(error.to_string()))
-}
-
-/// Copies a source: the destination may overlap it.
-fn take<'a>(rows: &[Row], first: u16, count: usize, target: &'a mut [Row; SOURCE]) -> Result<&'a [Row], Trap> {
-    let first = usize::from(first);
-    let source = rows.get(first..first + count).ok_or(BEYOND)?;
-    let target = target.get_mut(..count).ok_or(BEYOND)?;
-    target.copy_from_slice(source);
-    Ok(target)
+    let (a, b, d): (&[Row], &[Row], _) = if apart {
+        let [a, b, d] = rows.get_disjoint_mut([a, b, d]).map_err(|_| BEYOND)?;
+        (a, b, d)
+    } else {
+        let [a, b] = &*copies;
+        (&a[..a_count], &b[..b_count], rows.get_mut(d).ok_or(BEYOND)?)
+    };
+    rotini_mfma::execute(inst.opcode, a, b, source, d, inst.control).map_err(|error| Trap::Matrix(error.to_string()))
 }

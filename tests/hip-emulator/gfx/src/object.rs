@@ -1,13 +1,18 @@
-//! Code objects: the ELF file, its metadata note and the kernel descriptors.
+//! Code objects: the kernels of the metadata with their descriptors and code.
 //!
 //! Layouts are those of LLVM's "User Guide for AMDGPU Backend" (code object V5, kernel descriptor).
 
 use std::sync::{Arc, OnceLock};
 
-use object::{Object, ObjectSection, ObjectSymbol, elf, read::elf::ElfFile64};
+use object::{Object, ObjectSection, ObjectSymbol, read::elf::ElfFile64};
 use rmpv::Value;
 
-use crate::{assembler::assemble, decode, inst::Program};
+use crate::{
+    assembler::assemble,
+    decode,
+    inst::Program,
+    metadata::{self, get, list, number, text},
+};
 
 /// Why bytes are no code object that this crate runs.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -72,28 +77,6 @@ pub enum DecodeError {
     },
 }
 
-/// What an argument is (`.value_kind` of the metadata).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ArgumentKind {
-    /// Device address of a buffer
-    GlobalBuffer,
-    /// A value
-    ByValue,
-    /// Anything else, by its name
-    Other(String),
-}
-
-/// A kernel argument.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Argument {
-    /// Offset into the argument buffer
-    pub offset: u32,
-    /// Length
-    pub bytes: u32,
-    /// What it is
-    pub kind: ArgumentKind,
-}
-
 /// How a wave starts (kernel descriptor).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
@@ -114,8 +97,6 @@ pub struct Kernel {
     pub name: String,
     /// Length of the argument buffer
     pub kernarg_bytes: u32,
-    /// Arguments in order
-    pub arguments: Vec<Argument>,
     /// LDS bytes a workgroup
     pub lds_bytes: u32,
     /// Private bytes a lane
@@ -128,7 +109,7 @@ pub struct Kernel {
     pub sgprs: u32,
     /// Lanes of a workgroup at most
     pub max_workgroup: u32,
-    /// Required size of a workgroup in x, y, z
+    /// The size of a workgroup in x, y, z, if it was compiled for one: launches of other sizes are refused
     pub required_workgroup: Option<[u32; 3]>,
     pub(crate) setup: Setup,
     pub(crate) code: Vec<u8>,
@@ -195,7 +176,6 @@ impl Kernel {
         Ok(Self {
             name: "test".to_owned(),
             kernarg_bytes: 0,
-            arguments: Vec::new(),
             lds_bytes,
             scratch_bytes,
             vgprs: 32,
@@ -238,28 +218,17 @@ impl CodeObject {
     ///
     /// [`CodeObjectError`]: not ELF, not AMDGPU, not gfx942, damaged metadata or descriptors.
     pub fn parse(bytes: &[u8]) -> Result<Self, CodeObjectError> {
-        let file = ElfFile64::<object::Endianness>::parse(bytes).map_err(CodeObjectError::Elf)?;
-        let header = file.elf_header();
-        let endian = file.endian();
-        let machine = header.e_machine.get(endian);
-        if machine != elf::EM_AMDGPU {
-            return Err(CodeObjectError::Machine(machine));
-        }
-        let flags = header.e_flags.get(endian);
+        let metadata = metadata::read(bytes)?;
+        let file = File::parse(bytes).map_err(CodeObjectError::Elf)?;
+        let flags = file.elf_header().e_flags.get(file.endian());
         if flags & MACH != GFX942 {
             return Err(CodeObjectError::Processor(flags));
         }
-        let metadata = note(&file)?;
         let kernels = list(&metadata, "amdhsa.kernels")?
             .iter()
             .map(|entry| kernel(&file, entry).map(Arc::new))
             .collect::<Result<_, _>>()?;
         Ok(Self { kernels })
-    }
-
-    /// The processor: `"gfx942"`.
-    pub fn target(&self) -> &str {
-        "gfx942"
     }
 
     /// All kernels.
@@ -275,65 +244,19 @@ impl CodeObject {
 
 type File<'a> = ElfFile64<'a, object::Endianness>;
 
-/// The msgpack map of the note `NT_AMDGPU_METADATA` (32).
-fn note(file: &File<'_>) -> Result<Value, CodeObjectError> {
-    let missing = || CodeObjectError::Metadata("no note of type 32".to_owned());
-    let section = file.section_by_name(".note").ok_or_else(missing)?;
-    let mut data = section.data().map_err(CodeObjectError::Elf)?;
-    while data.len() >= 12 {
-        let word = |at: usize| {
-            data.get(at..at + 4)
-                .and_then(|b| b.try_into().ok())
-                .map_or(0, u32::from_le_bytes) as usize
-        };
-        let (name, length, kind) = (word(0).next_multiple_of(4), word(4), word(8));
-        let start = 12_usize.saturating_add(name);
-        let end = start.saturating_add(length);
-        if kind == 32 {
-            let mut bytes = data.get(start..end).ok_or_else(missing)?;
-            return rmpv::decode::read_value(&mut bytes)
-                .map_err(|error| CodeObjectError::Metadata(format!("no msgpack: {error}")));
-        }
-        data = data.get(end.next_multiple_of(4)..).unwrap_or(&[]);
-    }
-    Err(missing())
-}
-
-fn get<'v>(map: &'v Value, key: &str) -> Option<&'v Value> {
-    map.as_map()?
-        .iter()
-        .find(|(name, _)| name.as_str() == Some(key))
-        .map(|(_, value)| value)
-}
-
-fn list<'v>(map: &'v Value, key: &str) -> Result<&'v [Value], CodeObjectError> {
-    get(map, key)
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .ok_or_else(|| CodeObjectError::Metadata(format!("no list {key}")))
-}
-
-fn number(map: &Value, key: &str) -> Result<u32, CodeObjectError> {
-    get(map, key)
-        .and_then(Value::as_u64)
-        .and_then(|value| u32::try_from(value).ok())
-        .ok_or_else(|| CodeObjectError::Metadata(format!("no number {key}")))
-}
-
 fn kernel(file: &File<'_>, entry: &Value) -> Result<Kernel, CodeObjectError> {
-    let text = |key: &str| get(entry, key).and_then(Value::as_str).map(str::to_owned);
-    let name = text(".name").ok_or_else(|| CodeObjectError::Metadata("a kernel without .name".to_owned()))?;
+    let name = text(entry, ".name")?.to_owned();
     let bad = |what: &str| CodeObjectError::Kernel {
         kernel: name.clone(),
         what: what.to_owned(),
     };
-    let descriptor_name = text(".symbol").ok_or_else(|| bad("no .symbol"))?;
+    let descriptor_name = text(entry, ".symbol")?;
     let symbol = |name: &str| {
         file.symbols()
             .chain(file.dynamic_symbols())
             .find(|s| s.name() == Ok(name))
     };
-    let descriptor_symbol = symbol(&descriptor_name).ok_or_else(|| bad("no descriptor symbol"))?;
+    let descriptor_symbol = symbol(descriptor_name).ok_or_else(|| bad("no descriptor symbol"))?;
     let descriptor = bytes_at(file, descriptor_symbol.address(), 64).ok_or_else(|| bad("no descriptor"))?;
     let word = |at: usize| {
         descriptor
@@ -351,8 +274,8 @@ fn kernel(file: &File<'_>, entry: &Value) -> Result<Kernel, CodeObjectError> {
         .ok_or_else(|| bad("no code"))?
         .to_vec();
     let (rsrc1, rsrc2, properties) = (word(48), word(52), word(56) & 0xffff);
-    // Bit 3: kernarg pointer. Anything else would move the registers.
-    if properties & !0x408 != 0 || properties & 0x400 != 0 {
+    // Bit 3: kernarg pointer. Anything else would move the registers, or the wave would be of 32 lanes.
+    if properties & !8 != 0 {
         return Err(bad(&format!(
             "unsupported properties {properties:#x} (only the kernarg pointer, wave64)"
         )));
@@ -377,29 +300,18 @@ fn kernel(file: &File<'_>, entry: &Value) -> Result<Kernel, CodeObjectError> {
             "unsupported MODE: only IEEE mode with DX10 clamping, without FP16_OVFL, is modelled",
         ));
     }
-    let arguments = get(entry, ".args")
-        .and_then(Value::as_array)
-        .map_or(&[][..], Vec::as_slice);
-    let arguments = arguments.iter().map(argument).collect::<Result<_, _>>()?;
-    let required = get(entry, ".reqd_workgroup_size")
-        .and_then(Value::as_array)
-        .and_then(|sizes| {
-            let sizes = sizes
-                .iter()
-                .map(|v| v.as_u64().and_then(|v| v.try_into().ok()))
-                .collect::<Option<Vec<u32>>>()?;
-            sizes.try_into().ok()
-        });
+    let required_workgroup = get(entry, ".reqd_workgroup_size")
+        .map(|sizes| sizes_of(sizes).ok_or_else(|| bad("a wrong .reqd_workgroup_size")))
+        .transpose()?;
     Ok(Kernel {
         kernarg_bytes: number(entry, ".kernarg_segment_size")?,
-        arguments,
         lds_bytes: number(entry, ".group_segment_fixed_size")?,
         scratch_bytes: number(entry, ".private_segment_fixed_size")?,
         vgprs: number(entry, ".vgpr_count")?,
         agprs: number(entry, ".agpr_count")?,
         sgprs: number(entry, ".sgpr_count")?,
         max_workgroup: number(entry, ".max_flat_workgroup_size")?,
-        required_workgroup: required,
+        required_workgroup,
         setup,
         code,
         address,
@@ -409,17 +321,10 @@ fn kernel(file: &File<'_>, entry: &Value) -> Result<Kernel, CodeObjectError> {
     })
 }
 
-fn argument(entry: &Value) -> Result<Argument, CodeObjectError> {
-    let kind = match get(entry, ".value_kind").and_then(Value::as_str) {
-        Some("global_buffer") => ArgumentKind::GlobalBuffer,
-        Some("by_value") => ArgumentKind::ByValue,
-        other => ArgumentKind::Other(other.unwrap_or_default().to_owned()),
-    };
-    Ok(Argument {
-        offset: number(entry, ".offset")?,
-        bytes: number(entry, ".size")?,
-        kind,
-    })
+/// Sizes in x, y, z.
+fn sizes_of(list: &Value) -> Option<[u32; 3]> {
+    let sizes = list.as_array()?.iter().map(|size| size.as_u64()?.try_into().ok());
+    sizes.collect::<Option<Vec<u32>>>()?.try_into().ok()
 }
 
 /// Bytes of the loaded image.

@@ -42,11 +42,11 @@ pub struct Report {
     pub instructions: [u64; CLASSES],
     /// Operations of matrix instructions: a multiply-add is two
     pub mfma_operations: u64,
-    /// Bytes loaded from device memory by active lanes
+    /// Bytes loaded from device memory: by active lanes, and by scalar loads once a wave
     pub bytes_read: u64,
     /// Bytes stored to device memory by active lanes
     pub bytes_written: u64,
-    /// Extra cycles of LDS accesses: addresses of one half-wave in the same bank (32 banks of 4 bytes)
+    /// Extra turns of LDS accesses: words that the lanes of a turn want of the same bank (32 banks of 4 bytes)
     pub lds_bank_conflicts: u64,
     /// Vector registers a lane
     pub vgprs: u32,

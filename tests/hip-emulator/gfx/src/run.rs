@@ -127,7 +127,7 @@ pub(crate) fn run<const STRICT: bool>(wave: &mut Wave, context: &mut Context<'_>
                 wave.scalars[usize::from(target & 0x7f)] = (wave.mode.0 & field(*offset, *width)) >> offset;
             }
             Code::Time { target } => {
-                // A clock that goes on: as many ticks as instructions ran in all waves of this worker.
+                // A clock that goes on, by one tick a reading.
                 context.clock += 1;
                 wave.set_pair(*target, context.clock);
             }

@@ -5,7 +5,7 @@
 
 use crate::{
     inst::{Dpp, DppControl, Finish, LaneOp, Moded, Prepare, Select, Source, Unused, Valu, sgpr},
-    lanes::{In, Kernel, Mode, Out, Row, lane},
+    lanes::{In, Kernel, Mode, Out, Row, first_lane, lane},
     rows::blend,
     table::{Ty, half::to_f32},
     wave::{Context, Wave},
@@ -20,7 +20,7 @@ pub(crate) fn valu(wave: &mut Wave, context: &mut Context<'_>, inst: &Valu) {
         let index = wave.index;
         for (number, &source) in inst.sources.iter().enumerate() {
             let modifier = inst.prepare.as_ref().and_then(|p| p[number]);
-            let first_dpp = if number == 0 { inst.dpp } else { None };
+            let first_dpp = inst.dpp.filter(|dpp| number < usize::from(dpp.rows));
             let temporary = &mut context.rows[number];
             if let Source::Scalar(register) = source {
                 *temporary = [wave.scalars[usize::from(register & 0x7f)]; 64];
@@ -34,13 +34,12 @@ pub(crate) fn valu(wave: &mut Wave, context: &mut Context<'_>, inst: &Valu) {
                 continue;
             }
             if let Some(dpp) = first_dpp {
-                let valid = permute(temporary, dpp, exec);
-                // Without a source a lane reads 0, or keeps its destination.
-                exec_dpp = if dpp.zero {
-                    exec & kept(dpp)
-                } else {
-                    exec & kept(dpp) & valid
-                };
+                let (sources, written) = dpp_lanes(dpp, exec);
+                let row = *temporary;
+                for (value, from) in temporary.iter_mut().zip(sources) {
+                    *value = from.map_or(0, |from| row[from]);
+                }
+                exec_dpp = written;
             }
             if let Some(modifier) = modifier {
                 prepare(temporary, modifier);
@@ -48,8 +47,8 @@ pub(crate) fn valu(wave: &mut Wave, context: &mut Context<'_>, inst: &Valu) {
         }
         let mut input = In::empty(wave.mode);
         for (number, &source) in inst.sources.iter().enumerate() {
-            let changed =
-                inst.prepare.as_ref().is_some_and(|p| p[number].is_some()) || (number == 0 && inst.dpp.is_some());
+            let changed = inst.prepare.as_ref().is_some_and(|p| p[number].is_some())
+                || inst.dpp.is_some_and(|dpp| number < usize::from(dpp.rows));
             input.r[number] = match source {
                 _ if changed => &context.rows[number],
                 Source::Row(row) => &wave.rows[moved(row, index, number)],
@@ -238,31 +237,22 @@ fn finish(row: &mut Row, old: &Row, f: &Finish) {
     }
 }
 
-/// Lanes that a DPP instruction writes by its row and bank masks.
-fn kept(dpp: Dpp) -> u64 {
-    let mut lanes = 0;
-    for lane in 0..64_u32 {
+/// The lane that each lane reads through DPP, if one is there and on; and the lanes that are written: those of the row and bank
+/// masks, but for those without a source unless these read 0.
+pub(crate) fn dpp_lanes(dpp: Dpp, exec: u64) -> ([Option<usize>; 64], u64) {
+    let sources =
+        std::array::from_fn(|lane| dpp_source(lane as i32, dpp.control).filter(|&from| self::lane(exec, from) != 0));
+    let mut written = 0;
+    for (lane, from) in sources.iter().enumerate() {
         let (row, bank) = (lane / 16, lane % 16 / 4);
-        lanes |= u64::from(dpp.row_mask >> row & dpp.bank_mask >> bank & 1) << lane;
+        let chosen = dpp.row_mask >> row & dpp.bank_mask >> bank & 1 != 0;
+        written |= u64::from(chosen && (dpp.zero || from.is_some())) << lane;
     }
-    lanes
-}
-
-/// Permutes a row; lanes without a source become 0 and are not in the returned mask.
-fn permute(row: &mut Row, dpp: Dpp, exec: u64) -> u64 {
-    let source = *row;
-    let mut valid = 0;
-    for (lane, value) in row.iter_mut().enumerate() {
-        // A lane that is off is no source either.
-        let from = dpp_source(lane as i32, dpp.control).filter(|&from| exec >> from & 1 != 0);
-        *value = from.map_or(0, |from| source[from]);
-        valid |= u64::from(from.is_some()) << lane;
-    }
-    valid
+    (sources, written & exec)
 }
 
 /// The lane that `lane` reads.
-pub(crate) fn dpp_source(lane: i32, control: DppControl) -> Option<usize> {
+fn dpp_source(lane: i32, control: DppControl) -> Option<usize> {
     let (row, within) = (lane & !15, lane & 15);
     let in_row = |position: i32| (0..16).contains(&position).then_some(row + position);
     let in_wave = |lane: i32| (0..64).contains(&lane).then_some(lane);
@@ -289,8 +279,7 @@ pub(crate) fn lanes(wave: &mut Wave, op: LaneOp) {
     let exec = wave.exec();
     match op {
         LaneOp::ReadFirst(target, row) => {
-            let first = if exec == 0 { 0 } else { exec.trailing_zeros() as usize };
-            wave.scalars[usize::from(target & 0x7f)] = wave.rows[usize::from(row)][first];
+            wave.scalars[usize::from(target & 0x7f)] = wave.rows[usize::from(row)][first_lane(exec)];
         }
         LaneOp::ReadLane(target, row, number) => {
             let number = wave.scalar(number) as usize & 63;

@@ -54,7 +54,8 @@ impl Wave {
 
     /// Back to the state before launch.
     pub(crate) fn reset(&mut self) {
-        const POISON: u32 = 0xffad_beef; // a NaN as f32, in both f16 halves (0xffad, NaN) and as an index far away
+        // A NaN as f32, f16 and bf16, and as an index far away
+        const POISON: u32 = 0xffad_ffad;
         self.rows.fill([POISON; 64]);
         self.scalars.fill(POISON);
         self.scratch.fill(0xad);

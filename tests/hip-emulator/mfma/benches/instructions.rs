@@ -1,6 +1,8 @@
 //! Nanoseconds per execution of each matrix instruction, and how much slower the portable path is in the same run.
 //!
-//! `cargo bench -p rotini-mfma`, and after `--` a part of the names if not all are wanted. Operands are random numbers near 1, as in a convolution; C and D are the same registers.
+//! `cargo bench -p rotini-mfma`, and after `--` a part of the names if not all are wanted. Operands are random numbers near 1, as in a
+//! convolution, once with all bits and once with so few that sums are exact, as the tests of this project fill their tensors. C and D
+//! are the same registers.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench")]
 
@@ -11,8 +13,8 @@ use rotini_mfma::{Control, MfmaError, Opcode, Register, Source, execute, execute
 
 type Execute = fn(Opcode, &[Register], &[Register], Source<'_>, &mut [Register], Control) -> Result<(), MfmaError>;
 
-/// Registers with numbers between 0.5 and 2 of either sign in every element, whatever its type.
-fn registers(opcode: Opcode, count: usize, seed: u64) -> Vec<Register> {
+/// Registers with numbers between 0.5 and 2 of either sign in every element, whatever its type, of all or `few` of the fraction's bits.
+fn registers(opcode: Opcode, count: usize, seed: u64, few: bool) -> Vec<Register> {
     let name = opcode.mnemonic();
     let wide = |pattern: u64, free: u64| move |random: u64| (pattern | random & free) as u32;
     let mut state = seed;
@@ -23,11 +25,11 @@ fn registers(opcode: Opcode, count: usize, seed: u64) -> Vec<Register> {
         (state >> 32) as u32
     };
     let (pattern, free) = if name.ends_with("xf32") || name.ends_with("_f32") {
-        (0x3f00_0000, 0x80ff_ffff)
+        (0x3f00_0000, if few { 0x80f0_0000 } else { 0x80ff_ffff })
     } else if name.ends_with("bf16") {
-        (0x3f00_3f00, 0x80ff_80ff)
+        (0x3f00_3f00, if few { 0x80f0_80f0 } else { 0x80ff_80ff })
     } else if name.ends_with("f16") {
-        (0x3800_3800, 0x87ff_87ff)
+        (0x3800_3800, if few { 0x8780_8780 } else { 0x87ff_87ff })
     } else if name.ends_with("f64") {
         (0x3fe0_0000, 0x801f_ffff)
     } else if name.ends_with("i8") {
@@ -41,9 +43,9 @@ fn registers(opcode: Opcode, count: usize, seed: u64) -> Vec<Register> {
         .collect()
 }
 
-fn nanoseconds(opcode: Opcode, execute: Execute) -> f64 {
+fn nanoseconds(opcode: Opcode, execute: Execute, few: bool) -> f64 {
     let (a_count, b_count, _, d_count) = opcode.registers();
-    let (a, b) = (registers(opcode, a_count, 1), registers(opcode, b_count, 2));
+    let (a, b) = (registers(opcode, a_count, 1, few), registers(opcode, b_count, 2, few));
     let index = [[0x4444_4444; 64]];
     let zero = vec![[0; 64]; d_count];
     let mut d = zero.clone();
@@ -58,7 +60,8 @@ fn nanoseconds(opcode: Opcode, execute: Execute) -> f64 {
     while start.elapsed() < Duration::from_millis(60) {
         d.copy_from_slice(&zero);
         let run = Instant::now();
-        let count = 64;
+        // So few that sums of few bits stay within an f32.
+        let count = 8;
         for _ in 0..count {
             execute(opcode, black_box(&a), black_box(&b), source, &mut d, Control::default()).unwrap();
         }
@@ -79,15 +82,16 @@ fn main() {
         .find(|argument| !argument.starts_with('-'))
         .map_or("", String::as_str);
     println!(
-        "{:<32} {:>10} {:>14} {:>10}",
-        "instruction", "ns", "operations/ns", "portable"
+        "{:<32} {:>10} {:>14} {:>10} {:>10}",
+        "instruction", "ns", "operations/ns", "portable", "few bits"
     );
     for opcode in Opcode::all().filter(|opcode| opcode.mnemonic().contains(wanted)) {
-        let fast = nanoseconds(opcode, execute);
-        let portable = nanoseconds(opcode, execute_portable);
+        let fast = nanoseconds(opcode, execute, false);
+        let portable = nanoseconds(opcode, execute_portable, false);
+        let few = nanoseconds(opcode, execute, true);
         let rate = opcode.operations() as f64 / fast;
         println!(
-            "{:<32} {fast:>10.0} {rate:>14.1} {:>9.1}×",
+            "{:<32} {fast:>10.0} {rate:>14.1} {:>9.1}× {few:>10.0}",
             opcode.mnemonic(),
             portable / fast
         );

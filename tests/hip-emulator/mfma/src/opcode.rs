@@ -74,6 +74,19 @@ pub enum MfmaError {
     },
 }
 
+/// What [`Opcode::registers`] gives: computing it would take a noticeable part of an instruction.
+static REGISTERS: [(usize, usize, usize, usize); FORMS.len()] = {
+    let mut all = [(0, 0, 0, 0); FORMS.len()];
+    let mut index = 0;
+    while index < FORMS.len() {
+        let form = &FORMS[index];
+        let (a, b, d) = form.registers();
+        all[index] = (a, b, if form.sparse { 1 } else { d }, d);
+        index += 1;
+    }
+    all
+};
+
 impl Opcode {
     /// The instruction that LLVM's disassembler prints as `mnemonic`, such as `v_mfma_f32_16x16x16_f16`. `None` if gfx942 has no
     /// such matrix instruction.
@@ -99,10 +112,9 @@ impl Opcode {
     }
 
     /// Registers of A, B, C and D. Of SMFMAC C is the register of indices.
+    #[inline]
     pub fn registers(self) -> (usize, usize, usize, usize) {
-        let form = self.form();
-        let (a, b, d) = form.registers();
-        (a, b, if form.sparse { 1 } else { d }, d)
+        REGISTERS[usize::from(self.0)]
     }
 
     /// Whether it is an SMFMAC: D is then accumulated in place and C is the register of indices.

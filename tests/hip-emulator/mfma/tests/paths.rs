@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::generate::{Matrices, matrices, mix};
+use common::generate::{Matrices, few_bits, matrices, mix};
 use common::{Kind, Shape};
 use rotini_mfma::{Control, MfmaError, Opcode, Operand, Register, Source, execute, execute_portable};
 
@@ -120,6 +120,26 @@ fn fast_is_portable_at_its_reach() {
                     })
                 })
                 .collect();
+            let (mut fast, mut portable) = (before.clone(), before);
+            execute(opcode, &a, &b, Source::Destination, &mut fast, Control::default()).unwrap();
+            execute_portable(opcode, &a, &b, Source::Destination, &mut portable, Control::default()).unwrap();
+            assert!(fast == portable, "{opcode} round {round}");
+        }
+    }
+}
+
+/// Where the fast path takes sums for exact, and where they just are not.
+#[test]
+fn fast_is_portable_about_exact_sums() {
+    for (shape, [a_count, b_count, _, d_count]) in Shape::all() {
+        if shape.sparse || matches!(shape.a, Kind::F64 | Kind::F32 | Kind::I8) {
+            continue;
+        }
+        let opcode = Opcode::from_mnemonic(shape.name).unwrap();
+        for round in 0..1000 {
+            let Matrices { a, b, c } = few_bits(&shape, round);
+            let (a, b) = (shape.pack_a(a_count, &a), shape.pack_b(b_count, &b));
+            let before = shape.pack_c(d_count, &c);
             let (mut fast, mut portable) = (before.clone(), before);
             execute(opcode, &a, &b, Source::Destination, &mut fast, Control::default()).unwrap();
             execute_portable(opcode, &a, &b, Source::Destination, &mut portable, Control::default()).unwrap();

@@ -28,12 +28,16 @@ struct Rows {
     pitch: usize,
 }
 
-/// Bytes in one row.
-fn row(start: *const c_void) -> Rows {
+fn rows(start: *const c_void, pitch: usize) -> Rows {
     Rows {
         start: start.cast_mut(),
-        pitch: 0,
+        pitch,
     }
+}
+
+/// Bytes in one row.
+fn row(start: *const c_void) -> Rows {
+    rows(start, 0)
 }
 
 /// Checks a copy's pointers and the kind that the caller says it is.
@@ -232,8 +236,7 @@ hip! {
         height: usize,
         kind: sys::hipMemcpyKind,
     ) {
-        let (to, from) = (Rows { start: to, pitch: to_pitch }, Rows { start: from.cast_mut(), pitch: from_pitch });
-        copy(null()?, to, from, [width, height], kind, Return::Done)
+        copy(null()?, rows(to, to_pitch), rows(from, from_pitch), [width, height], kind, Return::Done)
     }
 
     fn hipMemcpy2DAsync(
@@ -246,8 +249,7 @@ hip! {
         kind: sys::hipMemcpyKind,
         stream: sys::hipStream_t,
     ) {
-        let (to, from) = (Rows { start: to, pitch: to_pitch }, Rows { start: from.cast_mut(), pitch: from_pitch });
-        copy(stream!(stream), to, from, [width, height], kind, Return::Early)
+        copy(stream!(stream), rows(to, to_pitch), rows(from, from_pitch), [width, height], kind, Return::Early)
     }
 
     fn hipMemset(to: *mut c_void, value: c_int, bytes: usize) {

@@ -140,7 +140,7 @@ hip! {
             return stream.device.check();
         }
         // SAFETY: by HIP's contract.
-        let kernarg = unsafe { arguments(function, parameters, extra, [grid, block]) }?;
+        let kernarg = unsafe { arguments(function, parameters, extra, [grid, block], shared) }?;
         enqueue(stream, Work::Kernel(Box::new(Launch { function, grid, block, shared, kernarg })))
     }
 
@@ -233,11 +233,12 @@ fn check(function: &Function, grid: [u32; 3], block: [u32; 3], shared: u32) -> R
 /// # Safety
 ///
 /// By HIP's contract the array has a pointer per argument, or `extra` is a list of a buffer and its size.
-pub(super) unsafe fn arguments(
+unsafe fn arguments(
     function: &Function,
     parameters: *mut *mut c_void,
     extra: *mut *mut c_void,
     [grid, block]: [[u32; 3]; 2],
+    shared: u32,
 ) -> Result<SmallVec<[u8; 128]>> {
     let bytes = function.kernel.kernarg_bytes;
     let mut kernarg: SmallVec<[u8; 128]> = SmallVec::from_elem(0, bytes);
@@ -275,7 +276,7 @@ pub(super) unsafe fn arguments(
         if let Some(hidden) = argument.hidden
             && let Some(to) = kernarg.get_mut(argument.offset..argument.offset + argument.bytes)
         {
-            let value = hidden.value(grid, block).to_le_bytes();
+            let value = hidden.value(grid, block, shared).to_le_bytes();
             to.fill(0);
             for (to, byte) in to.iter_mut().zip(value) {
                 *to = byte;
@@ -356,13 +357,22 @@ pub(super) unsafe fn node(parameters: &sys::hipKernelNodeParams) -> Result<Work>
     let function: &'static Handle<Function> = unsafe { Handle::from_raw(parameters.func) }?;
     let [grid, block] = [parameters.gridDim, parameters.blockDim].map(|size| [size.x, size.y, size.z]);
     check(function, grid, block, parameters.sharedMemBytes)?;
+    let shared = parameters.sharedMemBytes;
     // SAFETY: by this function's contract.
-    let kernarg = unsafe { arguments(function, parameters.kernelParams, parameters.extra, [grid, block]) }?;
+    let kernarg = unsafe {
+        arguments(
+            function,
+            parameters.kernelParams,
+            parameters.extra,
+            [grid, block],
+            shared,
+        )
+    }?;
     Ok(Work::Kernel(Box::new(Launch {
         function,
         grid,
         block,
-        shared: parameters.sharedMemBytes,
+        shared,
         kernarg,
     })))
 }

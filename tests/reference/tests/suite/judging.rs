@@ -133,6 +133,31 @@ fn filled_inputs_leave_one_right_result() {
 }
 
 #[test]
+fn subnormals_may_be_flushed_to_zero_and_nothing_else_may() {
+    // Stored type, a subnormal of the compute type f32, the least that is none of its subnormals.
+    for (dtype, subnormal, normal) in [
+        (DataType::F32, 2.0_f64.powi(-130), 2.0_f64.powi(-126)),
+        (DataType::Bf16, 2.0_f64.powi(-130), 2.0_f64.powi(-126)),
+        // A subnormal of f16 is a normal number in f32.
+        (DataType::F16, 0.0, 2.0_f64.powi(-24)),
+    ] {
+        let mut builder = GraphBuilder::new("");
+        let x = builder.buffer("x", dtype, &[2]);
+        let y = builder.buffer("y", dtype, &[2]);
+        builder.pointwise(DataType::F32, Mode::Add, &[x, x], y);
+        let graph = validated(builder);
+        let before = vec![0; bytes(dtype, &[0.0; 2]).len()];
+        let buffers = Buffers::from([(1, bytes(dtype, &[subnormal, normal])), (2, before.clone())]);
+        let evaluation = evaluate(&graph, &buffers).unwrap();
+        let judge = |got: [f64; 2]| evaluation.judge(y, &bytes(dtype, &got), &before);
+        judge([2.0 * subnormal, 2.0 * normal]).unwrap();
+        judge([0.0, 2.0 * normal]).unwrap();
+        judge([2.0 * subnormal, 0.0]).unwrap_err();
+        judge([2.0_f64.powi(-14), 2.0 * normal]).unwrap_err();
+    }
+}
+
+#[test]
 fn comparisons_may_flip_only_where_their_operands_are_uncertain() {
     // 1 where x + y > z, with x + y inexact in f32.
     let mut builder = GraphBuilder::new("");

@@ -1,6 +1,6 @@
 //! Memory instructions: buffer, global, flat, scratch, LDS, scalar loads.
 
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use super::{Decoder, rows, scalar_register, scalar_source, scalars};
 use crate::{
@@ -203,18 +203,7 @@ fn permute(decoder: &Decoder, text: &mut Text, forward: bool) -> Result<(Inst, U
         forward,
         offset,
     };
-    let uses = Uses {
-        reads: smallvec![rows(address, 1), rows(data, 1)],
-        writes: smallvec![rows(target, 1)],
-        ..Uses::default()
-    };
-    Ok((
-        Inst {
-            code: Code::Lanes(op),
-            class: Class::Lds,
-        },
-        uses,
-    ))
+    Ok(exchange(op, smallvec![rows(address, 1), rows(data, 1)], target))
 }
 
 fn swizzle(decoder: &Decoder, text: &mut Text) -> Result<(Inst, Uses), String> {
@@ -225,18 +214,21 @@ fn swizzle(decoder: &Decoder, text: &mut Text) -> Result<(Inst, Uses), String> {
     let value = text.value("offset").unwrap_or_else(|| "0".to_owned());
     let pattern = swizzle_pattern(&value).ok_or_else(|| format!("offset:{value}"))?;
     let op = LaneOp::Swizzle { target, data, pattern };
+    Ok(exchange(op, smallvec![rows(data, 1)], target))
+}
+
+/// An exchange between lanes on LDS's way.
+fn exchange(op: LaneOp, reads: SmallVec<[Range; 4]>, target: u16) -> (Inst, Uses) {
     let uses = Uses {
-        reads: smallvec![rows(data, 1)],
+        reads,
         writes: smallvec![rows(target, 1)],
         ..Uses::default()
     };
-    Ok((
-        Inst {
-            code: Code::Lanes(op),
-            class: Class::Lds,
-        },
-        uses,
-    ))
+    let inst = Inst {
+        code: Code::Lanes(op),
+        class: Class::Lds,
+    };
+    (inst, uses)
 }
 
 /// The offset field of a swizzle: a number or one of LLVM's macros.

@@ -22,6 +22,7 @@ pub(super) fn decode(decoder: &Decoder, text: &mut Text) -> Result<Option<(Inst,
         rule: Rule::Demand,
         ..Uses::default()
     };
+    let mut class = Class::Control;
     let code = match mnemonic.as_str() {
         // Nothing is cached, and priorities change nothing that is modelled.
         "s_nop" | "s_sleep" | "s_setprio" | "s_icache_inv" | "s_dcache_inv" | "s_dcache_wb" | "v_nop" | "ds_nop"
@@ -69,13 +70,8 @@ pub(super) fn decode(decoder: &Decoder, text: &mut Text) -> Result<Option<(Inst,
             };
             let target = scalar_register(target, 2)?;
             uses.writes.push(scalars(Scalar::Register(target), 2));
-            return Ok(Some((
-                Inst {
-                    code: Code::Time { target },
-                    class: Class::Smem,
-                },
-                uses,
-            )));
+            class = Class::Smem;
+            Code::Time { target }
         }
         _ if mnemonic.starts_with("s_branch") || mnemonic.starts_with("s_cbranch_") => branch(decoder, text)?,
         "s_set_gpr_idx_on" => {
@@ -122,13 +118,8 @@ pub(super) fn decode(decoder: &Decoder, text: &mut Text) -> Result<Option<(Inst,
             let (target, row) = (scalar_register(target, 1)?, decoder.rows_of(source, 1)?);
             uses.reads.push(rows(row, 1));
             uses.writes.push(scalars(Scalar::Register(target), 1));
-            return Ok(Some((
-                Inst {
-                    code: Code::Lanes(LaneOp::ReadFirst(target, row)),
-                    class: Class::Valu,
-                },
-                uses,
-            )));
+            class = Class::Valu;
+            Code::Lanes(LaneOp::ReadFirst(target, row))
         }
         "v_readlane_b32" => {
             let [target, source, lane] = text.operands.as_slice() else {
@@ -141,14 +132,8 @@ pub(super) fn decode(decoder: &Decoder, text: &mut Text) -> Result<Option<(Inst,
             );
             uses.reads = smallvec![rows(row, 1), scalars(lane, 1)];
             uses.writes.push(scalars(Scalar::Register(target), 1));
-            let code = Code::Lanes(LaneOp::ReadLane(target, row, lane));
-            return Ok(Some((
-                Inst {
-                    code,
-                    class: Class::Valu,
-                },
-                uses,
-            )));
+            class = Class::Valu;
+            Code::Lanes(LaneOp::ReadLane(target, row, lane))
         }
         "v_writelane_b32" => {
             let [target, value, lane] = text.operands.as_slice() else {
@@ -157,24 +142,12 @@ pub(super) fn decode(decoder: &Decoder, text: &mut Text) -> Result<Option<(Inst,
             let (row, value, lane) = (decoder.rows_of(target, 1)?, scalar_source(value)?, scalar_source(lane)?);
             uses.reads = smallvec![scalars(value, 1), scalars(lane, 1)];
             uses.writes.push(rows(row, 1));
-            let code = Code::Lanes(LaneOp::WriteLane(row, value, lane));
-            return Ok(Some((
-                Inst {
-                    code,
-                    class: Class::Valu,
-                },
-                uses,
-            )));
+            class = Class::Valu;
+            Code::Lanes(LaneOp::WriteLane(row, value, lane))
         }
         _ => return Ok(None),
     };
-    Ok(Some((
-        Inst {
-            code,
-            class: Class::Control,
-        },
-        uses,
-    )))
+    Ok(Some((Inst { code, class }, uses)))
 }
 
 fn branch(decoder: &Decoder, text: &Text) -> Result<Code, String> {

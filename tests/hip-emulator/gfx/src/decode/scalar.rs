@@ -59,6 +59,7 @@ fn salu(text: &Text, op: ScalarOp) -> Result<(Code, Uses), String> {
     let mut next = || operands.next().ok_or_else(|| "too few operands".to_owned());
     let mut uses = Uses {
         rule: op.rule,
+        reads_scc: op.reads_scc,
         ..Uses::default()
     };
     let mut target = None;
@@ -102,7 +103,8 @@ fn salu(text: &Text, op: ScalarOp) -> Result<(Code, Uses), String> {
     if let Some(target) = target {
         let count = u16::from(op.target.max(32)) / 32;
         let range = scalars(Scalar::Register(target), count);
-        if op.immediate.is_some() && text.mnemonic != "s_movk_i32" {
+        // s_cmpk only reads it.
+        if op.reads_target || op.target == 0 {
             uses.reads.push(range);
         }
         if op.target != 0 {

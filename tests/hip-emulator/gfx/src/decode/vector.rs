@@ -225,7 +225,7 @@ fn vector(
         _ => op.kernel,
     };
     let prepare = prepare.iter().any(Option::is_some).then(|| prepare.into_boxed_slice());
-    let dpp = dpp(text)?;
+    let dpp = dpp(text, op.sources.first().map_or(1, |ty| ty.rows()))?;
     let moded = match op.obeys {
         Obeys::Nothing => None,
         Obeys::Denormals => Some(None),
@@ -427,7 +427,7 @@ fn finish(text: &mut Text, op: VectorOp, clamp: bool, high: bool) -> Result<Opti
     Ok((float_clamp.is_some() || selected != Select::Dword).then_some(finish))
 }
 
-fn dpp(text: &mut Text) -> Result<Option<Dpp>, String> {
+fn dpp(text: &mut Text, rows: usize) -> Result<Option<Dpp>, String> {
     let mut control = None;
     if let Some(order) = text.list("quad_perm")? {
         let order = order
@@ -480,5 +480,6 @@ fn dpp(text: &mut Text) -> Result<Option<Dpp>, String> {
         row_mask,
         bank_mask,
         zero,
+        rows: rows as u8,
     }))
 }

@@ -1,7 +1,9 @@
 //! Loads, stores and atomics of every width and address form, against bytes worked out here.
 
-use super::{Test, test};
-use crate::{Fault, Trap};
+use std::sync::Mutex;
+
+use super::{Arena, Test, test};
+use crate::{Fault, Kernel, Launch, Trap};
 
 /// Bytes without a pattern that an error could repeat.
 fn noise(count: usize) -> Vec<u8> {
@@ -492,6 +494,29 @@ fn what_is_not_modelled_is_refused() {
     ] {
         let mut too_much = too_much;
         assert!(matches!(too_much.launch(), Err(Fault::Launch { .. })));
+    }
+    let mut kernel = Kernel::assembled("s_endpgm", 0, 0).unwrap();
+    kernel.required_workgroup = Some([32, 2, 1]);
+    let launch = |grid, block| {
+        let launch = Launch {
+            kernel: &kernel,
+            grid,
+            block,
+            dynamic_lds: 0,
+            kernarg: &[],
+            memory: &Arena(Mutex::default()),
+            strict: true,
+            threads: 1,
+            limit: None,
+        };
+        launch.run()
+    };
+    assert!(launch([2, 1, 1], [32, 2, 1]).is_ok());
+    for (grid, block) in [([1; 3], [64, 1, 1]), ([u32::MAX; 3], [32, 2, 1])] {
+        assert!(
+            matches!(launch(grid, block), Err(Fault::Launch { .. })),
+            "{grid:?} {block:?}"
+        );
     }
     let unaligned = Test {
         strict: false,

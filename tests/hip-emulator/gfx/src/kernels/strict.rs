@@ -129,6 +129,17 @@ fn conditions_and_exec_are_initialised() {
         &uninitialised(false, 20, 0),
         test(&format!("s_mov_b64 s[20:21], -1\n{save}")),
     );
+    // The condition code and the destination are sources, too.
+    let cases = [
+        ("s_cselect_b32 s20, s4, s5", "s_cmp_eq_u32 s4, s5"),
+        ("s_addc_u32 s20, s4, s5", "s_add_u32 s4, s4, s5"),
+        ("s_bitset1_b32 s20, 3", "s_mov_b32 s20, 0"),
+        ("s_addk_i32 s20, 0x1", "s_mov_b32 s20, 0"),
+    ];
+    for (reads, defines) in cases {
+        let with = |before: &str| test(&format!("{before}\n{reads}\ns_cmp_eq_u32 s20, 0\n{branch}"));
+        defect(with("s_nop 0"), branch, &uninitialised(false, 253, 0), with(defines));
+    }
     // And with 0 is 0, whatever the other side.
     let masked = "s_and_b32 s20, s21, 0\ns_cmp_eq_u32 s20, 0\ns_cbranch_scc1 0";
     assert_eq!(test(masked).trap(), None);
@@ -179,6 +190,16 @@ fn lanes_bring_their_state_along() {
     defect(from(second), store, &uninitialised(true, 3, 0), from(broadcast));
     let dpp = "v_mov_b32_dpp v3, v2 quad_perm:[1,1,1,1] row_mask:0xf bank_mask:0xf";
     defect(from(dpp), store, &uninitialised(true, 3, 0), from(first));
+    // Without a source, or outside the row mask, lanes keep what they had.
+    let shifted = "v_mov_b32_dpp v3, v4 row_shr:1 row_mask:0xf bank_mask:0xf";
+    let rows = "v_mov_b32_dpp v3, v4 quad_perm:[0,0,0,0] row_mask:0x5 bank_mask:0xf";
+    for (partly, lane) in [(shifted, 0), (rows, 16)] {
+        let moved = |before: &str| from(&format!("v_mov_b32_e32 v4, 7\n{before}\n{partly}"));
+        let initialised = moved("v_mov_b32_e32 v3, 0");
+        defect(moved("s_nop 0"), store, &uninitialised(true, 3, lane), initialised);
+    }
+    let zeros = shifted.replace("bank_mask:0xf", "bank_mask:0xf bound_ctrl:0");
+    assert_eq!(from(&format!("v_mov_b32_e32 v4, 7\n{zeros}")).trap(), None);
     let lane5 = "v_readlane_b32 s20, v2, 5\nv_mov_b32_e32 v3, s20";
     defect(
         from(lane5),

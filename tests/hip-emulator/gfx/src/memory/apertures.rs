@@ -1,8 +1,8 @@
 //! The windows of the flat address space that lead to LDS and to private memory.
 
-use super::{lds, private, set_lanes};
+use super::{lanes_where, lds, private};
 use crate::{
-    inst::{Ds, Vmem},
+    inst::{Action, Ds, Vmem},
     launch::Trap,
     wave::{Context, Wave},
 };
@@ -24,9 +24,7 @@ pub(crate) fn lanes(addresses: &[u64; 64], mask: u64, aperture: Aperture) -> u64
         Aperture::Shared => SHARED,
         Aperture::Private => PRIVATE,
     };
-    set_lanes(mask)
-        .filter(|&lane| addresses[lane] >> 32 == u64::from(high))
-        .fold(0, |lanes, lane| lanes | 1 << lane)
+    lanes_where(mask, |lane| addresses[lane] >> 32 == u64::from(high))
 }
 
 /// A flat access of lanes that are all in one window.
@@ -52,7 +50,7 @@ pub(crate) fn access<const STRICT: bool>(
         data: [inst.data; 2],
         compare: inst.compares.then(|| inst.data + inst.access.rows() as u16),
         target: match inst.action {
-            crate::inst::Action::Load => inst.data,
+            Action::Load => inst.data,
             _ => inst.target,
         },
     };

@@ -1,9 +1,9 @@
 //! LDS: the workgroup's shared memory and the instructions on it.
 
 use super::{
-    Access,
+    Access, lane_value,
     patterns::{self, Patterns},
-    set_lanes,
+    set_lane_value, set_lanes,
     shadow::{Accesses, Shadow, Touch},
     transfer::{gather, scatter},
 };
@@ -205,11 +205,7 @@ fn atomic(
 ) -> Result<(), Trap> {
     let count = inst.access.rows();
     for lane in set_lanes(exec) {
-        let value = |first: u16| {
-            (0..count).fold(0, |value, word| {
-                value | u64::from(wave.rows[usize::from(first) + word][lane]) << (32 * word)
-            })
-        };
+        let value = |first: u16| lane_value(&wave.rows[usize::from(first)..], count, lane);
         let (data, compare) = (value(inst.data[0]), inst.compare.map_or(0, value));
         let at = (offsets[lane] + inst.offsets[0]) as usize;
         if !at.is_multiple_of(4 * count) {
@@ -222,9 +218,7 @@ fn atomic(
         let old = u64::from_le_bytes(old);
         cell.copy_from_slice(&function(old, data, compare).to_le_bytes()[..4 * count]);
         if returns {
-            for word in 0..count {
-                wave.rows[usize::from(inst.target) + word][lane] = (old >> (32 * word)) as u32;
-            }
+            set_lane_value(&mut wave.rows[usize::from(inst.target)..], count, lane, old);
         }
     }
     Ok(())

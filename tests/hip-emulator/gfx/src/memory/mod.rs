@@ -14,6 +14,8 @@ mod smem;
 mod transfer;
 mod vmem;
 
+use crate::lanes::Row;
+
 pub(crate) use global::{Global, KERNARG};
 pub(crate) use lds::{Lds, ds};
 pub(crate) use smem::smem;
@@ -64,6 +66,29 @@ impl Access {
     pub(crate) fn rows(self) -> usize {
         usize::from(self.bytes).div_ceil(4)
     }
+}
+
+/// The 32 or 64 bits that a lane has in `words` rows.
+#[inline]
+pub(crate) fn lane_value(rows: &[Row], words: usize, lane: usize) -> u64 {
+    let rows = rows.iter().take(words).enumerate();
+    rows.fold(0, |value, (word, row)| value | u64::from(row[lane]) << (32 * word))
+}
+
+/// Gives a lane 32 or 64 bits in `words` rows.
+#[inline]
+pub(crate) fn set_lane_value(rows: &mut [Row], words: usize, lane: usize, value: u64) {
+    for (word, row) in rows.iter_mut().take(words).enumerate() {
+        row[lane] = (value >> (32 * word)) as u32;
+    }
+}
+
+/// The lanes of a mask of which something holds.
+#[inline]
+pub(crate) fn lanes_where(mask: u64, holds: impl Fn(usize) -> bool) -> u64 {
+    set_lanes(mask)
+        .filter(|&lane| holds(lane))
+        .fold(0, |lanes, lane| lanes | 1 << lane)
 }
 
 /// The lanes of a mask.

@@ -1,7 +1,7 @@
 //! Private memory (scratch): each lane has its own bytes.
 
 use super::{
-    set_lanes,
+    lanes_where, set_lanes,
     transfer::{gather, scatter},
 };
 use crate::{
@@ -37,12 +37,10 @@ pub(crate) fn access<const STRICT: bool>(
     match inst.action {
         Action::Load => {
             if STRICT {
-                let known = set_lanes(exec)
-                    .filter(|&lane| {
-                        let at = places[lane] as usize;
-                        wave.scratch_known[at..at + width].iter().all(|&known| known)
-                    })
-                    .fold(0, |mask, lane| mask | 1 << lane);
+                let known = lanes_where(exec, |lane| {
+                    let at = places[lane] as usize;
+                    wave.scratch_known[at..at + width].iter().all(|&known| known)
+                });
                 wave.tracker.set_rows(first, count, exec, known);
             }
             let target = &mut wave.rows[first..first + count];

@@ -1,6 +1,7 @@
 //! Data of 64 lanes between memory and register rows.
 //!
-//! Lane by lane for narrow data and partial masks; 8 and 16 bytes of all lanes are transposed in registers where AVX-512 is there.
+//! Lane by lane for narrow data and partial masks; 8 and 16 bytes of all lanes are transposed in registers where AVX-512 is there. The
+//! operands of matrix instructions are read in pieces of 8 bytes of which two lanes' make 16 contiguous ones.
 
 use super::{Access, Half, set_lanes};
 use crate::lanes::Row;
@@ -160,22 +161,54 @@ mod avx512 {
     pub(super) unsafe fn gather4(base: *const u8, offsets: &Row, rows: [&mut Row; 4]) {
         let [r0, r1, r2, r3] = rows;
         for first in [0, 16, 32, 48] {
-            let mut parts = [_mm512_setzero_si512(); 4];
-            for (k, part) in parts.iter_mut().enumerate() {
-                // SAFETY: the caller guarantees 16 bytes at each lane's address.
-                unsafe {
-                    *part = _mm512_castsi128_si512(_mm_loadu_si128(at!(base, offsets, first + k)));
-                    *part = _mm512_inserti32x4::<1>(*part, _mm_loadu_si128(at!(base, offsets, first + k + 4)));
-                    *part = _mm512_inserti32x4::<2>(*part, _mm_loadu_si128(at!(base, offsets, first + k + 8)));
-                    *part = _mm512_inserti32x4::<3>(*part, _mm_loadu_si128(at!(base, offsets, first + k + 12)));
-                }
-            }
-            let words = transpose(parts);
+            // SAFETY: the caller guarantees 16 bytes at each lane's address.
+            let words = unsafe { four_words(base, offsets, first) };
             for (row, word) in [&mut *r0, &mut *r1, &mut *r2, &mut *r3].into_iter().zip(words) {
-                // SAFETY: 16 lanes from `first` are in the row.
-                unsafe { _mm512_storeu_si512(row.as_mut_ptr().add(first).cast(), word) };
+                store(row, first, word);
             }
         }
+    }
+
+    /// Four words of each of 16 lanes from `first`.
+    ///
+    /// # Safety
+    ///
+    /// 16 bytes readable at each `base + offsets[lane]`.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    unsafe fn four_words(base: *const u8, offsets: &Row, first: usize) -> [__m512i; 4] {
+        let mut parts = [_mm512_setzero_si512(); 4];
+        for (k, part) in parts.iter_mut().enumerate() {
+            // SAFETY: the caller guarantees 16 bytes at each lane's address.
+            unsafe {
+                *part = _mm512_castsi128_si512(_mm_loadu_si128(at!(base, offsets, first + k)));
+                *part = _mm512_inserti32x4::<1>(*part, _mm_loadu_si128(at!(base, offsets, first + k + 4)));
+                *part = _mm512_inserti32x4::<2>(*part, _mm_loadu_si128(at!(base, offsets, first + k + 8)));
+                *part = _mm512_inserti32x4::<3>(*part, _mm_loadu_si128(at!(base, offsets, first + k + 12)));
+            }
+        }
+        transpose(parts)
+    }
+
+    /// Sets 16 lanes of a row from `first`, a multiple of 16.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn store(row: &mut Row, first: usize, words: __m512i) {
+        let lanes: &mut [u32; 16] = &mut row.as_chunks_mut().0[first / 16];
+        // SAFETY: `lanes` is 64 writable bytes.
+        unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), words) };
+    }
+
+    /// Whether the offsets of 16 lanes from `second` are 8 bytes above those from `first`.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn are_next(offsets: &Row, first: usize, second: usize) -> bool {
+        let load = |lane: usize| {
+            let lanes: &[u32; 16] = &offsets.as_chunks().0[lane / 16];
+            // SAFETY: `lanes` is 64 readable bytes.
+            unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) }
+        };
+        _mm512_cmpneq_epi32_mask(_mm512_add_epi32(load(first), _mm512_set1_epi32(8)), load(second)) == 0
     }
 
     /// # Safety
@@ -183,6 +216,20 @@ mod avx512 {
     /// AVX-512F, and 8 bytes readable at each `base + offsets[lane]`.
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn gather2(base: *const u8, offsets: &Row, r0: &mut Row, r1: &mut Row) {
+        // 16 rows of a matrix by four lanes each, or 32 by two.
+        for (firsts, next) in [([0, 32], 16), ([0, 16], 32)] {
+            if firsts.iter().all(|&first| are_next(offsets, first, first + next)) {
+                for first in firsts {
+                    // SAFETY: the caller guarantees 8 bytes at each lane's address, and the next 8 are those of another lane.
+                    let [a, b, c, d] = unsafe { four_words(base, offsets, first) };
+                    store(r0, first, a);
+                    store(r1, first, b);
+                    store(r0, first + next, c);
+                    store(r1, first + next, d);
+                }
+                return;
+            }
+        }
         for first in [0, 16, 32, 48] {
             let mut parts = [_mm512_setzero_ps(); 2];
             for (k, part) in parts.iter_mut().enumerate() {
@@ -284,5 +331,43 @@ mod avx512 {
             _mm512_unpacklo_epi64(ab_high, cd_high),
             _mm512_unpackhi_epi64(ab_high, cd_high),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 8 bytes of all lanes, where pairs of lanes have 16 contiguous bytes in the ways that are known, and where they just do not.
+    #[test]
+    fn pairs_of_lanes() {
+        let bytes: Vec<u8> = (0..4096_u32).map(|at| (at * 167 / 8) as u8).collect();
+        let rows_of =
+            |lanes: usize| -> Row { std::array::from_fn(|lane| (lane % lanes * 40 + lane / lanes * 8) as u32) };
+        let mut all = vec![rows_of(16), rows_of(32), rows_of(64), [24; 64]];
+        for lane in [0, 15, 16, 31, 32, 47, 48, 63] {
+            for lanes in [16, 32] {
+                let mut offsets = rows_of(lanes);
+                offsets[lane] += 16;
+                all.push(offsets);
+            }
+        }
+        for offsets in all {
+            let access = Access {
+                bytes: 8,
+                signed: false,
+                half: None,
+            };
+            let mut rows = [[0; 64]; 2];
+            // SAFETY: all offsets are below 3000.
+            unsafe { gather(bytes.as_ptr(), &offsets, u64::MAX, access, &mut rows) };
+            for (lane, &offset) in offsets.iter().enumerate() {
+                for (word, row) in rows.iter().enumerate() {
+                    let at = offset as usize + 4 * word;
+                    let expected = u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+                    assert_eq!(row[lane], expected, "lane {lane} of {offsets:?}");
+                }
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::{
     Access, Half,
     apertures::{self, Aperture},
     atomic::atomic,
-    private, set_lanes,
+    lane_value, lanes_where, private, set_lane_value, set_lanes,
     transfer::{gather, scatter},
 };
 use crate::{
@@ -173,16 +173,16 @@ fn access(wave: &mut Wave, context: &mut Context<'_>, inst: &Vmem, place: &Place
             for lane in set_lanes(mask) {
                 let address = place.base.wrapping_add(place.offsets[lane].into());
                 let host = context.memory.host(address, bytes, lane as u32)?;
-                let value = |first: usize| {
-                    (0..words).fold(0, |value, word| {
-                        value | u64::from(wave.rows[first + word][lane]) << (32 * word)
-                    })
+                let data = lane_value(&wave.rows[first..], words, lane);
+                let compare = if inst.compares {
+                    lane_value(&wave.rows[first + words..], words, lane)
+                } else {
+                    0
                 };
-                let compare = if inst.compares { value(first + words) } else { 0 };
                 // SAFETY: `host` is `bytes` bytes of a live allocation.
-                let old = unsafe { atomic(host, words, function, value(first), compare) }?;
-                for word in 0..if returns { words } else { 0 } {
-                    wave.rows[usize::from(inst.target) + word][lane] = (old >> (32 * word)) as u32;
+                let old = unsafe { atomic(host, words, function, data, compare) }?;
+                if returns {
+                    set_lane_value(&mut wave.rows[usize::from(inst.target)..], words, lane, old);
                 }
             }
             Ok(())
@@ -230,9 +230,9 @@ fn partial(
     };
     for word in 0..words {
         let at = u64::from(word) * 4;
-        let inside = set_lanes(exec)
-            .filter(|&lane| room.is_some_and(|room| u64::from(place.offsets[lane]) + at + width <= room))
-            .fold(0, |mask, lane| mask | 1 << lane);
+        let inside = lanes_where(exec, |lane| {
+            room.is_some_and(|room| u64::from(place.offsets[lane]) + at + width <= room)
+        });
         let part = Vmem {
             access: Access {
                 bytes: width as u8,

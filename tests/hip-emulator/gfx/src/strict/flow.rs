@@ -2,11 +2,11 @@
 
 use crate::{
     inst::{Action, Code, Condition, Inst, LaneOp, Range, Scalar, Source, Uses, Valu, sgpr},
-    lanes::lane,
+    lanes::{first_lane, lane},
     launch::Trap,
-    memory::set_lanes,
+    memory::{lanes_where, set_lanes},
     table::Rule,
-    vector::{dpp_source, swizzled},
+    vector::{dpp_lanes, swizzled},
     wave::Wave,
 };
 
@@ -18,7 +18,7 @@ pub(super) fn flow(wave: &mut Wave, inst: &Inst, uses: &Uses, exec: u64) -> Resu
         Code::Branch { condition, .. } => condition_flow(wave, *condition),
         Code::Valu(valu) => {
             match uses.rule {
-                Rule::Pairs => pair_flow(wave, uses, exec),
+                Rule::Pairs if valu.dpp.is_none() => pair_flow(wave, uses, exec),
                 Rule::Pack | Rule::ShiftRight => half_flow(wave, uses, exec, valu),
                 _ => valu_flow(wave, uses, exec, valu),
             }
@@ -140,14 +140,16 @@ fn half_flow(wave: &mut Wave, uses: &Uses, exec: u64, valu: &Valu) {
 
 /// Lane by lane: a result is initialised where every source is.
 fn valu_flow(wave: &mut Wave, uses: &Uses, exec: u64, valu: &Valu) {
-    let moved: Option<[Option<usize>; 64]> = valu
-        .dpp
-        .map(|dpp| std::array::from_fn(|lane| dpp_source(lane as i32, dpp.control)));
+    let moved = valu.dpp.map(|dpp| dpp_lanes(dpp, exec));
+    // A lane that DPP does not write keeps its destination.
+    let exec = moved.as_ref().map_or(exec, |(_, written)| *written);
     let tracker = &mut wave.tracker;
     let mut known = u64::MAX;
     // Of the low rows alone
     let mut low = u64::MAX;
     let mut sides = [u64::MAX; 2];
+    // Of pairs each row of a source is a range.
+    let first_ranges = if uses.rule == Rule::Pairs { 2 } else { 1 };
     for (number, range) in uses.reads.iter().enumerate() {
         let first = usize::from(range.first);
         let is_mask = !range.vector && valu.mask_in == Some(range.first as u8);
@@ -164,9 +166,9 @@ fn valu_flow(wave: &mut Wave, uses: &Uses, exec: u64, valu: &Valu) {
         if is_mask {
             lanes = u64::from(tracker.scalar(first)) | u64::from(tracker.scalar(first + 1)) << 32;
         }
-        if let Some(moved) = moved.as_ref().filter(|_| number == 0 && range.vector) {
-            // A lane without a source keeps its destination or reads 0.
-            lanes = moved.iter().enumerate().fold(0, |all, (target, from)| {
+        if let Some((sources, _)) = moved.as_ref().filter(|_| number < first_ranges && range.vector) {
+            // A lane without a source reads 0.
+            lanes = sources.iter().enumerate().fold(0, |all, (target, from)| {
                 all | u64::from(from.is_none_or(|from| lane(lanes, from) != 0)) << target
             });
         }
@@ -200,6 +202,8 @@ fn valu_flow(wave: &mut Wave, uses: &Uses, exec: u64, valu: &Valu) {
 
 /// Scalar results: all or nothing, or bit by bit.
 fn scalar_flow(wave: &mut Wave, uses: &Uses, writes_scc: bool, sources: [[Scalar; 2]; 2]) -> Result<(), Trap> {
+    let complete =
+        (!uses.reads_scc || wave.tracker.scc()) && uses.reads.iter().all(|range| wave.tracker.scalars_known(*range));
     let words = usize::from(uses.writes.first().map_or(1, |range| range.count)).clamp(1, 2);
     let mut result = [u32::MAX; 2];
     for (word, bits) in result.iter_mut().enumerate().take(words) {
@@ -214,7 +218,7 @@ fn scalar_flow(wave: &mut Wave, uses: &Uses, writes_scc: bool, sources: [[Scalar
             Rule::And => both | known_a & !a | known_b & !b,
             Rule::Or => both | known_a & a | known_b & b,
             Rule::Bits => both,
-            _ if uses.reads.iter().all(|range| wave.tracker.scalars_known(*range)) => u32::MAX,
+            _ if complete => u32::MAX,
             _ => 0,
         };
     }
@@ -244,8 +248,7 @@ fn lane_flow(wave: &mut Wave, op: LaneOp, uses: &Uses, exec: u64) -> Result<(), 
     match op {
         LaneOp::ReadFirst(target, row) => {
             // The value is what the lane holds: uninitialised if that lane is.
-            let first = if exec == 0 { 0 } else { exec.trailing_zeros() as usize };
-            let known = lane(wave.tracker.row(row.into()), first) != 0;
+            let known = lane(wave.tracker.row(row.into()), first_lane(exec)) != 0;
             wave.tracker.set_scalar(target.into(), if known { u32::MAX } else { 0 });
         }
         LaneOp::ReadLane(target, row, number) => {
@@ -255,6 +258,9 @@ fn lane_flow(wave: &mut Wave, op: LaneOp, uses: &Uses, exec: u64) -> Result<(), 
             wave.tracker.set_scalar(target.into(), if known { u32::MAX } else { 0 });
         }
         LaneOp::WriteLane(row, value, number) => {
+            if let Some(number) = uses.reads.last() {
+                demand(wave, *number, 0)?;
+            }
             let known = match value {
                 Scalar::Register(register) => wave.tracker.scalar(register.into()) == u32::MAX,
                 _ => true,
@@ -292,12 +298,10 @@ fn lane_flow(wave: &mut Wave, op: LaneOp, uses: &Uses, exec: u64) -> Result<(), 
         }
         LaneOp::Swizzle { target, data, pattern } => {
             let of_data = wave.tracker.row(data.into());
-            let known = set_lanes(exec)
-                .filter(|&l| {
-                    let from = swizzled(l, pattern);
-                    lane(of_data, from) != 0 || lane(exec, from) == 0
-                })
-                .fold(0, |known, l| known | 1 << l);
+            let known = lanes_where(exec, |l| {
+                let from = swizzled(l, pattern);
+                lane(of_data, from) != 0 || lane(exec, from) == 0
+            });
             wave.tracker.set_rows(target.into(), 1, exec, known);
         }
     }

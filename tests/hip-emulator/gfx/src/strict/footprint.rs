@@ -46,7 +46,12 @@ impl Footprint {
     pub(crate) fn new(inst: &Inst, uses: &Uses) -> Self {
         let mut footprint = Self {
             all_lanes: matches!(inst.code, Code::Mfma(_)),
-            special: matches!(inst.code, Code::Lanes(LaneOp::WriteLane(..))),
+            special: match &inst.code {
+                Code::Lanes(op) => matches!(op, LaneOp::WriteLane(..)),
+                Code::Valu(valu) => valu.dpp.is_some(),
+                _ => false,
+            },
+            reads_scc: uses.reads_scc,
             counters: counters(inst),
             ..Self::default()
         };

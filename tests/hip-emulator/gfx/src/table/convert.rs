@@ -14,7 +14,7 @@ use super::{
     soft::soft_bits,
     valu, vector,
 };
-use crate::lanes::{kernel, map, wide};
+use crate::lanes::{kernel, map, put_wide, wide};
 
 /// f32 to f16 as `round` says.
 fn half_of(value: Single, round: Round) -> u64 {
@@ -183,8 +183,7 @@ pub(super) const OPS: &[Entry] = &[
         kernel!(|input, out| {
             for l in 0..64 {
                 let value = f64::from(input.r[0][l] as i32).to_bits();
-                out.r[0][l] = value as u32;
-                out.r[1][l] = (value >> 32) as u32;
+                put_wide(&mut out.r, l, value);
             }
         }),
     ),
@@ -195,8 +194,7 @@ pub(super) const OPS: &[Entry] = &[
         kernel!(|input, out| {
             for l in 0..64 {
                 let value = f64::from(input.r[0][l]).to_bits();
-                out.r[0][l] = value as u32;
-                out.r[1][l] = (value >> 32) as u32;
+                put_wide(&mut out.r, l, value);
             }
         }),
     ),
@@ -221,8 +219,7 @@ pub(super) const OPS: &[Entry] = &[
         kernel!(|input, out| {
             for l in 0..64 {
                 let value = f64::from(f32::from_bits(input.r[0][l])).to_bits();
-                out.r[0][l] = value as u32;
-                out.r[1][l] = (value >> 32) as u32;
+                put_wide(&mut out.r, l, value);
             }
         }),
     ),

@@ -11,7 +11,7 @@ use super::{
     soft::{soft, soft_bits},
     vector,
 };
-use crate::lanes::{In, Out, kernel, lane, map_f64, map64, pack, wide};
+use crate::lanes::{In, Out, kernel, lane, map_f64, map64, pack, put_wide, wide};
 
 const D1: &[Ty] = &[F64];
 const D2: &[Ty] = &[F64, F64];
@@ -139,8 +139,7 @@ const DIV_FMAS: Obeys = {
                 value
             };
             let bits = scaled.to_bits() as u64;
-            out.r[0][l] = bits as u32;
-            out.r[1][l] = (bits >> 32) as u32;
+            put_wide(&mut out.r, l, bits);
         }
     }
     Obeys::Rounding(kernel)
@@ -216,8 +215,7 @@ pub(super) const OPS: &[Entry] = &[
             for l in 0..64 {
                 let value = f64::from_bits(wide(input.r[0], input.r[1], l));
                 let value = ldexp(value, input.r[2][l] as i32).to_bits();
-                out.r[0][l] = value as u32;
-                out.r[1][l] = (value >> 32) as u32;
+                put_wide(&mut out.r, l, value);
             }
         }),
         LDEXP,
@@ -234,8 +232,7 @@ pub(super) const OPS: &[Entry] = &[
                 let r = input.r;
                 for l in 0..64 {
                     let (value, flag) = div_scale(wide(r[0], r[1], l), wide(r[2], r[3], l), wide(r[4], r[5], l));
-                    out.r[0][l] = value as u32;
-                    out.r[1][l] = (value >> 32) as u32;
+                    put_wide(&mut out.r, l, value);
                     flags[l] = u8::from(flag);
                 }
                 out.mask = pack(&flags);
@@ -258,8 +255,7 @@ pub(super) const OPS: &[Entry] = &[
                     let scale = power(if c.abs() >= 2.0 { 128 } else { -128 });
                     let value = a.mul_add(b, c);
                     let value = if lane(input.mask, l) != 0 { value * scale } else { value }.to_bits();
-                    out.r[0][l] = value as u32;
-                    out.r[1][l] = (value >> 32) as u32;
+                    put_wide(&mut out.r, l, value);
                 }
             }),
             ..PLAIN

@@ -2,13 +2,14 @@
 
 use super::{Entry, MaskIn, PLAIN, Rule, Ty, Ty::*, VectorOp, clamps, flows, valu, vector};
 use crate::{
-    lanes::{Kernel, kernel, lane, map, map64, pack, wide},
+    lanes::{Kernel, kernel, lane, map, map64, pack, put_wide, wide},
     rows::blend,
 };
 
 const B1: &[Ty] = &[B32];
 const B2: &[Ty] = &[B32, B32];
 const B3: &[Ty] = &[B32, B32, B32];
+const SHIFT: &[Ty] = &[B32, B64];
 const H2: &[Ty] = &[B16, B16];
 const H3: &[Ty] = &[B16, B16, B16];
 
@@ -56,6 +57,18 @@ macro_rules! carries {
                 flags[l] = (value >> 32) as u8 & 1;
             }
             out.mask = pack(&flags);
+        })
+    };
+}
+
+/// 64 bits and what they are shifted by.
+macro_rules! shift64 {
+    (|$value:ident, $by:ident| $shifted:expr) => {
+        kernel!(|input, out| {
+            for l in 0..64 {
+                let ($value, $by) = (wide(input.r[1], input.r[2], l), input.r[0][l] & 63);
+                put_wide(&mut out.r, l, $shifted);
+            }
         })
     };
 }
@@ -264,8 +277,7 @@ pub(super) const OPS: &[Entry] = &[
                 for l in 0..64 {
                     let product = u64::from(input.r[0][l]) * u64::from(input.r[1][l]);
                     let (sum, over) = product.overflowing_add(wide(input.r[2], input.r[3], l));
-                    out.r[0][l] = sum as u32;
-                    out.r[1][l] = (sum >> 32) as u32;
+                    put_wide(&mut out.r, l, sum);
                     flags[l] = u8::from(over);
                 }
                 out.mask = pack(&flags);
@@ -322,53 +334,19 @@ pub(super) const OPS: &[Entry] = &[
             for l in 0..64 {
                 let shifted = wide(input.r[0], input.r[1], l) << (input.r[2][l] & 7);
                 let value = shifted.wrapping_add(wide(input.r[3], input.r[4], l));
-                out.r[0][l] = value as u32;
-                out.r[1][l] = (value >> 32) as u32;
+                put_wide(&mut out.r, l, value);
             }
         }),
     ),
     valu("v_lshlrev_b32", B32, B2, map!(|a, b| b << (a & 31))),
     valu("v_lshrrev_b32", B32, B2, map!(|a, b| b >> (a & 31))),
     valu("v_ashrrev_i32", B32, B2, map!(|a, b| ((b as i32) >> (a & 31)) as u32)),
-    valu(
-        "v_lshlrev_b64",
-        B64,
-        &[B32, B64],
-        kernel!(|input, out| {
-            for l in 0..64 {
-                let value = wide(input.r[1], input.r[2], l) << (input.r[0][l] & 63);
-                out.r[0][l] = value as u32;
-                out.r[1][l] = (value >> 32) as u32;
-            }
-        }),
-    ),
+    valu("v_lshlrev_b64", B64, SHIFT, shift64!(|a, by| a << by)),
     flows(
-        valu(
-            "v_lshrrev_b64",
-            B64,
-            &[B32, B64],
-            kernel!(|input, out| {
-                for l in 0..64 {
-                    let value = wide(input.r[1], input.r[2], l) >> (input.r[0][l] & 63);
-                    out.r[0][l] = value as u32;
-                    out.r[1][l] = (value >> 32) as u32;
-                }
-            }),
-        ),
+        valu("v_lshrrev_b64", B64, SHIFT, shift64!(|a, by| a >> by)),
         Rule::ShiftRight,
     ),
-    valu(
-        "v_ashrrev_i64",
-        B64,
-        &[B32, B64],
-        kernel!(|input, out| {
-            for l in 0..64 {
-                let value = (wide(input.r[1], input.r[2], l) as i64) >> (input.r[0][l] & 63);
-                out.r[0][l] = value as u32;
-                out.r[1][l] = (value >> 32) as u32;
-            }
-        }),
-    ),
+    valu("v_ashrrev_i64", B64, SHIFT, shift64!(|a, by| ((a as i64) >> by) as u64)),
     valu(
         "v_bfe_u32",
         B32,
@@ -578,8 +556,7 @@ pub(super) const OPS: &[Entry] = &[
                     let product = i64::from(input.r[0][l] as i32) * i64::from(input.r[1][l] as i32);
                     let addend = wide(input.r[2], input.r[3], l) as i64;
                     let sum = product.wrapping_add(addend) as u64;
-                    out.r[0][l] = sum as u32;
-                    out.r[1][l] = (sum >> 32) as u32;
+                    put_wide(&mut out.r, l, sum);
                     // Bit 64 of the sum of 65 bits: its sign
                     flags[l] = u8::from(i128::from(product) + i128::from(addend) < 0);
                 }

@@ -153,6 +153,10 @@ pub(crate) struct ScalarOp {
     pub(crate) b: u8,
     /// Whether the condition code is written
     pub(crate) scc: bool,
+    /// Whether the condition code is read, as a choice or a carry
+    pub(crate) reads_scc: bool,
+    /// Whether the destination is read: some of its bits stay, or all of them
+    pub(crate) reads_target: bool,
     /// The second operand is a 16-bit immediate: sign-extended if `Some(true)`.
     pub(crate) immediate: Option<bool>,
     pub(crate) rule: Rule,

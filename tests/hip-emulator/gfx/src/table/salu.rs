@@ -14,11 +14,29 @@ const fn ruled(name: &'static str, [target, a, b]: [u8; 3], scc: bool, rule: Rul
             a,
             b,
             scc,
+            reads_scc: false,
+            reads_target: false,
             immediate: None,
             rule,
             function,
         }),
     }
+}
+
+/// The entry of an opcode that reads the condition code too.
+const fn reads_scc(mut entry: Entry) -> Entry {
+    if let Op::Scalar(op) = &mut entry.op {
+        op.reads_scc = true;
+    }
+    entry
+}
+
+/// The entry of an opcode that reads its destination too.
+const fn reads_target(mut entry: Entry) -> Entry {
+    if let Op::Scalar(op) = &mut entry.op {
+        op.reads_target = true;
+    }
+    entry
 }
 
 /// SOPK: the second operand is a 16-bit immediate.
@@ -28,6 +46,8 @@ const fn immediate(name: &'static str, target: u8, scc: bool, signed: bool, func
         a: 0,
         b: 32,
         scc,
+        reads_scc: false,
+        reads_target: false,
         immediate: Some(signed),
         rule: Rule::All,
         function,
@@ -69,6 +89,21 @@ const fn first_one(a: u64) -> u64 {
     if a == 0 { 0xffff_ffff } else { a.trailing_zeros() as u64 }
 }
 
+/// Zeros above the highest one of `bits` bits.
+const fn zeros_before(a: u64, bits: u32) -> u64 {
+    if a == 0 {
+        0xffff_ffff
+    } else {
+        (a.leading_zeros() + bits - 64) as u64
+    }
+}
+
+/// The sum of a shifted number and another, and whether it passes 32 bits.
+const fn shift_add(a: u64, b: u64, by: u32) -> (u64, bool) {
+    let sum = (a << by) + b;
+    (sum & 0xffff_ffff, sum >> 32 != 0)
+}
+
 /// One bit for each four: whether any of them is set.
 fn quads(a: u64) -> u64 {
     (0..16).fold(0, |all, quad| all | u64::from(a >> (4 * quad) & 0xf != 0) << quad)
@@ -106,7 +141,7 @@ const fn bfe_i(a: u64, b: u64, bits: u32) -> u64 {
     if bits == 32 { value & 0xffff_ffff } else { value }
 }
 
-macro_rules! f32s {
+macro_rules! u32s {
     (|$a:ident, $b:ident| $value:expr) => {
         |s: ScalarIn| {
             let ($a, $b) = (s.a as u32, s.b as u32);
@@ -134,95 +169,42 @@ const C: [u8; 3] = [0, 32, 32];
 pub(super) const OPS: &[Entry] = &[
     ruled("s_mov_b32", W1, false, Rule::Bits, |s| (s.a, false)),
     ruled("s_mov_b64", D1, false, Rule::Bits, |s| (s.a, false)),
-    op("s_cmov_b32", W1, false, |s| (if s.scc { s.a } else { s.old }, false)),
-    op("s_cmov_b64", D1, false, |s| (if s.scc { s.a } else { s.old }, false)),
-    ruled("s_not_b32", W1, true, Rule::Bits, f32s!(|a, _b| flag32(!a))),
+    reads_scc(reads_target(op("s_cmov_b32", W1, false, |s| {
+        (if s.scc { s.a } else { s.old }, false)
+    }))),
+    reads_scc(reads_target(op("s_cmov_b64", D1, false, |s| {
+        (if s.scc { s.a } else { s.old }, false)
+    }))),
+    ruled("s_not_b32", W1, true, Rule::Bits, u32s!(|a, _b| flag32(!a))),
     ruled("s_not_b64", D1, true, Rule::Bits, |s| flag(!s.a)),
     op(
         "s_brev_b32",
         W1,
         false,
-        f32s!(|a, _b| (u64::from(a.reverse_bits()), false)),
+        u32s!(|a, _b| (u64::from(a.reverse_bits()), false)),
     ),
     op("s_brev_b64", D1, false, |s| (s.a.reverse_bits(), false)),
-    op("s_bcnt0_i32_b32", W1, true, f32s!(|a, _b| flag32(a.count_zeros()))),
-    op("s_bcnt1_i32_b32", W1, true, f32s!(|a, _b| flag32(a.count_ones()))),
+    op("s_bcnt0_i32_b32", W1, true, u32s!(|a, _b| flag32(a.count_zeros()))),
+    op("s_bcnt1_i32_b32", W1, true, u32s!(|a, _b| flag32(a.count_ones()))),
     op("s_bcnt0_i32_b64", [32, 64, 0], true, |s| flag32(s.a.count_zeros())),
     op("s_bcnt1_i32_b64", [32, 64, 0], true, |s| flag32(s.a.count_ones())),
-    op(
-        "s_ff1_i32_b32",
-        W1,
-        false,
-        f32s!(|a, _b| (
-            if a == 0 {
-                0xffff_ffff
-            } else {
-                u64::from(a.trailing_zeros())
-            },
-            false
-        )),
-    ),
-    op("s_ff1_i32_b64", [32, 64, 0], false, |s| {
-        (
-            if s.a == 0 {
-                0xffff_ffff
-            } else {
-                u64::from(s.a.trailing_zeros())
-            },
-            false,
-        )
-    }),
-    op(
-        "s_flbit_i32_b32",
-        W1,
-        false,
-        f32s!(|a, _b| (
-            if a == 0 {
-                0xffff_ffff
-            } else {
-                u64::from(a.leading_zeros())
-            },
-            false
-        )),
-    ),
+    op("s_ff1_i32_b32", W1, false, |s| (first_one(s.a), false)),
+    op("s_ff1_i32_b64", [32, 64, 0], false, |s| (first_one(s.a), false)),
+    op("s_flbit_i32_b32", W1, false, |s| (zeros_before(s.a, 32), false)),
     op("s_flbit_i32_b64", [32, 64, 0], false, |s| {
-        (
-            if s.a == 0 {
-                0xffff_ffff
-            } else {
-                u64::from(s.a.leading_zeros())
-            },
-            false,
-        )
+        (zeros_before(s.a, 64), false)
     }),
     op("s_ff0_i32_b32", W1, false, |s| (first_one(!s.a & 0xffff_ffff), false)),
     op("s_ff0_i32_b64", [32, 64, 0], false, |s| (first_one(!s.a), false)),
+    // Bits that are as the sign: the first that differs from its upper neighbour ends them.
     op(
         "s_flbit_i32",
         W1,
         false,
-        f32s!(|a, _b| {
-            let unlike = (a ^ a << 1 | 1) >> 1;
-            (
-                if unlike == 0 {
-                    0xffff_ffff
-                } else {
-                    u64::from(unlike.leading_zeros())
-                },
-                false,
-            )
-        }),
+        u32s!(|a, _b| (zeros_before(((a ^ a << 1 | 1) >> 1).into(), 32), false)),
     ),
     op("s_flbit_i32_i64", [32, 64, 0], false, |s| {
-        let unlike = (s.a ^ s.a << 1 | 1) >> 1;
-        (
-            if unlike == 0 {
-                0xffff_ffff
-            } else {
-                u64::from(unlike.leading_zeros())
-            },
-            false,
-        )
+        (zeros_before((s.a ^ s.a << 1 | 1) >> 1, 64), false)
     }),
     op("s_quadmask_b32", W1, true, |s| flag(quads(s.a & 0xffff_ffff))),
     op("s_quadmask_b64", D1, true, |s| flag(quads(s.a))),
@@ -232,21 +214,21 @@ pub(super) const OPS: &[Entry] = &[
         let bit = |n: u64| (s.a >> (n / 2) & 1) << n;
         ((0..64).fold(0, |all, n| all | bit(n)), false)
     }),
-    op("s_bitset0_b64", [64, 32, 0], false, |s| {
+    reads_target(op("s_bitset0_b64", [64, 32, 0], false, |s| {
         (s.old & !(1 << (s.a & 63)), false)
-    }),
-    op("s_bitset1_b64", [64, 32, 0], false, |s| {
+    })),
+    reads_target(op("s_bitset1_b64", [64, 32, 0], false, |s| {
         (s.old | 1 << (s.a & 63), false)
-    }),
+    })),
     op("s_sext_i32_i8", W1, false, |s| (s.a as i8 as u32 as u64, false)),
     op("s_sext_i32_i16", W1, false, |s| (s.a as i16 as u32 as u64, false)),
-    op("s_bitset0_b32", W1, false, |s| (s.old & !(1 << (s.a & 31)), false)),
-    op("s_bitset1_b32", W1, false, |s| (s.old | 1 << (s.a & 31), false)),
+    reads_target(op("s_bitset0_b32", W1, false, |s| (s.old & !(1 << (s.a & 31)), false))),
+    reads_target(op("s_bitset1_b32", W1, false, |s| (s.old | 1 << (s.a & 31), false))),
     op("s_abs_i32", W1, true, |s| flag32((s.a as i32).unsigned_abs())),
-    op("s_add_u32", W, true, f32s!(|a, b| add32(a, b, false))),
-    op("s_sub_u32", W, true, f32s!(|a, b| sub32(a, b, false))),
-    op("s_addc_u32", W, true, |s| add32(s.a as u32, s.b as u32, s.scc)),
-    op("s_subb_u32", W, true, |s| sub32(s.a as u32, s.b as u32, s.scc)),
+    op("s_add_u32", W, true, u32s!(|a, b| add32(a, b, false))),
+    op("s_sub_u32", W, true, u32s!(|a, b| sub32(a, b, false))),
+    reads_scc(op("s_addc_u32", W, true, |s| add32(s.a as u32, s.b as u32, s.scc))),
+    reads_scc(op("s_subb_u32", W, true, |s| sub32(s.a as u32, s.b as u32, s.scc))),
     op(
         "s_add_i32",
         W,
@@ -261,29 +243,33 @@ pub(super) const OPS: &[Entry] = &[
     ),
     op("s_min_i32", W, true, i32s!(|a, b| (u64::from(a.min(b) as u32), a < b))),
     op("s_max_i32", W, true, i32s!(|a, b| (u64::from(a.max(b) as u32), a > b))),
-    op("s_min_u32", W, true, f32s!(|a, b| (u64::from(a.min(b)), a < b))),
-    op("s_max_u32", W, true, f32s!(|a, b| (u64::from(a.max(b)), a > b))),
-    op("s_cselect_b32", W, false, |s| (if s.scc { s.a } else { s.b }, false)),
-    op("s_cselect_b64", D, false, |s| (if s.scc { s.a } else { s.b }, false)),
+    op("s_min_u32", W, true, u32s!(|a, b| (u64::from(a.min(b)), a < b))),
+    op("s_max_u32", W, true, u32s!(|a, b| (u64::from(a.max(b)), a > b))),
+    reads_scc(op("s_cselect_b32", W, false, |s| {
+        (if s.scc { s.a } else { s.b }, false)
+    })),
+    reads_scc(op("s_cselect_b64", D, false, |s| {
+        (if s.scc { s.a } else { s.b }, false)
+    })),
     ruled("s_and_b32", W, true, Rule::And, |s| flag(s.a & s.b)),
     ruled("s_and_b64", D, true, Rule::And, |s| flag(s.a & s.b)),
     ruled("s_or_b32", W, true, Rule::Or, |s| flag(s.a | s.b)),
     ruled("s_or_b64", D, true, Rule::Or, |s| flag(s.a | s.b)),
     ruled("s_xor_b32", W, true, Rule::Bits, |s| flag(s.a ^ s.b)),
     ruled("s_xor_b64", D, true, Rule::Bits, |s| flag(s.a ^ s.b)),
-    ruled("s_andn2_b32", W, true, Rule::Bits, f32s!(|a, b| flag32(a & !b))),
+    ruled("s_andn2_b32", W, true, Rule::Bits, u32s!(|a, b| flag32(a & !b))),
     ruled("s_andn2_b64", D, true, Rule::Bits, |s| flag(s.a & !s.b)),
-    ruled("s_orn2_b32", W, true, Rule::Bits, f32s!(|a, b| flag32(a | !b))),
+    ruled("s_orn2_b32", W, true, Rule::Bits, u32s!(|a, b| flag32(a | !b))),
     ruled("s_orn2_b64", D, true, Rule::Bits, |s| flag(s.a | !s.b)),
-    ruled("s_nand_b32", W, true, Rule::Bits, f32s!(|a, b| flag32(!(a & b)))),
+    ruled("s_nand_b32", W, true, Rule::Bits, u32s!(|a, b| flag32(!(a & b)))),
     ruled("s_nand_b64", D, true, Rule::Bits, |s| flag(!(s.a & s.b))),
-    ruled("s_nor_b32", W, true, Rule::Bits, f32s!(|a, b| flag32(!(a | b)))),
+    ruled("s_nor_b32", W, true, Rule::Bits, u32s!(|a, b| flag32(!(a | b)))),
     ruled("s_nor_b64", D, true, Rule::Bits, |s| flag(!(s.a | s.b))),
-    ruled("s_xnor_b32", W, true, Rule::Bits, f32s!(|a, b| flag32(!(a ^ b)))),
+    ruled("s_xnor_b32", W, true, Rule::Bits, u32s!(|a, b| flag32(!(a ^ b)))),
     ruled("s_xnor_b64", D, true, Rule::Bits, |s| flag(!(s.a ^ s.b))),
-    op("s_lshl_b32", W, true, f32s!(|a, b| flag32(a << (b & 31)))),
+    op("s_lshl_b32", W, true, u32s!(|a, b| flag32(a << (b & 31)))),
     op("s_lshl_b64", [64, 64, 32], true, |s| flag(s.a << (s.b & 63))),
-    op("s_lshr_b32", W, true, f32s!(|a, b| flag32(a >> (b & 31)))),
+    op("s_lshr_b32", W, true, u32s!(|a, b| flag32(a >> (b & 31)))),
     op("s_lshr_b64", [64, 64, 32], true, |s| flag(s.a >> (s.b & 63))),
     op("s_ashr_i32", W, true, i32s!(|a, b| flag32((a >> (b & 31)) as u32))),
     op("s_ashr_i64", [64, 64, 32], true, |s| {
@@ -293,7 +279,7 @@ pub(super) const OPS: &[Entry] = &[
         "s_bfm_b32",
         W,
         false,
-        f32s!(|a, b| (u64::from(((1_u32 << (a & 31)) - 1) << (b & 31)), false)),
+        u32s!(|a, b| (u64::from(((1_u32 << (a & 31)) - 1) << (b & 31)), false)),
     ),
     op("s_bfm_b64", [64, 32, 32], false, |s| {
         (((1_u64 << (s.a & 63)) - 1) << (s.b & 63), false)
@@ -302,13 +288,13 @@ pub(super) const OPS: &[Entry] = &[
         "s_mul_i32",
         W,
         false,
-        f32s!(|a, b| (u64::from(a.wrapping_mul(b)), false)),
+        u32s!(|a, b| (u64::from(a.wrapping_mul(b)), false)),
     ),
     op(
         "s_mul_hi_u32",
         W,
         false,
-        f32s!(|a, b| ((u64::from(a) * u64::from(b)) >> 32, false)),
+        u32s!(|a, b| ((u64::from(a) * u64::from(b)) >> 32, false)),
     ),
     op(
         "s_mul_hi_i32",
@@ -326,22 +312,10 @@ pub(super) const OPS: &[Entry] = &[
         true,
         i32s!(|a, b| flag32(a.wrapping_sub(b).unsigned_abs())),
     ),
-    op("s_lshl1_add_u32", W, true, |s| {
-        let v = (s.a << 1) + s.b;
-        (v & 0xffff_ffff, v >> 32 != 0)
-    }),
-    op("s_lshl2_add_u32", W, true, |s| {
-        let v = (s.a << 2) + s.b;
-        (v & 0xffff_ffff, v >> 32 != 0)
-    }),
-    op("s_lshl3_add_u32", W, true, |s| {
-        let v = (s.a << 3) + s.b;
-        (v & 0xffff_ffff, v >> 32 != 0)
-    }),
-    op("s_lshl4_add_u32", W, true, |s| {
-        let v = (s.a << 4) + s.b;
-        (v & 0xffff_ffff, v >> 32 != 0)
-    }),
+    op("s_lshl1_add_u32", W, true, |s| shift_add(s.a, s.b, 1)),
+    op("s_lshl2_add_u32", W, true, |s| shift_add(s.a, s.b, 2)),
+    op("s_lshl3_add_u32", W, true, |s| shift_add(s.a, s.b, 3)),
+    op("s_lshl4_add_u32", W, true, |s| shift_add(s.a, s.b, 4)),
     op("s_pack_ll_b32_b16", W, false, |s| {
         (s.a & 0xffff | (s.b & 0xffff) << 16, false)
     }),
@@ -351,18 +325,18 @@ pub(super) const OPS: &[Entry] = &[
     op("s_pack_hh_b32_b16", W, false, |s| {
         (s.a >> 16 & 0xffff | s.b & 0xffff_0000, false)
     }),
-    // SOPK: the destination is also the first source.
+    // SOPK: the destination is also the first source, but for s_movk.
     immediate("s_movk_i32", 32, false, true, |s| (s.b, false)),
-    immediate("s_cmovk_i32", 32, false, true, |s| {
+    reads_scc(reads_target(immediate("s_cmovk_i32", 32, false, true, |s| {
         (if s.scc { s.b } else { s.old }, false)
-    }),
-    immediate("s_addk_i32", 32, true, true, |s| {
+    }))),
+    reads_target(immediate("s_addk_i32", 32, true, true, |s| {
         let (a, b) = (s.old as i32, s.b as i32);
         (u64::from(a.wrapping_add(b) as u32), a.overflowing_add(b).1)
-    }),
-    immediate("s_mulk_i32", 32, false, true, |s| {
+    })),
+    reads_target(immediate("s_mulk_i32", 32, false, true, |s| {
         (u64::from((s.old as u32).wrapping_mul(s.b as u32)), false)
-    }),
+    })),
     immediate("s_cmpk_eq_i32", 0, true, true, |s| (0, s.a as i32 == s.b as i32)),
     immediate("s_cmpk_lg_i32", 0, true, true, |s| (0, s.a as i32 != s.b as i32)),
     immediate("s_cmpk_gt_i32", 0, true, true, |s| (0, s.a as i32 > s.b as i32)),

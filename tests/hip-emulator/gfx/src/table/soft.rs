@@ -5,7 +5,7 @@ use rustc_apfloat::{
     ieee::{Double, Half, Single},
 };
 
-use crate::lanes::{In, Out, wide};
+use crate::lanes::{In, Out, put_wide, wide};
 
 /// A float operation of one to three operands; those that it has not are 0.
 type Soft<F> = fn([F; 3], Round) -> F;
@@ -44,8 +44,7 @@ pub(super) fn double(input: &In<'_>, out: &mut Out, value: Soft<Double>) {
     for l in 0..64 {
         let sources = [0, 2, 4].map(|n| Double::from_bits(wide(input.r[n], input.r[n + 1], l).into()));
         let bits = value(sources, round).to_bits() as u64;
-        out.r[0][l] = bits as u32;
-        out.r[1][l] = (bits >> 32) as u32;
+        put_wide(&mut out.r, l, bits);
     }
 }
 
@@ -82,8 +81,7 @@ macro_rules! soft_bits {
                 let $b = input.r[2][l];
                 let _ = $b;
                 let value: u64 = $value;
-                out.r[0][l] = value as u32;
-                out.r[1][l] = (value >> 32) as u32;
+                $crate::lanes::put_wide(&mut out.r, l, value);
             }
         }
         $crate::table::Obeys::Rounding(kernel)

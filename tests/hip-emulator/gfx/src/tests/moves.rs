@@ -113,6 +113,25 @@ fn dpp_keeps_masked_lanes_and_lanes_without_source() {
 }
 
 #[test]
+fn dpp_moves_both_halves_of_64_bits() {
+    let mut registers = Registers::new();
+    registers.v[2] = std::array::from_fn(|lane| lane as u32);
+    registers.v[3] = std::array::from_fn(|lane| 100 + lane as u32);
+    run(
+        "v_mov_b64_dpp v[0:1], v[2:3] row_newbcast:3 row_mask:0xf bank_mask:0xf",
+        &mut registers,
+    );
+    for lane in 0..64 {
+        let from = lane as u32 / 16 * 16 + 3;
+        assert_eq!(
+            (registers.v[0][lane], registers.v[1][lane]),
+            (from, 100 + from),
+            "lane {lane}"
+        );
+    }
+}
+
+#[test]
 fn lanes_by_number() {
     let setup = || {
         let mut registers = Registers::new();

@@ -176,3 +176,65 @@ pub fn matrices(shape: &Shape, instruction: u64) -> Matrices {
         c: accumulator(shape.d, name, instruction, blocks * m * n),
     }
 }
+
+/// Operands of few bits within few exponents, and accumulators about their unit: sums that do not round, and such as just do. Not in
+/// `oracle/vectors.py`: for what holds two implementations against each other. Only for floats.
+pub fn few_bits(shape: &Shape, round: u64) -> Matrices {
+    let Shape { m, n, k, blocks, .. } = *shape;
+    let mut state = seed(shape.name).wrapping_add(mix(round));
+    let mut next = move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(state)
+    };
+    // Elements, and the exponent of the unit that they are multiples of.
+    let mut operand = |kind: Kind, count: usize| {
+        let format = Format::of(kind);
+        let visible = if kind == Kind::Xf32 { 10 } else { format.fraction };
+        let fields = 1 + next() % 8;
+        // Often 9 bits in all, which is what the fast path takes.
+        let kept = [next() % (u64::from(visible) + 1), (9 - fields).min(visible.into())][next() as usize % 2];
+        let dropped = (1 << (u64::from(format.fraction) - kept)) - 1;
+        let most = format.last() - fields;
+        // Next to the infinities in some rounds, and then with some of them.
+        let (at_top, special) = (next().is_multiple_of(4), next().is_multiple_of(2));
+        let least = 1 + if at_top {
+            most
+        } else {
+            most.min(format.bias as u64 - 5 + next() % 5)
+        };
+        let one_sign = next().is_multiple_of(2);
+        let zeros = 1 + next() % 64;
+        let elements = (0..count)
+            .map(|_| {
+                let h = next();
+                let sign = if one_sign { 0 } else { h >> 63 };
+                if (h >> 40).is_multiple_of(zeros + 1) {
+                    return format.assemble(sign, 0, 0);
+                }
+                if at_top && special && (h >> 48).is_multiple_of(512) {
+                    return format.special(next());
+                }
+                // Mostly the ends of what is possible.
+                let field = least + [0, fields - 1, (h >> 32) % fields][(h >> 30) as usize % 3];
+                let fraction = if (h >> 29) & 1 == 0 { h } else { u64::MAX };
+                format.assemble(sign, field, fraction & format.mask() & !dropped)
+            })
+            .collect::<Vec<_>>();
+        (elements, least as i64 - format.bias - kept as i64)
+    };
+    let (a, a_unit) = operand(shape.a, blocks * m * k);
+    let (b, b_unit) = operand(shape.b, blocks * n * k);
+    // Also at the upper end of what an f32 holds of the unit, and with bits below the unit.
+    let bits = [next() % 27, 21 + next() % 5][next() as usize % 2];
+    let finer = [0, 0, 0, 1, 4, 12][next() as usize % 6];
+    let odd = next() % 4;
+    let unit = (a_unit + b_unit - finer) as i32;
+    let c = (0..blocks * m * n)
+        .map(|_| {
+            let h = next();
+            let magnitude = (h & ((1 << bits) - 1) & !odd) as f64 * 2f64.powi(unit);
+            u64::from((if h >> 63 == 0 { magnitude } else { -magnitude } as f32).to_bits())
+        })
+        .collect();
+    Matrices { a, b, c }
+}

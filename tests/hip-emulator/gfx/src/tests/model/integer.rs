@@ -37,14 +37,7 @@ pub(super) fn result(name: &str, lane: Lane) -> Option<Result> {
     }
     if let Some(rest) = name.strip_prefix("pk_") {
         let integer = rest.ends_with("16") && !rest.ends_with("f16");
-        return integer.then(|| {
-            let name = if rest == "mul_lo_u16" {
-                "mul_lo_u16".to_owned()
-            } else {
-                rest.to_owned()
-            };
-            halves(lane, |half| short(&name, half).expect("a 16-bit operation"))
-        });
+        return integer.then(|| halves(lane, |half| short(rest, half).expect("a 16-bit operation")));
     }
     short(name, lane)
         .or_else(|| word(name, lane))

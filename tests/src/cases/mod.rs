@@ -1,0 +1,107 @@
+//! The conformance cases: graphs over operation, type, layout and edge.
+//!
+//! | Module | Cases |
+//! |---|---|
+//! | `convolution` | convolutions, alone and with what is fused behind them |
+//! | `pointwise` | modes, types, parameters, broadcasting |
+//! | `layout` | orders that differ between tensors, gaps, repeated elements, whatever the operation |
+//! | `structure` | graphs of several nodes |
+//! | `declined` | what is not run, with the reason |
+//! | `resnet50` | layers of a known network, apart from the rest because they are larger |
+//!
+//! A family of operations has a module of its own here as it has in the lowering; [`all`] lists them.
+
+mod convolution;
+mod declined;
+mod layout;
+mod pointwise;
+mod resnet50;
+mod structure;
+
+pub use convolution::Conv;
+pub use declined::declined;
+pub use pointwise::WITHOUT_F64;
+pub use resnet50::resnet50;
+
+use anyhow::{Context as _, Result};
+use rotini_graph::{DataType, Graph, GraphBuilder, TensorId};
+
+/// A graph with a name that says what it is about.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The name, unique.
+    pub name: String,
+    /// The graph, not validated yet.
+    pub graph: Graph,
+}
+
+/// A memory order for tensors of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// N C spatial.
+    First,
+    /// N spatial C.
+    Last,
+}
+
+impl Order {
+    /// Both orders.
+    pub const BOTH: [Order; 2] = [Order::First, Order::Last];
+
+    /// As it stands in names.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Order::First => "nchw",
+            Order::Last => "nhwc",
+        }
+    }
+
+    fn buffer(self, builder: &mut GraphBuilder, name: &str, dtype: DataType, dims: &[i64]) -> TensorId {
+        match self {
+            Order::First => builder.buffer(name, dtype, dims),
+            Order::Last => builder.buffer_channels_last(name, dtype, dims),
+        }
+    }
+}
+
+/// Every case.
+#[must_use]
+pub fn all() -> Vec<Case> {
+    let mut cases = Cases(Vec::new());
+    convolution::alone(&mut cases);
+    convolution::fused(&mut cases);
+    layout::mixed(&mut cases);
+    pointwise::modes(&mut cases);
+    pointwise::types(&mut cases);
+    pointwise::parameters(&mut cases);
+    pointwise::broadcasts(&mut cases);
+    layout::strided(&mut cases);
+    structure::several_nodes(&mut cases);
+    cases.0
+}
+
+/// The case of a name.
+///
+/// # Errors
+///
+/// If there is none.
+pub fn named(name: &str) -> Result<Case> {
+    all()
+        .into_iter()
+        .find(|case| case.name == name)
+        .with_context(|| format!("there is no case {name}"))
+}
+
+struct Cases(Vec<Case>);
+
+impl Cases {
+    fn add(&mut self, name: impl Into<String>, graph: Graph) {
+        self.0.push(Case {
+            name: name.into(),
+            graph,
+        });
+    }
+}
+
+const FLOATS: [DataType; 3] = [DataType::F32, DataType::F16, DataType::Bf16];

@@ -1,0 +1,84 @@
+//! Graphs of several nodes: chains, diamonds, several outputs.
+
+use super::{Cases, Order};
+use rotini_graph::{ConvGeometry, DataType, GraphBuilder, PointwiseMode, Scalar};
+
+pub(super) fn several_nodes(cases: &mut Cases) {
+    use PointwiseMode::{Add, GeluFwd, Mul, ReluFwd, SigmoidFwd, Sub, TanhFwd};
+    for dtype in [DataType::F32, DataType::F16] {
+        // y = relu(x) + tanh(x) * sigmoid(x), with the tanh stored too.
+        let mut b = GraphBuilder::new("diamond");
+        let dims = [2, 6, 5, 4];
+        let x = b.buffer("x", dtype, &dims);
+        let relu = b.virtual_tensor("relu", DataType::F32, &dims);
+        let tanh = b.buffer("tanh", dtype, &dims);
+        let sigmoid = b.virtual_tensor("sigmoid", DataType::F32, &dims);
+        let product = b.virtual_tensor("product", DataType::F32, &dims);
+        let y = b.buffer("y", dtype, &dims);
+        b.pointwise(DataType::F32, ReluFwd, &[x], relu);
+        b.pointwise(DataType::F32, TanhFwd, &[x], tanh);
+        b.pointwise(DataType::F32, SigmoidFwd, &[x], sigmoid);
+        b.pointwise(DataType::F32, Mul, &[tanh, sigmoid], product);
+        b.pointwise(DataType::F32, Add, &[relu, product], y);
+        cases.add(format!("diamond_{dtype}"), b.build());
+    }
+    for order in Order::BOTH {
+        // The convolution's result and its activation, both stored; nodes in reverse order.
+        let mut b = GraphBuilder::new("conv two outputs");
+        let x = order.buffer(&mut b, "x", DataType::F16, &[1, 8, 6, 6]);
+        let w = order.buffer(&mut b, "w", DataType::F16, &[8, 8, 3, 3]);
+        let y = order.buffer(&mut b, "y", DataType::F16, &[1, 8, 6, 6]);
+        let z = order.buffer(&mut b, "z", DataType::F16, &[1, 8, 6, 6]);
+        b.pointwise(DataType::F32, GeluFwd, &[y], z);
+        b.conv_fprop(DataType::F32, x, w, y, ConvGeometry::same(2, 1));
+        cases.add(format!("conv_two_outputs_{}", order.name()), b.build());
+        // Two convolutions in a row, with an activation between.
+        let mut b = GraphBuilder::new("two convs");
+        let x = order.buffer(&mut b, "x", DataType::F32, &[1, 4, 7, 7]);
+        let w1 = order.buffer(&mut b, "w1", DataType::F32, &[6, 4, 3, 3]);
+        let w2 = order.buffer(&mut b, "w2", DataType::F32, &[5, 6, 1, 1]);
+        let a = b.virtual_tensor("a", DataType::F32, &[1, 6, 7, 7]);
+        let r = b.virtual_tensor("r", DataType::F32, &[1, 6, 7, 7]);
+        let y = order.buffer(&mut b, "y", DataType::F32, &[1, 5, 7, 7]);
+        b.conv_fprop(DataType::F32, x, w1, a, ConvGeometry::same(2, 1));
+        b.pointwise(DataType::F32, ReluFwd, &[a], r);
+        b.conv_fprop(DataType::F32, r, w2, y, ConvGeometry::same(2, 0));
+        cases.add(format!("two_convs_{}", order.name()), b.build());
+        // An activation in front of the convolution.
+        let mut b = GraphBuilder::new("prologue");
+        let x = order.buffer(&mut b, "x", DataType::F16, &[1, 8, 6, 6]);
+        let scale = b.buffer("scale", DataType::F16, &[1, 8, 1, 1]);
+        let w = order.buffer(&mut b, "w", DataType::F16, &[8, 8, 3, 3]);
+        let s = b.virtual_tensor("s", DataType::F32, &[1, 8, 6, 6]);
+        let y = order.buffer(&mut b, "y", DataType::F16, &[1, 8, 6, 6]);
+        b.pointwise(DataType::F32, Mul, &[x, scale], s);
+        b.conv_fprop(DataType::F32, s, w, y, ConvGeometry::same(2, 1));
+        cases.add(format!("scale_conv_{}", order.name()), b.build());
+    }
+    // A quantised chain: i8 convolution, scaled in f32, stored as i8.
+    let mut b = GraphBuilder::new("quantised");
+    let x = b.buffer("x", DataType::I8, &[1, 8, 5, 5]);
+    let w = b.buffer("w", DataType::I8, &[6, 8, 3, 3]);
+    let sum = b.virtual_tensor("sum", DataType::I32, &[1, 6, 5, 5]);
+    let scale = b.constant("scale", DataType::F32, &[1, 1, 1, 1], Scalar::float(0.125));
+    let y = b.buffer("y", DataType::I8, &[1, 6, 5, 5]);
+    b.conv_fprop(DataType::I32, x, w, sum, ConvGeometry::same(2, 1));
+    b.pointwise(DataType::F32, Mul, &[sum, scale], y);
+    cases.add("quantised_chain", b.build());
+    // One input, two outputs in different layouts.
+    let mut b = GraphBuilder::new("two layouts");
+    let x = b.buffer("x", DataType::F32, &[2, 3, 4, 5]);
+    let first = b.buffer("first", DataType::F32, &[2, 3, 4, 5]);
+    let last = b.buffer_channels_last("last", DataType::F32, &[2, 3, 4, 5]);
+    let t = b.virtual_tensor("t", DataType::F32, &[2, 3, 4, 5]);
+    b.pointwise(DataType::F32, TanhFwd, &[x], t);
+    b.pointwise(DataType::F32, Sub, &[t, x], first);
+    b.pointwise(DataType::F32, Add, &[t, x], last);
+    cases.add("two_layouts", b.build());
+    // A scalar graph.
+    let mut b = GraphBuilder::new("scalar");
+    let x = b.buffer("x", DataType::F32, &[1, 1, 1, 1]);
+    let y = b.buffer("y", DataType::F32, &[1, 1, 1, 1]);
+    b.pointwise(DataType::F32, Add, &[x, x], y);
+    cases.add("scalar", b.build());
+}
