@@ -1,4 +1,4 @@
-//! Where an installation of the compiler is.
+//! Where an installation of the compiler is, and the program that compiles in another process.
 //!
 //! The PyPI wheel `iree-base-compiler` keeps both the program and the library in one folder below `site-packages`; the
 //! `iree-compile` in `bin/` is a Python script around that program, which would only add its own start-up time. Python is
@@ -8,26 +8,35 @@ use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
 use object::{Endianness, ReadCache};
 use std::{
-    env, fmt, fs,
+    env,
+    ffi::{CStr, OsStr},
+    fmt, fs,
     io::Read,
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
 };
 
-use super::CompileError;
+use super::{
+    CompileError,
+    trust::{Distrust, Origin, Trusted},
+};
 
 /// The library's file name.
 pub(super) const LIBRARY: &str = "libIREECompiler.so";
 /// The program's file name.
 const PROGRAM: &str = "iree-compile";
+/// The worker's file name.
+const WORKER: &str = "rotini-compile-worker";
 /// Where the wheel puts both, below `site-packages`.
 const WHEEL: &str = "iree/compiler/_mlir_libs";
 
-/// No installation of the compiler was found.
+/// No installation of the compiler, or no worker program, was found.
 #[derive(Clone, Debug, thiserror::Error)]
 pub struct NotFound {
     what: &'static str,
     variable: &'static str,
     tried: Vec<PathBuf>,
+    refused: Vec<(PathBuf, Distrust)>,
 }
 
 impl NotFound {
@@ -43,6 +52,9 @@ impl fmt::Display for NotFound {
         write!(f, "no {} found; set {} to its path. Tried:", self.what, self.variable)?;
         for path in &self.tried {
             write!(f, "\n  {}", path.display())?;
+            if let Some((_, why)) = self.refused.iter().find(|(refused, _)| refused == path) {
+                write!(f, " (refused: {why})")?;
+            }
         }
         Ok(())
     }
@@ -89,15 +101,10 @@ fn find(
     built_with: Option<&str>,
     accept: impl Fn(&Path) -> Option<PathBuf>,
 ) -> Result<PathBuf, NotFound> {
-    let mut tried = Vec::new();
-    let mut attempt = |path: PathBuf| {
-        let found = accept(&path);
-        if found.is_none() && !tried.contains(&path) {
-            tried.push(path);
-        }
-        found
-    };
-    let found = match env::var_os(variable) {
+    let named = env::var_os(variable);
+    let mut search = Search::new(what, variable, named.is_some());
+    let mut attempt = |path: PathBuf| search.attempt(path, &accept);
+    let found = match named {
         // Someone who names a compiler does not want another one.
         Some(path) => attempt(path.into()),
         None => {
@@ -119,7 +126,105 @@ fn find(
                 .find_map(&mut attempt)
         }
     };
-    found.ok_or(NotFound { what, variable, tried })
+    found.ok_or(search.account)
+}
+
+/// Finds `rotini-compile-worker`, the program that [`Worker`](super::Worker) starts.
+///
+/// In this order: `ROTINI_COMPILE_WORKER`, and nothing else if it is set; beside the shared library or program that this code is in; in
+/// the folders `libexec` and `bin` beside that folder, and the one above.
+///
+/// # Errors
+///
+/// What was tried.
+pub fn find_worker() -> Result<PathBuf, NotFound> {
+    const VARIABLE: &str = "ROTINI_COMPILE_WORKER";
+    let named = env::var_os(VARIABLE);
+    let mut search = Search::new(WORKER, VARIABLE, named.is_some());
+    let mut attempt = |path: PathBuf| search.attempt(path, |path| is_executable(path).then(|| path.to_owned()));
+    let found = match named {
+        Some(path) => attempt(path.into()),
+        None => own_file()
+            .as_deref()
+            .and_then(Path::parent)
+            .into_iter()
+            // Cargo keeps tests one folder below the programs.
+            .flat_map(|folder| ["", "../libexec", "../bin", ".."].map(|other| folder.join(other).join(WORKER)))
+            .find_map(&mut attempt),
+    };
+    found.ok_or(search.account)
+}
+
+/// The shared library that this code is in, or the program.
+fn own_file() -> Option<PathBuf> {
+    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: the address is of this function; on success the structure is filled, its name a string of the loader's that lasts as
+    // long as this code.
+    let name = unsafe {
+        if libc::dladdr(own_file as *const () as *const libc::c_void, info.as_mut_ptr()) == 0 {
+            return None;
+        }
+        CStr::from_ptr(info.assume_init().dli_fname)
+    };
+    let path = Path::new(OsStr::from_bytes(name.to_bytes()));
+    // A program's name is what it was called by.
+    let path = if path.is_absolute() {
+        path.to_owned()
+    } else {
+        env::current_exe().ok()?
+    };
+    // A link does not tell where the rest of an installation is.
+    fs::canonicalize(path).ok()
+}
+
+/// Looks at places one after the other and keeps account of them.
+struct Search {
+    account: NotFound,
+    origin: Origin,
+    trusted: Trusted,
+}
+
+impl Search {
+    fn new(what: &'static str, variable: &'static str, is_named: bool) -> Self {
+        Self {
+            account: NotFound {
+                what,
+                variable,
+                tried: Vec::new(),
+                refused: Vec::new(),
+            },
+            origin: if is_named { Origin::Named } else { Origin::Searched },
+            trusted: Trusted::with_code(own_file().as_deref()),
+        }
+    }
+
+    /// The real path of what `accept` makes of a path, unless a stranger could have put it there.
+    fn attempt(&mut self, path: PathBuf, accept: impl Fn(&Path) -> Option<PathBuf>) -> Option<PathBuf> {
+        if let Some(found) = accept(&path) {
+            match self.examine(&found) {
+                Ok(real) => return Some(real),
+                Err(why) => self.account.refused.push((path.clone(), why)),
+            }
+        }
+        if !self.account.tried.contains(&path) {
+            self.account.tried.push(path);
+        }
+        None
+    }
+
+    /// The real path of a file, if it may be executed with the library beside it, which `iree-compile` is only a stub around.
+    fn examine(&self, path: &Path) -> Result<PathBuf, Distrust> {
+        let real = self.trusted.examine(path, self.origin)?;
+        let library = real.with_file_name(LIBRARY);
+        if library.is_file() {
+            self.trusted.examine(&library, self.origin)?;
+        }
+        Ok(real)
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.mode() & 0o111 != 0)
 }
 
 /// Installation prefixes that may have the wheel, most specific first.

@@ -2,7 +2,9 @@
 
 use std::{
     io,
+    os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
+    process::ExitStatus,
 };
 
 /// A failed compilation.
@@ -16,13 +18,65 @@ pub enum CompileError {
         diagnostics: String,
     },
 
-    /// The compiler process was ended by a signal: a bug in the compiler, or not enough memory.
-    #[error("the compiler crashed with signal {signal}: {}", first_error(.diagnostics))]
+    /// The compiler's process ended before it had an answer: a signal after a bug, or an exit that it took by itself.
+    #[error("the compiler crashed{}: {}", how(*.status), first_error(.diagnostics))]
     Crashed {
-        /// The signal's number.
-        signal: i32,
-        /// Everything it said.
+        /// How it ended. `None` if the host has left that to no one: it ignores `SIGCHLD`, or waits for all children itself.
+        status: Option<ExitStatus>,
+        /// Its last words.
         diagnostics: String,
+    },
+
+    /// The compiler had no answer within the time limit, and its process was ended.
+    #[error("the compiler took longer than {seconds} s and was stopped")]
+    Timeout {
+        /// The limit.
+        seconds: f64,
+        /// What it had said by then.
+        diagnostics: String,
+    },
+
+    /// The compiler needed more memory than its process may have.
+    #[error("the compiler ran out of memory, of which it may have {} MiB: {}", .limit >> 20, first_error(.diagnostics))]
+    Memory {
+        /// The limit, in bytes.
+        limit: u64,
+        /// Its last words.
+        diagnostics: String,
+    },
+
+    /// The compile worker answered with what is no answer, or is of another version or with another library than was asked for.
+    #[error("the compile worker does not keep to the protocol: {reason}")]
+    Protocol {
+        /// What is wrong.
+        reason: String,
+        /// What it wrote elsewhere.
+        diagnostics: String,
+    },
+
+    /// The compile worker failed before it was given a module, in a way that all other variants but the next are for.
+    #[error("the compile worker cannot be set up: {source}")]
+    Setup {
+        /// How.
+        source: Box<CompileError>,
+    },
+
+    /// A process to compile in cannot be started: use another [`Compiler`](super::Compiler).
+    #[error("cannot start {}: {reason}", program.display())]
+    Unavailable {
+        /// The program.
+        program: PathBuf,
+        /// Why not.
+        reason: String,
+        /// The system's report, if there is one.
+        source: Option<io::Error>,
+    },
+
+    /// Something around the compiler failed in the compile worker: a full disk, for example.
+    #[error("the compile worker {reason}")]
+    Worker {
+        /// What failed, and why.
+        reason: String,
     },
 
     /// The request cannot be handed to a compiler.
@@ -36,7 +90,7 @@ pub enum CompileError {
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
-        /// The loader's report.
+        /// The loader's report, if it is at hand.
         source: Option<libloading::Error>,
     },
 
@@ -61,8 +115,38 @@ impl CompileError {
     #[must_use]
     pub fn diagnostics(&self) -> &str {
         match self {
-            Self::Rejected { diagnostics } | Self::Crashed { diagnostics, .. } => diagnostics,
+            Self::Rejected { diagnostics }
+            | Self::Crashed { diagnostics, .. }
+            | Self::Timeout { diagnostics, .. }
+            | Self::Memory { diagnostics, .. }
+            | Self::Protocol { diagnostics, .. } => diagnostics,
+            Self::Setup { source } => source.diagnostics(),
             _ => "",
+        }
+    }
+
+    /// Whether the module is to blame, as far as one can tell, so that the same compiler would fail again. Worth remembering for a
+    /// while and no longer: time and memory also depend on what else the machine does.
+    #[must_use]
+    pub fn blames_module(&self) -> bool {
+        match self {
+            Self::Rejected { .. } | Self::Timeout { .. } | Self::Memory { .. } | Self::Protocol { .. } => true,
+            // Nobody kills themselves with these two.
+            Self::Crashed { status, .. } => !status
+                .and_then(|status| status.signal())
+                .is_some_and(|signal| [libc::SIGKILL, libc::SIGTERM].contains(&signal)),
+            _ => false,
+        }
+    }
+
+    /// Whether this way of calling the compiler is of no use, while another one may be: a process cannot be started, or an installation
+    /// was changed while it was in use. The compiler's own failures and limits are not among that.
+    #[must_use]
+    pub fn blames_installation(&self) -> bool {
+        match self {
+            Self::Unavailable { .. } | Self::Library { .. } => true,
+            Self::Setup { source } => matches!(**source, Self::Protocol { .. }),
+            _ => false,
         }
     }
 
@@ -75,8 +159,19 @@ impl CompileError {
     }
 }
 
+/// How a process ended, as part of a sentence.
+fn how(status: Option<ExitStatus>) -> String {
+    match status {
+        Some(status) if status.signal() == Some(libc::SIGKILL) => {
+            format!(" ({status}, from outside; the system does that when memory runs out)")
+        }
+        Some(status) => format!(" ({status})"),
+        None => String::new(),
+    }
+}
+
 /// The first line that says `error:`, from there on its location included; else the first line with anything in it.
-fn first_error(diagnostics: &str) -> &str {
+pub(super) fn first_error(diagnostics: &str) -> &str {
     diagnostics
         .lines()
         .find(|line| line.contains("error:"))
@@ -86,7 +181,7 @@ fn first_error(diagnostics: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::first_error;
+    use super::*;
 
     #[test]
     fn first_error_skips_what_comes_before() {
@@ -97,5 +192,16 @@ mod tests {
             "iree-compile: Unknown flag"
         );
         assert_eq!(first_error(" \n"), "no diagnostics");
+    }
+
+    #[test]
+    fn a_kill_from_outside_blames_no_module() {
+        let crashed = |signal| CompileError::Crashed {
+            status: Some(ExitStatus::from_raw(signal)),
+            diagnostics: String::new(),
+        };
+        assert!(crashed(libc::SIGSEGV).blames_module());
+        assert!(!crashed(libc::SIGKILL).blames_module());
+        assert!(crashed(libc::SIGKILL).to_string().contains("from outside"));
     }
 }

@@ -4,9 +4,10 @@
 //! |---|---|---|
 //! | [`Program`] | the `iree-compile` program, one process per compilation (15 ms) | is an error |
 //! | [`InProcess`] | the C API of `libIREECompiler.so`, opened at run time (up to 0.1 s once) | ends this process |
+//! | [`Worker`] | the C API, in processes that are kept for the next request | is an error; so is too much time or memory |
 //!
-//! Both make the same bytes from the same request, and both report the same [`identity`](Compiler::identity), so what one
-//! has compiled the other need not. [`find_program`] and [`find_library`] look for an installation.
+//! All make the same bytes from the same request and report the same [`identity`](Compiler::identity), so what one has compiled the
+//! others need not. [`find_program`], [`find_library`] and [`find_worker`] look for an installation.
 //!
 //! Text, not bytecode, is what crosses over: IREE's MLIR is newer than the one that writes the text, and text survives
 //! the difference.
@@ -16,14 +17,17 @@ mod error;
 mod in_process;
 mod program;
 mod statistics;
+mod trust;
+pub mod worker;
 
 use std::path::Path;
 
-pub use discover::{NotFound, find_library, find_program};
+pub use discover::{NotFound, find_library, find_program, find_worker};
 pub use error::CompileError;
 pub use in_process::InProcess;
 pub use program::Program;
 pub use statistics::Statistics;
+pub use worker::{Worker, WorkerOptions};
 
 /// Something that compiles. All methods may be called from several threads at once.
 pub trait Compiler: Send + Sync {
@@ -57,7 +61,7 @@ pub struct CompileRequest<'a> {
 }
 
 impl CompileRequest<'_> {
-    /// The flags that both implementations add: statistics go to a file, dumps to the folder.
+    /// The flags that all implementations add: statistics go to a file, dumps to the folder.
     fn flags(&self, statistics: &str) -> Result<Vec<String>, CompileError> {
         let mut flags = self.flags.to_vec();
         flags.push("--iree-scheduling-dump-statistics-format=json".into());

@@ -101,10 +101,17 @@ impl Compiler for Program {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(CompileError::io("run", &self.path))?;
+            .map_err(|source| CompileError::Unavailable {
+                program: self.path.clone(),
+                reason: source.to_string(),
+                source: Some(source),
+            })?;
         let (status, diagnostics) = Running(running).finish().map_err(CompileError::io("run", &self.path))?;
-        if let Some(signal) = status.signal() {
-            return Err(CompileError::Crashed { signal, diagnostics });
+        if status.signal().is_some() {
+            return Err(CompileError::Crashed {
+                status: Some(status),
+                diagnostics,
+            });
         }
         if !status.success() {
             return Err(CompileError::Rejected { diagnostics });

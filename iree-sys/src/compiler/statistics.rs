@@ -1,11 +1,11 @@
 //! What the compiler says it scheduled, read from `--iree-scheduling-dump-statistics-format=json`.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::CompileError;
 
 /// Whole-program counts, static.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Statistics {
     /// Kernels that an invocation launches.
     pub dispatches: u64,

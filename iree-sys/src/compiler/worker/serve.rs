@@ -1,0 +1,263 @@
+//! The worker's side: what `rotini-compile-worker` runs.
+
+use std::{
+    env,
+    fs::{self, File},
+    io::{self, Read, Write},
+    os::fd::{FromRawFd, OwnedFd},
+    path::PathBuf,
+    process::ExitCode,
+    ptr, thread,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{Resource, Rlimit, Signal},
+};
+
+use super::{
+    FOLDER_PREFIX,
+    frame::{self, FrameError, Incoming},
+    message::{Answer, Failure, Ready, Request, Setup},
+};
+use crate::compiler::{Compiler, InProcess};
+
+/// Stack of the thread that compiles. Eight times the usual: the compiler recurses along its input.
+const STACK: usize = 64 << 20;
+
+/// The main function of `rotini-compile-worker`: answers requests from its standard input, a socket, until the other end is closed.
+///
+/// It takes over the whole process: descriptors that the host has left open are closed, limits set, and the process ends as soon as its
+/// host does, in the middle of a compilation if need be.
+#[must_use]
+pub fn serve() -> ExitCode {
+    let fail = |error: &dyn std::fmt::Display| {
+        // With no one to read it there is no one to tell.
+        let _ = writeln!(io::stderr(), "rotini-compile-worker: {error}");
+        ExitCode::FAILURE
+    };
+    let (channel, signals) = match prepare() {
+        Ok(prepared) => prepared,
+        Err(error) => return fail(&error),
+    };
+    let watched = match channel.try_clone() {
+        Ok(watched) => watched,
+        Err(error) => return fail(&error),
+    };
+    let started = thread::Builder::new()
+        .name("watch".into())
+        .spawn(move || watch(&watched, &signals))
+        .and_then(|_| {
+            thread::Builder::new()
+                .name("compile".into())
+                .stack_size(STACK)
+                .spawn(move || session(channel))
+        });
+    match started.map(thread::JoinHandle::join) {
+        Ok(Ok(Ok(()))) => end(0),
+        Ok(Ok(Err(error))) => {
+            fail(&error);
+            end(1)
+        }
+        // It has said why.
+        Ok(Err(_panic)) => end(101),
+        Err(error) => fail(&error),
+    }
+}
+
+/// Makes this process a worker. Returns the connection and the descriptor that tells of the parent's end.
+fn prepare() -> io::Result<(File, OwnedFd)> {
+    let stdin = io::stdin();
+    if !rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&stdin)?.st_mode).is_socket() {
+        return Err(io::Error::other(
+            "this program is for rotini's plugin, which starts it with a socket as its standard input",
+        ));
+    }
+    close_descriptors()?;
+    if rustix::process::getpgrp() != rustix::process::getpid() {
+        rustix::process::setpgid(None, None)?;
+    }
+    // SAFETY: no other thread runs yet; the set is initialised before it is used.
+    let signals = unsafe {
+        // The compiler runs a linker and waits for it, which it cannot where the host ignores this signal.
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGTERM);
+        // Whatever the thread that started this process had blocked.
+        libc::sigprocmask(libc::SIG_SETMASK, &set, ptr::null_mut());
+        match libc::signalfd(-1, &set, libc::SFD_CLOEXEC) {
+            -1 => return Err(io::Error::last_os_error()),
+            descriptor => OwnedFd::from_raw_fd(descriptor),
+        }
+    };
+    // The connection's end is what counts. This is for a host whose forked children keep the connection open.
+    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+    // No core dump, not even to a program: dumping takes longer than compiling. For such programs 0 means no limit, and 1 none.
+    rustix::process::setrlimit(
+        Resource::Core,
+        Rlimit {
+            current: Some(1),
+            maximum: Some(1),
+        },
+    )
+    .or_else(|_| limit(Resource::Core, 0))?;
+    // When memory runs out, this process goes before its host. A system without that file has no such choice.
+    let _ = fs::write("/proc/self/oom_score_adj", "1000");
+    env::set_current_dir("/")?;
+    let channel = rustix::io::fcntl_dupfd_cloexec(&stdin, 3)?;
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    Ok((File::from(channel), signals))
+}
+
+/// Closes whatever the host has left open beyond the standard three.
+fn close_descriptors() -> io::Result<()> {
+    // SAFETY: nothing in this process has opened any descriptor yet. A system call since older C libraries lack the function.
+    if unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) } == 0 {
+        return Ok(());
+    }
+    // Linux before 5.9, or a sandbox that does not know the call.
+    let open: Vec<_> = fs::read_dir("/proc/self/fd")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|&descriptor| descriptor > 2)
+        .collect();
+    for descriptor in open {
+        // SAFETY: as above; the one of the listing itself is closed already, and closing it again does nothing.
+        unsafe { libc::close(descriptor) };
+    }
+    Ok(())
+}
+
+/// Lowers a limit to `bytes`, or to what the host itself is limited to.
+fn limit(resource: Resource, bytes: u64) -> rustix::io::Result<()> {
+    let maximum = rustix::process::getrlimit(resource)
+        .maximum
+        .map_or(bytes, |maximum| maximum.min(bytes));
+    rustix::process::setrlimit(
+        resource,
+        Rlimit {
+            current: Some(maximum),
+            maximum: Some(maximum),
+        },
+    )
+}
+
+/// Ends the process when the connection or the parent does.
+fn watch(channel: &File, signals: &OwnedFd) {
+    loop {
+        // A hang-up is reported whether asked for or not.
+        let mut ready = [
+            PollFd::new(channel, PollFlags::empty()),
+            PollFd::new(signals, PollFlags::IN),
+        ];
+        match poll(&mut ready, None) {
+            Err(rustix::io::Errno::INTR) => {}
+            _ => end(0),
+        }
+    }
+}
+
+/// Ends this process and those that it has started, without running what the compiler's library has for the end of a process: it is
+/// busy.
+fn end(code: i32) -> ! {
+    let folder = env::temp_dir();
+    if folder
+        .file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with(FOLDER_PREFIX))
+    {
+        // The pool does it too, if it still can.
+        let _ = fs::remove_dir_all(folder);
+    }
+    if code == 0 {
+        let _ = rustix::process::kill_current_process_group(Signal::KILL);
+    }
+    // SAFETY: ends the process, whatever its threads do.
+    unsafe { libc::_exit(code) }
+}
+
+/// Why a session ended before the connection did.
+#[derive(Debug, thiserror::Error)]
+enum SessionError {
+    #[error("the connection failed: {0}")]
+    Connection(#[from] io::Error),
+    #[error("{0}")]
+    Frame(#[from] FrameError),
+}
+
+/// Answers messages until the connection ends.
+fn session(mut channel: File) -> Result<(), SessionError> {
+    let mut incoming = Incoming::default();
+    let setup = match receive(&mut channel, &mut incoming) {
+        Err(SessionError::Frame(error @ FrameError::Version(_))) => {
+            // So that the other side can tell, too.
+            channel.write_all(&frame::empty())?;
+            return Err(error.into());
+        }
+        result => result?,
+    };
+    let Some(setup) = setup else {
+        return Ok(());
+    };
+    let compiler = match open(setup) {
+        Ok(compiler) => compiler,
+        Err(failure) => return Ok(channel.write_all(&frame::encode(&Ready::Err(failure))?)?),
+    };
+    channel.write_all(&frame::encode(&Ready::Ok(compiler.describe()))?)?;
+    while let Some(request) = receive::<Request>(&mut channel, &mut incoming)? {
+        let answer = request.compile(&compiler);
+        let frame = match frame::encode(&answer) {
+            Err(error @ FrameError::TooLong(_)) => frame::encode(&Answer {
+                number: answer.number,
+                result: Err(Failure::Other(format!("has no answer: {error}"))),
+            })?,
+            result => result?,
+        };
+        channel.write_all(&frame)?;
+    }
+    Ok(())
+}
+
+/// Sets the limit and opens the compiler.
+fn open(setup: Setup) -> Result<InProcess, Failure> {
+    // Unlike the address space, data is what was asked for: neither the library's few hundred megabytes nor what the allocator only
+    // reserves count. Stacks do, with all they may grow to, so they come on top.
+    limit(Resource::Data, setup.memory_bytes.saturating_add(stacks()))
+        .map_err(|error| Failure::Other(format!("cannot limit its memory: {error}")))?;
+    // SAFETY: the host vouches for the library, as its configuration names it.
+    let compiler = unsafe { InProcess::open(&PathBuf::from(setup.library)) }?;
+    if compiler.identity() == setup.identity {
+        Ok(compiler)
+    } else {
+        Err(Failure::Identity(compiler.identity().to_owned()))
+    }
+}
+
+/// Bytes of the stacks of this process: its own and one of the usual size for each processor, since the compiler has as many threads.
+fn stacks() -> u64 {
+    const USUAL: u64 = 8 << 20;
+    // SAFETY: only asks.
+    let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    u64::try_from(processors)
+        .unwrap_or(1)
+        .saturating_mul(USUAL)
+        .saturating_add(STACK as u64)
+}
+
+/// The next message; `None` if the connection ends instead.
+fn receive<T: serde::de::DeserializeOwned>(
+    channel: &mut File,
+    incoming: &mut Incoming,
+) -> Result<Option<T>, SessionError> {
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        if let Some(payload) = incoming.next()? {
+            return Ok(Some(frame::decode(&payload)?));
+        }
+        match channel.read(&mut buffer) {
+            Ok(0) => return Ok(None),
+            Ok(count) => incoming.push(buffer.get(..count).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
