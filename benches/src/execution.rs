@@ -12,7 +12,7 @@ use rotini_cache::Origin;
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode};
 use rotini_host::DeviceBuffer;
 use rotini_plugin::config::Config;
-use rotini_plugin::pipeline::{Plan, Runtime, decode};
+use rotini_plugin::pipeline::{Runtime, decode};
 use std::time::Duration;
 
 pub(crate) fn run() -> Result<Vec<Row>> {
@@ -58,9 +58,9 @@ fn sum() -> Graph {
 fn bare(bytes: &[u8], pack: &[DeviceBuffer]) -> Result<Invocation> {
     let runtime = Runtime::new(Config::from_env())?;
     let device = runtime.host()?;
-    let Plan { graph, bindings } = decode(bytes)?;
-    let key = runtime.key(&graph, &device.target(), device.features())?;
-    let (entry, origin) = runtime.compiled(&key, &graph, &device.target())?;
+    let (plan, target) = (decode(bytes)?, device.target());
+    let key = runtime.key(&plan.graph, &target, device.features())?;
+    let (entry, origin) = runtime.compiled(&key, &plan.source(bytes, &target, device.features()))?;
     ensure!(
         origin == Origin::Disk,
         "this is not the plugin's vmfb: it is from {origin:?}"
@@ -70,14 +70,14 @@ fn bare(bytes: &[u8], pack: &[DeviceBuffer]) -> Result<Invocation> {
     // SAFETY: the compiler made it, for this machine.
     let executable = unsafe { Executable::load(&instance, entry.payload.as_ref().into()) }?;
     let mut parameters = Vec::new();
-    for argument in &rotini_emit::signature(&graph)?.arguments {
+    for argument in &rotini_emit::signature(&plan.graph)?.arguments {
         parameters.push(Parameter::Tensor(TensorType::new(ElementType::F32, &argument.shape)?));
     }
     parameters.extend([Parameter::Workspace, Parameter::WaitFence, Parameter::SignalFence]);
     let session = Session::new(&Device::local_sync(&instance)?, &executable)?;
     let mut invocation = Invocation::new(session, rotini_emit::ENTRY_POINT, parameters)?;
     ensure!(invocation.workspace_bytes() == 0, "a sum needs no workspace");
-    for (index, uid) in bindings.uids.iter().enumerate() {
+    for (index, uid) in plan.bindings.uids.iter().enumerate() {
         let buffer = pack
             .iter()
             .find(|buffer| buffer.uid == *uid)

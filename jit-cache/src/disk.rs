@@ -1,67 +1,32 @@
-//! The disk tier: one file per entry in one flat folder.
-//!
-//! | Name | Content |
-//! |---|---|
-//! | `<key>.entry` | an entry, complete from the moment the name exists |
-//! | `<key>.bad` | an entry that failed verification, kept for inspection until room is needed |
-//! | `.publish-*.tmp` | an entry being written; one a day old was left by a killed process and is removed |
-//!
-//! Other files are never touched: the folder is the user's to choose.
-//!
-//! An entry is written to a temporary file in the same folder and renamed, so a reader sees all of it or none, however the
-//! writer ends. Nothing is synced: after a power failure a file may be short or empty, which verification finds, and the
-//! price is one compilation.
-//!
-//! The modification time of an entry is the time of its last use, and the least recently used leave first. Removing a file
-//! takes nothing from anyone: entries are read into memory whole.
+//! The disk tier: the folder that entries are kept in, and the folders that are only read.
 
 use std::error::Error;
-use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use bytes::Bytes;
-use rustix::fs::OFlags;
-use rustix::io::Errno;
-
-use crate::entry::{self, DecodeError, EncodeError, Entry};
-use crate::key::Key;
+use crate::entry::{EncodeError, Entry};
+use crate::failure::{self, Failure};
+use crate::folder::{self, Folder, Kind, LoadError, MAX_FILE, content_name, mark_used, name};
+use crate::key::{ContentKey, Key};
+use crate::lock::Lock;
 use crate::stats::Counters;
-use crate::trust::{self, Distrust, FolderError};
+use crate::sweep::sweep;
+use crate::trust::{FolderError, Purpose};
 
-const ENTRY: &str = "entry";
-const BAD: &str = "bad";
-const TEMPORARY_PREFIX: &str = ".publish-";
-const TEMPORARY_SUFFIX: &str = ".tmp";
-/// No publication takes this long.
-const TEMPORARY_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// Entries are some hundred kilobytes. The bound keeps a file that is not one from being read into memory.
-const MAX_FILE: u64 = 1 << 30;
-
+/// The folder of this user.
 pub(crate) struct Disk {
-    dir: PathBuf,
+    path: PathBuf,
+    /// Opened anew when somebody removed it.
+    folder: RwLock<Arc<Folder>>,
+    purpose: Purpose,
     limit: u64,
     /// Bytes published since the folder was last searched for what to remove; too many at first, so that the first
     /// publication of a process also looks after what others left.
     unswept: AtomicU64,
     warned: AtomicBool,
-}
-
-/// Why a file did not give an entry.
-#[derive(Debug, thiserror::Error)]
-enum LoadError {
-    #[error("cannot be read")]
-    Io(#[from] io::Error),
-    #[error("is not safe to take code from")]
-    Untrusted(#[from] Distrust),
-    #[error("has {0} bytes, more than any entry")]
-    Size(u64),
-    #[error("is damaged")]
-    Damaged(#[from] DecodeError),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -74,68 +39,118 @@ enum PublishError {
     Encode(#[from] EncodeError),
 }
 
+/// What became of asking for a lock.
+pub(crate) enum Locking {
+    /// The lock is ours.
+    Held(Lock),
+    /// Another process has it.
+    Busy,
+    /// There are no locks here: a read-only folder, or a file system without them.
+    Unavailable,
+}
+
 impl Disk {
-    pub(crate) fn open(dir: &Path, limit: u64) -> Result<Self, FolderError> {
+    pub(crate) fn open(dir: &Path, limit: u64, purpose: Purpose) -> Result<Self, FolderError> {
+        let folder = Folder::open(dir, purpose)?;
         Ok(Self {
-            dir: trust::folder(dir)?,
+            path: folder.path().to_owned(),
+            folder: RwLock::new(Arc::new(folder)),
+            purpose,
             limit,
             unswept: AtomicU64::new(u64::MAX / 2),
             warned: AtomicBool::new(false),
         })
     }
 
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
+    /// The real path of the folder.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn folder(&self) -> Arc<Folder> {
+        Arc::clone(&self.folder.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Somebody removed the folder while we run: it is made again, with the same scrutiny as at first.
+    fn reopen(&self) -> Result<Arc<Folder>, FolderError> {
+        let mut folder = self.folder.write().unwrap_or_else(PoisonError::into_inner);
+        *folder = Arc::new(Folder::open(&self.path, self.purpose)?);
+        Ok(Arc::clone(&folder))
+    }
+
+    /// Does something that makes a file, in a folder that may have to be made first.
+    fn make<T>(&self, work: impl Fn(&Arc<Folder>) -> io::Result<T>) -> Result<T, PublishError> {
+        match work(&self.folder()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(work(&self.reopen()?)?),
+            other => Ok(other?),
+        }
     }
 
     /// The entry of `key`, verified. What is there and cannot be believed is renamed aside.
     pub(crate) fn load(&self, key: &Key, counters: &Counters) -> Option<Entry> {
-        let path = self.path(key, ENTRY);
-        match self.read(key, &path) {
-            Ok(entry) => Some(entry),
-            Err(LoadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(LoadError::Io(error)) if !is_link(&error) => {
+        let folder = self.folder();
+        let loaded = folder.load(key);
+        self.loaded(&folder, &name(key, Kind::Entry), key, loaded, counters)
+    }
+
+    /// An entry that was compiled from the module of `content`, verified.
+    pub(crate) fn load_content(&self, content: &ContentKey, counters: &Counters) -> Option<Entry> {
+        let folder = self.folder();
+        let loaded = folder.load_content(content);
+        let aside = Key::from_bytes(*content.as_bytes());
+        self.loaded(&folder, &content_name(content), &aside, loaded, counters)
+    }
+
+    fn loaded(
+        &self,
+        folder: &Folder,
+        name: &str,
+        key: &Key,
+        loaded: Result<(Entry, File), LoadError>,
+        counters: &Counters,
+    ) -> Option<Entry> {
+        match loaded {
+            Ok((entry, file)) => {
+                mark_used(&file);
+                Some(entry)
+            }
+            Err(error) if error.is_missing() => None,
+            Err(error) if error.is_system() => {
                 self.warn("read", &error, counters);
                 None
             }
             Err(error) => {
-                self.set_aside(key, &error, counters);
+                self.move_aside(folder, name, key, &error, counters);
                 None
             }
         }
     }
 
-    fn read(&self, key: &Key, path: &Path) -> Result<Entry, LoadError> {
-        // Without `NONBLOCK` a pipe under an entry's name would hold the host for ever.
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let mut file = OpenOptions::new()
-            .read(true)
-            .custom_flags(flags.bits().cast_signed())
-            .open(path)?;
-        let metadata = file.metadata()?;
-        trust::file(&metadata)?;
-        let size = metadata.len();
-        let capacity = usize::try_from(size).map_err(|_| LoadError::Size(size))?;
-        if size > MAX_FILE {
-            return Err(LoadError::Size(size));
+    /// Renames the entry of `key` aside, so that it is never loaded again, and says so.
+    pub(crate) fn set_aside(
+        &self,
+        key: &Key,
+        content: Option<&ContentKey>,
+        reason: &(dyn Error + 'static),
+        counters: &Counters,
+    ) {
+        let folder = self.folder();
+        if let Some(content) = content
+            && let Err(error) = folder.remove(&content_name(content))
+        {
+            self.warn("remove an entry from", &error, counters);
         }
-        let mut bytes = Vec::with_capacity(capacity);
-        (&mut file).take(size).read_to_end(&mut bytes)?;
-        let entry = entry::decode(key, &Bytes::from(bytes))?;
-        mark_used(&file);
-        Ok(entry)
+        self.move_aside(&folder, &name(key, Kind::Entry), key, reason, counters);
     }
 
-    /// Renames the entry of `key` aside, so that it is never loaded again, and says so.
-    pub(crate) fn set_aside(&self, key: &Key, reason: &(dyn Error + 'static), counters: &Counters) {
+    fn move_aside(&self, folder: &Folder, from: &str, key: &Key, reason: &(dyn Error + 'static), counters: &Counters) {
         counters.bad_entries.add(1);
-        let path = self.path(key, ENTRY);
         tracing::warn!(
-            path = %path.display(),
+            path = %folder.path().join(from).display(),
             reason,
             "a bad cache entry was set aside and will be made again"
         );
-        match fs::rename(&path, self.path(key, BAD)) {
+        match folder.rename(from, &name(key, Kind::Bad)) {
             Ok(()) => {}
             // Another process was faster.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -143,10 +158,22 @@ impl Disk {
         }
     }
 
+    /// Asks for the right to make `key`, among all processes. Never waits.
+    pub(crate) fn lock(&self, key: &Key, counters: &Counters) -> Locking {
+        match self.make(|folder| Lock::try_acquire(folder, name(key, Kind::Lock))) {
+            Ok(Some(lock)) => Locking::Held(lock),
+            Ok(None) => Locking::Busy,
+            Err(error) => {
+                self.warn("lock a file in", &error, counters);
+                Locking::Unavailable
+            }
+        }
+    }
+
     /// Stores `entry`, and makes room where there is too much. Returns whether it is stored: not being able to is worth a
     /// warning, once, and no more.
-    pub(crate) fn publish(&self, key: &Key, entry: &Entry, counters: &Counters) -> bool {
-        let size = match self.write(key, entry) {
+    pub(crate) fn publish(&self, entry: &Entry, counters: &Counters) -> bool {
+        let size = match self.write(entry) {
             Ok(Some(size)) => size,
             Ok(None) => return false,
             Err(error) => {
@@ -154,44 +181,79 @@ impl Disk {
                 return false;
             }
         };
-        let slack = self.slack();
         let unswept = self.unswept.fetch_add(size, Ordering::Relaxed);
-        if unswept.saturating_add(size) > slack {
-            self.unswept.store(0, Ordering::Relaxed);
-            if let Err(error) = self.sweep(counters) {
-                self.warn("make room in", &error, counters);
-            }
+        if unswept.saturating_add(size) > self.slack() {
+            self.sweep(counters);
         }
         true
     }
 
     /// Writes the file and returns its size in bytes, or nothing where the file alone would exceed the limit.
-    fn write(&self, key: &Key, entry: &Entry) -> Result<Option<u64>, PublishError> {
-        let header = entry::encode_header(key, entry)?;
+    fn write(&self, entry: &Entry) -> Result<Option<u64>, PublishError> {
+        let header = entry.encode_header()?;
         let size = (header.len() as u64).saturating_add(entry.payload.len() as u64);
         if size > self.limit.min(MAX_FILE) {
-            tracing::debug!(%key, size, limit = self.limit, "too large for the disk cache");
+            tracing::debug!(key = %entry.key, size, limit = self.limit, "too large for the disk cache");
             return Ok(None);
         }
-        let temporary = || {
-            tempfile::Builder::new()
-                .prefix(TEMPORARY_PREFIX)
-                .suffix(TEMPORARY_SUFFIX)
-                .tempfile_in(&self.dir)
-        };
-        let mut file = match temporary() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // Somebody removed the folder while we run: it gets the same scrutiny as at first.
-                trust::folder(&self.dir)?;
-                temporary()?
-            }
-            other => other?,
-        };
-        file.write_all(&header)?;
-        file.write_all(&entry.payload)?;
-        mark_used(file.as_file());
-        file.persist(self.path(key, ENTRY)).map_err(|error| error.error)?;
+        let content = entry.content.as_ref().map(content_name);
+        self.make(|folder| {
+            folder.write(
+                &name(&entry.key, Kind::Entry),
+                &[&header, &entry.payload],
+                content.as_deref(),
+            )
+        })?;
+        // It can be made after all.
+        if let Err(error) = self.folder().remove(&name(&entry.key, Kind::Failed)) {
+            tracing::debug!(%error, "cannot remove a remembered failure");
+        }
         Ok(Some(size))
+    }
+
+    /// Notes that the entry of `key` is in use, for all processes.
+    pub(crate) fn touch(&self, key: &Key) {
+        if let Err(error) = self.folder().touch(&name(key, Kind::Entry)) {
+            // Evicted, or read-only: both are fine.
+            tracing::trace!(%error, "cannot note the use of a cache entry");
+        }
+    }
+
+    /// The failure that is remembered for `key`.
+    pub(crate) fn failure(&self, key: &Key, counters: &Counters) -> Option<Failure> {
+        match failure::load(&self.folder(), key) {
+            Ok(failure) => failure,
+            Err(error) if error.is_system() => {
+                self.warn("read", &error, counters);
+                None
+            }
+            // Whoever put it there, it is not worth more than a note: the next creation replaces it.
+            Err(error) => {
+                tracing::debug!(%key, error = &error as &dyn Error, "a remembered failure is ignored");
+                None
+            }
+        }
+    }
+
+    /// Remembers that `key` cannot be made.
+    pub(crate) fn remember(&self, key: &Key, failure: &Failure, counters: &Counters) {
+        match self.make(|folder| failure::store(folder, key, failure)) {
+            // Failures are rare and cost a compilation each: looking whether there are too many is cheap beside that.
+            Ok(()) => self.sweep(counters),
+            Err(error) => self.warn("write to", &error, counters),
+        }
+    }
+
+    fn sweep(&self, counters: &Counters) {
+        let unswept = self.unswept.swap(0, Ordering::Relaxed);
+        match sweep(&self.folder(), self.limit, self.limit.saturating_sub(self.slack())) {
+            Ok(Some(swept)) => counters.disk_evictions.add(swept.entries),
+            // Who is at it may have looked before our file was there.
+            Ok(None) => {
+                self.unswept.fetch_add(unswept, Ordering::Relaxed);
+            }
+            Err(error) => self.warn("make room in", &error, counters),
+        }
     }
 
     /// How much may be published between two sweeps: the folder stays within its limit although nobody counts in between.
@@ -199,52 +261,10 @@ impl Disk {
         self.limit / 64
     }
 
-    /// Removes what is left over, and then as much as the limit demands: bad entries first, then the least recently used.
-    fn sweep(&self, counters: &Counters) -> io::Result<()> {
-        let now = SystemTime::now();
-        let mut total: u64 = 0;
-        let mut removable = Vec::new();
-        for item in fs::read_dir(&self.dir)? {
-            let item = item?;
-            let path = item.path();
-            let Some(kind) = FileKind::of(&path) else {
-                continue;
-            };
-            // One that another process removed since is no longer of interest.
-            let Ok(metadata) = item.metadata() else {
-                continue;
-            };
-            let used = metadata.modified()?;
-            if kind == FileKind::Temporary {
-                if now.duration_since(used).unwrap_or_default() > TEMPORARY_LIFETIME {
-                    remove(&path)?;
-                }
-                continue;
-            }
-            total = total.saturating_add(metadata.len());
-            removable.push((kind == FileKind::Entry, used, path, metadata.len()));
-        }
-        removable.sort_unstable();
-        let goal = self.limit.saturating_sub(self.slack());
-        for (_, _, path, size) in removable {
-            if total <= goal {
-                break;
-            }
-            remove(&path)?;
-            counters.disk_evictions.add(1);
-            total = total.saturating_sub(size);
-        }
-        Ok(())
-    }
-
-    fn path(&self, key: &Key, extension: &str) -> PathBuf {
-        self.dir.join(format!("{key}.{extension}"))
-    }
-
     /// Reports trouble with the folder once: a full disk stays full, and the host's log is not the place to count that.
     fn warn(&self, what: &str, error: &(dyn Error + 'static), counters: &Counters) {
         counters.disk_errors.add(1);
-        let dir = self.dir.display();
+        let dir = self.path.display();
         if self.warned.swap(true, Ordering::Relaxed) {
             tracing::debug!(%dir, error, "cannot {what} the cache folder");
         } else {
@@ -256,47 +276,61 @@ impl Disk {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum FileKind {
-    Entry,
-    Bad,
-    Temporary,
+/// Folders that come with a system or an image, in the order they are searched.
+pub(crate) struct System {
+    folders: Vec<Folder>,
+    warned: AtomicBool,
 }
 
-impl FileKind {
-    /// What the name says, or nothing where the file is not ours.
-    fn of(path: &Path) -> Option<Self> {
-        let name = path.file_name().and_then(OsStr::to_str)?;
-        if name.starts_with(TEMPORARY_PREFIX) && name.ends_with(TEMPORARY_SUFFIX) {
-            return Some(Self::Temporary);
-        }
-        let (key, extension) = name.split_once('.')?;
-        let is_key = key.len() == 2 * Key::LEN && key.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match extension {
-            ENTRY if is_key => Some(Self::Entry),
-            BAD if is_key => Some(Self::Bad),
-            _ => None,
+impl System {
+    /// Opens those that can be trusted. One that cannot be is worth a warning, since somebody asked for it.
+    pub(crate) fn open(dirs: &[impl AsRef<Path>]) -> Self {
+        let open = |dir: &Path| {
+            Folder::open(dir, Purpose::Read)
+                .inspect_err(|error| {
+                    tracing::warn!(error = error as &dyn Error, "a folder of compiled graphs is not used");
+                })
+                .ok()
+        };
+        Self {
+            folders: dirs.iter().filter_map(|dir| open(dir.as_ref())).collect(),
+            warned: AtomicBool::new(false),
         }
     }
-}
 
-/// Makes `file` the most recently used one. The clock of the file system is too coarse to order two publications.
-fn mark_used(file: &File) {
-    if let Err(error) = file.set_modified(SystemTime::now()) {
-        // A read-only folder, say: what is lost is only the order of eviction, which does not take place there either.
-        tracing::trace!(%error, "cannot note the use of a cache entry");
+    pub(crate) fn load(&self, key: &Key, counters: &Counters) -> Option<Entry> {
+        self.find(counters, &name(key, Kind::Entry), |folder| folder.load(key))
     }
-}
 
-/// Whether opening failed because `NOFOLLOW` met a symbolic link, which is no entry.
-fn is_link(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
-}
+    pub(crate) fn load_content(&self, content: &ContentKey, counters: &Counters) -> Option<Entry> {
+        self.find(counters, &content_name(content), |folder| folder.load_content(content))
+    }
 
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        // Another process sweeps too.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
+    fn find(
+        &self,
+        counters: &Counters,
+        name: &str,
+        load: impl Fn(&Folder) -> Result<(Entry, File), folder::LoadError>,
+    ) -> Option<Entry> {
+        self.folders.iter().find_map(|folder| match load(folder) {
+            Ok((entry, _)) => Some(entry),
+            Err(error) if error.is_missing() => None,
+            Err(error) => {
+                counters.bad_entries.add(1);
+                let path = folder.path().join(name);
+                let path = path.display();
+                let error = &error as &dyn Error;
+                // It cannot be moved aside, and where one cannot be read none can.
+                if self.warned.swap(true, Ordering::Relaxed) {
+                    tracing::debug!(%path, error, "an entry of a read-only folder is not used");
+                } else {
+                    tracing::warn!(
+                        %path, error,
+                        "an entry of a read-only folder is not used; others like it are not reported"
+                    );
+                }
+                None
+            }
+        })
     }
 }

@@ -1,13 +1,13 @@
-//! A compiled graph as bytes, in memory and on disk.
+//! A compiled graph as bytes, in memory, on disk, and wherever else its user takes it.
 //!
-//! An entry is a payload, which this crate never looks into, and [`Metadata`] about it. On disk:
+//! An entry is a payload, which this crate never looks into, its keys, and [`Metadata`] about it. On disk:
 //!
 //! | Bytes | Content |
 //! |---|---|
 //! | 8 | magic, `\x89rotini\n` |
 //! | 4 | [`ENTRY_FORMAT`], little-endian |
 //! | 4 | length of the header, little-endian |
-//! | that many | header in postcard: key, metadata, length and BLAKE3 of the payload |
+//! | that many | header in postcard: keys, metadata, length and BLAKE3 of the payload |
 //! | 32 | BLAKE3 of everything before |
 //! | the rest | payload |
 //!
@@ -17,15 +17,17 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::key::Key;
+use crate::key::{ContentKey, Key};
 
 /// The version of the layout above. It is also an input of every key, so entries of two formats never share a name.
-pub const ENTRY_FORMAT: u32 = 1;
+pub const ENTRY_FORMAT: u32 = 2;
 
 /// The first byte is not ASCII and the last is a newline: a file that went through a text conversion is recognised.
 const MAGIC: [u8; 8] = *b"\x89rotini\n";
 /// Headers are some hundred bytes. The bound keeps a forged length from being taken seriously.
 const MAX_HEADER: usize = 64 * 1024;
+/// Magic, format and length of the header.
+const PREFIX: usize = 16;
 const HASH: usize = blake3::OUT_LEN;
 
 /// What is known about a payload without reading it.
@@ -33,21 +35,29 @@ const HASH: usize = blake3::OUT_LEN;
 pub struct Metadata {
     /// Who made the payload: program and compiler, for people.
     pub producer: String,
-    /// The target it was compiled for, for people; the key is what decides.
+    /// The architecture or product it was compiled for: what `KeyInputs` names.
     pub target: String,
+    /// The features of that target which the code may use: what `KeyInputs` names. Who loads an entry that did not come
+    /// through its key, from serialized bytes, decides by these two whether the code may run here.
+    pub target_features: String,
     /// The device memory one execution needs besides its tensors, in bytes: exact.
     pub workspace_bytes: u64,
     /// The number of kernels one execution launches.
     pub dispatches: u32,
     /// The time the compilation took, in microseconds.
     pub compile_micros: u64,
-    /// When the entry was made, in seconds since the Unix epoch.
+    /// When the entry was made, in seconds since the Unix epoch. When it was last used is not in the entry, which never
+    /// changes, but is the modification time of its file.
     pub created_unix: u64,
 }
 
 /// A cached compilation. Immutable and shared: the payload stays alive for as long as anyone holds a clone of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
+    /// The key it is stored under.
+    pub key: Key,
+    /// The key of the module it was compiled from, where that is known.
+    pub content: Option<ContentKey>,
     /// What is known about the payload.
     pub metadata: Metadata,
     /// The compiled code. Cloning it is cheap and copies nothing.
@@ -55,13 +65,75 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// The entry as one piece of memory, the same bytes as its file: complete, and verified by whoever reads it.
+    ///
+    /// # Errors
+    ///
+    /// If the metadata are too long to be written.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, EncodeError> {
+        let mut bytes = self.encode_header()?;
+        bytes.extend_from_slice(&self.payload);
+        Ok(bytes)
+    }
+
+    /// The entry that `bytes` are, verified as on every load. The payload shares their memory. Which key it is of, and which
+    /// target, is for the caller to look at.
+    ///
+    /// # Errors
+    ///
+    /// If they are anything but what [`Entry::to_bytes`] returned, in any bit.
+    pub fn from_bytes(bytes: &Bytes) -> Result<Self, DecodeError> {
+        let (header, payload) = Header::read(bytes)?;
+        if header.payload_bytes != payload.len() as u64 {
+            return Err(DecodeError::PayloadLength {
+                expected: header.payload_bytes,
+                found: payload.len() as u64,
+            });
+        }
+        if blake3::hash(payload) != blake3::Hash::from_bytes(header.payload_hash) {
+            return Err(DecodeError::PayloadChecksum);
+        }
+        Ok(Self {
+            key: Key::from_bytes(header.key),
+            content: header.content.map(ContentKey::from_bytes),
+            metadata: header.metadata,
+            // `payload` is a part of `bytes`, which is what `slice_ref` demands.
+            payload: bytes.slice_ref(payload),
+        })
+    }
+
+    /// Everything that comes before the payload in the file.
+    pub(crate) fn encode_header(&self) -> Result<Vec<u8>, EncodeError> {
+        let header = postcard::to_stdvec(&Header {
+            key: *self.key.as_bytes(),
+            content: self.content.map(|key| *key.as_bytes()),
+            metadata: self.metadata.clone(),
+            payload_bytes: self.payload.len() as u64,
+            payload_hash: blake3::hash(&self.payload).into(),
+        })
+        .map_err(EncodeError::Header)?;
+        let length = u32::try_from(header.len())
+            .ok()
+            .filter(|&length| length as usize <= MAX_HEADER)
+            .ok_or(EncodeError::HeaderLength { length: header.len() })?;
+
+        let mut bytes = Vec::from(MAGIC);
+        bytes.extend(ENTRY_FORMAT.to_le_bytes());
+        bytes.extend(length.to_le_bytes());
+        bytes.extend(header);
+        let checksum = blake3::hash(&bytes);
+        bytes.extend(checksum.as_bytes());
+        Ok(bytes)
+    }
+
     /// What the entry weighs in the memory tier, in bytes: payload, texts, and a little for the bookkeeping.
     pub(crate) fn weight(&self) -> u64 {
-        const BOOKKEEPING: usize = 256;
+        const BOOKKEEPING: usize = 320;
         let parts = [
             self.payload.len(),
             self.metadata.producer.len(),
             self.metadata.target.len(),
+            self.metadata.target_features.len(),
             BOOKKEEPING,
         ];
         parts.iter().map(|&part| part as u64).sum()
@@ -104,6 +176,9 @@ pub enum DecodeError {
         /// The key the entry was written for.
         found: Key,
     },
+    /// An entry that was compiled from another module, stored under this one's name.
+    #[error("holds the code of another module")]
+    Content,
     /// The payload is shorter or longer than it was when written.
     #[error("the payload has {found} bytes, {expected} were written")]
     PayloadLength {
@@ -132,86 +207,54 @@ pub enum EncodeError {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Header {
+pub(crate) struct Header {
     key: [u8; Key::LEN],
-    metadata: Metadata,
+    content: Option<[u8; Key::LEN]>,
+    pub(crate) metadata: Metadata,
     payload_bytes: u64,
     payload_hash: [u8; HASH],
 }
 
-/// Everything that comes before the payload of `entry` in its file.
-pub(crate) fn encode_header(key: &Key, entry: &Entry) -> Result<Vec<u8>, EncodeError> {
-    let header = postcard::to_stdvec(&Header {
-        key: *key.as_bytes(),
-        metadata: entry.metadata.clone(),
-        payload_bytes: entry.payload.len() as u64,
-        payload_hash: blake3::hash(&entry.payload).into(),
-    })
-    .map_err(EncodeError::Header)?;
-    let length = u32::try_from(header.len())
-        .ok()
-        .filter(|&length| length as usize <= MAX_HEADER)
-        .ok_or(EncodeError::HeaderLength { length: header.len() })?;
+impl Header {
+    /// No header of an entry ends after this many bytes.
+    pub(crate) const MAX_END: usize = PREFIX + MAX_HEADER + HASH;
 
-    let mut bytes = Vec::from(MAGIC);
-    bytes.extend(ENTRY_FORMAT.to_le_bytes());
-    bytes.extend(length.to_le_bytes());
-    bytes.extend(header);
-    let checksum = blake3::hash(&bytes);
-    bytes.extend(checksum.as_bytes());
-    Ok(bytes)
-}
+    pub(crate) fn key(&self) -> Key {
+        Key::from_bytes(self.key)
+    }
 
-/// The entry of `key` that `file` holds. The payload shares `file`'s memory.
-pub(crate) fn decode(key: &Key, file: &Bytes) -> Result<Entry, DecodeError> {
-    let truncated = |part| DecodeError::Truncated { part };
-    let rest: &[u8] = file;
-    let (magic, rest) = rest.split_first_chunk().ok_or(DecodeError::Magic)?;
-    if *magic != MAGIC {
-        return Err(DecodeError::Magic);
-    }
-    let (format, rest) = rest.split_first_chunk().ok_or(truncated("format"))?;
-    let format = u32::from_le_bytes(*format);
-    if format != ENTRY_FORMAT {
-        return Err(DecodeError::Format { found: format });
-    }
-    let (length, rest) = rest.split_first_chunk().ok_or(truncated("header length"))?;
-    let length = u32::from_le_bytes(*length);
-    if length as usize > MAX_HEADER {
-        return Err(DecodeError::HeaderLength { length });
-    }
-    let (header, rest) = rest.split_at_checked(length as usize).ok_or(truncated("header"))?;
-    let (checksum, payload) = rest.split_first_chunk::<HASH>().ok_or(truncated("header checksum"))?;
+    /// The verified header of the file that starts with `file`, and what follows it there.
+    pub(crate) fn read(file: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
+        let truncated = |part| DecodeError::Truncated { part };
+        let (magic, rest) = file.split_first_chunk().ok_or(DecodeError::Magic)?;
+        if *magic != MAGIC {
+            return Err(DecodeError::Magic);
+        }
+        let (format, rest) = rest.split_first_chunk().ok_or(truncated("format"))?;
+        let format = u32::from_le_bytes(*format);
+        if format != ENTRY_FORMAT {
+            return Err(DecodeError::Format { found: format });
+        }
+        let (length, rest) = rest.split_first_chunk().ok_or(truncated("header length"))?;
+        let length = u32::from_le_bytes(*length);
+        if length as usize > MAX_HEADER {
+            return Err(DecodeError::HeaderLength { length });
+        }
+        let (header, rest) = rest.split_at_checked(length as usize).ok_or(truncated("header"))?;
+        let (checksum, payload) = rest.split_first_chunk::<HASH>().ok_or(truncated("header checksum"))?;
 
-    // What the checksum covers is what comes before it.
-    let covered = file
-        .len()
-        .checked_sub(rest.len())
-        .and_then(|covered| file.get(..covered))
-        .ok_or(truncated("header"))?;
-    if blake3::hash(covered) != blake3::Hash::from_bytes(*checksum) {
-        return Err(DecodeError::HeaderChecksum);
+        // What the checksum covers is what comes before it.
+        let covered = file
+            .len()
+            .checked_sub(rest.len())
+            .and_then(|covered| file.get(..covered))
+            .ok_or(truncated("header"))?;
+        if blake3::hash(covered) != blake3::Hash::from_bytes(*checksum) {
+            return Err(DecodeError::HeaderChecksum);
+        }
+        let header = postcard::from_bytes(header).map_err(DecodeError::Header)?;
+        Ok((header, payload))
     }
-    let header: Header = postcard::from_bytes(header).map_err(DecodeError::Header)?;
-    if header.key != *key.as_bytes() {
-        return Err(DecodeError::Key {
-            found: Key::from_bytes(header.key),
-        });
-    }
-    if header.payload_bytes != payload.len() as u64 {
-        return Err(DecodeError::PayloadLength {
-            expected: header.payload_bytes,
-            found: payload.len() as u64,
-        });
-    }
-    if blake3::hash(payload) != blake3::Hash::from_bytes(header.payload_hash) {
-        return Err(DecodeError::PayloadChecksum);
-    }
-    Ok(Entry {
-        metadata: header.metadata,
-        // `payload` is a part of `file`, which is what `slice_ref` demands.
-        payload: file.slice_ref(payload),
-    })
 }
 
 #[cfg(test)]

@@ -1,16 +1,19 @@
 //! What makes two compilations the same one.
 //!
 //! Identity is content: [`Key::of`] is the only place where a key comes from, and [`KeyInputs`] names everything that can
-//! change the code that a graph becomes. Each input goes into BLAKE3 with its label and its length before it, so no two
-//! different sets of inputs are the same bytes.
+//! change the code that a graph becomes. [`ContentKey`] is the same one step later, over what the compiler reads. Each
+//! input goes into BLAKE3 with its label and its length before it, so no two different sets of inputs are the same bytes.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::entry::ENTRY_FORMAT;
 
 /// The scheme of the key itself. BLAKE3 derives a hash function of its own from it: raise the number when a field is
 /// added, removed or changes meaning, and every older key becomes unreachable.
 const CONTEXT: &str = "rotini jit-cache key v1";
+/// The same for [`ContentKey`]: what is a key of one kind is never one of the other.
+const CONTENT_CONTEXT: &str = "rotini jit-cache content key v1";
 
 /// Everything that decides what code a graph is compiled to.
 ///
@@ -54,22 +57,19 @@ impl Key {
             flags,
             compiler,
         } = *inputs;
-        Self::framed(ENTRY_FORMAT, |framing| {
+        Self::framed(CONTEXT, ENTRY_FORMAT, |framing| {
             framing.field("graph", graph);
             framing.field("target", target.as_bytes());
             framing.field("target_features", target_features.as_bytes());
             framing.field("emitter_version", &emitter_version.to_le_bytes());
             framing.field("strategy", strategy.as_bytes());
-            framing.field("flag_count", &(flags.len() as u64).to_le_bytes());
-            for flag in flags {
-                framing.field("flag", flag.as_bytes());
-            }
+            framing.flags(flags);
             framing.field("compiler", compiler.as_bytes());
         })
     }
 
-    fn framed(entry_format: u32, fields: impl FnOnce(&mut Framing)) -> Self {
-        let mut framing = Framing(blake3::Hasher::new_derive_key(CONTEXT));
+    fn framed(context: &str, entry_format: u32, fields: impl FnOnce(&mut Framing)) -> Self {
+        let mut framing = Framing(blake3::Hasher::new_derive_key(context));
         framing.field("entry_format", &entry_format.to_le_bytes());
         fields(&mut framing);
         Self(framing.0.finalize().into())
@@ -101,6 +101,94 @@ impl fmt::Debug for Key {
     }
 }
 
+/// Why a text is not a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a key is {} hexadecimal digits", 2 * Key::LEN)]
+pub struct KeyError;
+
+impl FromStr for Key {
+    type Err = KeyError;
+
+    /// Reads what [`Display`](fmt::Display) writes, and nothing else: one key has one name.
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        let digit = |digit: u8| match digit {
+            b'0'..=b'9' => Ok(digit - b'0'),
+            b'a'..=b'f' => Ok(digit - b'a' + 10),
+            _ => Err(KeyError),
+        };
+        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+        if pairs.len() != Self::LEN || !rest.is_empty() {
+            return Err(KeyError);
+        }
+        let mut key = [0; Self::LEN];
+        for (byte, [high, low]) in key.iter_mut().zip(pairs) {
+            *byte = digit(*high)? << 4 | digit(*low)?;
+        }
+        Ok(Self(key))
+    }
+}
+
+/// Everything that decides what code a module in MLIR is compiled to.
+#[derive(Clone, Copy, Debug)]
+pub struct ContentInputs<'a> {
+    /// The module as the compiler is given it.
+    pub mlir: &'a [u8],
+    /// As in [`KeyInputs`].
+    pub target: &'a str,
+    /// As in [`KeyInputs`].
+    pub target_features: &'a str,
+    /// As in [`KeyInputs`].
+    pub flags: &'a [String],
+    /// As in [`KeyInputs`].
+    pub compiler: &'a str,
+}
+
+/// The identity of a compiled module, whatever graph and emitter it came from. Entries are found under it when an emitter
+/// changed and what it emits for a graph did not.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContentKey(Key);
+
+impl ContentKey {
+    /// The key of `inputs`, and of the format that entries are stored in.
+    pub fn of(inputs: &ContentInputs<'_>) -> Self {
+        let ContentInputs {
+            mlir,
+            target,
+            target_features,
+            flags,
+            compiler,
+        } = *inputs;
+        Self(Key::framed(CONTENT_CONTEXT, ENTRY_FORMAT, |framing| {
+            framing.field("mlir", mlir);
+            framing.field("target", target.as_bytes());
+            framing.field("target_features", target_features.as_bytes());
+            framing.flags(flags);
+            framing.field("compiler", compiler.as_bytes());
+        }))
+    }
+
+    pub(crate) const fn from_bytes(bytes: [u8; Key::LEN]) -> Self {
+        Self(Key(bytes))
+    }
+
+    /// The bytes of the key.
+    pub const fn as_bytes(&self) -> &[u8; Key::LEN] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Display for ContentKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for ContentKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ContentKey({self})")
+    }
+}
+
 /// Writes labelled fields: length of label, label, length of value, value; lengths as little-endian `u64`.
 struct Framing(blake3::Hasher);
 
@@ -109,6 +197,13 @@ impl Framing {
         for part in [label.as_bytes(), value] {
             self.0.update(&(part.len() as u64).to_le_bytes());
             self.0.update(part);
+        }
+    }
+
+    fn flags(&mut self, flags: &[String]) {
+        self.field("flag_count", &(flags.len() as u64).to_le_bytes());
+        for flag in flags {
+            self.field("flag", flag.as_bytes());
         }
     }
 }
@@ -202,7 +297,7 @@ mod tests {
 
     #[test]
     fn entry_format_changes_the_key() {
-        let of = |format| Key::framed(format, |framing| framing.field("graph", b"graph"));
+        let of = |format| Key::framed(CONTEXT, format, |framing| framing.field("graph", b"graph"));
         assert_ne!(of(ENTRY_FORMAT), of(ENTRY_FORMAT + 1));
     }
 
@@ -221,7 +316,7 @@ mod tests {
     fn key_is_the_documented_hash() {
         let mut hasher = blake3::Hasher::new_derive_key("rotini jit-cache key v1");
         let fields: [(&str, &[u8]); 10] = [
-            ("entry_format", &[1, 0, 0, 0]),
+            ("entry_format", &[2, 0, 0, 0]),
             ("graph", b"graph"),
             ("target", b"gfx942"),
             ("target_features", b"+sramecc,-xnack"),
@@ -246,7 +341,75 @@ mod tests {
     fn key_is_stable() {
         assert_eq!(
             base().to_string(),
-            "84a61aa79e65faee8c0f669dbe79957af36084805c32b1dd0e732b5e0e09fbd5"
+            "ae34524877c6777b96101bcbbd330efb207fdfdb920595f85d6ea428501baf11"
         );
+    }
+
+    /// The key of fixed inputs after `change`.
+    fn content(change: impl for<'a> FnOnce(&mut ContentInputs<'a>)) -> ContentKey {
+        let flags = flags(&["--iree-opt-level=O3"]);
+        let mut inputs = ContentInputs {
+            mlir: b"module {}",
+            target: "gfx942",
+            target_features: "+sramecc",
+            flags: &flags,
+            compiler: "iree",
+        };
+        change(&mut inputs);
+        ContentKey::of(&inputs)
+    }
+
+    #[test]
+    fn each_input_changes_the_content_key() {
+        let keys = [
+            content(|_| ()),
+            content(|inputs| inputs.mlir = b"module { }"),
+            content(|inputs| inputs.target = "gfx950"),
+            content(|inputs| inputs.target_features = "-sramecc"),
+            content(|inputs| inputs.flags = &[]),
+            content(|inputs| inputs.compiler = "iree 2"),
+        ];
+        for (position, key) in keys.iter().enumerate() {
+            assert!(!keys[..position].contains(key), "{position}");
+        }
+    }
+
+    /// By hand, like [`key_is_the_documented_hash`].
+    #[test]
+    fn content_key_is_the_documented_hash() {
+        let mut hasher = blake3::Hasher::new_derive_key("rotini jit-cache content key v1");
+        let fields: [(&str, &[u8]); 7] = [
+            ("entry_format", &[2, 0, 0, 0]),
+            ("mlir", b"module {}"),
+            ("target", b"gfx942"),
+            ("target_features", b"+sramecc"),
+            ("flag_count", &[1, 0, 0, 0, 0, 0, 0, 0]),
+            ("flag", b"--iree-opt-level=O3"),
+            ("compiler", b"iree"),
+        ];
+        for (label, value) in fields {
+            hasher.update(&(label.len() as u64).to_le_bytes());
+            hasher.update(label.as_bytes());
+            hasher.update(&(value.len() as u64).to_le_bytes());
+            hasher.update(value);
+        }
+        assert_eq!(content(|_| ()).as_bytes(), hasher.finalize().as_bytes());
+    }
+
+    #[test]
+    fn text_is_a_key_only_as_it_is_written() {
+        let text = base().to_string();
+        assert_eq!(text.parse(), Ok(base()));
+        for wrong in [
+            "",
+            "0",
+            &text[1..],
+            &text.to_uppercase(),
+            &format!("{text}0"),
+            &format!("+{}", &text[1..]),
+            &format!("g{}", &text[1..]),
+        ] {
+            assert_eq!(wrong.parse::<Key>(), Err(KeyError), "{wrong}");
+        }
     }
 }

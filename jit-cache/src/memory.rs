@@ -2,15 +2,20 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use dashmap::DashMap;
 
 use crate::entry::Entry;
 use crate::key::Key;
 
-/// A hit takes the read lock of one shard and a tick of the clock; nothing waits for an eviction.
+/// Seconds after which a hit here is worth telling other processes, by way of the file's time.
+const NEWS: u64 = 60 * 60;
+
+/// A hit takes the read lock of one shard, a tick of the clock and a look at the time; nothing waits for an eviction.
 pub(crate) struct Memory {
     slots: DashMap<Key, Slot>,
+    opened: Instant,
     limit: u64,
     used: AtomicU64,
     clock: AtomicU64,
@@ -20,12 +25,22 @@ pub(crate) struct Memory {
 struct Slot {
     entry: Arc<Entry>,
     last_used: AtomicU64,
+    /// When its file's time was last set, in seconds since `opened`.
+    told: AtomicU64,
+}
+
+/// An entry that was found.
+pub(crate) struct Hit {
+    pub(crate) entry: Arc<Entry>,
+    /// Whether nobody told other processes for a while that it is in use.
+    pub(crate) news: bool,
 }
 
 impl Memory {
     pub(crate) fn new(limit: u64) -> Self {
         Self {
             slots: DashMap::new(),
+            opened: Instant::now(),
             limit,
             used: AtomicU64::new(0),
             clock: AtomicU64::new(0),
@@ -33,10 +48,20 @@ impl Memory {
         }
     }
 
-    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Entry>> {
+    pub(crate) fn get(&self, key: &Key) -> Option<Hit> {
         let slot = self.slots.get(key)?;
         slot.last_used.store(self.tick(), Ordering::Relaxed);
-        Some(Arc::clone(&slot.entry))
+        let now = self.opened.elapsed().as_secs();
+        let told = slot.told.load(Ordering::Relaxed);
+        let news = now.saturating_sub(told) >= NEWS
+            && slot
+                .told
+                .compare_exchange(told, now, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        Some(Hit {
+            entry: Arc::clone(&slot.entry),
+            news,
+        })
     }
 
     /// Keeps `entry`, if it fits at all, and returns how many others had to leave.
@@ -48,8 +73,12 @@ impl Memory {
         // Added before the entry is there and subtracted after one is gone: the sum is never below what is held, and never
         // wraps around.
         self.used.fetch_add(weight, Ordering::Relaxed);
-        let last_used = AtomicU64::new(self.tick());
-        if let Some(old) = self.slots.insert(key, Slot { entry, last_used }) {
+        let slot = Slot {
+            entry,
+            last_used: AtomicU64::new(self.tick()),
+            told: AtomicU64::new(self.opened.elapsed().as_secs()),
+        };
+        if let Some(old) = self.slots.insert(key, slot) {
             self.used.fetch_sub(old.entry.weight(), Ordering::Relaxed);
         }
         self.evict()

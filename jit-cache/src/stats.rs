@@ -7,12 +7,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Stats {
     /// Entries found in memory.
     pub memory_hits: u64,
-    /// Entries found on disk.
+    /// Entries found on disk, in this user's folder or a read-only one.
     pub disk_hits: u64,
+    /// Entries that another process made while this one waited for it.
+    pub other_process: u64,
+    /// Entries found under the key of their module.
+    pub content_hits: u64,
     /// Entries created.
     pub created: u64,
     /// Creations that returned an error.
     pub failed: u64,
+    /// Calls that ended at once because an earlier creation had failed for good.
+    pub remembered: u64,
     /// Calls that waited for another thread's creation of the same key.
     pub joined: u64,
     /// Entries on disk that were damaged or not trusted, or that the caller rejected.
@@ -46,8 +52,11 @@ impl Counter {
 pub(crate) struct Counters {
     pub(crate) memory_hits: Counter,
     pub(crate) disk_hits: Counter,
+    pub(crate) other_process: Counter,
+    pub(crate) content_hits: Counter,
     pub(crate) created: Counter,
     pub(crate) failed: Counter,
+    pub(crate) remembered: Counter,
     pub(crate) joined: Counter,
     pub(crate) bad_entries: Counter,
     pub(crate) disk_errors: Counter,

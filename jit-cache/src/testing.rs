@@ -22,9 +22,12 @@ pub(crate) fn key(number: u64) -> Key {
 pub(crate) fn entry(number: u64, bytes: usize) -> Arc<Entry> {
     let payload: Vec<u8> = number.to_le_bytes().into_iter().cycle().take(bytes).collect();
     Arc::new(Entry {
+        key: key(number),
+        content: None,
         metadata: Metadata {
             producer: "test".to_owned(),
             target: "gfx942".to_owned(),
+            target_features: "+sramecc".to_owned(),
             workspace_bytes: number,
             dispatches: 1,
             compile_micros: 2,

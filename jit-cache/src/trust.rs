@@ -4,11 +4,16 @@
 //! into it: the folder belongs to one of the two and only they can write it, and the same holds for every folder above it,
 //! or somebody could put another one in its place. A folder above may be writable by all if it is sticky, as `/tmp` is,
 //! because there nobody can rename what is not theirs.
+//!
+//! A folder is opened once and used through its descriptor from then on, so that what was examined is what is used,
+//! whatever is renamed or linked meanwhile.
 
-use std::fs::{self, DirBuilder, Metadata};
+use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
 
 /// Write permission for the group or for everyone.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
@@ -32,6 +37,14 @@ pub enum FolderError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// On a file system that other machines share: neither its locks nor its times can be relied on.
+    #[error("{} is on a network file system ({kind}); a folder on a local disk can be used instead", path.display())]
+    Network {
+        /// The folder.
+        path: PathBuf,
+        /// The kind of file system.
+        kind: &'static str,
     },
     /// Not trusted: the folder, or one above it.
     #[error("{} is not safe to take code from", path.display())]
@@ -66,32 +79,88 @@ pub enum Distrust {
     },
 }
 
-/// Makes `path` and the folders above it where they are missing, for this user alone, and returns its real path if it can be
-/// trusted.
-pub(crate) fn folder(path: &Path) -> Result<PathBuf, FolderError> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|source| FolderError::Create {
-            path: path.to_owned(),
-            source,
-        })?;
+/// What a folder is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To take entries from, as it is.
+    Read,
+    /// To keep entries in: it is made where it is missing, with this mode, and the folders above it for this user alone.
+    Keep {
+        /// The permission bits.
+        mode: u32,
+    },
+}
+
+/// Opens the folder if it can be trusted, and returns it with its real path.
+pub(crate) fn open(path: &Path, purpose: Purpose) -> Result<(File, PathBuf), FolderError> {
     let examine = |path: &Path| {
         let path = path.to_owned();
         move |source| FolderError::Examine { path, source }
     };
-    let real = fs::canonicalize(path).map_err(examine(path))?;
-    for (level, part) in real.ancestors().enumerate() {
-        // Of a real path, so there is no link to follow, unless one was put there since: that is seen as not a folder.
-        let metadata = fs::symlink_metadata(part).map_err(examine(part))?;
-        let sticky_is_enough = level > 0;
-        check_folder(&metadata, sticky_is_enough).map_err(|source| FolderError::Untrusted {
-            path: part.to_owned(),
+    if let Purpose::Keep { mode } = purpose {
+        make(path, mode).map_err(|source| FolderError::Create {
+            path: path.to_owned(),
             source,
         })?;
     }
-    Ok(real)
+    let real = fs::canonicalize(path).map_err(examine(path))?;
+    let untrusted = |path: &Path| {
+        let path = path.to_owned();
+        move |source| FolderError::Untrusted { path, source }
+    };
+    for above in real.ancestors().skip(1) {
+        // Of a real path, so there is no link to follow, unless one was put there since: that is seen as not a folder.
+        let metadata = fs::symlink_metadata(above).map_err(examine(above))?;
+        check_folder(&metadata, true).map_err(untrusted(above))?;
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(&real, flags, Mode::empty()).map_err(|errno| examine(&real)(errno.into()))?;
+    let folder = File::from(folder);
+    let metadata = folder.metadata().map_err(examine(&real))?;
+    check_folder(&metadata, false).map_err(untrusted(&real))?;
+    // Reading needs neither locks nor times.
+    if purpose != Purpose::Read {
+        let system = rustix::fs::fstatfs(&folder).map_err(|errno| examine(&real)(errno.into()))?;
+        if let Some(kind) = network(system.f_type.cast_unsigned()) {
+            return Err(FolderError::Network { path: real, kind });
+        }
+    }
+    Ok((folder, real))
+}
+
+fn make(path: &Path, mode: u32) -> io::Result<()> {
+    let made = |builder: &mut DirBuilder| builder.mode(0o700).create(path);
+    match made(&mut DirBuilder::new()) {
+        // What the process's mask took away is not what the folder was asked for.
+        Ok(()) => fs::set_permissions(path, fs::Permissions::from_mode(mode)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if let Some(above) = path.parent() {
+                DirBuilder::new().recursive(true).mode(0o700).create(above)?;
+            }
+            made(&mut DirBuilder::new())?;
+            fs::set_permissions(path, fs::Permissions::from_mode(mode))
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        // A read-only file system says so before it looks whether there is anything to make.
+        Err(_) if path.is_dir() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The name of the file system with this magic number (`statfs(2)`), if it is one that is mounted from elsewhere.
+fn network(magic: u64) -> Option<&'static str> {
+    // Some are negative where the field is a signed 32 bits wide.
+    Some(match magic & 0xffff_ffff {
+        0x6969 => "NFS",
+        0xff53_4d42 | 0xfe53_4d42 | 0x517b => "SMB",
+        0x5346_414f | 0x6b41_4653 => "AFS",
+        0x7375_7245 => "Coda",
+        0x00c3_6400 => "Ceph",
+        0x0bd0_0bd0 => "Lustre",
+        0x4750_4653 => "GPFS",
+        0x1983_0326 => "BeeGFS",
+        _ => return None,
+    })
 }
 
 fn check_folder(metadata: &Metadata, sticky_is_enough: bool) -> Result<(), Distrust> {
@@ -130,4 +199,23 @@ fn check_owner(metadata: &Metadata) -> Result<(), Distrust> {
         return Err(Distrust::Owner { owner });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers are those of the kernel's `magic.h` and of `statfs(2)`.
+    #[test]
+    fn network_file_systems_are_known_by_their_numbers() {
+        const EXT4: u64 = 0xef53;
+        const TMPFS: u64 = 0x0102_1994;
+        const OVERLAY: u64 = 0x794c_7630;
+        for local in [EXT4, TMPFS, OVERLAY] {
+            assert_eq!(network(local), None);
+        }
+        assert_eq!(network(0x6969), Some("NFS"));
+        assert_eq!(network(0xff53_4d42), Some("SMB"));
+        assert_eq!(network(0xffff_ffff_ff53_4d42), Some("SMB"), "sign-extended");
+    }
 }

@@ -1,16 +1,269 @@
-//! Every setting, read in one place, once.
+//! Every setting: one table of all variables, and the values of those that the plugin follows, read once.
 //!
-//! | Variable | Values | Default |
-//! |---|---|---|
-//! | `ROTINI_DEVICE` | `auto`, `cpu`, `hip`; with the cargo feature `cuda` also `cuda` | `auto`: AMD GPUs if there are any, else the CPU |
-//! | `ROTINI_TARGET` | what to compile for: `cpu`, `gfx942`, `mi300x`, … | the device's own |
-//! | `ROTINI_HIP_LIBRARY` | the HIP library, a path or a name | the one that is loaded already, else `libamdhip64.so` as the system finds it |
-//! | `ROTINI_COMPILER` | `auto`, `program`, `in-process` | `auto`: the compiler as a program, so that its crashes are not the host's; its library in this process where there is no program |
-//! | `ROTINI_CACHE_DIR` | a folder, or empty for none | the user's cache folder |
-//! | `ROTINI_IREE_COMPILE`, `ROTINI_IREE_COMPILER_LIB` | where the compiler is | found beside Python's packages |
-//! | `ROTINI_LOG` | `off`, `fatal`, `error`, `warn`, `info` | what the host asks for |
+//! [`SETTINGS`] is the only list of names that begin with `ROTINI_`. `docs/settings.md` is [`document`]'s text, and a test holds it to
+//! that. What is set and not understood is never guessed at: the default is used, and the log says so.
 
+use crate::abi::{LogSeverity, logging};
+use bytesize::ByteSize;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// What every variable's name begins with.
+const PREFIX: &str = "ROTINI_";
+/// Variables with this prefix belong to single tests.
+const TEST_PREFIX: &str = "ROTINI_TEST_";
+
+/// Who reads a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// The plugin, and the `rotini` command with it.
+    Plugin,
+    /// The build.
+    Build,
+    /// Tests and benches.
+    Tests,
+}
+
+/// A variable.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Its name.
+    pub name: &'static str,
+    /// Who reads it.
+    pub reader: Reader,
+    /// What it may be.
+    pub values: &'static str,
+    /// What holds if it is not set.
+    pub default: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+const fn setting(
+    reader: Reader,
+    name: &'static str,
+    values: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Setting {
+    Setting {
+        name,
+        reader,
+        values,
+        default,
+        meaning,
+    }
+}
+
+/// Every variable that rotini, its build and its tests know.
+pub const SETTINGS: &[Setting] = &[
+    setting(
+        Reader::Plugin,
+        "ROTINI_DEVICE",
+        "`auto`, `cpu`, `hip`; with the cargo feature `cuda` also `cuda`",
+        "`auto`",
+        "Where graphs run. `auto`: on AMD GPUs if there are any, else on the CPU.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_TARGET",
+        "`cpu`, `gfx942`, `mi300x`, …",
+        "the device's own",
+        "What to compile for.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_HIP_LIBRARY",
+        "a path or a name",
+        "the one that is loaded already, else `libamdhip64.so`",
+        "The HIP library.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_COMPILER",
+        "`worker`, `in-process`, `cli`",
+        "`worker`",
+        "How the compiler is called: its library in processes that are kept for the next graph, its library in this process, or the \
+         program `iree-compile`. The first and the last keep a crash of the compiler from being the host's. What cannot be had is \
+         replaced, with a warning: `worker` by `cli`, `cli` by `worker`, and both by `in-process`.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_COMPILE_WORKER",
+        "a path",
+        "`rotini-compile-worker` beside the plugin",
+        "The program of the compiling processes.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_COMPILE_WORKERS",
+        "a number from 1",
+        "the cores that this process may use, at most 4",
+        "How many graphs are compiled at a time by this process.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_COMPILE_TIMEOUT",
+        "seconds, from 1",
+        "120",
+        "How long one graph may be compiled in a worker before it counts as one that cannot be.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_COMPILE_MEMORY",
+        "bytes, also as `512 MiB` or `8 GiB`",
+        "8 GiB",
+        "The address space of one worker.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_IREE_COMPILE",
+        "a path",
+        "found beside Python's packages",
+        "The program `iree-compile`.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_IREE_COMPILER_LIB",
+        "a path",
+        "found beside Python's packages",
+        "The compiler's library, `libIREECompiler.so`.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_CACHE_DIR",
+        "a folder, or empty for none",
+        "`$XDG_CACHE_HOME/rotini`, else `~/.cache/rotini`",
+        "Where compiled graphs are kept. It must belong to the user, and nobody else may write to it.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_CACHE_PATH",
+        "folders, separated by `:`",
+        "none",
+        "Folders of graphs that were compiled ahead of time. They are read only, after the cache folder, and must belong to the user or \
+         to root.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_CACHE_SIZE",
+        "bytes, also as `512 MiB` or `4 GiB`",
+        "4 GiB",
+        "What the cache folder may hold; beyond it the least recently used graphs go.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_REPRODUCERS",
+        "a folder, or empty for none",
+        "`reproducers` in the cache folder",
+        "Where a graph that does not compile is kept with all that `rotini replay` needs to try again: the last 16.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_LOG",
+        "`off`, `fatal`, `error`, `warn`, `info`",
+        "what the host asks for",
+        "The least severity that the host's logging function gets.",
+    ),
+    setting(
+        Reader::Build,
+        "ROTINI_HIP_HEADERS",
+        "a folder",
+        "that of the ROCm installation",
+        "The headers of HIP.",
+    ),
+    setting(
+        Reader::Build,
+        "ROTINI_CUDA_HEADERS",
+        "a folder",
+        "none",
+        "The folder of `cuda.h`, for the cargo feature `cuda`.",
+    ),
+    setting(
+        Reader::Build,
+        "ROTINI_IREE_SOURCE",
+        "a folder",
+        "the copy in the crate `eerie-sys`",
+        "The sources of IREE's runtime.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_PLUGIN",
+        "a path",
+        "the one that Cargo built",
+        "The plugin that is tested, measured, or loaded by the `rotini` command.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_HIP_EMULATOR",
+        "a path",
+        "the one that Cargo built",
+        "The emulated HIP library that tests of GPUs run on.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_ONNXRUNTIME",
+        "a path",
+        "what `scripts/setup --bench` installs",
+        "The library of ONNX Runtime, a peer of the benches.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_CASE",
+        "part of a name",
+        "all",
+        "The conformance cases that are run.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_TEST_…",
+        "",
+        "",
+        "What single tests tell the processes that they start, and what scripts tell tests; each is described where it is read.",
+    ),
+];
+
+/// The text of `docs/settings.md`.
+#[must_use]
+pub fn document() -> String {
+    let mut text = String::from(
+        "# Settings\n\n\
+         All settings are environment variables, and each is read once. A value that is not understood is reported in the log, and the\n\
+         default holds. So is a name that begins with `ROTINI_` and is not in these tables.\n\n\
+         This page is made from the table in `plugin/src/config.rs`, and a test compares the two:\n\
+         `ROTINI_TEST_BLESS=1 cargo test --package rotini-plugin settings` writes it anew.\n",
+    );
+    for (reader, title) in [
+        (Reader::Plugin, "Plugin and command"),
+        (Reader::Build, "Build"),
+        (Reader::Tests, "Tests and benches"),
+    ] {
+        // Writing to a string cannot fail, here and below.
+        let _ = write!(
+            text,
+            "\n## {title}\n\n| Variable | Values | Default | Meaning |\n|---|---|---|---|\n"
+        );
+        for setting in SETTINGS.iter().filter(|setting| setting.reader == reader) {
+            let Setting {
+                name,
+                values,
+                default,
+                meaning,
+                ..
+            } = setting;
+            let _ = writeln!(text, "| `{name}` | {values} | {default} | {meaning} |");
+        }
+    }
+    text
+}
+
+/// Whether a variable is in the table.
+fn is_known(name: &str) -> bool {
+    name.starts_with(TEST_PREFIX) || SETTINGS.iter().any(|setting| setting.name == name)
+}
 
 /// Where kernels run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +281,13 @@ pub enum DeviceChoice {
 
 /// How the compiler is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompilerChoice {
-    /// As a program, or in this process where there is no program.
-    Auto,
-    /// As a program.
-    Program,
-    /// In this process.
+pub enum CompilerMode {
+    /// Its library, in processes that are kept for the next graph.
+    Worker,
+    /// Its library, in this process.
     InProcess,
+    /// The program, a process for each graph.
+    Cli,
 }
 
 /// The settings of this process.
@@ -47,9 +300,21 @@ pub struct Config {
     /// The HIP library, if not the one that is found.
     pub hip_library: Option<String>,
     /// How the compiler is called.
-    pub compiler: CompilerChoice,
-    /// The folder of compiled kernels; `None` keeps them in memory only.
+    pub compiler: CompilerMode,
+    /// Compiling processes at a time.
+    pub compile_workers: usize,
+    /// How long a worker may take for one graph.
+    pub compile_timeout: Duration,
+    /// Bytes that one worker may use.
+    pub compile_memory: u64,
+    /// The folder of compiled graphs; `None` keeps them in memory only.
     pub cache_dir: Option<PathBuf>,
+    /// Folders of graphs that were compiled ahead of time.
+    pub cache_path: Vec<PathBuf>,
+    /// Bytes that the cache folder may hold.
+    pub cache_size: u64,
+    /// The folder of graphs that do not compile; `None` keeps none.
+    pub reproducers: Option<PathBuf>,
     /// What was set and not understood, for the log.
     pub complaints: Vec<String>,
 }
@@ -58,104 +323,144 @@ impl Config {
     /// Reads the environment.
     #[must_use]
     pub fn from_env() -> Self {
-        Self::read(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+        Self::read(std::env::vars_os())
     }
 
     /// Reads the settings from anywhere. A value that is not understood is reported and its default used.
     #[must_use]
-    pub fn read(get: impl Fn(&str) -> Option<String>) -> Self {
-        let mut complaints = Vec::new();
-        let mut complain = |name: &str, value: &str, known: &str| {
-            complaints.push(format!("{name}={value} is not understood; known are {known}"));
-        };
-        let device = match get("ROTINI_DEVICE").as_deref() {
-            None | Some("auto" | "") => DeviceChoice::Auto,
-            Some("cpu") => DeviceChoice::Cpu,
-            Some("hip") => DeviceChoice::Hip,
-            #[cfg(feature = "cuda")]
-            Some("cuda") => DeviceChoice::Cuda,
-            Some(other) => {
-                let cuda = if cfg!(feature = "cuda") { ", cuda" } else { "" };
-                complain("ROTINI_DEVICE", other, &format!("auto, cpu, hip{cuda}"));
-                DeviceChoice::Auto
-            }
-        };
-        let compiler = match get("ROTINI_COMPILER").as_deref() {
-            None | Some("auto" | "") => CompilerChoice::Auto,
-            Some("program") => CompilerChoice::Program,
-            Some("in-process") => CompilerChoice::InProcess,
-            Some(other) => {
-                complain("ROTINI_COMPILER", other, "auto, program, in-process");
-                CompilerChoice::Auto
-            }
-        };
-        let target = get("ROTINI_TARGET")
-            .filter(|value| !value.is_empty())
-            .and_then(|value| {
-                let target = rotini_emit::Target::parse(&value);
-                if target.is_none() {
-                    complain("ROTINI_TARGET", &value, "cpu, gfx…, mi…, sm_…");
-                }
-                target
-            });
-        let cache_dir = match get("ROTINI_CACHE_DIR") {
-            Some(value) if value.is_empty() => None,
-            Some(value) => Some(PathBuf::from(value)),
+    pub fn read(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let variables = variables
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+            .filter(|(name, _)| name.starts_with(PREFIX));
+        Values::new(variables).config()
+    }
+}
+
+/// The severity that `ROTINI_LOG` asks for. Apart from [`Config`], because logging is set up before anything else.
+#[must_use]
+pub fn log_level() -> Option<LogSeverity> {
+    logging::level_by_name(&std::env::var("ROTINI_LOG").ok()?)
+}
+
+/// What is set, and what is wrong with it.
+struct Values {
+    values: Vec<(String, OsString)>,
+    complaints: Vec<String>,
+}
+
+impl Values {
+    fn new(values: impl Iterator<Item = (String, OsString)>) -> Self {
+        let values: Vec<_> = values.collect();
+        let unknown: BTreeSet<_> = values.iter().filter(|(name, _)| !is_known(name)).collect();
+        Values {
+            complaints: unknown
+                .iter()
+                .map(|(name, _)| format!("{name} is set, and none of rotini's settings; docs/settings.md has them all"))
+                .collect(),
+            values,
+        }
+    }
+
+    fn config(mut self) -> Config {
+        let cuda = if cfg!(feature = "cuda") { ", cuda" } else { "" };
+        let cache_dir = match self.path("ROTINI_CACHE_DIR") {
+            Some(dir) => dir,
             None => rotini_cache::default_dir(),
         };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Config {
-            device,
-            target,
-            hip_library: get("ROTINI_HIP_LIBRARY").filter(|value| !value.is_empty()),
-            compiler,
+            device: self
+                .parsed("ROTINI_DEVICE", &format!("auto, cpu, hip{cuda}"), |value| {
+                    Some(match value {
+                        "auto" => DeviceChoice::Auto,
+                        "cpu" => DeviceChoice::Cpu,
+                        "hip" => DeviceChoice::Hip,
+                        #[cfg(feature = "cuda")]
+                        "cuda" => DeviceChoice::Cuda,
+                        _ => return None,
+                    })
+                })
+                .unwrap_or(DeviceChoice::Auto),
+            target: self.parsed("ROTINI_TARGET", "cpu, gfx…, mi…, sm_…", rotini_emit::Target::parse),
+            hip_library: self.parsed("ROTINI_HIP_LIBRARY", "paths and names", |value| Some(value.to_owned())),
+            compiler: self
+                .parsed("ROTINI_COMPILER", "worker, in-process, cli", |value| {
+                    Some(match value {
+                        "worker" => CompilerMode::Worker,
+                        "in-process" => CompilerMode::InProcess,
+                        "cli" => CompilerMode::Cli,
+                        _ => return None,
+                    })
+                })
+                .unwrap_or(CompilerMode::Worker),
+            compile_workers: self
+                .parsed("ROTINI_COMPILE_WORKERS", "numbers from 1", |value| {
+                    value.parse().ok().filter(|&count: &usize| count > 0)
+                })
+                .unwrap_or(cores.min(4)),
+            compile_timeout: self
+                .parsed("ROTINI_COMPILE_TIMEOUT", "seconds from 1", |value| {
+                    value.parse().ok().filter(|&seconds: &u32| seconds > 0)
+                })
+                .map_or(Duration::from_secs(120), |seconds| {
+                    Duration::from_secs(u64::from(seconds))
+                }),
+            compile_memory: self.bytes("ROTINI_COMPILE_MEMORY").unwrap_or(8 << 30),
+            reproducers: match self.path("ROTINI_REPRODUCERS") {
+                Some(folder) => folder,
+                None => cache_dir.as_ref().map(|dir| dir.join("reproducers")),
+            },
             cache_dir,
-            complaints,
+            cache_path: self
+                .value("ROTINI_CACHE_PATH")
+                .map(|folders| {
+                    std::env::split_paths(folders)
+                        .filter(|folder| !folder.as_os_str().is_empty())
+                        .collect()
+                })
+                .unwrap_or_default(),
+            cache_size: self.bytes("ROTINI_CACHE_SIZE").unwrap_or(4 << 30),
+            complaints: {
+                self.parsed("ROTINI_LOG", "off, fatal, error, warn, info", |value| {
+                    logging::level_by_name(value)
+                });
+                self.complaints
+            },
         }
+    }
+
+    fn value(&self, name: &str) -> Option<&OsString> {
+        self.values.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// A value that `parse` understands. Empty is as good as not set.
+    fn parsed<T>(&mut self, name: &str, known: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        let value = self.value(name)?.to_string_lossy().into_owned();
+        if value.is_empty() {
+            return None;
+        }
+        let parsed = parse(&value);
+        if parsed.is_none() {
+            self.complaints
+                .push(format!("{name}={value} is not understood; known are {known}"));
+        }
+        parsed
+    }
+
+    fn bytes(&mut self, name: &str) -> Option<u64> {
+        self.parsed(name, "bytes, as in 1048576, 512 MiB or 4 GiB", |value| {
+            value.parse::<ByteSize>().ok().map(|size| size.as_u64())
+        })
+    }
+
+    /// A folder; `Some(None)` where it is set to none.
+    fn path(&self, name: &str) -> Option<Option<PathBuf>> {
+        let value = self.value(name)?;
+        Some((!value.is_empty()).then(|| PathBuf::from(value)))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(pairs: &[(&str, &str)]) -> Config {
-        Config::read(|name| {
-            pairs
-                .iter()
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| (*value).to_owned())
-        })
-    }
-
-    #[test]
-    fn defaults_and_values() {
-        let config = read(&[]);
-        assert_eq!(
-            (config.device, config.compiler),
-            (DeviceChoice::Auto, CompilerChoice::Auto)
-        );
-        assert_eq!(config.target, None);
-        let config = read(&[
-            ("ROTINI_DEVICE", "cpu"),
-            ("ROTINI_CACHE_DIR", ""),
-            ("ROTINI_TARGET", "gfx942"),
-            ("ROTINI_HIP_LIBRARY", "libamdhip64.so.7"),
-        ]);
-        assert_eq!(config.device, DeviceChoice::Cpu);
-        assert_eq!(config.cache_dir, None);
-        assert_eq!(config.hip_library.as_deref(), Some("libamdhip64.so.7"));
-        assert_eq!(config.target, Some(rotini_emit::Target::Rocm { arch: "gfx942".into() }));
-        assert!(config.complaints.is_empty());
-    }
-
-    #[test]
-    fn nonsense_is_reported_and_harmless() {
-        let config = read(&[
-            ("ROTINI_DEVICE", "abacus"),
-            ("ROTINI_TARGET", "--flag"),
-            ("ROTINI_COMPILER", "x"),
-        ]);
-        assert_eq!(config.device, DeviceChoice::Auto);
-        assert_eq!(config.complaints.len(), 3);
-    }
-}
+#[path = "config_tests.rs"]
+mod tests;

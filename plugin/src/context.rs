@@ -2,6 +2,7 @@
 
 use crate::device::{Buffers, Executable, ExecuteError, Stream};
 use crate::error::Error;
+use crate::serialized::Portable;
 use rotini_graph::Bindings;
 use smallvec::SmallVec;
 use std::ffi::c_void;
@@ -20,20 +21,29 @@ pub struct DeviceBuffer {
 /// Arguments that are looked up without allocating.
 const INLINE_ARGUMENTS: usize = 16;
 
+/// Loaded code, which all contexts of its graph on its device share, and what another process needs to load it.
+pub struct Code {
+    pub(crate) executable: Arc<dyn Executable>,
+    pub(crate) portable: Portable,
+}
+
 /// A graph that is ready to execute, from any thread.
 pub struct ExecutionContext {
+    /// The code's, without the way through it at every execution.
     executable: Arc<dyn Executable>,
+    code: Arc<Code>,
     /// Uids with their argument, sorted by uid.
     arguments: Box<[(i64, usize)]>,
     labels: Vec<String>,
 }
 
 impl ExecutionContext {
-    pub(crate) fn new(executable: Arc<dyn Executable>, bindings: Bindings) -> Self {
+    pub(crate) fn new(code: Arc<Code>, bindings: Bindings) -> Self {
         let mut arguments: Vec<(i64, usize)> = bindings.uids.iter().copied().zip(0..).collect();
         arguments.sort_unstable();
         ExecutionContext {
-            executable,
+            executable: Arc::clone(&code.executable),
+            code,
             arguments: arguments.into_boxed_slice(),
             labels: bindings.labels,
         }
@@ -43,6 +53,18 @@ impl ExecutionContext {
     #[must_use]
     pub fn workspace_bytes(&self) -> u64 {
         self.executable.workspace_bytes()
+    }
+
+    /// The context as bytes, which another process can load without a compiler.
+    ///
+    /// # Errors
+    ///
+    /// Only if memory runs out.
+    pub fn serialize(&self) -> Result<Vec<u8>, Error> {
+        let mut tensors: Vec<(usize, i64)> = self.arguments.iter().map(|&(uid, argument)| (argument, uid)).collect();
+        tensors.sort_unstable();
+        let tensors = tensors.into_iter().map(|(argument, uid)| (uid, self.label(argument)));
+        self.code.portable.encode(tensors.collect())
     }
 
     /// Executes the graph on the caller's buffers, found by uid. Uids that the graph does not use are ignored.
@@ -94,6 +116,7 @@ impl ExecutionContext {
             ExecuteError::Misaligned(argument, alignment) => Error::Misaligned(self.label(argument), alignment),
             ExecuteError::MissingWorkspace(bytes) => Error::MissingWorkspace(bytes),
             ExecuteError::MisalignedWorkspace(alignment) => Error::Misaligned("the workspace".to_owned(), alignment),
+            ExecuteError::NoMemory(bytes) => Error::NoMemory(bytes),
             ExecuteError::WorkspaceOverlap(argument) => {
                 Error::Overlap(self.label(argument), "the workspace".to_owned())
             }

@@ -62,6 +62,9 @@ pub enum Error {
     /// No workspace, though one is needed.
     #[error("the workspace is null, but {0} bytes are needed")]
     MissingWorkspace(u64),
+    /// No memory of our own.
+    #[error("{0} bytes of memory cannot be had")]
+    NoMemory(usize),
     /// A context of one GPU, and a stream of another.
     #[error("the context was created for GPU {context}, and the handle's stream is on GPU {stream}")]
     OtherGpu {
@@ -79,14 +82,27 @@ pub enum Error {
     /// No compiler on this machine.
     #[error("no compiler: {0}")]
     NoCompiler(String),
-    /// The compiler refused the graph.
-    #[error("{first_line} (compiling for {target})")]
+    /// The graph does not compile.
+    #[error("{first_line} (compiling {graph} for {target})")]
     Compile {
         /// The first error of the compiler.
         first_line: String,
+        /// The graph, by its nodes.
+        graph: String,
         /// What it was compiled for.
         target: String,
+        /// Whether trying again is of no use, as far as anyone can tell.
+        is_permanent: bool,
     },
+    /// The graph has failed to compile not long ago.
+    #[error("the graph is declined for now, because it failed to compile: {0}")]
+    FailedBefore(String),
+    /// Bytes that are no serialized execution context, or not as they were written.
+    #[error("the serialized execution context is damaged: {0}")]
+    DamagedContext(&'static str),
+    /// A serialized execution context that is intact, and of no use here.
+    #[error("the serialized execution context cannot be loaded here: {0}")]
+    ForeignContext(String),
     /// The device or the runtime refused.
     #[error("{what}: {source}")]
     Runtime {
@@ -117,8 +133,12 @@ impl Error {
             | Error::Overlap(..)
             | Error::Misaligned(..)
             | Error::MissingWorkspace(_)
+            | Error::DamagedContext(_)
             | Error::OtherGpu { .. } => Status::InvalidValue,
-            Error::Unsupported(_) | Error::ForeignEngine(_) => Status::NotApplicable,
+            Error::Unsupported(_) | Error::ForeignEngine(_) | Error::ForeignContext(_) | Error::FailedBefore(_) => {
+                Status::NotApplicable
+            }
+            Error::NoMemory(_) => Status::AllocFailed,
             Error::Driver(error) if error.out_of_memory => Status::AllocFailed,
             Error::Driver(_)
             | Error::NoDevice(_)
@@ -128,6 +148,17 @@ impl Error {
             | Error::BadCode(_)
             | Error::Internal(_) => Status::InternalError,
         }
+    }
+
+    /// Whether creating the same code again would fail again, so that it is worth remembering.
+    #[must_use]
+    pub const fn is_permanent(&self) -> bool {
+        matches!(self, Error::Compile { is_permanent: true, .. } | Error::BadCode(_))
+    }
+
+    /// Whether the runtime refuses the code as such, so that it is of no use to anyone here.
+    pub(crate) fn is_refused_code(&self) -> bool {
+        matches!(self, Error::Runtime { source, .. } if matches!(**source, iree_sys::runtime::Error::Load(_)))
     }
 
     pub(crate) fn runtime(what: &'static str) -> impl FnOnce(iree_sys::runtime::Error) -> Error {

@@ -9,12 +9,17 @@
 //! Execution reads no global lock: what it needs hangs off the context.
 
 pub mod abi;
+mod apart;
+pub mod compiler;
 pub mod config;
 pub mod context;
 pub mod device;
 pub mod engine;
 pub mod error;
 pub mod handle;
+pub mod known_compilers;
 pub mod pipeline;
+pub mod reproducer;
+pub mod serialized;
 
 pub use error::{Error, Status};

@@ -1,37 +1,47 @@
 //! From bytes to an execution context: the only place that joins decoding, lowering, compiling, caching and loading.
 
-use crate::config::{CompilerChoice, Config, DeviceChoice};
-use crate::context::ExecutionContext;
+use crate::apart::apart;
+use crate::compiler::Chosen;
+use crate::config::{Config, DeviceChoice};
+use crate::context::{Code, ExecutionContext};
 use crate::device::host::Host;
-use crate::device::{Device, Executable, Gpus, Work, gpu};
+use crate::device::{Device, Gpus, Work, gpu};
 use crate::error::Error;
+use crate::known_compilers;
+use crate::reproducer::{Reproducer, Versions};
+use crate::serialized::Portable;
 use bytes::Bytes;
-use iree_sys::compiler::{
-    CompileError, CompileRequest, Compiled, Compiler, InProcess, Program, find_library, find_program,
-};
+use iree_sys::compiler::{CompileError, CompileRequest, Compiled, Compiler};
 use iree_sys::runtime::{Executable as Module, Instance};
-use rotini_cache::{Cache, CacheConfig, Key, KeyInputs, NewEntry, Origin};
+use rotini_cache::{
+    Cache, CacheConfig, ContentInputs, ContentKey, CreateError, Creation, Entry, Key, KeyInputs, NewEntry, Origin,
+};
 use rotini_emit::{EMITTER_VERSION, ENTRY_POINT, Target};
 use rotini_graph::{Bindings, NormalGraph};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
 /// What every vmfb is told its source is called: the name ends up in the code, and must not vary.
-const SOURCE_NAME: &str = "rotini.mlir";
+pub(crate) const SOURCE_NAME: &str = "rotini.mlir";
 
 /// The state that all handles of a process share. It ends with the last of them, so that nothing runs on after the library is closed.
 pub struct Runtime {
     /// The settings.
     pub config: Config,
-    /// The compiled graphs.
-    pub cache: Cache,
+    /// The compiled graphs. Opened when first asked: serialized contexts do without.
+    pub cache: LazyLock<Cache, Box<dyn FnOnce() -> Cache + Send>>,
     instance: Instance,
     compiler: OnceLock<Result<Arc<dyn Compiler>, Error>>,
+    /// The compilers whose code is looked for: the one that is here, or those that filled the cache.
+    builds: OnceLock<Result<Vec<String>, Error>>,
+    /// Whether the cache's folder says that the compiler's code is in it.
+    noted: OnceLock<()>,
     host: OnceLock<Result<Arc<dyn Device>, Error>>,
     gpus: OnceLock<Result<Option<Arc<dyn Gpus>>, Error>>,
     /// Code that is loaded and in use, by device and key.
-    loaded: Mutex<HashMap<(usize, Key), Weak<dyn Executable>>>,
+    loaded: Mutex<HashMap<(usize, Key), Weak<Code>>>,
 }
 
 static SHARED: Mutex<Weak<Runtime>> = Mutex::new(Weak::new());
@@ -42,6 +52,35 @@ pub struct Plan {
     pub graph: NormalGraph,
     /// The labels.
     pub bindings: Bindings,
+}
+
+/// A graph to be compiled, and what messages need to be told about it.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    /// The graph.
+    pub graph: &'a NormalGraph,
+    /// What to compile for.
+    pub target: &'a Target,
+    /// The target's features.
+    pub features: &'a str,
+    /// The caller's labels of the nodes.
+    pub nodes: &'a [String],
+    /// The graph as the host gave it.
+    pub bytes: &'a [u8],
+}
+
+impl Plan {
+    /// The graph as what is to be compiled for a target with these features.
+    #[must_use]
+    pub fn source<'a>(&'a self, bytes: &'a [u8], target: &'a Target, features: &'a str) -> Source<'a> {
+        Source {
+            graph: &self.graph,
+            target,
+            features,
+            nodes: &self.bindings.node_labels,
+            bytes,
+        }
+    }
 }
 
 /// Decodes a graph and brings it into its normal form.
@@ -105,16 +144,20 @@ impl Runtime {
         for complaint in &config.complaints {
             tracing::warn!("{complaint}");
         }
-        let cache = Cache::open(CacheConfig {
+        let cache_config = CacheConfig {
             dir: config.cache_dir.clone(),
+            system_dirs: config.cache_path.clone(),
+            disk_bytes: config.cache_size,
             ..CacheConfig::default()
-        });
+        };
         let instance = Instance::new().map_err(Error::runtime("IREE's runtime cannot be set up"))?;
         Ok(Runtime {
             config,
-            cache,
+            cache: LazyLock::new(Box::new(|| Cache::open(cache_config))),
             instance,
             compiler: OnceLock::new(),
+            builds: OnceLock::new(),
+            noted: OnceLock::new(),
             host: OnceLock::new(),
             gpus: OnceLock::new(),
             loaded: Mutex::new(HashMap::new()),
@@ -185,15 +228,33 @@ impl Runtime {
     /// [`Error::NoCompiler`], saying where it was looked for.
     pub fn compiler(&self) -> Result<Arc<dyn Compiler>, Error> {
         self.compiler
-            .get_or_init(|| match self.config.compiler {
-                CompilerChoice::Program => compiler_program(),
-                CompilerChoice::InProcess => compiler_in_process(),
-                CompilerChoice::Auto => compiler_program().or_else(|error| {
-                    tracing::warn!("the compiler runs in this process, for want of the program ({error})");
-                    compiler_in_process()
-                }),
-            })
+            .get_or_init(|| Chosen::new(&self.config).map(|compiler| Arc::new(compiler) as Arc<dyn Compiler>))
             .clone()
+    }
+
+    /// Says whether a graph can be had for a target with these features; if not, why. Compiles nothing.
+    ///
+    /// # Errors
+    ///
+    /// The first reason found: what [`check`] says, no compiler for a graph that is not cached, or that it failed to compile before.
+    pub fn applicable(&self, bytes: &[u8], target: &Target, features: &str) -> Result<Plan, Error> {
+        let plan = check(bytes, target)?;
+        let keys = self.keys(&plan.graph, target, features)?;
+        match self.compiler() {
+            Ok(_) => match keys.iter().find_map(|key| self.cache.failure(key)) {
+                Some(failure) => Err(Error::FailedBefore(failure.reason.clone())),
+                None => Ok(plan),
+            },
+            Err(_) if keys.iter().any(|key| self.cache.peek(key).is_some()) => Ok(plan),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The code of a graph if it is in the cache already.
+    #[must_use]
+    pub fn cached(&self, graph: &NormalGraph, target: &Target, features: &str) -> Option<Arc<Entry>> {
+        let keys = self.keys(graph, target, features).ok()?;
+        keys.iter().find_map(|key| self.cache.peek(key))
     }
 
     /// The workspace that a graph needs: exact if it is cached, else an upper bound.
@@ -202,13 +263,9 @@ impl Runtime {
     ///
     /// If the graph cannot be executed.
     pub fn workspace_bytes(&self, device: &dyn Device, bytes: &[u8]) -> Result<u64, Error> {
-        let plan = check(bytes, &device.target())?;
         let target = device.target();
-        let cached = self
-            .key(&plan.graph, &target, device.features())
-            .ok()
-            .and_then(|key| self.cache.peek(&key));
-        match cached {
+        let plan = check(bytes, &target)?;
+        match self.cached(&plan.graph, &target, device.features()) {
             Some(entry) => Ok(entry.metadata.workspace_bytes),
             None => {
                 rotini_emit::workspace_bound(&plan.graph, &target).map_err(|error| Error::Internal(error.to_string()))
@@ -222,67 +279,205 @@ impl Runtime {
     ///
     /// If the graph is malformed or unsupported, does not compile, or cannot be loaded.
     pub fn create_context(&self, device: &Arc<dyn Device>, bytes: &[u8]) -> Result<ExecutionContext, Error> {
-        let Plan { graph, bindings } = check(bytes, &device.target())?;
         let target = device.target();
-        let key = self.key(&graph, &target, device.features())?;
-        let executable = match self.loaded(device, &key) {
-            Some(executable) => executable,
-            None => {
-                let (entry, _) = self.compiled(&key, &graph, &target)?;
-                self.load(device, &key, &graph, &entry.payload)?
-            }
+        let plan = check(bytes, &target)?;
+        let keys = self.keys(&plan.graph, &target, device.features())?;
+        let code = match keys.iter().find_map(|key| self.loaded(device, key)) {
+            Some(code) => code,
+            None => self.code(device, &keys, &plan, &target, bytes)?,
         };
-        Ok(ExecutionContext::new(executable, bindings))
+        Ok(ExecutionContext::new(code, plan.bindings))
+    }
+
+    /// A context from the bytes of another. Neither asks for a compiler nor touches the cache.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DamagedContext`] if the bytes are not as they were written, [`Error::ForeignContext`] if they are and the code in them
+    /// is for something else than this device or this runtime.
+    pub fn load_context(&self, device: &Arc<dyn Device>, bytes: &[u8]) -> Result<ExecutionContext, Error> {
+        let (portable, bindings) = Portable::decode(bytes)?;
+        let target = device.target().to_string();
+        if portable.target != target {
+            let made_for = &portable.target;
+            return Err(Error::ForeignContext(format!(
+                "it is for {made_for}, and this is {target}"
+            )));
+        }
+        if portable.features != device.features() {
+            return Err(Error::ForeignContext(format!("it is for another model of {target}")));
+        }
+        let key = portable.key()?;
+        let code = match self.loaded(device, &key) {
+            Some(code) => code,
+            None => self.load(device, &key, portable).map_err(|error| match error {
+                refused if refused.is_refused_code() => Error::ForeignContext(refused.to_string()),
+                other => other,
+            })?,
+        };
+        Ok(ExecutionContext::new(code, bindings))
     }
 
     /// The compiled code of a graph for a target, from the cache if it is there.
     ///
     /// # Errors
     ///
-    /// If it does not compile.
-    pub fn compiled(
-        &self,
-        key: &Key,
-        graph: &NormalGraph,
-        target: &Target,
-    ) -> Result<(Arc<rotini_cache::Entry>, Origin), Error> {
-        self.cache
-            .get_or_create(key, || self.compile(graph, target))
-            .map_err(|error| error.as_ref().clone())
+    /// If it does not compile, or failed to not long ago.
+    pub fn compiled(&self, key: &Key, source: &Source<'_>) -> Result<(Arc<Entry>, Origin), Error> {
+        // The compiler's front half runs here: not on a thread of the host's.
+        let create = || {
+            apart(|| self.compile(key, source)).unwrap_or_else(|error| {
+                Err(Error::Internal(format!(
+                    "there can be no thread to compile on: {error}"
+                )))
+            })
+        };
+        let permanent = |error: &Error| error.is_permanent().then(|| error.to_string());
+        let (entry, origin) = self
+            .cache
+            .get_or_create(key, create, permanent)
+            .map_err(|error| match error {
+                CreateError::Failed(error) => error.as_ref().clone(),
+                CreateError::Remembered(failure) => Error::FailedBefore(failure.reason.clone()),
+            })?;
+        if matches!(origin, Origin::Created { on_disk: true }) {
+            self.noted.get_or_init(|| self.note_compiler());
+        }
+        Ok((entry, origin))
     }
 
-    /// Everything that decides what code a graph becomes.
+    /// Everything that decides what code a graph becomes, with the compiler that is here.
     ///
     /// # Errors
     ///
     /// [`Error::NoCompiler`].
     pub fn key(&self, graph: &NormalGraph, target: &Target, features: &str) -> Result<Key, Error> {
-        let compiler = self.compiler()?;
+        let keys = self.keys(graph, target, features)?;
+        keys.first()
+            .copied()
+            .ok_or_else(|| Error::NoCompiler("none is known".to_owned()))
+    }
+
+    /// The builds of the compiler whose code is looked for: the one that is here. Where there is none, those that filled the cache.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoCompiler`] if there are none either.
+    pub fn builds(&self) -> Result<&[String], Error> {
+        let builds = self.builds.get_or_init(|| match self.compiler() {
+            Ok(compiler) => Ok(vec![compiler.identity().to_owned()]),
+            Err(error) => {
+                let folders = self.cache.dir().into_iter();
+                let known = known_compilers::read(folders.chain(self.config.cache_path.iter().map(PathBuf::as_path)));
+                if known.is_empty() {
+                    return Err(error);
+                }
+                tracing::warn!("only graphs that are cached can be executed: {error}");
+                Ok(known)
+            }
+        });
+        builds.as_deref().map_err(Clone::clone)
+    }
+
+    /// What the code of a graph is found under: a key for each of the [`builds`](Self::builds).
+    fn keys(&self, graph: &NormalGraph, target: &Target, features: &str) -> Result<Vec<Key>, Error> {
         let graph = graph
             .canonical_bytes()
             .map_err(|error| Error::Internal(error.to_string()))?;
-        Ok(Key::of(&KeyInputs {
-            graph: &graph,
-            target: &target.to_string(),
-            target_features: features,
-            emitter_version: EMITTER_VERSION,
-            strategy: target.conv_strategy().name(),
-            flags: &[target.flags(), target.cautious_flags().unwrap_or_default()].concat(),
-            compiler: compiler.identity(),
-        }))
+        let (target_name, flags) = (target.to_string(), all_flags(target));
+        let key = |compiler: &String| {
+            Key::of(&KeyInputs {
+                graph: &graph,
+                target: &target_name,
+                target_features: features,
+                emitter_version: EMITTER_VERSION,
+                strategy: target.conv_strategy().name(),
+                flags: &flags,
+                compiler,
+            })
+        };
+        Ok(self.builds()?.iter().map(key).collect())
     }
 
-    fn compile(&self, graph: &NormalGraph, target: &Target) -> Result<NewEntry, Error> {
+    /// Lets machines without a compiler find what is in the cache's folder.
+    fn note_compiler(&self) {
+        if let (Some(folder), Ok(compiler)) = (self.cache.dir(), self.compiler())
+            && let Err(error) = known_compilers::note(folder, compiler.identity())
+        {
+            tracing::info!(
+                "machines without a compiler will not find what is in {}: {error}",
+                folder.display()
+            );
+        }
+    }
+
+    /// Loads a graph's code from the cache, or compiles it.
+    fn code(
+        &self,
+        device: &Arc<dyn Device>,
+        keys: &[Key],
+        plan: &Plan,
+        target: &Target,
+        bytes: &[u8],
+    ) -> Result<Arc<Code>, Error> {
+        let find = |key: &Key| match self.compiler() {
+            Ok(_) => self.compiled(key, &plan.source(bytes, target, device.features())),
+            Err(error) => self.cache.peek(key).map(|entry| (entry, Origin::Disk)).ok_or(error),
+        };
+        let signature = rotini_emit::signature(&plan.graph).map_err(|error| Error::Internal(error.to_string()))?;
+        let load = |key: &Key, entry: &Entry| {
+            let portable = Portable {
+                producer: entry.metadata.producer.clone(),
+                target: target.to_string(),
+                features: device.features().to_owned(),
+                operations: rotini_emit::operations(&plan.graph),
+                workspace_bytes: entry.metadata.workspace_bytes,
+                dispatches: entry.metadata.dispatches,
+                signature: signature.clone(),
+                code: entry.payload.clone(),
+            };
+            self.load(device, key, portable)
+        };
+        let mut last = Error::NoCompiler("none is known".to_owned());
+        for key in keys {
+            let result = find(key).and_then(|(entry, origin)| match load(key, &entry) {
+                // Intact, and of no use: made again, once.
+                Err(error) if error.is_refused_code() && !matches!(origin, Origin::Created { .. }) => {
+                    self.cache.reject(key, &error);
+                    find(key).and_then(|(entry, _)| load(key, &entry))
+                }
+                result => result,
+            });
+            match result {
+                Ok(code) => return Ok(code),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    fn compile(&self, key: &Key, source: &Source<'_>) -> Result<Creation, Error> {
+        let Source {
+            graph,
+            target,
+            features,
+            ..
+        } = *source;
         let compiler = self.compiler()?;
         let started = Instant::now();
         let emitted = rotini_emit::emit(graph, target).map_err(|error| Error::Internal(error.to_string()))?;
-        let compiled = compile_for(compiler.as_ref(), &emitted.mlir, target).map_err(|error| {
-            tracing::error!(%target, "the compiler failed: {}", error.diagnostics());
-            Error::Compile {
-                first_line: error.to_string(),
-                target: target.to_string(),
-            }
-        })?;
+        let content = ContentKey::of(&ContentInputs {
+            mlir: emitted.mlir.as_bytes(),
+            target: &target.to_string(),
+            target_features: features,
+            flags: &all_flags(target),
+            compiler: compiler.identity(),
+        });
+        if let Some(same) = self.cache.find_content(&content) {
+            return Ok(Creation::Same(same));
+        }
+        let compiled = compile_for(compiler.as_ref(), &emitted.mlir, target)
+            .map_err(|error| self.failed(key, source, emitted.mlir, &error))?;
         // A result that is not computed in place would be allocated and copied at every execution.
         if compiled.statistics.allocated_bytes != 0 {
             return Err(Error::BadCode(
@@ -295,38 +490,71 @@ impl Runtime {
         let workspace_bytes = module
             .workspace_bytes(ENTRY_POINT)
             .map_err(Error::runtime("the compiled graph tells no workspace"))?;
-        Ok(NewEntry {
+        Ok(Creation::New(NewEntry {
             producer: format!("rotini {} with {}", env!("CARGO_PKG_VERSION"), compiler.identity()),
             target: target.to_string(),
+            target_features: features.to_owned(),
+            content: Some(content),
             workspace_bytes: workspace_bytes as u64,
             dispatches: u32::try_from(compiled.statistics.dispatches).unwrap_or(u32::MAX),
             compile_micros: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
             payload: Bytes::from(compiled.vmfb),
-        })
+        }))
     }
 
-    fn loaded(&self, device: &Arc<dyn Device>, key: &Key) -> Option<Arc<dyn Executable>> {
+    /// Reports a graph that does not compile, and keeps what is needed to try again.
+    fn failed(&self, key: &Key, source: &Source<'_>, mlir: String, error: &CompileError) -> Error {
+        let (first_line, target) = (error.to_string(), source.target.to_string());
+        let graph = describe(source.nodes);
+        let is_permanent = error.blames_module();
+        tracing::error!("{first_line} (compiling {graph} for {target})");
+        if is_permanent && let Some(parent) = &self.config.reproducers {
+            let reproducer = Reproducer {
+                graph: source.bytes.to_vec(),
+                mlir,
+                diagnostics: error.diagnostics().to_owned(),
+                versions: Versions {
+                    rotini: env!("CARGO_PKG_VERSION").to_owned(),
+                    emitter: EMITTER_VERSION,
+                    compiler: self
+                        .compiler()
+                        .map_or_else(|error| error.to_string(), |found| found.identity().to_owned()),
+                    target: target.clone(),
+                    features: source.features.to_owned(),
+                    flags: source.target.flags(),
+                    error: first_line.clone(),
+                },
+            };
+            match reproducer.write(parent, key.to_string().get(..16).unwrap_or_default()) {
+                Ok(folder) => tracing::error!("rotini replay {} tries again", folder.display()),
+                Err(error) => tracing::warn!("nothing is kept of the graph in {}: {error}", parent.display()),
+            }
+        }
+        Error::Compile {
+            first_line,
+            graph,
+            target,
+            is_permanent,
+        }
+    }
+
+    fn loaded(&self, device: &Arc<dyn Device>, key: &Key) -> Option<Arc<Code>> {
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         loaded.get(&(identity(device), *key)).and_then(Weak::upgrade)
     }
 
-    fn load(
-        &self,
-        device: &Arc<dyn Device>,
-        key: &Key,
-        graph: &NormalGraph,
-        code: &[u8],
-    ) -> Result<Arc<dyn Executable>, Error> {
-        let signature = rotini_emit::signature(graph).map_err(|error| Error::Internal(error.to_string()))?;
+    fn load(&self, device: &Arc<dyn Device>, key: &Key, portable: Portable) -> Result<Arc<Code>, Error> {
         let work = Work {
-            operations: rotini_emit::operations(graph),
+            operations: portable.operations,
         };
-        // SAFETY: the code comes from the compiler, directly or through a cache that only the user can write and that is verified.
-        let executable = unsafe { device.load(key, code, &signature, work) }?;
+        // SAFETY: the code comes from the compiler: directly, through a cache that only the user can write and that is verified, or
+        // through bytes that the host vouches for.
+        let executable = unsafe { device.load(key, &portable.code, &portable.signature, work) }?;
+        let code = Arc::new(Code { executable, portable });
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         loaded.retain(|_, code| code.strong_count() > 0);
-        loaded.insert((identity(device), *key), Arc::downgrade(&executable));
-        Ok(executable)
+        loaded.insert((identity(device), *key), Arc::downgrade(&code));
+        Ok(code)
     }
 }
 
@@ -357,15 +585,17 @@ fn compile_for(compiler: &dyn Compiler, mlir: &str, target: &Target) -> Result<C
     }
 }
 
-fn compiler_program() -> Result<Arc<dyn Compiler>, Error> {
-    let path = find_program().map_err(|error| Error::NoCompiler(error.to_string()))?;
-    let program = Program::new(&path).map_err(|error| Error::NoCompiler(error.to_string()))?;
-    Ok(Arc::new(program))
+/// The flags that may decide what code there is.
+fn all_flags(target: &Target) -> Vec<String> {
+    [target.flags(), target.cautious_flags().unwrap_or_default()].concat()
 }
 
-fn compiler_in_process() -> Result<Arc<dyn Compiler>, Error> {
-    let path = find_library().map_err(|error| Error::NoCompiler(error.to_string()))?;
-    // SAFETY: the library is IREE's compiler, of an installation that the user or this project chose.
-    let library = unsafe { InProcess::open(&path) }.map_err(|error| Error::NoCompiler(error.to_string()))?;
-    Ok(Arc::new(library))
+/// A graph by the labels of its nodes, the first few of them.
+fn describe(nodes: &[String]) -> String {
+    const SHOWN: usize = 4;
+    let shown: Vec<&str> = nodes.iter().take(SHOWN).map(String::as_str).collect();
+    match nodes.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }

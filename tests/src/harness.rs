@@ -146,6 +146,18 @@ impl Runner {
         })
     }
 
+    /// Executes a context of a case, however it was made, and judges its outputs.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is not as it must be.
+    pub fn judge(&self, case: &Case, context: &Context, alignment: usize) -> Result<f64> {
+        let mut graph = case.graph.clone();
+        graph.validate().context("the case is not valid")?;
+        self.execute_and_judge(&graph, context, context.workspace()?, alignment)
+            .map_err(|error| self.explain(error))
+    }
+
     /// The error with what the emulator found, if it was its fault, and the emulated GPU made usable again for the next case.
     fn explain(&self, error: anyhow::Error) -> anyhow::Error {
         let Place::Gpu(gpu) = &self.place else {
@@ -391,6 +403,10 @@ pub fn gpu() -> Result<Gpu> {
 fn environment(device: &str, hip_library: Option<&OsStr>) -> Result<()> {
     static CHOSEN: OnceLock<std::io::Result<String>> = OnceLock::new();
     let chosen = CHOSEN.get_or_init(|| {
+        if std::env::var_os("ROTINI_TEST_CHILD").is_some_and(|child| child.to_string_lossy().contains(' ')) {
+            // The process that started this one has chosen.
+            return Ok(std::env::var("ROTINI_DEVICE").unwrap_or_default());
+        }
         let folder = tempfile::tempdir()?;
         // SAFETY: done once, before the plugin is loaded; nothing else in these tests reads or writes the environment meanwhile. The
         // function takes nothing, and lives as long as the process.

@@ -10,9 +10,11 @@
 //! | `hip_device` | what the plugin asks of HIP, counted: launches, which GPU and stream, loading, errors |
 //! | `ordering` | seeded schedules over streams, contexts and threads: no stale read |
 //! | `abi` | symbols, dependencies, errors, statuses, workspace, threads |
+//! | `process` | caches, compilers and serialized contexts between processes: kills, faults, disks, leaks |
 //! | `robustness` | mutated graphs through every entry point |
 
 pub mod cases;
 pub mod code_object;
 pub mod harness;
 pub mod plugin;
+pub mod process;

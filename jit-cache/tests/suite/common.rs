@@ -28,10 +28,25 @@ pub(crate) fn new_entry(number: u64, bytes: usize) -> NewEntry {
     NewEntry {
         producer: "test".to_owned(),
         target: "gfx942".to_owned(),
+        target_features: String::new(),
+        content: None,
         workspace_bytes: number,
         dispatches: 1,
         compile_micros: 2,
         payload: payload(number, bytes).into(),
+    }
+}
+
+/// Remembers no failure.
+pub(crate) fn never<E>(_: &E) -> Option<String> {
+    None
+}
+
+/// No folder, whatever the environment says.
+pub(crate) fn memory_only() -> CacheConfig {
+    CacheConfig {
+        dir: None,
+        ..CacheConfig::default()
     }
 }
 
@@ -41,13 +56,14 @@ pub(crate) fn open(dir: &Path) -> Cache {
         dir: Some(dir.to_owned()),
         memory_bytes: 64 << 20,
         disk_bytes: 64 << 20,
+        ..memory_only()
     })
 }
 
 /// Gets or creates entry `number` with a payload of 1000 bytes, checks what came, and says where from.
 pub(crate) fn fetch(cache: &Cache, number: u64) -> Origin {
     let create = || Ok::<_, Infallible>(new_entry(number, 1000));
-    let (entry, origin) = cache.get_or_create(&key(number), create).expect("infallible");
+    let (entry, origin) = cache.get_or_create(&key(number), create, never).expect("infallible");
     assert_eq!(entry.payload, payload(number, 1000));
     assert_eq!(entry.metadata.workspace_bytes, number);
     origin

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::common::{entry_path, fetch, key, names, new_entry, open, warnings};
+use crate::common::{entry_path, fetch, key, memory_only, names, never, new_entry, open, warnings};
 use rotini_cache::{Cache, CacheConfig, Distrust, FolderError, Origin};
 
 const CREATED: Origin = Origin::Created { on_disk: true };
@@ -296,6 +296,7 @@ fn least_recently_used_files_leave_first() {
         // Nothing fits into memory: each use is a use of the disk.
         memory_bytes: 0,
         disk_bytes: 10 * entry_size() + entry_size() / 2,
+        ..memory_only()
     };
     let cache = Cache::open(config.clone());
     for number in 0..10 {
@@ -324,6 +325,7 @@ fn bad_entries_leave_before_good_ones() {
         dir: Some(folder.path().to_owned()),
         memory_bytes: 0,
         disk_bytes: 3 * size + size / 2,
+        ..memory_only()
     });
     fetch(&cache, 1);
     fetch(&cache, 2);
@@ -342,10 +344,11 @@ fn entry_larger_than_the_disk_tier_is_not_stored() {
         dir: Some(folder.path().to_owned()),
         memory_bytes: 1 << 20,
         disk_bytes: 2000,
+        ..memory_only()
     });
     assert_eq!(fetch(&cache, 1), CREATED);
     let (_, origin) = cache
-        .get_or_create(&key(2), || Ok::<_, Infallible>(new_entry(2, 2000)))
+        .get_or_create(&key(2), || Ok::<_, Infallible>(new_entry(2, 2000)), never)
         .expect("infallible");
     assert_eq!(origin, Origin::Created { on_disk: false });
     assert!(entry_path(folder.path(), 1).exists());
@@ -372,6 +375,7 @@ fn sweep_takes_old_temporary_files_and_nothing_that_is_not_ours() {
         dir: Some(folder.path().to_owned()),
         memory_bytes: 0,
         disk_bytes: entry_size(),
+        ..memory_only()
     });
     fetch(&cache, 1);
     fetch(&cache, 2);

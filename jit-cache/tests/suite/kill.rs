@@ -1,24 +1,40 @@
-//! A writer that is killed at any moment leaves no entry that is not whole.
-//!
-//! The writers are this test program itself, started again with a folder in the environment, publishing without end.
+//! Processes that are killed at any moment leave no entry that is not whole, no lock that is stuck, and nothing that a
+//! sweep does not remove.
 
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
-use crate::common::{entry_path, key, names, new_entry, open, payload, warnings};
-use rotini_cache::{Cache, CacheConfig};
+use crate::common::{entry_path, key, memory_only, names, never, new_entry, open, payload, warnings};
+use crate::processes::start;
+use rotini_cache::{Cache, CacheConfig, ContentInputs, ContentKey, CreateError, Creation, NewEntry, admin};
 
-const FOLDER: &str = "ROTINI_TEST_KILL_FOLDER";
 const PAYLOAD: usize = 300_000;
 const KEYS: u64 = 50;
+const KILLS: usize = 300;
+const AT_ONCE: usize = 3;
 
-#[test]
-#[ignore = "not a test: what `start_writer` starts"]
-fn writer() {
-    let folder = std::env::var_os(FOLDER).expect("started by `start_writer`");
-    let folder = Path::new(&folder);
+/// Two keys share a module each.
+fn content(number: u64) -> ContentKey {
+    ContentKey::of(&ContentInputs {
+        mlir: &(number / 2).to_le_bytes(),
+        target: "gfx942",
+        target_features: "",
+        flags: &[],
+        compiler: "test",
+    })
+}
+
+/// What is compiled from a module depends on nothing else.
+fn code(number: u64) -> Vec<u8> {
+    payload(number / 2, PAYLOAD)
+}
+
+/// Publishes without end, as fast as it can: locks, looks under contents, writes, links, remembers failures and sweeps.
+pub(crate) fn publish(folder: &Path) {
     for number in 0.. {
         let number = number % KEYS;
         // Opened each time, with room for half: every publication also sweeps.
@@ -26,47 +42,60 @@ fn writer() {
             dir: Some(folder.to_owned()),
             memory_bytes: 0,
             disk_bytes: KEYS / 2 * PAYLOAD as u64,
+            ..memory_only()
         });
-        let (entry, _) = cache
-            .get_or_create(&key(number), || {
-                Ok::<_, std::convert::Infallible>(new_entry(number, PAYLOAD))
+        if number % 10 == 9 {
+            let fails = || Err::<NewEntry, _>("no");
+            let failed = cache.get_or_create(&key(KEYS + number), fails, |error| Some((*error).to_owned()));
+            assert!(matches!(
+                failed,
+                Err(CreateError::Failed(_) | CreateError::Remembered(_))
+            ));
+        }
+        let create = || {
+            Ok::<Creation, Infallible>(match cache.find_content(&content(number)) {
+                Some(same) => Creation::Same(same),
+                None => Creation::New(NewEntry {
+                    content: Some(content(number)),
+                    payload: code(number).into(),
+                    ..new_entry(number, 0)
+                }),
             })
-            .expect("infallible");
-        assert_eq!(entry.payload, payload(number, PAYLOAD));
+        };
+        let (entry, _) = cache.get_or_create(&key(number), create, never).expect("infallible");
+        assert_eq!(entry.payload, code(number));
     }
-}
-
-fn start_writer(folder: &Path) -> Child {
-    Command::new(std::env::current_exe().expect("this program"))
-        .args(["--ignored", "--exact", "kill::writer", "--nocapture"])
-        .env(FOLDER, folder)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("this program again")
 }
 
 #[test]
-fn killed_writers_leave_only_whole_entries() {
+fn three_hundred_kills_leave_whole_entries_and_no_lock() {
     let folder = tempfile::tempdir().expect("a folder");
-    for round in 0_u64..40 {
-        let mut writers = [start_writer(folder.path()), start_writer(folder.path())];
-        // Times that share no period with anything the writers do.
-        thread::sleep(Duration::from_micros(8_000 + 1_733 * (round % 17)));
+    let (mut temporaries, mut locks) = (BTreeSet::new(), BTreeSet::new());
+    for round in 0..KILLS / AT_ONCE {
+        let mut writers: Vec<_> = (0..AT_ONCE).map(|_| start("publish", folder.path())).collect();
         for writer in &mut writers {
+            // Times that share no period with anything the writers do.
+            thread::sleep(Duration::from_micros(2_000 + 1_733 * (round as u64 % 17)));
             writer.kill().expect("a child of ours");
+        }
+        for mut writer in writers {
             let status = writer.wait().expect("a child of ours");
             assert_eq!(status.code(), None, "the writer ended by itself: {status}");
         }
+        temporaries.extend(names(folder.path(), "tmp"));
+        locks.extend(names(folder.path(), "lock"));
     }
+    // Without these the test would not have met the moments it is about.
+    assert!(!temporaries.is_empty(), "no writer was killed while publishing");
+    assert!(!locks.is_empty(), "no writer was killed with a lock");
     let entries = names(folder.path(), "entry").len();
     assert!(entries > 0, "no writer came as far as publishing");
-    // Without this the test would not have met the moment it is about.
-    assert!(
-        !names(folder.path(), "tmp").is_empty(),
-        "no writer was killed while publishing"
-    );
 
+    let verified = admin::verify(folder.path()).expect("a folder");
+    assert_eq!(verified.len(), entries);
+    for verdict in verified {
+        assert!(verdict.result.is_ok(), "{verdict:?}");
+    }
     let cache = open(folder.path());
     let warned = warnings(|| {
         for number in 0..KEYS {
@@ -74,12 +103,44 @@ fn killed_writers_leave_only_whole_entries() {
             let entry = cache.peek(&key(number));
             assert_eq!(entry.is_some(), stored, "{number}");
             if let Some(entry) = entry {
-                assert_eq!(entry.payload, payload(number, PAYLOAD));
+                assert_eq!(entry.payload, code(number));
+            }
+            if let Some(entry) = cache.find_content(&content(number)) {
+                assert_eq!(entry.payload, code(number));
             }
         }
     });
     assert_eq!(warned, 0);
-    assert_eq!(cache.stats().disk_hits, entries as u64);
     assert_eq!(cache.stats().bad_entries, 0);
     assert!(names(folder.path(), "bad").is_empty());
+
+    // Every lock can be had at once, whoever left it.
+    let started = Instant::now();
+    let fresh = |number: u64| Ok::<_, Infallible>(new_entry(number, 10));
+    for number in 0..KEYS {
+        cache
+            .get_or_create(&key(number), || fresh(number), never)
+            .expect("infallible");
+    }
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+
+    // A day later.
+    for name in names(folder.path(), "tmp") {
+        let yesterday = SystemTime::now() - Duration::from_secs(25 * 60 * 60);
+        File::options()
+            .write(true)
+            .open(folder.path().join(name))
+            .and_then(|file| file.set_modified(yesterday))
+            .expect("our own file");
+    }
+    admin::gc(folder.path(), u64::MAX).expect("a folder").expect("alone");
+    let left: Vec<_> = fs::read_dir(folder.path())
+        .expect("the folder")
+        .map(|item| item.expect("an item").file_name())
+        .filter(|name| {
+            let name = name.to_string_lossy();
+            !["entry", "content", "failed"].iter().any(|known| name.ends_with(known))
+        })
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
 }

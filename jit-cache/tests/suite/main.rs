@@ -2,7 +2,14 @@
 
 #![expect(clippy::expect_used, reason = "a test says no by panicking")]
 
+mod admin;
+mod attack;
 mod common;
+mod content;
 mod disk;
+mod failure;
 mod kill;
+mod mounted;
+mod processes;
 mod single_flight;
+mod system;

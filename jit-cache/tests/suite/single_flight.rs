@@ -7,16 +7,15 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{fetch, key, new_entry, open, payload};
-use rotini_cache::{Cache, CacheConfig, Origin};
+use crate::common::{fetch, key, memory_only, never, new_entry, open, payload};
+use rotini_cache::{Cache, CacheConfig, CreateError, NewEntry, Origin};
 
 const THREADS: usize = 32;
 
-fn memory_only(memory_bytes: u64) -> Cache {
+fn in_memory(memory_bytes: u64) -> Cache {
     Cache::open(CacheConfig {
-        dir: None,
         memory_bytes,
-        disk_bytes: 0,
+        ..memory_only()
     })
 }
 
@@ -44,7 +43,7 @@ fn threads_with_one_key_share_one_creation() {
                         let_them_board(&arrived, THREADS as u64);
                         Ok::<_, Infallible>(new_entry(1, 1000))
                     };
-                    let (entry, origin) = cache.get_or_create(&key(1), create).expect("made");
+                    let (entry, origin) = cache.get_or_create(&key(1), create, never).expect("made");
                     assert_eq!(entry.payload, payload(1, 1000));
                     origin
                 })
@@ -76,6 +75,7 @@ fn hammering_many_keys_creates_each_once() {
         dir: Some(folder.path().to_owned()),
         memory_bytes: 10_000,
         disk_bytes: 1 << 20,
+        ..memory_only()
     });
     let start = Barrier::new(8);
     thread::scope(|scope| {
@@ -101,16 +101,17 @@ fn hammering_many_keys_creates_each_once() {
 
 #[test]
 fn another_key_does_not_wait() {
-    let cache = memory_only(1 << 20);
+    let cache = in_memory(1 << 20);
     let released = Barrier::new(2);
     let started = Barrier::new(2);
     thread::scope(|scope| {
         let slow = scope.spawn(|| {
-            cache.get_or_create(&key(1), || {
+            let create = || {
                 started.wait();
                 released.wait();
                 Ok::<_, Infallible>(new_entry(1, 10))
-            })
+            };
+            cache.get_or_create(&key(1), create, never)
         });
         started.wait();
         // All while key 1 is being made: if any of these waited for it, this test would hang.
@@ -129,7 +130,7 @@ fn all_who_waited_get_the_error_and_the_next_tries_again() {
     #[derive(Debug, PartialEq)]
     struct Refused(u64);
 
-    let cache = memory_only(1 << 20);
+    let cache = in_memory(1 << 20);
     let attempts = AtomicU64::new(0);
     let arrived = AtomicU64::new(0);
     let errors: Vec<Arc<Refused>> = thread::scope(|scope| {
@@ -140,9 +141,12 @@ fn all_who_waited_get_the_error_and_the_next_tries_again() {
                     let create = || {
                         let attempt = attempts.fetch_add(1, Ordering::SeqCst);
                         let_them_board(&arrived, THREADS as u64);
-                        Err(Refused(attempt))
+                        Err::<NewEntry, _>(Refused(attempt))
                     };
-                    cache.get_or_create(&key(1), create).expect_err("refused")
+                    match cache.get_or_create(&key(1), create, never) {
+                        Err(CreateError::Failed(error)) => error,
+                        other => panic!("{other:?}"),
+                    }
                 })
             })
             .collect();
@@ -163,27 +167,31 @@ fn all_who_waited_get_the_error_and_the_next_tries_again() {
 
 #[test]
 fn waiter_with_another_error_type_tries_itself() {
-    let cache = memory_only(1 << 20);
+    let cache = in_memory(1 << 20);
     let started = Barrier::new(2);
     let arrived = AtomicU64::new(0);
     thread::scope(|scope| {
         let leader = scope.spawn(|| {
-            cache.get_or_create(&key(1), || {
+            let create = || {
                 started.wait();
                 let_them_board(&arrived, 1);
-                Err::<_, String>("no".into())
-            })
+                Err::<NewEntry, String>("no".into())
+            };
+            cache.get_or_create(&key(1), create, never)
         });
         started.wait();
         arrived.fetch_add(1, Ordering::SeqCst);
         assert_eq!(fetch(&cache, 1), Origin::Created { on_disk: false });
-        assert_eq!(leader.join().expect("no panic").expect_err("refused").as_str(), "no");
+        match leader.join().expect("no panic") {
+            Err(CreateError::Failed(error)) => assert_eq!(*error, "no"),
+            other => panic!("{other:?}"),
+        }
     });
 }
 
 #[test]
 fn waiter_takes_over_from_a_leader_that_panics() {
-    let cache = memory_only(1 << 20);
+    let cache = in_memory(1 << 20);
     let attempts = AtomicU64::new(0);
     let arrived = AtomicU64::new(0);
     let panics: usize = thread::scope(|scope| {
@@ -198,7 +206,7 @@ fn waiter_takes_over_from_a_leader_that_panics() {
                         }
                         Ok::<_, Infallible>(new_entry(1, 10))
                     };
-                    let result = catch_unwind(AssertUnwindSafe(|| cache.get_or_create(&key(1), create)));
+                    let result = catch_unwind(AssertUnwindSafe(|| cache.get_or_create(&key(1), create, never)));
                     match result {
                         Ok(made) => {
                             assert_eq!(made.expect("infallible").0.payload, payload(1, 10));
@@ -219,7 +227,7 @@ fn waiter_takes_over_from_a_leader_that_panics() {
 /// An entry that the memory tier cannot hold still reaches everyone who waited.
 #[test]
 fn entries_larger_than_memory_are_handed_over() {
-    let cache = memory_only(100);
+    let cache = in_memory(100);
     assert_eq!(fetch(&cache, 1), Origin::Created { on_disk: false });
     assert_eq!(fetch(&cache, 1), Origin::Created { on_disk: false });
     assert!(cache.peek(&key(1)).is_none());

@@ -1,13 +1,15 @@
 //! The command line.
 
-use clap::{ArgAction, Parser, Subcommand, value_parser};
+use bytesize::ByteSize;
+use clap::{ArgAction, ArgGroup, Parser, Subcommand, value_parser};
 use rotini_emit::Target;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0    all is as it should be
-  1    a graph is malformed, declined, does not compile or gives wrong results
+  1    a graph is malformed, declined, does not compile or gives wrong results; a cache entry is bad
   2    the command line makes no sense
   3    something is missing on this machine: the compiler, the plugin, a device
   141  whoever read the output stopped reading
@@ -41,8 +43,15 @@ pub(crate) enum Command {
     Check(Check),
     /// Writes the MLIR that a graph is lowered to
     Emit(Emit),
-    /// Compiles graphs to vmfb files
+    /// Compiles graphs to vmfb files, or into a folder of kernels to ship
+    ///
+    /// With --into, the folder is one for ROTINI_CACHE_PATH: programs that find it there compile none of these graphs. What the
+    /// folder has already is verified and left alone, so an interrupted run is resumed by the same command.
     Compile(Compile),
+    /// Looks into folders of compiled graphs, and looks after them
+    Cache(Cache),
+    /// Compiles the graph of a failed compilation once more, from the folder that it left, and shows what the compiler says
+    Replay(Replay),
     /// Tells what was found where: plugin, compiler, devices, cache, settings
     Doctor(Doctor),
     /// Builds some convolution graphs, runs them as `run` does and shows what happens on the way
@@ -80,17 +89,80 @@ pub(crate) struct Emit {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("place").required(true))]
 pub(crate) struct Compile {
     /// Serialized graphs (FlatBuffers)
     #[arg(required = true, value_name = "GRAPH")]
     pub(crate) graphs: Vec<PathBuf>,
 
-    #[command(flatten)]
-    pub(crate) target: TargetArgs,
+    /// What to compile for, several with commas between them [default: the device that the plugin would use]
+    #[arg(long = "target", value_name = "TARGET", value_parser = target, value_delimiter = ',')]
+    pub(crate) targets: Vec<Target>,
 
-    /// The vmfb file to write; a folder if there are several graphs
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: PathBuf,
+    /// The vmfb file to write; a folder if there are several graphs. For one target
+    #[arg(short, long, value_name = "FILE", group = "place")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// The cache folder to fill, made if missing
+    #[arg(long, value_name = "FOLDER", group = "place")]
+    pub(crate) into: Option<PathBuf>,
+
+    /// Graphs that are compiled at the same time [default: the number of CPUs]
+    #[arg(short, long, value_name = "NUMBER")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Cache {
+    /// The folder [default: the user's, or what ROTINI_CACHE_DIR says]
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+
+    #[command(subcommand)]
+    pub(crate) command: CacheCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Lists the compiled graphs, the last used first
+    Ls,
+    /// Says how much there is, by target and by what made it
+    Stats,
+    /// Reads every entry and checks it against its checksums; removes nothing
+    Verify,
+    /// Removes what killed processes and failures left, and the least recently used entries beyond a size
+    Gc {
+        /// The size to keep, such as 500MiB or 2GB [default: what ROTINI_CACHE_SIZE says]
+        #[arg(long, value_name = "SIZE")]
+        size: Option<ByteSize>,
+    },
+    /// Removes all entries. Programs that run keep what they have loaded
+    Clear,
+    /// Writes entries to an archive (tar), each verified
+    Export {
+        /// The archive; - is stdout
+        #[arg(value_name = "ARCHIVE")]
+        archive: PathBuf,
+
+        /// Keys of the entries, or how they begin [default: all entries]
+        #[arg(value_name = "KEY")]
+        keys: Vec<String>,
+    },
+    /// Takes the entries of an archive that `export` wrote, each verified
+    ///
+    /// Entries are code that your programs will run: import only what comes from somebody you would take a program from.
+    Import {
+        /// The archive; - is stdin
+        #[arg(value_name = "ARCHIVE")]
+        archive: PathBuf,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Replay {
+    /// The folder that the failed compilation left; the log names it
+    #[arg(value_name = "FOLDER")]
+    pub(crate) folder: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]

@@ -13,7 +13,7 @@ use rotini_host::{Context, DeviceBuffer, Handle, engine_config};
 use rotini_plugin::Error;
 use rotini_plugin::config::Config;
 use rotini_plugin::device::Device;
-use rotini_plugin::pipeline::{self, Plan, Runtime};
+use rotini_plugin::pipeline::{Plan, Runtime};
 use rotini_reference::{Buffers, Mismatch, ReferenceError, Report, UNTOUCHED};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -212,7 +212,9 @@ impl Executor {
         let plan = self.twin.check(bytes);
         let (engine, plan) = match (engines.first(), plan) {
             (Some(&engine), Ok(plan)) => (engine, plan),
-            (None, Err(Error::Unsupported(reason))) => return Ok(Some((Verdict::Declined, reason))),
+            (None, Err(Error::Unsupported(reason) | Error::FailedBefore(reason))) => {
+                return Ok(Some((Verdict::Declined, reason)));
+            }
             (None, Err(Error::Graph(reason))) => return Ok(Some((Verdict::Malformed, reason))),
             (None, Err(error)) => return Err(error.into()),
             (None, Ok(_)) => bail!("the plugin declines what this program would accept: are they of one build?"),
@@ -420,7 +422,7 @@ impl Twin {
     fn new() -> Result<Self> {
         quietly(|| {
             let runtime = Runtime::new(Config::from_env())?;
-            runtime.compiler()?;
+            runtime.builds()?;
             let device = runtime.default_device()?;
             Ok(Twin { runtime, device })
         })
@@ -445,21 +447,21 @@ impl Twin {
     }
 
     fn check(&self, bytes: &[u8]) -> Result<Plan, Error> {
-        quietly(|| pipeline::check(bytes, &self.device.target()))
+        quietly(|| {
+            self.runtime
+                .applicable(bytes, &self.device.target(), self.device.features())
+        })
     }
 
     /// Whether what the plugin keeps is seen here.
     fn sees_cache(&self) -> bool {
-        self.runtime.cache.dir().is_some()
+        self.runtime.cache.dir().is_some() || !self.runtime.config.cache_path.is_empty()
     }
 
     fn cached(&self, plan: &Plan) -> Option<Arc<Entry>> {
         quietly(|| {
-            let key = self
-                .runtime
-                .key(&plan.graph, &self.device.target(), self.device.features())
-                .ok()?;
-            self.runtime.cache.peek(&key)
+            self.runtime
+                .cached(&plan.graph, &self.device.target(), self.device.features())
         })
     }
 }

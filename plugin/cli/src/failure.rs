@@ -1,6 +1,7 @@
 //! From errors to one line on stderr and an exit code.
 
 use crate::output::{BAD, Output};
+use rotini_cache::admin::AdminError;
 use rotini_host::HostError;
 use serde::Serialize;
 use std::io;
@@ -61,6 +62,9 @@ fn exit_code(error: &anyhow::Error) -> u8 {
             return Some(ENVIRONMENT);
         }
         if let Some(rotini_plugin::Error::NoCompiler(_)) = cause.downcast_ref() {
+            return Some(ENVIRONMENT);
+        }
+        if let Some(AdminError::Folder(_)) = cause.downcast_ref() {
             return Some(ENVIRONMENT);
         }
         let broken = cause

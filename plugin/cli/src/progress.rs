@@ -3,22 +3,30 @@
 use crate::output::Output;
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::borrow::Cow;
 use std::time::Duration;
 
-/// A line that says which of several graphs is worked on, and what is done with it.
+/// A line that says which of several graphs are worked on, and what is done with them.
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// A line for `count` graphs; nothing where log messages or JSON would mix with it.
+    /// A line for `count` graphs, one after the other; nothing where log messages or JSON would mix with it.
     pub(crate) fn new(count: usize, output: &Output) -> Result<Self> {
+        Self::with_template(count, "{spinner} [{pos}/{len}] {prefix}: {wide_msg}", output)
+    }
+
+    /// A bar for `count` graphs that are worked on by several threads, on the same terms.
+    pub(crate) fn bar(count: usize, output: &Output) -> Result<Self> {
+        Self::with_template(count, "{bar:30} {pos}/{len}, {eta} left: {wide_msg}", output)
+    }
+
+    fn with_template(count: usize, template: &str, output: &Output) -> Result<Self> {
         if output.json || output.verbose {
             return Ok(Progress(ProgressBar::hidden()));
         }
         // Draws on stderr, and only if that is a terminal.
         let bar = ProgressBar::new(u64::try_from(count)?);
-        bar.set_style(ProgressStyle::with_template(
-            "{spinner} [{pos}/{len}] {prefix}: {wide_msg}",
-        )?);
+        bar.set_style(ProgressStyle::with_template(template)?);
         bar.enable_steady_tick(Duration::from_millis(100));
         Ok(Progress(bar))
     }
@@ -30,7 +38,7 @@ impl Progress {
     }
 
     /// Says what is done with it.
-    pub(crate) fn stage(&self, stage: &'static str) {
+    pub(crate) fn stage(&self, stage: impl Into<Cow<'static, str>>) {
         self.0.set_message(stage);
     }
 

@@ -3,8 +3,9 @@
 use crate::execution::{Origin, Outcome, Verdict};
 use bytesize::ByteSize;
 use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, Table, TableComponent, presets};
+use indicatif::HumanDuration;
 use serde::Serialize;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A graph and how it turned out.
 #[derive(Debug, Serialize)]
@@ -56,6 +57,7 @@ pub(crate) fn table(header: &[&str]) -> Table {
     table
         .load_preset(presets::UTF8_HORIZONTAL_ONLY)
         .remove_style(TableComponent::HorizontalLines)
+        .remove_style(TableComponent::MiddleIntersections)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_header(header);
     table
@@ -97,16 +99,40 @@ pub(crate) fn error(error: f64) -> String {
 
 /// The workspace that is needed, and what was announced before if that is not the same.
 fn workspace(outcome: &Outcome) -> Option<String> {
-    let exact = outcome.workspace?;
-    Some(match outcome.workspace_estimate {
+    let exact = outcome.workspace? as u64;
+    Some(match outcome.workspace_estimate.map(|estimate| estimate as u64) {
         Some(estimate) if estimate != exact => format!("{} (≤ {})", bytes(exact), bytes(estimate)),
         _ => bytes(exact),
     })
 }
 
 /// A size with a unit that keeps it short.
-pub(crate) fn bytes(bytes: usize) -> String {
-    ByteSize::b(bytes as u64).to_string()
+pub(crate) fn bytes(bytes: u64) -> String {
+    ByteSize::b(bytes).to_string()
+}
+
+/// A number of things, with the word for one or for more.
+pub(crate) fn count(number: u64, one: &str, more: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { more })
+}
+
+/// A cell that says that something is wrong.
+pub(crate) fn bad(text: &str) -> Cell {
+    Cell::new(text).fg(Color::Red)
+}
+
+/// How long ago something was, in the largest unit that is one at least.
+pub(crate) fn age(then: SystemTime) -> String {
+    match then.elapsed() {
+        Ok(age) if age.as_secs() > 0 => format!("{} ago", HumanDuration(age)),
+        // Or in the future: clocks of two machines differ.
+        _ => "now".to_owned(),
+    }
+}
+
+/// The beginning of a key: enough to tell entries apart.
+pub(crate) fn short(key: &str) -> &str {
+    key.get(..12).unwrap_or(key)
 }
 
 /// A time with a unit that keeps it short.
@@ -129,5 +155,13 @@ mod tests {
         assert_eq!(text(1_250), "1.2 µs");
         assert_eq!(text(1_250_000), "1.2 ms");
         assert_eq!(text(1_250_000_000), "1.25 s");
+    }
+
+    #[test]
+    fn ages_have_one_unit() {
+        let ago = |seconds| age(SystemTime::now() - Duration::from_secs(seconds));
+        assert_eq!(ago(0), "now");
+        assert_eq!(ago(3 * 86_400 + 10), "3 days ago");
+        assert_eq!(age(SystemTime::now() + Duration::from_secs(60)), "now");
     }
 }

@@ -119,6 +119,12 @@ symbols! {
         fn(*mut c_void, *const ConstData, *const ConstData, *mut *mut c_void);
     destroy_context: b"hipdnnEnginePluginDestroyExecutionContext\0" fn(*mut c_void, *mut c_void);
     context_workspace: b"hipdnnEnginePluginGetWorkspaceSizeFromExecutionContext\0" fn(*mut c_void, *mut c_void, *mut usize);
+    serialize: b"hipdnnEnginePluginSerializeExecutionContext\0" fn(*mut c_void, *mut c_void, *mut ConstData);
+    serialize_with_id: b"hipdnnEnginePluginSerializeExecutionContextWithEngineId\0"
+        fn(*mut c_void, i64, *mut c_void, *mut ConstData);
+    destroy_serialized: b"hipdnnEnginePluginDestroySerializedExecutionContext\0" fn(*mut c_void, *mut ConstData);
+    context_from_serialized: b"hipdnnEnginePluginCreateExecutionContextFromSerialized\0"
+        fn(*mut c_void, *const ConstData, *mut *mut c_void);
     execute: b"hipdnnEnginePluginExecuteOpGraph\0" fn(*mut c_void, *mut c_void, *mut c_void, *const DeviceBuffer, u32);
 }
 
@@ -388,26 +394,81 @@ impl Handle {
     pub fn details(&self, engine: i64, graph: &[u8]) -> Result<rotini_wire::engine_details::EngineDetails, HostError> {
         const NAME: &str = "GetEngineDetails";
         let symbols = self.plugin().symbols();
-        let mut details = ConstData {
+        let bytes = self.take(
+            NAME,
+            // SAFETY: the handle and the bytes are alive, the details are valid for a write.
+            |details| unsafe { (symbols.details)(self.0.raw, engine, &ConstData::of(graph), details) },
+            // SAFETY: the handle is alive, and the pair unchanged.
+            |details| unsafe { (symbols.destroy_details)(self.0.raw, details) },
+        )?;
+        rotini_wire::engine_details::decode(&bytes).map_err(|error| HostError::Protocol {
+            function: NAME,
+            what: error.to_string(),
+        })
+    }
+
+    /// Copies bytes that the plugin gives and takes back.
+    fn take(
+        &self,
+        function: &'static str,
+        give: impl FnOnce(&mut ConstData) -> i32,
+        destroy: impl FnOnce(&mut ConstData) -> i32,
+    ) -> Result<Vec<u8>, HostError> {
+        let mut given = ConstData {
             ptr: std::ptr::null(),
             size: 0,
         };
-        // SAFETY: the handle and the bytes are alive, the details are valid for a write.
-        let status = unsafe { (symbols.details)(self.0.raw, engine, &ConstData::of(graph), &mut details) };
-        self.plugin().check(NAME, status)?;
-        let protocol = |what: String| HostError::Protocol { function: NAME, what };
-        if details.ptr.is_null() || details.size == 0 {
-            return Err(protocol("the details are empty".to_owned()));
+        let status = give(&mut given);
+        self.plugin().check(function, status)?;
+        let protocol = |what: &str| HostError::Protocol {
+            function,
+            what: what.to_owned(),
+        };
+        if given.ptr.is_null() || given.size == 0 {
+            return Err(protocol("the bytes are empty"));
         }
         // SAFETY: after success, the plugin's bytes until they are destroyed.
-        let bytes = unsafe { std::slice::from_raw_parts(details.ptr.cast::<u8>(), details.size) }.to_vec();
-        // SAFETY: the pair is unchanged.
-        let status = unsafe { (symbols.destroy_details)(self.0.raw, &mut details) };
-        self.plugin().check("DestroyEngineDetails", status)?;
-        if !details.ptr.is_null() || details.size != 0 {
-            return Err(protocol("destroying the details left them as they were".to_owned()));
+        let bytes = unsafe { std::slice::from_raw_parts(given.ptr.cast::<u8>(), given.size) }.to_vec();
+        let status = destroy(&mut given);
+        self.plugin().check(function, status)?;
+        if !given.ptr.is_null() || given.size != 0 {
+            return Err(protocol("destroying the bytes left them as they were"));
         }
-        rotini_wire::engine_details::decode(&bytes).map_err(|error| protocol(error.to_string()))
+        Ok(bytes)
+    }
+
+    /// Makes a context from the bytes of another.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn context_from_serialized(&self, bytes: &[u8]) -> Result<Context, HostError> {
+        let bytes = ConstData::of(bytes);
+        self.new_context("CreateExecutionContextFromSerialized", |raw| {
+            // SAFETY: the handle and the bytes are alive, the context is valid for a write.
+            unsafe { (self.plugin().symbols().context_from_serialized)(self.0.raw, &bytes, raw) }
+        })
+    }
+
+    fn new_context(
+        &self,
+        function: &'static str,
+        create: impl FnOnce(&mut *mut c_void) -> i32,
+    ) -> Result<Context, HostError> {
+        // Uninitialised for the plugin: whatever is there must not matter.
+        let mut raw = std::ptr::dangling_mut();
+        let status = create(&mut raw);
+        self.plugin().check(function, status)?;
+        if raw.is_null() {
+            return Err(HostError::Protocol {
+                function,
+                what: "the context is null".to_owned(),
+            });
+        }
+        Ok(Context {
+            handle: self.clone(),
+            raw,
+        })
     }
 
     /// The workspace that a graph will need at most.
@@ -429,21 +490,10 @@ impl Handle {
     ///
     /// The plugin's.
     pub fn context(&self, config: &[u8], graph: &[u8]) -> Result<Context, HostError> {
-        const NAME: &str = "CreateExecutionContext";
-        let mut raw = std::ptr::dangling_mut();
         let (config, graph) = (ConstData::of(config), ConstData::of(graph));
-        // SAFETY: the handle and the bytes are alive, the context is valid for a write.
-        let status = unsafe { (self.plugin().symbols().create_context)(self.0.raw, &config, &graph, &mut raw) };
-        self.plugin().check(NAME, status)?;
-        if raw.is_null() {
-            return Err(HostError::Protocol {
-                function: NAME,
-                what: "the context is null".to_owned(),
-            });
-        }
-        Ok(Context {
-            handle: self.clone(),
-            raw,
+        self.new_context("CreateExecutionContext", |raw| {
+            // SAFETY: the handle and the bytes are alive, the context is valid for a write.
+            unsafe { (self.plugin().symbols().create_context)(self.0.raw, &config, &graph, raw) }
         })
     }
 }
@@ -489,6 +539,27 @@ impl Context {
         plugin
             .check("GetWorkspaceSizeFromExecutionContext", status)
             .map(|()| size)
+    }
+
+    /// The context as bytes: with the engine's id as the newest hosts ask, or without as others do.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's, or bytes that are empty or not freed as they should be.
+    pub fn serialize(&self, engine: Option<i64>) -> Result<Vec<u8>, HostError> {
+        let (handle, symbols) = (self.handle.0.raw, self.handle.plugin().symbols());
+        self.handle.take(
+            "SerializeExecutionContext",
+            // SAFETY: handle and context are alive, the bytes are valid for a write.
+            |bytes| unsafe {
+                match engine {
+                    Some(engine) => (symbols.serialize_with_id)(handle, engine, self.raw, bytes),
+                    None => (symbols.serialize)(handle, self.raw, bytes),
+                }
+            },
+            // SAFETY: the handle is alive, and the pair unchanged.
+            |bytes| unsafe { (symbols.destroy_serialized)(handle, bytes) },
+        )
     }
 
     /// Executes on the handle's stream.

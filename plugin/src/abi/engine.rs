@@ -1,12 +1,11 @@
 //! The functions of an engine plugin (`EnginePluginApi.h`).
 
-use super::guard::{guard, place, reference};
+use super::guard::{Place, guard, place, reference};
 use super::types::Bytes;
 use crate::context::{DeviceBuffer, ExecutionContext};
 use crate::engine;
 use crate::error::Error;
 use crate::handle::Handle;
-use crate::pipeline;
 use rotini_wire::engine_details::{self, BehaviorNote, EngineDetails};
 use std::ffi::{c_char, c_void};
 
@@ -120,8 +119,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetApplicableEngineIds(
         count.write(0);
         let checked = handle
             .device()
-            .and_then(|device| pipeline::check(graph, &device.target()))
-            .and_then(|_| handle.runtime().compiler());
+            .and_then(|device| handle.runtime().applicable(graph, &device.target(), device.features()));
         if let Err(reason) = checked {
             tracing::info!("declined: {reason}");
             return Ok(());
@@ -155,7 +153,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetEngineDetails(
             (handle, place(details, "engine details")?)
         };
         expect_engine(engine_id)?;
-        let mut behavior_notes = vec![BehaviorNote::RuntimeCompilation];
+        let mut behavior_notes = vec![BehaviorNote::RuntimeCompilation, BehaviorNote::PlanSerialization];
         if handle.device().is_ok_and(|device| device.can_be_captured()) {
             behavior_notes.push(BehaviorNote::GraphCapture);
         }
@@ -165,12 +163,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetEngineDetails(
             knobs: Vec::new(),
             behavior_notes,
         });
-        let bytes = bytes.into_boxed_slice();
-        let length = bytes.len();
-        details.write(Bytes {
-            pointer: Box::into_raw(bytes).cast::<c_void>().cast_const(),
-            length,
-        });
+        give(&details, bytes);
         Ok(())
     })
 }
@@ -184,21 +177,10 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetEngineDetails(
 pub unsafe extern "C" fn hipdnnEnginePluginDestroyEngineDetails(handle: *const Handle, details: *mut Bytes) -> i32 {
     guard("hipdnnEnginePluginDestroyEngineDetails", || {
         // SAFETY: by this function's contract.
-        let bytes = unsafe {
+        unsafe {
             reference(handle, "handle")?;
-            *reference(details.cast_const(), "engine details")?
-        };
-        // SAFETY: not null, as was just checked.
-        unsafe { place(details, "engine details") }?.write(Bytes {
-            pointer: std::ptr::null(),
-            length: 0,
-        });
-        if !bytes.pointer.is_null() {
-            let slice = std::ptr::slice_from_raw_parts_mut(bytes.pointer.cast_mut().cast::<u8>(), bytes.length);
-            // SAFETY: the pair came from `Box::into_raw` of a boxed slice of this length.
-            drop(unsafe { Box::from_raw(slice) });
+            take_back(details, "engine details")
         }
-        Ok(())
     })
 }
 
@@ -305,6 +287,89 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetWorkspaceSizeFromExecutionContext(
     })
 }
 
+/// Writes a context as bytes that `DestroySerializedExecutionContext` frees.
+///
+/// # Safety
+///
+/// `handle` and `context` are null or valid, `bytes` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipdnnEnginePluginSerializeExecutionContext(
+    handle: *const Handle,
+    context: *const ExecutionContext,
+    bytes: *mut Bytes,
+) -> i32 {
+    guard("hipdnnEnginePluginSerializeExecutionContext", || {
+        // SAFETY: by this function's contract.
+        unsafe { serialize(handle, context, bytes) }
+    })
+}
+
+/// Writes a context as bytes that `DestroySerializedExecutionContext` frees; newer hosts name the engine.
+///
+/// # Safety
+///
+/// As [`hipdnnEnginePluginSerializeExecutionContext`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipdnnEnginePluginSerializeExecutionContextWithEngineId(
+    handle: *const Handle,
+    engine_id: i64,
+    context: *const ExecutionContext,
+    bytes: *mut Bytes,
+) -> i32 {
+    guard("hipdnnEnginePluginSerializeExecutionContextWithEngineId", || {
+        expect_engine(engine_id)?;
+        // SAFETY: by this function's contract.
+        unsafe { serialize(handle, context, bytes) }
+    })
+}
+
+/// Frees what serializing a context gave, and zeroes it.
+///
+/// # Safety
+///
+/// `handle` is null or valid; `bytes` is null or what serializing wrote, unchanged, or zeroed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipdnnEnginePluginDestroySerializedExecutionContext(
+    handle: *const Handle,
+    bytes: *mut Bytes,
+) -> i32 {
+    guard("hipdnnEnginePluginDestroySerializedExecutionContext", || {
+        // SAFETY: by this function's contract.
+        unsafe {
+            reference(handle, "handle")?;
+            take_back(bytes, "serialized execution context")
+        }
+    })
+}
+
+/// Creates a context from the bytes of another, without a compiler and without the cache.
+///
+/// # Safety
+///
+/// `handle` and `bytes` are null or valid, `context` is null or valid for a write. Intact bytes hold machine code that runs with all
+/// rights of this process: they were made by this plugin, and kept where nobody else could change them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipdnnEnginePluginCreateExecutionContextFromSerialized(
+    handle: *const Handle,
+    bytes: *const Bytes,
+    context: *mut *mut ExecutionContext,
+) -> i32 {
+    guard("hipdnnEnginePluginCreateExecutionContextFromSerialized", || {
+        // SAFETY: by this function's contract.
+        let (handle, bytes, place) = unsafe {
+            (
+                reference(handle, "handle")?,
+                reference(bytes, "serialized execution context")?.as_slice(),
+                place(context, "execution context")?,
+            )
+        };
+        place.write(std::ptr::null_mut());
+        let context = handle.runtime().load_context(&handle.device()?, bytes)?;
+        place.write(Box::into_raw(Box::new(context)));
+        Ok(())
+    })
+}
+
 /// Executes a context on the handle's stream.
 ///
 /// # Safety
@@ -333,6 +398,50 @@ pub unsafe extern "C" fn hipdnnEnginePluginExecuteOpGraph(
         // SAFETY: by this function's contract.
         unsafe { context.execute(handle.stream(), workspace, buffers) }
     })
+}
+
+/// # Safety
+///
+/// As [`hipdnnEnginePluginSerializeExecutionContext`].
+unsafe fn serialize(handle: *const Handle, context: *const ExecutionContext, bytes: *mut Bytes) -> Result<(), Error> {
+    // SAFETY: by this function's contract.
+    let (context, place) = unsafe {
+        reference(handle, "handle")?;
+        (
+            reference(context, "execution context")?,
+            place(bytes, "serialized execution context")?,
+        )
+    };
+    place.write(Bytes::EMPTY);
+    give(&place, context.serialize()?);
+    Ok(())
+}
+
+/// Hands bytes to the caller, who gives them back to [`take_back`].
+fn give(place: &Place<Bytes>, bytes: Vec<u8>) {
+    let bytes = bytes.into_boxed_slice();
+    let length = bytes.len();
+    place.write(Bytes {
+        pointer: Box::into_raw(bytes).cast::<c_void>().cast_const(),
+        length,
+    });
+}
+
+/// Frees what [`give`] wrote, and zeroes it.
+///
+/// # Safety
+///
+/// `bytes` is null or what [`give`] wrote, unchanged, or zeroed.
+unsafe fn take_back(bytes: *mut Bytes, what: &'static str) -> Result<(), Error> {
+    // SAFETY: by this function's contract.
+    let (given, place) = unsafe { (*reference(bytes.cast_const(), what)?, place(bytes, what)?) };
+    place.write(Bytes::EMPTY);
+    if !given.pointer.is_null() {
+        let slice = std::ptr::slice_from_raw_parts_mut(given.pointer.cast_mut().cast::<u8>(), given.length);
+        // SAFETY: the pair came from `Box::into_raw` of a boxed slice of this length.
+        drop(unsafe { Box::from_raw(slice) });
+    }
+    Ok(())
 }
 
 fn expect_engine(engine_id: i64) -> Result<(), Error> {

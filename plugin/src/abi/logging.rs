@@ -1,6 +1,7 @@
 //! From `tracing` to the host's logging callback.
 
 use super::types::LogSeverity;
+use crate::config;
 use std::ffi::{CString, c_char};
 use std::fmt::Write as _;
 use std::sync::Once;
@@ -21,7 +22,7 @@ static INSTALL: Once = Once::new();
 /// Sets the host's callback; `None` silences.
 pub(super) fn set_callback(callback: Option<Callback>) {
     INSTALL.call_once(|| {
-        if let Some(level) = std::env::var("ROTINI_LOG").ok().as_deref().and_then(level_by_name) {
+        if let Some(level) = config::log_level() {
             LEVEL.store(level as i32, Ordering::Relaxed);
         }
         // A program that links rotini as a library may have a subscriber of its own; it stays.
@@ -32,7 +33,7 @@ pub(super) fn set_callback(callback: Option<Callback>) {
 
 /// Sets the least severity that is passed on. `ROTINI_LOG` has the last word.
 pub(super) fn set_level(level: LogSeverity) {
-    if std::env::var_os("ROTINI_LOG").is_none() {
+    if config::log_level().is_none() {
         LEVEL.store(level as i32, Ordering::Relaxed);
     }
 }

@@ -13,6 +13,12 @@ pub struct Bytes {
 }
 
 impl Bytes {
+    /// None.
+    pub(super) const EMPTY: Bytes = Bytes {
+        pointer: std::ptr::null(),
+        length: 0,
+    };
+
     /// The bytes as a slice.
     ///
     /// # Safety

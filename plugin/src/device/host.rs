@@ -4,6 +4,7 @@
 //! the process may use. Pointers are used in place. Compiled code relies on 64-byte alignment, which hipDNN does not promise: a pointer
 //! that is less aligned is copied through memory of our own, and so is an output that overlaps an input.
 
+use super::retired::Retired;
 use super::{Buffers, Device, Executable, ExecuteError, Stream, Work, parameters, tensor_type};
 use crate::error::Error;
 use crossbeam_queue::ArrayQueue;
@@ -15,7 +16,7 @@ use rotini_cache::Key;
 use rotini_emit::{Argument, ENTRY_POINT, Signature, Target};
 use rotini_graph::SlotRole;
 use std::ffi::c_void;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Operations from which on the pool pays: below, waking threads costs more than they save. Measured: handing out costs 20 to 55 µs, in
 /// which one core does a few million operations.
@@ -28,6 +29,7 @@ pub struct Host {
     /// Started when first needed: most processes that ask for applicability never execute here.
     pool: OnceLock<Option<IreeDevice>>,
     features: String,
+    retired: Arc<Mutex<Retired<Arc<HostExecutable>>>>,
 }
 
 impl Host {
@@ -43,6 +45,7 @@ impl Host {
             sync,
             pool: OnceLock::new(),
             features: cpu_features(),
+            retired: Arc::new(Mutex::new(Retired::new())),
         })
     }
 
@@ -84,19 +87,34 @@ impl Device for Host {
 
     unsafe fn load(
         &self,
-        _: &Key,
+        key: &Key,
         code: &[u8],
         signature: &Signature,
         work: Work,
     ) -> Result<Arc<dyn Executable>, Error> {
-        // SAFETY: the code is the compiler's by this function's contract.
-        let module = unsafe { Module::load(&self.instance, Arc::from(code)) }
-            .map_err(Error::runtime("the compiled graph cannot be loaded"))?;
-        let large = work.operations >= POOL_OPERATIONS;
-        let device = large.then(|| self.pool()).flatten().unwrap_or(&self.sync).clone();
-        let executable = HostExecutable::new(device, module, signature)?;
-        Ok(Arc::new(executable))
+        let retired = lock(&self.retired).take(key);
+        let executable = match retired {
+            Some(executable) => executable,
+            None => {
+                // SAFETY: the code is the compiler's by this function's contract.
+                let module = unsafe { Module::load(&self.instance, Arc::from(code)) }
+                    .map_err(Error::runtime("the compiled graph cannot be loaded"))?;
+                let large = work.operations >= POOL_OPERATIONS;
+                let device = large.then(|| self.pool()).flatten().unwrap_or(&self.sync).clone();
+                Arc::new(HostExecutable::new(device, module, signature)?)
+            }
+        };
+        Ok(Arc::new(Loaded {
+            executable,
+            key: *key,
+            code_bytes: code.len(),
+            retired: Arc::clone(&self.retired),
+        }))
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What the compiler resolves `host` to: the processor's model and features, as the system tells them.
@@ -110,6 +128,34 @@ fn cpu_features() -> String {
         line("model\t"),
         line("flags")
     )
+}
+
+/// Code in use. Retires it when its last context is gone.
+struct Loaded {
+    executable: Arc<HostExecutable>,
+    key: Key,
+    code_bytes: usize,
+    retired: Arc<Mutex<Retired<Arc<HostExecutable>>>>,
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        self.executable.shrink();
+        let batch = lock(&self.retired).push(self.key, self.code_bytes, Arc::clone(&self.executable));
+        // Not under the lock: others load and retire meanwhile.
+        drop(batch);
+    }
+}
+
+impl Executable for Loaded {
+    fn workspace_bytes(&self) -> u64 {
+        self.executable.workspace_bytes as u64
+    }
+
+    unsafe fn execute(&self, _stream: Stream, buffers: &Buffers<'_>) -> Result<(), ExecuteError> {
+        // SAFETY: by this function's contract.
+        unsafe { self.executable.execute(buffers) }
+    }
 }
 
 /// Code that is loaded for the CPU.
@@ -175,6 +221,36 @@ impl HostExecutable {
             staging: (0..count).map(|_| None).collect(),
             workspace: None,
         })
+    }
+
+    /// Gives back what is only of use while there is a context: memory of our own, and lanes for further threads.
+    fn shrink(&self) {
+        let mut kept = None;
+        while let Some(lane) = self.lanes.pop() {
+            if lane.staging.iter().all(Option::is_none) && lane.workspace.is_none() {
+                kept = Some(lane);
+            }
+        }
+        if let Some(lane) = kept {
+            drop(self.lanes.push(lane));
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Executable::execute`].
+    unsafe fn execute(&self, buffers: &Buffers<'_>) -> Result<(), ExecuteError> {
+        let mut lane = match self.lanes.pop() {
+            Some(lane) => lane,
+            None => self.new_lane()?,
+        };
+        // SAFETY: by this function's contract.
+        let result = unsafe { self.run(&mut lane, buffers) };
+        if result.is_ok() {
+            // A full queue means more threads than are worth keeping lanes for.
+            drop(self.lanes.push(lane));
+        }
+        result
     }
 
     /// Binds the caller's pointers, deciding for each whether it can be used in place.
@@ -243,7 +319,11 @@ impl HostExecutable {
         let pointer = if workspace.addr().is_multiple_of(HOST_ALIGNMENT) {
             workspace
         } else {
-            lane.workspace.get_or_insert_with(|| Aligned::new(bytes)).pointer()
+            let own = match lane.workspace.take() {
+                Some(own) => own,
+                None => Aligned::new(bytes).ok_or(ExecuteError::NoMemory(bytes))?,
+            };
+            lane.workspace.insert(own).pointer()
         };
         // SAFETY: valid for `bytes` bytes: the caller's by this function's contract, or the lane's own.
         unsafe { lane.invocation.bind_workspace(pointer, bytes)? };
@@ -288,26 +368,6 @@ impl HostExecutable {
     }
 }
 
-impl Executable for HostExecutable {
-    fn workspace_bytes(&self) -> u64 {
-        self.workspace_bytes as u64
-    }
-
-    unsafe fn execute(&self, _stream: Stream, buffers: &Buffers<'_>) -> Result<(), ExecuteError> {
-        let mut lane = match self.lanes.pop() {
-            Some(lane) => lane,
-            None => self.new_lane()?,
-        };
-        // SAFETY: by this function's contract.
-        let result = unsafe { self.run(&mut lane, buffers) };
-        if result.is_ok() {
-            // A full queue means more threads than are worth keeping lanes for.
-            drop(self.lanes.push(lane));
-        }
-        result
-    }
-}
-
 /// Host memory with the alignment that compiled code wants.
 struct Aligned {
     chunks: Vec<Chunk>,
@@ -318,10 +378,12 @@ struct Aligned {
 struct Chunk(#[expect(dead_code, reason = "only its size and alignment matter")] [u8; HOST_ALIGNMENT]);
 
 impl Aligned {
-    fn new(bytes: usize) -> Self {
-        Aligned {
-            chunks: vec![Chunk([0; HOST_ALIGNMENT]); bytes.div_ceil(HOST_ALIGNMENT)],
-        }
+    /// `None` if there is not so much.
+    fn new(bytes: usize) -> Option<Self> {
+        let (count, mut chunks) = (bytes.div_ceil(HOST_ALIGNMENT), Vec::new());
+        chunks.try_reserve_exact(count).ok()?;
+        chunks.resize(count, Chunk([0; HOST_ALIGNMENT]));
+        Some(Aligned { chunks })
     }
 
     fn pointer(&mut self) -> *mut c_void {

@@ -5,6 +5,7 @@
 
 pub mod gpu;
 pub mod host;
+mod retired;
 
 use crate::error::Error;
 use gpu::DriverError;
@@ -126,6 +127,8 @@ pub enum ExecuteError {
     MissingWorkspace(u64),
     /// The workspace's pointer is no multiple of this many bytes.
     MisalignedWorkspace(usize),
+    /// So many bytes of memory of our own cannot be had.
+    NoMemory(usize),
     /// The workspace overlaps an argument.
     WorkspaceOverlap(usize),
     /// The code is loaded on another GPU than the stream is on.

@@ -1,9 +1,9 @@
-//! Code whose last context is gone. It may still be running, and it may be wanted again, so it stays loaded for a while.
+//! Code whose last context is gone. It may be wanted again, and on a GPU it may still be running, so it stays loaded for a while.
 
 use rotini_cache::Key;
 use std::collections::VecDeque;
 
-/// Programs that stay loaded on a GPU after their last context.
+/// Programs that stay loaded on a device after their last context.
 const MAX_COUNT: usize = 64;
 
 /// Their bytes, code and constants together.
@@ -31,8 +31,8 @@ impl<T> Retired<T> {
         }
     }
 
-    /// Retires a program. If there are too many now, gives the older half of them, to be unloaded once the GPU has finished with them;
-    /// many at a time, because waiting for that is what costs.
+    /// Retires a program. If there are too many now, gives the older half of them, to be unloaded once the device has finished with
+    /// them; many at a time, because on a GPU it is the waiting that costs.
     pub(super) fn push(&mut self, key: Key, bytes: usize, code: T) -> Vec<(Key, usize, T)> {
         self.entries.push_back(Entry { key, bytes, code });
         self.bytes = self.bytes.saturating_add(bytes);

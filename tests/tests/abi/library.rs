@@ -7,8 +7,8 @@ use rotini_tests::plugin;
 use std::collections::BTreeSet;
 
 /// What hipDNN looks up, from the facts of the ABI: four required base functions and twelve engine functions, and of the optional ones
-/// what API version 1.0.0 with engine names has.
-const ABI: [&str; 20] = [
+/// what API version 1.0.0 with engine names and serialized contexts has.
+const ABI: [&str; 24] = [
     "hipdnnPluginGetName",
     "hipdnnPluginGetVersion",
     "hipdnnPluginGetType",
@@ -29,6 +29,10 @@ const ABI: [&str; 20] = [
     "hipdnnEnginePluginGetWorkspaceSizeFromExecutionContext",
     "hipdnnEnginePluginExecuteOpGraph",
     "hipdnnEnginePluginGetEngineName",
+    "hipdnnEnginePluginSerializeExecutionContext",
+    "hipdnnEnginePluginSerializeExecutionContextWithEngineId",
+    "hipdnnEnginePluginDestroySerializedExecutionContext",
+    "hipdnnEnginePluginCreateExecutionContextFromSerialized",
 ];
 
 /// What any C++ program has; the last one is the loader itself, which thread-local storage needs.

@@ -8,7 +8,7 @@ use crate::output::{BAD, DOUBTFUL, GOOD, Output};
 use anyhow::Result;
 use rotini_plugin::Error;
 use rotini_plugin::config::Config;
-use rotini_plugin::pipeline::{self, Runtime};
+use rotini_plugin::pipeline::Runtime;
 use serde::Serialize;
 
 /// What can be said of a graph without compiling it.
@@ -33,30 +33,28 @@ struct Checked {
 
 pub(super) fn check(args: &Check, output: &Output) -> Result<Answer> {
     let runtime = Runtime::new(Config::from_env())?;
-    let TargetChoice { target, .. } = TargetChoice::new(&runtime, args.target.target.as_ref())?;
+    let TargetChoice { target, features, .. } = TargetChoice::new(&runtime, args.target.target.as_ref())?;
     let check = |path| {
         let file = GraphFile::read(path);
         let (verdict, reason) = match &file.bytes {
-            Ok(bytes) => match pipeline::check(bytes, &target) {
+            Ok(bytes) => match runtime.applicable(bytes, &target, &features) {
                 Ok(_) => (Verdict::Applicable, None),
-                Err(Error::Unsupported(reason)) => (Verdict::Declined, Some(reason)),
+                Err(Error::Unsupported(reason) | Error::FailedBefore(reason)) => (Verdict::Declined, Some(reason)),
                 Err(Error::Graph(reason)) => (Verdict::Malformed, Some(reason)),
+                // The plugin declines everything without it.
+                Err(error @ Error::NoCompiler(_)) => return Err(error),
                 Err(other) => (Verdict::Failed, Some(chain(&other))),
             },
             Err(error) => (Verdict::Failed, Some(chain(error.as_ref()))),
         };
-        Checked {
+        Ok(Checked {
             graph: file.path,
             name: file.name,
             verdict,
             reason,
-        }
+        })
     };
-    let graphs: Vec<Checked> = args.graphs.iter().map(|path| check(path)).collect();
-    if graphs.iter().any(|graph| graph.verdict == Verdict::Applicable) {
-        // The plugin declines everything without it.
-        runtime.compiler()?;
-    }
+    let graphs: Vec<Checked> = args.graphs.iter().map(|path| check(path)).collect::<Result<_, _>>()?;
     let answer = Answer::of(graphs.iter().all(|graph| graph.verdict == Verdict::Applicable));
     if output.json {
         #[derive(Serialize)]

@@ -1,4 +1,4 @@
-//! `rotini compile`: graphs to vmfb files.
+//! `rotini compile`: graphs to vmfb files, or into a cache folder that can be shipped.
 
 use super::{Answer, TargetChoice};
 use crate::args::Compile;
@@ -7,21 +7,29 @@ use crate::failure::{Failure, chain};
 use crate::input::GraphFile;
 use crate::output::{BAD, Output};
 use crate::progress::Progress;
-use crate::report::{self, bytes, number, time};
-use anyhow::{Context as _, Result, anyhow};
+use crate::report::{self, bytes, number, short, time};
+use anyhow::{Context as _, Result, anyhow, bail};
 use comfy_table::Cell;
+use rayon::prelude::*;
+use rotini_cache::{Cache, CacheConfig, admin};
+use rotini_emit::Target;
 use rotini_plugin::config::Config;
 use rotini_plugin::pipeline::{self, Runtime};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// A compiled graph.
 #[derive(Debug, Serialize)]
 struct Compiled {
-    output: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<String>,
+    key: String,
     bytes: usize,
     dispatches: u32,
     workspace: u64,
@@ -30,10 +38,12 @@ struct Compiled {
     compile_us: u64,
 }
 
+/// How one graph turned out for one target.
 #[derive(Debug, Serialize)]
 struct GraphResult {
     graph: String,
     name: String,
+    target: String,
     #[serde(flatten)]
     compiled: Option<Compiled>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,33 +51,68 @@ struct GraphResult {
 }
 
 pub(super) fn compile(args: &Compile, output: &Output) -> Result<Answer> {
-    let runtime = Runtime::new(Config::from_env())?;
-    let choice = TargetChoice::new(&runtime, args.target.target.as_ref())?;
-    runtime.compiler()?;
-    let places = places(&args.graphs, &args.output)?;
-    let progress = Progress::new(args.graphs.len(), output)?;
-    let mut graphs = Vec::new();
-    for (path, place) in args.graphs.iter().zip(&places) {
-        let file = GraphFile::read(path);
-        progress.graph(&file.name);
-        progress.stage("compiling");
-        let result = file
-            .bytes
-            .and_then(|bytes| compile_one(&runtime, &choice, &bytes, place));
-        let (compiled, error) = match result {
-            Ok(compiled) => (Some(compiled), None),
-            Err(error) => (None, Some(chain(error.as_ref()))),
-        };
-        graphs.push(GraphResult {
-            graph: file.path,
-            name: file.name,
-            compiled,
-            error,
-        });
-        progress.advance();
+    if args.output.is_some() && args.targets.len() > 1 {
+        bail!(Failure::Usage(
+            "a vmfb is for one target; --into takes several".to_owned()
+        ));
     }
-    drop(progress);
-    tell(&choice, graphs, output)
+    let jobs = jobs(args.jobs);
+    let runtime = runtime(args, jobs)?;
+    let choices = choices(&runtime, &args.targets)?;
+    runtime.compiler()?;
+    let places = match &args.output {
+        Some(place) => places(&args.graphs, place)?.into_iter().map(Some).collect(),
+        None => vec![None; args.graphs.len()],
+    };
+    let started = Instant::now();
+    let mut graphs = compile_all(&runtime, &choices, &args.graphs, &places, jobs, output)?;
+    if args.into.is_some() {
+        confirm(&runtime, &mut graphs)?;
+    }
+    tell(&runtime, args, graphs, started.elapsed(), output)
+}
+
+fn jobs(asked: Option<NonZeroUsize>) -> NonZeroUsize {
+    asked
+        .or_else(|| thread::available_parallelism().ok())
+        .unwrap_or(NonZeroUsize::MIN)
+}
+
+/// What compiles, and where it keeps the results.
+fn runtime(args: &Compile, jobs: NonZeroUsize) -> Result<Runtime> {
+    let mut config = Config::from_env();
+    config.compile_workers = jobs.get();
+    let mut runtime = Runtime::new(config)?;
+    if let Some(folder) = &args.into {
+        // Complete without any other folder, however large, and for whoever runs the image that it becomes part of.
+        let cache = CacheConfig {
+            dir: Some(folder.clone()),
+            system_dirs: Vec::new(),
+            disk_bytes: u64::MAX,
+            readable_by_all: true,
+            ..CacheConfig::default()
+        };
+        runtime.cache = LazyLock::new(Box::new(|| Cache::open(cache)));
+        if let Some(error) = runtime.cache.disk_error() {
+            bail!(Failure::Environment(chain(error)));
+        }
+    }
+    Ok(runtime)
+}
+
+/// What to compile for: what was asked for, each once, or what the device in use needs.
+fn choices(runtime: &Runtime, targets: &[Target]) -> Result<Vec<TargetChoice>> {
+    if targets.is_empty() {
+        return Ok(vec![TargetChoice::new(runtime, None)?]);
+    }
+    let mut choices: Vec<TargetChoice> = Vec::new();
+    for target in targets {
+        let choice = TargetChoice::new(runtime, Some(target))?;
+        if choices.iter().all(|other| other.target != choice.target) {
+            choices.push(choice);
+        }
+    }
+    Ok(choices)
 }
 
 /// The file to write for each graph.
@@ -92,70 +137,177 @@ fn places(graphs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
     graphs.iter().map(place).collect()
 }
 
-fn compile_one(runtime: &Runtime, choice: &TargetChoice, graph: &[u8], place: &Path) -> Result<Compiled> {
+/// Compiles each graph for each target, some at a time. None keeps the others from being compiled.
+fn compile_all(
+    runtime: &Runtime,
+    choices: &[TargetChoice],
+    graphs: &[PathBuf],
+    places: &[Option<PathBuf>],
+    jobs: NonZeroUsize,
+    output: &Output,
+) -> Result<Vec<GraphResult>> {
+    let work: Vec<_> = graphs
+        .iter()
+        .zip(places)
+        .flat_map(|(graph, place)| choices.iter().map(move |choice| (graph, place.as_deref(), choice)))
+        .collect();
+    let progress = Progress::bar(work.len(), output)?;
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(jobs.get().min(work.len().max(1)))
+        .build()
+        .context("no threads")?;
+    let compile = |(graph, place, choice): &(&PathBuf, Option<&Path>, &TargetChoice)| {
+        // Read when its turn comes: there may be more of them than fit into memory.
+        let file = GraphFile::read(graph);
+        progress.stage(format!("{} for {}", file.name, choice.target));
+        let result = file
+            .bytes
+            .and_then(|bytes| compile_one(runtime, choice, &bytes, *place));
+        progress.advance();
+        let (compiled, error) = match result {
+            Ok(compiled) => (Some(compiled), None),
+            Err(error) => (None, Some(chain(error.as_ref()))),
+        };
+        GraphResult {
+            graph: file.path,
+            name: file.name,
+            target: choice.target.to_string(),
+            compiled,
+            error,
+        }
+    };
+    // One at a time from the list: how long each takes is not known before.
+    Ok(pool.install(|| work.par_iter().with_max_len(1).map(compile).collect()))
+}
+
+fn compile_one(runtime: &Runtime, choice: &TargetChoice, graph: &[u8], place: Option<&Path>) -> Result<Compiled> {
     let plan = pipeline::check(graph, &choice.target)?;
     let key = runtime.key(&plan.graph, &choice.target, &choice.features)?;
-    let (entry, origin) = runtime.compiled(&key, &plan.graph, &choice.target)?;
-    fs::write(place, &entry.payload).with_context(|| format!("cannot write {}", place.display()))?;
+    let source = plan.source(graph, &choice.target, &choice.features);
+    let (entry, origin) = runtime.compiled(&key, &source)?;
+    if let Some(place) = place {
+        fs::write(place, &entry.payload).with_context(|| format!("cannot write {}", place.display()))?;
+    }
     Ok(Compiled {
-        output: place.display().to_string(),
+        output: place.map(|place| place.display().to_string()),
+        key: key.to_string(),
         bytes: entry.payload.len(),
         dispatches: entry.metadata.dispatches,
         workspace: entry.metadata.workspace_bytes,
         origin: match origin {
             rotini_cache::Origin::Created { .. } => Origin::Compiled,
-            rotini_cache::Origin::Memory | rotini_cache::Origin::Disk | rotini_cache::Origin::Joined => Origin::Cache,
+            rotini_cache::Origin::Memory
+            | rotini_cache::Origin::Disk
+            | rotini_cache::Origin::Joined
+            | rotini_cache::Origin::OtherProcess
+            | rotini_cache::Origin::Content => Origin::Cache,
         },
         compile_us: entry.metadata.compile_micros,
     })
 }
 
-fn tell(choice: &TargetChoice, graphs: Vec<GraphResult>, output: &Output) -> Result<Answer> {
+/// Looks whether all that was compiled is in the folder. To a cache, not being able to write is no error; here it is.
+fn confirm(runtime: &Runtime, graphs: &mut [GraphResult]) -> Result<()> {
+    let folder = runtime.cache.dir().context("there is no folder")?;
+    let stored: HashSet<String> = admin::list(folder)?
+        .into_iter()
+        .map(|entry| entry.key.to_string())
+        .collect();
+    for graph in graphs {
+        if graph
+            .compiled
+            .take_if(|compiled| !stored.contains(&compiled.key))
+            .is_some()
+        {
+            graph.error = Some(format!("compiled, but not stored in {}", folder.display()));
+        }
+    }
+    Ok(())
+}
+
+fn tell(
+    runtime: &Runtime,
+    args: &Compile,
+    graphs: Vec<GraphResult>,
+    elapsed: Duration,
+    output: &Output,
+) -> Result<Answer> {
+    let folder = args.into.is_some().then(|| runtime.cache.dir()).flatten();
     let answer = Answer::of(graphs.iter().all(|graph| graph.compiled.is_some()));
     if output.json {
         #[derive(Serialize)]
         struct Document {
             ok: bool,
-            target: String,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            folder: Option<String>,
             graphs: Vec<GraphResult>,
         }
-        let target = choice.target.to_string();
         output.document(&Document {
             ok: answer == Answer::Yes,
-            target,
+            folder: folder.map(|folder| folder.display().to_string()),
             graphs,
         })?;
         return Ok(answer);
     }
     let mut table = report::table(&[
         "graph",
-        "vmfb",
+        "target",
         "size",
         "dispatches",
         "workspace",
         "compile",
         "code from",
+        if args.output.is_some() { "vmfb" } else { "key" },
     ]);
-    for GraphResult { name, compiled, .. } in &graphs {
+    for GraphResult {
+        name, target, compiled, ..
+    } in &graphs
+    {
         if let Some(compiled) = compiled {
             table.add_row([
                 Cell::new(name),
-                Cell::new(&compiled.output),
-                number(Some(bytes(compiled.bytes))),
+                Cell::new(target),
+                number(Some(bytes(compiled.bytes as u64))),
                 number(Some(compiled.dispatches.to_string())),
-                number(Some(bytes(usize::try_from(compiled.workspace)?))),
+                number(Some(bytes(compiled.workspace))),
                 number(Some(time(Duration::from_micros(compiled.compile_us)))),
                 Cell::new(report::origin(compiled.origin)),
+                Cell::new(compiled.output.as_deref().unwrap_or(short(&compiled.key))),
             ]);
         }
     }
     if !table.is_empty() {
         output.line(&table.to_string())?;
     }
-    for GraphResult { graph, error, .. } in &graphs {
+    for GraphResult {
+        graph, target, error, ..
+    } in &graphs
+    {
         if let Some(error) = error {
-            output.note(&format!("{BAD}{graph}{BAD:#}: {error}"))?;
+            output.note(&format!("{BAD}{graph}{BAD:#} for {target}: {error}"))?;
         }
     }
+    if let Some(folder) = folder {
+        output.line(&summary(&graphs, folder, elapsed))?;
+    }
     Ok(answer)
+}
+
+/// What became of all graphs, in one line.
+fn summary(graphs: &[GraphResult], folder: &Path, elapsed: Duration) -> String {
+    let count = |origin| {
+        graphs
+            .iter()
+            .filter_map(|graph| graph.compiled.as_ref())
+            .filter(|compiled| compiled.origin == origin)
+            .count()
+    };
+    let failed = graphs.iter().filter(|graph| graph.error.is_some()).count();
+    format!(
+        "{}: {} compiled, {} there already, {failed} failed, in {}",
+        folder.display(),
+        count(Origin::Compiled),
+        count(Origin::Cache),
+        time(elapsed)
+    )
 }

@@ -83,13 +83,16 @@ impl Steps {
             self.step("applicable", &format!("yes, with {engine}: {times}"))?;
         }
         if let Some(estimate) = outcome.workspace_estimate {
-            self.step("workspace", &format!("at most {} before compiling", bytes(estimate)))?;
+            self.step(
+                "workspace",
+                &format!("at most {} before compiling", bytes(estimate as u64)),
+            )?;
         }
         if let Some(text) = created(outcome) {
             self.step("create", &text)?;
         }
         if let Some(workspace) = outcome.workspace {
-            self.step("workspace", &format!("{}, exactly", bytes(workspace)))?;
+            self.step("workspace", &format!("{}, exactly", bytes(workspace as u64)))?;
         }
         if let Some(text) = created(&again.outcome) {
             self.step("again", &text)?;

@@ -5,14 +5,19 @@ use crate::args::Doctor;
 use crate::failure::chain;
 use crate::output::{BAD, DOUBTFUL, FAINT, GOOD, Output};
 use crate::plugin::Plugin;
-use crate::report::bytes;
+use crate::report::{bytes, count, time};
 use anyhow::Result;
-use rotini_plugin::config::{Config, DeviceChoice};
+use iree_sys::compiler::{CompileRequest, find_worker};
+use rotini_cache::admin;
+use rotini_emit::Target;
+use rotini_plugin::config::{CompilerMode, Config, DeviceChoice, Reader, SETTINGS, Setting};
 use rotini_plugin::device::gpu;
 use rotini_plugin::engine;
 use rotini_plugin::pipeline::Runtime;
 use serde::Serialize;
 use std::ffi::c_uint;
+use std::path::Path;
+use std::time::Instant;
 use std::{env, fs, thread};
 
 /// How something is.
@@ -34,22 +39,6 @@ struct Finding {
     text: String,
 }
 
-/// The settings of plugin and command, with what holds when they are not set.
-const SETTINGS: [(&str, &str); 9] = [
-    ("ROTINI_DEVICE", "not set: auto"),
-    ("ROTINI_TARGET", "not set: the device's own"),
-    ("ROTINI_HIP_LIBRARY", "not set: the one that is loaded, or looked for"),
-    ("ROTINI_COMPILER", "not set: auto"),
-    ("ROTINI_CACHE_DIR", "not set: the user's cache folder"),
-    ("ROTINI_IREE_COMPILE", "not set: looked for"),
-    ("ROTINI_IREE_COMPILER_LIB", "not set: looked for"),
-    ("ROTINI_LOG", "not set: what the host asks for"),
-    ("ROTINI_PLUGIN", "not set: beside this program"),
-];
-
-/// Variables that matter when rotini is built.
-const BUILD_SETTINGS: [&str; 3] = ["ROTINI_CUDA_HEADERS", "ROTINI_HIP_HEADERS", "ROTINI_IREE_SOURCE"];
-
 pub(super) fn doctor(args: &Doctor, output: &Output) -> Result<Answer> {
     let config = Config::from_env();
     let mut findings = vec![
@@ -70,8 +59,9 @@ pub(super) fn doctor(args: &Doctor, output: &Output) -> Result<Answer> {
         Ok(runtime) => {
             findings.push(gpus(&runtime));
             findings.push(compiler(&runtime));
+            findings.push(worker(&config));
             findings.push(device(&runtime));
-            findings.push(cache(&runtime));
+            findings.extend(caches(&runtime));
         }
         Err(error) => findings.push(missing("IREE runtime", &error)),
     }
@@ -123,13 +113,51 @@ fn llvm_version() -> String {
     format!("{major}.{minor}.{patch}, linked in")
 }
 
+/// Compiles a function that does nothing: that shows whether the way of calling the compiler works here, or what took its place.
 fn compiler(runtime: &Runtime) -> Finding {
-    match runtime.compiler() {
-        Ok(compiler) => ok(
-            "IREE compiler",
-            format!("{}, {}", compiler.identity(), compiler.describe()),
+    const ITEM: &str = "IREE compiler";
+    let compiler = match runtime.compiler() {
+        Ok(compiler) => compiler,
+        Err(error) => return missing(ITEM, &error),
+    };
+    let started = Instant::now();
+    let result = compiler.compile(&CompileRequest {
+        mlir: "module { func.func @nothing() { return } }",
+        name: "doctor.mlir",
+        flags: &Target::Cpu.flags(),
+        dump_executables: None,
+    });
+    match result {
+        Ok(_) => ok(
+            ITEM,
+            format!(
+                "{}, {}; an empty function takes {}",
+                compiler.describe(),
+                compiler.identity(),
+                time(started.elapsed())
+            ),
         ),
-        Err(error) => missing("IREE compiler", &error),
+        Err(error) => missing(ITEM, &error),
+    }
+}
+
+/// The program that the compiler runs in, unless another way of calling it was asked for.
+fn worker(config: &Config) -> Finding {
+    const ITEM: &str = "compile worker";
+    match (find_worker(), config.compiler) {
+        (Ok(path), CompilerMode::Worker) => ok(
+            ITEM,
+            format!(
+                "{}, at most {}, with {} and {} s each",
+                path.display(),
+                config.compile_workers,
+                bytes(config.compile_memory),
+                config.compile_timeout.as_secs()
+            ),
+        ),
+        (Ok(path), _) => ok(ITEM, format!("{}, not used: see ROTINI_COMPILER", path.display())),
+        (Err(error), CompilerMode::Worker) => warn(ITEM, chain(&error)),
+        (Err(_), _) => ok(ITEM, "not used: see ROTINI_COMPILER".to_owned()),
     }
 }
 
@@ -176,56 +204,57 @@ fn device(runtime: &Runtime) -> Finding {
     }
 }
 
-fn cache(runtime: &Runtime) -> Finding {
-    const ITEM: &str = "cache";
-    if let Some(error) = runtime.cache.disk_error() {
-        return warn(ITEM, format!("in memory only: {}", chain(error)));
+/// The folders that compiled graphs are looked for in, in this order.
+fn caches(runtime: &Runtime) -> Vec<Finding> {
+    const OWN: &str = "cache";
+    let own = match (runtime.cache.disk_error(), runtime.cache.dir()) {
+        (Some(error), _) => warn(OWN, format!("in memory only: {}", chain(error))),
+        (None, Some(folder)) => cache(OWN, folder),
+        (None, None) => warn(OWN, "in memory only: every process compiles its graphs anew".to_owned()),
+    };
+    let shipped = runtime.config.cache_path.iter();
+    let shipped = shipped.map(|folder| cache("shipped cache", folder));
+    [own].into_iter().chain(shipped).collect()
+}
+
+/// What is in a folder, if code may be taken from it.
+fn cache(item: &'static str, folder: &Path) -> Finding {
+    match admin::stats(folder) {
+        Ok(stats) => {
+            let targets: Vec<String> = stats
+                .targets
+                .iter()
+                .map(|(target, (entries, _))| format!("{entries} for {target}"))
+                .collect();
+            let targets = if targets.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", targets.join(", "))
+            };
+            let entries = count(stats.entries, "graph", "graphs");
+            let size = bytes(stats.entry_bytes);
+            ok(item, format!("{}: {entries}, {size}{targets}", folder.display()))
+        }
+        Err(error) => warn(item, format!("{} is not used: {}", folder.display(), chain(&error))),
     }
-    let Some(folder) = runtime.cache.dir() else {
-        return warn(
-            ITEM,
-            "in memory only: every process compiles its graphs anew".to_owned(),
-        );
-    };
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) => return warn(ITEM, format!("{} cannot be read: {error}", folder.display())),
-    };
-    // A file that another process removes meanwhile is not there any more, and does not count.
-    let sizes = entries
-        .flatten()
-        .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "entry"))
-        .filter_map(|entry| usize::try_from(entry.metadata().ok()?.len()).ok());
-    let (count, size) = sizes.fold((0_usize, 0_usize), |(count, size), file| {
-        (count + 1, size.saturating_add(file))
-    });
-    ok(ITEM, format!("{}: {count} graphs, {}", folder.display(), bytes(size)))
 }
 
 fn settings(config: &Config) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = SETTINGS
-        .into_iter()
-        .map(|(name, default)| {
-            ok(
-                name,
-                env::var_os(name).map_or_else(|| default.to_owned(), |value| format!("'{}'", value.display())),
-            )
-        })
-        .collect();
-    findings.extend(
-        config
-            .complaints
-            .iter()
-            .map(|complaint| warn("setting", complaint.clone())),
-    );
-    for (name, _) in env::vars_os() {
-        let name = name.to_string_lossy();
-        let is_known = SETTINGS.iter().any(|(known, _)| *known == name) || BUILD_SETTINGS.contains(&name.as_ref());
-        if name.starts_with("ROTINI_") && !is_known {
-            findings.push(warn("setting", format!("{name} is none of rotini's settings")));
-        }
-    }
-    findings
+    let read_here = |setting: &&Setting| setting.reader == Reader::Plugin || setting.name == "ROTINI_PLUGIN";
+    let setting = |Setting { name, default, .. }: &Setting| {
+        let text = env::var_os(name).map_or_else(
+            || format!("not set: {}", default.replace('`', "")),
+            |value| format!("'{}'", value.display()),
+        );
+        ok(name, text)
+    };
+    let complaint = |complaint: &String| warn("setting", complaint.clone());
+    SETTINGS
+        .iter()
+        .filter(read_here)
+        .map(setting)
+        .chain(config.complaints.iter().map(complaint))
+        .collect()
 }
 
 fn tell(findings: Vec<Finding>, output: &Output) -> Result<Answer> {

@@ -1,10 +1,12 @@
 //! The commands, one file each.
 
+mod cache;
 mod check;
 mod compile;
 mod demo;
 mod doctor;
 mod emit;
+mod replay;
 mod run;
 
 use crate::args::Command;
@@ -42,6 +44,8 @@ pub(crate) fn dispatch(command: Command, output: &Output) -> anyhow::Result<Answ
         Command::Check(args) => check::check(&args, output),
         Command::Emit(args) => emit::emit(&args, output),
         Command::Compile(args) => compile::compile(&args, output),
+        Command::Cache(args) => cache::cache(&args, output),
+        Command::Replay(args) => replay::replay(&args, output),
         Command::Doctor(args) => doctor::doctor(&args, output),
         Command::Demo(args) => demo::demo(&args, output),
     }

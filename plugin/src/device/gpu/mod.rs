@@ -16,9 +16,9 @@ mod driver;
 mod hip;
 mod plan;
 mod program;
-mod retired;
 mod target;
 
+use super::retired::Retired;
 use super::{Device, Executable, Gpus, Work};
 use crate::config::Config;
 use crate::error::Error;
@@ -26,7 +26,6 @@ pub use driver::DriverError;
 use driver::{Driver, Entered};
 use iree_sys::runtime::{Device as IreeDevice, Instance};
 use program::{Loaded, Program};
-use retired::Retired;
 use rotini_cache::Key;
 use rotini_emit::{Signature, Target};
 use std::ffi::c_void;

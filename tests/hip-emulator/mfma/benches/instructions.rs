@@ -61,7 +61,7 @@ fn nanoseconds(opcode: Opcode, execute: Execute, few: bool) -> f64 {
         d.copy_from_slice(&zero);
         let run = Instant::now();
         // So few that sums of few bits stay within an f32.
-        let count = 8;
+        let count = 4;
         for _ in 0..count {
             execute(opcode, black_box(&a), black_box(&b), source, &mut d, Control::default()).unwrap();
         }

@@ -1,181 +1,7 @@
 //! The command as scripts see it: exit codes and JSON, for graphs that are right, declined and malformed.
-//!
-//! What executes needs the compiler and the plugin's library. Where one of them is missing a test says so on stderr and ends, unless
-//! `ROTINI_TEST_REQUIRE_ALL` is set: then it fails.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test that cannot be set up has failed, and one that is skipped says so"
-)]
-
-use rotini_graph::{ConvGeometry, CustomOp, DataType, GraphBuilder, PointwiseMode};
-use serde_json::Value;
+use crate::bench::{Bench, ENVIRONMENT, Finished, OK, USAGE, WRONG, has_compiler, plugin};
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use tempfile::TempDir;
-
-const OK: i32 = 0;
-const WRONG: i32 = 1;
-const USAGE: i32 = 2;
-const ENVIRONMENT: i32 = 3;
-
-/// A folder with graphs, and a cache of its own.
-struct Bench {
-    folder: TempDir,
-}
-
-impl Bench {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let bench = Bench { folder };
-        std::fs::write(bench.path("good.fb"), rotini_wire::encode(&conv_bias_relu())).unwrap();
-        std::fs::write(bench.path("declined.fb"), rotini_wire::encode(&custom_op())).unwrap();
-        let mut cycle = GraphBuilder::new("cycle");
-        let x = cycle.buffer("x", DataType::F32, &[4]);
-        let a = cycle.virtual_tensor("a", DataType::F32, &[4]);
-        let b = cycle.virtual_tensor("b", DataType::F32, &[4]);
-        cycle.pointwise(DataType::F32, PointwiseMode::Add, &[x, b], a);
-        cycle.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[a], b);
-        std::fs::write(bench.path("malformed.fb"), rotini_wire::encode(&cycle.build())).unwrap();
-        std::fs::write(bench.path("noise.fb"), b"this is not a FlatBuffer").unwrap();
-        bench
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    /// The command, on the CPU, with this bench's cache.
-    fn command(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rotini"));
-        command
-            .args(arguments)
-            .env("ROTINI_DEVICE", "cpu")
-            .env("ROTINI_CACHE_DIR", self.path("cache"));
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Finished {
-        Finished::new(
-            self.command(arguments)
-                .current_dir(self.folder.path())
-                .output()
-                .unwrap(),
-        )
-    }
-}
-
-/// What a command left behind.
-struct Finished {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
-
-impl Finished {
-    fn new(output: Output) -> Self {
-        Finished {
-            code: output.status.code().expect("the command was ended by a signal"),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-
-    /// The document, after the exit code was compared.
-    fn json(&self, code: i32) -> Value {
-        assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
-        let document: Value =
-            serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.stdout));
-        assert_eq!(document["ok"], code == OK);
-        document
-    }
-}
-
-/// 8 channels of 6x6 to 16 of the same size.
-fn conv_bias_relu() -> rotini_graph::Graph {
-    let mut graph = GraphBuilder::new("good");
-    let x = graph.buffer("x", DataType::F32, &[1, 8, 6, 6]);
-    let w = graph.buffer("w", DataType::F32, &[16, 8, 3, 3]);
-    let bias = graph.buffer("bias", DataType::F32, &[1, 16, 1, 1]);
-    let conv = graph.virtual_tensor("conv", DataType::F32, &[1, 16, 6, 6]);
-    let biased = graph.virtual_tensor("biased", DataType::F32, &[1, 16, 6, 6]);
-    let y = graph.buffer("y", DataType::F32, &[1, 16, 6, 6]);
-    graph.conv_fprop(DataType::F32, x, w, conv, ConvGeometry::same(2, 1));
-    graph.pointwise(DataType::F32, PointwiseMode::Add, &[conv, bias], biased);
-    graph.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[biased], y);
-    graph.build()
-}
-
-/// Well formed, with an operation of somebody else's plugin.
-fn custom_op() -> rotini_graph::Graph {
-    let mut graph = GraphBuilder::new("declined");
-    let x = graph.buffer("x", DataType::F32, &[4]);
-    let y = graph.buffer("y", DataType::F32, &[4]);
-    let op = CustomOp {
-        inputs: vec![x],
-        outputs: vec![y],
-        custom_op_id: "other.op".to_owned(),
-        data: Vec::new(),
-    };
-    graph.node("foreign", DataType::F32, op);
-    graph.build()
-}
-
-/// The plugin's library, if it was built and there is a compiler.
-fn plugin(bench: &Bench) -> Option<PathBuf> {
-    let skip = |reason: String| {
-        assert!(std::env::var_os("ROTINI_TEST_REQUIRE_ALL").is_none(), "{reason}");
-        eprintln!("skipped: {reason}");
-        None
-    };
-    // Beside the command, where run looks too; else what scripts/build leaves.
-    let beside = Path::new(env!("CARGO_BIN_EXE_rotini")).with_file_name("librotini_plugin.so");
-    let release = beside
-        .parent()
-        .and_then(Path::parent)
-        .map(|target| target.join("release/librotini_plugin.so"));
-    let Some(plugin) = std::env::var_os("ROTINI_PLUGIN")
-        .map(PathBuf::from)
-        .into_iter()
-        .chain([beside])
-        .chain(release)
-        .find(|path| path.is_file())
-    else {
-        return skip("librotini_plugin.so was not built (scripts/build)".to_owned());
-    };
-    let doctor = Finished::new(
-        bench
-            .command(["doctor", "--json", "--plugin"])
-            .arg(&plugin)
-            .output()
-            .unwrap(),
-    );
-    if doctor.code == OK {
-        Some(plugin)
-    } else {
-        skip(format!("rotini doctor: {}", doctor.stdout))
-    }
-}
-
-fn has_compiler(bench: &Bench) -> bool {
-    let doctor: Value = serde_json::from_str(&bench.run(&["doctor", "--json"]).stdout).unwrap();
-    let compiler = doctor["findings"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|finding| finding["item"] == "IREE compiler")
-        .unwrap();
-    let found = compiler["state"] == "ok";
-    if !found {
-        assert!(std::env::var_os("ROTINI_TEST_REQUIRE_ALL").is_none(), "{compiler}");
-        eprintln!("skipped: {compiler}");
-    }
-    found
-}
 
 #[test]
 fn check_tells_graphs_apart_and_names_the_node() {
@@ -223,8 +49,8 @@ fn check_does_not_accept_without_a_compiler() {
     let output = bench
         .command(["check", "--json"])
         .arg(bench.path("good.fb"))
-        .env("ROTINI_COMPILER", "program")
         .env("ROTINI_IREE_COMPILE", bench.path("no-compiler"))
+        .env("ROTINI_IREE_COMPILER_LIB", bench.path("no-library"))
         .output()
         .unwrap();
     let document = Finished::new(output).json(ENVIRONMENT);
@@ -360,6 +186,11 @@ fn usage_errors_have_a_code_of_their_own() {
         &["frobnicate"],
         &["check", "--target", "--flag", "good.fb"],
         &["compile", "good.fb"],
+        &["compile", "good.fb", "-o", "one.vmfb", "--into", "folder"],
+        &["compile", "good.fb", "-o", "one.vmfb", "--target", "gfx942,gfx950"],
+        &["compile", "good.fb", "--into", "folder", "-j", "0"],
+        &["cache", "gc", "--size", "much"],
+        &["cache", "export", "-", "--json"],
         &["run", "--repeat", "0", "good.fb"],
     ] {
         assert_eq!(bench.run(arguments).code, USAGE, "{arguments:?}");

@@ -1,0 +1,349 @@
+//! What a person or a script does to a folder of entries: look, verify, tidy up, take along.
+//!
+//! A folder is opened under the same rules as by a cache, but is never made. Processes may use it meanwhile.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+
+use crate::entry::{DecodeError, EncodeError, Entry, Header, Metadata};
+use crate::folder::{Folder, Kind, LoadError, MAX_FILE, content_name, name};
+use crate::key::Key;
+use crate::sweep;
+use crate::sweep::Swept;
+use crate::trust::{FolderError, Purpose};
+
+/// Why something could not be done to a folder.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// It is not there, or not trusted.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The system does not let us.
+    #[error("{action}")]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An entry that was to be exported is not there or not intact.
+    #[error("entry {key} cannot be exported")]
+    Export {
+        /// The entry.
+        key: Key,
+        /// What is wrong with it.
+        source: LoadError,
+    },
+}
+
+fn doing(action: &'static str) -> impl FnOnce(io::Error) -> AdminError {
+    move |source| AdminError::Io { action, source }
+}
+
+/// An entry as [`list`] shows it.
+#[derive(Debug)]
+pub struct Item {
+    /// The key it is stored under.
+    pub key: Key,
+    /// What is known about it, or why it cannot be believed. Only the header is read and verified: see [`verify`].
+    pub metadata: Result<Metadata, LoadError>,
+    /// The size of its file, in bytes.
+    pub bytes: u64,
+    /// When it was last used, to the hour: the modification time of its file.
+    pub last_used: SystemTime,
+}
+
+/// The entries of a folder, the most recently used first.
+///
+/// # Errors
+///
+/// If the folder cannot be opened or listed.
+pub fn list(dir: &Path) -> Result<Vec<Item>, AdminError> {
+    let folder = Folder::open(dir, Purpose::Read)?;
+    let mut entries = Vec::new();
+    for (file, kind, key) in names(&folder)? {
+        let (Kind::Entry, Some(key)) = (kind, key) else {
+            continue;
+        };
+        // Evicted meanwhile, perhaps.
+        let Some(stat) = folder.examine(&file).map_err(doing("cannot examine an entry"))? else {
+            continue;
+        };
+        entries.push(Item {
+            key,
+            metadata: header(&folder, &file, &key),
+            bytes: u64::try_from(stat.st_size).unwrap_or(0),
+            last_used: sweep::modified(&stat),
+        });
+    }
+    entries.sort_unstable_by_key(|entry| (std::cmp::Reverse(entry.last_used), entry.key));
+    Ok(entries)
+}
+
+fn header(folder: &Folder, file: &str, key: &Key) -> Result<Metadata, LoadError> {
+    let (start, _) = folder.read_start(file, Header::MAX_END)?;
+    let (header, _) = Header::read(&start)?;
+    if header.key() != *key {
+        return Err(DecodeError::Key { found: header.key() }.into());
+    }
+    Ok(header.metadata)
+}
+
+/// What is in a folder, in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FolderStats {
+    /// Entries.
+    pub entries: u64,
+    /// Their size, in bytes.
+    pub entry_bytes: u64,
+    /// Entries and bytes by target. Those whose header is damaged are not counted here.
+    pub targets: BTreeMap<String, (u64, u64)>,
+    /// Entries that were set aside.
+    pub bad: u64,
+    /// Their size, in bytes.
+    pub bad_bytes: u64,
+    /// Remembered failures.
+    pub failures: u64,
+    /// Files being written now, or left by a process that was killed.
+    pub temporaries: u64,
+    /// Lock files: entries being made now, or left by a process that was killed.
+    pub locks: u64,
+    /// The time of the use that is the longest ago.
+    pub oldest_use: Option<SystemTime>,
+}
+
+/// Counts what is in a folder.
+///
+/// # Errors
+///
+/// If the folder cannot be opened or listed.
+pub fn stats(dir: &Path) -> Result<FolderStats, AdminError> {
+    let mut stats = FolderStats::default();
+    for entry in list(dir)? {
+        stats.entries += 1;
+        stats.entry_bytes = stats.entry_bytes.saturating_add(entry.bytes);
+        stats.oldest_use = stats
+            .oldest_use
+            .map_or(Some(entry.last_used), |oldest| Some(oldest.min(entry.last_used)));
+        if let Ok(metadata) = entry.metadata {
+            let (entries, bytes) = stats.targets.entry(metadata.target).or_default();
+            *entries += 1;
+            *bytes = bytes.saturating_add(entry.bytes);
+        }
+    }
+    let folder = Folder::open(dir, Purpose::Read)?;
+    for (file, kind, _) in names(&folder)? {
+        match kind {
+            Kind::Bad => {
+                let size = folder.examine(&file).map_err(doing("cannot examine an entry"))?;
+                stats.bad += 1;
+                let size = size.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+                stats.bad_bytes = stats.bad_bytes.saturating_add(size);
+            }
+            Kind::Failed => stats.failures += 1,
+            Kind::Temporary => stats.temporaries += 1,
+            Kind::Lock => stats.locks += 1,
+            Kind::Entry | Kind::Content => {}
+        }
+    }
+    Ok(stats)
+}
+
+/// What [`verify`] says of one file.
+#[derive(Debug)]
+pub struct Verdict {
+    /// The key in its name.
+    pub key: Key,
+    /// What is known about it, or what is wrong with it.
+    pub result: Result<Metadata, LoadError>,
+}
+
+/// Reads every entry of a folder as a cache would, and changes nothing.
+///
+/// # Errors
+///
+/// If the folder cannot be opened or listed.
+pub fn verify(dir: &Path) -> Result<Vec<Verdict>, AdminError> {
+    let folder = Folder::open(dir, Purpose::Read)?;
+    let mut verified = Vec::new();
+    for (_, kind, key) in names(&folder)? {
+        let (Kind::Entry, Some(key)) = (kind, key) else {
+            continue;
+        };
+        match folder.load(&key) {
+            // Evicted meanwhile.
+            Err(error) if error.is_missing() => {}
+            result => verified.push(Verdict {
+                key,
+                result: result.map(|(entry, _)| entry.metadata),
+            }),
+        }
+    }
+    verified.sort_unstable_by_key(|verified| verified.key);
+    Ok(verified)
+}
+
+/// Removes what killed processes left, failures that no longer count, and the least recently used entries above `limit`
+/// bytes. `None` if another process is at it.
+///
+/// # Errors
+///
+/// If the folder cannot be opened or listed, or something could not be removed.
+pub fn gc(dir: &Path, limit: u64) -> Result<Option<Swept>, AdminError> {
+    let folder = Arc::new(Folder::open(dir, Purpose::Read)?);
+    sweep::sweep(&folder, limit, limit).map_err(doing("cannot make room in the cache folder"))
+}
+
+/// Removes all entries, good and bad, and all remembered failures; what is being made now stays, and so do files that are
+/// not a cache's.
+///
+/// # Errors
+///
+/// If the folder cannot be opened or listed, or something could not be removed.
+pub fn clear(dir: &Path) -> Result<Swept, AdminError> {
+    let folder = Arc::new(Folder::open(dir, Purpose::Read)?);
+    sweep::clear(&folder).map_err(doing("cannot clear the cache folder"))
+}
+
+/// Writes the entries of `keys`, or all if it is `None`, into a tar archive, in the order of their keys: the same entries
+/// are the same bytes. Every entry is verified. Returns how many there are.
+///
+/// # Errors
+///
+/// If an entry is not intact, or one of `keys` is not there, or the archive cannot be written; what is written by then is
+/// not an archive.
+pub fn export(dir: &Path, keys: Option<&[Key]>, archive: impl Write) -> Result<u64, AdminError> {
+    let folder = Folder::open(dir, Purpose::Read)?;
+    let mut wanted = match keys {
+        Some(keys) => keys.to_vec(),
+        None => names(&folder)?
+            .into_iter()
+            .filter_map(|(_, kind, key)| key.filter(|_| kind == Kind::Entry))
+            .collect(),
+    };
+    wanted.sort_unstable();
+    wanted.dedup();
+    let writing = || doing("cannot write the archive");
+    let mut archive = tar::Builder::new(archive);
+    let mut exported = 0;
+    for key in wanted {
+        let entry = match folder.load(&key) {
+            Ok((entry, _)) => entry,
+            // Evicted since it was listed.
+            Err(error) if keys.is_none() && error.is_missing() => continue,
+            Err(source) => return Err(AdminError::Export { key, source }),
+        };
+        let bytes = entry
+            .to_bytes()
+            .map_err(|error| doing("cannot encode an entry")(io::Error::other(error)))?;
+        let mut header = tar::Header::new_ustar();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        header.set_mtime(entry.metadata.created_unix);
+        archive
+            .append_data(&mut header, name(&key, Kind::Entry), bytes.as_slice())
+            .map_err(writing())?;
+        exported += 1;
+    }
+    archive
+        .into_inner()
+        .and_then(|mut archive| archive.flush())
+        .map_err(writing())?;
+    Ok(exported)
+}
+
+/// What [`import`] did.
+#[derive(Debug, Default)]
+pub struct Imported {
+    /// Entries that were added.
+    pub added: u64,
+    /// Entries that were there already, intact.
+    pub present: u64,
+    /// Members of the archive that are no entries, by their names, and why.
+    pub refused: Vec<(String, ImportError)>,
+}
+
+/// Why a member of an archive was not imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// Not a plain file with the name of an entry.
+    #[error("is not an entry")]
+    Name,
+    /// No entry is that large.
+    #[error("has {0} bytes, more than any entry")]
+    Size(u64),
+    /// Not the bytes that were exported.
+    #[error("is damaged")]
+    Damaged(#[from] DecodeError),
+    /// It cannot be written again as it was read.
+    #[error("cannot be stored")]
+    Encode(#[from] EncodeError),
+}
+
+/// Adds the entries of a tar archive that [`export`] wrote to a folder, which is made, for this user alone, if it is
+/// missing. Every entry is verified against its own name, and nothing else in the archive is believed: not its paths, owners or links.
+///
+/// # Errors
+///
+/// If the folder cannot be used or written, or the archive cannot be read to its end. Members that are no entries are no
+/// error.
+pub fn import(dir: &Path, archive: impl Read) -> Result<Imported, AdminError> {
+    let folder = Folder::open(dir, Purpose::Keep { mode: 0o700 })?;
+    let reading = || doing("cannot read the archive");
+    let mut archive = tar::Archive::new(archive);
+    let mut imported = Imported::default();
+    let mut seen = HashSet::new();
+    for member in archive.entries().map_err(reading())? {
+        let mut member = member.map_err(reading())?;
+        let file = String::from_utf8_lossy(&member.path_bytes()).into_owned();
+        match read_member(&mut member, &file).map_err(reading())? {
+            Err(error) => imported.refused.push((file, error)),
+            Ok(entry) if !seen.insert(entry.key) || folder.load(&entry.key).is_ok() => imported.present += 1,
+            Ok(entry) => match entry.encode_header() {
+                Err(error) => imported.refused.push((file, error.into())),
+                Ok(header) => {
+                    let content = entry.content.as_ref().map(content_name);
+                    folder
+                        .write(
+                            &name(&entry.key, Kind::Entry),
+                            &[&header, &entry.payload],
+                            content.as_deref(),
+                        )
+                        .map_err(doing("cannot store an entry"))?;
+                    imported.added += 1;
+                }
+            },
+        }
+    }
+    Ok(imported)
+}
+
+/// The entry that a member of an archive is. The outer error is the archive's.
+fn read_member(member: &mut tar::Entry<'_, impl Read>, file: &str) -> io::Result<Result<Entry, ImportError>> {
+    let (Some((Kind::Entry, Some(key))), tar::EntryType::Regular) = (Kind::of(file), member.header().entry_type())
+    else {
+        return Ok(Err(ImportError::Name));
+    };
+    let size = member.size();
+    if size > MAX_FILE {
+        return Ok(Err(ImportError::Size(size)));
+    }
+    // Grows as bytes arrive: a forged length costs nothing.
+    let mut bytes = Vec::new();
+    member.read_to_end(&mut bytes)?;
+    Ok(Entry::from_bytes(&Bytes::from(bytes))
+        .and_then(|entry| match entry.key == key {
+            true => Ok(entry),
+            false => Err(DecodeError::Key { found: entry.key }),
+        })
+        .map_err(ImportError::from))
+}
+
+fn names(folder: &Folder) -> Result<Vec<(String, Kind, Option<Key>)>, AdminError> {
+    folder.names().map_err(doing("cannot list the cache folder"))
+}

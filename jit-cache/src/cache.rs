@@ -1,0 +1,495 @@
+//! The cache itself: its tiers in the order they are asked, and who makes what is in none of them.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+
+use crate::disk::{Disk, Locking, System};
+use crate::entry::{Entry, Metadata};
+use crate::failure::{Failure, Failures};
+use crate::flight::{Boarding, Flights, Landing};
+use crate::key::{ContentKey, Key};
+use crate::lock::Lock;
+use crate::memory::Memory;
+use crate::stats::{Counters, Stats};
+use crate::trust::{FolderError, Purpose};
+
+/// How often a process that waits for another looks again: soon at first, since the other may be about to end.
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+const LATER_LOOKS: Duration = Duration::from_millis(20);
+
+/// Where a cache keeps its entries, and how many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheConfig {
+    /// The folder of the disk tier, made if missing. `None`: memory only.
+    pub dir: Option<PathBuf>,
+    /// Folders that are searched after `dir`, in this order, and never written.
+    pub system_dirs: Vec<PathBuf>,
+    /// The bound of the memory tier, in bytes.
+    pub memory_bytes: u64,
+    /// The bound of the disk tier, in bytes. Other processes publish into the same folder, so it may be exceeded for a
+    /// short time; an entry larger than the bound is not stored.
+    pub disk_bytes: u64,
+    /// Whether other users may read what is stored in `dir`: for a folder that is to be shipped. A folder that exists
+    /// keeps its mode.
+    pub readable_by_all: bool,
+    /// How long to wait at most for another process that makes the same key. One that is stopped, or leaves its lock to
+    /// a child, would be waited for without end; after this time the waiter makes the entry itself.
+    pub patience: Duration,
+}
+
+impl Default for CacheConfig {
+    /// The user's cache folder, 256 MiB of memory and 4 GiB of disk: some thousand kernels, and some ten thousand. Ten
+    /// minutes of patience: longer than any compilation.
+    fn default() -> Self {
+        Self {
+            dir: default_dir(),
+            system_dirs: Vec::new(),
+            memory_bytes: 256 << 20,
+            disk_bytes: 4 << 30,
+            readable_by_all: false,
+            patience: Duration::from_secs(600),
+        }
+    }
+}
+
+/// The cache folder of this user as the XDG base directory specification has it: `$XDG_CACHE_HOME/rotini`, else
+/// `~/.cache/rotini`. `None` where the user has no home.
+pub fn default_dir() -> Option<PathBuf> {
+    directories::ProjectDirs::from("", "", "rotini").map(|dirs| dirs.cache_dir().to_owned())
+}
+
+/// Something new to keep.
+#[derive(Clone, Debug)]
+pub struct NewEntry {
+    /// Who made the payload: program and compiler, for people.
+    pub producer: String,
+    /// The architecture or product it was compiled for, as in `KeyInputs`.
+    pub target: String,
+    /// The features of that target which the code may use, as in `KeyInputs`.
+    pub target_features: String,
+    /// The key of the module that was compiled. With it the entry is also found by [`Cache::find_content`].
+    pub content: Option<ContentKey>,
+    /// The device memory one execution needs besides its tensors, in bytes: exact.
+    pub workspace_bytes: u64,
+    /// The number of kernels one execution launches.
+    pub dispatches: u32,
+    /// The time the compilation took, in microseconds.
+    pub compile_micros: u64,
+    /// The compiled code.
+    pub payload: Bytes,
+}
+
+/// What a creation hands to the cache.
+#[derive(Clone, Debug)]
+pub enum Creation {
+    /// Something that was compiled now.
+    New(NewEntry),
+    /// What [`Cache::find_content`] found: the code of another graph that became the same module. It is kept under the
+    /// new key too.
+    Same(Arc<Entry>),
+}
+
+impl From<NewEntry> for Creation {
+    fn from(new: NewEntry) -> Self {
+        Self::New(new)
+    }
+}
+
+/// Where an entry came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The memory tier.
+    Memory,
+    /// The disk tier or a read-only folder, verified.
+    Disk,
+    /// Another thread, which was getting the same key when this one asked.
+    Joined,
+    /// Another process, which was making the same key when this one asked.
+    OtherProcess,
+    /// An entry of the same module under another key.
+    Content,
+    /// This call's closure.
+    Created {
+        /// Whether the next process will find it.
+        on_disk: bool,
+    },
+}
+
+/// Why there is no entry.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError<E> {
+    /// The creation failed: this caller's, or that of the thread it waited for.
+    #[error(transparent)]
+    Failed(Arc<E>),
+    /// An earlier creation failed for good, in this process or another, and was not repeated.
+    #[error("{}", .0.reason)]
+    Remembered(Arc<Failure>),
+}
+
+/// A cache of compiled kernels. Meant to be shared by reference or `Arc`: every method takes `&self` and may be called from any thread.
+pub struct Cache {
+    memory: Memory,
+    failures: Failures,
+    disk: Option<Disk>,
+    disk_error: Option<FolderError>,
+    system: System,
+    patience: Duration,
+    flights: Flights,
+    counters: Counters,
+}
+
+/// What a wait for another process came to.
+enum Waited {
+    /// The entry is there, or known to be impossible.
+    Over(Found),
+    /// It is this process's to make: with the lock, or without one where there are none.
+    Ours { _lock: Option<Lock> },
+}
+
+enum Found {
+    Entry(Arc<Entry>),
+    Failure(Arc<Failure>),
+}
+
+impl Cache {
+    /// Opens the cache. A folder that cannot be made or trusted is reported with one warning, and the cache is then memory
+    /// only; [`Cache::disk_error`] says why.
+    pub fn open(config: CacheConfig) -> Self {
+        let mode = if config.readable_by_all { 0o755 } else { 0o700 };
+        let opened = config
+            .dir
+            .map(|dir| Disk::open(&dir, config.disk_bytes, Purpose::Keep { mode }));
+        let (disk, disk_error) = match opened.transpose() {
+            Ok(disk) => (disk, None),
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn Error,
+                    "the cache folder is not used; compiled graphs are kept in memory only"
+                );
+                (None, Some(error))
+            }
+        };
+        Self {
+            memory: Memory::new(config.memory_bytes),
+            failures: Failures::default(),
+            disk,
+            disk_error,
+            system: System::open(&config.system_dirs),
+            patience: config.patience,
+            flights: Flights::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// The real path of the disk tier's folder, or `None` where the cache is memory only.
+    pub fn dir(&self) -> Option<&Path> {
+        self.disk.as_ref().map(Disk::path)
+    }
+
+    /// Why the cache is memory only although a folder was configured.
+    pub fn disk_error(&self) -> Option<&FolderError> {
+        self.disk_error.as_ref()
+    }
+
+    /// The entry of `key` if there is one, from memory or verified from disk. Never creates and never waits for a creation.
+    pub fn peek(&self, key: &Key) -> Option<Arc<Entry>> {
+        self.find_in_memory(key).or_else(|| self.find_on_disk(key))
+    }
+
+    /// An entry that was compiled from the same module, from disk; memory is not searched, because one process has one
+    /// emitter. For use in a creation, which returns it as [`Creation::Same`].
+    pub fn find_content(&self, content: &ContentKey) -> Option<Arc<Entry>> {
+        let own = self.disk.as_ref();
+        own.and_then(|disk| disk.load_content(content, &self.counters))
+            .or_else(|| self.system.load_content(content, &self.counters))
+            .map(Arc::new)
+    }
+
+    /// Why `key` cannot be made, if an earlier creation failed for good and is still remembered. Never creates or waits; for
+    /// an entry that is in memory no system call is made.
+    pub fn failure(&self, key: &Key) -> Option<Arc<Failure>> {
+        if let Some(failure) = self.failures.get(key) {
+            return Some(failure);
+        }
+        if self.memory.get(key).is_some() {
+            return None;
+        }
+        let failure = Arc::new(self.disk.as_ref()?.failure(key, &self.counters)?);
+        // Without locks one process may have made it while another failed to.
+        if self.peek(key).is_some() {
+            return None;
+        }
+        self.failures.insert(*key, Arc::clone(&failure));
+        Some(failure)
+    }
+
+    /// The entry of `key`: from memory, from disk, or made by `create` and then kept in both.
+    ///
+    /// Threads that ask for the same key at the same time share one creation: the first runs its closure, the others wait
+    /// for that key alone, and no lock is held meanwhile that another key would need. The same holds for processes that
+    /// share the folder, where it has locks; if the process that creates dies, one that waits takes over. `create` must not
+    /// ask this cache for the same key: it would wait for itself.
+    ///
+    /// `permanent` says of an error whether the same creation would fail again, and why. Such a failure is remembered, 1024
+    /// of them at most, for an hour in memory and for a day in the folder, and returned at once to whoever asks meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`CreateError::Failed`] is the error of `create`. The key decides what a creation does, so all threads that were
+    /// waiting get the same error instead of failing one after the other. A waiter whose own `E` is another type than the
+    /// leader's runs its own closure. [`CreateError::Remembered`] is an earlier one's.
+    ///
+    /// # Panics
+    ///
+    /// Only when `create` or `permanent` does. Its panic goes to its caller; of the waiters one takes over with its own
+    /// closure.
+    pub fn get_or_create<F, C, E>(
+        &self,
+        key: &Key,
+        create: F,
+        permanent: impl Fn(&E) -> Option<String>,
+    ) -> Result<(Arc<Entry>, Origin), CreateError<E>>
+    where
+        F: FnOnce() -> Result<C, E>,
+        C: Into<Creation>,
+        E: Send + Sync + 'static,
+    {
+        loop {
+            if let Some(entry) = self.find_in_memory(key) {
+                return Ok((entry, Origin::Memory));
+            }
+            if let Some(failure) = self.failures.get(key) {
+                return Err(self.remembered(failure));
+            }
+            let landing = match self.flights.board(*key) {
+                Boarding::Leader(leader) => {
+                    let result = self.find_or_make(key, create, permanent);
+                    leader.land(match &result {
+                        Ok((entry, _)) => Landing::Entry(Arc::clone(entry)),
+                        Err(CreateError::Failed(error)) => Landing::Failed(Arc::clone(error) as _),
+                        // Who waited finds it where this thread did.
+                        Err(CreateError::Remembered(_)) => Landing::Abandoned,
+                    });
+                    return result;
+                }
+                Boarding::Passenger(landing) => landing,
+            };
+            self.counters.joined.add(1);
+            match landing {
+                Landing::Entry(entry) => return Ok((entry, Origin::Joined)),
+                Landing::Failed(error) => {
+                    if let Ok(error) = error.downcast() {
+                        return Err(CreateError::Failed(error));
+                    }
+                }
+                Landing::Abandoned => {}
+            }
+        }
+    }
+
+    /// Forgets the entry of `key` and renames its file aside, with one warning: for entries that are intact and still turn
+    /// out to be useless, such as code that the runtime refuses to load.
+    pub fn reject(&self, key: &Key, reason: &(dyn Error + 'static)) {
+        let content = self.peek(key).and_then(|entry| entry.content);
+        self.memory.remove(key);
+        match &self.disk {
+            Some(disk) => disk.set_aside(key, content.as_ref(), reason, &self.counters),
+            None => {
+                self.counters.bad_entries.add(1);
+                tracing::warn!(%key, reason, "a bad cache entry was dropped");
+            }
+        }
+    }
+
+    /// What the cache did so far and what it holds.
+    pub fn stats(&self) -> Stats {
+        let counters = &self.counters;
+        let (memory_entries, memory_bytes) = self.memory.usage();
+        Stats {
+            memory_hits: counters.memory_hits.get(),
+            disk_hits: counters.disk_hits.get(),
+            other_process: counters.other_process.get(),
+            content_hits: counters.content_hits.get(),
+            created: counters.created.get(),
+            failed: counters.failed.get(),
+            remembered: counters.remembered.get(),
+            joined: counters.joined.get(),
+            bad_entries: counters.bad_entries.get(),
+            disk_errors: counters.disk_errors.get(),
+            memory_evictions: counters.memory_evictions.get(),
+            disk_evictions: counters.disk_evictions.get(),
+            memory_entries,
+            memory_bytes,
+        }
+    }
+
+    /// The leading thread's part of [`Cache::get_or_create`].
+    fn find_or_make<F, C, E>(
+        &self,
+        key: &Key,
+        create: F,
+        permanent: impl Fn(&E) -> Option<String>,
+    ) -> Result<(Arc<Entry>, Origin), CreateError<E>>
+    where
+        F: FnOnce() -> Result<C, E>,
+        C: Into<Creation>,
+    {
+        // Another leader may have finished between this thread's look into memory and its lead.
+        if let Some(entry) = self.find_in_memory(key) {
+            return Ok((entry, Origin::Memory));
+        }
+        if let Some(entry) = self.find_on_disk(key) {
+            return Ok((entry, Origin::Disk));
+        }
+        if let Some(failure) = self.failure(key) {
+            return Err(self.remembered(failure));
+        }
+        // Held until the entry is published.
+        let _lock = match self.wait_for_others(key) {
+            Waited::Over(Found::Entry(entry)) => return Ok((entry, Origin::OtherProcess)),
+            Waited::Over(Found::Failure(failure)) => return Err(self.remembered(failure)),
+            Waited::Ours { _lock } => _lock,
+        };
+        let creation = create().map_err(|error| {
+            self.counters.failed.add(1);
+            if let Some(reason) = permanent(&error) {
+                self.remember(key, reason);
+            }
+            CreateError::Failed(Arc::new(error))
+        })?;
+        let (entry, is_new) = match creation.into() {
+            Creation::New(new) => (new.into_entry(*key), true),
+            Creation::Same(entry) => {
+                let entry = Entry {
+                    key: *key,
+                    ..Arc::unwrap_or_clone(entry)
+                };
+                (entry, false)
+            }
+        };
+        let entry = Arc::new(entry);
+        self.keep(key, &entry);
+        self.failures.remove(key);
+        let on_disk = self
+            .disk
+            .as_ref()
+            .is_some_and(|disk| disk.publish(&entry, &self.counters));
+        if is_new {
+            self.counters.created.add(1);
+            Ok((entry, Origin::Created { on_disk }))
+        } else {
+            self.counters.content_hits.add(1);
+            Ok((entry, Origin::Content))
+        }
+    }
+
+    /// Gets the right to make `key`, or what another process made or failed to make meanwhile.
+    fn wait_for_others(&self, key: &Key) -> Waited {
+        let Some(disk) = &self.disk else {
+            return Waited::Ours { _lock: None };
+        };
+        let started = Instant::now();
+        let mut pause = FIRST_LOOK;
+        loop {
+            let lock = match disk.lock(key, &self.counters) {
+                Locking::Held(lock) => Some(lock),
+                Locking::Unavailable => return Waited::Ours { _lock: None },
+                Locking::Busy => None,
+            };
+            // Also with the lock in hand: another may have had it until just now.
+            if let Some(entry) = disk.load(key, &self.counters) {
+                self.counters.other_process.add(1);
+                let entry = Arc::new(entry);
+                self.keep(key, &entry);
+                return Waited::Over(Found::Entry(entry));
+            }
+            if let Some(failure) = self.failure(key) {
+                return Waited::Over(Found::Failure(failure));
+            }
+            if lock.is_some() {
+                return Waited::Ours { _lock: lock };
+            }
+            if started.elapsed() > self.patience {
+                tracing::warn!(
+                    %key,
+                    seconds = started.elapsed().as_secs(),
+                    "another process has not made an entry in all this time; it is made here too"
+                );
+                return Waited::Ours { _lock: None };
+            }
+            thread::sleep(pause);
+            pause = (pause * 2).min(LATER_LOOKS);
+        }
+    }
+
+    fn remember(&self, key: &Key, reason: String) {
+        let failure = Arc::new(Failure::now(reason));
+        if let Some(disk) = &self.disk {
+            disk.remember(key, &failure, &self.counters);
+        }
+        self.failures.insert(*key, failure);
+    }
+
+    fn remembered<E>(&self, failure: Arc<Failure>) -> CreateError<E> {
+        self.counters.remembered.add(1);
+        CreateError::Remembered(failure)
+    }
+
+    fn find_in_memory(&self, key: &Key) -> Option<Arc<Entry>> {
+        let hit = self.memory.get(key)?;
+        self.counters.memory_hits.add(1);
+        if hit.news
+            && let Some(disk) = &self.disk
+        {
+            disk.touch(key);
+        }
+        Some(hit.entry)
+    }
+
+    fn find_on_disk(&self, key: &Key) -> Option<Arc<Entry>> {
+        let own = self.disk.as_ref();
+        let entry = own
+            .and_then(|disk| disk.load(key, &self.counters))
+            .or_else(|| self.system.load(key, &self.counters))
+            .map(Arc::new)?;
+        self.counters.disk_hits.add(1);
+        self.keep(key, &entry);
+        Some(entry)
+    }
+
+    fn keep(&self, key: &Key, entry: &Arc<Entry>) {
+        let evicted = self.memory.insert(*key, Arc::clone(entry));
+        self.counters.memory_evictions.add(evicted);
+    }
+}
+
+impl NewEntry {
+    fn into_entry(self, key: Key) -> Entry {
+        Entry {
+            key,
+            content: self.content,
+            metadata: Metadata {
+                producer: self.producer,
+                target: self.target,
+                target_features: self.target_features,
+                workspace_bytes: self.workspace_bytes,
+                dispatches: self.dispatches,
+                compile_micros: self.compile_micros,
+                created_unix: unix_seconds(),
+            },
+            payload: self.payload,
+        }
+    }
+}
+
+/// A clock before the epoch is the machine's mistake; nothing but the age shown to people depends on it.
+fn unix_seconds() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |age| age.as_secs())
+}

@@ -1,0 +1,340 @@
+//! A folder of entries, used through its descriptor: names in it, and what is done to them.
+//!
+//! | Name | Content |
+//! |---|---|
+//! | `<key>.entry` | an entry, complete from the moment the name exists |
+//! | `<content key>.content` | the same file under its other key, a hard link |
+//! | `<key>.bad` | an entry that failed verification, kept for inspection until room is needed |
+//! | `<key>.failed` | why making the entry failed, for a day |
+//! | `<key>.lock` | locked by the process that makes the entry |
+//! | `.sweep.lock` | locked by the process that makes room |
+//! | `.publish-*.tmp` | a file being written; one a day old was left by a killed process and is removed |
+//!
+//! Other files are never touched: the folder is the user's to choose.
+//!
+//! A file is written under a temporary name and renamed, so a reader sees all of it or none, however the writer ends.
+//! Nothing is synced: after a power failure a file may be short or empty, which verification finds, and the price is one
+//! compilation.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW};
+use rustix::io::Errno;
+
+use crate::entry::{DecodeError, Entry};
+use crate::key::{ContentKey, Key};
+use crate::trust::{self, Distrust, FolderError, Purpose};
+
+/// Entries are some hundred kilobytes. The bound keeps a file that is not one from being read into memory.
+pub(crate) const MAX_FILE: u64 = 1 << 30;
+pub(crate) const SWEEP_LOCK: &str = ".sweep.lock";
+const TEMPORARY_PREFIX: &str = ".publish-";
+const TEMPORARY_SUFFIX: &str = ".tmp";
+
+/// What a name says the file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Entry,
+    Content,
+    Bad,
+    Failed,
+    Lock,
+    Temporary,
+}
+
+impl Kind {
+    const fn extension(self) -> &'static str {
+        match self {
+            Self::Entry => "entry",
+            Self::Content => "content",
+            Self::Bad => "bad",
+            Self::Failed => "failed",
+            Self::Lock => "lock",
+            Self::Temporary => "tmp",
+        }
+    }
+
+    /// What `name` says, with its key, or nothing where the file is not ours. The names of temporary files have no key.
+    pub(crate) fn of(name: &str) -> Option<(Self, Option<Key>)> {
+        if name.starts_with(TEMPORARY_PREFIX) && name.ends_with(TEMPORARY_SUFFIX) {
+            return Some((Self::Temporary, None));
+        }
+        let (key, extension) = name.split_once('.')?;
+        let kind = [Self::Entry, Self::Content, Self::Bad, Self::Failed, Self::Lock]
+            .into_iter()
+            .find(|kind| kind.extension() == extension)?;
+        Some((kind, Some(key.parse().ok()?)))
+    }
+}
+
+/// The name of the file of `kind` that belongs to `key`.
+pub(crate) fn name(key: &Key, kind: Kind) -> String {
+    format!("{key}.{}", kind.extension())
+}
+
+pub(crate) fn content_name(key: &ContentKey) -> String {
+    format!("{key}.{}", Kind::Content.extension())
+}
+
+/// Why a file did not give what its name says.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The system does not let us read it.
+    #[error("cannot be read")]
+    Io(#[from] io::Error),
+    /// Somebody else could have written it.
+    #[error("is not safe to take code from")]
+    Untrusted(#[from] Distrust),
+    /// No entry is that large.
+    #[error("has {0} bytes, more than any entry")]
+    Size(u64),
+    /// Not the bytes that were written.
+    #[error("is damaged")]
+    Damaged(#[from] DecodeError),
+}
+
+impl LoadError {
+    /// Whether there is no such file.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Whether the trouble is the system's and not the file's.
+    pub(crate) fn is_system(&self) -> bool {
+        // Refusing to follow a symbolic link says something about the file.
+        matches!(self, Self::Io(error) if error.raw_os_error() != Some(Errno::LOOP.raw_os_error()))
+    }
+}
+
+/// An open folder that was found to be trustworthy.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    descriptor: File,
+    path: PathBuf,
+    file_mode: Mode,
+}
+
+impl Folder {
+    pub(crate) fn open(path: &Path, purpose: Purpose) -> Result<Self, FolderError> {
+        let (descriptor, path) = trust::open(path, purpose)?;
+        let file_mode = match purpose {
+            Purpose::Keep { mode } => Mode::from_bits_truncate(mode & 0o666),
+            Purpose::Read => Mode::empty(),
+        };
+        Ok(Self {
+            descriptor,
+            path,
+            file_mode,
+        })
+    }
+
+    /// The real path it had when it was opened, for people.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The entry of `key`, verified, and its file.
+    pub(crate) fn load(&self, key: &Key) -> Result<(Entry, File), LoadError> {
+        let (bytes, file) = self.read(&name(key, Kind::Entry), MAX_FILE)?;
+        let entry = Entry::from_bytes(&bytes)?;
+        if entry.key != *key {
+            return Err(DecodeError::Key { found: entry.key }.into());
+        }
+        Ok((entry, file))
+    }
+
+    /// An entry that was compiled from the module of `content`, verified, and its file.
+    pub(crate) fn load_content(&self, content: &ContentKey) -> Result<(Entry, File), LoadError> {
+        let (bytes, file) = self.read(&content_name(content), MAX_FILE)?;
+        let entry = Entry::from_bytes(&bytes)?;
+        if entry.content != Some(*content) {
+            return Err(DecodeError::Content.into());
+        }
+        Ok((entry, file))
+    }
+
+    /// All bytes of a file that may be believed and has at most `limit`.
+    pub(crate) fn read(&self, name: &str, limit: u64) -> Result<(Bytes, File), LoadError> {
+        let (mut file, metadata) = self.open_file(name)?;
+        let size = metadata.len();
+        let capacity = usize::try_from(size).map_err(|_| LoadError::Size(size))?;
+        if size > limit {
+            return Err(LoadError::Size(size));
+        }
+        let mut bytes = Vec::with_capacity(capacity);
+        (&mut file).take(size).read_to_end(&mut bytes)?;
+        Ok((Bytes::from(bytes), file))
+    }
+
+    /// The first bytes of a file that may be believed: `length` of them, or all there are.
+    pub(crate) fn read_start(&self, name: &str, length: usize) -> Result<(Vec<u8>, Metadata), LoadError> {
+        let (file, metadata) = self.open_file(name)?;
+        let mut bytes = Vec::new();
+        file.take(length as u64).read_to_end(&mut bytes)?;
+        Ok((bytes, metadata))
+    }
+
+    fn open_file(&self, name: &str) -> Result<(File, Metadata), LoadError> {
+        // Without `NONBLOCK` a pipe under an entry's name would hold the host for ever.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.descriptor, name, flags, Mode::empty()).map_err(io::Error::from)?;
+        let file = File::from(file);
+        let metadata = file.metadata()?;
+        trust::file(&metadata)?;
+        Ok((file, metadata))
+    }
+
+    /// Opens the lock file `name`, making it if it is missing.
+    pub(crate) fn open_lock(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.descriptor, name, flags, Mode::RUSR | Mode::WUSR)?;
+        Ok(File::from(file))
+    }
+
+    /// Writes a file of these parts under `name`, and under `other` too where the file system can and nothing has that name.
+    pub(crate) fn write(&self, name: &str, parts: &[&[u8]], other: Option<&str>) -> io::Result<()> {
+        let temporary = Temporary::create(self)?;
+        for part in parts {
+            (&temporary.file).write_all(part)?;
+        }
+        // The file's mode must not depend on the mask of the process that happens to write it.
+        rustix::fs::fchmod(&temporary.file, self.file_mode)?;
+        mark_used(&temporary.file);
+        if let Some(other) = other {
+            let linked = rustix::fs::linkat(
+                &self.descriptor,
+                &temporary.name,
+                &self.descriptor,
+                other,
+                AtFlags::empty(),
+            );
+            // What is lost without it is a compilation spared, once, after an upgrade.
+            if let Err(error) = linked
+                && error != Errno::EXIST
+            {
+                tracing::debug!(%error, "cannot link a cache entry to its content");
+            }
+        }
+        self.rename(&temporary.name, name)
+    }
+
+    pub(crate) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.descriptor, from, &self.descriptor, to)?)
+    }
+
+    /// Removes a file; one that is gone already is no error.
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        match rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty()) {
+            Err(Errno::NOENT) | Ok(()) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What `name` is, without following a link. `None` if there is nothing of that name.
+    pub(crate) fn examine(&self, name: &str) -> io::Result<Option<Stat>> {
+        match rustix::fs::statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether `name` still is this open file.
+    pub(crate) fn is_named(&self, file: &File, name: &str) -> io::Result<bool> {
+        let opened = rustix::fs::fstat(file)?;
+        Ok(self
+            .examine(name)?
+            .is_some_and(|named| (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino)))
+    }
+
+    /// Makes `name` the most recently used file.
+    pub(crate) fn touch(&self, name: &str) -> io::Result<()> {
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_NOW,
+        };
+        let times = Timestamps {
+            last_access: now,
+            last_modification: now,
+        };
+        Ok(rustix::fs::utimensat(
+            &self.descriptor,
+            name,
+            &times,
+            AtFlags::SYMLINK_NOFOLLOW,
+        )?)
+    }
+
+    /// The names in the folder that are ours.
+    pub(crate) fn names(&self) -> io::Result<Vec<(String, Kind, Option<Key>)>> {
+        let mut names = Vec::new();
+        for item in Dir::read_from(&self.descriptor)? {
+            let item = item?;
+            if let Ok(name) = item.file_name().to_str()
+                && let Some((kind, key)) = Kind::of(name)
+            {
+                names.push((name.to_owned(), kind, key));
+            }
+        }
+        Ok(names)
+    }
+}
+
+/// A file under a name of its own, removed unless it is renamed.
+struct Temporary<'a> {
+    folder: &'a Folder,
+    file: File,
+    name: String,
+}
+
+impl<'a> Temporary<'a> {
+    fn create(folder: &'a Folder) -> io::Result<Self> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+        loop {
+            // Two containers that share the folder may both have this process id: the clock tells them apart, and if it
+            // does not, `EXCL` does.
+            let clock = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |time| time.subsec_nanos());
+            let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+            let name = format!(
+                "{TEMPORARY_PREFIX}{:x}-{count:x}-{clock:x}{TEMPORARY_SUFFIX}",
+                process::id()
+            );
+            match rustix::fs::openat(&folder.descriptor, &name, flags, Mode::RUSR | Mode::WUSR) {
+                Ok(file) => {
+                    return Ok(Self {
+                        folder,
+                        file: file.into(),
+                        name,
+                    });
+                }
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        // Gone if it was renamed. What cannot be removed now is removed by a sweep in a day.
+        let _ = self.folder.remove(&self.name);
+    }
+}
+
+/// Makes `file` the most recently used one. The clock of the file system is too coarse to order two publications.
+pub(crate) fn mark_used(file: &File) {
+    if let Err(error) = file.set_modified(SystemTime::now()) {
+        // A read-only folder, say: what is lost is only the order of eviction, which does not take place there either.
+        tracing::trace!(%error, "cannot note the use of a cache entry");
+    }
+}

@@ -1,0 +1,259 @@
+//! What somebody could put into, or in the place of, the folder: links, pipes, other entries' files, another folder.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::{entry_path, fetch, key, memory_only, names, open, payload, warnings};
+use rotini_cache::{Cache, CacheConfig, Key, KeyInputs, NewEntry, Origin, admin};
+
+const CREATED: Origin = Origin::Created { on_disk: true };
+
+fn lock_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{}.lock", key(number)))
+}
+
+fn pipe(path: &Path) {
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        path,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .expect("a pipe");
+}
+
+/// The same graph for two targets: each file is intact, and in the other's place it is not believed.
+#[test]
+fn code_of_another_target_is_never_returned() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let of = |target| {
+        Key::of(&KeyInputs {
+            graph: b"graph",
+            target,
+            target_features: "",
+            emitter_version: 1,
+            strategy: "conv",
+            flags: &[],
+            compiler: "test",
+        })
+    };
+    let get = |target: &'static str| {
+        let create = || {
+            Ok::<_, std::convert::Infallible>(NewEntry {
+                target: target.to_owned(),
+                payload: target.into(),
+                ..crate::common::new_entry(0, 0)
+            })
+        };
+        let (entry, origin) = open(folder.path())
+            .get_or_create(&of(target), create, crate::common::never)
+            .expect("infallible");
+        assert_eq!(entry.payload, target.as_bytes());
+        assert_eq!(entry.metadata.target, target);
+        origin
+    };
+    let path = |target| folder.path().join(format!("{}.entry", of(target)));
+    let (one, other) = ("gfx942", "gfx950");
+    get(one);
+    get(other);
+    let aside = folder.path().join("aside");
+    for (from, to) in [
+        (path(one), aside.clone()),
+        (path(other), path(one)),
+        (aside, path(other)),
+    ] {
+        fs::rename(from, to).expect("our own file");
+    }
+    assert_eq!(get(one), CREATED);
+    assert_eq!(get(other), CREATED);
+    assert_eq!((get(one), get(other)), (Origin::Disk, Origin::Disk));
+}
+
+/// A lock that cannot be had is no reason to wait, and what it leads to is left alone.
+#[test]
+fn locks_that_are_no_files_are_done_without() {
+    let plant: [(&str, &dyn Fn(&Path, &Path)); 4] = [
+        ("link to a file", &|path, victim| symlink(victim, path).expect("a link")),
+        ("link to nothing", &|path, victim| {
+            symlink(victim.with_extension("new"), path).expect("a link");
+        }),
+        ("pipe", &|path, _| pipe(path)),
+        ("folder", &|path, _| fs::create_dir(path).expect("a folder")),
+    ];
+    for (what, plant) in plant {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dir = folder.path().join("cache");
+        let cache = open(&dir);
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "untouched").expect("our own file");
+        for number in 1..4 {
+            plant(&lock_path(&dir, number), &victim);
+        }
+        plant(&dir.join(".sweep.lock"), &victim);
+        let started = Instant::now();
+        let warned = warnings(|| {
+            for number in 1..4 {
+                assert_eq!(fetch(&cache, number), CREATED, "{what}");
+            }
+        });
+        assert_eq!(warned, 1, "{what}");
+        assert!(started.elapsed() < Duration::from_secs(5), "{what}");
+        admin::gc(&dir, u64::MAX).expect("a folder").expect("alone");
+        assert_eq!(names(&dir, "entry").len(), 3, "{what}");
+        assert_eq!(
+            fs::read_to_string(&victim).expect("our own file"),
+            "untouched",
+            "{what}"
+        );
+        assert!(!victim.with_extension("new").exists(), "{what}");
+    }
+}
+
+/// Whoever guesses the name of a temporary file gains nothing by it, and a link in an entry's place is replaced, not
+/// followed.
+#[test]
+fn writing_follows_no_link() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().join("cache");
+    let cache = open(&dir);
+    let victim = folder.path().join("victim");
+    fs::write(&victim, "untouched").expect("our own file");
+    for number in 0..20 {
+        symlink(&victim, entry_path(&dir, number)).expect("a link");
+        assert_eq!(fetch(&cache, number), CREATED);
+        assert!(
+            fs::symlink_metadata(entry_path(&dir, number))
+                .expect("stored")
+                .is_file()
+        );
+    }
+    assert_eq!(fs::read_to_string(&victim).expect("our own file"), "untouched");
+    // Moved aside as links, and swept as such.
+    admin::clear(&dir).expect("a folder");
+    assert!(names(&dir, "bad").is_empty() && victim.exists());
+}
+
+/// The folder's name is made to lead elsewhere all the time. What was opened is what is used.
+#[test]
+fn folder_that_is_swapped_while_in_use_leads_nowhere_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (dir, real, trap) = (
+        folder.path().join("cache"),
+        folder.path().join("real"),
+        folder.path().join("trap"),
+    );
+    let cache = Cache::open(CacheConfig {
+        dir: Some(dir.clone()),
+        memory_bytes: 0,
+        disk_bytes: 64 << 20,
+        ..memory_only()
+    });
+    fs::create_dir(&trap).expect("a folder");
+    // Intact entries of other keys, under the names that will be asked for.
+    for number in 0..50 {
+        fs::copy(stored(folder.path(), 1000 + number), entry_path(&trap, number)).expect("a copy");
+    }
+    let before = listing(&trap);
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                fs::rename(&dir, &real).expect("our own folder");
+                symlink(&trap, &dir).expect("a link");
+                thread::yield_now();
+                fs::remove_file(&dir).expect("our own link");
+                fs::rename(&real, &dir).expect("our own folder");
+            }
+        });
+        for round in 0..10 {
+            for number in 0..50 {
+                let expected = if round == 0 { CREATED } else { Origin::Disk };
+                assert_eq!(fetch(&cache, number), expected, "{number} in round {round}");
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(listing(&trap), before);
+    assert_eq!(names(&dir, "entry").len(), 50);
+    assert_eq!(cache.stats().bad_entries, 0);
+}
+
+/// The file of entry `number`, made in a folder of its own.
+fn stored(folder: &Path, number: u64) -> PathBuf {
+    let dir = folder.join("others");
+    fetch(&open(&dir), number);
+    entry_path(&dir, number)
+}
+
+fn listing(dir: &Path) -> Vec<(PathBuf, u64)> {
+    let mut listing: Vec<_> = fs::read_dir(dir)
+        .expect("the folder")
+        .map(|item| item.expect("an item"))
+        .map(|item| (item.path(), item.metadata().expect("a file").len()))
+        .collect();
+    listing.sort();
+    listing
+}
+
+/// Entries are damaged, removed, exchanged and replaced by links while eight threads use them: every payload is right.
+#[test]
+fn entries_that_change_all_the_time_are_right_or_made_again() {
+    const KEYS: u64 = 12;
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = Cache::open(CacheConfig {
+        dir: Some(folder.path().to_owned()),
+        memory_bytes: 0,
+        disk_bytes: 64 << 20,
+        ..memory_only()
+    });
+    let done = AtomicBool::new(false);
+    tracing::subscriber::with_default(tracing::subscriber::NoSubscriber::new(), || {
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut turn: u64 = 0;
+                while !done.load(Ordering::Relaxed) {
+                    turn += 1;
+                    let path = |number: u64| entry_path(folder.path(), number % KEYS);
+                    // Each fails where the cache was faster.
+                    let _ = match turn % 6 {
+                        0 => File::options()
+                            .write(true)
+                            .open(path(turn))
+                            .and_then(|file| file.set_len(turn % 900)),
+                        1 => fs::remove_file(path(turn)),
+                        2 => fs::rename(path(turn), path(turn + 5)),
+                        3 => fs::copy(path(turn), path(turn + 1)).map(drop),
+                        4 => fs::remove_file(path(turn)).and_then(|()| symlink(path(turn + 1), path(turn))),
+                        _ => fs::write(path(turn), b"\x89rotini\n\x02\0\0\0"),
+                    };
+                }
+            });
+            let users: Vec<_> = (0..8)
+                .map(|thread| {
+                    let cache = &cache;
+                    scope.spawn(move || {
+                        for round in 0..150 {
+                            fetch(cache, (round * (2 * thread + 1)) % KEYS);
+                        }
+                    })
+                })
+                .collect();
+            for user in users {
+                user.join().expect("right payloads");
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+    });
+    assert!(cache.stats().bad_entries > 0, "nothing was ever damaged");
+    let created = cache.get_or_create(
+        &key(99),
+        || Ok::<_, std::convert::Infallible>(crate::common::new_entry(99, 10)),
+        crate::common::never,
+    );
+    assert_eq!(created.expect("infallible").0.payload, payload(99, 10));
+}

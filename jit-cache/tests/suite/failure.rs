@@ -1,0 +1,159 @@
+//! Creations that failed for good: remembered, in memory and in the folder, bounded, and not for ever.
+
+use std::convert::Infallible;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::common::{fetch, key, memory_only, names, never, new_entry, open, warnings};
+use rotini_cache::{Cache, CreateError, NewEntry, Origin, admin};
+
+fn failed_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{}.failed", key(number)))
+}
+
+/// Tries to make entry `number` and says whether the attempt was made.
+fn attempt(cache: &Cache, number: u64, is_permanent: bool) -> bool {
+    let fails = || Err::<NewEntry, _>(format!("error {number}"));
+    match cache.get_or_create(&key(number), fails, |error| is_permanent.then(|| error.clone())) {
+        Err(CreateError::Failed(_)) => true,
+        Err(CreateError::Remembered(failure)) => {
+            assert_eq!(failure.reason, format!("error {number}"));
+            false
+        }
+        Ok(_) => panic!("made"),
+    }
+}
+
+#[test]
+fn permanent_failures_are_not_repeated_and_others_are() {
+    let cache = Cache::open(memory_only());
+    assert!(attempt(&cache, 1, false));
+    assert!(cache.failure(&key(1)).is_none());
+    assert!(attempt(&cache, 1, true));
+    assert_eq!(cache.failure(&key(1)).expect("remembered").reason, "error 1");
+    assert!(!attempt(&cache, 1, true));
+    assert_eq!((cache.stats().failed, cache.stats().remembered), (2, 1));
+    assert!(cache.failure(&key(2)).is_none());
+}
+
+#[test]
+fn other_processes_know_of_a_failure_for_a_day() {
+    let folder = tempfile::tempdir().expect("a folder");
+    assert!(attempt(&open(folder.path()), 1, true));
+    assert!(!attempt(&open(folder.path()), 1, true));
+    let other = open(folder.path());
+    let failure = other.failure(&key(1)).expect("remembered");
+    assert_eq!(failure.reason, "error 1");
+    assert!(failure.since.elapsed().expect("past") < Duration::from_secs(60));
+    admin::clear(folder.path()).expect("a folder");
+    assert!(attempt(&open(folder.path()), 1, true));
+}
+
+/// The time counts that is in the file, under its checksum. It is written here by hand, as the module documents it.
+#[test]
+fn failures_expire() {
+    #[derive(serde::Serialize)]
+    struct Record {
+        format: u32,
+        key: [u8; 32],
+        reason: String,
+        since_unix: u64,
+    }
+    const HOUR: i64 = 3600;
+    let folder = tempfile::tempdir().expect("a folder");
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .expect("after the epoch")
+        .as_secs();
+    for (age, expected) in [(0, true), (23 * HOUR, true), (25 * HOUR, false), (-25 * HOUR, false)] {
+        let mut bytes = postcard::to_stdvec(&Record {
+            format: 1,
+            key: *key(1).as_bytes(),
+            reason: "error 1".to_owned(),
+            since_unix: now.checked_add_signed(-age).expect("a time"),
+        })
+        .expect("small");
+        let hash = blake3::hash(&bytes);
+        bytes.extend(hash.as_bytes());
+        fs::write(failed_path(folder.path(), 1), bytes).expect("our own file");
+        assert_eq!(open(folder.path()).failure(&key(1)).is_some(), expected, "{age}");
+    }
+}
+
+#[test]
+fn damaged_or_foreign_failures_are_ignored() {
+    let folder = tempfile::tempdir().expect("a folder");
+    attempt(&open(folder.path()), 1, true);
+    let intact = fs::read(failed_path(folder.path(), 1)).expect("stored");
+    fs::write(failed_path(folder.path(), 2), &intact).expect("our own file");
+    assert!(open(folder.path()).failure(&key(2)).is_none());
+    for position in 0..intact.len() {
+        let mut damaged = intact.clone();
+        damaged[position] ^= 4;
+        fs::write(failed_path(folder.path(), 1), damaged).expect("our own file");
+        assert!(open(folder.path()).failure(&key(1)).is_none(), "byte {position}");
+        fs::write(failed_path(folder.path(), 1), &intact[..position]).expect("our own file");
+        assert!(open(folder.path()).failure(&key(1)).is_none(), "{position} bytes");
+    }
+    fs::write(failed_path(folder.path(), 1), vec![0; 1 << 20]).expect("our own file");
+    assert!(attempt(&open(folder.path()), 1, true));
+    assert!(!attempt(&open(folder.path()), 1, true));
+}
+
+#[test]
+fn an_entry_counts_more_than_a_failure() {
+    let folder = tempfile::tempdir().expect("a folder");
+    attempt(&open(folder.path()), 1, true);
+    let failed = fs::read(failed_path(folder.path(), 1)).expect("stored");
+    fs::remove_file(failed_path(folder.path(), 1)).expect("our own file");
+    fetch(&open(folder.path()), 1);
+    // As if another process, without locks, had failed after this one did not.
+    fs::write(failed_path(folder.path(), 1), failed).expect("our own file");
+    let cache = open(folder.path());
+    assert!(cache.failure(&key(1)).is_none());
+    assert_eq!(fetch(&open(folder.path()), 1), Origin::Disk);
+}
+
+#[test]
+fn memory_and_folder_remember_a_bounded_number() {
+    let folder = tempfile::tempdir().expect("a folder");
+    attempt(&open(folder.path()), 0, true);
+    let one = fs::read(failed_path(folder.path(), 0)).expect("stored");
+    for number in 1..1100 {
+        fs::write(failed_path(folder.path(), number), &one).expect("our own file");
+    }
+    attempt(&open(folder.path()), 2000, true);
+    assert_eq!(names(folder.path(), "failed").len(), 1024);
+    assert!(failed_path(folder.path(), 2000).exists());
+
+    let cache = Cache::open(memory_only());
+    for number in 0..1100 {
+        attempt(&cache, number, true);
+    }
+    let known = (0..1100)
+        .filter(|&number| cache.failure(&key(number)).is_some())
+        .count();
+    assert_eq!(known, 1024);
+    assert!(cache.failure(&key(0)).is_none() && cache.failure(&key(1099)).is_some());
+}
+
+#[test]
+fn reasons_are_cut_and_links_not_followed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = open(folder.path());
+    let victim = folder.path().join("victim");
+    fs::write(&victim, "untouched").expect("our own file");
+    std::os::unix::fs::symlink(&victim, failed_path(folder.path(), 1)).expect("a link");
+    let long = || Err::<NewEntry, _>("\u{e4}".repeat(100_000));
+    let warned = warnings(|| {
+        let result = cache.get_or_create(&key(1), long, |error| Some(error.clone()));
+        assert!(matches!(result, Err(CreateError::Failed(_))));
+    });
+    assert_eq!(warned, 0);
+    assert_eq!(fs::read_to_string(&victim).expect("our own file"), "untouched");
+    let failure = open(folder.path()).failure(&key(1)).expect("remembered");
+    assert_eq!(failure.reason.len(), 2048);
+    let create = || Ok::<_, Infallible>(new_entry(2, 10));
+    assert!(cache.get_or_create(&key(2), create, never).is_ok());
+}

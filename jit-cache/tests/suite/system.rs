@@ -1,0 +1,119 @@
+//! Folders that come with a system: searched after the user's own, never written, believed no more than any other.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::time::SystemTime;
+
+use crate::common::{entry_path, fetch, key, memory_only, names, open, warnings};
+use rotini_cache::{Cache, CacheConfig, Origin};
+
+const CREATED: Origin = Origin::Created { on_disk: true };
+
+fn over(own: &Path, system: &[&Path]) -> Cache {
+    Cache::open(CacheConfig {
+        dir: Some(own.to_owned()),
+        system_dirs: system.iter().map(|&dir| dir.to_owned()).collect(),
+        ..memory_only()
+    })
+}
+
+/// Everything about the files in a folder that writing would change.
+fn look(dir: &Path) -> Vec<(String, u64, SystemTime)> {
+    let mut files: Vec<_> = fs::read_dir(dir)
+        .expect("the folder")
+        .map(|item| {
+            let item = item.expect("an item");
+            let metadata = item.metadata().expect("a file");
+            let name = item.file_name().into_string().expect("a name of ours");
+            (name, metadata.ino(), metadata.modified().expect("a time"))
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn own_folder_then_system_folders_in_order() {
+    let folders: Vec<_> = (0..3).map(|_| tempfile::tempdir().expect("a folder")).collect();
+    let [own, first, second] = [0, 1, 2].map(|index: usize| folders[index].path());
+    fetch(&open(first), 1);
+    fetch(&open(second), 1);
+    fetch(&open(second), 2);
+    let before = [look(first), look(second)];
+
+    let cache = over(own, &[first, second]);
+    assert_eq!(fetch(&cache, 1), Origin::Disk);
+    assert_eq!(fetch(&cache, 2), Origin::Disk);
+    assert_eq!(fetch(&cache, 3), CREATED);
+    assert_eq!(names(own, "entry").len(), 1);
+    assert_eq!([look(first), look(second)], before);
+
+    // With no folder of one's own it is the same.
+    let cache = Cache::open(CacheConfig {
+        system_dirs: vec![second.to_owned()],
+        ..memory_only()
+    });
+    assert_eq!(fetch(&cache, 2), Origin::Disk);
+    assert_eq!(fetch(&cache, 3), Origin::Created { on_disk: false });
+}
+
+#[test]
+fn bad_entries_of_a_system_folder_stay_and_are_made_in_the_own() {
+    let (own, system) = (
+        tempfile::tempdir().expect("a folder"),
+        tempfile::tempdir().expect("a folder"),
+    );
+    for number in 1..5 {
+        fetch(&open(system.path()), number);
+        let path = entry_path(system.path(), number);
+        let mut bytes = fs::read(&path).expect("stored");
+        *bytes.last_mut().expect("bytes") ^= 1;
+        fs::write(&path, bytes).expect("our own file");
+    }
+    let before = look(system.path());
+    let cache = over(own.path(), &[system.path()]);
+    let warned = warnings(|| {
+        for number in 1..5 {
+            assert_eq!(fetch(&cache, number), CREATED);
+        }
+    });
+    assert_eq!(warned, 1);
+    assert_eq!(cache.stats().bad_entries, 4);
+    assert_eq!(look(system.path()), before);
+    assert_eq!(fetch(&over(own.path(), &[system.path()]), 1), Origin::Disk);
+}
+
+#[test]
+fn system_folders_are_trusted_like_any_other_and_never_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (own, missing, open_to_all) = (
+        folder.path().join("own"),
+        folder.path().join("missing"),
+        folder.path().join("open"),
+    );
+    fetch(&open(&open_to_all), 1);
+    fs::set_permissions(&open_to_all, fs::Permissions::from_mode(0o777)).expect("our own folder");
+    let warned = warnings(|| {
+        assert_eq!(fetch(&over(&own, &[&missing, &open_to_all]), 1), CREATED);
+    });
+    assert_eq!(warned, 2);
+    assert!(!missing.exists());
+}
+
+/// A folder that is to be shipped can be read by all, whatever the mask of the process that fills it.
+#[test]
+fn folders_to_be_shipped_are_readable_by_all() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().join("shipped");
+    let cache = Cache::open(CacheConfig {
+        dir: Some(dir.clone()),
+        readable_by_all: true,
+        ..memory_only()
+    });
+    fetch(&cache, 1);
+    let mode = |path: &Path| fs::metadata(path).expect("made").mode() & 0o7777;
+    assert_eq!(mode(&dir), 0o755);
+    assert_eq!(mode(&entry_path(&dir, 1)), 0o644);
+    assert!(over(&folder.path().join("own"), &[&dir]).peek(&key(1)).is_some());
+}

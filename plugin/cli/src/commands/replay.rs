@@ -1,0 +1,127 @@
+//! `rotini replay`: what the compiler says today to a module that it once failed on.
+
+use super::Answer;
+use crate::args::Replay;
+use crate::failure::chain;
+use crate::output::{BAD, FAINT, GOOD, Output};
+use crate::report::{bytes, time};
+use anyhow::{Context as _, Result};
+use iree_sys::compiler::CompileRequest;
+use rotini_emit::Target;
+use rotini_plugin::config::Config;
+use rotini_plugin::pipeline::{self, Runtime};
+use rotini_plugin::reproducer::Reproducer;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+#[derive(Debug, Serialize)]
+struct Document {
+    /// Whether it compiles now.
+    ok: bool,
+    folder: String,
+    target: String,
+    /// The compiler's build, and whether it is the one that failed.
+    compiler: String,
+    same_compiler: bool,
+    /// Whether the graph is lowered to the same module today; absent where there is no graph or it is declined now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    same_module: Option<bool>,
+    /// The error that was recorded.
+    recorded: String,
+    /// The error of this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// All that the compiler says.
+    diagnostics: String,
+    /// Size of the vmfb.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    compile_us: u64,
+}
+
+pub(super) fn replay(args: &Replay, output: &Output) -> Result<Answer> {
+    let folder = args.folder.display().to_string();
+    let reproducer = Reproducer::read(&args.folder)
+        .with_context(|| format!("{folder} is not what a failed compilation leaves behind"))?;
+    let runtime = Runtime::new(Config::from_env())?;
+    let compiler = runtime.compiler()?;
+    let started = Instant::now();
+    let result = compiler.compile(&CompileRequest {
+        mlir: &reproducer.mlir,
+        // As the file is called there, so that the compiler's words name it.
+        name: "rotini.mlir",
+        flags: &reproducer.versions.flags,
+        dump_executables: None,
+    });
+    let compile_us = u64::try_from(started.elapsed().as_micros())?;
+    let (size, error, diagnostics) = match result {
+        Ok(compiled) => (Some(compiled.vmfb.len() as u64), None, compiled.diagnostics),
+        Err(error) => (None, Some(chain(&error)), error.diagnostics().to_owned()),
+    };
+    let same_module = lowered(&reproducer).map(|mlir| mlir == reproducer.mlir);
+    let versions = reproducer.versions;
+    tell(
+        Document {
+            ok: error.is_none(),
+            folder,
+            target: versions.target,
+            compiler: compiler.identity().to_owned(),
+            same_compiler: compiler.identity() == versions.compiler,
+            same_module,
+            recorded: versions.error,
+            error,
+            diagnostics,
+            bytes: size,
+            compile_us,
+        },
+        output,
+    )
+}
+
+/// What the graph is lowered to today.
+fn lowered(reproducer: &Reproducer) -> Option<String> {
+    let target = Target::parse(&reproducer.versions.target)?;
+    let plan = pipeline::check(&reproducer.graph, &target).ok()?;
+    Some(rotini_emit::emit(&plan.graph, &target).ok()?.mlir)
+}
+
+fn tell(document: Document, output: &Output) -> Result<Answer> {
+    let answer = Answer::of(document.ok);
+    if output.json {
+        output.document(&document)?;
+        return Ok(answer);
+    }
+    let line = |item: &str, text: &str| output.line(&format!("{item:>10} {FAINT}│{FAINT:#} {text}"));
+    line("reproducer", &document.folder)?;
+    line("target", &document.target)?;
+    line(
+        "compiler",
+        if document.same_compiler {
+            "the build that failed"
+        } else {
+            "another build than the one that failed"
+        },
+    )?;
+    line(
+        "module",
+        match document.same_module {
+            Some(true) => "the graph is lowered to the same one today",
+            Some(false) => "the graph is lowered to another one today; the old one is compiled here",
+            None => "the graph is missing or declined today",
+        },
+    )?;
+    line("recorded", &document.recorded)?;
+    let elapsed = time(Duration::from_micros(document.compile_us));
+    match &document.error {
+        Some(error) => line("now", &format!("{BAD}{error}{BAD:#} (after {elapsed})"))?,
+        None => {
+            let size = bytes(document.bytes.unwrap_or_default());
+            line("now", &format!("{GOOD}compiles{GOOD:#} to {size} in {elapsed}"))?;
+        }
+    }
+    if !document.diagnostics.trim().is_empty() {
+        output.line("")?;
+        output.line(document.diagnostics.trim_end())?;
+    }
+    Ok(answer)
+}

@@ -1,0 +1,187 @@
+//! What the suites share: a folder with graphs, the command run in it, and what it left behind.
+//!
+//! What executes needs the compiler and the plugin's library. Where one of them is missing a test says so on stderr and ends, unless
+//! `ROTINI_TEST_REQUIRE_ALL` is set: then it fails.
+
+use rotini_graph::{ConvGeometry, CustomOp, DataType, GraphBuilder, PointwiseMode};
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+pub(crate) const OK: i32 = 0;
+pub(crate) const WRONG: i32 = 1;
+pub(crate) const USAGE: i32 = 2;
+pub(crate) const ENVIRONMENT: i32 = 3;
+
+/// A folder with graphs, and a cache of its own.
+pub(crate) struct Bench {
+    pub(crate) folder: TempDir,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let bench = Bench { folder };
+        std::fs::write(bench.path("good.fb"), rotini_wire::encode(&conv_bias_relu())).unwrap();
+        std::fs::write(bench.path("declined.fb"), rotini_wire::encode(&custom_op())).unwrap();
+        let mut cycle = GraphBuilder::new("cycle");
+        let x = cycle.buffer("x", DataType::F32, &[4]);
+        let a = cycle.virtual_tensor("a", DataType::F32, &[4]);
+        let b = cycle.virtual_tensor("b", DataType::F32, &[4]);
+        cycle.pointwise(DataType::F32, PointwiseMode::Add, &[x, b], a);
+        cycle.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[a], b);
+        std::fs::write(bench.path("malformed.fb"), rotini_wire::encode(&cycle.build())).unwrap();
+        std::fs::write(bench.path("noise.fb"), b"this is not a FlatBuffer").unwrap();
+        bench
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The command, on the CPU, with this bench's cache.
+    pub(crate) fn command(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rotini"));
+        command
+            .args(arguments)
+            .env("ROTINI_DEVICE", "cpu")
+            .env("ROTINI_CACHE_DIR", self.path("cache"));
+        // Cargo builds other packages' programs on demand alone.
+        if let Some(worker) = built("rotini-compile-worker", "ROTINI_COMPILE_WORKER") {
+            command.env("ROTINI_COMPILE_WORKER", worker);
+        }
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Finished {
+        Finished::new(
+            self.command(arguments)
+                .current_dir(self.folder.path())
+                .output()
+                .unwrap(),
+        )
+    }
+}
+
+/// What a command left behind.
+pub(crate) struct Finished {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Finished {
+    pub(crate) fn new(output: Output) -> Self {
+        Finished {
+            code: output.status.code().expect("the command was ended by a signal"),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// The document, after the exit code was compared.
+    pub(crate) fn json(&self, code: i32) -> Value {
+        assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
+        let document: Value =
+            serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.stdout));
+        assert_eq!(document["ok"], code == OK);
+        document
+    }
+}
+
+/// 8 channels of 6x6 to 16 of the same size.
+fn conv_bias_relu() -> rotini_graph::Graph {
+    let mut graph = GraphBuilder::new("good");
+    let x = graph.buffer("x", DataType::F32, &[1, 8, 6, 6]);
+    let w = graph.buffer("w", DataType::F32, &[16, 8, 3, 3]);
+    let bias = graph.buffer("bias", DataType::F32, &[1, 16, 1, 1]);
+    let conv = graph.virtual_tensor("conv", DataType::F32, &[1, 16, 6, 6]);
+    let biased = graph.virtual_tensor("biased", DataType::F32, &[1, 16, 6, 6]);
+    let y = graph.buffer("y", DataType::F32, &[1, 16, 6, 6]);
+    graph.conv_fprop(DataType::F32, x, w, conv, ConvGeometry::same(2, 1));
+    graph.pointwise(DataType::F32, PointwiseMode::Add, &[conv, bias], biased);
+    graph.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[biased], y);
+    graph.build()
+}
+
+/// Well formed, with an operation of somebody else's plugin.
+fn custom_op() -> rotini_graph::Graph {
+    let mut graph = GraphBuilder::new("declined");
+    let x = graph.buffer("x", DataType::F32, &[4]);
+    let y = graph.buffer("y", DataType::F32, &[4]);
+    let op = CustomOp {
+        inputs: vec![x],
+        outputs: vec![y],
+        custom_op_id: "other.op".to_owned(),
+        data: Vec::new(),
+    };
+    graph.node("foreign", DataType::F32, op);
+    graph.build()
+}
+
+/// What was built besides the command: what the variable names; beside the command; else what scripts/build leaves.
+fn built(file: &str, variable: &str) -> Option<PathBuf> {
+    let beside = Path::new(env!("CARGO_BIN_EXE_rotini")).with_file_name(file);
+    let release = beside
+        .parent()
+        .and_then(Path::parent)
+        .map(|target| target.join("release").join(file));
+    std::env::var_os(variable)
+        .map(PathBuf::from)
+        .into_iter()
+        .chain([beside])
+        .chain(release)
+        .find(|path| path.is_file())
+}
+
+/// Says that a test ends here; fails where nothing may be left out.
+pub(crate) fn skip(reason: &str) {
+    assert!(std::env::var_os("ROTINI_TEST_REQUIRE_ALL").is_none(), "{reason}");
+    eprintln!("skipped: {reason}");
+}
+
+/// Whether the compiler can run in a process of its own.
+pub(crate) fn has_worker(bench: &Bench) -> bool {
+    let found = built("rotini-compile-worker", "ROTINI_COMPILE_WORKER").is_some();
+    if !found {
+        skip("rotini-compile-worker was not built (scripts/build)");
+    }
+    found && has_compiler(bench)
+}
+
+/// The plugin's library, if it was built and there is a compiler.
+pub(crate) fn plugin(bench: &Bench) -> Option<PathBuf> {
+    let Some(plugin) = built("librotini_plugin.so", "ROTINI_PLUGIN") else {
+        skip("librotini_plugin.so was not built (scripts/build)");
+        return None;
+    };
+    let doctor = Finished::new(
+        bench
+            .command(["doctor", "--json", "--plugin"])
+            .arg(&plugin)
+            .output()
+            .unwrap(),
+    );
+    if doctor.code != OK {
+        skip(&format!("rotini doctor: {}", doctor.stdout));
+        return None;
+    }
+    Some(plugin)
+}
+
+pub(crate) fn has_compiler(bench: &Bench) -> bool {
+    let doctor: Value = serde_json::from_str(&bench.run(&["doctor", "--json"]).stdout).unwrap();
+    let compiler = doctor["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|finding| finding["item"] == "IREE compiler")
+        .unwrap();
+    let found = compiler["state"] == "ok";
+    if !found {
+        skip(&compiler.to_string());
+    }
+    found
+}

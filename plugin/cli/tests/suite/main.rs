@@ -1,0 +1,14 @@
+//! The command as people and scripts use it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test that cannot be set up has failed, and one that is skipped says so"
+)]
+
+mod bench;
+mod cache;
+mod command;
+mod replay;

@@ -1,0 +1,71 @@
+//! From a failed compilation to its reproducer, and back.
+
+use crate::bench::{Bench, OK, WRONG, has_worker};
+use std::ffi::OsStr;
+use std::fs;
+
+#[test]
+fn a_failed_compilation_is_replayed() {
+    let bench = Bench::new();
+    if !has_worker(&bench) {
+        return;
+    }
+    // More than the worker's start needs, and less than a compilation.
+    let limit = ("ROTINI_COMPILE_MEMORY", "24 MiB");
+    let run = |arguments: &[&OsStr], limited: bool, code| {
+        let mut command = bench.command(arguments);
+        command
+            .current_dir(bench.folder.path())
+            .env("ROTINI_REPRODUCERS", bench.path("failed"));
+        if limited {
+            command.env(limit.0, limit.1);
+        }
+        crate::bench::Finished::new(command.output().unwrap()).json(code)
+    };
+    let compile = ["compile", "--json", "--target", "gfx942", "good.fb", "-o", "good.vmfb"].map(OsStr::new);
+    let failed = run(&compile, true, WRONG);
+    let error = failed["graphs"][0]["error"].as_str().unwrap();
+    assert!(error.contains("memory"), "{error}");
+    let folders: Vec<_> = fs::read_dir(bench.path("failed"))
+        .unwrap()
+        .map(|folder| folder.unwrap().path())
+        .collect();
+    let [folder] = folders.as_slice() else {
+        panic!("{folders:?}")
+    };
+
+    let replay = ["replay".as_ref(), "--json".as_ref(), folder.as_os_str()];
+    let again = run(&replay, true, WRONG);
+    assert_eq!(again["target"], "gfx942");
+    assert_eq!(again["same_compiler"], true);
+    assert_eq!(again["same_module"], true);
+    // In the words of whoever asked for too much first.
+    for said in ["error", "recorded"] {
+        let text = again[said].as_str().unwrap();
+        assert!(
+            text.contains("ran out of memory, of which it may have 24 MiB"),
+            "{text}"
+        );
+    }
+
+    let now = run(&replay, false, OK);
+    assert!(now["bytes"].as_u64().unwrap() > 0);
+
+    // What the compiler says about the module comes through.
+    fs::write(folder.join("rotini.mlir"), "module { \"no.such\"() : () -> () }").unwrap();
+    let broken = run(&replay, false, WRONG);
+    assert_eq!(broken["same_module"], false);
+    assert!(broken["diagnostics"].as_str().unwrap().contains("no.such"), "{broken}");
+}
+
+#[test]
+fn what_is_no_reproducer_is_told_as_such() {
+    let bench = Bench::new();
+    let document = bench.run(&["replay", "--json", "."]).json(WRONG);
+    assert!(
+        document["error"]
+            .as_str()
+            .unwrap()
+            .contains("is not what a failed compilation leaves")
+    );
+}

@@ -1,0 +1,127 @@
+//! Work on a thread of its own that ends with it.
+//!
+//! A host may close this library, and the loader only unmaps it once no thread has a thread-local destructor left that is in it. MLIR
+//! leaves some on every thread that builds a module, and so do many blocking calls of Rust's standard library, even the ones that start
+//! a thread. The host's threads are not ours to end, so none of that may happen on them: this starts threads through pthreads.
+//! Compiling also wants more stack than a host's thread may have.
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::io;
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// Bytes: MLIR walks nested operations by recursion.
+const STACK: usize = 16 << 20;
+
+/// A function and where its result goes.
+struct Job<F, T> {
+    work: Option<F>,
+    result: Option<Result<T, Box<dyn Any + Send>>>,
+}
+
+/// Calls a function on a thread of its own, and waits for the thread to be gone. Its panics are the caller's.
+///
+/// # Errors
+///
+/// If there can be no further thread.
+pub(crate) fn apart<F, T>(work: F) -> io::Result<T>
+where
+    F: FnOnce() -> T + Send,
+    T: Send,
+{
+    let mut job = Job {
+        work: Some(work),
+        result: None,
+    };
+    let mut thread = MaybeUninit::uninit();
+    let mut attributes = Attributes::new()?;
+    // SAFETY: the attributes are initialised, and `run` gets a job of the types that it is made for. The job outlives the thread, which is
+    // joined below, and nothing else touches it until then.
+    check(unsafe {
+        check(libc::pthread_attr_setstacksize(&mut attributes.0, STACK))?;
+        let job = (&raw mut job).cast::<c_void>();
+        libc::pthread_create(thread.as_mut_ptr(), &attributes.0, run::<F, T>, job)
+    })?;
+    // SAFETY: the thread was created, so the handle is initialised; it is joined once.
+    check(unsafe { libc::pthread_join(thread.assume_init(), std::ptr::null_mut()) })?;
+    match job.result {
+        Some(Ok(value)) => Ok(value),
+        Some(Err(panic)) => resume_unwind(panic),
+        None => Err(io::Error::other("the thread ended without a result")),
+    }
+}
+
+extern "C" fn run<F: FnOnce() -> T, T>(job: *mut c_void) -> *mut c_void {
+    // SAFETY: `apart` passes a job of these types, which is this thread's alone until it ends.
+    let job = unsafe { &mut *job.cast::<Job<F, T>>() };
+    if let Some(work) = job.work.take() {
+        job.result = Some(catch_unwind(AssertUnwindSafe(work)));
+    }
+    std::ptr::null_mut()
+}
+
+struct Attributes(libc::pthread_attr_t);
+
+impl Attributes {
+    fn new() -> io::Result<Self> {
+        let mut attributes = MaybeUninit::uninit();
+        // SAFETY: initialises what it is given, and then it may be assumed to be.
+        unsafe {
+            check(libc::pthread_attr_init(attributes.as_mut_ptr()))?;
+            Ok(Attributes(attributes.assume_init()))
+        }
+    }
+}
+
+impl Drop for Attributes {
+    fn drop(&mut self) {
+        // SAFETY: initialised, and destroyed once. It cannot fail on these terms.
+        unsafe { libc::pthread_attr_destroy(&mut self.0) };
+    }
+}
+
+fn check(error: i32) -> io::Result<()> {
+    match error {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::apart;
+    use std::cell::RefCell;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    static DROPPED: AtomicBool = AtomicBool::new(false);
+
+    struct Noisy;
+
+    impl Drop for Noisy {
+        fn drop(&mut self) {
+            DROPPED.store(true, Ordering::Release);
+        }
+    }
+
+    thread_local! {
+        static KEPT: RefCell<Option<Noisy>> = const { RefCell::new(None) };
+    }
+
+    #[test]
+    fn the_thread_is_gone_with_all_it_kept() {
+        let here = String::from("borrowed");
+        let length = apart(|| {
+            KEPT.with(|kept| *kept.borrow_mut() = Some(Noisy));
+            here.len()
+        });
+        assert_eq!(length.unwrap(), 8);
+        assert!(DROPPED.load(Ordering::Acquire), "a destructor is still to come");
+    }
+
+    #[test]
+    fn panics_are_the_callers() {
+        let caught = std::panic::catch_unwind(|| apart(|| std::panic::panic_any(7_u8)).map(|(): ()| ()));
+        assert_eq!(caught.unwrap_err().downcast_ref(), Some(&7_u8));
+    }
+}

@@ -1,0 +1,170 @@
+use super::*;
+use std::fs;
+use std::path::Path;
+
+fn read(pairs: &[(&str, &str)]) -> Config {
+    Config::read(pairs.iter().map(|(name, value)| (name.into(), value.into())))
+}
+
+#[test]
+fn defaults() {
+    let config = read(&[]);
+    assert_eq!(
+        (config.device, config.compiler),
+        (DeviceChoice::Auto, CompilerMode::Worker)
+    );
+    assert_eq!(config.target, None);
+    assert!((1..=4).contains(&config.compile_workers));
+    assert_eq!(config.compile_timeout, Duration::from_secs(120));
+    assert_eq!((config.compile_memory, config.cache_size), (8 << 30, 4 << 30));
+    assert!(config.cache_path.is_empty());
+    assert!(config.complaints.is_empty());
+}
+
+#[test]
+fn values() {
+    let config = read(&[
+        ("ROTINI_DEVICE", "cpu"),
+        ("ROTINI_CACHE_DIR", ""),
+        ("ROTINI_TARGET", "gfx942"),
+        ("ROTINI_HIP_LIBRARY", "libamdhip64.so.7"),
+        ("ROTINI_COMPILER", "cli"),
+        ("ROTINI_COMPILE_WORKERS", "3"),
+        ("ROTINI_COMPILE_TIMEOUT", "7"),
+        ("ROTINI_COMPILE_MEMORY", "512 MiB"),
+        ("ROTINI_CACHE_PATH", "/a::/b"),
+        ("ROTINI_CACHE_SIZE", "1048576"),
+        ("HIPDNN_LOG_LEVEL", "info"),
+    ]);
+    assert_eq!((config.device, config.compiler), (DeviceChoice::Cpu, CompilerMode::Cli));
+    assert_eq!((&config.cache_dir, &config.reproducers), (&None, &None));
+    assert_eq!(config.hip_library.as_deref(), Some("libamdhip64.so.7"));
+    assert_eq!(config.target, Some(rotini_emit::Target::Rocm { arch: "gfx942".into() }));
+    assert_eq!((config.compile_workers, config.compile_timeout.as_secs()), (3, 7));
+    assert_eq!((config.compile_memory, config.cache_size), (512 << 20, 1 << 20));
+    assert_eq!(config.cache_path, [Path::new("/a"), Path::new("/b")]);
+    assert_eq!(config.complaints, [""; 0]);
+}
+
+#[test]
+fn reproducers_are_in_the_cache_folder_or_where_they_shall_be() {
+    let folder = |pairs: &[(&str, &str)]| read(pairs).reproducers;
+    assert_eq!(folder(&[("ROTINI_CACHE_DIR", "/c")]), Some("/c/reproducers".into()));
+    let both = [("ROTINI_CACHE_DIR", "/c"), ("ROTINI_REPRODUCERS", "/r")];
+    assert_eq!(folder(&both), Some("/r".into()));
+    assert_eq!(folder(&[("ROTINI_CACHE_DIR", "/c"), ("ROTINI_REPRODUCERS", "")]), None);
+}
+
+#[test]
+fn nonsense_is_reported_and_harmless() {
+    let config = read(&[
+        ("ROTINI_DEVICE", "abacus"),
+        ("ROTINI_TARGET", "--flag"),
+        ("ROTINI_COMPILER", "auto"),
+        ("ROTINI_COMPILE_WORKERS", "0"),
+        ("ROTINI_COMPILE_TIMEOUT", "-1"),
+        ("ROTINI_COMPILE_MEMORY", "much"),
+        ("ROTINI_CACHE_SIZE", "4 apples"),
+        ("ROTINI_LOG", "loud"),
+    ]);
+    assert_eq!(config.complaints.len(), 8, "{:?}", config.complaints);
+    let complaints = config.complaints.clone();
+    assert_eq!(
+        Config {
+            complaints: Vec::new(),
+            ..config
+        },
+        read(&[])
+    );
+    assert!(complaints.iter().all(|complaint| complaint.contains("not understood")));
+}
+
+#[test]
+fn names_that_are_not_in_the_table_are_reported() {
+    let config = read(&[
+        ("ROTINI_CACHE_DIRECTORY", "/c"),
+        ("ROTINI_PLUGIN", "x.so"),
+        ("ROTINI_TEST_ANYTHING", "1"),
+        ("ROTINI_HIP_HEADERS", "/h"),
+    ]);
+    assert_eq!(config.complaints.len(), 1);
+    assert!(config.complaints[0].contains("ROTINI_CACHE_DIRECTORY"));
+}
+
+/// Where the repository is.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+#[test]
+fn the_page_on_settings_is_the_table() {
+    let page = root().join("docs/settings.md");
+    if std::env::var_os("ROTINI_TEST_BLESS").is_some() {
+        fs::write(&page, document()).unwrap();
+    }
+    let text = fs::read_to_string(&page).unwrap();
+    assert!(
+        text == document(),
+        "docs/settings.md is not what the table in config.rs says"
+    );
+}
+
+/// Every name that any source mentions is in the table, and whatever the table has is mentioned somewhere else.
+#[test]
+fn the_table_has_every_name() {
+    let mut found = BTreeSet::new();
+    for folder in [
+        "benches",
+        "compile-worker",
+        "iree-sys",
+        "jit-cache",
+        "mlir-emit",
+        "plugin",
+        "scripts",
+        "tests",
+    ] {
+        collect(&root().join(folder), &mut found);
+    }
+    // No variables: the engine's name, the C preprocessor's, and one that a test has to be unknown.
+    for other in [
+        "ROTINI_CASH_DIR",
+        "ROTINI_ENGINE",
+        "ROTINI_COPY_KERNEL",
+        "ROTINI_IREE_CUDA",
+        "ROTINI_IREE_INTERNAL_H_",
+    ] {
+        found.remove(other);
+    }
+    let unknown: Vec<_> = found.iter().filter(|name| !is_known(name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?} are read and not in the table");
+    // The table itself has each once; who reads it there has it again.
+    let config = fs::read_to_string(root().join("plugin/src/config.rs")).unwrap();
+    let is_read = |name: &str| config.matches(&format!("\"{name}\"")).count() > 1 || found.contains(name);
+    let unread: Vec<_> = SETTINGS
+        .iter()
+        .map(|setting| setting.name)
+        .filter(|name| !name.ends_with('…') && !is_read(name))
+        .collect();
+    assert!(unread.is_empty(), "{unread:?} are in the table and not read");
+}
+
+fn collect(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, found);
+        } else if !path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("config"))
+            && let Ok(text) = fs::read_to_string(&path)
+        {
+            let names = text.match_indices(PREFIX).map(|(at, _)| {
+                let name = &text[at..];
+                let end = name
+                    .find(|letter: char| !(letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_'));
+                &name[..end.unwrap_or(name.len())]
+            });
+            found.extend(names.filter(|name| name.len() > PREFIX.len()).map(str::to_owned));
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Which builds of the compiler made what is in a cache folder.
+//!
+//! The compiler's build is part of every key, so a machine that has none could not even look a graph up. The file `compilers` in a cache
+//! folder names the builds, one a line; whoever publishes there adds its own. A folder that was filled ahead of time serves machines
+//! without a compiler by that.
+//!
+//! The names decide nothing but which keys are looked up: what is found is verified as ever.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+const FILE: &str = "compilers";
+/// Some hundred builds.
+const MAX_BYTES: u64 = 16 * 1024;
+
+/// The builds that made what is in the folders, each once.
+#[must_use]
+pub fn read<'a>(folders: impl Iterator<Item = &'a Path>) -> Vec<String> {
+    let mut known = Vec::new();
+    for folder in folders {
+        // Without the file there is nothing to find in the folder, which is no mistake.
+        for line in text(folder).unwrap_or_default().lines() {
+            if !line.is_empty() && !known.iter().any(|known| known == line) {
+                known.push(line.to_owned());
+            }
+        }
+    }
+    known
+}
+
+/// Notes that code of a build is in the folder.
+///
+/// # Errors
+///
+/// What the file system says.
+pub fn note(folder: &Path, build: &str) -> io::Result<()> {
+    match text(folder) {
+        Ok(text) if text.lines().any(|line| line == build) => return Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    // One write of one line: what two processes append is apart, and a line that is there twice is read once.
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(folder.join(FILE))?
+        .write_all(format!("{build}\n").as_bytes())
+}
+
+fn text(folder: &Path) -> io::Result<String> {
+    let path = folder.join(FILE);
+    let metadata = fs::symlink_metadata(&path)?;
+    if !metadata.is_file() || metadata.len() > MAX_BYTES {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{} is no list of compilers", path.display()),
+        ));
+    }
+    fs::read_to_string(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_are_noted_once_and_read_from_all_folders() {
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for (folder, build) in [(&one, "a"), (&one, "b"), (&one, "a"), (&other, "b"), (&other, "c")] {
+            note(folder.path(), build).unwrap();
+        }
+        assert_eq!(fs::read_to_string(one.path().join(FILE)).unwrap(), "a\nb\n");
+        let folders = [one.path(), Path::new("/nonexistent"), other.path()];
+        assert_eq!(read(folders.into_iter()), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn what_is_no_list_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("target"), "x").unwrap();
+        std::os::unix::fs::symlink(folder.path().join("target"), folder.path().join(FILE)).unwrap();
+        assert!(note(folder.path(), "a").is_err());
+        assert!(read([folder.path()].into_iter()).is_empty());
+    }
+}

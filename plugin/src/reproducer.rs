@@ -1,0 +1,208 @@
+//! What is kept of a graph that does not compile: all that is needed to try again elsewhere.
+//!
+//! A reproducer is a folder:
+//!
+//! | File | Content |
+//! |---|---|
+//! | `graph.fb` | the graph as the host gave it |
+//! | `rotini.mlir` | the module that the compiler got |
+//! | `command.txt` | the command line that compiles it |
+//! | `diagnostics.txt` | what the compiler said, up to 256 KiB |
+//! | `reproducer.json` | [`Versions`] |
+//!
+//! There are at most [`LIMIT`] of them: the oldest make room. Other files and folders beside them are never touched.
+
+use crate::pipeline::SOURCE_NAME;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Reproducers that are kept.
+pub const LIMIT: usize = 16;
+/// The folders' names: this, and the beginning of the graph's key.
+const PREFIX: &str = "failed-";
+const DIAGNOSTICS_LIMIT: usize = 256 * 1024;
+
+/// What a graph was compiled with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Versions {
+    /// rotini's version.
+    pub rotini: String,
+    /// The lowering's.
+    pub emitter: u32,
+    /// The compiler's build.
+    pub compiler: String,
+    /// What was compiled for.
+    pub target: String,
+    /// The target's features.
+    pub features: String,
+    /// The compiler's flags.
+    pub flags: Vec<String>,
+    /// The first line of the error.
+    pub error: String,
+}
+
+/// A graph that does not compile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reproducer {
+    /// The graph as the host gave it; empty if it did not come from one.
+    pub graph: Vec<u8>,
+    /// The module.
+    pub mlir: String,
+    /// What the compiler said.
+    pub diagnostics: String,
+    /// What it was compiled with.
+    pub versions: Versions,
+}
+
+impl Reproducer {
+    /// Keeps it in a folder of folders, under a name that is the same for the same graph, and makes room.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says.
+    pub fn write(&self, parent: &Path, name: &str) -> io::Result<PathBuf> {
+        let place = parent.join(format!("{PREFIX}{name}"));
+        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        if place.is_dir() {
+            return Ok(place);
+        }
+        make_room(parent, LIMIT.saturating_sub(1))?;
+        // Complete from the moment the name exists, whatever happens on the way; removed if it does not come to that.
+        let folder = tempfile::Builder::new().prefix(".unfinished-").tempdir_in(parent)?;
+        let diagnostics = self.diagnostics.as_bytes();
+        let diagnostics = diagnostics.get(..DIAGNOSTICS_LIMIT).unwrap_or(diagnostics);
+        fs::write(folder.path().join("graph.fb"), &self.graph)?;
+        fs::write(folder.path().join(SOURCE_NAME), &self.mlir)?;
+        fs::write(folder.path().join("command.txt"), self.command())?;
+        fs::write(folder.path().join("diagnostics.txt"), diagnostics)?;
+        fs::write(
+            folder.path().join("reproducer.json"),
+            serde_json::to_vec_pretty(&self.versions)?,
+        )?;
+        match fs::rename(folder.path(), &place) {
+            Ok(()) => drop(folder.keep()),
+            // Another process was faster.
+            Err(_) if place.is_dir() => {}
+            Err(error) => return Err(error),
+        }
+        Ok(place)
+    }
+
+    /// Reads one back.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says, or that the folder is no reproducer.
+    pub fn read(folder: &Path) -> io::Result<Self> {
+        Ok(Reproducer {
+            graph: fs::read(folder.join("graph.fb"))?,
+            mlir: fs::read_to_string(folder.join(SOURCE_NAME))?,
+            diagnostics: String::from_utf8_lossy(&fs::read(folder.join("diagnostics.txt"))?).into_owned(),
+            versions: serde_json::from_slice(&fs::read(folder.join("reproducer.json"))?)?,
+        })
+    }
+
+    /// The command line, for a shell in the folder.
+    fn command(&self) -> String {
+        let mut command = String::from("iree-compile");
+        for flag in &self.versions.flags {
+            command.push_str(&format!(" '{}'", flag.replace('\'', r"'\''")));
+        }
+        command.push_str(&format!(" {SOURCE_NAME} -o rotini.vmfb\n"));
+        command
+    }
+}
+
+/// Removes the oldest, until at most `limit` are left.
+fn make_room(parent: &Path, limit: usize) -> io::Result<()> {
+    let mut present: Vec<(SystemTime, PathBuf)> = Vec::new();
+    for entry in fs::read_dir(parent)? {
+        let entry = entry?;
+        // One that another process has just removed is gone all the same.
+        if entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && let Ok(metadata) = entry.metadata()
+            && metadata.is_dir()
+        {
+            present.push((metadata.modified()?, entry.path()));
+        }
+    }
+    present.sort_unstable();
+    let excess = present.len().saturating_sub(limit);
+    for (_, folder) in present.into_iter().take(excess) {
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some() -> Reproducer {
+        Reproducer {
+            graph: vec![1, 2, 3],
+            mlir: "module {}".into(),
+            diagnostics: "error: no".into(),
+            versions: Versions {
+                rotini: "1".into(),
+                emitter: 2,
+                compiler: "build-id:0".into(),
+                target: "gfx942".into(),
+                features: String::new(),
+                flags: vec!["--one".into(), "--it's=x y".into()],
+                error: "no".into(),
+            },
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = some().write(&folder.path().join("new"), "0123").unwrap();
+        assert_eq!(Reproducer::read(&place).unwrap(), some());
+        let command = fs::read_to_string(place.join("command.txt")).unwrap();
+        assert_eq!(
+            command,
+            "iree-compile '--one' '--it'\\''s=x y' rotini.mlir -o rotini.vmfb\n"
+        );
+    }
+
+    #[test]
+    fn there_are_never_more_than_the_limit_and_others_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("mine")).unwrap();
+        fs::write(folder.path().join("failed-file"), "not a folder").unwrap();
+        for name in 0..LIMIT + 3 {
+            some().write(folder.path(), &format!("{name:04}")).unwrap();
+        }
+        let mut names: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(names.len(), LIMIT + 2, "{names:?}");
+        assert!(names.contains(&"mine".to_owned()) && names.contains(&"failed-file".to_owned()));
+        assert!(names.contains(&format!("failed-{:04}", LIMIT + 2)) && !names.contains(&"failed-0000".to_owned()));
+    }
+
+    #[test]
+    fn diagnostics_are_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let reproducer = Reproducer {
+            diagnostics: "é".repeat(DIAGNOSTICS_LIMIT),
+            ..some()
+        };
+        let place = reproducer.write(folder.path(), "x").unwrap();
+        assert_eq!(
+            fs::metadata(place.join("diagnostics.txt")).unwrap().len(),
+            DIAGNOSTICS_LIMIT as u64
+        );
+    }
+}

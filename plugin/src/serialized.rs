@@ -1,0 +1,327 @@
+//! Execution contexts as bytes: code and all that loading needs, for a process without a compiler and without a cache.
+//!
+//! | Bytes | Content |
+//! |---|---|
+//! | 8 | magic, `\x89rotctx\n` |
+//! | 4 | version of the rest, little-endian; it also stands for how compiled code is called |
+//! | 32 | BLAKE3 of magic, version and everything that follows |
+//! | the rest | header in postcard, then the code |
+//!
+//! Reading takes nothing on trust: bytes that are truncated, extended or changed anywhere are damaged, and only what is intact is asked
+//! whether it fits. The checksum is none against malice: the code runs with all rights of the process, so the bytes have to come from
+//! where a library could come from too.
+
+use crate::error::Error;
+use bytes::Bytes;
+use rotini_cache::{Key, KeyInputs};
+use rotini_emit::{Argument, EMITTER_VERSION, Signature};
+use rotini_graph::{Bindings, DataType, SlotRole};
+use serde::{Deserialize, Serialize};
+
+/// As in cache entries: not ASCII first, a newline last, so that a conversion of text is seen.
+const MAGIC: [u8; 8] = *b"\x89rotctx\n";
+/// Raised with every change to the header, or to what [`Signature`] says of the compiled function.
+const VERSION: u32 = 1;
+const HASH: usize = blake3::OUT_LEN;
+
+/// Compiled code and what another process has to know of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Portable {
+    /// Program and compiler, for people.
+    pub producer: String,
+    /// What it was compiled for.
+    pub target: String,
+    /// The features of the target that it may depend on.
+    pub features: String,
+    /// What one execution does.
+    pub operations: u64,
+    /// Bytes of workspace of one execution.
+    pub workspace_bytes: u64,
+    /// Kernels of one execution.
+    pub dispatches: u32,
+    /// The buffers: element types and extents, which give their spans, and which are written, which decides what may overlap.
+    pub signature: Signature,
+    /// The vmfb.
+    pub code: Bytes,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Header {
+    producer: String,
+    target: String,
+    features: String,
+    /// The caller's labels, in the order of the arguments.
+    tensors: Vec<(i64, String)>,
+    function: Function,
+}
+
+/// What makes two pieces of loaded code interchangeable, apart from the code.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Function {
+    operations: u64,
+    workspace_bytes: u64,
+    dispatches: u32,
+    arguments: Vec<Slot>,
+    code_bytes: u64,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Slot {
+    dtype: DataType,
+    shape: Vec<i64>,
+    written: bool,
+    packed: bool,
+}
+
+impl Function {
+    fn of(portable: &Portable) -> Self {
+        let arguments = portable.signature.arguments.iter();
+        Function {
+            operations: portable.operations,
+            workspace_bytes: portable.workspace_bytes,
+            dispatches: portable.dispatches,
+            arguments: arguments
+                .map(|argument| Slot {
+                    dtype: argument.dtype,
+                    shape: argument.shape.clone(),
+                    written: argument.role == SlotRole::Output,
+                    packed: argument.packed,
+                })
+                .collect(),
+            code_bytes: portable.code.len() as u64,
+        }
+    }
+
+    fn signature(&self) -> Signature {
+        let arguments = self.arguments.iter().map(|slot| Argument {
+            role: if slot.written {
+                SlotRole::Output
+            } else {
+                SlotRole::Input
+            },
+            dtype: slot.dtype,
+            shape: slot.shape.clone(),
+            packed: slot.packed,
+        });
+        Signature {
+            arguments: arguments.collect(),
+        }
+    }
+}
+
+impl Portable {
+    /// What tells loaded code apart. It is found from the code itself, never from what the bytes claim, so that loaded code is never
+    /// mistaken for that of a graph.
+    ///
+    /// # Errors
+    ///
+    /// Only if memory runs out.
+    pub fn key(&self) -> Result<Key, Error> {
+        let mut content = postcard::to_stdvec(&Function::of(self)).map_err(internal)?;
+        content.extend(blake3::hash(&self.code).as_bytes());
+        Ok(Key::of(&KeyInputs {
+            graph: &content,
+            target: &self.target,
+            target_features: &self.features,
+            emitter_version: EMITTER_VERSION,
+            strategy: "serialized execution context",
+            flags: &[],
+            compiler: &self.producer,
+        }))
+    }
+
+    /// The bytes of a context.
+    ///
+    /// # Errors
+    ///
+    /// Only if memory runs out.
+    pub fn encode(&self, tensors: Vec<(i64, String)>) -> Result<Vec<u8>, Error> {
+        let header = Header {
+            producer: self.producer.clone(),
+            target: self.target.clone(),
+            features: self.features.clone(),
+            tensors,
+            function: Function::of(self),
+        };
+        let header = postcard::to_stdvec(&header).map_err(internal)?;
+        let hash = checksum(VERSION, &[&header, &self.code]);
+        Ok([&MAGIC[..], &VERSION.to_le_bytes(), hash.as_bytes(), &header, &self.code].concat())
+    }
+
+    /// The code and labels that the bytes of a context hold.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DamagedContext`], or [`Error::ForeignContext`] for an intact one of another version.
+    pub fn decode(bytes: &[u8]) -> Result<(Self, Bindings), Error> {
+        let damaged = Error::DamagedContext;
+        let (magic, rest) = bytes.split_first_chunk().ok_or(damaged("it ends before its content"))?;
+        if *magic != MAGIC {
+            return Err(damaged("it does not begin as one of rotini's does"));
+        }
+        let (version, rest) = rest.split_first_chunk().ok_or(damaged("it ends before its content"))?;
+        let version = u32::from_le_bytes(*version);
+        let (hash, content) = rest
+            .split_first_chunk::<HASH>()
+            .ok_or(damaged("it ends before its content"))?;
+        if checksum(version, &[content]) != blake3::Hash::from_bytes(*hash) {
+            return Err(damaged("it does not match its checksum"));
+        }
+        if version != VERSION {
+            return Err(Error::ForeignContext(format!(
+                "its version is {version}, and this is version {VERSION}"
+            )));
+        }
+        let (header, code) =
+            postcard::take_from_bytes::<Header>(content).map_err(|_| damaged("its header cannot be read"))?;
+        let Header {
+            producer,
+            target,
+            features,
+            tensors,
+            function,
+        } = header;
+        if function.code_bytes != code.len() as u64 || function.arguments.len() != tensors.len() {
+            return Err(damaged("its parts do not fit together"));
+        }
+        let (uids, labels) = tensors.into_iter().unzip();
+        let portable = Portable {
+            producer,
+            target,
+            features,
+            operations: function.operations,
+            workspace_bytes: function.workspace_bytes,
+            dispatches: function.dispatches,
+            signature: function.signature(),
+            code: Bytes::copy_from_slice(code),
+        };
+        let bindings = Bindings {
+            uids,
+            labels,
+            ..Bindings::default()
+        };
+        Ok((portable, bindings))
+    }
+}
+
+fn checksum(version: u32, content: &[&[u8]]) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&MAGIC).update(&version.to_le_bytes());
+    for part in content {
+        hasher.update(part);
+    }
+    hasher.finalize()
+}
+
+fn internal(error: postcard::Error) -> Error {
+    Error::Internal(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Status;
+
+    fn some() -> (Portable, Vec<(i64, String)>) {
+        let argument = |role, shape: &[i64]| Argument {
+            role,
+            dtype: DataType::F16,
+            shape: shape.to_vec(),
+            packed: role == SlotRole::Input,
+        };
+        let portable = Portable {
+            producer: "rotini with a compiler".into(),
+            target: "gfx942".into(),
+            features: "+xnack".into(),
+            operations: 12,
+            workspace_bytes: 1 << 40,
+            dispatches: 3,
+            signature: Signature {
+                arguments: vec![
+                    argument(SlotRole::Input, &[2, 3]),
+                    argument(SlotRole::Output, &[i64::MAX]),
+                ],
+            },
+            code: Bytes::from_static(b"machine code"),
+        };
+        (portable, vec![(-1, "x".into()), (i64::MAX, "y \u{1F980}".into())])
+    }
+
+    fn status(bytes: &[u8]) -> Status {
+        Portable::decode(bytes).map(drop).unwrap_err().status()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let (portable, tensors) = some();
+        let bytes = portable.encode(tensors.clone()).unwrap();
+        let (read, bindings) = Portable::decode(&bytes).unwrap();
+        assert_eq!(read, portable);
+        let read: Vec<_> = bindings.uids.into_iter().zip(bindings.labels).collect();
+        assert_eq!(read, tensors);
+    }
+
+    #[test]
+    fn any_change_is_damage() {
+        let (portable, tensors) = some();
+        let bytes = portable.encode(tensors).unwrap();
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut bytes = bytes.clone();
+                bytes[at] ^= 1 << bit;
+                assert_eq!(status(&bytes), Status::InvalidValue, "byte {at}, bit {bit}");
+            }
+            assert_eq!(status(&bytes[..at]), Status::InvalidValue, "{at} bytes");
+        }
+        assert_eq!(status(&[&bytes[..], b"\0"].concat()), Status::InvalidValue);
+    }
+
+    /// Bytes of a later version are intact, and none of ours.
+    #[test]
+    fn another_version_is_foreign() {
+        let content = b"whatever a later version has here";
+        let version = VERSION + 1;
+        let hash = checksum(version, &[content]);
+        let bytes = [&MAGIC[..], &version.to_le_bytes(), hash.as_bytes(), content].concat();
+        assert_eq!(status(&bytes), Status::NotApplicable);
+    }
+
+    /// A checksum proves no origin: parts that contradict each other are found behind it.
+    #[test]
+    fn parts_have_to_fit() {
+        let sealed = |header: &Header, code: &[u8]| {
+            let header = postcard::to_stdvec(header).unwrap();
+            let hash = checksum(VERSION, &[&header, code]);
+            [&MAGIC[..], &VERSION.to_le_bytes(), hash.as_bytes(), &header, code].concat()
+        };
+        let (portable, tensors) = some();
+        let header = |tensors: &[(i64, String)]| Header {
+            producer: String::new(),
+            target: "cpu".into(),
+            features: String::new(),
+            tensors: tensors.to_vec(),
+            function: Function::of(&portable),
+        };
+        assert!(Portable::decode(&sealed(&header(&tensors), &portable.code)).is_ok());
+        assert_eq!(status(&sealed(&header(&tensors), b"short")), Status::InvalidValue);
+        assert_eq!(
+            status(&sealed(&header(&tensors[..1]), &portable.code)),
+            Status::InvalidValue
+        );
+    }
+
+    #[test]
+    fn keys_tell_code_apart() {
+        let (portable, _) = some();
+        let key = portable.key().unwrap();
+        let other = Portable {
+            code: Bytes::from_static(b"machine c0de"),
+            ..portable.clone()
+        };
+        let larger = Portable {
+            operations: 13,
+            ..portable
+        };
+        assert!(other.key().unwrap() != key && larger.key().unwrap() != key);
+    }
+}

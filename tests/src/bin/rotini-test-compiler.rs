@@ -1,0 +1,101 @@
+//! `iree-compile` for tests: counts its runs and misbehaves on demand, and is the real program in all else.
+//!
+//! | Variable | Meaning |
+//! |---|---|
+//! | `ROTINI_TEST_COMPILER` | the real program |
+//! | `ROTINI_TEST_COMPILER_LOG` | a file that gets a line for each run: a hash of the module |
+//! | `ROTINI_TEST_COMPILER_FAULT` | `MARKER=FAULT`: what to do with modules that contain the marker |
+//! | `ROTINI_TEST_COMPILER_GATE` | a file, for `hold` |
+//! | `ROTINI_TEST_COMPILER_MEMO` | a folder of what the real program made: a module is compiled once for all tests that share it |
+//!
+//! Faults are `hold` (nothing happens until the gate is there, or who asked is gone), `crash` (a segmentation fault) and `reject` (a
+//! line of error, and exit code 1).
+
+#![expect(clippy::print_stderr, reason = "compilers write there")]
+
+use anyhow::{Context as _, Result, ensure};
+use std::collections::hash_map::DefaultHasher;
+use std::fs::{self, OpenOptions};
+use std::hash::{Hash as _, Hasher as _};
+use std::io::Write as _;
+use std::os::unix::process::{CommandExt as _, parent_id};
+use std::path::Path;
+use std::process::{Command, exit};
+use std::time::Duration;
+
+/// What the compiler writes into its current folder besides the module.
+const STATISTICS: &str = "statistics.json";
+const OUTPUT: &str = "module.vmfb";
+
+fn main() -> Result<()> {
+    let parent = parent_id();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let source = arguments.iter().find(|argument| argument.ends_with(".mlir"));
+    let module = match source {
+        Some(source) => fs::read_to_string(source)?,
+        None => String::new(),
+    };
+    let mut hasher = DefaultHasher::new();
+    module.hash(&mut hasher);
+    if let Ok(log) = std::env::var("ROTINI_TEST_COMPILER_LOG")
+        && source.is_some()
+    {
+        let line = format!("{:016x}\n", hasher.finish());
+        let mut log = OpenOptions::new().append(true).create(true).open(log)?;
+        log.write_all(line.as_bytes())?;
+    }
+    let fault = std::env::var("ROTINI_TEST_COMPILER_FAULT").unwrap_or_default();
+    match fault.split_once('=') {
+        Some((marker, fault)) if module.contains(marker) => match fault {
+            "hold" => {
+                let gate = std::env::var_os("ROTINI_TEST_COMPILER_GATE").context("there is no gate")?;
+                while !Path::new(&gate).exists() {
+                    ensure!(parent_id() == parent, "nobody waits for this any more");
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            }
+            "reject" => {
+                eprintln!("rotini.mlir:7:3: error: this test rejects the module");
+                exit(1);
+            }
+            _ => {
+                // SAFETY: sends a signal to this process.
+                unsafe { libc::raise(libc::SIGSEGV) };
+            }
+        },
+        _ => {}
+    }
+    let real = std::env::var_os("ROTINI_TEST_COMPILER").context("ROTINI_TEST_COMPILER is not set")?;
+    let mut real = Command::new(real);
+    real.args(&arguments);
+    match std::env::var_os("ROTINI_TEST_COMPILER_MEMO") {
+        Some(memo) if source.is_some() => {
+            arguments.hash(&mut hasher);
+            remember(&Path::new(&memo).join(format!("{:016x}", hasher.finish())), &mut real)
+        }
+        _ => Err(real.exec().into()),
+    }
+}
+
+/// Puts what is kept in `memo` into the current folder; if nothing is, lets the compiler make it and keeps that.
+fn remember(memo: &Path, real: &mut Command) -> Result<()> {
+    if !memo.is_dir() {
+        let status = real.status()?;
+        if !status.success() {
+            exit(status.code().unwrap_or(1));
+        }
+        // Whole or not at all, also if this is killed or not alone.
+        let parent = memo.parent().context("the memo is no folder")?;
+        let folder = tempfile::tempdir_in(parent)?;
+        for file in [OUTPUT, STATISTICS] {
+            fs::copy(file, folder.path().join(file))?;
+        }
+        // Where another was faster it is there already, and the same.
+        let _ = fs::rename(folder.path(), memo);
+        return Ok(());
+    }
+    for file in [OUTPUT, STATISTICS] {
+        fs::copy(memo.join(file), file).with_context(|| format!("{file} is not kept"))?;
+    }
+    Ok(())
+}
