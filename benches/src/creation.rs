@@ -1,66 +1,104 @@
-//! Creating a context for conv+bias+relu: compiled, from disk and from memory.
+//! Creating a context for conv+bias+relu: compiled, from disk, from memory and from bytes.
 //!
 //! The first process that meets a graph compiles it, and waits for the compiler and little else: the peer is the bare compiler on the
-//! same MLIR. Every later process finds the code on disk, and must not notice that there is a compiler: the peer is reading and loading
-//! the same vmfb with IREE alone. Each sample of these is a process of its own, since a process has all of it in memory after its first
-//! time; the times are those that the process tells, without its start.
+//! same MLIR, which starts anew for each graph, while a compile worker stays. Every later process finds the code on disk, or has it as
+//! the bytes of a serialized context, and must not notice that there is a compiler: the peer is reading and loading the same vmfb with
+//! IREE alone. Each sample of these is a process of its own, since a process has all of it in memory after its first time; the times are
+//! those that the process tells, without its start.
 //! In the same process, a second context shares what is loaded; the peer is the answer whether the graph is applicable, which has to be
 //! found again on the way.
 
 use crate::report::{Bar, Row};
-use crate::sampling::{interleave, timed};
+use crate::sampling::{Samples, interleave, timed};
 use crate::subject::{Subject, conv_bias_relu};
 use anyhow::{Context as _, Result, ensure};
+use clap::ValueEnum;
 use iree_sys::compiler::{CompileRequest, Compiler, Program, find_program};
 use iree_sys::runtime::{Device, Executable, Instance, Session};
 use rotini_emit::Target;
+use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode};
+use rotini_tests::cases::{Conv, Order};
 use serde::{Deserialize, Serialize};
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-pub(crate) fn run() -> Result<Vec<Row>> {
-    let bytes = rotini_wire::encode(&conv_bias_relu());
-    let compiler = Program::new(&find_program()?)?;
-    let plan = rotini_plugin::pipeline::decode(&bytes)?;
-    let mlir = rotini_emit::emit(&plan.graph, &Target::Cpu)?.mlir;
-    let flags = Target::Cpu.flags();
-    let request = CompileRequest {
-        mlir: &mlir,
-        name: "bench.mlir",
-        flags: &flags,
-        dump_executables: None,
-    };
+/// What a memory hit may take.
+const MEMORY: Bar = Bar::Most(Duration::from_micros(20));
+/// What a disk hit and loading from bytes may take.
+const DISK: Bar = Bar::Most(Duration::from_millis(3));
 
+pub(crate) fn run() -> Result<Vec<Row>> {
+    let mut rows = compiled_for_mi300()?;
+    rows.extend(on_the_cpu()?);
+    Ok(rows)
+}
+
+/// The first process on an MI300: emulated, which adds to the time and is in no way part of the compiler's.
+fn compiled_for_mi300() -> Result<Vec<Row>> {
     let folder = tempfile::tempdir()?;
-    let (graph, vmfb) = (folder.path().join("graph.fb"), folder.path().join("graph.vmfb"));
-    std::fs::write(&graph, &bytes)?;
-    std::fs::write(&vmfb, compiler.compile(&request)?.vmfb)?;
+    let graph = Conv::new(1, 64, 64, 56, 3, 1, DataType::F16, Order::Last).fused(PointwiseMode::ReluFwd, false);
+    let compiler = Peer::new(&graph, Target::parse("gfx942").context("gfx942 is no target")?)?;
+    let graph = write(folder.path(), "graph.fb", &rotini_wire::encode(&graph))?;
+    let emulator = rotini_tests::plugin::emulator()?;
+    let create = |part: Part| {
+        let cache = TempDir::new()?;
+        let mut command = part.command(&graph, cache.path())?;
+        command.env("ROTINI_DEVICE", "hip").env("ROTINI_HIP_LIBRARY", &emulator);
+        Ok(times(&mut command)?.create)
+    };
+    let cold = interleave(10, || create(Part::Create), timed(1, || compiler.compile()))?;
+    let warm = interleave(10, || create(Part::CreateAnother), timed(1, || compiler.compile()))?;
+    let row = |what, samples, bar| Row::new(what, "bare iree-compile", samples, Some(Bar::Times(bar)));
+    Ok(vec![
+        row("create for gfx942 in a first process: compiled", &cold, 1.1),
+        row("create for gfx942, another graph before it", &warm, 1.0),
+    ])
+}
+
+fn on_the_cpu() -> Result<Vec<Row>> {
+    let folder = tempfile::tempdir()?;
+    let bytes = rotini_wire::encode(&conv_bias_relu());
+    let compiler = Peer::new(&conv_bias_relu(), Target::Cpu)?;
+    let graph = write(folder.path(), "graph.fb", &bytes)?;
+    let vmfb = write(folder.path(), "graph.vmfb", &compiler.compile()?)?;
     let cache = folder.path().join("cache");
-    let create = |cache: &Path| process("--create", &graph, cache);
-    let load = || process("--load", &vmfb, &cache);
+    let create = |cache: &Path| times(&mut Part::Create.command(&graph, cache)?);
+    let load = || times(&mut Part::Load.command(&vmfb, &cache)?);
 
     let cold = || Ok(create(TempDir::new()?.path())?.create);
-    let compiled = interleave(10, cold, timed(1, || Ok(compiler.compile(&request)?)))?;
+    let compiled = interleave(10, cold, timed(1, || compiler.compile()))?;
     // The warm-up fills the cache.
-    let second = interleave(50, || Ok(create(&cache)?.create), || Ok(load()?.create))?;
+    let disk = interleave(50, || Ok(create(&cache)?.create), || Ok(load()?.create))?;
     let whole = interleave(50, || Ok(create(&cache)?.whole()), || Ok(load()?.whole()))?;
 
     let subject = Subject::new()?;
-    let applicable = || timed(10, || subject.expect_applicable(&bytes));
-    let again = || timed(10, || subject.context(&bytes));
-    let alone = {
-        // The plugin has the code in memory, but not loaded.
-        drop(subject.context(&bytes)?);
-        interleave(100, again(), applicable())?
+    let context = write(
+        folder.path(),
+        "graph.context",
+        &subject.context(&bytes)?.serialize(None)?,
+    )?;
+    let nothing = folder.path().join("nothing");
+    let from_bytes = || times(&mut Part::Deserialize.command(&context, &nothing)?);
+    let serialized = interleave(50, || Ok(from_bytes()?.create), || Ok(load()?.create))?;
+    ensure!(!nothing.exists(), "loading from bytes made a cache folder");
+
+    let again = |samples| -> Result<(Samples, Samples)> {
+        interleave(
+            samples,
+            timed(10, || subject.context(&bytes)),
+            timed(10, || subject.expect_applicable(&bytes)),
+        )
     };
+    // Each is gone before the next is made.
+    let alone = again(100)?;
     let first = subject.context(&bytes)?;
-    let shared = interleave(100, again(), applicable())?;
+    let shared = again(100)?;
     drop(first);
 
-    let disk = Bar::Most(Duration::from_millis(5));
+    let bare = "bare load of the vmfb";
     Ok(vec![
         Row::new(
             "create in a first process: compiled",
@@ -68,12 +106,8 @@ pub(crate) fn run() -> Result<Vec<Row>> {
             &compiled,
             None,
         ),
-        Row::new(
-            "create in a second process: from disk",
-            "bare load of the vmfb",
-            &second,
-            Some(disk),
-        ),
+        Row::new("create in a second process: from disk", bare, &disk, Some(DISK)),
+        Row::new("create in a second process: from bytes", bare, &serialized, Some(DISK)),
         Row::new(
             "load, handle and create in a second process",
             "device and bare load",
@@ -81,18 +115,120 @@ pub(crate) fn run() -> Result<Vec<Row>> {
             None,
         ),
         Row::new(
-            "create again, nothing loaded: from memory",
+            "create again, the first one gone: from memory",
             "applicability",
             &alone,
-            None,
+            Some(MEMORY),
         ),
         Row::new(
             "create again, the first one alive: shared",
             "applicability",
             &shared,
-            None,
+            Some(MEMORY),
         ),
     ])
+}
+
+/// The bare compiler with what the plugin would give it.
+struct Peer {
+    compiler: Program,
+    mlir: String,
+    flags: Vec<String>,
+}
+
+impl Peer {
+    fn new(graph: &Graph, target: Target) -> Result<Self> {
+        let plan = rotini_plugin::pipeline::decode(&rotini_wire::encode(graph))?;
+        Ok(Peer {
+            compiler: Program::new(&find_program()?)?,
+            mlir: rotini_emit::emit(&plan.graph, &target)?.mlir,
+            flags: target.flags(),
+        })
+    }
+
+    fn compile(&self) -> Result<Vec<u8>> {
+        let request = CompileRequest {
+            mlir: &self.mlir,
+            name: "bench.mlir",
+            flags: &self.flags,
+            dump_executables: None,
+        };
+        Ok(self.compiler.compile(&request)?.vmfb)
+    }
+}
+
+fn write(folder: &Path, name: &str, content: &[u8]) -> Result<PathBuf> {
+    let path = folder.join(name);
+    std::fs::write(&path, content)?;
+    Ok(path)
+}
+
+/// What another process does.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Part {
+    /// The plugin creates a context for a graph.
+    Create,
+    /// The same, after one for another graph.
+    CreateAnother,
+    /// The plugin creates a context from the bytes of one.
+    Deserialize,
+    /// IREE loads a vmfb.
+    Load,
+}
+
+impl Part {
+    /// This program as another process.
+    fn command(self, file: &Path, cache: &Path) -> Result<Command> {
+        let name = self.to_possible_value().context("the part has no name")?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .args(["--part", name.get_name(), "--file"])
+            .arg(file)
+            .env("ROTINI_CACHE_DIR", cache)
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit());
+        Ok(command)
+    }
+
+    /// The other process's main function.
+    pub(crate) fn play(self, file: &Path) -> Result<()> {
+        let bytes = std::fs::read(file)?;
+        match self {
+            Part::Create => tell(Subject::new, |subject| subject.context(&bytes)),
+            Part::CreateAnother => {
+                let after_another = || {
+                    let subject = Subject::new()?;
+                    drop(subject.context(&rotini_wire::encode(&relu()))?);
+                    Ok(subject)
+                };
+                tell(after_another, |subject| subject.context(&bytes))
+            }
+            Part::Deserialize => tell(Subject::new, |subject| {
+                Ok(subject.handle.context_from_serialized(&bytes)?)
+            }),
+            Part::Load => {
+                let device = || {
+                    let instance = Instance::new()?;
+                    Ok((Device::local_sync(&instance)?, instance))
+                };
+                tell(device, |(device, instance)| {
+                    // With the reading: the plugin reads its file, too.
+                    let code = std::fs::read(file)?;
+                    // SAFETY: the process that started this one has just had it compiled.
+                    let executable = unsafe { Executable::load(instance, code.into()) }?;
+                    Ok(Session::new(device, &executable)?)
+                })
+            }
+        }
+    }
+}
+
+/// Something small in half precision.
+fn relu() -> Graph {
+    let mut builder = GraphBuilder::new("relu");
+    let [x, y] = ["x", "y"].map(|name| builder.buffer(name, DataType::F16, &[64]));
+    builder.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[x], y);
+    builder.build()
 }
 
 /// What a process waited for.
@@ -110,38 +246,10 @@ impl Times {
     }
 }
 
-/// Starts this program as another process.
-fn process(flag: &str, file: &Path, cache: &Path) -> Result<Times> {
-    let output = Command::new(std::env::current_exe()?)
-        .arg(flag)
-        .arg(file)
-        .env("ROTINI_CACHE_DIR", cache)
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .context("this program cannot be started again")?;
+fn times(command: &mut Command) -> Result<Times> {
+    let output = command.output().context("this program cannot be started again")?;
     ensure!(output.status.success(), "the other process failed: {}", output.status);
     serde_json::from_slice(&output.stdout).context("the other process told no times")
-}
-
-/// The other process: the plugin creates a context for a graph.
-pub(crate) fn create(graph: &Path) -> Result<()> {
-    let bytes = std::fs::read(graph)?;
-    tell(Subject::new, |subject| subject.context(&bytes))
-}
-
-/// The other process: IREE loads a vmfb.
-pub(crate) fn load(vmfb: &Path) -> Result<()> {
-    let device = || {
-        let instance = Instance::new()?;
-        Ok((Device::local_sync(&instance)?, instance))
-    };
-    tell(device, |(device, instance)| {
-        let code = std::fs::read(vmfb)?;
-        // SAFETY: the process that started this one has just had it compiled.
-        let executable = unsafe { Executable::load(instance, code.into()) }?;
-        Ok(Session::new(device, &executable)?)
-    })
 }
 
 fn tell<H, C>(handle: impl FnOnce() -> Result<H>, create: impl FnOnce(&H) -> Result<C>) -> Result<()> {

@@ -28,7 +28,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Measures the plugin beside it (or the one that ROTINI_PLUGIN names), on the CPU.
+/// Measures the plugin beside it (or the one that ROTINI_PLUGIN names) on the CPU, and what it compiles for an MI300.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Args {
@@ -39,13 +39,13 @@ struct Args {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// Creates a context for this graph and tells the times: what `creation` starts other processes for
-    #[arg(long, value_name = "GRAPH", hide = true)]
-    create: Option<PathBuf>,
+    /// What `creation` starts other processes for: makes something of a file and tells the times
+    #[arg(long, value_name = "PART", requires = "file", hide = true)]
+    part: Option<creation::Part>,
 
-    /// Loads this vmfb without the plugin and tells the times, likewise
-    #[arg(long, value_name = "VMFB", hide = true)]
-    load: Option<PathBuf>,
+    /// The file
+    #[arg(long, value_name = "FILE", hide = true)]
+    file: Option<PathBuf>,
 }
 
 type Bench = fn() -> Result<Vec<Row>>;
@@ -59,13 +59,8 @@ const BENCHES: [(&str, Bench); 4] = [
 
 fn main() -> Result<ExitCode> {
     let args = Args::parse();
-    let other_process = match (&args.create, &args.load) {
-        (Some(graph), _) => Some(creation::create(graph)),
-        (None, Some(vmfb)) => Some(creation::load(vmfb)),
-        (None, None) => None,
-    };
-    if let Some(done) = other_process {
-        return done.map(|()| ExitCode::SUCCESS);
+    if let (Some(part), Some(file)) = (args.part, &args.file) {
+        return part.play(file).map(|()| ExitCode::SUCCESS);
     }
     if let Some(unknown) = args
         .names

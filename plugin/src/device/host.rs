@@ -22,6 +22,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// which one core does a few million operations.
 const POOL_OPERATIONS: u64 = 4_000_000;
 
+/// Programs that stay loaded after their last context: the graphs of a model or two, at some tens of KiB each.
+const MAX_RETIRED: usize = 256;
+
 /// The CPU and its memory.
 pub struct Host {
     instance: Instance,
@@ -45,7 +48,7 @@ impl Host {
             sync,
             pool: OnceLock::new(),
             features: cpu_features(),
-            retired: Arc::new(Mutex::new(Retired::new())),
+            retired: Arc::new(Mutex::new(Retired::new(MAX_RETIRED))),
         })
     }
 

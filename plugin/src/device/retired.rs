@@ -3,16 +3,15 @@
 use rotini_cache::Key;
 use std::collections::VecDeque;
 
-/// Programs that stay loaded on a device after their last context.
-const MAX_COUNT: usize = 64;
-
-/// Their bytes, code and constants together.
+/// The bytes of programs that stay loaded on a device after their last context, code and constants together.
 const MAX_BYTES: usize = 256 << 20;
 
 /// Programs in the order in which they were retired.
 #[derive(Debug)]
 pub(super) struct Retired<T> {
     entries: VecDeque<Entry<T>>,
+    /// How many there may be.
+    limit: usize,
     bytes: usize,
 }
 
@@ -24,9 +23,10 @@ struct Entry<T> {
 }
 
 impl<T> Retired<T> {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Retired {
             entries: VecDeque::new(),
+            limit,
             bytes: 0,
         }
     }
@@ -37,8 +37,8 @@ impl<T> Retired<T> {
         self.entries.push_back(Entry { key, bytes, code });
         self.bytes = self.bytes.saturating_add(bytes);
         let mut batch = Vec::new();
-        if self.entries.len() > MAX_COUNT || self.bytes > MAX_BYTES {
-            while self.entries.len() > MAX_COUNT / 2 || self.bytes > MAX_BYTES / 2 {
+        if self.entries.len() > self.limit || self.bytes > MAX_BYTES {
+            while self.entries.len() > self.limit / 2 || self.bytes > MAX_BYTES / 2 {
                 let Some(entry) = self.entries.pop_front() else { break };
                 self.bytes = self.bytes.saturating_sub(entry.bytes);
                 batch.push((entry.key, entry.bytes, entry.code));
@@ -75,6 +75,8 @@ mod tests {
     use super::*;
     use rotini_cache::KeyInputs;
 
+    const LIMIT: usize = 64;
+
     fn key(number: usize) -> Key {
         Key::of(&KeyInputs {
             graph: &number.to_le_bytes(),
@@ -89,16 +91,16 @@ mod tests {
 
     #[test]
     fn the_older_half_goes_at_once() {
-        let mut retired = Retired::new();
-        for number in 0..MAX_COUNT {
+        let mut retired = Retired::new(LIMIT);
+        for number in 0..LIMIT {
             assert!(retired.push(key(number), 1, number).is_empty());
         }
         assert_eq!(retired.take(&key(5)), Some(5));
         assert_eq!(retired.take(&key(5)), None);
         assert!(retired.push(key(5), 1, 5).is_empty());
-        let batch = retired.push(key(MAX_COUNT), 1, MAX_COUNT);
+        let batch = retired.push(key(LIMIT), 1, LIMIT);
         let numbers: Vec<_> = batch.iter().map(|(_, _, number)| *number).collect();
-        let expected: Vec<_> = (0..MAX_COUNT / 2 + 2).filter(|&number| number != 5).collect();
+        let expected: Vec<_> = (0..LIMIT / 2 + 2).filter(|&number| number != 5).collect();
         assert_eq!(numbers, expected);
         // What could not be unloaded comes first the next time.
         retired.put_back(batch);
@@ -108,7 +110,7 @@ mod tests {
 
     #[test]
     fn bytes_count_too() {
-        let mut retired = Retired::new();
+        let mut retired = Retired::new(LIMIT);
         assert!(retired.push(key(0), MAX_BYTES / 2 + 1, 0).is_empty());
         assert_eq!(retired.push(key(1), MAX_BYTES / 2, 1).len(), 1);
         assert_eq!(retired.drain(), [1]);

@@ -109,6 +109,9 @@ impl<D: Driver> Gpus for All<D> {
     }
 }
 
+/// Programs that stay loaded on a GPU after their last context.
+const MAX_RETIRED: usize = 64;
+
 /// A GPU.
 struct Gpu<D: Driver>(Arc<Shared<D>>);
 
@@ -156,7 +159,7 @@ impl<D: Driver> Gpu<D> {
                 description.name, description.arch
             ),
             target,
-            retired: Mutex::new(Retired::new()),
+            retired: Mutex::new(Retired::new(MAX_RETIRED)),
             instance: instance.clone(),
             device: ManuallyDrop::new(device),
         })))
