@@ -3,12 +3,15 @@
 //! A folder is opened under the same rules as by a cache, but is never made. Processes may use it meanwhile.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fs;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use tar::EntryType;
 
 use crate::entry::{DecodeError, EncodeError, Entry, Header, Metadata};
 use crate::folder::{Folder, Kind, LoadError, MAX_FILE, content_name, name};
@@ -74,9 +77,13 @@ pub fn list(dir: &Path) -> Result<Vec<Item>, AdminError> {
         let Some(stat) = folder.examine(&file).map_err(doing("cannot examine an entry"))? else {
             continue;
         };
+        let metadata = header(&folder, &file, &key);
+        if matches!(&metadata, Err(error) if error.is_missing()) {
+            continue;
+        }
         entries.push(Item {
             key,
-            metadata: header(&folder, &file, &key),
+            metadata,
             bytes: u64::try_from(stat.st_size).unwrap_or(0),
             last_used: sweep::modified(&stat),
         });
@@ -286,20 +293,29 @@ pub enum ImportError {
 }
 
 /// Adds the entries of a tar archive that [`export`] wrote to a folder, which is made, for this user alone, if it is
-/// missing. Every entry is verified against its own name, and nothing else in the archive is believed: not its paths, owners or links.
+/// missing; who may read one that is there may read the entries too. Every entry is verified against its own name, and
+/// nothing else in the archive is believed: not its paths, owners or links.
 ///
 /// # Errors
 ///
 /// If the folder cannot be used or written, or the archive cannot be read to its end. Members that are no entries are no
 /// error.
 pub fn import(dir: &Path, archive: impl Read) -> Result<Imported, AdminError> {
-    let folder = Folder::open(dir, Purpose::Keep { mode: 0o700 })?;
+    let mode = fs::metadata(dir).map_or(0o700, |metadata| 0o700 | metadata.mode() & 0o055);
+    let folder = Folder::open(dir, Purpose::Keep { mode })?;
     let reading = || doing("cannot read the archive");
     let mut archive = tar::Archive::new(archive);
     let mut imported = Imported::default();
     let mut seen = HashSet::new();
-    for member in archive.entries().map_err(reading())? {
+    // Raw: names and attributes in members of their own, of whatever length, would be read into memory whole.
+    for member in archive.entries().map_err(reading())?.raw(true) {
         let mut member = member.map_err(reading())?;
+        // Other programs write them for any file; no entry needs them.
+        if let EntryType::XHeader | EntryType::XGlobalHeader | EntryType::GNULongName | EntryType::GNULongLink =
+            member.header().entry_type()
+        {
+            continue;
+        }
         let file = String::from_utf8_lossy(&member.path_bytes()).into_owned();
         match read_member(&mut member, &file).map_err(reading())? {
             Err(error) => imported.refused.push((file, error)),
@@ -325,8 +341,7 @@ pub fn import(dir: &Path, archive: impl Read) -> Result<Imported, AdminError> {
 
 /// The entry that a member of an archive is. The outer error is the archive's.
 fn read_member(member: &mut tar::Entry<'_, impl Read>, file: &str) -> io::Result<Result<Entry, ImportError>> {
-    let (Some((Kind::Entry, Some(key))), tar::EntryType::Regular) = (Kind::of(file), member.header().entry_type())
-    else {
+    let (Some((Kind::Entry, Some(key))), EntryType::Regular) = (Kind::of(file), member.header().entry_type()) else {
         return Ok(Err(ImportError::Name));
     };
     let size = member.size();

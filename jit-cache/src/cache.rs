@@ -293,10 +293,11 @@ impl Cache {
     }
 
     /// Forgets the entry of `key` and renames its file aside, with one warning: for entries that are intact and still turn
-    /// out to be useless, such as code that the runtime refuses to load.
+    /// out to be useless, such as code that the runtime refuses to load. In a read-only folder it is passed over from now on.
     pub fn reject(&self, key: &Key, reason: &(dyn Error + 'static)) {
         let content = self.peek(key).and_then(|entry| entry.content);
         self.memory.remove(key);
+        self.system.reject(key, content.as_ref());
         match &self.disk {
             Some(disk) => disk.set_aside(key, content.as_ref(), reason, &self.counters),
             None => {

@@ -1,11 +1,12 @@
 //! The disk tier: the folder that entries are kept in, and the folders that are only read.
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::entry::{EncodeError, Entry};
 use crate::failure::{self, Failure};
@@ -26,6 +27,8 @@ pub(crate) struct Disk {
     /// Bytes published since the folder was last searched for what to remove; too many at first, so that the first
     /// publication of a process also looks after what others left.
     unswept: AtomicU64,
+    /// Whether other processes will find what this one makes: not where nothing is to be stored, nor on a disk that is full.
+    shares: AtomicBool,
     warned: AtomicBool,
 }
 
@@ -45,7 +48,7 @@ pub(crate) enum Locking {
     Held(Lock),
     /// Another process has it.
     Busy,
-    /// There are no locks here: a read-only folder, or a file system without them.
+    /// There are no locks here, or they are of no use: a read-only folder, a full disk, or a file system without them.
     Unavailable,
 }
 
@@ -58,6 +61,7 @@ impl Disk {
             purpose,
             limit,
             unswept: AtomicU64::new(u64::MAX / 2),
+            shares: AtomicBool::new(limit > 0),
             warned: AtomicBool::new(false),
         })
     }
@@ -95,10 +99,27 @@ impl Disk {
 
     /// An entry that was compiled from the module of `content`, verified.
     pub(crate) fn load_content(&self, content: &ContentKey, counters: &Counters) -> Option<Entry> {
-        let folder = self.folder();
+        let (folder, name) = (self.folder(), content_name(content));
         let loaded = folder.load_content(content);
-        let aside = Key::from_bytes(*content.as_bytes());
-        self.loaded(&folder, &content_name(content), &aside, loaded, counters)
+        // Nearly always the file is also an entry, and what is wrong with the file itself is reported there, once.
+        let has_other_name = || matches!(folder.examine(&name), Ok(Some(stat)) if stat.st_nlink > 1);
+        match &loaded {
+            Err(error) if error.is_of_file() && has_other_name() => {
+                tracing::debug!(
+                    name,
+                    error = error as &dyn Error,
+                    "a bad cache entry is not looked for by its content"
+                );
+                if let Err(error) = folder.remove(&name) {
+                    self.warn("remove an entry from", &error, counters);
+                }
+                None
+            }
+            _ => {
+                let aside = Key::from_bytes(*content.as_bytes());
+                self.loaded(&folder, &name, &aside, loaded, counters)
+            }
+        }
     }
 
     fn loaded(
@@ -160,6 +181,10 @@ impl Disk {
 
     /// Asks for the right to make `key`, among all processes. Never waits.
     pub(crate) fn lock(&self, key: &Key, counters: &Counters) -> Locking {
+        // Who waited would wait for nothing, one after the other.
+        if !self.shares.load(Ordering::Relaxed) {
+            return Locking::Unavailable;
+        }
         match self.make(|folder| Lock::try_acquire(folder, name(key, Kind::Lock))) {
             Ok(Some(lock)) => Locking::Held(lock),
             Ok(None) => Locking::Busy,
@@ -177,10 +202,12 @@ impl Disk {
             Ok(Some(size)) => size,
             Ok(None) => return false,
             Err(error) => {
+                self.shares.store(false, Ordering::Relaxed);
                 self.warn("write to", &error, counters);
                 return false;
             }
         };
+        self.shares.store(true, Ordering::Relaxed);
         let unswept = self.unswept.fetch_add(size, Ordering::Relaxed);
         if unswept.saturating_add(size) > self.slack() {
             self.sweep(counters);
@@ -279,6 +306,8 @@ impl Disk {
 /// Folders that come with a system or an image, in the order they are searched.
 pub(crate) struct System {
     folders: Vec<Folder>,
+    /// The names of what was of no use. It cannot be moved aside.
+    rejected: Mutex<HashSet<String>>,
     warned: AtomicBool,
 }
 
@@ -294,8 +323,19 @@ impl System {
         };
         Self {
             folders: dirs.iter().filter_map(|dir| open(dir.as_ref())).collect(),
+            rejected: Mutex::default(),
             warned: AtomicBool::new(false),
         }
+    }
+
+    /// Never returns this entry again, under neither of its keys.
+    pub(crate) fn reject(&self, key: &Key, content: Option<&ContentKey>) {
+        if self.folders.is_empty() {
+            return;
+        }
+        let mut rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        rejected.insert(name(key, Kind::Entry));
+        rejected.extend(content.map(content_name));
     }
 
     pub(crate) fn load(&self, key: &Key, counters: &Counters) -> Option<Entry> {
@@ -312,6 +352,14 @@ impl System {
         name: &str,
         load: impl Fn(&Folder) -> Result<(Entry, File), folder::LoadError>,
     ) -> Option<Entry> {
+        if self.folders.is_empty() {
+            return None;
+        }
+        let rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        if rejected.contains(name) {
+            return None;
+        }
+        drop(rejected);
         self.folders.iter().find_map(|folder| match load(folder) {
             Ok((entry, _)) => Some(entry),
             Err(error) if error.is_missing() => None,

@@ -4,10 +4,9 @@
 //! The leader's end is told to everyone who waits, whatever it is: an entry, an error, or nothing at all because it panicked.
 
 use std::any::Any;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Place;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-
-use dashmap::DashMap;
-use dashmap::mapref::entry::Entry as Place;
 
 use crate::entry::Entry;
 use crate::key::Key;
@@ -15,7 +14,7 @@ use crate::key::Key;
 /// The keys being made now.
 #[derive(Default)]
 pub(crate) struct Flights {
-    running: DashMap<Key, Arc<Flight>>,
+    running: Mutex<HashMap<Key, Arc<Flight>>>,
 }
 
 #[derive(Default)]
@@ -46,8 +45,8 @@ pub(crate) enum Boarding<'a> {
 impl Flights {
     /// Takes the lead for `key`, or waits for the one who has it.
     pub(crate) fn board(&self, key: Key) -> Boarding<'_> {
-        // The lock of the map's shard is held for this statement only.
-        let flight = match self.running.entry(key) {
+        // The lock of the map is held for this statement only.
+        let flight = match self.running.lock().unwrap_or_else(PoisonError::into_inner).entry(key) {
             Place::Occupied(place) => Arc::clone(place.get()),
             Place::Vacant(place) => {
                 let flight = Arc::<Flight>::default();
@@ -87,7 +86,9 @@ impl Leader<'_> {
 impl Drop for Leader<'_> {
     fn drop(&mut self) {
         // First, so that whoever comes from now on starts anew and does not meet an old failure.
-        self.flights.running.remove(&self.key);
+        let mut running = self.flights.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.remove(&self.key);
+        drop(running);
         let landing = std::mem::replace(&mut self.landing, Landing::Abandoned);
         *self.flight.landing.lock().unwrap_or_else(PoisonError::into_inner) = Some(landing);
         self.flight.landed.notify_all();

@@ -110,6 +110,14 @@ impl LoadError {
         // Refusing to follow a symbolic link says something about the file.
         matches!(self, Self::Io(error) if error.raw_os_error() != Some(Errno::LOOP.raw_os_error()))
     }
+
+    /// Whether the trouble is the file's under any name that it has.
+    pub(crate) fn is_of_file(&self) -> bool {
+        match self {
+            Self::Io(_) | Self::Damaged(DecodeError::Key { .. } | DecodeError::Content) => false,
+            Self::Untrusted(_) | Self::Size(_) | Self::Damaged(_) => true,
+        }
+    }
 }
 
 /// An open folder that was found to be trustworthy.

@@ -1,10 +1,13 @@
 //! The memory tier: entries by key, bounded by their weight in bytes.
+//!
+//! The locks are the standard library's, as everywhere in this crate: waiting for one leaves nothing behind on a thread.
+//! Others register a thread-local destructor, which keeps the library that they are linked into from being unloaded for as
+//! long as that thread of the host lives.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
-
-use dashmap::DashMap;
 
 use crate::entry::Entry;
 use crate::key::Key;
@@ -12,14 +15,19 @@ use crate::key::Key;
 /// Seconds after which a hit here is worth telling other processes, by way of the file's time.
 const NEWS: u64 = 60 * 60;
 
-/// A hit takes the read lock of one shard, a tick of the clock and a look at the time; nothing waits for an eviction.
+/// A hit takes a read lock, a tick of the clock and a look at the time.
 pub(crate) struct Memory {
-    slots: DashMap<Key, Slot>,
+    held: RwLock<Held>,
     opened: Instant,
     limit: u64,
-    used: AtomicU64,
     clock: AtomicU64,
-    evicting: Mutex<()>,
+}
+
+#[derive(Default)]
+struct Held {
+    slots: HashMap<Key, Slot>,
+    /// What the entries weigh together.
+    weight: u64,
 }
 
 struct Slot {
@@ -39,17 +47,16 @@ pub(crate) struct Hit {
 impl Memory {
     pub(crate) fn new(limit: u64) -> Self {
         Self {
-            slots: DashMap::new(),
+            held: RwLock::default(),
             opened: Instant::now(),
             limit,
-            used: AtomicU64::new(0),
             clock: AtomicU64::new(0),
-            evicting: Mutex::new(()),
         }
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Hit> {
-        let slot = self.slots.get(key)?;
+        let held = self.read();
+        let slot = held.slots.get(key)?;
         slot.last_used.store(self.tick(), Ordering::Relaxed);
         let now = self.opened.elapsed().as_secs();
         let told = slot.told.load(Ordering::Relaxed);
@@ -70,61 +77,76 @@ impl Memory {
         if weight > self.limit {
             return 0;
         }
-        // Added before the entry is there and subtracted after one is gone: the sum is never below what is held, and never
-        // wraps around.
-        self.used.fetch_add(weight, Ordering::Relaxed);
         let slot = Slot {
             entry,
             last_used: AtomicU64::new(self.tick()),
             told: AtomicU64::new(self.opened.elapsed().as_secs()),
         };
-        if let Some(old) = self.slots.insert(key, slot) {
-            self.used.fetch_sub(old.entry.weight(), Ordering::Relaxed);
-        }
-        self.evict()
+        let mut held = self.write();
+        let replaced = held.remove(&key);
+        held.weight = held.weight.saturating_add(weight);
+        held.slots.insert(key, slot);
+        let evicted = held.evict(self.limit);
+        // What left is freed by whoever holds it last: not with everybody waiting.
+        drop(held);
+        drop(replaced);
+        evicted.len() as u64
     }
 
     pub(crate) fn remove(&self, key: &Key) {
-        if let Some((_, old)) = self.slots.remove(key) {
-            self.used.fetch_sub(old.entry.weight(), Ordering::Relaxed);
-        }
+        let removed = self.write().remove(key);
+        drop(removed);
     }
 
     /// The number of entries held and their weight in bytes.
     pub(crate) fn usage(&self) -> (u64, u64) {
-        (self.slots.len() as u64, self.used.load(Ordering::Relaxed))
+        let held = self.read();
+        (held.slots.len() as u64, held.weight)
     }
 
-    fn evict(&self) -> u64 {
-        if self.used.load(Ordering::Relaxed) <= self.limit {
-            return 0;
-        }
-        let _one_at_a_time = self.evicting.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut oldest_first: Vec<_> = self
-            .slots
-            .iter()
-            .map(|slot| (slot.last_used.load(Ordering::Relaxed), *slot.key()))
-            .collect();
-        oldest_first.sort_unstable();
-        // Some room is made at once, so that a full tier is not searched for every insertion.
-        let goal = self.limit - self.limit / 8;
-        let mut evicted = 0;
-        for (last_used, key) in oldest_first {
-            if self.used.load(Ordering::Relaxed) <= goal {
-                break;
-            }
-            // One that was used meanwhile stays.
-            let unused = |_: &Key, slot: &Slot| slot.last_used.load(Ordering::Relaxed) == last_used;
-            if let Some((_, old)) = self.slots.remove_if(&key, unused) {
-                self.used.fetch_sub(old.entry.weight(), Ordering::Relaxed);
-                evicted += 1;
-            }
-        }
-        evicted
+    fn read(&self) -> RwLockReadGuard<'_, Held> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Held> {
+        self.held.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tick(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+impl Held {
+    fn remove(&mut self, key: &Key) -> Option<Slot> {
+        let slot = self.slots.remove(key)?;
+        self.weight = self.weight.saturating_sub(slot.entry.weight());
+        Some(slot)
+    }
+
+    /// Takes out the least recently used entries if there are too many.
+    fn evict(&mut self, limit: u64) -> Vec<Slot> {
+        if self.weight <= limit {
+            return Vec::new();
+        }
+        let mut oldest_first: Vec<_> = self
+            .slots
+            .iter()
+            .map(|(key, slot)| (slot.last_used.load(Ordering::Relaxed), *key))
+            .collect();
+        oldest_first.sort_unstable();
+        // The last used is what all this is for, and it fits.
+        oldest_first.pop();
+        // Some room is made at once, so that a full tier is not searched for every insertion.
+        let goal = limit - limit / 8;
+        let mut evicted = Vec::new();
+        for (_, key) in oldest_first {
+            if self.weight <= goal {
+                break;
+            }
+            evicted.extend(self.remove(&key));
+        }
+        evicted
     }
 }
 
@@ -162,6 +184,14 @@ mod tests {
         assert_eq!(memory.insert(key(1), entry(1, 101)), 0);
         assert!(memory.get(&key(0)).is_some());
         assert!(memory.get(&key(1)).is_none());
+    }
+
+    #[test]
+    fn as_large_as_the_tier_is_kept() {
+        let memory = Memory::new(weight(1000));
+        memory.insert(key(0), entry(0, 100));
+        assert_eq!(memory.insert(key(1), entry(1, 1000)), 1);
+        assert!(memory.get(&key(1)).is_some());
     }
 
     #[test]

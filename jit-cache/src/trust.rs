@@ -84,7 +84,8 @@ pub enum Distrust {
 pub(crate) enum Purpose {
     /// To take entries from, as it is.
     Read,
-    /// To keep entries in: it is made where it is missing, with this mode, and the folders above it for this user alone.
+    /// To keep entries in: it is made where it is missing, with this mode, and so are the folders above it, which the mask of
+    /// the process may close further.
     Keep {
         /// The permission bits.
         mode: u32,
@@ -97,12 +98,13 @@ pub(crate) fn open(path: &Path, purpose: Purpose) -> Result<(File, PathBuf), Fol
         let path = path.to_owned();
         move |source| FolderError::Examine { path, source }
     };
-    if let Purpose::Keep { mode } = purpose {
-        make(path, mode).map_err(|source| FolderError::Create {
+    let is_new = match purpose {
+        Purpose::Keep { mode } => make(path, mode).map_err(|source| FolderError::Create {
             path: path.to_owned(),
             source,
-        })?;
-    }
+        })?,
+        Purpose::Read => false,
+    };
     let real = fs::canonicalize(path).map_err(examine(path))?;
     let untrusted = |path: &Path| {
         let path = path.to_owned();
@@ -118,6 +120,12 @@ pub(crate) fn open(path: &Path, purpose: Purpose) -> Result<(File, PathBuf), Fol
     let folder = File::from(folder);
     let metadata = folder.metadata().map_err(examine(&real))?;
     check_folder(&metadata, false).map_err(untrusted(&real))?;
+    // What the process's mask took away is not what the folder was asked for. Not by its name, which may have come to lead
+    // to another folder before anything was examined.
+    if is_new && let Purpose::Keep { mode } = purpose {
+        let set = folder.set_permissions(fs::Permissions::from_mode(mode));
+        set.map_err(examine(&real))?;
+    }
     // Reading needs neither locks nor times.
     if purpose != Purpose::Read {
         let system = rustix::fs::fstatfs(&folder).map_err(|errno| examine(&real)(errno.into()))?;
@@ -128,22 +136,24 @@ pub(crate) fn open(path: &Path, purpose: Purpose) -> Result<(File, PathBuf), Fol
     Ok((folder, real))
 }
 
-fn make(path: &Path, mode: u32) -> io::Result<()> {
-    let made = |builder: &mut DirBuilder| builder.mode(0o700).create(path);
-    match made(&mut DirBuilder::new()) {
-        // What the process's mask took away is not what the folder was asked for.
-        Ok(()) => fs::set_permissions(path, fs::Permissions::from_mode(mode)),
+/// Makes the folder unless it is there. Returns whether it is new.
+fn make(path: &Path, mode: u32) -> io::Result<bool> {
+    let made = || DirBuilder::new().mode(0o700).create(path).map(|()| true);
+    match made() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if let Some(above) = path.parent() {
-                DirBuilder::new().recursive(true).mode(0o700).create(above)?;
+                DirBuilder::new().recursive(true).mode(mode).create(above)?;
             }
-            made(&mut DirBuilder::new())?;
-            fs::set_permissions(path, fs::Permissions::from_mode(mode))
+            match made() {
+                // Another process was faster.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+                result => result,
+            }
         }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         // A read-only file system says so before it looks whether there is anything to make.
-        Err(_) if path.is_dir() => Ok(()),
-        Err(error) => Err(error),
+        Err(_) if path.is_dir() => Ok(false),
+        result => result,
     }
 }
 

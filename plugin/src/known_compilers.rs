@@ -8,6 +8,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 const FILE: &str = "compilers";
@@ -40,12 +41,20 @@ pub fn note(folder: &Path, build: &str) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
+    let mut file = OpenOptions::new().append(true).create(true).open(folder.join(FILE))?;
+    // Whoever may look into the folder may read it, whatever this process's mask is.
+    let mode = fs::metadata(folder)?.permissions().mode() & 0o044 | 0o600;
+    file.set_permissions(fs::Permissions::from_mode(mode))?;
     // One write of one line: what two processes append is apart, and a line that is there twice is read once.
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(folder.join(FILE))?
-        .write_all(format!("{build}\n").as_bytes())
+    file.write_all(format!("{build}\n").as_bytes())
+}
+
+/// The build that made an entry, from the text that tells people what did: `rotini 0.1.0 with BUILD`. Nothing if it could not be a
+/// line of the list.
+#[must_use]
+pub fn build_of(producer: &str) -> Option<&str> {
+    let (_, build) = producer.split_once(" with ")?;
+    (!build.contains(char::is_control)).then_some(build)
 }
 
 fn text(folder: &Path) -> io::Result<String> {
@@ -73,6 +82,12 @@ mod tests {
         assert_eq!(fs::read_to_string(one.path().join(FILE)).unwrap(), "a\nb\n");
         let folders = [one.path(), Path::new("/nonexistent"), other.path()];
         assert_eq!(read(folders.into_iter()), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn producers_name_builds() {
+        assert_eq!(build_of("rotini 0.1.0 with iree 3 with x"), Some("iree 3 with x"));
+        assert_eq!((build_of("rotini 0.1.0"), build_of("rotini with a\nb")), (None, None));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Cursor;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -188,6 +188,21 @@ fn what_is_exported_can_be_imported() {
     assert_eq!(members, 2);
 }
 
+/// Into a folder that is shipped, by whoever may write it, for those who read it.
+#[test]
+fn imports_can_be_read_by_whoever_can_read_the_folder() {
+    let all = archive(filled(1).path(), None);
+    let target = tempfile::tempdir().expect("a folder");
+    for (folder_mode, file_mode) in [(0o700, 0o600), (0o750, 0o640), (0o755, 0o644)] {
+        let dir = target.path().join(format!("{folder_mode:o}"));
+        fs::create_dir(&dir).expect("a folder");
+        fs::set_permissions(&dir, fs::Permissions::from_mode(folder_mode)).expect("our own folder");
+        assert_eq!(admin::import(&dir, all.as_slice()).expect("imported").added, 1);
+        let metadata = fs::metadata(entry_path(&dir, 0)).expect("stored");
+        assert_eq!(metadata.permissions().mode() & 0o7777, file_mode);
+    }
+}
+
 #[test]
 fn what_is_missing_or_damaged_is_not_exported() {
     let folder = filled(2);
@@ -228,7 +243,10 @@ fn archives_are_not_believed() {
     let mut damaged = bytes(0);
     damaged[200] ^= 1;
     add(&name(0), regular, &damaged);
+    // Another name for the next member: not believed either, and not even read.
+    add("././@LongLink", tar::EntryType::GNULongName, b"other.entry\0");
     add(&name(2), regular, &bytes(2));
+    add("./PaxHeaders", tar::EntryType::XHeader, b"20 path=other.entry\n");
     add(&name(2), regular, &bytes(2));
     let archive = builder.into_inner().expect("written");
 

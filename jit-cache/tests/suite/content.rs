@@ -71,6 +71,22 @@ fn damaged_or_swapped_contents_are_set_aside() {
     assert_eq!(compile(&cache, 12, 1), Origin::Content);
 }
 
+/// A damaged file is one file, whatever names it has.
+#[test]
+fn damage_is_reported_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    compile(&open(folder.path()), 1, 1);
+    let entry = entry_path(folder.path(), 1);
+    let mut bytes = fs::read(&entry).expect("an entry");
+    *bytes.last_mut().expect("not empty") ^= 1;
+    // In place: under both names.
+    fs::write(&entry, bytes).expect("our own file");
+    let cache = open(folder.path());
+    assert_eq!(warnings(|| assert_eq!(compile(&cache, 1, 1), CREATED)), 1);
+    assert_eq!((cache.stats().bad_entries, names(folder.path(), "bad").len()), (1, 1));
+    assert_eq!(compile(&open(folder.path()), 2, 1), Origin::Content);
+}
+
 /// What was rejected under one key must not come back through the other.
 #[test]
 fn rejecting_an_entry_rejects_its_content() {

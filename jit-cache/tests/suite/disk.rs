@@ -384,3 +384,55 @@ fn sweep_takes_old_temporary_files_and_nothing_that_is_not_ours() {
         assert!(path.exists(), "{}", path.display());
     }
 }
+
+/// Processes that start at the same time on a machine where there was none before.
+#[test]
+fn several_may_make_the_folder_at_once() {
+    for _ in 0..50 {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dir = folder.path().join("home/cache/rotini");
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| assert!(open(&dir).dir().is_some()));
+            }
+        });
+    }
+}
+
+/// Where nothing can be stored, nobody waits for another's turn: there would be nothing to find after it.
+#[test]
+fn nobody_waits_for_what_will_not_be_stored() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let impatient = |dir: &Path, disk_bytes| {
+        Cache::open(CacheConfig {
+            dir: Some(dir.to_owned()),
+            disk_bytes,
+            patience: Duration::from_millis(200),
+            ..memory_only()
+        })
+    };
+    let lock = |dir: &Path, number: u64| {
+        let file = fs::File::create(dir.join(format!("{}.lock", key(number)))).expect("a file");
+        file.lock().expect("a lock");
+        file
+    };
+    let (nothing, broken) = (folder.path().join("nothing"), folder.path().join("broken"));
+    let cache = impatient(&nothing, 0);
+    let _theirs = lock(&nothing, 1);
+    assert_eq!(
+        warnings(|| assert_eq!(fetch(&cache, 1), Origin::Created { on_disk: false })),
+        0
+    );
+
+    let cache = impatient(&broken, 64 << 20);
+    // The file's place is taken, and cannot be cleared either.
+    for extension in ["entry", "bad"] {
+        fs::create_dir_all(broken.join(format!("{}.{extension}/full", key(1)))).expect("a folder");
+    }
+    let _theirs = [lock(&broken, 2), lock(&broken, 3)];
+    assert_eq!(fetch(&cache, 1), Origin::Created { on_disk: false });
+    let waits = |number, on_disk| warnings(|| assert_eq!(fetch(&cache, number), Origin::Created { on_disk }));
+    assert_eq!(waits(2, true), 0);
+    // It could be stored after all.
+    assert_eq!(waits(3, true), 1);
+}

@@ -1,6 +1,11 @@
 //! The cache as its users see it. One program, so that it is linked once.
 
-#![expect(clippy::expect_used, reason = "a test says no by panicking")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test says no by panicking, and why it was skipped on stderr"
+)]
 
 mod admin;
 mod attack;

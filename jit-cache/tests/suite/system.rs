@@ -1,12 +1,12 @@
 //! Folders that come with a system: searched after the user's own, never written, believed no more than any other.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::common::{entry_path, fetch, key, memory_only, names, open, warnings};
-use rotini_cache::{Cache, CacheConfig, Origin};
+use crate::common::{entry_path, fetch, key, memory_only, names, never, new_entry, open, warnings};
+use rotini_cache::{Cache, CacheConfig, ContentInputs, ContentKey, NewEntry, Origin};
 
 const CREATED: Origin = Origin::Created { on_disk: true };
 
@@ -105,7 +105,8 @@ fn system_folders_are_trusted_like_any_other_and_never_made() {
 #[test]
 fn folders_to_be_shipped_are_readable_by_all() {
     let folder = tempfile::tempdir().expect("a folder");
-    let dir = folder.path().join("shipped");
+    let above = folder.path().join("above");
+    let dir = above.join("shipped");
     let cache = Cache::open(CacheConfig {
         dir: Some(dir.clone()),
         readable_by_all: true,
@@ -114,6 +115,46 @@ fn folders_to_be_shipped_are_readable_by_all() {
     fetch(&cache, 1);
     let mode = |path: &Path| fs::metadata(path).expect("made").mode() & 0o7777;
     assert_eq!(mode(&dir), 0o755);
+    let plain = folder.path().join("plain");
+    fs::DirBuilder::new().mode(0o755).create(&plain).expect("made");
+    assert_eq!(mode(&above), mode(&plain));
     assert_eq!(mode(&entry_path(&dir, 1)), 0o644);
     assert!(over(&folder.path().join("own"), &[&dir]).peek(&key(1)).is_some());
+}
+
+/// What cannot be moved aside must not come back either, under its key or under that of its module.
+#[test]
+fn rejected_entries_of_system_folders_are_passed_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (own, shipped) = (folder.path().join("own"), folder.path().join("shipped"));
+    let content = ContentKey::of(&ContentInputs {
+        mlir: b"module {}",
+        target: "gfx942",
+        target_features: "",
+        flags: &[],
+        compiler: "test",
+    });
+    let make = || {
+        Ok::<_, std::convert::Infallible>(NewEntry {
+            content: Some(content),
+            ..new_entry(1, 1000)
+        })
+    };
+    open(&shipped).get_or_create(&key(1), make, never).expect("infallible");
+    let before = look(&shipped);
+    for own in [Some(own), None] {
+        let config = CacheConfig {
+            dir: own,
+            system_dirs: vec![shipped.clone()],
+            ..memory_only()
+        };
+        let cache = Cache::open(config.clone());
+        assert_eq!(fetch(&cache, 1), Origin::Disk);
+        cache.reject(&key(1), &std::io::Error::other("not for this runtime"));
+        assert!(cache.peek(&key(1)).is_none() && cache.find_content(&content).is_none());
+        let on_disk = config.dir.is_some();
+        assert_eq!(fetch(&cache, 1), Origin::Created { on_disk });
+        assert_eq!(fetch(&cache, 1), Origin::Memory);
+    }
+    assert_eq!(look(&shipped), before);
 }

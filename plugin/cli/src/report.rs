@@ -121,6 +121,11 @@ pub(crate) fn bad(text: &str) -> Cell {
     Cell::new(text).fg(Color::Red)
 }
 
+/// A text from a file of whatever origin, for a terminal: what would steer it is left out.
+pub(crate) fn plain(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
 /// How long ago something was, in the largest unit that is one at least.
 pub(crate) fn age(then: SystemTime) -> String {
     match then.elapsed() {
@@ -155,6 +160,14 @@ mod tests {
         assert_eq!(text(1_250), "1.2 µs");
         assert_eq!(text(1_250_000), "1.2 ms");
         assert_eq!(text(1_250_000_000), "1.25 s");
+    }
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        assert_eq!(
+            plain("gfx\u{1b}[2J942\n\u{9b}1m, größer"),
+            "gfx\u{fffd}[2J942\u{fffd}\u{fffd}1m, größer"
+        );
     }
 
     #[test]

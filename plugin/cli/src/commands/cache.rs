@@ -10,14 +10,18 @@ use comfy_table::Cell;
 use rotini_cache::admin::{self, Item};
 use rotini_cache::{Key, Metadata, Swept};
 use rotini_plugin::config::Config;
+use rotini_plugin::known_compilers;
 use serde::Serialize;
-use std::collections::BTreeMap;
-use std::fs::File;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, Permissions};
 use std::io::{self, BufReader, BufWriter, IsTerminal as _, Read};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tempfile::NamedTempFile;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// How long `gc` waits for another process that makes room.
+const GC_PATIENCE: Duration = Duration::from_secs(10);
 /// Stands for stdin and stdout.
 const STANDARD_STREAM: &str = "-";
 
@@ -105,10 +109,7 @@ impl From<Item> for Row {
         Row {
             key: item.key.to_string(),
             bytes: item.bytes,
-            used_unix: item
-                .last_used
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |time| time.as_secs()),
+            used_unix: unix(item.last_used),
             about,
             error,
         }
@@ -149,7 +150,10 @@ impl Folder<'_> {
             let about = row.about.as_ref();
             table.add_row([
                 Cell::new(short(&row.key)),
-                about.map_or_else(|| report::bad("damaged"), |about| Cell::new(&about.target)),
+                about.map_or_else(
+                    || report::bad("damaged"),
+                    |about| Cell::new(report::plain(&about.target)),
+                ),
                 number(Some(bytes(row.bytes))),
                 number(about.map(|about| about.dispatches.to_string())),
                 number(about.map(|about| bytes(about.workspace))),
@@ -186,6 +190,9 @@ impl Folder<'_> {
                 failures: u64,
                 temporaries: u64,
                 locks: u64,
+                /// Seconds since the Unix epoch, of the use that is the longest ago.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                oldest_use_unix: Option<u64>,
             }
             let target = |(name, (entries, bytes))| (name, Target { entries, bytes });
             return self.document(
@@ -199,6 +206,7 @@ impl Folder<'_> {
                     failures: stats.failures,
                     temporaries: stats.temporaries,
                     locks: stats.locks,
+                    oldest_use_unix: stats.oldest_use.map(unix),
                 },
             );
         }
@@ -211,7 +219,7 @@ impl Folder<'_> {
             ]);
         };
         for (target, (entries, size)) in &stats.targets {
-            row(target, *entries, Some(*size));
+            row(&report::plain(target), *entries, Some(*size));
         }
         row("all entries", stats.entries, Some(stats.entry_bytes));
         row("bad entries, set aside", stats.bad, Some(stats.bad_bytes));
@@ -263,9 +271,14 @@ impl Folder<'_> {
     }
 
     fn gc(&self, limit: u64) -> Result<Answer> {
-        match admin::gc(&self.path, limit)? {
-            Some(swept) => self.swept(&swept),
-            None => bail!("{}: another process is making room at this moment", self.path.display()),
+        let started = Instant::now();
+        loop {
+            match admin::gc(&self.path, limit)? {
+                Some(swept) => return self.swept(&swept),
+                // Programs that publish do it too, in moments.
+                None if started.elapsed() < GC_PATIENCE => thread::sleep(Duration::from_millis(20)),
+                None => bail!("{}: another process does not end making room", self.path.display()),
+            }
         }
     }
 
@@ -341,13 +354,24 @@ impl Folder<'_> {
             return Ok(Answer::Yes);
         }
         let failed = || format!("cannot write {}", archive.display());
-        // An archive that is not complete never has the name.
-        let parent = archive.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let mut file = NamedTempFile::new_in(parent.unwrap_or(Path::new("."))).with_context(failed)?;
-        let exported = admin::export(&self.path, keys, BufWriter::new(&mut file))?;
-        file.persist(archive)
-            .map_err(|error| error.error)
-            .with_context(failed)?;
+        let exported = if fs::metadata(archive).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+            // A device or a pipe is written to and not replaced.
+            let file = File::options().write(true).open(archive).with_context(failed)?;
+            admin::export(&self.path, keys, BufWriter::new(file))?
+        } else {
+            // An archive that is not complete never has the name.
+            let parent = archive.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let mut file = tempfile::Builder::new()
+                // The process's mask takes away what it takes away from any file.
+                .permissions(Permissions::from_mode(0o666))
+                .tempfile_in(parent.unwrap_or(Path::new(".")))
+                .with_context(failed)?;
+            let exported = admin::export(&self.path, keys, BufWriter::new(&mut file))?;
+            file.persist(archive)
+                .map_err(|error| error.error)
+                .with_context(failed)?;
+            exported
+        };
         if self.output.json {
             return self.document(true, BTreeMap::from([("exported", exported)]));
         }
@@ -390,6 +414,7 @@ impl Folder<'_> {
             Box::new(BufReader::new(file))
         };
         let imported = admin::import(&self.path, reader)?;
+        self.note_compilers()?;
         let ok = imported.refused.is_empty();
         let refused: Vec<(&str, String)> = imported
             .refused
@@ -422,7 +447,8 @@ impl Folder<'_> {
             );
         }
         for (member, error) in &refused {
-            self.output.line(&format!("{BAD}{member}{BAD:#}: {error}"))?;
+            self.output
+                .line(&format!("{BAD}{}{BAD:#}: {error}", report::plain(member)))?;
         }
         self.output.line(&format!(
             "{}: {} added, {} there already, {} refused",
@@ -433,6 +459,25 @@ impl Folder<'_> {
         ))?;
         Ok(Answer::of(ok))
     }
+
+    /// Lets machines without a compiler find what was imported.
+    fn note_compilers(&self) -> Result<()> {
+        let items = admin::list(&self.path)?;
+        let builds: BTreeSet<&str> = items
+            .iter()
+            .filter_map(|item| known_compilers::build_of(&item.metadata.as_ref().ok()?.producer))
+            .collect();
+        for build in builds {
+            known_compilers::note(&self.path, build)
+                .with_context(|| format!("cannot note in {} what compiled the entries", self.path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Seconds since the Unix epoch.
+fn unix(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
 /// A time from seconds since the Unix epoch.

@@ -3,9 +3,9 @@
 use crate::bench::{Bench, ENVIRONMENT, Finished, OK, WRONG, has_compiler, plugin};
 use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The entries' files in a folder, by key.
 fn entries(folder: &Path) -> Vec<PathBuf> {
@@ -126,6 +126,14 @@ fn a_shipped_folder_runs_without_a_compiler() {
     let document = run("kernels").json(OK);
     assert_eq!(document["graphs"][0]["verdict"], "right");
     assert_eq!(document["graphs"][0]["origin"], "cache");
+    // An archive says no less.
+    for transport in [
+        ["cache", "--dir", "kernels", "export", "kernels.tar"],
+        ["cache", "--dir", "imported", "import", "kernels.tar"],
+    ] {
+        assert_eq!(bench.run(&transport).code, OK);
+    }
+    assert_eq!(run("imported").json(OK)["graphs"][0]["origin"], "cache");
     // That no compiler was there is what the same run without the folder says.
     assert_ne!(run("elsewhere").code, OK);
 }
@@ -244,6 +252,28 @@ fn entries_travel_in_archives() {
     };
     assert_eq!(export(&["all.tar"], OK)["exported"], 2);
     assert_eq!(members("all.tar"), [name(&files[0]), name(&files[1])]);
+    // Others may read it as they may read any new file.
+    fs::write(bench.path("plain"), "").unwrap();
+    let mode = |name: &str| fs::metadata(bench.path(name)).unwrap().permissions().mode();
+    assert_eq!(mode("all.tar"), mode("plain"));
+    // What is no file is written to.
+    assert!(
+        Command::new("mkfifo")
+            .arg(bench.path("pipe"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    let reader = Command::new("timeout")
+        .args(["30", "cat"])
+        .arg(bench.path("pipe"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    export(&["pipe"], OK);
+    assert!(fs::metadata(bench.path("pipe")).unwrap().file_type().is_fifo());
+    let read = reader.wait_with_output().unwrap().stdout;
+    assert_eq!(read, fs::read(bench.path("all.tar")).unwrap());
     export(&["one.tar", &name(&files[1])[..20]], OK);
     assert_eq!(members("one.tar"), [name(&files[1])]);
     export(&["none.tar", "ffffffffffffffffffffff"], WRONG);

@@ -1,0 +1,110 @@
+//! What a cache leaves behind on the threads that use it: nothing. A program of its own, because it takes the place of a
+//! function of the C library.
+//!
+//! A thread-local destructor of a library that a host has loaded keeps it from being unloaded until the thread ends, and
+//! the threads of a host do not end.
+
+#![expect(clippy::expect_used, reason = "a test says no by panicking")]
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::ffi::{c_int, c_void};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use rotini_cache::{Cache, CacheConfig, Key, KeyInputs, NewEntry};
+
+thread_local! {
+    /// Whether destructors of this thread count.
+    static COUNTS: Cell<bool> = const { Cell::new(false) };
+}
+
+static DESTRUCTORS: AtomicU64 = AtomicU64::new(0);
+
+/// What Rust registers thread-local destructors with. They do not run here, so nothing that matters may have one.
+#[unsafe(no_mangle)]
+extern "C" fn __cxa_thread_atexit_impl(
+    _destructor: unsafe extern "C" fn(*mut c_void),
+    _object: *mut c_void,
+    _library: *mut c_void,
+) -> c_int {
+    if COUNTS.get() {
+        DESTRUCTORS.fetch_add(1, Ordering::Relaxed);
+    }
+    0
+}
+
+fn key(number: u64) -> Key {
+    Key::of(&KeyInputs {
+        graph: &number.to_le_bytes(),
+        target: "gfx942",
+        target_features: "",
+        emitter_version: 1,
+        strategy: "conv",
+        flags: &[],
+        compiler: "test",
+    })
+}
+
+fn fetch(cache: &Cache, number: u64) {
+    let create = || {
+        Ok::<_, Infallible>(NewEntry {
+            producer: "test".to_owned(),
+            target: "gfx942".to_owned(),
+            target_features: String::new(),
+            content: None,
+            workspace_bytes: 0,
+            dispatches: 1,
+            compile_micros: 2,
+            payload: vec![0; 1000].into(),
+        })
+    };
+    cache.get_or_create(&key(number), create, |_| None).expect("infallible");
+}
+
+#[test]
+fn using_a_cache_leaves_no_destructor_on_a_thread() {
+    const THREADS: u64 = 8;
+    let folder = tempfile::tempdir().expect("a folder");
+    // Memory for a few entries: threads wait for hits, insertions and evictions, and for each other's creations.
+    let in_memory = Cache::open(CacheConfig {
+        dir: None,
+        memory_bytes: 16 << 10,
+        ..CacheConfig::default()
+    });
+    let on_disk = Cache::open(CacheConfig {
+        dir: Some(folder.path().to_owned()),
+        ..CacheConfig::default()
+    });
+    let start = Barrier::new(THREADS as usize);
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (in_memory, on_disk, start) = (&in_memory, &on_disk, &start);
+            scope.spawn(move || {
+                start.wait();
+                COUNTS.set(true);
+                for round in 0..20_000 {
+                    fetch(in_memory, (round * (thread + 1)) % 40);
+                }
+                for round in 0..40 {
+                    fetch(on_disk, round);
+                }
+                COUNTS.set(false);
+            });
+        }
+    });
+    assert!(
+        in_memory.stats().joined + on_disk.stats().joined > 0,
+        "nobody ever waited"
+    );
+    assert_eq!(DESTRUCTORS.load(Ordering::Relaxed), 0);
+    // The count counts: what needs a destructor registers it.
+    thread_local! {
+        static NOISY: Vec<u8> = const { Vec::new() };
+    }
+    COUNTS.set(true);
+    NOISY.with(Vec::len);
+    COUNTS.set(false);
+    assert_eq!(DESTRUCTORS.load(Ordering::Relaxed), 1);
+}
