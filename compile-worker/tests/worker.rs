@@ -1,10 +1,6 @@
 //! The real worker with the real compiler. What depends on how the host itself behaves or dies is played by other runs of this program.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot be set up has failed"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use std::{
     collections::BTreeSet,
@@ -14,10 +10,7 @@ use std::{
     io::{BufRead, BufReader, Write as _},
     os::{
         fd::AsRawFd,
-        unix::{
-            fs::{PermissionsExt, symlink},
-            process::{CommandExt, ExitStatusExt},
-        },
+        unix::{fs::symlink, process::CommandExt},
     },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -37,8 +30,8 @@ const MODULE: &str = include_str!("../../iree-sys/tests/shell.mlir");
 const CRASHING: &str = include_str!("grouped.mlir");
 /// No test waits longer for anything that is to happen.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a fault may take beyond its limit.
-const PROMPT: Duration = Duration::from_secs(2);
+/// How long a fault may take beyond its limit. On a machine with nothing else to do it is 2 s, of which most is for a new worker.
+const PROMPT: Duration = Duration::from_secs(6);
 /// Names what a run of this program plays, and its folder.
 const HOST: &str = "ROTINI_TEST_HOST";
 
@@ -208,7 +201,11 @@ fn a_crash_of_the_compiler_is_an_error() {
     assert!(error.to_string().contains("overflow"), "{error}");
     assert!(place.processes().is_empty(), "the crashed worker is left");
     let cautious = [gfx942(), vec!["--iree-codegen-llvmgpu-use-igemm=false".into()]].concat();
-    worker.compile(&request(CRASHING, &cautious)).unwrap();
+    // A flag for a process, which therefore compiles nothing else.
+    let compiled = worker.compile(&request(CRASHING, &cautious)).unwrap();
+    assert!(place.processes().is_empty(), "the worker goes on with the flag");
+    let program = Program::new(&find_program().unwrap()).unwrap();
+    assert!(compiled.vmfb == program.compile(&request(CRASHING, &cautious)).unwrap().vmfb);
     assert_works(&worker);
     assert_ne!(place.processes(), before);
 }
@@ -225,7 +222,8 @@ fn too_much_memory_is_an_error() {
     for _ in 0..2 {
         let start = Instant::now();
         let error = worker.compile(&request(&long(), &gfx942())).unwrap_err();
-        assert!(start.elapsed() < PROMPT, "{:?}", start.elapsed());
+        // It takes some of its time until it has used the memory up.
+        assert!(start.elapsed() < PROMPT * 4, "{:?}", start.elapsed());
         assert!(
             matches!(error, CompileError::Memory { limit: 0x140_0000, .. }),
             "{error:?}"
@@ -239,7 +237,7 @@ fn too_much_memory_is_an_error() {
 #[test]
 fn too_much_time_is_an_error() {
     let place = Place::new();
-    let timeout = Duration::from_millis(1500);
+    let timeout = Duration::from_secs(3);
     let worker = Worker::new(WorkerOptions {
         timeout,
         ..place.options()
@@ -248,9 +246,9 @@ fn too_much_time_is_an_error() {
     let start = Instant::now();
     let error = worker.compile(&request(&long(), &gfx942())).unwrap_err();
     assert!(start.elapsed() < timeout + PROMPT, "{:?}", start.elapsed());
-    assert!(matches!(error, CompileError::Timeout { seconds: 1.5, .. }), "{error:?}");
+    assert!(matches!(error, CompileError::Timeout { seconds: 3.0, .. }), "{error:?}");
     assert!(place.processes().is_empty(), "the worker is left");
-    worker.compile(&request("module {}", &gfx942())).unwrap();
+    assert_works(&worker);
 }
 
 #[test]
@@ -317,6 +315,8 @@ fn a_worker_inherits_nothing_and_is_limited() {
                 .to_string_lossy()
                 .into_owned()
         })
+        // The compiler leaves what it has linked open.
+        .filter(|target| !target.ends_with(".hsaco (deleted)"))
         .map(|target| target.split(':').next().unwrap_or_default().to_owned())
         .collect();
     assert_eq!(

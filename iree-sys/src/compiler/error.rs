@@ -130,7 +130,11 @@ impl CompileError {
     #[must_use]
     pub fn blames_module(&self) -> bool {
         match self {
-            Self::Rejected { .. } | Self::Timeout { .. } | Self::Memory { .. } | Self::Protocol { .. } => true,
+            // The linker is a program of its own: there may be no place for its files, or no programs allowed.
+            Self::Rejected { diagnostics } => !["failed to link executable", "iree-lld execute fail"]
+                .iter()
+                .any(|text| diagnostics.contains(text)),
+            Self::Timeout { .. } | Self::Memory { .. } | Self::Protocol { .. } => true,
             // Nobody kills themselves with these two.
             Self::Crashed { status, .. } => !status
                 .and_then(|status| status.signal())
@@ -192,6 +196,16 @@ mod tests {
             "iree-compile: Unknown flag"
         );
         assert_eq!(first_error(" \n"), "no diagnostics");
+    }
+
+    #[test]
+    fn a_linker_that_cannot_run_blames_no_module() {
+        let rejected = |diagnostics: &str| CompileError::Rejected {
+            diagnostics: diagnostics.to_owned(),
+        };
+        assert!(rejected("x.mlir:2:7: error: bad op").blames_module());
+        assert!(!rejected("x.mlir:2:7: error: failed to link executable and generate target dylib").blames_module());
+        assert!(!rejected("x.mlir:2:7: error: iree-lld execute fail:posix_spawn failed").blames_module());
     }
 
     #[test]

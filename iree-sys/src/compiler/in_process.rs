@@ -1,9 +1,9 @@
 //! The compiler's C API, in this process.
 
 use std::{
-    ffi::{CStr, CString, c_char, c_uint, c_void},
+    ffi::{CStr, CString, c_char, c_int, c_uint, c_void},
     fmt::Write,
-    fs,
+    fs, iter,
     mem::ManuallyDrop,
     path::{Path, PathBuf},
     ptr::{self, NonNull},
@@ -49,9 +49,11 @@ impl InProcess {
             source,
         };
         let _guard = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+        // The compiler looks for its other files beside the name that it was opened by, where a link has none.
+        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         // Local, so that none of its LLVM symbols meet those of this process.
         // SAFETY: the caller vouches for the library.
-        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
+        let library = unsafe { Library::open(Some(&real), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|source| failed("it cannot be opened".into(), Some(source)))?;
         // Never closed: the compiler starts threads and cannot be shut down twice.
         let library = ManuallyDrop::new(libloading::Library::from(library));
@@ -71,6 +73,58 @@ impl InProcess {
             path: path.to_owned(),
             identity: discover::identity(path)?,
         })
+    }
+
+    /// What the diagnostics of a request with a flag contain that is not for a single compilation.
+    pub(super) const UNKNOWN_FLAG: &str = "Error parsing flags: option not found";
+
+    /// Whether a flag is none for a single compilation. It may be one for the process then.
+    pub(super) fn is_for_process(&self, flag: &str) -> Result<bool, CompileError> {
+        let flag = CString::new(flag).map_err(|_| CompileError::Request("a flag contains a NUL".into()))?;
+        let session = self.session()?;
+        Ok(self
+            .set_flags(&session, &[flag.as_ptr()])?
+            .is_err_and(|text| text.contains(Self::UNKNOWN_FLAG)))
+    }
+
+    fn session(&self) -> Result<Owned<sys::iree_compiler_session_t>, CompileError> {
+        // SAFETY: the compiler is initialised; cannot fail short of ending the process.
+        Owned::new(
+            unsafe { (self.api.ireeCompilerSessionCreate)() },
+            self.api.ireeCompilerSessionDestroy,
+        )
+    }
+
+    /// The inner error is what the compiler says. The flags are valid C strings.
+    fn set_flags(
+        &self,
+        session: &Owned<sys::iree_compiler_session_t>,
+        flags: &[*const c_char],
+    ) -> Result<Result<(), String>, CompileError> {
+        let count = c_int::try_from(flags.len()).map_err(|_| CompileError::Request("too many flags".into()))?;
+        // SAFETY: the session is live; the flags are copied during the call.
+        Ok(self.check(unsafe { (self.api.ireeCompilerSessionSetFlags)(session.get(), count, flags.as_ptr()) }))
+    }
+
+    /// Sets flags for everything that this process compiles from now on. At most once in a process, and nothing may be compiled
+    /// meanwhile.
+    ///
+    /// The compiler ends the process if it does not know one of them.
+    pub(super) fn set_global_flags(&self, flags: &[String]) -> Result<(), CompileError> {
+        let nul = |_| CompileError::Request("a flag contains a NUL".into());
+        let flags = iter::once("iree-compile")
+            .chain(flags.iter().map(String::as_str))
+            .map(CString::new)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(nul)?;
+        let mut arguments: Vec<_> = flags.iter().map(|flag| flag.as_ptr()).chain([ptr::null()]).collect();
+        let count = flags
+            .len()
+            .try_into()
+            .map_err(|_| CompileError::Request("too many flags".into()))?;
+        // SAFETY: the compiler is initialised; the arguments are read during the call, and end with a null pointer as those of a program.
+        unsafe { (self.api.ireeCompilerSetupGlobalCL)(count, arguments.as_mut_ptr(), c"iree-compile".as_ptr(), false) };
+        Ok(())
     }
 
     /// `Ok` for null; else the error's text, and the error is destroyed.
@@ -117,10 +171,6 @@ impl Compiler for InProcess {
             .map(|flag| text("a flag", flag))
             .collect::<Result<Vec<_>, _>>()?;
         let flags: Vec<_> = flags.iter().map(|flag| flag.as_ptr()).collect();
-        let count = flags
-            .len()
-            .try_into()
-            .map_err(|_| CompileError::Request("too many flags".into()))?;
         let name = text("the name", request.name)?;
         let mlir = text("the module", request.mlir)?;
         let api = &self.api;
@@ -128,13 +178,8 @@ impl Compiler for InProcess {
 
         // Locals drop in reverse order: output and invocation go before the source and the diagnostics they refer to, and
         // the session last.
-        // SAFETY: cannot fail short of ending the process.
-        let session = Owned::new(
-            unsafe { (api.ireeCompilerSessionCreate)() },
-            api.ireeCompilerSessionDestroy,
-        )?;
-        // SAFETY: the session is live; the flags are copied during the call.
-        self.check(unsafe { (api.ireeCompilerSessionSetFlags)(session.get(), count, flags.as_ptr()) })
+        let session = self.session()?;
+        self.set_flags(&session, &flags)?
             .map_err(|text| rejected(format!("error: {text}")))?;
 
         let mut source = ptr::null_mut();

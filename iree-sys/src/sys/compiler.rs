@@ -78,6 +78,7 @@ table! {
     ireeCompilerGetAPIVersion: fn() -> c_int;
     ireeCompilerGetRevision: fn() -> *const c_char;
     ireeCompilerGlobalInitialize: fn();
+    ireeCompilerSetupGlobalCL: fn(c_int, *mut *const c_char, *const c_char, bool);
     ireeCompilerErrorDestroy: fn(*mut iree_compiler_error_t);
     ireeCompilerErrorGetMessage: fn(*mut iree_compiler_error_t) -> *const c_char;
     ireeCompilerSessionCreate: fn() -> *mut iree_compiler_session_t;

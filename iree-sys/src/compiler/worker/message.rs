@@ -83,6 +83,7 @@ impl Request {
         });
         Answer {
             number: self.number,
+            is_last: false,
             result: compiled.map_err(Failure::from).map(|compiled| Output {
                 vmfb: compiled.vmfb,
                 statistics: compiled.statistics,
@@ -97,6 +98,8 @@ impl Request {
 pub(super) struct Answer {
     /// The request's.
     pub(super) number: u64,
+    /// Whether the worker ends now.
+    pub(super) is_last: bool,
     pub(super) result: Result<Output, Failure>,
 }
 

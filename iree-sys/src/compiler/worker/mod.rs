@@ -348,7 +348,9 @@ impl Pool {
                 Err(fault) => return Err(worker.process.fail(fault, Stage::Compiling, &self.options)),
             };
             let words = worker.process.take_words();
-            *running = Some(worker);
+            if !answer.is_last {
+                *running = Some(worker);
+            }
             let Output {
                 vmfb,
                 statistics,

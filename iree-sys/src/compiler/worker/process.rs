@@ -235,6 +235,14 @@ impl Process {
             {
                 CompileError::Crashed { status, diagnostics }
             }
+            // So the compiler ends a process that was given a flag for all of it.
+            (Fault::Closed(0), End::Itself(status))
+                if stage == Stage::Compiling
+                    && failed(status)
+                    && diagnostics.contains("nknown command line argument") =>
+            {
+                CompileError::Rejected { diagnostics }
+            }
             (Fault::Closed(bytes @ 1..), End::Itself(_)) => {
                 protocol(format!("its answer breaks off after {bytes} bytes"), diagnostics)
             }

@@ -7,7 +7,9 @@ use std::{
     os::fd::{FromRawFd, OwnedFd},
     path::PathBuf,
     process::ExitCode,
-    ptr, thread,
+    ptr,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
 };
 
 use rustix::{
@@ -20,7 +22,7 @@ use super::{
     frame::{self, FrameError, Incoming},
     message::{Answer, Failure, Ready, Request, Setup},
 };
-use crate::compiler::{Compiler, InProcess};
+use crate::compiler::{CompileError, CompileRequest, Compiled, Compiler, InProcess};
 
 /// Stack of the thread that compiles. Eight times the usual: the compiler recurses along its input.
 const STACK: usize = 64 << 20;
@@ -203,16 +205,25 @@ fn session(mut channel: File) -> Result<(), SessionError> {
         Err(failure) => return Ok(channel.write_all(&frame::encode(&Ready::Err(failure))?)?),
     };
     channel.write_all(&frame::encode(&Ready::Ok(compiler.describe()))?)?;
+    let compiler = Whole {
+        compiler,
+        is_bent: AtomicBool::new(false),
+    };
     while let Some(request) = receive::<Request>(&mut channel, &mut incoming)? {
-        let answer = request.compile(&compiler);
+        let mut answer = request.compile(&compiler);
+        answer.is_last = compiler.is_worn();
         let frame = match frame::encode(&answer) {
             Err(error @ FrameError::TooLong(_)) => frame::encode(&Answer {
                 number: answer.number,
+                is_last: answer.is_last,
                 result: Err(Failure::Other(format!("has no answer: {error}"))),
             })?,
             result => result?,
         };
         channel.write_all(&frame)?;
+        if answer.is_last {
+            break;
+        }
     }
     Ok(())
 }
@@ -241,6 +252,57 @@ fn stacks() -> u64 {
         .unwrap_or(1)
         .saturating_mul(USUAL)
         .saturating_add(STACK as u64)
+}
+
+/// How many descriptors the compiler may leave open before another process takes this one's place. A usual limit is 1024.
+const DESCRIPTORS: usize = 256;
+
+/// The compiler with all flags of the program, some of which hold for the process: it compiles no more after such a one.
+struct Whole {
+    compiler: InProcess,
+    is_bent: AtomicBool,
+}
+
+impl Whole {
+    /// Whether another process had better take this one's place.
+    fn is_worn(&self) -> bool {
+        // IREE 3.13 leaves the file of every code object open that it links for AMD GPUs.
+        let open = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+        self.is_bent.load(Ordering::Relaxed) || open > DESCRIPTORS
+    }
+}
+
+impl Compiler for Whole {
+    fn identity(&self) -> &str {
+        self.compiler.identity()
+    }
+
+    fn describe(&self) -> String {
+        self.compiler.describe()
+    }
+
+    fn compile(&self, request: &CompileRequest<'_>) -> Result<Compiled, CompileError> {
+        let result = self.compiler.compile(request);
+        // Told before anything is compiled.
+        let is_unknown = matches!(&result, Err(error) if error.diagnostics().contains(InProcess::UNKNOWN_FLAG));
+        if !is_unknown || self.is_bent.swap(true, Ordering::Relaxed) {
+            return result;
+        }
+        let (mut own, mut global) = (Vec::new(), Vec::new());
+        for flag in request.flags {
+            let flags = if self.compiler.is_for_process(flag)? {
+                &mut global
+            } else {
+                &mut own
+            };
+            flags.push(flag.clone());
+        }
+        self.compiler.set_global_flags(&global)?;
+        self.compiler.compile(&CompileRequest {
+            flags: &own,
+            ..*request
+        })
+    }
 }
 
 /// The next message; `None` if the connection ends instead.
