@@ -6,7 +6,7 @@ use iree_sys::compiler::{
     CompileError, CompileRequest, Compiled, Compiler, InProcess, Program, Worker, WorkerOptions, find_library,
     find_program, find_worker,
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// An idle worker is the price of the next graph's start; after this long there is none.
@@ -18,6 +18,7 @@ pub struct Chosen {
     config: Config,
     identity: String,
     current: Mutex<Current>,
+    turns: Turns,
 }
 
 struct Current {
@@ -44,6 +45,7 @@ impl Chosen {
             config: config.clone(),
             identity: current.compiler.identity().to_owned(),
             current: Mutex::new(current),
+            turns: Turns::new(config.compile_workers),
         })
     }
 
@@ -78,6 +80,41 @@ impl Chosen {
     }
 }
 
+/// How many graphs may be compiled at a time.
+struct Turns {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+impl Turns {
+    fn new(count: usize) -> Self {
+        Turns {
+            free: Mutex::new(count),
+            freed: Condvar::new(),
+        }
+    }
+
+    /// Waits until there is one.
+    fn take(&self) -> Turn<'_> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.freed.wait_while(free, |free| *free == 0);
+        let mut free = waited.unwrap_or_else(PoisonError::into_inner);
+        *free = free.saturating_sub(1);
+        Turn(self)
+    }
+}
+
+/// Leave to compile, until it is dropped.
+struct Turn<'a>(&'a Turns);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut free = self.0.free.lock().unwrap_or_else(PoisonError::into_inner);
+        *free = free.saturating_add(1);
+        self.0.freed.notify_one();
+    }
+}
+
 impl Compiler for Chosen {
     fn identity(&self) -> &str {
         &self.identity
@@ -89,6 +126,7 @@ impl Compiler for Chosen {
     }
 
     fn compile(&self, request: &CompileRequest<'_>) -> Result<Compiled, CompileError> {
+        let _turn = self.turns.take();
         let mut compiler = Arc::clone(&self.lock().compiler);
         loop {
             match compiler.compile(request) {
@@ -159,4 +197,35 @@ fn open(config: &Config, mode: CompilerMode) -> Result<Arc<dyn Compiler>, String
         }
     }
     .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Turns;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
+    #[test]
+    fn no_more_than_so_many_at_a_time_and_all_of_them_in_the_end() {
+        let (turns, running, most, done) = (
+            Turns::new(2),
+            AtomicUsize::new(0),
+            AtomicUsize::new(0),
+            AtomicUsize::new(0),
+        );
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let _turn = turns.take();
+                        most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        thread::yield_now();
+                        running.fetch_sub(1, Ordering::SeqCst);
+                        done.fetch_add(1, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+        assert_eq!((most.into_inner(), done.into_inner()), (2, 800));
+    }
 }

@@ -102,7 +102,7 @@ pub const SETTINGS: &[Setting] = &[
         "ROTINI_COMPILE_WORKERS",
         "a number from 1",
         "the cores that this process may use, at most 4",
-        "How many graphs are compiled at a time by this process.",
+        "How many graphs are compiled at a time by this process, in workers or by the program.",
     ),
     setting(
         Reader::Plugin,
@@ -116,7 +116,7 @@ pub const SETTINGS: &[Setting] = &[
         "ROTINI_COMPILE_MEMORY",
         "bytes, also as `512 MiB` or `8 GiB`",
         "8 GiB",
-        "The address space of one worker.",
+        "What one worker may have in data: heap and stacks, without the compiler's own code.",
     ),
     setting(
         Reader::Plugin,

@@ -158,7 +158,15 @@ impl Error {
 
     /// Whether the runtime refuses the code as such, so that it is of no use to anyone here.
     pub(crate) fn is_refused_code(&self) -> bool {
-        matches!(self, Error::Runtime { source, .. } if matches!(**source, iree_sys::runtime::Error::Load(_)))
+        let Error::Runtime { source, .. } = self else {
+            return false;
+        };
+        match &**source {
+            iree_sys::runtime::Error::Load(_) => true,
+            // For another device; all else, such as no memory, may be otherwise next time.
+            iree_sys::runtime::Error::Session { source, .. } => source.code() == iree_sys::result::Code::Incompatible,
+            _ => false,
+        }
     }
 
     pub(crate) fn runtime(what: &'static str) -> impl FnOnce(iree_sys::runtime::Error) -> Error {

@@ -21,10 +21,13 @@ use rotini_graph::{Bindings, NormalGraph};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What every vmfb is told its source is called: the name ends up in the code, and must not vary.
 pub(crate) const SOURCE_NAME: &str = "rotini.mlir";
+
+/// How much longer than it may take another process is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The state that all handles of a process share. It ends with the last of them, so that nothing runs on after the library is closed.
 pub struct Runtime {
@@ -148,6 +151,8 @@ impl Runtime {
             dir: config.cache_dir.clone(),
             system_dirs: config.cache_path.clone(),
             disk_bytes: config.cache_size,
+            // Whoever compiles may need its time twice: once more with cautious flags.
+            patience: config.compile_timeout.saturating_mul(2).saturating_add(PATIENCE),
             ..CacheConfig::default()
         };
         let instance = Instance::new().map_err(Error::runtime("IREE's runtime cannot be set up"))?;

@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode};
+use rustix::process::{Signal, set_parent_process_death_signal};
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -12,12 +13,18 @@ use std::time::{Duration, Instant};
 /// In a child: the test that it is, and its part.
 const CHILD: &str = "ROTINI_TEST_CHILD";
 
-/// The part that this process plays in a test; `None` in the process that started it all.
+/// The part that this process plays in a test; `None` in the process that started it all. A part ends with the test that started it,
+/// also when that fails.
 #[must_use]
 pub fn part(test: &str) -> Option<String> {
     let child = std::env::var(CHILD).ok()?;
     let (name, part) = child.split_once(' ')?;
-    (name == test).then(|| part.to_owned())
+    if name != test {
+        return None;
+    }
+    // Where it cannot be, only a test that fails leaves processes.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    Some(part.to_owned())
 }
 
 /// The same test in another process, on the CPU, with a cache folder.

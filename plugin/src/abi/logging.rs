@@ -112,6 +112,15 @@ struct Text {
 }
 
 impl Visit for Text {
+    fn record_error(&mut self, field: &Field, mut error: &(dyn std::error::Error + 'static)) {
+        // Writing to a string cannot fail.
+        let _ = write!(self.fields, " {}={error}", field.name());
+        while let Some(source) = error.source() {
+            let _ = write!(self.fields, ": {source}");
+            error = source;
+        }
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         // Writing to a string cannot fail.
         let _ = match field.name() {

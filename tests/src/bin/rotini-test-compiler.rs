@@ -58,10 +58,11 @@ fn main() -> Result<()> {
                 eprintln!("rotini.mlir:7:3: error: this test rejects the module");
                 exit(1);
             }
-            _ => {
-                // SAFETY: sends a signal to this process.
-                unsafe { libc::raise(libc::SIGSEGV) };
-            }
+            // SAFETY: without its handler, which is Rust's and would return, the signal ends this process.
+            _ => unsafe {
+                libc::signal(libc::SIGSEGV, libc::SIG_DFL);
+                libc::raise(libc::SIGSEGV);
+            },
         },
         _ => {}
     }

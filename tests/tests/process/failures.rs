@@ -1,0 +1,145 @@
+//! Graphs that do not compile, and hosts that live on.
+
+use crate::{
+    INTERNAL_ERROR, NOT_APPLICABLE, bytes, counted, create, expect_right, expect_status, files, logged, logging, small,
+    warnings,
+};
+use rotini_tests::process::{command, part, run, small_graph, without_compiler};
+use std::fs;
+use std::path::Path;
+
+/// Extents of the graph that does not compile, as they are in its module.
+const BAD: i64 = 77;
+const MARKER: &str = "1x77xf32";
+
+fn bad_graph(test: &str, fault: &str, said: &str) {
+    let Some(part) = part(test) else {
+        let folder = tempfile::tempdir().unwrap();
+        let (cache, runs) = (folder.path().join("cache"), folder.path().join("runs"));
+        for part in ["first", "second"] {
+            let mut command = command(test, part, &cache).unwrap();
+            run(counted(&mut command, &runs).env("ROTINI_TEST_COMPILER_FAULT", format!("{MARKER}={fault}"))).unwrap();
+        }
+        let runs = fs::read_to_string(runs).unwrap();
+        // The bad graph in the first process; a crash is met with other flags once. Then one good graph in each.
+        let expected = if fault == "crash" { 4 } else { 3 };
+        assert_eq!(runs.lines().count(), expected, "{runs}");
+        reproducer(&cache, said);
+        return;
+    };
+    let runner = logging();
+    let bad = small(BAD);
+    if part == "first" {
+        assert_eq!(runner.handle().applicable(&bytes(&bad)).unwrap(), [runner.engine()]);
+        let text = expect_status(create(&runner, &bad), INTERNAL_ERROR);
+        assert!(text.contains(said) && text.contains("node 'ADD'"), "{text}");
+        let errors = logged(said);
+        assert!(
+            errors
+                .iter()
+                .any(|(severity, text)| *severity == 2 && text.contains("node 'ADD'")),
+            "{errors:?}"
+        );
+        assert_eq!(logged("rotini replay").len(), 1);
+    }
+    // Declined from now on, in all processes, and the log says why.
+    assert!(runner.handle().applicable(&bytes(&bad)).unwrap().is_empty());
+    assert!(!logged("declined").is_empty());
+    let text = expect_status(create(&runner, &bad), NOT_APPLICABLE);
+    assert!(text.contains(said), "{text}");
+    expect_right(&runner, &small(if part == "first" { 30 } else { 31 }));
+}
+
+/// What was kept is enough to try again.
+fn reproducer(cache: &Path, said: &str) {
+    let folders = files(&cache.join("reproducers"), "");
+    let [folder] = folders.as_slice() else {
+        panic!("{folders:?}")
+    };
+    let kept = rotini_plugin::reproducer::Reproducer::read(folder).unwrap();
+    assert!(kept.versions.error.contains(said), "{:?}", kept.versions);
+    assert_eq!(kept.graph, rotini_wire::encode(&small_graph(BAD)));
+    let program = iree_sys::compiler::find_program().unwrap();
+    let shell = fs::read_to_string(folder.join("command.txt")).unwrap();
+    let shell = shell.replacen("iree-compile", program.to_str().unwrap(), 1);
+    let status = std::process::Command::new("sh")
+        .arg("-c")
+        .arg(shell)
+        .current_dir(folder)
+        .status()
+        .unwrap();
+    // The real compiler has nothing against it.
+    assert!(status.success());
+}
+
+#[test]
+fn a_rejected_graph_is_declined_from_then_on() {
+    bad_graph(
+        "failures::a_rejected_graph_is_declined_from_then_on",
+        "reject",
+        "rotini.mlir:7:3: error: this test rejects the module",
+    );
+}
+
+#[test]
+fn a_graph_that_crashes_the_compiler_is_declined_from_then_on() {
+    bad_graph(
+        "failures::a_graph_that_crashes_the_compiler_is_declined_from_then_on",
+        "crash",
+        "the compiler crashed",
+    );
+}
+
+/// What is not there is replaced by what is, with one warning each.
+#[test]
+fn a_missing_way_of_compiling_is_replaced() {
+    const TEST: &str = "failures::a_missing_way_of_compiling_is_replaced";
+    if part(TEST).is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = command(TEST, "fallback", folder.path()).unwrap();
+        run(command.env("ROTINI_COMPILE_WORKER", "/nonexistent")).unwrap();
+        return;
+    }
+    let runner = logging();
+    for elements in 40..42 {
+        expect_right(&runner, &small(elements));
+    }
+    let warnings = warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("/nonexistent"), "{warnings:?}");
+}
+
+/// A compiler that cannot be found is a clear error, and no reason to remember anything.
+#[test]
+fn no_compiler_is_a_clear_error() {
+    const TEST: &str = "failures::no_compiler_is_a_clear_error";
+    if part(TEST).is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        run(without_compiler(&mut command(TEST, "without", folder.path()).unwrap())).unwrap();
+        assert!(files(folder.path(), ".failed").is_empty());
+        return;
+    }
+    let runner = logging();
+    assert!(runner.handle().applicable(&bytes(&small(8))).unwrap().is_empty());
+    let text = expect_status(create(&runner, &small(8)), INTERNAL_ERROR);
+    assert!(text.contains("no compiler") && text.contains("ROTINI_"), "{text}");
+}
+
+#[test]
+fn settings_that_do_not_exist_are_reported() {
+    const TEST: &str = "failures::settings_that_do_not_exist_are_reported";
+    if part(TEST).is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = command(TEST, "typo", folder.path()).unwrap();
+        run(command.env("ROTINI_CASH_DIR", "/").env("ROTINI_CACHE_SIZE", "big")).unwrap();
+        return;
+    }
+    let _runner = logging();
+    assert_eq!(logged("ROTINI_CASH_DIR").len(), 1);
+    assert_eq!(logged("ROTINI_CACHE_SIZE=big").len(), 1);
+    assert!(
+        logged("ROTINI_").iter().all(|(severity, _)| *severity == 1),
+        "{:?}",
+        logged("ROTINI_")
+    );
+}

@@ -1,0 +1,175 @@
+//! Processes that are killed at any moment of their work in one folder: compiling, publishing, evicting.
+
+use crate::{counted, expect_right, files, folder, logging, logging_library, small, warnings};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use rotini_cache::admin;
+use rotini_tests::harness::Runner;
+use rotini_tests::process::{Notes, command, finish, part, run, running_with, wait_until};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant, SystemTime};
+
+const TEST: &str = "kills::three_hundred_kills_leave_nothing_wrong";
+const SEED: u64 = 20;
+const KILLS: usize = 300;
+const AT_ONCE: usize = 5;
+/// One in so many processes compiles in workers, with the real compiler. The others are given what it made before.
+const WORKERS: usize = 15;
+const GRAPHS: i64 = 24;
+/// Room for half of the graphs, roughly.
+const ROOM: u64 = 90_000;
+
+fn graph(number: i64) -> i64 {
+    300 + number % GRAPHS
+}
+
+fn start(part: &str, folder: &Path, cache: &str) -> Command {
+    let mut command = command(TEST, part, &folder.join(cache)).unwrap();
+    command
+        .env("ROTINI_TEST_FOLDER", folder)
+        .env("ROTINI_TEST_COMPILER_MEMO", folder.join("memo"))
+        // What compilers leave when their host is killed.
+        .env("TMPDIR", folder.join("temporary"));
+    counted(&mut command, &folder.join("compilations")).env("ROTINI_IREE_COMPILE", folder.join("iree-compile"));
+    command
+}
+
+/// Puts the program that stands for the compiler beside the compiler's library, so that both are the same compiler to the cache.
+fn install(folder: &Path) {
+    fs::copy(env!("CARGO_BIN_EXE_rotini-test-compiler"), folder.join("iree-compile")).unwrap();
+    let library = iree_sys::compiler::find_library().unwrap();
+    symlink(&library, folder.join(library.file_name().unwrap())).unwrap();
+    for name in ["memo", "temporary"] {
+        fs::create_dir(folder.join(name)).unwrap();
+    }
+}
+
+/// In a child that is going to be killed: gets graphs, right ones, without end.
+fn work(number: i64) {
+    let notes = Notes::new(folder().join("ready"));
+    let _library = logging_library();
+    for round in 0.. {
+        // The folder is opened anew each time, with room for half: what is published first also sweeps.
+        let runner = Runner::cpu().unwrap();
+        if round == 0 {
+            notes.add(&number.to_string()).unwrap();
+        }
+        for step in 0..6 {
+            expect_right(&runner, &small(graph(5 * number + 6 * round + step)));
+        }
+        assert_eq!(warnings(), [""; 0]);
+    }
+}
+
+/// In a child: gets all graphs, and nothing is to be said about it.
+fn all() {
+    let runner = logging();
+    for number in 0..GRAPHS {
+        expect_right(&runner, &small(graph(number)));
+    }
+    assert_eq!(warnings(), [""; 0]);
+}
+
+/// Processes in a folder, a random one of which is killed at random moments and replaced. Tells how often workers were seen before a kill.
+fn kill_and_replace(folder: &Path) -> usize {
+    let mut seen = 0;
+    let mut random = ChaCha8Rng::seed_from_u64(SEED);
+    let ready = Notes::new(folder.join("ready"));
+    let begin = |number: usize| {
+        let mut command = start(&number.to_string(), folder, "cache");
+        command.env("ROTINI_CACHE_SIZE", ROOM.to_string());
+        if number.is_multiple_of(WORKERS) {
+            command.env("ROTINI_COMPILER", "worker");
+        }
+        (number, command.spawn().unwrap())
+    };
+    let mut running: Vec<(usize, Child)> = (0..AT_ONCE).map(begin).collect();
+    for killed in 0..KILLS + AT_ONCE {
+        let victim = random.random_range(0..running.len());
+        let (number, mut child) = running.swap_remove(victim);
+        wait_until("it is at work", || ready.count(&number.to_string()) == 1).unwrap();
+        let most = if number.is_multiple_of(WORKERS) {
+            300_000
+        } else {
+            30_000
+        };
+        std::thread::sleep(Duration::from_micros(random.random_range(0..most)));
+        if number.is_multiple_of(WORKERS) {
+            let running = running_with(&folder.join("cache")).unwrap();
+            seen += usize::from(running.iter().any(|command| command.contains("rotini-compile-worker")));
+        }
+        if let Some(status) = child.try_wait().unwrap() {
+            let output = child.wait_with_output().unwrap();
+            panic!("{status}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if killed < KILLS {
+            running.push(begin(AT_ONCE + killed));
+        }
+    }
+    seen
+}
+
+#[test]
+fn three_hundred_kills_leave_nothing_wrong() {
+    match part(TEST).as_deref() {
+        None => {}
+        Some("all") => return all(),
+        Some(number) => return work(number.parse().unwrap()),
+    }
+    let folder = tempfile::tempdir().unwrap();
+    install(folder.path());
+    run(&mut start("all", folder.path(), "other")).unwrap();
+    let cache = folder.path().join("cache");
+    let workers = kill_and_replace(folder.path());
+    assert!(workers > 0, "nobody was killed while a worker ran");
+
+    // Neither workers nor compilers go on for long without those who asked.
+    wait_until("all processes have ended", || running_with(&cache).unwrap().is_empty()).unwrap();
+    let verified = admin::verify(&cache).unwrap();
+    for verdict in &verified {
+        assert!(verdict.result.is_ok(), "{verdict:?}");
+    }
+    let (temporaries, locks) = (files(&cache, ".tmp").len(), files(&cache, ".lock").len());
+    let folders = files(&folder.path().join("temporary"), "");
+    let of_workers = folders
+        .iter()
+        .filter(|folder| folder.to_string_lossy().contains("rotini-worker-"));
+    println!(
+        "left: {} entries, {temporaries} temporaries, {locks} locks, {} folders of {workers} workers",
+        verified.len(),
+        of_workers.count()
+    );
+    assert!(!verified.is_empty(), "nobody came as far as publishing");
+    assert!(verified.len() < usize::try_from(GRAPHS).unwrap(), "nothing was evicted");
+    assert!(files(&cache, ".bad").is_empty() && files(&cache, ".failed").is_empty());
+
+    // With a lock that is stuck this would take minutes, and not go without a warning.
+    let started = Instant::now();
+    finish(start("all", folder.path(), "cache").spawn().unwrap()).unwrap();
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+    assert_eq!(admin::verify(&cache).unwrap().len(), usize::try_from(GRAPHS).unwrap());
+
+    // A day later.
+    for file in files(&cache, ".tmp") {
+        let yesterday = SystemTime::now() - Duration::from_secs(25 * 60 * 60);
+        let file = File::options().write(true).open(file).unwrap();
+        file.set_modified(yesterday).unwrap();
+    }
+    admin::gc(&cache, u64::MAX).unwrap().unwrap();
+    let known = ["entry", "content"];
+    let kinds: BTreeSet<PathBuf> = files(&cache, "")
+        .into_iter()
+        .filter(|file| {
+            !file
+                .extension()
+                .is_some_and(|kind| known.iter().any(|&known| kind == known))
+        })
+        .collect();
+    assert_eq!(kinds, BTreeSet::from([cache.join("compilers")]));
+}

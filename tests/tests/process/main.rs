@@ -1,0 +1,145 @@
+//! What happens between processes, with real ones: the plugin in each, the real compiler, and faults around it.
+//!
+//! | Module | What it asserts |
+//! |---|---|
+//! | `cold` | many processes and threads that meet the same graphs at once compile each of them once, and wait for no other |
+//! | `kills` | processes that are killed at any moment leave nothing wrong, stuck or lying around |
+//! | `disk` | full, read-only and vanishing folders, damaged and swapped entries: right results all the same |
+//! | `failures` | graphs that do not compile: what is said, what is kept, and that they are declined from then on |
+//! | `serialized` | contexts as bytes: no compiler, no cache, any damage seen |
+//! | `shipped` | folders of compiled graphs on machines without a compiler |
+//! | `rounds` | memory and descriptors over ten thousand contexts |
+//! | `unload` | closing the library leaves nothing of it in the process |
+//! | `workers` | compile workers that crash, hang or talk nonsense, and programs that are not to be run |
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed, and children tell their parents what they saw"
+)]
+
+mod cold;
+mod disk;
+mod failures;
+mod kills;
+mod rounds;
+mod serialized;
+mod shipped;
+mod unload;
+mod workers;
+
+use rotini_host::{Context, HostError, Plugin, engine_config};
+use rotini_tests::cases::Case;
+use rotini_tests::harness::Runner;
+use rotini_tests::process::small_graph;
+use std::ffi::{CStr, c_char};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Mutex;
+
+const INVALID_VALUE: i32 = 2;
+const INTERNAL_ERROR: i32 = 3;
+const NOT_APPLICABLE: i32 = 5;
+
+/// A case of a graph that compiles quickly.
+fn small(elements: i64) -> Case {
+    Case {
+        name: format!("small_{elements}"),
+        graph: small_graph(elements),
+    }
+}
+
+fn bytes(case: &Case) -> Vec<u8> {
+    rotini_wire::encode(&case.graph)
+}
+
+fn create(runner: &Runner, case: &Case) -> Result<Context, HostError> {
+    runner.handle().context(&engine_config(runner.engine()), &bytes(case))
+}
+
+/// Creates a context, executes it and judges the outputs.
+fn expect_right(runner: &Runner, case: &Case) {
+    let context = create(runner, case).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+    let judged = runner.judge(case, &context, 64);
+    judged.unwrap_or_else(|error| panic!("{}: {error:#}", case.name));
+}
+
+#[track_caller]
+fn expect_status<T>(result: Result<T, HostError>, expected: i32) -> String {
+    match result {
+        Ok(_) => panic!("the call succeeded"),
+        Err(HostError::Status { status, text, .. }) => {
+            assert_eq!(status, expected, "{text}");
+            text
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// What the plugin has logged in this process: severities and texts.
+static LOG: Mutex<Vec<(i32, String)>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn log(severity: i32, message: *const c_char) {
+    // SAFETY: the plugin passes a text with a terminator.
+    let text = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
+    LOG.lock().unwrap().push((severity, text));
+}
+
+/// A runner on the CPU whose plugin logs to `LOG`.
+fn logging() -> Runner {
+    logging_on(Runner::cpu)
+}
+
+/// A runner whose plugin logs to `LOG`.
+fn logging_on(open: impl FnOnce() -> anyhow::Result<Runner>) -> Runner {
+    let _library = logging_library();
+    open().unwrap()
+}
+
+/// The library, logging to `LOG` until it is closed: after the last of its users.
+fn logging_library() -> Plugin {
+    // SAFETY: the file is the plugin that this workspace builds.
+    let plugin = unsafe { Plugin::load(rotini_tests::plugin::path().unwrap()) }.unwrap();
+    plugin.set_logging(Some(log), 0).unwrap();
+    plugin
+}
+
+/// What was logged with a word in it.
+fn logged(word: &str) -> Vec<(i32, String)> {
+    let log = LOG.lock().unwrap();
+    log.iter().filter(|(_, text)| text.contains(word)).cloned().collect()
+}
+
+/// The warnings and errors that were logged since this was asked last.
+fn warnings() -> Vec<String> {
+    let log = std::mem::take(&mut *LOG.lock().unwrap());
+    let bad = log.into_iter().filter(|(severity, _)| *severity > 0);
+    bad.map(|(_, text)| text).collect()
+}
+
+/// In a child: the folder that it shares with the process that started it.
+fn folder() -> PathBuf {
+    std::env::var_os("ROTINI_TEST_FOLDER").unwrap().into()
+}
+
+/// Sends a process's compilations through a program that counts them, and misbehaves if told to.
+fn counted<'a>(command: &'a mut Command, log: &std::path::Path) -> &'a mut Command {
+    let real = iree_sys::compiler::find_program().unwrap();
+    command
+        .env("ROTINI_COMPILER", "cli")
+        .env("ROTINI_IREE_COMPILE", env!("CARGO_BIN_EXE_rotini-test-compiler"))
+        .env("ROTINI_TEST_COMPILER", real)
+        .env("ROTINI_TEST_COMPILER_LOG", log)
+}
+
+/// The files in a folder whose names end so.
+fn files(folder: &std::path::Path, suffix: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = entries
+        .filter(|path| path.to_string_lossy().ends_with(suffix))
+        .collect();
+    files.sort();
+    files
+}

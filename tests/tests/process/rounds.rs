@@ -1,0 +1,105 @@
+//! Contexts made, executed and destroyed ten thousand times.
+
+use crate::{bytes, small};
+use rotini_graph::TensorKind;
+use rotini_host::{DeviceBuffer, engine_config};
+use rotini_tests::cases::Case;
+use rotini_tests::harness::Runner;
+use rotini_tests::process::{command, part, run};
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+const TEST: &str = "rounds::memory_and_descriptors_stay_flat";
+const ROUNDS: usize = 10_000;
+/// Rounds after which everything has been used that ever will be.
+const WARM: usize = 2_000;
+/// Floats between tensors, which are all shorter.
+const APART: usize = 256;
+
+/// Two hundred graphs of ten lengths. Those of one length have buffers of different alignment, which makes them graphs of their own, with
+/// an entry and loaded code each; only the compiler's work is the same, and takes half a second for each length.
+fn graphs() -> Vec<Case> {
+    let alignments = [4, 8, 16, 32, 64];
+    let pairs = alignments.iter().flat_map(|a| alignments.map(|b| (*a, b)));
+    let lengths = (1..=10).map(|n| 20 * n);
+    lengths
+        .flat_map(|elements| {
+            pairs.clone().take(20).map(move |(first, second)| {
+                let mut case = small(elements);
+                let buffers = case.graph.tensors.iter_mut();
+                let mut buffers = buffers.filter(|tensor| tensor.kind == TensorKind::Buffer);
+                buffers.next().unwrap().alignment = first;
+                buffers.next().unwrap().alignment = second;
+                case
+            })
+        })
+        .collect()
+}
+
+/// Resident bytes of this process.
+fn resident() -> u64 {
+    let text = fs::read_to_string("/proc/self/status").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
+}
+
+fn descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+#[test]
+fn memory_and_descriptors_stay_flat() {
+    let Some(_) = part(TEST) else {
+        let cache = tempfile::tempdir().unwrap();
+        let mut command = command(TEST, "rounds", cache.path()).unwrap();
+        println!("{}", run(&mut command).unwrap());
+        return;
+    };
+    let runner = Runner::cpu().unwrap();
+    let config = engine_config(runner.engine());
+    let graphs: Vec<Vec<u8>> = graphs().iter().map(bytes).collect();
+    assert_eq!(graphs.len(), 200);
+    let uids: Vec<i64> = small(1).graph.tensors.iter().map(|tensor| tensor.uid).collect();
+    let mut memory = vec![0.5_f32; 5 * APART];
+    let mut after_warm_up = (0, 0);
+    let start = Instant::now();
+    for round in 0..ROUNDS {
+        if round == graphs.len() {
+            println!("all graphs were compiled after {:?}", start.elapsed());
+            let cache = std::env::var_os("ROTINI_CACHE_DIR").unwrap();
+            assert_eq!(crate::files(Path::new(&cache), ".entry").len(), graphs.len());
+        }
+        if round == WARM {
+            after_warm_up = (resident(), descriptors());
+        }
+        let context = runner.handle().context(&config, &graphs[round % graphs.len()]).unwrap();
+        assert_eq!(context.workspace().unwrap(), 0);
+        memory.fill(0.5);
+        let start = memory.as_mut_ptr();
+        let start = start.wrapping_add(start.align_offset(64));
+        let buffers: Vec<DeviceBuffer> = (0..)
+            .zip(&uids)
+            .map(|(place, &uid)| DeviceBuffer {
+                uid,
+                ptr: start.wrapping_add(APART * place).cast(),
+            })
+            .collect();
+        // SAFETY: every tensor has 200 elements at most, and more in its place.
+        unsafe { context.execute(std::ptr::null_mut(), &buffers) }.unwrap();
+        assert!(memory.contains(&1.0), "round {round}: nothing was computed");
+    }
+    let (bytes, open) = after_warm_up;
+    println!(
+        "{} KiB after round {WARM}, {} KiB after round {ROUNDS}, {:?} in all",
+        bytes / 1024,
+        resident() / 1024,
+        start.elapsed()
+    );
+    assert!(
+        resident() < bytes + bytes / 20,
+        "memory grew from {bytes} to {} bytes",
+        resident()
+    );
+    assert_eq!(descriptors(), open, "descriptors");
+}

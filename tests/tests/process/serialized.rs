@@ -1,0 +1,136 @@
+//! Execution contexts as bytes.
+
+use crate::{INTERNAL_ERROR, INVALID_VALUE, NOT_APPLICABLE, create, expect_status, folder, small};
+use rotini_tests::cases::{self, Case};
+use rotini_tests::harness::Runner;
+use rotini_tests::process::{command, part, run, without_compiler};
+use std::path::{Path, PathBuf};
+
+/// A convolution with bias and relu, a reduction of more than one dispatch, and something small.
+fn some_cases() -> Vec<Case> {
+    let all = cases::all();
+    let mut some: Vec<Case> = all.iter().step_by(all.len() / 6).cloned().collect();
+    some.push(small(33));
+    some
+}
+
+fn runner(gpu: bool) -> Runner {
+    if gpu { Runner::gpu() } else { Runner::cpu() }.unwrap()
+}
+
+fn places(folder: &Path) -> Vec<(Case, PathBuf)> {
+    let place = |case: Case| {
+        let place = folder.join(format!("{}.context", case.name));
+        (case, place)
+    };
+    some_cases().into_iter().map(place).collect()
+}
+
+/// One process compiles and serializes; another one, which has no compiler and no cache folder, loads and executes.
+fn travel(test: &str, device: &str) {
+    let gpu = device != "cpu";
+    match part(test).as_deref() {
+        None => {
+            let folder = tempfile::tempdir().unwrap();
+            let cache = folder.path().join("cache");
+            let start = |part: &str, cache: &Path| {
+                let mut command = command(test, part, cache).unwrap();
+                command
+                    .env("ROTINI_DEVICE", device)
+                    .env("ROTINI_TEST_FOLDER", folder.path());
+                if gpu {
+                    command.env("ROTINI_HIP_LIBRARY", rotini_tests::plugin::emulator().unwrap());
+                }
+                command
+            };
+            run(&mut start("save", &cache)).unwrap();
+            let other = folder.path().join("never made");
+            run(without_compiler(&mut start("load", &other))).unwrap();
+        }
+        Some("save") => {
+            let runner = runner(gpu);
+            for (case, place) in places(&folder()) {
+                let context = create(&runner, &case).unwrap();
+                let bytes = context.serialize(Some(runner.engine())).unwrap();
+                assert_eq!(bytes, context.serialize(None).unwrap());
+                std::fs::write(place, bytes).unwrap();
+            }
+        }
+        Some(_) => {
+            let runner = runner(gpu);
+            for (case, place) in places(&folder()) {
+                let bytes = std::fs::read(place).unwrap();
+                let context = runner.handle().context_from_serialized(&bytes).unwrap();
+                let judged = runner.judge(&case, &context, 64);
+                judged.unwrap_or_else(|error| panic!("{}: {error:#}", case.name));
+                assert_eq!(context.serialize(None).unwrap(), bytes, "{}: other bytes", case.name);
+            }
+            let cache = PathBuf::from(std::env::var_os("ROTINI_CACHE_DIR").unwrap());
+            assert!(!cache.exists(), "loading touched the cache");
+            // There is no compiler indeed.
+            let text = expect_status(create(&runner, &small(7)), INTERNAL_ERROR);
+            assert!(text.contains("no compiler"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn contexts_travel_without_compiler_and_cache() {
+    travel("serialized::contexts_travel_without_compiler_and_cache", "cpu");
+}
+
+#[test]
+fn contexts_for_mi300_travel_too() {
+    travel("serialized::contexts_for_mi300_travel_too", "hip");
+}
+
+#[test]
+fn damage_anywhere_is_seen() {
+    let runner = Runner::cpu().unwrap();
+    let case = small(5);
+    let context = create(&runner, &case).unwrap();
+    let bytes = context.serialize(None).unwrap();
+    let load = |bytes: &[u8]| runner.handle().context_from_serialized(bytes);
+    let loaded = load(&bytes).unwrap();
+    // The first of every region, and every 61st: magic, version, checksum, header and code.
+    let places = (0..bytes.len()).filter(|at| *at < 512 || at % 61 == 0);
+    for at in places {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        expect_status(load(&damaged), INVALID_VALUE);
+        expect_status(load(&bytes[..at]), INVALID_VALUE);
+    }
+    expect_status(load(&[&bytes[..], b"\n"].concat()), INVALID_VALUE);
+    expect_status(load(&[&bytes[..], &bytes[..]].concat()), INVALID_VALUE);
+    expect_status(load(b"FUSPLAN\0"), INVALID_VALUE);
+    // The host is as well as before.
+    runner.judge(&case, &loaded, 64).unwrap();
+}
+
+#[test]
+fn foreign_contexts_are_declined() {
+    const TEST: &str = "serialized::foreign_contexts_are_declined";
+    if part(TEST).is_some() {
+        let runner = Runner::gpu().unwrap();
+        let context = create(&runner, &small(5)).unwrap();
+        return std::fs::write(folder().join("mi300"), context.serialize(None).unwrap()).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = command(TEST, "mi300", &folder.path().join("cache")).unwrap();
+    command
+        .env("ROTINI_DEVICE", "hip")
+        .env("ROTINI_HIP_LIBRARY", rotini_tests::plugin::emulator().unwrap())
+        .env("ROTINI_TEST_FOLDER", folder.path());
+    run(&mut command).unwrap();
+    let bytes = std::fs::read(folder.path().join("mi300")).unwrap();
+    let runner = Runner::cpu().unwrap();
+    let text = expect_status(runner.handle().context_from_serialized(&bytes), NOT_APPLICABLE);
+    assert!(text.contains("gfx942") || text.contains("mi300"), "{text}");
+}
+
+#[test]
+fn another_engines_id_is_refused() {
+    let runner = Runner::cpu().unwrap();
+    let context = create(&runner, &small(6)).unwrap();
+    expect_status(context.serialize(Some(runner.engine() ^ 1)), INVALID_VALUE);
+}

@@ -1,0 +1,75 @@
+//! Folders of graphs that were compiled ahead of time.
+
+use crate::{INTERNAL_ERROR, create, expect_right, expect_status, files, small};
+use rotini_tests::harness::Runner;
+use rotini_tests::process::{command, part, run, without_compiler};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+/// Fills a folder, and then runs the graphs of it in a process that has it as one of `ROTINI_CACHE_PATH`.
+fn ship(test: &str, prepare: impl FnOnce(&Path), environment: &[(&str, &str)]) -> Result<String, anyhow::Error> {
+    let folder = tempfile::tempdir().unwrap();
+    let (image, own) = (folder.path().join("image"), folder.path().join("own"));
+    run(&mut command(test, "fill", &image).unwrap()).unwrap();
+    prepare(&image);
+    let mut command = command(test, "use", &own).unwrap();
+    command.env("ROTINI_CACHE_PATH", format!("/nonexistent:{}", image.display()));
+    run(without_compiler(&mut command).envs(environment.iter().copied()))
+}
+
+fn fill_or_use(part: &str) {
+    let runner = Runner::cpu().unwrap();
+    for elements in 20..23 {
+        expect_right(&runner, &small(elements));
+    }
+    if part == "use" {
+        let engine = runner.engine();
+        assert_eq!(runner.handle().applicable(&crate::bytes(&small(20))).unwrap(), [engine]);
+        // What is not there cannot be had, and is declined before anyone asks for it.
+        let other = small(24);
+        assert!(runner.handle().applicable(&crate::bytes(&other)).unwrap().is_empty());
+        let text = expect_status(create(&runner, &other), INTERNAL_ERROR);
+        assert!(text.contains("no compiler"), "{text}");
+    }
+}
+
+#[test]
+fn a_folder_serves_machines_without_a_compiler() {
+    const TEST: &str = "shipped::a_folder_serves_machines_without_a_compiler";
+    match part(TEST) {
+        Some(part) => fill_or_use(&part),
+        None => drop(ship(TEST, |_| (), &[]).unwrap()),
+    }
+}
+
+#[test]
+fn a_folder_that_nobody_can_write_serves_too() {
+    const TEST: &str = "shipped::a_folder_that_nobody_can_write_serves_too";
+    match part(TEST) {
+        Some(part) => fill_or_use(&part),
+        None => {
+            let freeze = |image: &Path| {
+                for file in files(image, "") {
+                    fs::set_permissions(file, fs::Permissions::from_mode(0o444)).unwrap();
+                }
+                fs::set_permissions(image, fs::Permissions::from_mode(0o555)).unwrap();
+            };
+            drop(ship(TEST, freeze, &[]).unwrap());
+        }
+    }
+}
+
+/// What others could have put there is not executed.
+#[test]
+fn a_folder_that_others_can_write_is_not_used() {
+    const TEST: &str = "shipped::a_folder_that_others_can_write_is_not_used";
+    match part(TEST) {
+        Some(part) => fill_or_use(&part),
+        None => {
+            let open = |image: &Path| fs::set_permissions(image, fs::Permissions::from_mode(0o777)).unwrap();
+            let error = ship(TEST, open, &[]).unwrap_err().to_string();
+            assert!(error.contains("no compiler"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Closing the library, in each way of compiling.
+
+use crate::{expect_right, small};
+use rotini_tests::cases::{self, Case};
+use rotini_tests::harness::Runner;
+use rotini_tests::plugin;
+use rotini_tests::process::{command, part, run};
+use std::fs;
+
+const TEST: &str = "unload::nothing_of_the_library_is_left";
+
+/// Mappings of the plugin in this process.
+fn mappings() -> usize {
+    let path = fs::canonicalize(plugin::path().unwrap()).unwrap();
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines()
+        .filter(|line| line.ends_with(path.to_str().unwrap()))
+        .count()
+}
+
+/// This process's threads, by name.
+fn threads() -> Vec<String> {
+    let tasks = fs::read_dir("/proc/self/task").unwrap();
+    // One that ends meanwhile has no name.
+    tasks
+        .filter_map(|task| fs::read_to_string(task.unwrap().path().join("comm")).ok())
+        .collect()
+}
+
+/// Processes that this one has started, dead or alive.
+fn children() -> Vec<String> {
+    let tasks = fs::read_dir("/proc/self/task").unwrap();
+    tasks
+        .filter_map(|task| fs::read_to_string(task.unwrap().path().join("children")).ok())
+        .flat_map(|children| children.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .collect()
+}
+
+/// A convolution that is large enough for the pool of threads.
+fn large() -> Case {
+    let half = cases::resnet50(1).into_iter().find(|case| case.name.ends_with("_f32"));
+    half.expect("there is one in f32")
+}
+
+#[test]
+fn nothing_of_the_library_is_left() {
+    let Some(mode) = part(TEST) else {
+        for mode in ["worker", "cli", "in-process"] {
+            let cache = tempfile::tempdir().unwrap();
+            let mut command = command(TEST, mode, cache.path()).unwrap();
+            // Once with everything compiled, once with everything on disk.
+            for _ in 0..2 {
+                println!("{}", run(command.env("ROTINI_COMPILER", mode)).unwrap());
+            }
+        }
+        return;
+    };
+    let before = threads();
+    for _ in 0..2 {
+        let runner = Runner::cpu().unwrap();
+        assert!(mappings() > 0, "the path is not the one that is mapped");
+        expect_right(&runner, &small(9));
+        expect_right(&runner, &large());
+        let running = threads().len();
+        // From several threads of the host's, which live on.
+        std::thread::scope(|scope| {
+            for elements in 10..12 {
+                let runner = &runner;
+                scope.spawn(move || expect_right(runner, &small(elements)));
+            }
+        });
+        drop(runner);
+        println!("{mode}: {running} threads while it was open");
+        assert_eq!(mappings(), 0, "the library is still mapped");
+        assert_eq!(children(), [""; 0], "a process is left");
+        // The compiler's library has threads of its own, and stays once it was loaded into the process.
+        if mode != "in-process" {
+            assert_eq!(threads(), before, "a thread is left");
+        }
+    }
+}
