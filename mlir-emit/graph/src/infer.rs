@@ -35,6 +35,25 @@ pub fn conv_output_extent(input: i64, filter: i64, pre: i64, post: i64, stride: 
     (slack / stride).checked_add(1)
 }
 
+/// The first of the axes over which an RMSNorm with a scale of these dims normalizes; `None` if the scale does not tell.
+///
+/// They are the longest run of trailing axes in which the scale has the extents of x, but never axis 0, which is the batch; in
+/// all axes before them the scale has extent 1. This is the rule of hipDNN's front end (`node/detail/Utilities.hpp`).
+#[must_use]
+pub fn rms_normalized_axis(x: &[i64], scale: &[i64]) -> Option<usize> {
+    if x.len() != scale.len() || x.len() < 2 || scale.first() != Some(&1) {
+        return None;
+    }
+    let equal = x
+        .iter()
+        .rev()
+        .zip(scale.iter().rev())
+        .take_while(|(x, scale)| x == scale);
+    let first = x.len().checked_sub(equal.count())?.max(1);
+    let is_leading = scale.get(..first)?.iter().all(|&dim| dim == 1);
+    (first < x.len() && is_leading).then_some(first)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,6 +63,25 @@ mod tests {
         assert_eq!(broadcast_dims(&[2, 3, 4], &[3, 1]), Some(vec![2, 3, 4]));
         assert_eq!(broadcast_dims(&[1], &[5, 6]), Some(vec![5, 6]));
         assert_eq!(broadcast_dims(&[2, 3], &[3, 2]), None);
+    }
+
+    #[test]
+    fn normalized_axes_of_an_rms_norm() {
+        let x = [2, 3, 4, 5];
+        assert_eq!(rms_normalized_axis(&x, &[1, 3, 4, 5]), Some(1));
+        assert_eq!(rms_normalized_axis(&x, &[1, 1, 4, 5]), Some(2));
+        assert_eq!(rms_normalized_axis(&x, &[1, 1, 1, 5]), Some(3));
+        assert_eq!(rms_normalized_axis(&x, &[1, 3, 1, 1]), None, "channels only");
+        assert_eq!(rms_normalized_axis(&x, &[1, 3, 1, 5]), None, "a gap");
+        assert_eq!(rms_normalized_axis(&x, &[1, 1, 1, 1]), None, "nothing");
+        assert_eq!(rms_normalized_axis(&x, &[2, 3, 4, 5]), None, "the batch");
+        assert_eq!(rms_normalized_axis(&x, &[5]), None, "another rank");
+        assert_eq!(rms_normalized_axis(&[2, 1, 1], &[1, 1, 1]), Some(1), "single elements");
+        assert_eq!(
+            rms_normalized_axis(&[1, 6], &[1, 6]),
+            Some(1),
+            "a batch of 1 is a batch"
+        );
     }
 
     #[test]

@@ -25,13 +25,14 @@ mod layout;
 mod normal;
 mod op;
 mod pointwise;
+mod shapes;
 mod tensor;
 mod validate;
 
 pub use builder::GraphBuilder;
 pub use dtype::{DataType, Scalar};
 pub use error::GraphError;
-pub use infer::{broadcast_dims, conv_output_extent};
+pub use infer::{broadcast_dims, conv_output_extent, rms_normalized_axis};
 pub use layout::{Layout, element_span};
 pub use normal::{Bindings, NormalGraph, NormalKind, NormalNode, NormalTensor, SlotRole};
 pub use op::*;

@@ -368,7 +368,11 @@ operation! {
 }
 
 operation! {
-    /// Scaled dot-product attention.
+    /// Scaled dot-product attention: o = softmax(scale q k^T + mask) v, row by row; a row in which every key is hidden is zeros.
+    ///
+    /// The scale is `attn_scale_value` or the tensor, and 1 if there is neither (hipDNN's `PlanUtils.hpp`; its older versions had
+    /// 1 / sqrt(D)). `stats` is the natural logarithm of the sum of exponentials, of which `sink_token` is one per head that has
+    /// neither key nor value.
     Sdpa
     reads {
         q: TensorId, k: TensorId, v: TensorId, attn_mask: Option<TensorId>, scale: Option<TensorId>,
@@ -413,7 +417,8 @@ operation! {
 }
 
 operation! {
-    /// The gradients of scaled dot-product attention.
+    /// The gradients of scaled dot-product attention: with P = exp(scores - stats) and dS = P (do v^T - sum of do o), dv = P^T do,
+    /// dq = scale dS k, dk = scale dS^T q and dbias = dS summed up to the dims of the mask.
     SdpaBackward
     reads {
         q: TensorId, k: TensorId, v: TensorId, o: TensorId, d_o: TensorId, stats: TensorId,

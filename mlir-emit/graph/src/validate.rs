@@ -1,13 +1,12 @@
 //! Proves a graph well formed and puts its nodes in topological order.
 //!
 //! Once [`Graph::validate`] passes, every tensor position is in range, every extent and span fits an `i64`, every read tensor has
-//! one definition before its use, and shapes and attributes of convolutions and pointwise operations agree. Later stages rely on
-//! this and may decline, but need not doubt.
+//! one definition before its use, and shapes and attributes of every operation agree, custom operations excepted. Later stages
+//! rely on this and may decline, but need not doubt.
 
-use crate::op::{ConvFprop, ConvGeometry};
 use crate::{
     Graph, GraphError, MAX_GRAPH_SIZE, MAX_RANK, Op, Pointwise, PointwiseMode, Scalar, Tensor, TensorId, TensorKind,
-    broadcast_dims, conv_output_extent, element_span,
+    broadcast_dims, element_span,
 };
 
 /// The largest tensor in bytes: beyond it, address arithmetic on the device could overflow.
@@ -196,26 +195,47 @@ impl Graph {
         if stores { Ok(()) } else { Err(GraphError::NoOutput) }
     }
 
-    /// Shapes and attributes of one operation. Operations without an arm are declined by the lowering before their shapes matter.
+    /// Shapes and attributes of one operation, by the rules in [`shapes`](crate::shapes).
     fn check_operation(&self, position: usize) -> Result<(), GraphError> {
         let Some(node) = self.nodes.get(position) else {
             return Ok(());
         };
         match &node.op {
-            Op::ConvFprop(conv) => self.check_conv_fprop(position, conv),
+            Op::ConvFprop(op) => self.check_conv_fprop(position, op),
+            Op::ConvDgrad(op) => self.check_conv_dgrad(position, op),
+            Op::ConvWgrad(op) => self.check_conv_wgrad(position, op),
+            Op::Matmul(op) => self.check_matmul(position, op),
+            Op::Reduction(op) => self.check_reduction(position, op),
+            Op::ResampleFwd(op) => self.check_resample_fwd(position, op),
+            Op::ResampleBwd(op) => self.check_resample_bwd(position, op),
+            Op::BlockScaleDequantize(op) => self.check_block_scale_dequantize(position, op),
+            Op::BlockScaleQuantize(op) => self.check_block_scale_quantize(position, op),
+            Op::MoeGroupedMatmul(op) => self.check_moe_grouped_matmul(position, op),
+            Op::MoeGroupedMatmulBwd(op) => self.check_moe_grouped_matmul_bwd(position, op),
             Op::Pointwise(pointwise) => self.check_pointwise(position, pointwise),
-            _ => Ok(()),
+            Op::BatchnormInference(op) => self.check_batchnorm_inference(position, op),
+            Op::BatchnormInferenceVariance(op) => self.check_batchnorm_inference_variance(position, op),
+            Op::Batchnorm(op) => self.check_batchnorm(position, op),
+            Op::BatchnormBackward(op) => self.check_batchnorm_backward(position, op),
+            Op::Layernorm(op) => self.check_layernorm(position, op),
+            Op::LayernormBackward(op) => self.check_layernorm_backward(position, op),
+            Op::RmsNorm(op) => self.check_rms_norm(position, op),
+            Op::RmsNormBackward(op) => self.check_rms_norm_backward(position, op),
+            Op::Sdpa(op) => self.check_sdpa(position, op),
+            Op::SdpaBackward(op) => self.check_sdpa_backward(position, op),
+            // Only the owner of its id knows what its tensors have to be.
+            Op::CustomOp(_) => Ok(()),
         }
     }
 
-    fn attribute(&self, position: usize, what: String) -> GraphError {
+    pub(crate) fn attribute(&self, position: usize, what: String) -> GraphError {
         GraphError::Attribute {
             node: self.node_label(position),
             what,
         }
     }
 
-    fn shape(&self, position: usize, tensor: &Tensor, inferred: Vec<i64>) -> Result<(), GraphError> {
+    pub(crate) fn shape(&self, position: usize, tensor: &Tensor, inferred: Vec<i64>) -> Result<(), GraphError> {
         if tensor.dims == inferred {
             return Ok(());
         }
@@ -225,76 +245,6 @@ impl Graph {
             declared: tensor.dims.clone(),
             inferred,
         })
-    }
-
-    fn check_conv_fprop(&self, position: usize, conv: &ConvFprop) -> Result<(), GraphError> {
-        let (Some(x), Some(w), Some(y)) = (self.tensor(conv.x), self.tensor(conv.w), self.tensor(conv.y)) else {
-            return Ok(());
-        };
-        let rank = x.dims.len();
-        if rank < 3 || w.dims.len() != rank || y.dims.len() != rank {
-            return Err(self.attribute(
-                position,
-                format!(
-                    "ranks of x, w and y are {rank}, {} and {}, but must be equal and at least 3",
-                    w.dims.len(),
-                    y.dims.len()
-                ),
-            ));
-        }
-        let ConvGeometry {
-            pre_padding,
-            post_padding,
-            stride,
-            dilation,
-            ..
-        } = &conv.geometry;
-        let spatial = rank - 2;
-        for (name, list, least) in [
-            ("pre_padding", pre_padding, 0),
-            ("post_padding", post_padding, 0),
-            ("stride", stride, 1),
-            ("dilation", dilation, 1),
-        ] {
-            if list.len() != spatial {
-                let what = format!(
-                    "{name} has {} entries, but there are {spatial} spatial dimensions",
-                    list.len()
-                );
-                return Err(self.attribute(position, what));
-            }
-            if let Some(bad) = list.iter().find(|&&value| value < least) {
-                return Err(self.attribute(position, format!("{name} {bad} is below {least}")));
-            }
-        }
-        let ([n, c, x_spatial @ ..], [k, c_per_group, w_spatial @ ..]) = (x.dims.as_slice(), w.dims.as_slice()) else {
-            return Ok(());
-        };
-        if c % c_per_group != 0 || k % (c / c_per_group) != 0 {
-            return Err(self.attribute(
-                position,
-                format!("{c} input channels and {k} filters do not divide into groups of {c_per_group} channels"),
-            ));
-        }
-        let mut inferred = vec![*n, *k];
-        for axis in 0..spatial {
-            let at = |list: &[i64]| list.get(axis).copied().unwrap_or(1);
-            let extent = conv_output_extent(
-                at(x_spatial),
-                at(w_spatial),
-                at(pre_padding),
-                at(post_padding),
-                at(stride),
-                at(dilation),
-            );
-            inferred.push(extent.ok_or_else(|| {
-                self.attribute(
-                    position,
-                    format!("the dilated filter does not fit the padded input along spatial axis {axis}"),
-                )
-            })?);
-        }
-        self.shape(position, y, inferred)
     }
 
     fn check_pointwise(&self, position: usize, op: &Pointwise) -> Result<(), GraphError> {

@@ -32,7 +32,9 @@ fn originals() -> Vec<Vec<u8>> {
         .collect();
     paths.sort();
     let samples = paths.iter().map(|path| std::fs::read(path).unwrap());
-    let generated = (0..common::OPERATIONS).map(|kind| encode(&common::graph(7, &[kind, 1], true)));
+    // Several of each, because some fields exclude others, and with and without what is optional.
+    let seeds = (0..common::OPERATIONS).flat_map(|kind| (0..8).map(move |seed| (kind, seed)));
+    let generated = seeds.map(|(kind, seed)| encode(&common::graph(seed, &[kind, 1], seed % 2 == 0)));
     samples.chain(generated).collect()
 }
 

@@ -12,6 +12,7 @@ mod common;
 
 use proptest::prelude::*;
 use rotini_wire::{decode, encode};
+use std::collections::BTreeMap;
 
 proptest! {
     // A failure prints its seed, which is all that its graph is made of.
@@ -31,4 +32,30 @@ fn the_generator_makes_every_operation() {
     let kinds: std::collections::BTreeSet<_> = graph.nodes.iter().map(|node| node.op.kind()).collect();
     assert_eq!(kinds.len(), common::OPERATIONS);
     assert_eq!(decode(&encode(&graph)), Ok(graph));
+}
+
+/// Without this, a field that the generator forgets would go untested in silence.
+#[test]
+fn every_optional_field_is_there_and_is_not() {
+    let mut optional = 0;
+    for kind in 0..common::OPERATIONS {
+        for full in [false, true] {
+            // Whether it was seen absent and present. Enough seeds that every mode of pointwise operations comes up.
+            let mut seen = BTreeMap::<String, [bool; 2]>::new();
+            for seed in 0..1000 {
+                let graph = common::graph(seed, &[kind], full);
+                let op = serde_json::to_value(&graph.nodes[0].op).unwrap();
+                let fields = op.as_object().unwrap().values().next().unwrap().as_object().unwrap();
+                for (field, value) in fields {
+                    seen.entry(field.clone()).or_default()[usize::from(!value.is_null())] = true;
+                }
+            }
+            for (field, [absent, present]) in seen {
+                assert!(present, "operation {kind} never has {field}");
+                optional += usize::from(absent && !full);
+            }
+        }
+    }
+    // As many as the operations' structs have: a field that is never absent is not tested either.
+    assert_eq!(optional, 76);
 }

@@ -1,58 +1,118 @@
-//! Convolution forward: patches of the input against the filters, block by block of output positions.
+//! Convolutions: forward as patches of the input against the filters, block by block of output positions; the gradients as its
+//! transposes, which pair the same elements.
 
 use crate::ReferenceError;
 use crate::element::Codec;
 use crate::evaluate::Context;
-use crate::value::{Numbers, Operand, Value};
-use rotini_graph::ConvMode;
+use crate::sums::{Sums, product_grid};
+use crate::value::{Numbers, Value};
+use rotini_graph::{ConvGeometry, ConvMode, TensorId};
 use std::ops::Range;
 
 /// Output positions in a block: the patches of a block stay in the second-level cache.
 const BLOCK: usize = 128;
 
-/// y\[n, k, o\] = sum over c, t of x\[n, c, o stride + t dilation - pre_padding\] w\[k, c, t\], per group of channels.
-///
-/// Padding is zeros, which are multiplied like any element. Float sums are in binary64, integer sums wrap in the compute type.
+/// Which of the three tensors of a convolution is computed from the other two.
+#[derive(Clone, Copy, Debug)]
+enum Direction {
+    /// y\[n, k, o\] = sum over c, t of x\[n, c, o stride + t dilation - pre_padding\] w\[k, c, t\], per group of channels.
+    Fprop,
+    /// The transpose of fprop as a map of x: dx\[n, c, i\] = sum over k, t of dy\[n, k, o\] w\[k, c, t\] where o and t lead to i.
+    Dgrad,
+    /// The transpose of fprop as a map of w: dw\[k, c, t\] = sum over n, o of x\[n, c, i\] dy\[n, k, o\] where o and t lead to i.
+    Wgrad,
+}
+
+/// Convolution forward.
 pub(crate) fn fprop(context: &Context<'_>, op: &rotini_graph::ConvFprop) -> Result<Value, ReferenceError> {
-    let y_dims = context.dims(op.y)?;
-    if y_dims.len() > 5 {
+    convolution(
+        context,
+        Direction::Fprop,
+        [op.x, op.w, op.y],
+        [op.x, op.w],
+        op.y,
+        &op.geometry,
+    )
+}
+
+/// The gradient with respect to x.
+pub(crate) fn dgrad(context: &Context<'_>, op: &rotini_graph::ConvDgrad) -> Result<Value, ReferenceError> {
+    convolution(
+        context,
+        Direction::Dgrad,
+        [op.dx, op.w, op.dy],
+        [op.dy, op.w],
+        op.dx,
+        &op.geometry,
+    )
+}
+
+/// The gradient with respect to w.
+pub(crate) fn wgrad(context: &Context<'_>, op: &rotini_graph::ConvWgrad) -> Result<Value, ReferenceError> {
+    convolution(
+        context,
+        Direction::Wgrad,
+        [op.x, op.dw, op.dy],
+        [op.x, op.dy],
+        op.dw,
+        &op.geometry,
+    )
+}
+
+/// Padding is zeros, which fprop multiplies like any element and which the gradients do not reach. Float sums are in binary64,
+/// integer sums wrap in the compute type.
+fn convolution(
+    context: &Context<'_>,
+    direction: Direction,
+    tensors: [TensorId; 3],
+    [a, b]: [TensorId; 2],
+    result: TensorId,
+    geometry: &ConvGeometry,
+) -> Result<Value, ReferenceError> {
+    let [x, w, y] = tensors.map(|id| context.dims(id));
+    let (x, w, y) = (x?, w?, y?);
+    if y.len() > 5 {
         return Err(context.unsupported("convolutions of more than three spatial dimensions"));
     }
-    let problem = Problem::new(&context.dims(op.x)?, &context.dims(op.w)?, &y_dims, &op.geometry)?;
+    let problem = Problem::new(&x, &w, &y, geometry)?;
+    let dims = context.dims(result)?;
     if context.compute.precision().is_none() {
-        let (x, w) = (context.integers(op.x)?, context.integers(op.w)?);
-        let erroneous = |operand: &Operand<'_, i64>| {
-            let errors = operand.errors.as_deref().unwrap_or_default();
-            errors.iter().any(|&error| error > 0.0)
-        };
-        if erroneous(&x) || erroneous(&w) {
-            return Err(context.unsupported("bounds for integers that depend on how a float was rounded"));
-        }
-        let sums = problem.compute(&x.numbers, &w.numbers);
-        let wrapped: Vec<i64> = sums
+        let (a, b) = (context.exact_integers(a)?, context.exact_integers(b)?);
+        let wrapped: Vec<i64> = problem
+            .sums(direction, &a.numbers, &b.numbers)
             .into_iter()
             .map(|sum| context.compute.wrap(sum).unwrap_or(sum))
             .collect();
-        let errors = context.bounds.then(|| vec![0.0; wrapped.len()]);
-        return Ok(Value {
-            dims: y_dims,
-            numbers: Numbers::Integer(wrapped),
-            errors,
-        });
+        return Ok(context.integer_value(dims, wrapped));
     }
-    let (x, w) = (context.floats(op.x)?, context.floats(op.w)?);
-    let sums = problem.compute(&x.numbers, &w.numbers);
-    let errors = match (&x.errors, &w.errors) {
-        (Some(x_errors), Some(w_errors)) => {
-            Some(problem.bounds(context.compute, (&x.numbers, x_errors), (&w.numbers, w_errors)))
+    let (a, b) = (context.floats(a)?, context.floats(b)?);
+    let sums = problem.sums(direction, &a.numbers, &b.numbers);
+    let errors = match (&a.errors, &b.errors) {
+        (Some(a_errors), Some(b_errors)) => {
+            let a = Erroneous {
+                values: &a.numbers,
+                errors: a_errors,
+            };
+            let b = Erroneous {
+                values: &b.numbers,
+                errors: b_errors,
+            };
+            Some(problem.bounds(direction, context.compute, a, b))
         }
         _ => None,
     };
     Ok(Value {
-        dims: y_dims,
+        dims,
         numbers: Numbers::Float(sums),
         errors,
     })
+}
+
+/// An operand's elements with how far each may be off.
+#[derive(Clone, Copy)]
+struct Erroneous<'a> {
+    values: &'a [f64],
+    errors: &'a [f64],
 }
 
 /// Numbers that can be summed up.
@@ -118,12 +178,7 @@ struct Problem {
 }
 
 impl Problem {
-    fn new(
-        x: &[usize],
-        w: &[usize],
-        y: &[usize],
-        geometry: &rotini_graph::ConvGeometry,
-    ) -> Result<Self, ReferenceError> {
+    fn new(x: &[usize], w: &[usize], y: &[usize], geometry: &ConvGeometry) -> Result<Self, ReferenceError> {
         let wrong = || ReferenceError::not_validated(format!("a convolution of {x:?} with {w:?} to {y:?}"));
         let ([batch, in_channels, x @ ..], [filters, channels, w @ ..], [y_batch, y_channels, y @ ..]) = (x, w, y)
         else {
@@ -163,9 +218,17 @@ impl Problem {
         })
     }
 
-    /// Products in a sum.
-    fn terms(&self) -> usize {
-        self.channels * self.axes.iter().map(|axis| axis.filter).product::<usize>()
+    /// The most products in a sum of a direction.
+    fn terms(&self, direction: Direction) -> usize {
+        match direction {
+            Direction::Fprop => self.channels * self.taps(),
+            Direction::Dgrad => self.filters * self.taps(),
+            Direction::Wgrad => self.batch * self.positions(),
+        }
+    }
+
+    fn taps(&self) -> usize {
+        self.axes.iter().map(|axis| axis.filter).product()
     }
 
     fn inputs(&self) -> usize {
@@ -176,7 +239,82 @@ impl Problem {
         self.axes.iter().map(|axis| axis.output).product()
     }
 
-    /// All sums, on as many threads as there are processors.
+    /// All sums of a direction from its two operands.
+    fn sums<T: Sum>(&self, direction: Direction, a: &[T], b: &[T]) -> Vec<T> {
+        match direction {
+            Direction::Fprop => self.compute(a, b),
+            Direction::Dgrad => self.dgrad(a, b),
+            Direction::Wgrad => self.wgrad(a, b),
+        }
+    }
+
+    /// For each filter tap, the output positions with the input positions that it pairs them with; none in the padding.
+    fn pairs(&self) -> Vec<Vec<(usize, usize)>> {
+        let [depth, height, width] = &self.axes;
+        let mut pairs = Vec::with_capacity(self.taps());
+        for tap_d in 0..depth.filter {
+            for tap_h in 0..height.filter {
+                for tap_w in 0..width.filter {
+                    let pair = |position: usize| {
+                        let row = position / width.output;
+                        let d = depth.source(row / height.output, tap_d)?;
+                        let h = height.source(row % height.output, tap_h)?;
+                        let w = width.source(position % width.output, tap_w)?;
+                        Some((position, (d * height.input + h) * width.input + w))
+                    };
+                    pairs.push((0..self.positions()).filter_map(pair).collect());
+                }
+            }
+        }
+        pairs
+    }
+
+    /// Calls `visit` with the indices of each image, its channels and the filters that read them: (n, c, k) and c within its group.
+    fn for_each_channel_pair(&self, mut visit: impl FnMut(usize, usize, usize, usize)) {
+        for image in 0..self.batch {
+            for group in 0..self.groups {
+                for filter in group * self.filters..(group + 1) * self.filters {
+                    for within in 0..self.channels {
+                        visit(image, group * self.channels + within, filter, within);
+                    }
+                }
+            }
+        }
+    }
+
+    fn dgrad<T: Sum>(&self, dy: &[T], w: &[T]) -> Vec<T> {
+        let (inputs, positions, taps, pairs) = (self.inputs(), self.positions(), self.taps(), self.pairs());
+        let mut dx = vec![T::default(); self.batch * self.groups * self.channels * inputs];
+        self.for_each_channel_pair(|image, channel, filter, within| {
+            let dy = &dy[(image * self.groups * self.filters + filter) * positions..][..positions];
+            let dx = &mut dx[(image * self.groups * self.channels + channel) * inputs..][..inputs];
+            let w = &w[(filter * self.channels + within) * taps..][..taps];
+            for (pairs, &factor) in pairs.iter().zip(w) {
+                for &(position, input) in pairs {
+                    dx[input] = dx[input].add_product(dy[position], factor);
+                }
+            }
+        });
+        dx
+    }
+
+    fn wgrad<T: Sum>(&self, x: &[T], dy: &[T]) -> Vec<T> {
+        let (inputs, positions, taps, pairs) = (self.inputs(), self.positions(), self.taps(), self.pairs());
+        let mut dw = vec![T::default(); self.groups * self.filters * self.channels * taps];
+        self.for_each_channel_pair(|image, channel, filter, within| {
+            let dy = &dy[(image * self.groups * self.filters + filter) * positions..][..positions];
+            let x = &x[(image * self.groups * self.channels + channel) * inputs..][..inputs];
+            let dw = &mut dw[(filter * self.channels + within) * taps..][..taps];
+            for (pairs, sum) in pairs.iter().zip(dw) {
+                for &(position, input) in pairs {
+                    *sum = sum.add_product(x[input], dy[position]);
+                }
+            }
+        });
+        dw
+    }
+
+    /// All sums of fprop, on as many threads as there are processors.
     fn compute<T: Sum>(&self, x: &[T], w: &[T]) -> Vec<T> {
         let positions = self.positions();
         let blocks: Vec<(usize, Range<usize>)> = (0..self.batch * self.groups)
@@ -214,7 +352,7 @@ impl Problem {
 
     /// The sums of all filters of a group at a range of output positions: one row per filter.
     fn block<T: Sum>(&self, x: &[T], w: &[T], (image, range): &(usize, Range<usize>)) -> Vec<T> {
-        let (inputs, terms) = (self.channels * self.inputs(), self.terms());
+        let (inputs, terms) = (self.channels * self.inputs(), self.channels * self.taps());
         let x = &x[image * inputs..][..inputs];
         let w = &w[(image % self.groups) * self.filters * terms..][..self.filters * terms];
         let patches = self.patches(x, range.clone());
@@ -232,7 +370,7 @@ impl Problem {
     /// For each channel and filter tap, a row of the elements that it meets at each position of the range; 0 in the padding.
     fn patches<T: Sum>(&self, x: &[T], range: Range<usize>) -> Vec<T> {
         let [depth, height, width] = &self.axes;
-        let mut patches = Vec::with_capacity(self.terms() * range.len());
+        let mut patches = Vec::with_capacity(self.channels * self.taps() * range.len());
         for channel in x.chunks_exact(self.inputs()) {
             for tap_d in 0..depth.filter {
                 for tap_h in 0..height.filter {
@@ -255,71 +393,30 @@ impl Problem {
         patches
     }
 
-    /// How far a sum can be off that is accumulated in `compute` in any order, from operands that are off themselves.
-    ///
-    /// A sum of n products is off by at most n u times the sum of their magnitudes, with u the unit roundoff. It is not off at
-    /// all where every product and partial sum is a multiple of one power of two that is not too small for the largest of them:
-    /// integers in disguise, as [`fill`](crate::fill()) makes them.
-    fn bounds(&self, compute: Codec, (x, x_errors): (&[f64], &[f64]), (w, w_errors): (&[f64], &[f64])) -> Vec<f64> {
-        let sum = |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(a, b)| a.abs() + b).collect() };
-        let magnitudes = self.compute(&sum(x, &vec![0.0; x.len()]), &sum(w, &vec![0.0; w.len()]));
-        let inexact = x_errors.iter().chain(w_errors).any(|&error| error > 0.0);
+    /// How far each sum of a direction can be off, with operands that are off themselves.
+    fn bounds(&self, sums: Direction, compute: Codec, a: Erroneous<'_>, b: Erroneous<'_>) -> Vec<f64> {
+        let magnitudes = |values: &[f64]| -> Vec<f64> { values.iter().map(|value| value.abs()).collect() };
+        let sum = |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(a, b)| a + b).collect() };
+        let (a_size, b_size) = (magnitudes(a.values), magnitudes(b.values));
+        let sizes = self.sums(sums, &a_size, &b_size);
+        let inexact = a.errors.iter().chain(b.errors).any(|&error| error > 0.0);
         let propagated = if inexact {
-            let from_x = self.compute(x_errors, &sum(w, w_errors));
-            let from_w = self.compute(&sum(x, &vec![0.0; x.len()]), w_errors);
-            sum(&from_x, &from_w)
+            let from_a = self.sums(sums, a.errors, &sum(&b_size, b.errors));
+            let from_b = self.sums(sums, &a_size, b.errors);
+            sum(&from_a, &from_b)
         } else {
-            vec![0.0; magnitudes.len()]
+            vec![0.0; sizes.len()]
         };
-        let precision = compute.precision().unwrap_or(53);
-        let roundoff = self.terms() as f64 * 2.0_f64.powi(-precision);
-        let exact_below = match (grid(x), grid(w)) {
-            (Some(x), Some(w)) if !inexact => 2.0_f64.powi(x + w + precision),
-            _ => 0.0,
+        let grid = if inexact {
+            None
+        } else {
+            product_grid(a.values, b.values)
         };
-        magnitudes
+        let bounds = Sums::new(compute, self.terms(sums), grid);
+        sizes
             .iter()
             .zip(propagated)
-            .map(|(&magnitude, propagated)| {
-                if magnitude <= exact_below {
-                    propagated
-                } else {
-                    propagated + roundoff * (magnitude + propagated)
-                }
-            })
+            .map(|(&size, propagated)| bounds.bound(size, propagated))
             .collect()
-    }
-}
-
-/// The exponent of the largest power of two of which all values are multiples; `None` if one is not finite.
-fn grid(values: &[f64]) -> Option<i32> {
-    let exponent = |value: f64| -> Option<i32> {
-        if value == 0.0 {
-            return Some(i32::MAX);
-        }
-        let bits = value.to_bits();
-        let exponent = i32::try_from((bits >> 52) & 0x7FF).ok()?;
-        let significand = (bits & ((1 << 52) - 1)) | if exponent == 0 { 0 } else { 1 << 52 };
-        let lowest = i32::try_from(significand.trailing_zeros()).ok()?;
-        (exponent != 0x7FF).then_some(exponent.max(1) - 1075 + lowest)
-    };
-    values
-        .iter()
-        .try_fold(i32::MAX, |least, &value| Some(least.min(exponent(value)?)))
-        // All zeros: any grid will do.
-        .map(|least| if least == i32::MAX { 0 } else { least })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_grid_of_values() {
-        assert_eq!(grid(&[1.0, 0.5, -0.75, 0.0]), Some(-2));
-        assert_eq!(grid(&[6.0, 4.0]), Some(1));
-        assert_eq!(grid(&[0.0]), Some(0));
-        assert_eq!(grid(&[f64::from_bits(1)]), Some(-1074));
-        assert_eq!(grid(&[1.0, f64::NAN]), None);
     }
 }

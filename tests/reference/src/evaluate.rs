@@ -3,7 +3,7 @@
 use crate::element::{Codec, Number};
 use crate::value::{Numbers, Operand, Value};
 use crate::walk::{Offsets, extents};
-use crate::{ReferenceError, conv, pointwise};
+use crate::{ReferenceError, attention, block_scale, conv, matmul, moe, norm, pointwise, reduction, resample};
 use rotini_graph::{DataType, Graph, Node, Op, Scalar, Tensor, TensorId, TensorKind, element_span};
 use std::collections::{HashMap, HashSet};
 
@@ -121,6 +121,40 @@ impl<'a> Context<'a> {
         Ok(self.value(id)?.integers(self.compute))
     }
 
+    /// An operand of a node that computes in integers, none of which depends on how a float was rounded.
+    pub(crate) fn exact_integers(&self, id: TensorId) -> Result<Operand<'a, i64>, ReferenceError> {
+        let operand = self.integers(id)?;
+        if operand
+            .errors
+            .iter()
+            .flat_map(|errors| errors.iter())
+            .any(|&error| error > 0.0)
+        {
+            return Err(self.unsupported("bounds for integers that depend on how a float was rounded"));
+        }
+        Ok(operand)
+    }
+
+    /// The elements of a tensor that holds positions rather than quantities, whatever the node computes in.
+    pub(crate) fn positions(&self, id: TensorId) -> Result<Vec<i64>, ReferenceError> {
+        let value = self.value(id)?;
+        let uncertain = value.errors.iter().flatten().any(|&error| error > 0.0);
+        match &value.numbers {
+            Numbers::Integer(values) if !uncertain => Ok(values.clone()),
+            Numbers::Integer(_) => Err(self.unsupported("bounds for positions that depend on how a float was rounded")),
+            Numbers::Float(_) => Err(ReferenceError::not_validated(format!("positions in tensor {}", id.0))),
+        }
+    }
+
+    /// Integers as a result, exact.
+    pub(crate) fn integer_value(&self, dims: Vec<usize>, numbers: Vec<i64>) -> Value {
+        Value {
+            dims,
+            errors: self.bounds.then(|| vec![0.0; numbers.len()]),
+            numbers: Numbers::Integer(numbers),
+        }
+    }
+
     pub(crate) fn unsupported(&self, what: impl Into<String>) -> ReferenceError {
         ReferenceError::Unsupported {
             node: self.graph.node_label(self.position),
@@ -172,28 +206,27 @@ fn run(
 fn compute(context: &Context<'_>, node: &Node) -> Result<Vec<(TensorId, Value)>, ReferenceError> {
     match &node.op {
         Op::ConvFprop(op) => Ok(vec![(op.y, conv::fprop(context, op)?)]),
+        Op::ConvDgrad(op) => Ok(vec![(op.dx, conv::dgrad(context, op)?)]),
+        Op::ConvWgrad(op) => Ok(vec![(op.dw, conv::wgrad(context, op)?)]),
+        Op::Matmul(op) => Ok(vec![(op.c, matmul::matmul(context, op)?)]),
+        Op::Reduction(op) => Ok(vec![(op.output, reduction::reduction(context, op)?)]),
+        Op::ResampleFwd(op) => resample::forward(context, op),
+        Op::BlockScaleDequantize(op) => Ok(vec![(op.y, block_scale::dequantize(context, op)?)]),
+        Op::MoeGroupedMatmul(op) => Ok(vec![(op.output, moe::grouped_matmul(context, op)?)]),
+        Op::MoeGroupedMatmulBwd(op) => Ok(vec![(op.dweight, moe::grouped_matmul_bwd(context, op)?)]),
+        Op::ResampleBwd(op) => Ok(vec![(op.dx, resample::backward(context, op)?)]),
         Op::Pointwise(op) => Ok(vec![(op.out_0, pointwise::pointwise(context, op)?)]),
-        Op::BatchnormInference(_)
-        | Op::BatchnormBackward(_)
-        | Op::Batchnorm(_)
-        | Op::ConvDgrad(_)
-        | Op::ConvWgrad(_)
-        | Op::BatchnormInferenceVariance(_)
-        | Op::Matmul(_)
-        | Op::RmsNorm(_)
-        | Op::Layernorm(_)
-        | Op::Sdpa(_)
-        | Op::BlockScaleDequantize(_)
-        | Op::BlockScaleQuantize(_)
-        | Op::SdpaBackward(_)
-        | Op::CustomOp(_)
-        | Op::RmsNormBackward(_)
-        | Op::Reduction(_)
-        | Op::ResampleFwd(_)
-        | Op::LayernormBackward(_)
-        | Op::ResampleBwd(_)
-        | Op::MoeGroupedMatmul(_)
-        | Op::MoeGroupedMatmulBwd(_) => Err(context.unsupported(node.op.kind())),
+        Op::BatchnormInference(op) => norm::batchnorm_inference(context, op),
+        Op::BatchnormInferenceVariance(op) => norm::batchnorm_inference_variance(context, op),
+        Op::Batchnorm(op) => norm::batchnorm(context, op),
+        Op::BatchnormBackward(op) => norm::batchnorm_backward(context, op),
+        Op::Layernorm(op) => norm::layernorm(context, op),
+        Op::LayernormBackward(op) => norm::layernorm_backward(context, op),
+        Op::RmsNorm(op) => norm::rms_norm(context, op),
+        Op::RmsNormBackward(op) => norm::rms_norm_backward(context, op),
+        Op::Sdpa(op) => attention::sdpa(context, op),
+        Op::SdpaBackward(op) => attention::sdpa_backward(context, op),
+        Op::BlockScaleQuantize(_) | Op::CustomOp(_) => Err(context.unsupported(node.op.kind())),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::evaluate::{Buffers, codec_of, inputs_and_outputs, span_bytes, tensor_
 use crate::walk::Offsets;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use rotini_graph::{Graph, Op, Pointwise, PointwiseMode, TensorId, TensorKind};
+use rotini_graph::{Graph, MoeMode, Op, Pointwise, PointwiseMode, ReductionMode, TensorId, TensorKind};
 
 /// The byte of everything that is not an input's element: gaps, and outputs before they are written. As a float of any type this
 /// is NaN, which spreads if it is read.
@@ -39,6 +39,29 @@ pub enum Profile {
 pub fn profile(graph: &Graph, id: TensorId) -> Profile {
     let asked = |op: &Op| match op {
         Op::ConvFprop(conv) if conv.w == id => Profile::Weights,
+        Op::ConvDgrad(conv) if conv.w == id => Profile::Weights,
+        Op::ConvWgrad(conv) if conv.dy == id => Profile::Weights,
+        Op::Matmul(matmul) if matmul.b == id => Profile::Weights,
+        Op::MoeGroupedMatmul(matmul) if matmul.weight == id => Profile::Weights,
+        Op::MoeGroupedMatmulBwd(matmul) if matmul.doutput == id => Profile::Weights,
+        // Exponents.
+        Op::BlockScaleDequantize(blocks) if blocks.scale == id && blocks.is_negative_scale => Profile::SmallIntegers,
+        Op::Reduction(reduction) if reduction.input == id => match reduction.mode {
+            ReductionMode::Mul => Profile::Positive,
+            ReductionMode::MulNoZeros => Profile::SmallIntegers,
+            _ => Profile::Normal,
+        },
+        // Positions, some of them in the padding.
+        Op::ResampleBwd(pooling) if pooling.index == Some(id) => Profile::SmallIntegers,
+        // What is above 0 by its meaning: (inverse) variances, counts.
+        Op::BatchnormInference(norm) if norm.inv_variance == id => Profile::Positive,
+        Op::BatchnormInferenceVariance(norm) if norm.variance == id => Profile::Positive,
+        Op::Batchnorm(norm) if norm.prev_running_variance == Some(id) => Profile::Positive,
+        Op::BatchnormBackward(norm) if norm.inv_variance == Some(id) => Profile::Positive,
+        Op::LayernormBackward(norm) if norm.inv_variance == Some(id) => Profile::Positive,
+        Op::RmsNormBackward(norm) if norm.inv_rms == id => Profile::Positive,
+        Op::Sdpa(sdpa) if [sdpa.seq_len_q, sdpa.seq_len_kv].contains(&Some(id)) => Profile::Positive,
+        Op::SdpaBackward(sdpa) if [sdpa.seq_len_q, sdpa.seq_len_kv].contains(&Some(id)) => Profile::Positive,
         Op::Pointwise(pointwise) => pointwise_profile(pointwise, id),
         _ => Profile::Normal,
     };
@@ -76,7 +99,45 @@ pub fn fill(graph: &Graph, id: TensorId, seed: u64) -> Result<Vec<u8>, Reference
     if written.contains(&id) {
         return Ok(vec![UNTOUCHED; span_bytes(tensor_of(graph, id)?)?]);
     }
+    if let Some(rows) = routing(graph, id) {
+        return fill_numbers(graph, id, rows.into_iter().map(Number::Integer));
+    }
     fill_with(graph, id, seed, profile(graph, id))
+}
+
+/// The elements of a tensor that routes rows, which have to fit each other; `None` for any other tensor.
+///
+/// Offsets leave the second group empty, gathered rows run through the tokens with a step of 3, and scattered ones go to
+/// destinations that are the rows in another order.
+fn routing(graph: &Graph, id: TensorId) -> Option<Vec<i64>> {
+    let extent = |id: TensorId, axis: usize| graph.tensor(id)?.dims.get(axis).copied();
+    let offsets = |groups: i64, rows: i64| {
+        // The second group ends where it begins.
+        let start = |group: i64| rows * if group == 2 { 1 } else { group } / groups;
+        (0..groups).map(start).collect()
+    };
+    graph.nodes.iter().find_map(|node| match &node.op {
+        Op::MoeGroupedMatmul(op) => {
+            let (tokens, rows) = (extent(op.token, 1)?, extent(op.output, 1)?);
+            let top_k = i64::from(op.top_k).max(1);
+            let destination = |row: i64| (rows - 1 - row, top_k);
+            if id == op.first_token_offset {
+                Some(offsets(extent(id, 0)?, rows))
+            } else if Some(id) == op.token_index && op.mode == MoeMode::Gather {
+                Some((0..rows).map(|row| row * 3 % tokens).collect())
+            } else if Some(id) == op.token_index {
+                Some((0..rows).map(destination).map(|(row, top_k)| row / top_k).collect())
+            } else if Some(id) == op.token_ks {
+                Some((0..rows).map(destination).map(|(row, top_k)| row % top_k).collect())
+            } else {
+                None
+            }
+        }
+        Op::MoeGroupedMatmulBwd(op) if op.first_token_offset == id => {
+            Some(offsets(extent(id, 0)?, extent(op.token, 1)?))
+        }
+        _ => None,
+    })
 }
 
 /// Bytes for one input's buffer with a chosen profile.
@@ -85,17 +146,22 @@ pub fn fill(graph: &Graph, id: TensorId, seed: u64) -> Result<Vec<u8>, Reference
 ///
 /// Those of [`fill`].
 pub fn fill_with(graph: &Graph, id: TensorId, seed: u64, profile: Profile) -> Result<Vec<u8>, ReferenceError> {
+    let codec = codec_of(tensor_of(graph, id)?)?;
+    let mut source = Source(ChaCha8Rng::seed_from_u64(seed));
+    source.0.set_stream(id.0.into());
+    fill_numbers(graph, id, std::iter::repeat_with(|| source.number(profile, codec)))
+}
+
+/// Bytes for one tensor's buffer from its elements in logical row-major order.
+fn fill_numbers(graph: &Graph, id: TensorId, numbers: impl Iterator<Item = Number>) -> Result<Vec<u8>, ReferenceError> {
     let tensor = tensor_of(graph, id)?;
     let codec = codec_of(tensor)?;
     let mut bytes = vec![UNTOUCHED; span_bytes(tensor)?];
-    let mut source = Source(ChaCha8Rng::seed_from_u64(seed));
-    source.0.set_stream(id.0.into());
     let offsets = match tensor.kind {
         TensorKind::RuntimeScalar => Offsets::new(&[1], &[1]),
         _ => Offsets::of(tensor)?,
     };
-    for offset in offsets {
-        let number = source.number(profile, codec);
+    for (offset, number) in offsets.zip(numbers) {
         if let Some(element) = bytes.get_mut(offset * codec.size()..) {
             codec.store(number, element);
         }

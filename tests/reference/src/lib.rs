@@ -14,6 +14,8 @@
 //! can be from each value: [`Evaluation::judge`] accepts the results within that bound and no others. It finds what a table wide
 //! enough for every kernel cannot: an intermediate that was rounded, an operand that was truncated.
 
+mod attention;
+mod block_scale;
 mod compare;
 mod conv;
 mod element;
@@ -21,7 +23,14 @@ mod error;
 mod evaluate;
 mod fill;
 mod functions;
+mod matmul;
+mod moe;
+mod norm;
 mod pointwise;
+mod real;
+mod reduction;
+mod resample;
+mod sums;
 mod value;
 mod walk;
 

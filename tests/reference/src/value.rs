@@ -154,10 +154,55 @@ pub(crate) fn flushed(codec: Codec, value: f64) -> f64 {
     if is_subnormal { value.abs() } else { 0.0 }
 }
 
-fn least_normal(codec: Codec) -> f64 {
+/// The least magnitude that is not subnormal.
+pub(crate) fn least_normal(codec: Codec) -> f64 {
     match codec {
         Codec::F16 => 2.0_f64.powi(-14),
         Codec::F64 => f64::MIN_POSITIVE,
         _ => f32::MIN_POSITIVE.into(),
+    }
+}
+
+/// How far a kernel may be from `sum` / `count` if its sum is off by `error`. Dividing by a power of two loses nothing, and devices
+/// multiply by a rounded reciprocal otherwise.
+pub(crate) fn division_error(codec: Codec, sum: f64, error: f64, count: usize) -> f64 {
+    let quotient = sum / count as f64;
+    let rounding = if count.is_power_of_two() {
+        rounding_error(codec, quotient, error == 0.0)
+    } else {
+        4.0 * rounding_error(codec, quotient, false)
+    };
+    error / count as f64 + rounding.max(flushed(codec, quotient))
+}
+
+/// The largest of several numbers with how far it may be off. NaN is left out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extreme {
+    /// Negative infinity of nothing.
+    pub(crate) value: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Default for Extreme {
+    fn default() -> Self {
+        Extreme {
+            value: f64::NEG_INFINITY,
+            low: f64::NEG_INFINITY,
+            high: f64::NEG_INFINITY,
+        }
+    }
+}
+
+impl Extreme {
+    pub(crate) fn add(&mut self, value: f64, error: f64) {
+        // `f64::max` passes over NaN.
+        self.value = self.value.max(value);
+        self.low = self.low.max(value - error);
+        self.high = self.high.max(value + error);
+    }
+
+    pub(crate) fn error(&self) -> f64 {
+        distance(self.high, self.value).max(distance(self.value, self.low))
     }
 }

@@ -1,17 +1,33 @@
 //! Random valid graphs of every operation.
+//!
+//! | Module | Has |
+//! |---|---|
+//! | `attention` | scaled dot-product attention, both directions |
+//! | `norm` | batch, layer and RMS normalization |
+//! | `window` | convolutions and pooling |
+//! | `matrix` | matmuls, alone and grouped, reductions, scales of blocks |
+//!
+//! Each operation has all its attributes, at random among what validation allows, and each of its optional tensors half the time.
+
+mod attention;
+mod matrix;
+mod norm;
+mod window;
 
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rotini_graph::*;
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
 /// How many kinds of operations there are.
 pub(crate) const OPERATIONS: usize = 23;
 
 /// A valid graph with one operation of each of `kinds`, which are the operations' positions in the schema from 0.
 ///
-/// The same seed makes the same graph. With `full`, every optional field is there.
+/// The same seed makes the same graph. With `full`, every optional field is there, but one at random of those that exclude each
+/// other.
 pub(crate) fn graph(seed: u64, kinds: &[usize], full: bool) -> Graph {
     let mut generator = Generator {
         rng: ChaCha8Rng::seed_from_u64(seed),
@@ -143,11 +159,19 @@ impl Generator {
 
     /// A tensor to read: one that is there already, or a new one.
     fn input_of(&mut self, dims: Vec<i64>) -> TensorId {
+        self.input_among(dims, &DataType::ALL)
+    }
+
+    /// A tensor to read of one of these types.
+    fn input_among(&mut self, dims: Vec<i64>, types: &[DataType]) -> TensorId {
         let fitting: Vec<_> = self
             .readable
             .iter()
             .copied()
-            .filter(|id| self.graph.tensors[id.index()].dims == dims)
+            .filter(|id| {
+                let tensor = &self.graph.tensors[id.index()];
+                tensor.dims == dims && types.contains(&tensor.dtype)
+            })
             .collect();
         if let Some(id) = fitting.choose(&mut self.rng)
             && !self.full
@@ -155,7 +179,7 @@ impl Generator {
         {
             return *id;
         }
-        let (dtype, choice) = (self.dtype(), self.rng.random_range(0..6));
+        let (dtype, choice) = (self.pick(types), self.rng.random_range(0..6));
         let unstorable = matches!(
             dtype,
             DataType::F8E8M0 | DataType::F4E2M1 | DataType::F6E2M3 | DataType::F6E3M2
@@ -180,15 +204,28 @@ impl Generator {
     }
 
     fn output_of(&mut self, dims: Vec<i64>) -> TensorId {
+        self.output_among(dims, &DataType::ALL)
+    }
+
+    /// A tensor to write of one of these types.
+    fn output_among(&mut self, dims: Vec<i64>, types: &[DataType]) -> TensorId {
         let kind = if self.rng.random() {
             TensorKind::Buffer
         } else {
             TensorKind::Virtual
         };
-        let (dtype, strides) = (self.dtype(), self.strides(&dims));
+        let (dtype, strides) = (self.pick(types), self.strides(&dims));
         let id = self.add(kind, dtype, dims, strides);
         self.fresh.push(id);
         id
+    }
+
+    fn maybe_input_of(&mut self, dims: Vec<i64>) -> Option<TensorId> {
+        self.flag().then(|| self.input_of(dims))
+    }
+
+    fn maybe_output_of(&mut self, dims: Vec<i64>) -> Option<TensorId> {
+        self.flag().then(|| self.output_of(dims))
     }
 
     fn store_something(&mut self) {
@@ -201,14 +238,30 @@ impl Generator {
         }
     }
 
+    /// Dims of a rank in `ranks`, often those of a tensor that can be read.
+    fn dims_of(&mut self, ranks: RangeInclusive<usize>) -> Vec<i64> {
+        let fitting: Vec<_> = self
+            .readable
+            .iter()
+            .copied()
+            .filter(|id| ranks.contains(&self.graph.tensors[id.index()].dims.len()))
+            .collect();
+        match fitting.choose(&mut self.rng) {
+            Some(id) if self.rng.random_bool(0.7) => self.graph.tensors[id.index()].dims.clone(),
+            _ => {
+                let rank = self.rng.random_range(ranks);
+                self.dims(rank)
+            }
+        }
+    }
+
+    /// A tensor of any dims to read.
     fn input(&mut self) -> TensorId {
-        let dims = match self.readable.choose(&mut self.rng) {
-            Some(id) => self.graph.tensors[id.index()].dims.clone(),
-            None => self.any_dims(),
-        };
+        let dims = self.dims_of(1..=5);
         self.input_of(dims)
     }
 
+    /// A tensor of any dims to write.
     fn output(&mut self) -> TensorId {
         let dims = self.any_dims();
         self.output_of(dims)
@@ -227,71 +280,27 @@ impl Generator {
         (0..count).map(|_| self.input()).collect()
     }
 
-    fn long(&mut self) -> i64 {
-        self.rng.random_range(1..1_000_000_000_000)
+    /// The dims of a single element.
+    fn single(&mut self) -> Vec<i64> {
+        vec![1; self.rng.random_range(1..=4)]
     }
 
-    fn maybe_long(&mut self) -> Option<i64> {
-        self.flag().then(|| self.long())
+    fn long(&mut self) -> i64 {
+        self.rng.random_range(1..1_000_000_000_000)
     }
 
     fn maybe_float(&mut self) -> Option<f32> {
         self.flag().then(|| self.rng.random_range(0.01..10.0))
     }
 
-    fn longs(&mut self) -> Vec<i64> {
-        let count = self.rng.random_range(1..4);
-        (0..count).map(|_| self.long()).collect()
-    }
-
     fn pick<T: Copy>(&mut self, members: &[T]) -> T {
         *members.choose(&mut self.rng).unwrap()
     }
 
-    fn phase(&mut self) -> NormPhase {
-        self.pick(&[NormPhase::Inference, NormPhase::Training])
-    }
-
-    fn any_geometry(&mut self) -> ConvGeometry {
-        ConvGeometry {
-            pre_padding: self.longs(),
-            post_padding: self.longs(),
-            stride: self.longs(),
-            dilation: self.longs(),
-            mode: self.pick(&[ConvMode::Convolution, ConvMode::CrossCorrelation]),
-        }
-    }
-
-    fn conv_fprop(&mut self) -> ConvFprop {
-        let spatial = self.rng.random_range(1..=3);
-        let mut list = |from, to| -> Vec<i64> { (0..spatial).map(|_| self.rng.random_range(from..=to)).collect() };
-        let (pre_padding, post_padding, stride, dilation) = (list(0, 2), list(0, 2), list(1, 3), list(1, 2));
-        let (filter, extra, groups) = (list(1, 3), list(0, 4), list(1, 2)[0]);
-        let (n, c, k) = (
-            self.rng.random_range(1..3),
-            self.rng.random_range(1..4),
-            self.rng.random_range(1..4),
-        );
-        let (mut x, mut w, mut y) = (vec![n, c * groups], vec![k * groups, c], vec![n, k * groups]);
-        for axis in 0..spatial {
-            let input = dilation[axis] * (filter[axis] - 1) + 1 + extra[axis];
-            x.push(input);
-            w.push(filter[axis]);
-            let (pre, post) = (pre_padding[axis], post_padding[axis]);
-            y.push(conv_output_extent(input, filter[axis], pre, post, stride[axis], dilation[axis]).unwrap());
-        }
-        ConvFprop {
-            x: self.input_of(x),
-            w: self.input_of(w),
-            y: self.output_of(y),
-            geometry: ConvGeometry {
-                pre_padding,
-                post_padding,
-                stride,
-                dilation,
-                mode: self.pick(&[ConvMode::Convolution, ConvMode::CrossCorrelation]),
-            },
-        }
+    /// A number that divides `extent`.
+    fn divisor(&mut self, extent: i64) -> i64 {
+        let divisors: Vec<i64> = (1..=extent).filter(|divisor| extent % divisor == 0).collect();
+        self.pick(&divisors)
     }
 
     fn pointwise(&mut self) -> Pointwise {
@@ -335,307 +344,42 @@ impl Generator {
         op
     }
 
-    fn sdpa(&mut self) -> Sdpa {
-        Sdpa {
-            q: self.input(),
-            k: self.input(),
-            v: self.input(),
-            attn_mask: self.maybe_input(),
-            scale: self.maybe_input(),
-            seq_len_q: self.maybe_input(),
-            seq_len_kv: self.maybe_input(),
-            seed: self.maybe_input(),
-            offset: self.maybe_input(),
-            dropout_mask: self.maybe_input(),
-            dropout_scale: self.maybe_input(),
-            page_table_k: self.maybe_input(),
-            page_table_v: self.maybe_input(),
-            block_mask: self.maybe_input(),
-            sink_token: self.maybe_input(),
-            descale_q: self.maybe_input(),
-            descale_k: self.maybe_input(),
-            descale_v: self.maybe_input(),
-            descale_s: self.maybe_input(),
-            scale_s: self.maybe_input(),
-            scale_o: self.maybe_input(),
-            o: self.output(),
-            stats: self.maybe_output(),
-            max: self.maybe_output(),
-            sum_exp: self.maybe_output(),
-            rng_dump: self.maybe_output(),
-            amax_s: self.maybe_output(),
-            amax_o: self.maybe_output(),
-            generate_stats: self.flag().then(|| self.flag()),
-            alibi_mask: self.flag(),
-            padding_mask: self.flag(),
-            causal_mask: self.flag(),
-            causal_mask_bottom_right: self.flag(),
-            dropout_probability: self.maybe_float(),
-            attn_scale_value: self.maybe_float(),
-            left_bound: self.maybe_long(),
-            right_bound: self.maybe_long(),
-            max_seq_len_kv: self.flag().then(|| self.rng.random()),
-            diagonal_alignment: self.pick(&[DiagonalAlignment::TopLeft, DiagonalAlignment::BottomRight]),
-            mma_core_mode: self.flag().then(|| self.dtype()),
-            implementation: self.pick(&[
-                AttentionImplementation::Auto,
-                AttentionImplementation::Composite,
-                AttentionImplementation::Unified,
-            ]),
+    fn custom_op(&mut self) -> CustomOp {
+        let mut data = vec![0; self.rng.random_range(1..40)];
+        self.rng.fill_bytes(&mut data);
+        CustomOp {
+            inputs: self.inputs(),
+            outputs: vec![self.output(), self.output()],
+            custom_op_id: "plugin.op".to_owned(),
+            data,
         }
-    }
-
-    fn sdpa_backward(&mut self) -> SdpaBackward {
-        SdpaBackward {
-            q: self.input(),
-            k: self.input(),
-            v: self.input(),
-            o: self.input(),
-            d_o: self.input(),
-            stats: self.input(),
-            scale: self.maybe_input(),
-            attn_mask: self.maybe_input(),
-            seq_len_q: self.maybe_input(),
-            seq_len_kv: self.maybe_input(),
-            seed: self.maybe_input(),
-            offset: self.maybe_input(),
-            dropout_mask: self.maybe_input(),
-            dropout_scale: self.maybe_input(),
-            dropout_scale_inv: self.maybe_input(),
-            dq: self.output(),
-            dk: self.output(),
-            dv: self.output(),
-            dbias: self.maybe_output(),
-            alibi_mask: self.flag(),
-            padding_mask: self.flag(),
-            causal_mask: self.flag(),
-            causal_mask_bottom_right: self.flag(),
-            dropout_probability: self.maybe_float(),
-            attn_scale_value: self.maybe_float(),
-            left_bound: self.maybe_long(),
-            right_bound: self.maybe_long(),
-            diagonal_alignment: self.pick(&[DiagonalAlignment::TopLeft, DiagonalAlignment::BottomRight]),
-        }
-    }
-
-    fn resample_mode(&mut self) -> ResampleMode {
-        self.pick(&[
-            ResampleMode::Maxpool,
-            ResampleMode::AvgpoolExcludePadding,
-            ResampleMode::AvgpoolIncludePadding,
-        ])
-    }
-
-    fn padding_mode(&mut self) -> PaddingMode {
-        self.pick(&[PaddingMode::NotSet, PaddingMode::NegInf, PaddingMode::Zero])
     }
 
     fn op(&mut self, kind: usize) -> Op {
         match kind {
-            0 => BatchnormInference {
-                x: self.input(),
-                mean: self.input(),
-                inv_variance: self.input(),
-                scale: self.input(),
-                bias: self.input(),
-                y: self.output(),
-            }
-            .into(),
+            0 => self.batchnorm_inference().into(),
             1 => self.pointwise().into(),
-            2 => BatchnormBackward {
-                dy: self.input(),
-                x: self.input(),
-                mean: self.maybe_input(),
-                inv_variance: self.maybe_input(),
-                scale: self.input(),
-                peer_stats: self.inputs(),
-                dx: self.output(),
-                dscale: self.output(),
-                dbias: self.output(),
-            }
-            .into(),
-            3 => Batchnorm {
-                x: self.input(),
-                scale: self.input(),
-                bias: self.input(),
-                epsilon: self.input(),
-                peer_stats: self.inputs(),
-                prev_running_mean: self.maybe_input(),
-                prev_running_variance: self.maybe_input(),
-                momentum: self.maybe_input(),
-                y: self.output(),
-                mean: self.maybe_output(),
-                inv_variance: self.maybe_output(),
-                next_running_mean: self.maybe_output(),
-                next_running_variance: self.maybe_output(),
-            }
-            .into(),
+            2 => self.batchnorm_backward().into(),
+            3 => self.batchnorm().into(),
             4 => self.conv_fprop().into(),
-            5 => ConvDgrad {
-                dy: self.input(),
-                w: self.input(),
-                dx: self.output(),
-                geometry: self.any_geometry(),
-            }
-            .into(),
-            6 => ConvWgrad {
-                x: self.input(),
-                dy: self.input(),
-                dw: self.output(),
-                geometry: self.any_geometry(),
-            }
-            .into(),
-            7 => BatchnormInferenceVariance {
-                x: self.input(),
-                mean: self.input(),
-                variance: self.input(),
-                scale: self.input(),
-                bias: self.input(),
-                epsilon: self.input(),
-                y: self.output(),
-            }
-            .into(),
-            8 => Matmul {
-                a: self.input(),
-                b: self.input(),
-                c: self.output(),
-            }
-            .into(),
-            9 => RmsNorm {
-                x: self.input(),
-                scale: self.input(),
-                epsilon: self.input(),
-                bias: self.maybe_input(),
-                y: self.output(),
-                inv_rms: self.maybe_output(),
-                phase: self.phase(),
-            }
-            .into(),
-            10 => Layernorm {
-                x: self.input(),
-                scale: self.input(),
-                bias: self.input(),
-                epsilon: self.input(),
-                y: self.output(),
-                mean: self.maybe_output(),
-                inv_variance: self.maybe_output(),
-                normalized_dim_count: self.long(),
-                phase: self.phase(),
-            }
-            .into(),
+            5 => self.conv_dgrad().into(),
+            6 => self.conv_wgrad().into(),
+            7 => self.batchnorm_inference_variance().into(),
+            8 => self.matmul().into(),
+            9 => self.rms_norm().into(),
+            10 => self.layernorm().into(),
             11 => Box::new(self.sdpa()).into(),
-            12 => BlockScaleDequantize {
-                x: self.input(),
-                scale: self.input(),
-                y: self.output(),
-                block_size: vec![self.rng.random(), self.rng.random()],
-                is_negative_scale: self.flag(),
-            }
-            .into(),
-            13 => BlockScaleQuantize {
-                x: self.input(),
-                y: self.output(),
-                scale: self.output(),
-                block_size: self.rng.random(),
-                axis: self.maybe_long(),
-                transpose: self.flag(),
-            }
-            .into(),
+            12 => self.block_scale_dequantize().into(),
+            13 => self.block_scale_quantize().into(),
             14 => Box::new(self.sdpa_backward()).into(),
-            15 => {
-                let mut data = vec![0; self.rng.random_range(1..40)];
-                self.rng.fill_bytes(&mut data);
-                CustomOp {
-                    inputs: self.inputs(),
-                    outputs: vec![self.output(), self.output()],
-                    custom_op_id: "plugin.op".to_owned(),
-                    data,
-                }
-                .into()
-            }
-            16 => RmsNormBackward {
-                dy: self.input(),
-                x: self.input(),
-                scale: self.input(),
-                inv_rms: self.input(),
-                dx: self.output(),
-                dscale: self.output(),
-                dbias: self.maybe_output(),
-            }
-            .into(),
-            17 => Reduction {
-                input: self.input(),
-                output: self.output(),
-                mode: self.pick(&[
-                    ReductionMode::Add,
-                    ReductionMode::Mul,
-                    ReductionMode::Min,
-                    ReductionMode::Max,
-                    ReductionMode::Amax,
-                    ReductionMode::Avg,
-                    ReductionMode::Norm1,
-                    ReductionMode::Norm2,
-                    ReductionMode::MulNoZeros,
-                ]),
-                is_deterministic: self.flag(),
-            }
-            .into(),
-            18 => ResampleFwd {
-                x: self.input(),
-                y: self.output(),
-                index: self.maybe_output(),
-                pre_padding: self.longs(),
-                post_padding: self.longs(),
-                stride: self.longs(),
-                window: self.longs(),
-                resample_mode: self.resample_mode(),
-                padding_mode: self.padding_mode(),
-                generate_index: self.flag(),
-            }
-            .into(),
-            19 => LayernormBackward {
-                dy: self.input(),
-                x: self.input(),
-                scale: self.input(),
-                mean: self.maybe_input(),
-                inv_variance: self.maybe_input(),
-                epsilon: self.maybe_input(),
-                dx: self.output(),
-                dscale: self.output(),
-                dbias: self.output(),
-                normalized_dim_count: self.long(),
-            }
-            .into(),
-            20 => ResampleBwd {
-                dy: self.input(),
-                index: self.maybe_input(),
-                dx: self.output(),
-                pre_padding: self.longs(),
-                post_padding: self.longs(),
-                stride: self.longs(),
-                window: self.longs(),
-                resample_mode: self.resample_mode(),
-                padding_mode: self.padding_mode(),
-            }
-            .into(),
-            21 => MoeGroupedMatmul {
-                token: self.input(),
-                weight: self.input(),
-                first_token_offset: self.input(),
-                token_index: self.maybe_input(),
-                token_ks: self.maybe_input(),
-                output: self.output(),
-                mode: self.pick(&[MoeMode::None, MoeMode::Gather, MoeMode::Scatter]),
-                top_k: self.rng.random(),
-            }
-            .into(),
-            22 => MoeGroupedMatmulBwd {
-                doutput: self.input(),
-                token: self.input(),
-                first_token_offset: self.input(),
-                dweight: self.output(),
-            }
-            .into(),
+            15 => self.custom_op().into(),
+            16 => self.rms_norm_backward().into(),
+            17 => self.reduction().into(),
+            18 => self.resample_fwd().into(),
+            19 => self.layernorm_backward().into(),
+            20 => self.resample_bwd().into(),
+            21 => self.moe_grouped_matmul().into(),
+            22 => self.moe_grouped_matmul_bwd().into(),
             other => panic!("there is no operation {other}"),
         }
     }

@@ -7,11 +7,18 @@
     reason = "everything here is a test, its helpers too"
 )]
 
+mod attention;
 mod conv;
 mod conversion;
 mod filling;
+mod gradients;
 mod judging;
+mod matmul;
+mod moe;
+mod norm;
 mod pointwise;
+mod reduction;
+mod resample;
 
 use half::{bf16, f16};
 use rotini_graph::{DataType, Graph, GraphBuilder, TensorId};

@@ -1,0 +1,262 @@
+//! Scaled dot-product attention, forward and backward.
+
+use crate::op::{DiagonalAlignment, Sdpa, SdpaBackward};
+use crate::{DataType, Graph, GraphError, TensorId, broadcast_dims};
+
+/// What the two directions have in common.
+struct Attention {
+    q: TensorId,
+    k: TensorId,
+    v: TensorId,
+    mask: Option<TensorId>,
+    scale: Option<TensorId>,
+    attn_scale_value: Option<f32>,
+    padding: Padding,
+    dropout_mask: Option<TensorId>,
+    diagonal: Diagonal,
+}
+
+/// Masking by sequence lengths.
+struct Padding {
+    asked: bool,
+    seq_len_q: Option<TensorId>,
+    seq_len_kv: Option<TensorId>,
+}
+
+/// Masking by position.
+struct Diagonal {
+    causal: bool,
+    causal_bottom_right: bool,
+    left: Option<i64>,
+    right: Option<i64>,
+    alignment: DiagonalAlignment,
+}
+
+/// The extents that an attention is about.
+struct Extents {
+    b: i64,
+    h: i64,
+    k_heads: i64,
+    v_heads: i64,
+    sq: i64,
+    dv: i64,
+}
+
+/// What a forward or a backward operation says about it: their structs share the names of fields.
+macro_rules! attention {
+    ($op:ident) => {
+        Attention {
+            q: $op.q,
+            k: $op.k,
+            v: $op.v,
+            mask: $op.attn_mask,
+            scale: $op.scale,
+            attn_scale_value: $op.attn_scale_value,
+            padding: Padding {
+                asked: $op.padding_mask,
+                seq_len_q: $op.seq_len_q,
+                seq_len_kv: $op.seq_len_kv,
+            },
+            dropout_mask: $op.dropout_mask,
+            diagonal: Diagonal {
+                causal: $op.causal_mask,
+                causal_bottom_right: $op.causal_mask_bottom_right,
+                left: $op.left_bound,
+                right: $op.right_bound,
+                alignment: $op.diagonal_alignment,
+            },
+        }
+    };
+}
+
+impl Graph {
+    /// q: B, H, Sq, D; k: B, Hk, Skv, D; v: B, Hv, Skv, Dv; o: B, H, Sq, Dv; statistics: B, H, Sq, 1.
+    pub(crate) fn check_sdpa(&self, position: usize, op: &Sdpa) -> Result<(), GraphError> {
+        if op.page_table_k.is_some() || op.page_table_v.is_some() {
+            // k and v are pages then, whose shapes follow from the tables.
+            return Ok(());
+        }
+        let Some(extents) = self.check_attention(position, &attention!(op))? else {
+            return Ok(());
+        };
+        let Extents { b, h, sq, dv, .. } = extents;
+        if op.generate_stats == Some(true) && op.stats.is_none() {
+            return Err(self.attribute(
+                position,
+                "generate_stats is set, but there is no stats tensor".to_owned(),
+            ));
+        }
+        for id in [op.stats, op.max, op.sum_exp].into_iter().flatten() {
+            self.check_attention_statistics(position, id, &extents)?;
+        }
+        if let Some(sink) = op.sink_token {
+            self.check_exactly(position, sink, &[1, h, 1, 1])?;
+        }
+        for (descale, heads) in [
+            (op.descale_q, extents.k_heads),
+            (op.descale_k, extents.k_heads),
+            (op.descale_v, extents.v_heads),
+        ] {
+            let Some(tensor) = descale.and_then(|id| self.tensor(id)) else {
+                continue;
+            };
+            if tensor.dims.iter().any(|&dim| dim != 1) && tensor.dims != [b, heads, 1, 1] {
+                return Err(self.not_dims(position, tensor, &[b, heads, 1, 1]));
+            }
+        }
+        let singles = [op.descale_s, op.scale_s, op.scale_o, op.amax_s, op.amax_o];
+        for single in singles.into_iter().flatten() {
+            self.check_single(position, single)?;
+        }
+        match self.tensor(op.o) {
+            Some(o) => self.shape(position, o, vec![b, h, sq, dv]),
+            None => Ok(()),
+        }
+    }
+
+    /// Gradients like what they are gradients of; o and its gradient: B, H, Sq, Dv; statistics: B, H, Sq, 1.
+    pub(crate) fn check_sdpa_backward(&self, position: usize, op: &SdpaBackward) -> Result<(), GraphError> {
+        let Some(extents) = self.check_attention(position, &attention!(op))? else {
+            return Ok(());
+        };
+        for id in [op.o, op.d_o] {
+            self.check_exactly(position, id, &[extents.b, extents.h, extents.sq, extents.dv])?;
+        }
+        self.check_attention_statistics(position, op.stats, &extents)?;
+        if op.dbias.is_some() && op.attn_mask.is_none() {
+            return Err(self.attribute(
+                position,
+                "dbias is the gradient of an attn_mask that is not given".to_owned(),
+            ));
+        }
+        let gradients = [
+            (Some(op.q), Some(op.dq)),
+            (Some(op.k), Some(op.dk)),
+            (Some(op.v), Some(op.dv)),
+            (op.attn_mask, op.dbias),
+        ];
+        for (of, gradient) in gradients {
+            let tensors = (
+                of.and_then(|id| self.tensor(id)),
+                gradient.and_then(|id| self.tensor(id)),
+            );
+            if let (Some(of), Some(gradient)) = tensors {
+                self.shape(position, gradient, of.dims.clone())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_attention(&self, position: usize, op: &Attention) -> Result<Option<Extents>, GraphError> {
+        let (Some(q), Some(k), Some(v)) = (self.tensor(op.q), self.tensor(op.k), self.tensor(op.v)) else {
+            return Ok(None);
+        };
+        let (&[b, h, sq, d], &[k_b, k_heads, skv, k_d], &[v_b, v_heads, v_s, dv]) =
+            (q.dims.as_slice(), k.dims.as_slice(), v.dims.as_slice())
+        else {
+            let ranks = [q, k, v].map(|tensor| tensor.dims.len());
+            let what = format!("ranks of q, k and v are {ranks:?}, but must be 4");
+            return Err(self.attribute(position, what));
+        };
+        if k_b != b || k_d != d {
+            return Err(self.not_dims(position, k, &[b, k_heads, skv, d]));
+        }
+        if v_b != b || v_s != skv {
+            return Err(self.not_dims(position, v, &[b, v_heads, skv, dv]));
+        }
+        for (tensor, heads) in [(k, k_heads), (v, v_heads)] {
+            if h % heads != 0 {
+                let what = format!("{h} heads of {q} are no multiple of the {heads} heads of {tensor}");
+                return Err(self.attribute(position, what));
+            }
+        }
+        let scores = [b, h, sq, skv];
+        if let Some(mask) = op.mask.and_then(|id| self.tensor(id)) {
+            let broadcasts = broadcast_dims(&mask.dims, &scores).as_deref() == Some(&scores);
+            if mask.dims.len() > 4 || !broadcasts {
+                let what = format!("{mask} with dims {:?} does not broadcast to {scores:?}", mask.dims);
+                return Err(self.attribute(position, what));
+            }
+        }
+        if let Some(mask) = op.dropout_mask.and_then(|id| self.tensor(id)) {
+            let fits = matches!(mask.dims.as_slice(), &[mask_b, mask_h, mask_q, mask_kv]
+                if (mask_b == 1 || mask_b == b) && (mask_h == 1 || mask_h == h) && mask_q == sq && mask_kv == skv);
+            if !fits {
+                return Err(self.not_dims(position, mask, &scores));
+            }
+        }
+        if let Some(scale) = op.scale {
+            if op.attn_scale_value.is_some() {
+                let what = "attn_scale_value and a scale tensor exclude each other";
+                return Err(self.attribute(position, what.to_owned()));
+            }
+            self.check_single(position, scale)?;
+        }
+        self.check_padding(position, &op.padding, b)?;
+        self.check_diagonal(position, &op.diagonal)?;
+        Ok(Some(Extents {
+            b,
+            h,
+            k_heads,
+            v_heads,
+            sq,
+            dv,
+        }))
+    }
+
+    fn check_padding(&self, position: usize, op: &Padding, batch: i64) -> Result<(), GraphError> {
+        if op.asked && (op.seq_len_q.is_none() || op.seq_len_kv.is_none()) {
+            let what = "a padding mask needs seq_len_q and seq_len_kv";
+            return Err(self.attribute(position, what.to_owned()));
+        }
+        for id in [op.seq_len_q, op.seq_len_kv].into_iter().flatten() {
+            self.check_exactly(position, id, &[batch, 1, 1, 1])?;
+            if let Some(lengths) = self.tensor(id).filter(|tensor| tensor.dtype != DataType::I32) {
+                let what = format!("{lengths} has type {}, but sequence lengths are i32", lengths.dtype);
+                return Err(self.attribute(position, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bounds of -1 are none. The deprecated flags stand for all of alignment and bounds, as in hipDNN's `PlanUtils.hpp`.
+    fn check_diagonal(&self, position: usize, op: &Diagonal) -> Result<(), GraphError> {
+        for (name, bound) in [("left_bound", op.left), ("right_bound", op.right)] {
+            if let Some(bound) = bound.filter(|&bound| bound < -1) {
+                return Err(self.attribute(position, format!("{name} {bound} is below -1")));
+            }
+        }
+        let contradiction = if op.causal && op.causal_bottom_right {
+            "causal_mask and causal_mask_bottom_right exclude each other"
+        } else if (op.causal || op.causal_bottom_right) && (op.left.is_some() || op.right.is_some()) {
+            "a deprecated causal mask excludes left_bound and right_bound"
+        } else if op.causal && op.alignment == DiagonalAlignment::BottomRight {
+            "causal_mask is aligned to the top left, not to the bottom right"
+        } else {
+            return Ok(());
+        };
+        Err(self.attribute(position, contradiction.to_owned()))
+    }
+
+    /// One value per row of scores; the last 1 may be missing, as in hipDNN's first versions.
+    fn check_attention_statistics(
+        &self,
+        position: usize,
+        id: TensorId,
+        &Extents { b, h, sq, .. }: &Extents,
+    ) -> Result<(), GraphError> {
+        match self.tensor(id) {
+            Some(tensor) if tensor.dims != [b, h, sq, 1] && tensor.dims != [b, h, sq] => {
+                Err(self.not_dims(position, tensor, &[b, h, sq, 1]))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_exactly(&self, position: usize, id: TensorId, wanted: &[i64]) -> Result<(), GraphError> {
+        match self.tensor(id) {
+            Some(tensor) if tensor.dims != wanted => Err(self.not_dims(position, tensor, wanted)),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The three convolutions, which share one rule: y is what the forward convolution of x with w makes.
+
+use crate::op::{ConvDgrad, ConvFprop, ConvGeometry, ConvWgrad};
+use crate::{Graph, GraphError, Tensor, conv_output_extent};
+
+impl Graph {
+    pub(crate) fn check_conv_fprop(&self, position: usize, conv: &ConvFprop) -> Result<(), GraphError> {
+        let (Some(x), Some(w), Some(y)) = (self.tensor(conv.x), self.tensor(conv.w), self.tensor(conv.y)) else {
+            return Ok(());
+        };
+        let inferred = self.conv_output(position, [x, w, y], ["x", "w", "y"], &conv.geometry)?;
+        self.shape(position, y, inferred)
+    }
+
+    pub(crate) fn check_conv_dgrad(&self, position: usize, conv: &ConvDgrad) -> Result<(), GraphError> {
+        let (Some(dx), Some(w), Some(dy)) = (self.tensor(conv.dx), self.tensor(conv.w), self.tensor(conv.dy)) else {
+            return Ok(());
+        };
+        self.check_gradient(position, [dx, w, dy], ["dx", "w", "dy"], &conv.geometry)
+    }
+
+    pub(crate) fn check_conv_wgrad(&self, position: usize, conv: &ConvWgrad) -> Result<(), GraphError> {
+        let (Some(x), Some(dw), Some(dy)) = (self.tensor(conv.x), self.tensor(conv.dw), self.tensor(conv.dy)) else {
+            return Ok(());
+        };
+        self.check_gradient(position, [x, dw, dy], ["x", "dw", "dy"], &conv.geometry)
+    }
+
+    /// With a stride, several inputs and filters lead to one output. So the shape that is checked is the output's, though it is
+    /// an operand here: no other one follows.
+    fn check_gradient(
+        &self,
+        position: usize,
+        tensors: [&Tensor; 3],
+        names: [&str; 3],
+        geometry: &ConvGeometry,
+    ) -> Result<(), GraphError> {
+        let ([.., dy], [x, w, _]) = (tensors, names);
+        let inferred = self.conv_output(position, tensors, names, geometry)?;
+        if dy.dims == inferred {
+            return Ok(());
+        }
+        let what = format!(
+            "{dy} has dims {:?}, but a convolution of {x} with {w} makes {inferred:?}",
+            dy.dims
+        );
+        Err(self.attribute(position, what))
+    }
+
+    /// The dims of the forward convolution's output.
+    fn conv_output(
+        &self,
+        position: usize,
+        [x, w, y]: [&Tensor; 3],
+        [x_name, w_name, y_name]: [&str; 3],
+        geometry: &ConvGeometry,
+    ) -> Result<Vec<i64>, GraphError> {
+        let rank = x.dims.len();
+        let ([n, c, x_spatial @ ..], [k, c_per_group, w_spatial @ ..], true) = (
+            x.dims.as_slice(),
+            w.dims.as_slice(),
+            rank >= 3 && w.dims.len() == rank && y.dims.len() == rank,
+        ) else {
+            return Err(self.attribute(
+                position,
+                format!(
+                    "ranks of {x_name}, {w_name} and {y_name} are {rank}, {} and {}, but must be equal and at least 3",
+                    w.dims.len(),
+                    y.dims.len()
+                ),
+            ));
+        };
+        let ConvGeometry {
+            pre_padding,
+            post_padding,
+            stride,
+            dilation,
+            ..
+        } = geometry;
+        let lists = [
+            ("pre_padding", pre_padding.as_slice(), 0),
+            ("post_padding", post_padding, 0),
+            ("stride", stride, 1),
+            ("dilation", dilation, 1),
+        ];
+        self.check_spatial(position, x_spatial.len(), &lists)?;
+        if c % c_per_group != 0 || k % (c / c_per_group) != 0 {
+            return Err(self.attribute(
+                position,
+                format!("{c} input channels and {k} filters do not divide into groups of {c_per_group} channels"),
+            ));
+        }
+        let mut inferred = vec![*n, *k];
+        for axis in 0..x_spatial.len() {
+            let at = |list: &[i64]| list.get(axis).copied().unwrap_or(1);
+            let extent = conv_output_extent(
+                at(x_spatial),
+                at(w_spatial),
+                at(pre_padding),
+                at(post_padding),
+                at(stride),
+                at(dilation),
+            );
+            inferred.push(extent.ok_or_else(|| {
+                self.attribute(
+                    position,
+                    format!("the dilated filter does not fit the padded input along spatial axis {axis}"),
+                )
+            })?);
+        }
+        Ok(inferred)
+    }
+
+    /// Checks that each list has one entry per spatial dimension, none below its least value.
+    pub(crate) fn check_spatial(
+        &self,
+        position: usize,
+        spatial: usize,
+        lists: &[(&str, &[i64], i64)],
+    ) -> Result<(), GraphError> {
+        for &(name, list, least) in lists {
+            if list.len() != spatial {
+                let what = format!(
+                    "{name} has {} entries, but there are {spatial} spatial dimensions",
+                    list.len()
+                );
+                return Err(self.attribute(position, what));
+            }
+            if let Some(bad) = list.iter().find(|&&value| value < least) {
+                return Err(self.attribute(position, format!("{name} {bad} is below {least}")));
+            }
+        }
+        Ok(())
+    }
+}

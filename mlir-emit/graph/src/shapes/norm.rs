@@ -1,0 +1,276 @@
+//! Batch, layer and RMS normalization.
+
+use crate::op::{
+    Batchnorm, BatchnormBackward, BatchnormInference, BatchnormInferenceVariance, Layernorm, LayernormBackward,
+    NormPhase, RmsNorm, RmsNormBackward,
+};
+use crate::{Graph, GraphError, Tensor, TensorId, rms_normalized_axis};
+
+impl Graph {
+    /// Parameters and statistics per channel; y like x.
+    pub(crate) fn check_batchnorm_inference(&self, position: usize, op: &BatchnormInference) -> Result<(), GraphError> {
+        self.check_channels(position, op.x, &[op.mean, op.inv_variance, op.scale, op.bias], &[])?;
+        self.check_like(position, op.x, &[], &[op.y])
+    }
+
+    /// As above, with a single epsilon.
+    pub(crate) fn check_batchnorm_inference_variance(
+        &self,
+        position: usize,
+        op: &BatchnormInferenceVariance,
+    ) -> Result<(), GraphError> {
+        self.check_channels(position, op.x, &[op.mean, op.variance, op.scale, op.bias], &[])?;
+        self.check_single(position, op.epsilon)?;
+        self.check_like(position, op.x, &[], &[op.y])
+    }
+
+    /// Parameters and statistics per channel; y like x; running statistics completely or not at all.
+    pub(crate) fn check_batchnorm(&self, position: usize, op: &Batchnorm) -> Result<(), GraphError> {
+        let running = [
+            op.prev_running_mean,
+            op.prev_running_variance,
+            op.next_running_mean,
+            op.next_running_variance,
+        ];
+        if running.iter().any(Option::is_some) && (running.contains(&None) || op.momentum.is_none()) {
+            let what = "running statistics need the previous and the next mean and variance, and the momentum";
+            return Err(self.attribute(position, what.to_owned()));
+        }
+        let inputs: Vec<TensorId> = [
+            Some(op.scale),
+            Some(op.bias),
+            op.prev_running_mean,
+            op.prev_running_variance,
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let outputs: Vec<TensorId> = [op.mean, op.inv_variance, op.next_running_mean, op.next_running_variance]
+            .into_iter()
+            .flatten()
+            .collect();
+        self.check_channels(position, op.x, &inputs, &outputs)?;
+        for single in [Some(op.epsilon), op.momentum].into_iter().flatten() {
+            self.check_single(position, single)?;
+        }
+        self.check_like(position, op.x, &[], &[op.y])
+    }
+
+    /// Parameters, statistics and their gradients per channel; dy and dx like x; both statistics or none.
+    pub(crate) fn check_batchnorm_backward(&self, position: usize, op: &BatchnormBackward) -> Result<(), GraphError> {
+        self.check_both(position, op.mean, op.inv_variance)?;
+        let inputs: Vec<TensorId> = [Some(op.scale), op.mean, op.inv_variance]
+            .into_iter()
+            .flatten()
+            .collect();
+        self.check_channels(position, op.x, &inputs, &[op.dscale, op.dbias])?;
+        self.check_like(position, op.x, &[op.dy], &[op.dx])
+    }
+
+    /// scale and bias over the normalized dims; y like x; statistics over the others.
+    pub(crate) fn check_layernorm(&self, position: usize, op: &Layernorm) -> Result<(), GraphError> {
+        let first = self.check_normalized(position, op.x, op.normalized_dim_count, &[op.scale, op.bias], &[])?;
+        let statistics: Vec<TensorId> = [op.mean, op.inv_variance].into_iter().flatten().collect();
+        for id in statistics {
+            self.check_statistics(position, op.x, first, id)?;
+        }
+        self.check_single(position, op.epsilon)?;
+        self.check_like(position, op.x, &[], &[op.y])
+    }
+
+    /// scale, dscale and dbias over the normalized dims; dy and dx like x; both statistics or none.
+    pub(crate) fn check_layernorm_backward(&self, position: usize, op: &LayernormBackward) -> Result<(), GraphError> {
+        self.check_both(position, op.mean, op.inv_variance)?;
+        let outputs = [op.dscale, op.dbias];
+        let first = self.check_normalized(position, op.x, op.normalized_dim_count, &[op.scale], &outputs)?;
+        for id in [op.mean, op.inv_variance].into_iter().flatten() {
+            self.check_statistics(position, op.x, first, id)?;
+        }
+        if let Some(epsilon) = op.epsilon {
+            self.check_single(position, epsilon)?;
+        }
+        self.check_like(position, op.x, &[op.dy], &[op.dx])
+    }
+
+    /// scale and bias say which dims are normalized; `inv_rms` belongs to the training phase.
+    pub(crate) fn check_rms_norm(&self, position: usize, op: &RmsNorm) -> Result<(), GraphError> {
+        match (op.phase, op.inv_rms) {
+            (NormPhase::Training, None) => {
+                return Err(self.attribute(position, "inv_rms is missing in the training phase".to_owned()));
+            }
+            (NormPhase::Inference, Some(_)) => {
+                return Err(self.attribute(position, "inv_rms is not saved in the inference phase".to_owned()));
+            }
+            _ => {}
+        }
+        let inputs: Vec<TensorId> = op.bias.into_iter().collect();
+        let first = self.check_rms_scale(position, op.x, op.scale)?;
+        self.check_like(position, op.scale, &inputs, &[])?;
+        if let Some(inv_rms) = op.inv_rms {
+            self.check_statistics(position, op.x, first, inv_rms)?;
+        }
+        self.check_single(position, op.epsilon)?;
+        self.check_like(position, op.x, &[], &[op.y])
+    }
+
+    /// scale says which dims were normalized; dscale and dbias like it; dy and dx like x.
+    pub(crate) fn check_rms_norm_backward(&self, position: usize, op: &RmsNormBackward) -> Result<(), GraphError> {
+        let outputs: Vec<TensorId> = [Some(op.dscale), op.dbias].into_iter().flatten().collect();
+        let first = self.check_rms_scale(position, op.x, op.scale)?;
+        self.check_like(position, op.scale, &[], &outputs)?;
+        self.check_statistics(position, op.x, first, op.inv_rms)?;
+        self.check_like(position, op.x, &[op.dy], &[op.dx])
+    }
+
+    /// Inputs and outputs with the dims of `model`.
+    fn check_like(
+        &self,
+        position: usize,
+        model: TensorId,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+    ) -> Result<(), GraphError> {
+        let Some(model) = self.tensor(model) else {
+            return Ok(());
+        };
+        for input in inputs.iter().filter_map(|&id| self.tensor(id)) {
+            if input.dims != model.dims {
+                return Err(self.not_dims(position, input, &model.dims));
+            }
+        }
+        for output in outputs.iter().filter_map(|&id| self.tensor(id)) {
+            self.shape(position, output, model.dims.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Tensors of one element per channel of `x`: 1, C and then as many 1 as their authors like, as in hipDNN's front end.
+    fn check_channels(
+        &self,
+        position: usize,
+        x: TensorId,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+    ) -> Result<(), GraphError> {
+        let Some(x) = self.tensor(x) else {
+            return Ok(());
+        };
+        let &[_, channels, ..] = x.dims.as_slice() else {
+            let what = format!(
+                "{x} has rank {}, but needs a batch and a channel dimension",
+                x.dims.len()
+            );
+            return Err(self.attribute(position, what));
+        };
+        for tensor in inputs.iter().chain(outputs).filter_map(|&id| self.tensor(id)) {
+            let is_per_channel = match tensor.dims.as_slice() {
+                [1, dim, rest @ ..] => *dim == channels && rest.iter().all(|&dim| dim == 1),
+                _ => false,
+            };
+            if !is_per_channel {
+                let mut wanted = vec![1; x.dims.len()];
+                if let Some(dim) = wanted.get_mut(1) {
+                    *dim = channels;
+                }
+                return Err(self.not_dims(position, tensor, &wanted));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks tensors over the last `count` dims of `x`, which may have leading 1s up to the rank of `x`; gives the first
+    /// normalized axis.
+    fn check_normalized(
+        &self,
+        position: usize,
+        x: TensorId,
+        count: i64,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+    ) -> Result<usize, GraphError> {
+        let Some(x) = self.tensor(x) else {
+            return Ok(0);
+        };
+        let rank = x.dims.len();
+        let first = usize::try_from(count)
+            .ok()
+            .filter(|&count| count > 0)
+            .and_then(|count| rank.checked_sub(count))
+            .ok_or_else(|| {
+                let what = format!("normalized_dim_count {count} is outside 1 to {rank}, the rank of {x}");
+                self.attribute(position, what)
+            })?;
+        let short = x.dims.get(first..).unwrap_or_default();
+        let long = [vec![1; first].as_slice(), short].concat();
+        for tensor in inputs.iter().chain(outputs).filter_map(|&id| self.tensor(id)) {
+            if tensor.dims != short && tensor.dims != long {
+                return Err(self.not_dims(position, tensor, short));
+            }
+        }
+        Ok(first)
+    }
+
+    /// Checks an RMSNorm's scale; gives the first normalized axis.
+    fn check_rms_scale(&self, position: usize, x: TensorId, scale: TensorId) -> Result<usize, GraphError> {
+        let (Some(x), Some(scale)) = (self.tensor(x), self.tensor(scale)) else {
+            return Ok(0);
+        };
+        rms_normalized_axis(&x.dims, &scale.dims).ok_or_else(|| {
+            let what = format!(
+                "{scale} with dims {:?} must be 1 in the leading and as {:?} in the normalized dims",
+                scale.dims, x.dims
+            );
+            self.attribute(position, what)
+        })
+    }
+
+    /// Checks statistics of a layer or RMS normalization: the dims before the axis `first`, followed by 1s up to the rank of `x` or
+    /// by nothing.
+    fn check_statistics(
+        &self,
+        position: usize,
+        x: TensorId,
+        first: usize,
+        statistics: TensorId,
+    ) -> Result<(), GraphError> {
+        let (Some(x), Some(statistics)) = (self.tensor(x), self.tensor(statistics)) else {
+            return Ok(());
+        };
+        let short = x.dims.get(..first).unwrap_or_default();
+        let long = [short, &vec![1; x.dims.len().saturating_sub(first)]].concat();
+        let is_single = first == 0 && statistics.dims == [1];
+        if statistics.dims == long || (first > 0 && statistics.dims == short) || is_single {
+            return Ok(());
+        }
+        Err(self.not_dims(position, statistics, &long))
+    }
+
+    fn check_both(
+        &self,
+        position: usize,
+        mean: Option<TensorId>,
+        inv_variance: Option<TensorId>,
+    ) -> Result<(), GraphError> {
+        if mean.is_some() == inv_variance.is_some() {
+            return Ok(());
+        }
+        Err(self.attribute(
+            position,
+            "mean and inv_variance must both be given, or neither".to_owned(),
+        ))
+    }
+
+    /// A tensor of one element.
+    pub(super) fn check_single(&self, position: usize, id: TensorId) -> Result<(), GraphError> {
+        match self.tensor(id) {
+            Some(tensor) if tensor.dims.iter().any(|&dim| dim != 1) => Err(self.not_dims(position, tensor, &[1])),
+            _ => Ok(()),
+        }
+    }
+
+    /// An operand without the dims that it must have.
+    pub(super) fn not_dims(&self, position: usize, tensor: &Tensor, wanted: &[i64]) -> GraphError {
+        let what = format!("{tensor} has dims {:?}, but must have {wanted:?}", tensor.dims);
+        self.attribute(position, what)
+    }
+}

@@ -1,0 +1,36 @@
+//! Reductions along the dimensions whose output extent is 1.
+
+use crate::op::Reduction;
+use crate::{Graph, GraphError};
+
+impl Graph {
+    /// Equal ranks; each output extent is the input's or 1, and at least one differs.
+    pub(crate) fn check_reduction(&self, position: usize, op: &Reduction) -> Result<(), GraphError> {
+        let (Some(input), Some(output)) = (self.tensor(op.input), self.tensor(op.output)) else {
+            return Ok(());
+        };
+        if input.dims.len() != output.dims.len() {
+            let what = format!(
+                "ranks of input and output are {} and {}, but must be equal",
+                input.dims.len(),
+                output.dims.len()
+            );
+            return Err(self.attribute(position, what));
+        }
+        for (axis, (from, to)) in input.dims.iter().zip(&output.dims).enumerate() {
+            if from != to && *to != 1 {
+                let what = format!(
+                    "{output} has extent {to} along axis {axis}, but {input} has {from}: only that and 1 are possible"
+                );
+                return Err(self.attribute(position, what));
+            }
+        }
+        if input.dims == output.dims {
+            return Err(self.attribute(
+                position,
+                format!("{output} has the dims of {input}: nothing is reduced"),
+            ));
+        }
+        Ok(())
+    }
+}

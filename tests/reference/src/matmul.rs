@@ -1,0 +1,158 @@
+//! Matrix multiplication: one dot product per element of the output.
+
+use crate::ReferenceError;
+use crate::evaluate::Context;
+use crate::sums::{Sums, product_grid};
+use crate::value::{Numbers, Value};
+use rotini_graph::{Matmul, TensorId};
+
+/// c\[.., m, n\] = sum over k of a\[.., m, k\] b\[.., k, n\].
+///
+/// A batch extent that is a fraction of the output's repeats each matrix in a run: the operand's index is the output's, divided
+/// by how often its extent goes into the output's (`CpuReferenceMatmul.hpp` of hipDNN).
+pub(crate) fn matmul(context: &Context<'_>, op: &Matmul) -> Result<Value, ReferenceError> {
+    let [a, b, c] = [op.a, op.b, op.c].map(|id| context.dims(id));
+    let (a, b, c) = (a?, b?, c?);
+    contract(context, &Product::new(&a, &b, &c)?, op.a, op.b, c)
+}
+
+/// Sums of products of the elements of two operands.
+pub(crate) trait Contraction {
+    /// The most products in a sum.
+    fn terms(&self) -> usize;
+
+    /// Each sum, started from `zero` and continued by `add`.
+    fn sums<T: Copy, S: Copy>(&self, a: &[T], b: &[T], zero: S, add: impl Fn(S, T, T) -> S) -> Vec<S>;
+}
+
+/// Float sums are in binary64, integer sums wrap in the compute type.
+pub(crate) fn contract(
+    context: &Context<'_>,
+    contraction: &impl Contraction,
+    a: TensorId,
+    b: TensorId,
+    dims: Vec<usize>,
+) -> Result<Value, ReferenceError> {
+    if context.compute.precision().is_none() {
+        let (a, b) = (context.exact_integers(a)?, context.exact_integers(b)?);
+        let sums = contraction.sums(&a.numbers, &b.numbers, 0_i64, |sum, a, b| {
+            sum.wrapping_add(a.wrapping_mul(b))
+        });
+        let wrapped = sums.into_iter().map(|sum| context.compute.wrap(sum).unwrap_or(sum));
+        return Ok(context.integer_value(dims, wrapped.collect()));
+    }
+    let (a, b) = (context.floats(a)?, context.floats(b)?);
+    let sums = contraction.sums(&a.numbers, &b.numbers, 0.0, |sum, a, b| sum + a * b);
+    let errors = match (&a.errors, &b.errors) {
+        (Some(a_errors), Some(b_errors)) => {
+            let pairs = |values: &[f64], errors: &[f64]| -> Vec<(f64, f64)> {
+                values
+                    .iter()
+                    .map(|value| value.abs())
+                    .zip(errors.iter().copied())
+                    .collect()
+            };
+            let exact = a_errors.iter().chain(b_errors.iter()).all(|&error| error == 0.0);
+            let grid = if exact {
+                product_grid(&a.numbers, &b.numbers)
+            } else {
+                None
+            };
+            let bounds = Sums::new(context.compute, contraction.terms(), grid);
+            let bounded = contraction.sums(
+                &pairs(&a.numbers, a_errors),
+                &pairs(&b.numbers, b_errors),
+                (0.0, 0.0),
+                |(size, error), (a, a_error), (b, b_error)| {
+                    (size + a * b, error + a_error * (b + b_error) + a * b_error)
+                },
+            );
+            let bound = |(size, error)| bounds.bound(size, error);
+            Some(bounded.into_iter().map(bound).collect())
+        }
+        _ => None,
+    };
+    Ok(Value {
+        dims,
+        numbers: Numbers::Float(sums),
+        errors,
+    })
+}
+
+/// The extents of a product with the matrices that each matrix of the output is made of.
+pub(crate) struct Product {
+    pub(crate) rows: usize,
+    pub(crate) inner: usize,
+    pub(crate) columns: usize,
+    /// For each matrix of the output in order, the positions of its operands; `None` where it is zero.
+    pub(crate) matrices: Vec<Option<(usize, usize)>>,
+}
+
+impl Product {
+    fn new(a: &[usize], b: &[usize], c: &[usize]) -> Result<Self, ReferenceError> {
+        let wrong = || ReferenceError::not_validated(format!("a product of {a:?} and {b:?} to {c:?}"));
+        let ([a_batch @ .., rows, inner], [b_batch @ .., b_inner, columns], [batch @ .., c_rows, c_columns]) =
+            (a, b, c)
+        else {
+            return Err(wrong());
+        };
+        if inner != b_inner || rows != c_rows || columns != c_columns {
+            return Err(wrong());
+        }
+        let matrices: usize = batch.iter().product();
+        let matrices = (0..matrices)
+            .map(|position| Some((repeated(position, a_batch, batch)?, repeated(position, b_batch, batch)?)))
+            .map(|operands| operands.map(Some).ok_or_else(wrong))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Product {
+            rows: *rows,
+            inner: *inner,
+            columns: *columns,
+            matrices,
+        })
+    }
+}
+
+impl Contraction for Product {
+    fn terms(&self) -> usize {
+        self.inner
+    }
+
+    fn sums<T: Copy, S: Copy>(&self, a: &[T], b: &[T], zero: S, add: impl Fn(S, T, T) -> S) -> Vec<S> {
+        let mut c = Vec::with_capacity(self.matrices.len() * self.rows * self.columns);
+        for matrix in &self.matrices {
+            let Some((of_a, of_b)) = matrix else {
+                c.extend(std::iter::repeat_n(zero, self.rows * self.columns));
+                continue;
+            };
+            let a = a.iter().skip(of_a * self.rows * self.inner);
+            let b = b.get(of_b * self.inner * self.columns..).unwrap_or_default();
+            let a: Vec<T> = a.take(self.rows * self.inner).copied().collect();
+            for row in a.chunks_exact(self.inner) {
+                let mut sums = vec![zero; self.columns];
+                for (&factor, b) in row.iter().zip(b.chunks_exact(self.columns)) {
+                    for (sum, &element) in sums.iter_mut().zip(b) {
+                        *sum = add(*sum, factor, element);
+                    }
+                }
+                c.extend(sums);
+            }
+        }
+        c
+    }
+}
+
+/// The position of the operand's matrix that belongs to the output's matrix at `position`; `None` if the extents do not divide.
+fn repeated(mut position: usize, from: &[usize], to: &[usize]) -> Option<usize> {
+    if from.len() != to.len() {
+        return None;
+    }
+    let (mut result, mut stride) = (0, 1);
+    for (&from, &to) in from.iter().zip(to).rev() {
+        let times = to.checked_div(from).filter(|times| times * from == to)?;
+        result += position % to / times * stride;
+        position /= to;
+        stride *= from;
+    }
+    Some(result)
+}

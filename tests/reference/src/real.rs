@@ -1,0 +1,316 @@
+//! Numbers that know how far a kernel's may be from them, and the arithmetic that carries this along.
+//!
+//! An operation that is more than a sum of products is written down once, in this arithmetic: values are computed in binary64, and
+//! with each step the bound grows by what a kernel loses in its compute type.
+
+use crate::ReferenceError;
+use crate::element::Codec;
+use crate::evaluate::Context;
+use crate::sums::{Sums, grid, product_grid};
+use crate::value::{Numbers, Value, flushed, rounding_error};
+use rotini_graph::TensorId;
+
+/// A number with a bound on the distance to what a kernel has for it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Real {
+    pub(crate) value: f64,
+    pub(crate) error: f64,
+}
+
+impl Real {
+    /// A number that every kernel has as it is.
+    pub(crate) const fn exactly(value: f64) -> Self {
+        Real { value, error: 0.0 }
+    }
+}
+
+/// The arithmetic of a node that computes in floats.
+///
+/// Additions, multiplications and sums are off by their roundings. Devices have forms of division and square root that are off by a
+/// few units, and exponentials whose error grows with their argument, because it is multiplied by log2(e) first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arithmetic {
+    compute: Codec,
+    /// Whether errors are asked for; they are 0 otherwise.
+    bounds: bool,
+}
+
+impl Arithmetic {
+    pub(crate) fn add(&self, a: Real, b: Real) -> Real {
+        self.rounded(a.value + b.value, a.error + b.error, 1.0)
+    }
+
+    pub(crate) fn sub(&self, a: Real, b: Real) -> Real {
+        self.rounded(a.value - b.value, a.error + b.error, 1.0)
+    }
+
+    pub(crate) fn mul(&self, a: Real, b: Real) -> Real {
+        self.rounded(a.value * b.value, product_error(a, b), 1.0)
+    }
+
+    pub(crate) fn div(&self, a: Real, b: Real) -> Real {
+        let value = a.value / b.value;
+        let least = b.value.abs() - b.error;
+        let propagated = match a.error + value.abs() * b.error {
+            0.0 => 0.0,
+            _ if least <= 0.0 => f64::INFINITY,
+            numerator => numerator / least,
+        };
+        self.rounded(value, propagated, 4.0)
+    }
+
+    /// 1 / sqrt(a).
+    pub(crate) fn rsqrt(&self, a: Real) -> Real {
+        let value = 1.0 / a.value.sqrt();
+        let propagated = match a.error {
+            0.0 => 0.0,
+            error if a.value <= error => f64::INFINITY,
+            error => 1.0 / (a.value - error).sqrt() - value,
+        };
+        self.rounded(value, propagated, 8.0)
+    }
+
+    pub(crate) fn exp(&self, a: Real) -> Real {
+        let value = a.value.exp();
+        let propagated = if a.error == 0.0 {
+            0.0
+        } else {
+            (a.value + a.error).exp() - value
+        };
+        // The argument of an exponential that underflows does not matter any more.
+        let argument = a.value.abs().min(1000.0) + a.error.min(1000.0);
+        self.rounded(value, propagated, 16.0 + 2.0 * argument)
+    }
+
+    /// The natural logarithm.
+    pub(crate) fn ln(&self, a: Real) -> Real {
+        let value = a.value.ln();
+        let propagated = match a.error {
+            0.0 => 0.0,
+            error if a.value <= error => f64::INFINITY,
+            error => value - (a.value - error).ln(),
+        };
+        // Close to 1 the logarithm of base 2 that devices start from is accurate as a sum, not as a factor.
+        let own = if a.value.is_finite() && a.value > 0.0 {
+            4.0 * self.unit()
+        } else {
+            0.0
+        };
+        self.rounded(value, propagated + own, 4.0)
+    }
+
+    /// The sum in any order.
+    pub(crate) fn sum(&self, terms: &[Real]) -> Real {
+        let value = terms.iter().map(|term| term.value).sum();
+        if !self.bounds {
+            return Real::exactly(value);
+        }
+        let propagated: f64 = terms.iter().map(|term| term.error).sum();
+        let magnitude: f64 = terms.iter().map(|term| term.value.abs()).sum();
+        let grid = (propagated == 0.0).then(|| grid(&values(terms))).flatten();
+        self.summed(value, magnitude, propagated, terms.len().saturating_sub(1), grid)
+    }
+
+    /// The sum of products in any order.
+    pub(crate) fn dot(&self, a: &[Real], b: &[Real]) -> Real {
+        let pairs = || a.iter().zip(b);
+        let value = pairs().map(|(a, b)| a.value * b.value).sum();
+        if !self.bounds {
+            return Real::exactly(value);
+        }
+        let magnitude: f64 = pairs().map(|(a, b)| (a.value * b.value).abs()).sum();
+        let propagated: f64 = pairs()
+            .map(|(&a, &b)| product_error(a, b).max(flushed(self.compute, a.value * b.value)))
+            .sum();
+        let grid = (propagated == 0.0)
+            .then(|| product_grid(&values(a), &values(b)))
+            .flatten();
+        self.summed(value, magnitude, propagated, a.len(), grid)
+    }
+
+    /// The sum over a count.
+    pub(crate) fn mean(&self, terms: &[Real]) -> Real {
+        self.div(self.sum(terms), Real::exactly(terms.len() as f64))
+    }
+
+    /// The same number with a relative error of this many units more.
+    pub(crate) fn blurred(&self, a: Real, units: f64) -> Real {
+        if !self.bounds {
+            return a;
+        }
+        Real {
+            value: a.value,
+            error: a.error + units * self.unit() * (a.value.abs() + a.error),
+        }
+    }
+
+    fn summed(&self, value: f64, magnitude: f64, propagated: f64, roundings: usize, grid: Option<i32>) -> Real {
+        // Two sums in binary64 can be off in opposite directions.
+        let roundings = if self.compute == Codec::F64 {
+            2 * roundings
+        } else {
+            roundings
+        };
+        let error = Sums::new(self.compute, roundings, grid).bound(magnitude, propagated);
+        Real {
+            value,
+            error: finite_or_infinite(error.max(flushed(self.compute, value))),
+        }
+    }
+
+    /// A result that is off by `propagated` and by that many units of its own rounding.
+    fn rounded(&self, value: f64, propagated: f64, units: f64) -> Real {
+        if !self.bounds {
+            return Real::exactly(value);
+        }
+        // A result that the compute type holds is not rounded, unless only fusing it with the next operation makes it so: what is
+        // lost in binary64 is lost here too.
+        let exactly = propagated == 0.0 && self.compute != Codec::F64;
+        let units = if self.compute == Codec::F64 { 2.0 * units } else { units };
+        let rounding = rounding_error(self.compute, value.abs() + propagated, exactly);
+        let error = propagated + (units * rounding).max(flushed(self.compute, value));
+        Real {
+            value,
+            error: finite_or_infinite(error),
+        }
+    }
+
+    /// The unit roundoff.
+    fn unit(&self) -> f64 {
+        if self.bounds {
+            rounding_error(self.compute, 1.0, false)
+        } else {
+            0.0
+        }
+    }
+}
+
+fn values(reals: &[Real]) -> Vec<f64> {
+    reals.iter().map(|real| real.value).collect()
+}
+
+fn product_error(a: Real, b: Real) -> f64 {
+    let part = |factor: f64, error: f64| if error == 0.0 { 0.0 } else { factor.abs() * error };
+    part(a.value, b.error) + part(b.value, a.error) + part(a.error, b.error)
+}
+
+/// Nothing is known where infinities have met.
+fn finite_or_infinite(error: f64) -> f64 {
+    if error.is_nan() { f64::INFINITY } else { error }
+}
+
+impl Context<'_> {
+    /// The arithmetic of the node.
+    pub(crate) fn arithmetic(&self) -> Result<Arithmetic, ReferenceError> {
+        if self.compute.precision().is_none() {
+            return Err(self.unsupported("this operation in integers"));
+        }
+        Ok(Arithmetic {
+            compute: self.compute,
+            bounds: self.bounds,
+        })
+    }
+
+    /// The elements of a tensor, packed in logical order. Devices may take subnormal ones for zero.
+    pub(crate) fn reals(&self, id: TensorId) -> Result<Vec<Real>, ReferenceError> {
+        let operand = self.floats(id)?;
+        let numbers = operand.numbers.iter();
+        Ok(match &operand.errors {
+            Some(errors) => numbers
+                .zip(errors.iter())
+                .map(|(&value, &error)| Real {
+                    value,
+                    error: error.max(flushed(self.compute, value)),
+                })
+                .collect(),
+            None => numbers.map(|&value| Real::exactly(value)).collect(),
+        })
+    }
+
+    /// The one element of a tensor.
+    pub(crate) fn real(&self, id: TensorId) -> Result<Real, ReferenceError> {
+        match self.reals(id)?.as_slice() {
+            &[real] => Ok(real),
+            _ => Err(ReferenceError::not_validated("a single value has several elements")),
+        }
+    }
+
+    /// A result of the node.
+    pub(crate) fn result(&self, id: TensorId, reals: &[Real]) -> Result<(TensorId, Value), ReferenceError> {
+        let dims = self.dims(id)?;
+        if dims.iter().product::<usize>() != reals.len() {
+            return Err(ReferenceError::not_validated(format!(
+                "{} elements for dims {dims:?}",
+                reals.len()
+            )));
+        }
+        let value = Value {
+            dims,
+            numbers: Numbers::Float(values(reals)),
+            errors: self.bounds.then(|| reals.iter().map(|real| real.error).collect()),
+        };
+        Ok((id, value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const F32: Arithmetic = Arithmetic {
+        compute: Codec::F32,
+        bounds: true,
+    };
+    const U: f64 = 1.0 / 16_777_216.0;
+
+    #[test]
+    fn what_the_type_holds_is_exact_and_anything_else_is_rounded() {
+        let [one, third] = [1.0, f64::from(1.0_f32 / 3.0)].map(Real::exactly);
+        assert_eq!(F32.add(one, one).error, 0.0);
+        assert_eq!(F32.mul(third, third).error, U * third.value * third.value);
+        assert_eq!(F32.sum(&[one; 5]).error, 0.0);
+        let thirds = F32.dot(&[third; 4], &[third; 4]);
+        assert_eq!(
+            (thirds.value, thirds.error),
+            (4.0 * third.value * third.value, 4.0 * U * thirds.value)
+        );
+        assert!(F32.exp(Real::exactly(0.0)).error == 0.0);
+    }
+
+    #[test]
+    fn errors_propagate_as_far_as_they_can() {
+        let uncertain = |value, error| Real { value, error };
+        let close = |real: Real, error: f64| {
+            assert!((real.error / error - 1.0).abs() < 1e-3, "{real:?} instead of {error}");
+        };
+        close(
+            F32.mul(uncertain(2.0, 0.1), uncertain(-3.0, 0.2)),
+            0.1 * 3.0 + 0.2 * 2.0 + 0.02,
+        );
+        close(F32.div(uncertain(6.0, 0.5), uncertain(2.0, 1.0)), 6.5 - 3.0);
+        close(F32.rsqrt(uncertain(1.0, 0.75)), 1.0);
+        close(F32.exp(uncertain(1.0, 1.0)), 2.0_f64.exp() - 1.0_f64.exp());
+        close(F32.ln(uncertain(2.0, 1.0)), 2.0_f64.ln());
+        assert_eq!(F32.rsqrt(uncertain(1.0, 1.0)).error, f64::INFINITY);
+        assert_eq!(F32.div(Real::exactly(1.0), uncertain(1.0, 2.0)).error, f64::INFINITY);
+        assert_eq!(F32.exp(uncertain(-2000.0, 1.0)).error, 0.0);
+        assert_eq!(F32.exp(uncertain(f64::NEG_INFINITY, 0.0)).error, 0.0);
+    }
+
+    #[test]
+    fn without_bounds_nothing_is_off() {
+        let plain = Arithmetic {
+            compute: Codec::F32,
+            bounds: false,
+        };
+        let third = Real::exactly(1.0 / 3.0);
+        for real in [
+            plain.mul(third, third),
+            plain.exp(third),
+            plain.ln(third),
+            plain.mean(&[third; 3]),
+        ] {
+            assert_eq!(real.error, 0.0);
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Pooling: windows over the spatial axes, forward and backward.
+
+use crate::ReferenceError;
+use crate::element::Codec;
+use crate::evaluate::Context;
+use crate::sums::{Sums, grid};
+use crate::value::{Extreme, Numbers, Value, division_error, flushed};
+use half::{bf16, f16};
+use rotini_graph::{PaddingMode, ResampleBwd, ResampleFwd, ResampleMode, TensorId};
+
+/// Which elements each window covers, the same for every image and channel.
+struct Windows {
+    /// The elements of one channel of the larger tensor.
+    inputs: usize,
+    /// For each output position, the input position of each tap in row-major order; `None` in the padding.
+    taps: Vec<Vec<Option<usize>>>,
+    /// Taps of one window.
+    size: usize,
+}
+
+impl Windows {
+    fn new(
+        input: &[usize],
+        output: &[usize],
+        [pre_padding, stride, window]: [&[i64]; 3],
+    ) -> Result<Self, ReferenceError> {
+        let wrong = || ReferenceError::not_validated(format!("pooling of {input:?} to {output:?}"));
+        let (Some(input), Some(output)) = (input.get(2..), output.get(2..)) else {
+            return Err(wrong());
+        };
+        let list = |values: &[i64]| -> Option<Vec<usize>> {
+            (values.len() == input.len() && output.len() == input.len())
+                .then(|| values.iter().map(|&value| usize::try_from(value).ok()).collect())?
+        };
+        let (padding, stride, window) = (
+            list(pre_padding).ok_or_else(wrong)?,
+            list(stride).ok_or_else(wrong)?,
+            list(window).ok_or_else(wrong)?,
+        );
+        let source = |position: &[usize], tap: &[usize]| {
+            let mut flat = 0;
+            for (axis, &extent) in input.iter().enumerate() {
+                let at = |list: &[usize]| list.get(axis).copied().unwrap_or_default();
+                let along = (at(position) * at(&stride) + at(tap)).checked_sub(at(&padding));
+                flat = flat * extent + along.filter(|&along| along < extent)?;
+            }
+            Some(flat)
+        };
+        let taps: Vec<Vec<usize>> = indices(&window);
+        Ok(Windows {
+            inputs: input.iter().product(),
+            taps: indices(output)
+                .iter()
+                .map(|position| taps.iter().map(|tap| source(position, tap)).collect())
+                .collect(),
+            size: taps.len(),
+        })
+    }
+
+    /// What the sum of a window is divided by.
+    fn divisor(&self, mode: ResampleMode, taps: &[Option<usize>]) -> usize {
+        match mode {
+            ResampleMode::AvgpoolExcludePadding => taps.iter().flatten().count().max(1),
+            ResampleMode::AvgpoolIncludePadding | ResampleMode::Maxpool => self.size,
+        }
+    }
+}
+
+/// Every index of an array of these extents in row-major order.
+fn indices(dims: &[usize]) -> Vec<Vec<usize>> {
+    dims.iter().fold(vec![Vec::new()], |prefixes, &dim| {
+        prefixes
+            .iter()
+            .flat_map(|prefix| (0..dim).map(move |index| [prefix.as_slice(), &[index]].concat()))
+            .collect()
+    })
+}
+
+/// The tensors that pooling writes.
+pub(crate) fn forward(context: &Context<'_>, op: &ResampleFwd) -> Result<Vec<(TensorId, Value)>, ReferenceError> {
+    let (x_dims, dims) = (context.dims(op.x)?, context.dims(op.y)?);
+    if context.compute.precision().is_none() {
+        return Err(context.unsupported("pooling in integers"));
+    }
+    let windows = Windows::new(&x_dims, &dims, [&op.pre_padding, &op.stride, &op.window])?;
+    let x = context.floats(op.x)?;
+    let no_errors = vec![0.0; x.numbers.len()];
+    let errors = x.errors.as_deref().unwrap_or(&no_errors);
+    let channels = x
+        .numbers
+        .chunks_exact(windows.inputs)
+        .zip(errors.chunks_exact(windows.inputs));
+    let mut y = Vec::with_capacity(dims.iter().product());
+    let mut index = Vec::with_capacity(y.capacity());
+    let sums = Sums::new(context.compute, windows.size, exact_grid(&x.numbers, errors));
+    for (values, errors) in channels {
+        for taps in &windows.taps {
+            let at = |tap: usize| {
+                let value = values.get(tap).copied().unwrap_or_default();
+                (
+                    value,
+                    errors
+                        .get(tap)
+                        .copied()
+                        .unwrap_or_default()
+                        .max(flushed(context.compute, value)),
+                )
+            };
+            if op.resample_mode == ResampleMode::Maxpool {
+                let (value, position) = largest(taps, op.padding_mode, at, context.compute);
+                y.push(value);
+                index.push(position);
+                continue;
+            }
+            let terms = || taps.iter().flatten().map(|&tap| at(tap));
+            let sum: f64 = terms().map(|(value, _)| value).sum();
+            let error = sums.bound(
+                terms().map(|(value, _)| value.abs()).sum(),
+                taps.iter().flatten().filter_map(|&tap| errors.get(tap)).sum(),
+            );
+            let divisor = windows.divisor(op.resample_mode, taps);
+            y.push((
+                sum / divisor as f64,
+                division_error(context.compute, sum, error, divisor),
+            ));
+        }
+    }
+    let value = |dims: &[usize], numbers, errors| Value {
+        dims: dims.to_vec(),
+        numbers,
+        errors: context.bounds.then_some(errors),
+    };
+    let (y, errors) = y.into_iter().unzip();
+    let mut written = vec![(op.y, value(&dims, Numbers::Float(y), errors))];
+    if let Some(id) = op.index {
+        let (index, errors) = index.into_iter().unzip();
+        written.push((id, value(&dims, Numbers::Integer(index), errors)));
+    }
+    Ok(written)
+}
+
+/// The largest element of a window with the error of its value, and its position with the error of that; -1 for the padding.
+///
+/// The first candidate is taken whatever it is, any other only if it is greater: so a NaN stays if it comes first and is passed
+/// over later, and the first of equal elements wins. A window of nothing but `NegInf` padding gives the least finite number of the
+/// compute type. All this as in hipDNN's GPU reference (`GpuRefResampleFwd.cpp`), which its CPU reference's tests agree with.
+fn largest(
+    taps: &[Option<usize>],
+    padding: PaddingMode,
+    at: impl Fn(usize) -> (f64, f64),
+    compute: Codec,
+) -> ((f64, f64), (i64, f64)) {
+    let position = |tap: Option<usize>| tap.and_then(|tap| i64::try_from(tap).ok()).unwrap_or(-1);
+    let candidates: Vec<(i64, f64, f64)> = taps
+        .iter()
+        .filter(|tap| tap.is_some() || padding != PaddingMode::NegInf)
+        .map(|&tap| {
+            let (value, error) = tap.map_or((0.0, 0.0), &at);
+            (position(tap), value, error)
+        })
+        .collect();
+    let Some(&first) = candidates.first() else {
+        return ((least_finite(compute), 0.0), (-1, 0.0));
+    };
+    let best = candidates
+        .iter()
+        .fold(first, |best, &next| if next.1 > best.1 { next } else { best });
+    let mut range = Extreme::default();
+    for &(_, value, error) in &candidates {
+        range.add(value, error);
+    }
+    // A kernel may take any candidate that can be as large as the best one for it.
+    let index_error = candidates
+        .iter()
+        .filter(|(_, value, error)| error + best.2 > 0.0 && value + error >= best.1 - best.2)
+        .map(|(position, ..)| position.abs_diff(best.0) as f64)
+        .fold(0.0, f64::max);
+    let value_error = if best.1.is_nan() { 0.0 } else { range.error() };
+    ((best.1, value_error), (best.0, index_error))
+}
+
+fn least_finite(compute: Codec) -> f64 {
+    match compute {
+        Codec::F16 => f16::MIN.into(),
+        Codec::Bf16 => bf16::MIN.into(),
+        Codec::F64 => f64::MIN,
+        _ => f32::MIN.into(),
+    }
+}
+
+fn exact_grid(values: &[f64], errors: &[f64]) -> Option<i32> {
+    errors.iter().all(|&error| error == 0.0).then(|| grid(values)).flatten()
+}
+
+/// dx\[n, c, i\] = sum of dy\[n, c, o\] over the windows o that took i as their largest element, or over those that cover i, each
+/// divided by what the forward operation divides by.
+///
+/// An index that lies outside its own window counts for nothing, as in `CpuFpReferenceResampleBwd.hpp` of hipDNN.
+pub(crate) fn backward(context: &Context<'_>, op: &ResampleBwd) -> Result<Value, ReferenceError> {
+    let (dims, dy_dims) = (context.dims(op.dx)?, context.dims(op.dy)?);
+    if context.compute.precision().is_none() {
+        return Err(context.unsupported("the gradient of pooling in integers"));
+    }
+    let windows = Windows::new(&dims, &dy_dims, [&op.pre_padding, &op.stride, &op.window])?;
+    let dy = context.floats(op.dy)?;
+    let index = match (op.resample_mode, op.index) {
+        (ResampleMode::Maxpool, Some(index)) => Some(context.positions(index)?),
+        (ResampleMode::Maxpool, None) => return Err(ReferenceError::not_validated("MAXPOOL without an index")),
+        _ => None,
+    };
+    let count = dims.iter().product();
+    let (mut dx, mut sizes, mut propagated) = (vec![0.0; count], vec![0.0; count], vec![0.0; count]);
+    let mut shares = Vec::new();
+    let outputs = windows.taps.len();
+    for (flat, &value) in dy.numbers.iter().enumerate() {
+        let error = dy
+            .errors
+            .as_ref()
+            .and_then(|errors| errors.get(flat).copied())
+            .unwrap_or_default();
+        let (channel, output) = (flat / outputs, flat % outputs);
+        let taps = windows.taps.get(output).map(Vec::as_slice).unwrap_or_default();
+        let (share, error, only) = match &index {
+            Some(index) => (value, error, index.get(flat).copied()),
+            None => {
+                let divisor = windows.divisor(op.resample_mode, taps);
+                let error = division_error(context.compute, value, error, divisor);
+                (value / divisor as f64, error, None)
+            }
+        };
+        shares.push((share, error));
+        for &tap in taps.iter().flatten() {
+            if only.is_some_and(|only| i64::try_from(tap) != Ok(only)) {
+                continue;
+            }
+            let target = channel * windows.inputs + tap;
+            let targets = (dx.get_mut(target), sizes.get_mut(target), propagated.get_mut(target));
+            if let (Some(sum), Some(size), Some(off)) = targets {
+                *sum += share;
+                *size += f64::abs(share);
+                *off += error;
+            }
+        }
+    }
+    let (shares, errors): (Vec<f64>, Vec<f64>) = shares.into_iter().unzip();
+    let sums = Sums::new(context.compute, windows.size, exact_grid(&shares, &errors));
+    let errors = sizes.iter().zip(propagated).map(|(&size, off)| sums.bound(size, off));
+    Ok(Value {
+        dims,
+        errors: context.bounds.then(|| errors.collect()),
+        numbers: Numbers::Float(dx),
+    })
+}

@@ -1,0 +1,102 @@
+//! How far a sum can be off that a kernel accumulates in its compute type, in any order and with fused multiplications.
+
+use crate::element::Codec;
+
+/// Bounds for the sums of one node.
+///
+/// A sum of n products is off by at most n u times the sum of their magnitudes, with u the unit roundoff; one of n plain terms by
+/// less. It is not off at all where every term and partial sum is a multiple of one power of two that is not too small for the
+/// largest of them: integers in disguise, as [`fill`](crate::fill()) makes them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sums {
+    compute: Codec,
+    roundoff: f64,
+    exact_below: f64,
+}
+
+impl Sums {
+    /// Sums of at most `terms` terms, all multiples of 2^`grid` if it is known.
+    pub(crate) fn new(compute: Codec, terms: usize, grid: Option<i32>) -> Self {
+        let precision = compute.precision().unwrap_or(53);
+        Sums {
+            compute,
+            roundoff: terms as f64 * 2.0_f64.powi(-precision),
+            exact_below: grid.map_or(0.0, |grid| 2.0_f64.powi(grid.saturating_add(precision))),
+        }
+    }
+
+    /// The bound for a sum whose terms' magnitudes add up to `magnitude` and whose terms are off by `propagated` together.
+    pub(crate) fn bound(&self, magnitude: f64, propagated: f64) -> f64 {
+        if magnitude <= self.exact_below {
+            return propagated;
+        }
+        let most = magnitude + propagated;
+        // Nothing is known of a sum that may overflow on its way.
+        if most.is_finite() && self.compute.round(most).is_infinite() {
+            return f64::INFINITY;
+        }
+        propagated + self.roundoff * most
+    }
+}
+
+/// The grid of products of two operands that are what they seem.
+pub(crate) fn product_grid(a: &[f64], b: &[f64]) -> Option<i32> {
+    Some(grid(a)?.saturating_add(grid(b)?))
+}
+
+/// The exponent of the largest power of two of which all values are multiples; `None` if one is not finite.
+pub(crate) fn grid(values: &[f64]) -> Option<i32> {
+    values
+        .iter()
+        .try_fold(i32::MAX, |least, &value| {
+            if value == 0.0 {
+                return Some(least);
+            }
+            Some(least.min(odd_part(value)?.1))
+        })
+        // All zeros: any grid will do.
+        .map(|least| if least == i32::MAX { 0 } else { least })
+}
+
+/// A number other than 0 as an odd integer (without its sign) times a power of two; `None` if it is not finite.
+pub(crate) fn odd_part(value: f64) -> Option<(u64, i32)> {
+    let bits = value.to_bits();
+    let exponent = i32::try_from((bits >> 52) & 0x7FF).ok()?;
+    let significand = (bits & ((1 << 52) - 1)) | if exponent == 0 { 0 } else { 1 << 52 };
+    let lowest = significand.trailing_zeros();
+    let odd = significand.checked_shr(lowest)?;
+    (exponent != 0x7FF).then_some((odd, exponent.max(1) - 1075 + i32::try_from(lowest).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grid_of_values() {
+        assert_eq!(grid(&[1.0, 0.5, -0.75, 0.0]), Some(-2));
+        assert_eq!(grid(&[6.0, 4.0]), Some(1));
+        assert_eq!(grid(&[0.0]), Some(0));
+        assert_eq!(grid(&[f64::from_bits(1)]), Some(-1074));
+        assert_eq!(grid(&[1.0, f64::NAN]), None);
+    }
+
+    #[test]
+    fn odd_parts() {
+        assert_eq!(odd_part(-6.0), Some((3, 1)));
+        assert_eq!(odd_part(0.625), Some((5, -3)));
+        assert_eq!(odd_part(f64::INFINITY), None);
+    }
+
+    #[test]
+    fn sums_on_a_grid_are_exact_until_they_outgrow_it() {
+        let sums = Sums::new(Codec::F32, 4, Some(0));
+        assert_eq!(sums.bound(f64::from(1 << 24), 0.0), 0.0);
+        assert_eq!(sums.bound(f64::from(1 << 25), 0.0), 8.0, "4 terms, 2^25, u = 2^-24");
+        assert_eq!(sums.bound(1e39, 0.0), f64::INFINITY);
+        assert_eq!(
+            Sums::new(Codec::F64, 1, None).bound(1e39, 0.0),
+            1e39 * 2.0_f64.powi(-53)
+        );
+    }
+}
