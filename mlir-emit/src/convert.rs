@@ -3,10 +3,10 @@
 //! Float to float rounds to nearest even. To an integer, values are truncated toward zero and saturate; NaN becomes 0. That is what
 //! hipDNN's reference gets from a C cast where C defines the cast, and the nearest sensible value where C does not.
 
-use crate::EmitError;
 use crate::ir::Emitter;
+use crate::{EmitError, Unsupported};
 use melior::ir::{Type, Value};
-use rotini_graph::DataType;
+use rotini_graph::{DataType, NormalGraph, NormalKind, TensorId};
 use std::ops::RangeInclusive;
 
 /// The type in which a node of this compute type is calculated; `None` if there is none.
@@ -18,6 +18,46 @@ pub(crate) const fn compute_type(compute: DataType) -> Option<DataType> {
         DataType::F32 | DataType::F16 | DataType::Bf16 => Some(DataType::F32),
         DataType::F64 | DataType::I32 | DataType::I64 => Some(compute),
         _ => None,
+    }
+}
+
+/// The type in which a node is calculated that reads these tensors.
+///
+/// # Errors
+///
+/// That there is none, or that it is whole and an operand is not.
+pub(crate) fn check_compute(
+    graph: &NormalGraph,
+    compute: DataType,
+    operands: &[TensorId],
+) -> Result<DataType, Unsupported> {
+    let Some(calculated) = compute_type(compute) else {
+        return Err(Unsupported::new(format!("it cannot be computed in {compute}")));
+    };
+    let is_float = |id: &&TensorId| graph.tensor(**id).is_some_and(|tensor| tensor.dtype.is_float());
+    match operands.iter().find(is_float) {
+        Some(&id) if calculated.is_integer() => Err(Unsupported::of_tensor(
+            id,
+            format!("a float operand of an operation computed in {compute}"),
+        )),
+        _ => Ok(calculated),
+    }
+}
+
+/// Declines operands of a contraction that are one value for every element: the compiler would evaluate it ahead and copy the result
+/// around.
+pub(crate) fn check_not_constant(graph: &NormalGraph, operands: &[TensorId]) -> Result<(), Unsupported> {
+    let is_constant = |id: &&TensorId| {
+        graph
+            .tensor(**id)
+            .is_some_and(|tensor| matches!(tensor.kind, NormalKind::Constant(_)))
+    };
+    match operands.iter().find(is_constant) {
+        Some(&id) => Err(Unsupported::of_tensor(
+            id,
+            "an operand of a contraction that is one value for every element",
+        )),
+        None => Ok(()),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::convert::compute_type;
 use crate::target::Target;
-use crate::{EmitError, conv};
-use rotini_graph::{NormalGraph, Op};
+use crate::{EmitError, attention, conv, matmul};
+use rotini_graph::{NormalGraph, Op, TensorId};
 
 /// Versions of what a convolution makes of its operands: padded, reordered, cut into pieces for each group.
 const COPIES: u64 = 3;
@@ -20,16 +20,27 @@ pub fn operations(graph: &NormalGraph) -> u64 {
         node.op.for_each_output(&mut |_, id| {
             elements = elements.saturating_add(graph.tensor(id).map_or(0, |tensor| count(&tensor.dims)));
         });
-        let per_element = match &node.op {
-            Op::ConvFprop(conv) => {
-                let filter = graph
-                    .tensor(conv.w)
-                    .map_or(1, |filter| count(filter.dims.get(1..).unwrap_or_default()));
-                filter.saturating_add(1)
+        let extents = |id: TensorId| graph.tensor(id).map_or(&[][..], |tensor| &tensor.dims);
+        // Each element of y, or of its gradient, meets a filter's elements.
+        let convolved =
+            |y: TensorId, w: TensorId| count(extents(y)).saturating_mul(count(extents(w).get(1..).unwrap_or_default()));
+        let products = match &node.op {
+            Op::ConvFprop(op) => convolved(op.y, op.w),
+            Op::ConvDgrad(op) => convolved(op.dy, op.w),
+            Op::ConvWgrad(op) => convolved(op.dy, op.dw),
+            Op::Matmul(op) => {
+                let inner = extents(op.a).last().copied().unwrap_or(1);
+                elements.saturating_mul(count(&[inner]))
             }
-            _ => 1,
+            Op::Reduction(op) => count(extents(op.input)),
+            Op::Sdpa(op) => {
+                let keys = extents(op.k).get(2).copied().unwrap_or(1);
+                let queries = count(extents(op.q)).saturating_add(elements);
+                queries.saturating_mul(count(&[keys]))
+            }
+            _ => 0,
         };
-        total = total.saturating_add(elements.saturating_mul(per_element));
+        total = total.saturating_add(elements).saturating_add(products);
     }
     total
 }
@@ -60,9 +71,17 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
         total = total.checked_add(kept(count(&tensor.dims), 2)?)?;
     }
     for node in graph.nodes() {
-        if let Op::ConvFprop(op) = &node.op {
-            total = total.checked_add(kept(conv::elements(graph, op, target.conv_strategy())?, COPIES)?)?;
-        }
+        let strategy = target.conv_strategy();
+        let made = match &node.op {
+            Op::ConvFprop(op) => conv::elements(graph, op, strategy)?,
+            Op::ConvDgrad(op) => conv::dgrad_elements(graph, op, strategy)?,
+            Op::ConvWgrad(op) => conv::wgrad_elements(graph, op)?,
+            Op::Matmul(op) => matmul::elements(graph, op)?,
+            Op::Sdpa(op) => attention::elements(graph, op)?,
+            // Statistics, each smaller than a tensor of the node.
+            _ => continue,
+        };
+        total = total.checked_add(kept(made, COPIES)?)?;
     }
     Some(total)
 }

@@ -4,6 +4,7 @@
 //! parsing text, which is the one form that every version of MLIR understands.
 
 use crate::EmitError;
+use crate::convert::integer_range;
 use melior::Context;
 use melior::dialect::DialectRegistry;
 use melior::ir::attribute::{DenseI32ArrayAttribute, FloatAttribute, IntegerAttribute};
@@ -217,7 +218,18 @@ impl<'c, 'b> Emitter<'c, 'b> {
 
     /// A tensor of zeros.
     pub(crate) fn zeros(&self, shape: &[i64], dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
-        let zero = self.zero(dtype)?;
+        self.filled(shape, dtype, 0.0)
+    }
+
+    /// A tensor with one value everywhere, or what is nearest to it in the type.
+    pub(crate) fn filled(&self, shape: &[i64], dtype: DataType, value: f64) -> Result<Value<'c, 'b>, EmitError> {
+        let r#type = self.element_type(dtype)?;
+        let value = if dtype.is_float() {
+            self.float(value, r#type)?
+        } else {
+            let (least, largest) = integer_range(dtype);
+            self.integer((value as i64).clamp(least, largest), r#type)?
+        };
         let empty = self.empty(shape, dtype)?;
         let element = self.element_type(dtype)?;
         let region = Region::new();
@@ -227,7 +239,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
         let attributes = [("operandSegmentSizes", self.segments(&[1, 1]))];
         first(self.op(
             "linalg.fill",
-            &[zero, empty],
+            &[value, empty],
             &[empty.r#type()],
             &attributes,
             vec![region],
@@ -286,6 +298,21 @@ impl<'c, 'b> Emitter<'c, 'b> {
             ("operandSegmentSizes", self.segments(&[input_count, 1])),
         ];
         first(self.op("linalg.generic", &operands, &[init.r#type()], &attributes, vec![region])?)
+    }
+
+    /// A tensor whose elements are made from the indices of its loops, one for each physical axis.
+    pub(crate) fn tabulate(
+        &self,
+        shape: &[i64],
+        dtype: DataType,
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>) -> Result<Value<'c, 'r>, EmitError>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let rank = shape.len();
+        let init = self.empty(shape, dtype)?;
+        let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
+        self.generic(&vec![Loop::Parallel; rank], &[], (init, dtype, identity), |inner, _| {
+            body(inner)
+        })
     }
 
     /// An emitter for a block inside an operation of this one.

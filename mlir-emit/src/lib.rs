@@ -11,14 +11,20 @@
 //! | `shell` | the exported function around the computation |
 //! | `target` | strategy and compiler flags per target |
 
+mod attention;
 mod conv;
 mod convert;
 mod cost;
 mod error;
 mod ir;
 mod lower;
+mod math;
+mod matmul;
+mod norm;
 mod pointwise;
+mod reduction;
 mod shell;
+mod step;
 mod target;
 mod value;
 

@@ -8,7 +8,7 @@ use crate::ir::{Emitter, Loop, Relation, affine_map, argument, dim};
 use crate::shell::{Argument, Signature};
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extents};
-use crate::{EmitError, Unsupported, conv, pointwise};
+use crate::{EmitError, Unsupported, attention, conv, matmul, norm, pointwise, reduction};
 use melior::ir::{Block, Type, Value as Ssa};
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, SlotRole, TensorId};
 
@@ -30,24 +30,24 @@ pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
         match &node.op {
             Op::ConvFprop(op) => conv::check(graph, node.compute, op),
             Op::Pointwise(op) => pointwise::check(graph, target, node.compute, op),
-            Op::BatchnormInference(_)
-            | Op::BatchnormBackward(_)
-            | Op::Batchnorm(_)
-            | Op::ConvDgrad(_)
-            | Op::ConvWgrad(_)
-            | Op::BatchnormInferenceVariance(_)
-            | Op::Matmul(_)
-            | Op::RmsNorm(_)
-            | Op::Layernorm(_)
-            | Op::Sdpa(_)
-            | Op::BlockScaleDequantize(_)
+            Op::Sdpa(op) => attention::check(graph, node.compute, op),
+            Op::ConvDgrad(op) => conv::check_dgrad(graph, node.compute, op),
+            Op::ConvWgrad(op) => conv::check_wgrad(graph, node.compute, op),
+            Op::Matmul(op) => matmul::check(graph, node.compute, op),
+            Op::Reduction(op) => reduction::check(graph, node.compute, op),
+            Op::BatchnormInference(op) => norm::check(graph, node.compute, op.x, &[]),
+            Op::BatchnormInferenceVariance(op) => norm::check(graph, node.compute, op.x, &[]),
+            Op::Batchnorm(op) => norm::check(graph, node.compute, op.x, &op.peer_stats),
+            Op::BatchnormBackward(op) => norm::check(graph, node.compute, op.x, &op.peer_stats),
+            Op::Layernorm(op) => norm::check(graph, node.compute, op.x, &[]),
+            Op::LayernormBackward(op) => norm::check(graph, node.compute, op.x, &[]),
+            Op::RmsNorm(op) => norm::check(graph, node.compute, op.x, &[]),
+            Op::RmsNormBackward(op) => norm::check(graph, node.compute, op.x, &[]),
+            Op::BlockScaleDequantize(_)
             | Op::BlockScaleQuantize(_)
             | Op::SdpaBackward(_)
             | Op::CustomOp(_)
-            | Op::RmsNormBackward(_)
-            | Op::Reduction(_)
             | Op::ResampleFwd(_)
-            | Op::LayernormBackward(_)
             | Op::ResampleBwd(_)
             | Op::MoeGroupedMatmul(_)
             | Op::MoeGroupedMatmulBwd(_) => Err(Unsupported::new("not supported yet")),
@@ -178,6 +178,21 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
             match &node.op {
                 Op::ConvFprop(op) => conv::lower(&mut lowering, node.compute, op)?,
                 Op::Pointwise(op) => pointwise::lower(&mut lowering, node.compute, op)?,
+                Op::Sdpa(op) => attention::lower(&mut lowering, node.compute, op)?,
+                Op::ConvDgrad(op) => conv::lower_dgrad(&mut lowering, node.compute, op)?,
+                Op::ConvWgrad(op) => conv::lower_wgrad(&mut lowering, node.compute, op)?,
+                Op::Matmul(op) => matmul::lower(&mut lowering, node.compute, op)?,
+                Op::Reduction(op) => reduction::lower(&mut lowering, node.compute, op)?,
+                Op::BatchnormInference(op) => norm::batchnorm_inference(&mut lowering, node.compute, op)?,
+                Op::BatchnormInferenceVariance(op) => {
+                    norm::batchnorm_inference_variance(&mut lowering, node.compute, op)?;
+                }
+                Op::Batchnorm(op) => norm::batchnorm(&mut lowering, node.compute, op)?,
+                Op::BatchnormBackward(op) => norm::batchnorm_backward(&mut lowering, node.compute, op)?,
+                Op::Layernorm(op) => norm::layernorm(&mut lowering, node.compute, op)?,
+                Op::LayernormBackward(op) => norm::layernorm_backward(&mut lowering, node.compute, op)?,
+                Op::RmsNorm(op) => norm::rms_norm(&mut lowering, node.compute, op)?,
+                Op::RmsNormBackward(op) => norm::rms_norm_backward(&mut lowering, node.compute, op)?,
                 _ => return Err(EmitError::Internal("an operation that check declines")),
             }
         }
@@ -241,12 +256,18 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
 
     /// What a loop over no tensor has computed (indices, gathered elements), in a dispatch of its own where it could end up in that of
     /// a convolution on packed tiles: with such a loop in it, IREE 3.13 crashes in every other run, while it materialises encodings.
-    pub(crate) fn apart(&self, ssa: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
-        let convolves = self
-            .graph
-            .nodes()
-            .iter()
-            .any(|node| matches!(node.op, Op::ConvFprop(_)));
+    pub(crate) fn apart(&self, value: Ordered<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
+        let ssa = self.apart_ssa(value.ssa)?;
+        Ok(Ordered { ssa, ..value })
+    }
+
+    fn apart_ssa(&self, ssa: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
+        let convolves = self.graph.nodes().iter().any(|node| {
+            matches!(
+                node.op,
+                Op::ConvFprop(_) | Op::ConvDgrad(_) | Op::ConvWgrad(_) | Op::Matmul(_)
+            )
+        });
         if convolves && *self.target == Target::Cpu {
             self.at.barrier(ssa)
         } else {
@@ -288,27 +309,19 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     /// Reads the elements of a strided tensor out of its span.
     fn gather(&self, tensor: &NormalTensor, span: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
         let at = &self.at;
-        let rank = tensor.dims.len();
-        let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
-        let init = at.empty(&tensor.dims, tensor.dtype)?;
-        let gathered = at.generic(
-            &vec![Loop::Parallel; rank],
-            &[],
-            (init, tensor.dtype, identity),
-            |body, _| {
-                let index = body.index_type();
-                let mut address = body.integer(0, index)?;
-                for (axis, &stride) in tensor.strides.iter().enumerate() {
-                    if stride == 0 {
-                        continue;
-                    }
-                    let offset = body.same("arith.muli", &[body.loop_index(axis)?, body.integer(stride, index)?])?;
-                    address = body.same("arith.addi", &[address, offset])?;
+        let gathered = at.tabulate(&tensor.dims, tensor.dtype, |body| {
+            let index = body.index_type();
+            let mut address = body.integer(0, index)?;
+            for (axis, &stride) in tensor.strides.iter().enumerate() {
+                if stride == 0 {
+                    continue;
                 }
-                body.extract(at.captured(span), &[address], tensor.dtype)
-            },
-        )?;
-        self.apart(gathered)
+                let offset = body.same("arith.muli", &[body.loop_index(axis)?, body.integer(stride, index)?])?;
+                address = body.same("arith.addi", &[address, offset])?;
+            }
+            body.extract(at.captured(span), &[address], tensor.dtype)
+        })?;
+        self.apart_ssa(gathered)
     }
 
     /// Rounds a value to its tensor's type and puts it into the tensor's memory order.

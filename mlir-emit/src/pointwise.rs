@@ -1,14 +1,15 @@
 //! Pointwise operations: what is supported, and their lowering to one `linalg.generic` each, which the compiler fuses.
 
 use crate::convert::{
-    FloatPredicate as F, IntegerPredicate as I, compare_float, compare_integer, compute_type, convert, integer_range,
+    FloatPredicate as F, IntegerPredicate as I, check_compute, compare_integer, compute_type, integer_range,
 };
-use crate::ir::{Emitter, Loop, affine_map, dim};
 use crate::lower::Lowering;
+use crate::math::{Math, Scalar};
+use crate::step::Shape;
 use crate::target::Target;
-use crate::value::{Data, Operand, Ordered, Value, extents};
+use crate::value::{Data, Value};
 use crate::{EmitError, Unsupported};
-use melior::ir::{Type, Value as Ssa, ValueLike};
+use melior::ir::{Value as Ssa, ValueLike};
 use rotini_graph::{DataType, NormalGraph, Pointwise, PointwiseMode as M};
 
 /// How the two operands of a gradient are ordered.
@@ -31,12 +32,8 @@ pub(crate) fn check(
     compute: DataType,
     op: &Pointwise,
 ) -> Result<(), Unsupported> {
-    let Some(compute) = compute_type(compute) else {
-        return Err(Unsupported::new(format!(
-            "{} cannot be computed in {compute}",
-            op.mode.name()
-        )));
-    };
+    let operands: Vec<_> = [Some(op.in_0), op.in_1, op.in_2].into_iter().flatten().collect();
+    let compute = check_compute(graph, compute, &operands)?;
     if compute.is_float() {
         // IREE's code for the CPU comes without a math library: these functions are approximated in f32 alone.
         if compute == DataType::F64 && *target == Target::Cpu && needs_math_library(op.mode) {
@@ -61,14 +58,6 @@ pub(crate) fn check(
         return Err(Unsupported::new(format!(
             "RELU_FWD in {compute} takes whole clips and no slope"
         )));
-    }
-    for id in [Some(op.in_0), op.in_1, op.in_2].into_iter().flatten() {
-        if graph.tensor(id).is_some_and(|tensor| tensor.dtype.is_float()) {
-            return Err(Unsupported::of_tensor(
-                id,
-                format!("a float operand of an operation computed in {compute}"),
-            ));
-        }
     }
     Ok(())
 }
@@ -107,172 +96,35 @@ const fn is_integer_mode(mode: M) -> bool {
 }
 
 /// Lowers the operation.
-pub(crate) fn lower<'c, 'b>(
-    lowering: &mut Lowering<'_, 'c, 'b>,
-    compute: DataType,
-    op: &Pointwise,
-) -> Result<(), EmitError> {
-    let at = lowering.emitter();
-    let lacks_math_library = *lowering.target() == Target::Cpu;
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Pointwise) -> Result<(), EmitError> {
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    // AMD's device library is exact to the last digits whatever the angle.
-    let reduces_angles = compute == DataType::F32 && !matches!(lowering.target(), Target::Rocm { .. });
     let out = lowering.tensor(op.out_0)?;
-    let dims = out.dims.clone();
     let values = [Some(op.in_0), op.in_1, op.in_2]
         .into_iter()
         .flatten()
         .map(|id| lowering.value(id).cloned())
         .collect::<Result<Vec<_>, _>>()?;
-    let order = result_order(lowering, op, &values)?;
-    let operands = values
-        .iter()
-        .map(|value| Operand::new(&at, value, &dims))
-        .collect::<Result<Vec<_>, _>>()?;
-
-    let mut inputs = Vec::new();
-    for operand in &operands {
-        inputs.extend(operand.input(&order)?);
-    }
-    let result_dtype = lowering.carried_type(op.out_0, compute)?;
-    let init = at.empty(&extents(&dims, &order)?, result_dtype)?;
-    let identity = affine_map(order.len(), &(0..order.len()).map(dim).collect::<Vec<_>>());
-    let axis = op.axis.and_then(|axis| usize::try_from(axis).ok());
-    let index_loop = axis.and_then(|axis| order.iter().position(|&candidate| candidate == axis));
-    let ssa = at.generic(
-        &vec![Loop::Parallel; order.len()],
-        &inputs,
-        (init, result_dtype, identity),
-        |body, elements| {
-            let mut read = elements.iter().copied();
-            let mut arguments = Vec::with_capacity(operands.len());
-            for operand in &operands {
-                let element = if operand.is_read() { read.next() } else { None };
-                arguments.push(convert(
-                    body,
-                    operand.element(body, element)?,
-                    operand.dtype(),
-                    compute,
-                )?);
-            }
-            let math = Math {
-                at: *body,
-                ty: body.element_type(compute)?,
-                compute,
-                lacks_math_library,
-                reduces_angles,
-            };
-            let result = if compute.is_float() {
-                math.float_mode(op, &arguments, index_loop)?
-            } else {
-                math.integer_mode(op, &arguments, index_loop)?
-            };
-            convert(body, result, compute, result_dtype)
-        },
-    )?;
-    let ssa = if inputs.is_empty() || op.mode == M::GenIndex {
-        lowering.apart(ssa)?
-    } else {
-        ssa
+    let operands: Vec<_> = values.iter().collect();
+    let shape = Shape {
+        dims: &out.dims,
+        order: &lowering.result_order(op.out_0, &operands)?,
+        dtype: lowering.carried_type(op.out_0, compute)?,
     };
-    lowering.define(
-        op.out_0,
-        Value::of(Ordered {
-            ssa,
-            order,
-            dtype: result_dtype,
-            dims,
-        }),
-    );
+    let axis = op.axis.and_then(|axis| usize::try_from(axis).ok());
+    let result = lowering.map(&operands, &shape, compute, |math, elements| {
+        if compute.is_float() {
+            math.float_mode(op, elements, axis)
+        } else {
+            math.integer_mode(op, elements, axis)
+        }
+    })?;
+    let is_apart = op.mode == M::GenIndex || values.iter().all(|value| matches!(value.data, Data::Constant(_)));
+    let result = if is_apart { lowering.apart(result)? } else { result };
+    lowering.define(op.out_0, Value::of(result));
     Ok(())
 }
 
-/// The memory order of the result: the stored tensor's own, else that of the first operand that has every axis, so that a chain stays
-/// in the order of what began it.
-fn result_order(
-    lowering: &Lowering<'_, '_, '_>,
-    op: &Pointwise,
-    values: &[Value<'_, '_>],
-) -> Result<Vec<usize>, EmitError> {
-    let out = lowering.tensor(op.out_0)?;
-    let like_operand = values.iter().find_map(|value| match &value.data {
-        Data::Tensor { order, .. } if value.dims == out.dims && order.len() == out.dims.len() => Some(order.clone()),
-        _ => None,
-    });
-    Ok(match (lowering.stored_order(op.out_0), like_operand) {
-        (Some(order), _) | (None, Some(order)) => order,
-        (None, None) => (0..out.dims.len()).collect(),
-    })
-}
-
-/// Builds scalar arithmetic in one compute type.
-struct Math<'c, 'r> {
-    at: Emitter<'c, 'r>,
-    ty: Type<'c>,
-    compute: DataType,
-    /// Whether only what the compiler approximates itself can be called.
-    lacks_math_library: bool,
-    /// Whether sin and cos are exact near 0 alone.
-    reduces_angles: bool,
-}
-
-type Scalar<'c, 'r> = Result<Ssa<'c, 'r>, EmitError>;
-
 impl<'c, 'r> Math<'c, 'r> {
-    fn constant(&self, value: f64) -> Scalar<'c, 'r> {
-        self.at.float(value, self.ty)
-    }
-
-    fn add(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.at.same("arith.addf", &[x, y])
-    }
-
-    fn sub(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.at.same("arith.subf", &[x, y])
-    }
-
-    fn mul(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.at.same("arith.mulf", &[x, y])
-    }
-
-    fn div(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.at.same("arith.divf", &[x, y])
-    }
-
-    fn neg(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.at.same("arith.negf", &[x])
-    }
-
-    fn function(&self, name: &str, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.at.same(name, &[x])
-    }
-
-    fn scale(&self, factor: f64, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        if factor == 1.0 {
-            Ok(x)
-        } else {
-            self.mul(self.constant(factor)?, x)
-        }
-    }
-
-    fn select(&self, condition: Ssa<'c, 'r>, yes: Ssa<'c, 'r>, no: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        self.at.one("arith.select", &[condition, yes, no], yes.r#type(), &[])
-    }
-
-    fn compare(&self, predicate: F, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        compare_float(&self.at, predicate, x, y)
-    }
-
-    /// A condition as 1 or 0 of the compute type.
-    fn flag(&self, condition: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let name = if self.compute.is_float() {
-            "arith.uitofp"
-        } else {
-            "arith.extui"
-        };
-        self.at.one(name, &[condition], self.ty, &[])
-    }
-
     /// 1 / (1 + exp(-x)).
     fn sigmoid(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         let one = self.constant(1.0)?;
@@ -349,16 +201,7 @@ impl<'c, 'r> Math<'c, 'r> {
         self.tanh(self.scale(SQRT_2_OVER_PI, inner)?)
     }
 
-    fn index(&self, loop_index: Option<usize>) -> Scalar<'c, 'r> {
-        let loop_index = loop_index.ok_or(EmitError::Internal("GEN_INDEX without an axis"))?;
-        let index = self.at.loop_index(loop_index)?;
-        let wide = self
-            .at
-            .one("arith.index_cast", &[index], self.at.element_type(DataType::I64)?, &[])?;
-        convert(&self.at, wide, DataType::I64, self.compute)
-    }
-
-    fn float_mode(&self, op: &Pointwise, operands: &[Ssa<'c, 'r>], index_loop: Option<usize>) -> Scalar<'c, 'r> {
+    fn float_mode(&self, op: &Pointwise, operands: &[Ssa<'c, 'r>], axis: Option<usize>) -> Scalar<'c, 'r> {
         let operand = |index: usize| {
             operands
                 .get(index)
@@ -396,7 +239,7 @@ impl<'c, 'r> Math<'c, 'r> {
                 self.mul(self.scale(0.5, x)?, self.add(one()?, tanh)?)
             }
             M::GeluFwd => self.mul(x, self.normal_cdf(x)?),
-            M::GenIndex => self.index(index_loop),
+            M::GenIndex => self.index(axis.ok_or(EmitError::Internal("GEN_INDEX without an axis"))?),
             M::Identity => Ok(x),
             M::Log => self.function("math.log", x),
             M::LogicalAnd => self.flag(self.at.same("arith.andi", &[is_set(x)?, is_set(y()?)?])?),
@@ -517,7 +360,7 @@ impl<'c, 'r> Math<'c, 'r> {
         }
     }
 
-    fn integer_mode(&self, op: &Pointwise, operands: &[Ssa<'c, 'r>], index_loop: Option<usize>) -> Scalar<'c, 'r> {
+    fn integer_mode(&self, op: &Pointwise, operands: &[Ssa<'c, 'r>], axis: Option<usize>) -> Scalar<'c, 'r> {
         let operand = |index: usize| {
             operands
                 .get(index)
@@ -543,7 +386,7 @@ impl<'c, 'r> Math<'c, 'r> {
             M::CmpLe => compare(I::LessEqual),
             M::CmpLt => compare(I::Less),
             M::CmpNeq => compare(I::NotEqual),
-            M::GenIndex => self.index(index_loop),
+            M::GenIndex => self.index(axis.ok_or(EmitError::Internal("GEN_INDEX without an axis"))?),
             M::Identity => Ok(x),
             M::LogicalAnd => self.flag(self.at.same("arith.andi", &[is_set(x)?, is_set(y()?)?])?),
             M::LogicalNot => self.flag(compare_integer(&self.at, I::Equal, x, zero()?)?),

@@ -53,6 +53,64 @@ impl<'c, 'b> Value<'c, 'b> {
         }
     }
 
+    /// The value with other axes of extent 1: the others are the same ones, in the same sequence.
+    pub(crate) fn with_dims(self, at: &Emitter<'c, 'b>, dims: &[i64]) -> Result<Self, EmitError> {
+        if self.dims == dims {
+            return Ok(self);
+        }
+        let wide =
+            |dims: &[i64]| -> Vec<usize> { (0..dims.len()).filter(|&axis| dims.get(axis) != Some(&1)).collect() };
+        let (from, to) = (wide(&self.dims), wide(dims));
+        if extents(&self.dims, &from)? != extents(dims, &to)? {
+            return Err(EmitError::Internal("a value with other extents"));
+        }
+        let data = match self.data {
+            Data::Constant(scalar) => Data::Constant(scalar),
+            Data::Tensor { ssa, order } => {
+                let keep: Vec<bool> = order.iter().map(|axis| from.contains(axis)).collect();
+                let ssa = drop_unit_axes(at, ssa, &extents(&self.dims, &order)?, &keep, self.dtype)?;
+                let moved = |axis: &usize| {
+                    let position = from.iter().position(|candidate| candidate == axis)?;
+                    to.get(position).copied()
+                };
+                let order = order.iter().filter_map(moved).collect();
+                Data::Tensor { ssa, order }
+            }
+        };
+        Ok(Value {
+            data,
+            dtype: self.dtype,
+            dims: dims.to_vec(),
+        })
+    }
+
+    /// The value with no axis in memory but those that an iteration over `dims` has loops for: what goes has an extent of 1.
+    pub(crate) fn over(&self, at: &Emitter<'c, 'b>, dims: &[i64], loops: &[usize]) -> Result<Self, EmitError> {
+        let Data::Tensor { ssa, order } = &self.data else {
+            return Ok(self.clone());
+        };
+        let shift = dims
+            .len()
+            .checked_sub(self.dims.len())
+            .ok_or(EmitError::Internal("an operand of higher rank"))?;
+        let has_loop = |axis: usize| axis.checked_add(shift).is_some_and(|axis| loops.contains(&axis));
+        let mut keep = Vec::with_capacity(order.len());
+        for &axis in order {
+            let stays = has_loop(axis);
+            if !stays && extent(&self.dims, axis)? != 1 {
+                return Err(EmitError::Internal("an operand with an axis that its iteration lacks"));
+            }
+            keep.push(stays);
+        }
+        let ssa = drop_unit_axes(at, *ssa, &extents(&self.dims, order)?, &keep, self.dtype)?;
+        let order = order.iter().copied().filter(|&axis| has_loop(axis)).collect();
+        Ok(Value {
+            data: Data::Tensor { ssa, order },
+            dtype: self.dtype,
+            dims: self.dims.clone(),
+        })
+    }
+
     /// The value as a tensor that has all its axes: repeated ones are written out, constants are filled in.
     pub(crate) fn materialise(&self, at: &Emitter<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
         let rank = self.dims.len();

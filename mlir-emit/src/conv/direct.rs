@@ -3,9 +3,10 @@
 //! x, w and y are taken as they lie in memory, channels first or channels last; only what is in neither order, or in another order
 //! than its partner, is copied. The copy stands behind a barrier (see [`Ordered::in_order`]).
 
-use super::{Shape, channels_first, channels_last, multiply_add, pad, product, split_axis};
+use super::{Shape, channels_first, channels_last, pad, product, split_axis};
 use crate::EmitError;
 use crate::ir::{Emitter, Loop, Relation, affine_map, dim};
+use crate::math::multiply_add;
 use crate::value::{Ordered, reshape};
 use melior::ir::{Value as Ssa, ValueLike as _};
 use rotini_graph::DataType;

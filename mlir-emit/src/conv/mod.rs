@@ -4,51 +4,35 @@
 //! fast only for operands of certain layouts and extents.
 
 mod direct;
+mod gradient;
 mod named;
 mod staged;
 
-use crate::convert::{compute_type, convert};
+use crate::convert::{check_compute, check_not_constant, compute_type};
 use crate::ir::{Emitter, first};
 use crate::lower::Lowering;
 use crate::target::ConvStrategy;
 use crate::value::{Ordered, Value, extent, extents, reshape};
 use crate::{EmitError, Unsupported};
 use melior::ir::{Block, Region, RegionLike, Value as Ssa};
-use rotini_graph::{ConvFprop, ConvGeometry, ConvMode, DataType, NormalGraph, NormalKind};
+use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvMode, ConvWgrad, DataType, NormalGraph};
 
 /// Says whether the operation can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ConvFprop) -> Result<(), Unsupported> {
-    let Some(compute) = compute_type(compute) else {
-        return Err(Unsupported::new(format!(
-            "a convolution cannot be computed in {compute}"
-        )));
-    };
-    if op.geometry.mode != ConvMode::CrossCorrelation {
+    check_geometry(&op.geometry)?;
+    check_compute(graph, compute, &[op.x, op.w])?;
+    check_not_constant(graph, &[op.x, op.w])
+}
+
+fn check_geometry(geometry: &ConvGeometry) -> Result<(), Unsupported> {
+    if geometry.mode != ConvMode::CrossCorrelation {
         return Err(Unsupported::new(
             "conv_mode CONVOLUTION (a flipped filter) is not supported",
         ));
     }
-    let spatial = op.geometry.stride.len();
+    let spatial = geometry.stride.len();
     if spatial > 3 {
         return Err(Unsupported::new(format!("{spatial} spatial dimensions, more than 3")));
-    }
-    for id in [op.x, op.w] {
-        // The compiler would evaluate it ahead and copy the result around.
-        if graph
-            .tensor(id)
-            .is_some_and(|tensor| matches!(tensor.kind, NormalKind::Constant(_)))
-        {
-            return Err(Unsupported::of_tensor(
-                id,
-                "an operand of a convolution that is one value for every element",
-            ));
-        }
-        if compute.is_integer() && graph.tensor(id).is_some_and(|tensor| tensor.dtype.is_float()) {
-            return Err(Unsupported::of_tensor(
-                id,
-                format!("a float operand of a convolution computed in {compute}"),
-            ));
-        }
     }
     Ok(())
 }
@@ -73,6 +57,96 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let carried = lowering.carry(result, lowering.carried_type(op.y, compute)?)?;
     lowering.define(op.y, Value::of(carried));
     Ok(())
+}
+
+/// Says whether a gradient with respect to x can be lowered.
+pub(crate) fn check_dgrad(graph: &NormalGraph, compute: DataType, op: &ConvDgrad) -> Result<(), Unsupported> {
+    check_geometry(&op.geometry)?;
+    check_compute(graph, compute, &[op.dy, op.w])?;
+    check_not_constant(graph, &[op.dy, op.w])
+}
+
+/// Lowers a gradient with respect to x.
+pub(crate) fn lower_dgrad(
+    lowering: &mut Lowering<'_, '_, '_>,
+    compute: DataType,
+    op: &ConvDgrad,
+) -> Result<(), EmitError> {
+    let at = lowering.emitter();
+    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
+    let (dy, w) = (lowering.settled(op.dy)?, lowering.settled(op.w)?);
+    let dx = lowering.tensor(op.dx)?;
+    let forward = Shape::new(&dx.dims, &w.dims, &dy.dims, &op.geometry)?;
+    let turned = gradient::turned(&at, dy, &w, &forward)?;
+    let shape = Shape::new(&turned.dy.dims, &turned.w.dims, &dx.dims, &turned.geometry)?;
+    let (ssa, order) = match lowering.target().conv_strategy() {
+        ConvStrategy::Direct => direct::lower(&at, &turned.dy, &turned.w, &shape, compute)?,
+        ConvStrategy::Staged => staged::lower(&at, &turned.dy, &turned.w, &shape, compute)?,
+    };
+    let result = Ordered {
+        ssa,
+        order,
+        dtype: compute,
+        dims: dx.dims.clone(),
+    };
+    let carried = lowering.carry(result, lowering.carried_type(op.dx, compute)?)?;
+    lowering.define(op.dx, Value::of(carried));
+    Ok(())
+}
+
+/// Says whether a gradient with respect to w can be lowered.
+pub(crate) fn check_wgrad(graph: &NormalGraph, compute: DataType, op: &ConvWgrad) -> Result<(), Unsupported> {
+    check_geometry(&op.geometry)?;
+    check_compute(graph, compute, &[op.x, op.dy])?;
+    check_not_constant(graph, &[op.x, op.dy])
+}
+
+/// Lowers a gradient with respect to w.
+pub(crate) fn lower_wgrad(
+    lowering: &mut Lowering<'_, '_, '_>,
+    compute: DataType,
+    op: &ConvWgrad,
+) -> Result<(), EmitError> {
+    let at = lowering.emitter();
+    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
+    let (x, dy) = (lowering.settled(op.x)?, lowering.settled(op.dy)?);
+    let dw = lowering.tensor(op.dw)?;
+    let shape = Shape::new(&x.dims, &dw.dims, &dy.dims, &op.geometry)?;
+    let result = Ordered {
+        ssa: gradient::filter(&at, &x, &dy, &shape, compute)?,
+        order: (0..dw.dims.len()).collect(),
+        dtype: compute,
+        dims: dw.dims.clone(),
+    };
+    let carried = lowering.carry(result, lowering.carried_type(op.dw, compute)?)?;
+    lowering.define(op.dw, Value::of(carried));
+    Ok(())
+}
+
+/// The elements of what the lowering makes of the operands of a gradient with respect to x.
+pub(crate) fn dgrad_elements(graph: &NormalGraph, op: &ConvDgrad, strategy: ConvStrategy) -> Option<u64> {
+    let (dy, w, dx) = (graph.tensor(op.dy)?, graph.tensor(op.w)?, graph.tensor(op.dx)?);
+    let forward = Shape::new(&dx.dims, &w.dims, &dy.dims, &op.geometry).ok()?;
+    let geometry = forward.turned_geometry();
+    let shape = Shape {
+        filters: forward.channels,
+        channels: forward.filters,
+        input: forward.spread(),
+        output: forward.input.clone(),
+        geometry: &geometry,
+        ..forward.clone()
+    };
+    let convolution = match strategy {
+        ConvStrategy::Direct => direct::elements(&shape),
+        ConvStrategy::Staged => staged::elements(&shape),
+    };
+    convolution?.checked_add(gradient::turned_elements(&forward)?)
+}
+
+/// The elements of what the lowering makes of the operands of a gradient with respect to w.
+pub(crate) fn wgrad_elements(graph: &NormalGraph, op: &ConvWgrad) -> Option<u64> {
+    let (x, dy, dw) = (graph.tensor(op.x)?, graph.tensor(op.dy)?, graph.tensor(op.dw)?);
+    gradient::filter_elements(&Shape::new(&x.dims, &dw.dims, &dy.dims, &op.geometry).ok()?)
 }
 
 /// The elements of what the lowering makes of a convolution's operands, each thing once: copies, padded and widened tensors, patches,
@@ -211,25 +285,6 @@ fn pad<'c, 'b>(
         first(at.op("tensor.pad", &[ssa], &[target], &attributes, vec![region])?)?,
         padded,
     ))
-}
-
-/// sum + x w in the compute type.
-fn multiply_add<'c, 'r>(
-    body: &Emitter<'c, 'r>,
-    x: (Ssa<'c, 'r>, DataType),
-    w: (Ssa<'c, 'r>, DataType),
-    sum: Ssa<'c, 'r>,
-    compute: DataType,
-) -> Result<Ssa<'c, 'r>, EmitError> {
-    let x = convert(body, x.0, x.1, compute)?;
-    let w = convert(body, w.0, w.1, compute)?;
-    let (multiply, add) = if compute.is_float() {
-        ("arith.mulf", "arith.addf")
-    } else {
-        ("arith.muli", "arith.addi")
-    };
-    let product = body.same(multiply, &[x, w])?;
-    body.same(add, &[sum, product])
 }
 
 /// The tensor with the physical axis that is the logical `axis` split into (groups, the rest), and its physical extents. One group

@@ -1,9 +1,10 @@
 //! Tensors whose physical axes have names: the staged forms rearrange and sum them without counting positions.
 
-use super::{multiply_add, pad, split_axis};
+use super::{pad, split_axis};
 use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, affine_map, dim};
+use crate::math::multiply_add;
 use crate::value::{Ordered, reshape};
 use melior::ir::{Attribute, Value as Ssa};
 use rotini_graph::{ConvGeometry, DataType};
@@ -69,6 +70,20 @@ impl<'c, 'b> Tensor<'c, 'b> {
             1 => Axis::Channel,
             spatial => Axis::Tap(spatial - 2),
         })
+    }
+
+    /// y or its gradient, its filters split if there are several groups.
+    pub(super) fn output(at: &Emitter<'c, 'b>, y: &Ordered<'c, 'b>, groups: i64) -> Result<Self, EmitError> {
+        Self::operand(at, y, 1, groups, |axis| match axis {
+            0 => Axis::Batch,
+            1 => Axis::Filter,
+            spatial => Axis::Spatial(spatial - 2),
+        })
+    }
+
+    /// A row-major tensor that `axes` are the axes of.
+    pub(super) fn new(ssa: Ssa<'c, 'b>, dtype: DataType, axes: Vec<Dim>) -> Self {
+        Tensor { ssa, dtype, axes }
     }
 
     fn operand(

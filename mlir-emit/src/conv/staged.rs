@@ -272,7 +272,7 @@ fn channels_merged<'c, 'b>(
 
 impl Shape<'_> {
     /// The axis of groups, if there are several.
-    fn group(&self) -> Vec<Dim> {
+    pub(super) fn group(&self) -> Vec<Dim> {
         if self.groups > 1 {
             vec![(Axis::Group, self.groups)]
         } else {
@@ -298,12 +298,12 @@ impl Shape<'_> {
     }
 
     /// Windows of the whole batch: no more than y has elements.
-    fn positions(&self) -> i64 {
+    pub(super) fn positions(&self) -> i64 {
         self.batch * self.output.iter().product::<i64>()
     }
 
     /// Products in the sum of one element: no more than w has elements.
-    fn terms(&self) -> i64 {
+    pub(super) fn terms(&self) -> i64 {
         self.channels * self.window.iter().product::<i64>()
     }
 

@@ -74,7 +74,8 @@ impl Conv {
         self
     }
 
-    fn output(&self) -> Vec<i64> {
+    /// The dims of the output.
+    pub(super) fn output(&self) -> Vec<i64> {
         let geometry = &self.geometry;
         let mut dims = vec![self.n, self.k];
         for axis in 0..self.input.len() {
@@ -85,10 +86,19 @@ impl Conv {
         dims
     }
 
-    fn operands(&self, b: &mut GraphBuilder) -> (TensorId, TensorId) {
+    /// The dims of the input and the filter.
+    pub(super) fn dims(&self) -> (Vec<i64>, Vec<i64>) {
         let dims = |first: i64, second: i64, rest: &[i64]| [&[first, second], rest].concat();
-        let x = self.orders[0].buffer(b, "x", self.dtype, &dims(self.n, self.c, &self.input));
-        let w = self.orders[1].buffer(b, "w", self.dtype, &dims(self.k, self.c / self.groups, &self.window));
+        (
+            dims(self.n, self.c, &self.input),
+            dims(self.k, self.c / self.groups, &self.window),
+        )
+    }
+
+    fn operands(&self, b: &mut GraphBuilder) -> (TensorId, TensorId) {
+        let (x_dims, w_dims) = self.dims();
+        let x = self.orders[0].buffer(b, "x", self.dtype, &x_dims);
+        let w = self.orders[1].buffer(b, "w", self.dtype, &w_dims);
         (x, w)
     }
 

@@ -3,7 +3,14 @@
 //! | Module | Cases |
 //! |---|---|
 //! | `convolution` | convolutions, alone and with what is fused behind them |
+//! | `gradients` | dgrad and wgrad, alone and with what is fused around them |
+//! | `matmul` | transposes, batches that repeat, types, epilogues |
+//! | `moe` | matmuls grouped by expert, operands scaled in blocks |
+//! | `reduction` | modes, axes, types, what is fused before and after |
+//! | `pooling` | forward, with and without an index, and backward |
 //! | `pointwise` | modes, types, parameters, broadcasting |
+//! | `norm` | batch, layer and RMS normalization, forward and backward |
+//! | `attention` | scaled dot-product attention, forward and backward |
 //! | `layout` | orders that differ between tensors, gaps, repeated elements, whatever the operation |
 //! | `structure` | graphs of several nodes |
 //! | `declined` | what is not run, with the reason |
@@ -11,10 +18,15 @@
 //!
 //! A family of operations has a module of its own here as it has in the lowering; [`all`] lists them.
 
+mod attention;
 mod convolution;
 mod declined;
+mod gradients;
 mod layout;
+mod matmul;
+mod norm;
 mod pointwise;
+mod reduction;
 mod resnet50;
 mod structure;
 
@@ -71,6 +83,16 @@ pub fn all() -> Vec<Case> {
     let mut cases = Cases(Vec::new());
     convolution::alone(&mut cases);
     convolution::fused(&mut cases);
+    gradients::alone(&mut cases);
+    gradients::fused(&mut cases);
+    matmul::alone(&mut cases);
+    matmul::fused(&mut cases);
+    reduction::modes(&mut cases);
+    reduction::axes(&mut cases);
+    reduction::fused(&mut cases);
+    norm::batchnorm(&mut cases);
+    norm::layernorm(&mut cases);
+    attention::forward(&mut cases);
     layout::mixed(&mut cases);
     pointwise::modes(&mut cases);
     pointwise::types(&mut cases);

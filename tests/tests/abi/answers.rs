@@ -31,7 +31,7 @@ fn declined_graphs_have_no_engine_and_a_reason() {
             };
             assert_eq!(*status, NOT_APPLICABLE, "{}: {text}", case.name);
             assert!(
-                text.contains(reason),
+                text.contains(&reason),
                 "{}: {text:?} has nothing of {reason:?}",
                 case.name
             );

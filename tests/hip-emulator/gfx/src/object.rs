@@ -118,6 +118,20 @@ pub struct Kernel {
     reassembled: OnceLock<Result<(), DecodeError>>,
 }
 
+/// Whether two words are a literal of 16 bits, whose upper half an operation on 16 bits does not read: the compiler extends its sign,
+/// and the assembler does not.
+fn is_short_literal(text: &str, again: &[u8], word: &[u8]) -> bool {
+    let (Some((low, [0, 0])), Some((other, [0xff, 0xff]))) = (again.split_last_chunk(), word.split_last_chunk()) else {
+        return false;
+    };
+    let name = text.split_whitespace().next().unwrap_or_default();
+    low == other
+        && ["_u16", "_i16", "_b16", "_f16"]
+            .iter()
+            .any(|width| name.contains(width))
+        && text.contains("0x")
+}
+
 impl Kernel {
     /// The decoded instructions; decoded at the first call.
     pub(crate) fn program(&self) -> Result<&Program, DecodeError> {
@@ -164,10 +178,19 @@ impl Kernel {
         if bytes == self.code {
             return Ok(());
         }
-        let same = bytes.iter().zip(&self.code).take_while(|(a, b)| a == b).count() as u64;
-        let after = program.addresses.partition_point(|&at| at <= self.address + same);
-        let text = program.texts.get(after.saturating_sub(1)).cloned().unwrap_or_default();
-        Err(fail(format!("`{text}` has other bytes")))
+        if bytes.len() != self.code.len() {
+            return Err(fail("its text has another length".to_owned()));
+        }
+        let words = bytes.chunks(4).zip(self.code.chunks(4)).enumerate();
+        for (position, (again, word)) in words {
+            let at = self.address + 4 * position as u64;
+            let after = program.addresses.partition_point(|&address| address <= at);
+            let text = program.texts.get(after.saturating_sub(1)).map_or("", String::as_str);
+            if again != word && !is_short_literal(text, again, word) {
+                return Err(fail(format!("`{text}` has other bytes")));
+            }
+        }
+        Ok(())
     }
 
     /// A kernel of assembler text, for tests: `s[0:1]` has the arguments, `s2` the workgroup, `v0` the lane.

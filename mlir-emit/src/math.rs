@@ -1,0 +1,168 @@
+//! Scalar arithmetic inside the body of a structured operation, in one compute type.
+
+use crate::EmitError;
+use crate::convert::{FloatPredicate, IntegerPredicate, compare_float, compare_integer, convert};
+use crate::ir::Emitter;
+use crate::target::Target;
+use melior::ir::{Type, Value as Ssa, ValueLike as _};
+use rotini_graph::DataType;
+
+/// A scalar of the compute type, or why there is none.
+pub(crate) type Scalar<'c, 'r> = Result<Ssa<'c, 'r>, EmitError>;
+
+/// Builds scalar arithmetic. What has to be known of the target to do it right is known here.
+pub(crate) struct Math<'c, 'r> {
+    pub(crate) at: Emitter<'c, 'r>,
+    pub(crate) ty: Type<'c>,
+    pub(crate) compute: DataType,
+    /// Whether only what the compiler approximates itself can be called.
+    pub(crate) lacks_math_library: bool,
+    /// Whether sin and cos are exact near 0 alone.
+    pub(crate) reduces_angles: bool,
+    /// The logical axis of each loop.
+    axes: Vec<usize>,
+}
+
+impl<'c, 'r> Math<'c, 'r> {
+    /// Arithmetic in the body of an operation whose loops are these logical axes.
+    pub(crate) fn new(
+        at: Emitter<'c, 'r>,
+        target: &Target,
+        compute: DataType,
+        axes: Vec<usize>,
+    ) -> Result<Self, EmitError> {
+        Ok(Math {
+            at,
+            ty: at.element_type(compute)?,
+            compute,
+            lacks_math_library: *target == Target::Cpu,
+            // AMD's device library is exact to the last digits whatever the angle.
+            reduces_angles: compute == DataType::F32 && !matches!(target, Target::Rocm { .. }),
+            axes,
+        })
+    }
+
+    /// A constant, which is whole where the compute type is.
+    pub(crate) fn constant(&self, value: f64) -> Scalar<'c, 'r> {
+        if self.compute.is_float() {
+            self.at.float(value, self.ty)
+        } else {
+            self.at.integer(value as i64, self.ty)
+        }
+    }
+
+    fn arithmetic(&self, float: &str, integer: &str, operands: &[Ssa<'c, 'r>]) -> Scalar<'c, 'r> {
+        self.at
+            .same(if self.compute.is_float() { float } else { integer }, operands)
+    }
+
+    pub(crate) fn add(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.arithmetic("arith.addf", "arith.addi", &[x, y])
+    }
+
+    pub(crate) fn sub(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.arithmetic("arith.subf", "arith.subi", &[x, y])
+    }
+
+    pub(crate) fn mul(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.arithmetic("arith.mulf", "arith.muli", &[x, y])
+    }
+
+    /// The larger one; a number if either is.
+    pub(crate) fn max(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.arithmetic("arith.maxnumf", "arith.maxsi", &[x, y])
+    }
+
+    /// The smaller one; a number if either is.
+    pub(crate) fn min(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.arithmetic("arith.minnumf", "arith.minsi", &[x, y])
+    }
+
+    pub(crate) fn abs(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.arithmetic("math.absf", "math.absi", &[x])
+    }
+
+    /// A quotient of floats.
+    pub(crate) fn div(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.at.same("arith.divf", &[x, y])
+    }
+
+    pub(crate) fn neg(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.at.same("arith.negf", &[x])
+    }
+
+    /// A function of `math` on floats.
+    pub(crate) fn function(&self, name: &str, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.at.same(name, &[x])
+    }
+
+    /// 1 / √x. Not `math.rsqrt`: targets may round it worse than these two operations.
+    pub(crate) fn inverse_root(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.div(self.constant(1.0)?, self.function("math.sqrt", x)?)
+    }
+
+    pub(crate) fn scale(&self, factor: f64, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        if factor == 1.0 {
+            Ok(x)
+        } else {
+            self.mul(self.constant(factor)?, x)
+        }
+    }
+
+    pub(crate) fn select(&self, condition: Ssa<'c, 'r>, yes: Ssa<'c, 'r>, no: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.at.one("arith.select", &[condition, yes, no], yes.r#type(), &[])
+    }
+
+    pub(crate) fn compare(&self, predicate: FloatPredicate, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        compare_float(&self.at, predicate, x, y)
+    }
+
+    pub(crate) fn equal(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        if self.compute.is_float() {
+            self.compare(FloatPredicate::Equal, x, y)
+        } else {
+            compare_integer(&self.at, IntegerPredicate::Equal, x, y)
+        }
+    }
+
+    /// A condition as 1 or 0 of the compute type.
+    pub(crate) fn flag(&self, condition: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let name = if self.compute.is_float() {
+            "arith.uitofp"
+        } else {
+            "arith.extui"
+        };
+        self.at.one(name, &[condition], self.ty, &[])
+    }
+
+    /// The position along a logical axis.
+    pub(crate) fn index(&self, axis: usize) -> Scalar<'c, 'r> {
+        let position = self.axes.iter().position(|&candidate| candidate == axis);
+        let index = self
+            .at
+            .loop_index(position.ok_or(EmitError::Internal("the index of an axis without a loop"))?)?;
+        let wide = self
+            .at
+            .one("arith.index_cast", &[index], self.at.element_type(DataType::I64)?, &[])?;
+        convert(&self.at, wide, DataType::I64, self.compute)
+    }
+}
+
+/// sum + x y in the compute type.
+pub(crate) fn multiply_add<'c, 'r>(
+    body: &Emitter<'c, 'r>,
+    x: (Ssa<'c, 'r>, DataType),
+    y: (Ssa<'c, 'r>, DataType),
+    sum: Ssa<'c, 'r>,
+    compute: DataType,
+) -> Scalar<'c, 'r> {
+    let x = convert(body, x.0, x.1, compute)?;
+    let y = convert(body, y.0, y.1, compute)?;
+    let (multiply, add) = if compute.is_float() {
+        ("arith.mulf", "arith.addf")
+    } else {
+        ("arith.muli", "arith.addi")
+    };
+    let product = body.same(multiply, &[x, y])?;
+    body.same(add, &[sum, product])
+}

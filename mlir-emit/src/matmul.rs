@@ -1,0 +1,164 @@
+//! Matrix multiplication: one structured contraction over whatever order the operands lie in.
+
+use crate::convert::{check_compute, check_not_constant, compute_type};
+use crate::ir::{Loop, affine_map, dim};
+use crate::lower::Lowering;
+use crate::math::multiply_add;
+use crate::value::{Operand, Ordered, Value, extent, extents};
+use crate::{EmitError, Unsupported};
+use melior::ir::Value as Ssa;
+use rotini_graph::{DataType, Matmul, NormalGraph};
+
+/// Says whether the operation can be lowered.
+pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &Matmul) -> Result<(), Unsupported> {
+    check_compute(graph, compute, &[op.a, op.b])?;
+    check_not_constant(graph, &[op.a, op.b])?;
+    // Neither holds the other, and IREE 3.13's code for GPUs widens both only where the shape is a lucky one.
+    let dtypes = [op.a, op.b].map(|id| graph.tensor(id).map(|tensor| tensor.dtype));
+    match dtypes {
+        [Some(DataType::F16), Some(DataType::Bf16)] | [Some(DataType::Bf16), Some(DataType::F16)] => {
+            Err(Unsupported::new("a product of f16 and bf16"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Lowers the operation.
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Matmul) -> Result<(), EmitError> {
+    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
+    let out = lowering.tensor(op.c)?.dims.clone();
+    let a = repeated(lowering, lowering.settled(op.a)?, &out)?;
+    let b = repeated(lowering, lowering.settled(op.b)?, &out)?;
+    let order = lowering.stored_order(op.c).unwrap_or_else(|| (0..out.len()).collect());
+    let product = contract(lowering, &a, &b, &out, &order, compute)?;
+    let carried = lowering.carry(product, lowering.carried_type(op.c, compute)?)?;
+    lowering.define(op.c, Value::of(carried));
+    Ok(())
+}
+
+/// The elements of what the lowering makes of the operands: each repeated for the whole batch, and the product.
+pub(crate) fn elements(graph: &NormalGraph, op: &Matmul) -> Option<u64> {
+    let (a, c) = (graph.tensor(op.a)?, graph.tensor(op.c)?);
+    let [batch @ .., rows, columns] = c.dims.as_slice() else {
+        return None;
+    };
+    let inner = a.dims.last()?;
+    let product = |dims: &[i64]| {
+        dims.iter()
+            .chain(batch)
+            .try_fold(1_u64, |product, &dim| product.checked_mul(u64::try_from(dim).ok()?))
+    };
+    product(&[*rows, *inner])?
+        .checked_add(product(&[*inner, *columns])?)?
+        .checked_add(product(&[*rows, *columns])?)
+}
+
+/// An operand with its batch axes repeated where they are neither 1 nor the output's: each matrix as often as it is used, one after
+/// the other, which no index map can say.
+pub(crate) fn repeated<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    operand: Ordered<'c, 'b>,
+    out: &[i64],
+) -> Result<Ordered<'c, 'b>, EmitError> {
+    let rank = out.len();
+    let mut dims = operand.dims.clone();
+    let mut divisors = vec![1; rank];
+    for axis in 0..rank.saturating_sub(2) {
+        let (have, want) = (extent(&operand.dims, axis)?, extent(out, axis)?);
+        if have != 1 && have != want {
+            let divisor = want.checked_div(have).filter(|divisor| *divisor > 0);
+            let (Some(slot), Some(dim), Some(divisor)) = (divisors.get_mut(axis), dims.get_mut(axis), divisor) else {
+                return Err(EmitError::Internal("a batch that does not divide"));
+            };
+            *slot = divisor;
+            *dim = want;
+        }
+    }
+    if dims == operand.dims {
+        return Ok(operand);
+    }
+    let at = lowering.emitter();
+    let source = operand.clone();
+    let ssa = at.tabulate(&extents(&dims, &operand.order)?, operand.dtype, |body| {
+        let mut indices = Vec::new();
+        for (position, &axis) in source.order.iter().enumerate() {
+            let index = body.loop_index(position)?;
+            let divisor = extent(&divisors, axis)?;
+            indices.push(if divisor == 1 {
+                index
+            } else {
+                body.same("arith.divui", &[index, body.integer(divisor, body.index_type())?])?
+            });
+        }
+        body.extract(at.captured(source.ssa), &indices, source.dtype)
+    })?;
+    Ok(Ordered {
+        ssa: at.barrier(ssa)?,
+        dims,
+        ..operand
+    })
+}
+
+/// Sums a b over the last axis of `a` and the one before the last of `b`, for each batch, row and column of `out`, in the memory order
+/// `order`. Batch axes of extent 1 are broadcast.
+pub(crate) fn contract<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    a: &Ordered<'c, 'b>,
+    b: &Ordered<'c, 'b>,
+    out: &[i64],
+    order: &[usize],
+    compute: DataType,
+) -> Result<Ordered<'c, 'b>, EmitError> {
+    let at = lowering.emitter();
+    let rank = out.len();
+    let (Some(row), Some(column)) = (rank.checked_sub(2), rank.checked_sub(1)) else {
+        return Err(EmitError::Internal("a matrix of low rank"));
+    };
+    // The iteration's axes are the output's and, after them, the one that is summed over.
+    let sum = rank;
+    let mut loops: Vec<usize> = order.to_vec();
+    loops.push(sum);
+    let mut kinds = vec![Loop::Parallel; rank];
+    kinds.push(Loop::Reduction);
+    let inner = extent(&a.dims, column)?;
+    let input = |operand: &Ordered<'c, 'b>, swap: usize| -> Result<(Ssa<'c, 'b>, DataType, String), EmitError> {
+        // The operand as a tensor over the iteration's axes, with an extent of 1 along the other matrix's.
+        let mut dims = operand.dims.clone();
+        dims.push(inner);
+        let mut axes = operand.order.clone();
+        for axis in &mut axes {
+            if *axis == swap {
+                *axis = sum;
+            }
+        }
+        if let Some(dim) = dims.get_mut(swap) {
+            *dim = 1;
+        }
+        let mut iteration = out.to_vec();
+        iteration.push(inner);
+        let renamed = Value::of(Ordered {
+            ssa: operand.ssa,
+            order: axes,
+            dtype: operand.dtype,
+            dims,
+        });
+        Operand::new(&at, &renamed, &iteration)?
+            .input(&loops)?
+            .ok_or(EmitError::Internal("a constant matrix"))
+    };
+    let inputs = [input(a, column)?, input(b, row)?];
+    let init = at.zeros(&extents(out, order)?, compute)?;
+    let map = affine_map(rank + 1, &(0..rank).map(dim).collect::<Vec<_>>());
+    let ssa = at.generic(&kinds, &inputs, (init, compute, map), |body, elements| {
+        let [x, y, so_far] = elements else {
+            return Err(EmitError::Internal("a missing element"));
+        };
+        multiply_add(body, (*x, a.dtype), (*y, b.dtype), *so_far, compute)
+    })?;
+    Ok(Ordered {
+        ssa,
+        order: order.to_vec(),
+        dtype: compute,
+        dims: out.to_vec(),
+    })
+}

@@ -1,0 +1,87 @@
+//! Reductions: what is supported, and their lowering to one combination along the reduced axes.
+//!
+//! MIN, MAX and AMAX pass over NaN, as hipDNN's reference does (`CpuFpReferenceReduction.hpp`).
+
+use crate::convert::{check_compute, compute_type};
+use crate::lower::Lowering;
+use crate::math::{Math, Scalar};
+use crate::step::{Shape, count, order_of};
+use crate::{EmitError, Unsupported};
+use melior::ir::Value as Ssa;
+use rotini_graph::{DataType, NormalGraph, Reduction, ReductionMode as M};
+
+/// Says whether the operation can be lowered.
+pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &Reduction) -> Result<(), Unsupported> {
+    let compute = check_compute(graph, compute, &[op.input])?;
+    if !compute.is_float() && matches!(op.mode, M::Avg | M::Norm2) {
+        return Err(Unsupported::new(format!(
+            "{:?} has no meaning in the integer compute type {compute}",
+            op.mode
+        )));
+    }
+    Ok(())
+}
+
+/// Lowers the operation.
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Reduction) -> Result<(), EmitError> {
+    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
+    let input = lowering.value(op.input)?.clone();
+    let axes: Vec<usize> = input
+        .dims
+        .iter()
+        .zip(&lowering.tensor(op.output)?.dims)
+        .enumerate()
+        .filter(|(_, (input, output))| input != output)
+        .map(|(axis, _)| axis)
+        .collect();
+    let shape = Shape {
+        dims: &input.dims,
+        order: &order_of(&input.dims, &[&input]),
+        dtype: compute,
+    };
+    let mode = op.mode;
+    let combined = lowering.reduce(&[&input], &shape, &axes, start(mode), |math, elements, so_far| {
+        let &[element] = elements else {
+            return Err(EmitError::Internal("a missing element"));
+        };
+        combine(math, mode, element, so_far)
+    })?;
+    let elements = count(&input.dims, &axes)? as f64;
+    lowering.finish(op.output, &[&combined], compute, |math, operands| {
+        let &[total] = operands else {
+            return Err(EmitError::Internal("a missing element"));
+        };
+        match mode {
+            M::Avg => math.div(total, math.constant(elements)?),
+            M::Norm2 => math.function("math.sqrt", total),
+            M::Add | M::Mul | M::Min | M::Max | M::Amax | M::Norm1 | M::MulNoZeros => Ok(total),
+        }
+    })
+}
+
+/// What nothing combines to.
+const fn start(mode: M) -> f64 {
+    match mode {
+        M::Add | M::Avg | M::Norm1 | M::Norm2 | M::Amax => 0.0,
+        M::Mul | M::MulNoZeros => 1.0,
+        // The ends of the range, for integers.
+        M::Min => f64::INFINITY,
+        M::Max => f64::NEG_INFINITY,
+    }
+}
+
+fn combine<'c, 'r>(math: &Math<'c, 'r>, mode: M, element: Ssa<'c, 'r>, so_far: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    match mode {
+        M::Add | M::Avg => math.add(so_far, element),
+        M::Norm1 => math.add(so_far, math.abs(element)?),
+        M::Norm2 => math.add(so_far, math.mul(element, element)?),
+        M::Mul => math.mul(so_far, element),
+        M::MulNoZeros => {
+            let is_zero = math.equal(element, math.constant(0.0)?)?;
+            math.mul(so_far, math.select(is_zero, math.constant(1.0)?, element)?)
+        }
+        M::Min => math.min(so_far, element),
+        M::Max => math.max(so_far, element),
+        M::Amax => math.max(so_far, math.abs(element)?),
+    }
+}

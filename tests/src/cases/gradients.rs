@@ -1,0 +1,184 @@
+//! The gradients of convolutions: dgrad and wgrad, alone and with what is fused around them.
+
+use super::convolution::Conv;
+use super::{Cases, FLOATS, Order};
+use rotini_graph::{ConvDgrad, ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, PointwiseMode};
+
+impl Conv {
+    /// The gradient with respect to x, from dy and w.
+    #[must_use]
+    pub fn dgrad(&self) -> Graph {
+        let mut b = GraphBuilder::new("dgrad");
+        let (x_dims, w_dims) = self.dims();
+        let dy = self.orders[2].buffer(&mut b, "dy", self.dtype, &self.output());
+        let w = self.orders[1].buffer(&mut b, "w", self.dtype, &w_dims);
+        let dx = self.orders[0].buffer(&mut b, "dx", self.out, &x_dims);
+        let geometry = self.geometry.clone();
+        b.node("dgrad", self.compute, ConvDgrad { dy, w, dx, geometry });
+        b.build()
+    }
+
+    /// The gradient with respect to w, from x and dy.
+    #[must_use]
+    pub fn wgrad(&self) -> Graph {
+        let mut b = GraphBuilder::new("wgrad");
+        let (x_dims, w_dims) = self.dims();
+        let x = self.orders[0].buffer(&mut b, "x", self.dtype, &x_dims);
+        let dy = self.orders[2].buffer(&mut b, "dy", self.dtype, &self.output());
+        let dw = self.orders[1].buffer(&mut b, "dw", self.out, &w_dims);
+        let geometry = self.geometry.clone();
+        b.node("wgrad", self.compute, ConvWgrad { x, dy, dw, geometry });
+        b.build()
+    }
+
+    /// Both gradients behind the gradient of a relu, one graph; the gradient of a residual is added to dx.
+    #[must_use]
+    pub fn backward(&self) -> Graph {
+        let mut b = GraphBuilder::new("conv_relu_backward");
+        let (x_dims, w_dims) = self.dims();
+        let y_dims = self.output();
+        let x = self.orders[0].buffer(&mut b, "x", self.dtype, &x_dims);
+        let w = self.orders[1].buffer(&mut b, "w", self.dtype, &w_dims);
+        let y = self.orders[2].buffer(&mut b, "y", self.dtype, &y_dims);
+        let dz = self.orders[2].buffer(&mut b, "dz", self.dtype, &y_dims);
+        let residual = self.orders[0].buffer(&mut b, "residual", self.dtype, &x_dims);
+        let dy = b.virtual_tensor("dy", self.compute, &y_dims);
+        let through = b.virtual_tensor("through", self.compute, &x_dims);
+        let dx = self.orders[0].buffer(&mut b, "dx", self.out, &x_dims);
+        let dw = self.orders[1].buffer(&mut b, "dw", self.out, &w_dims);
+        b.pointwise(self.compute, PointwiseMode::ReluBwd, &[dz, y], dy);
+        let geometry = self.geometry.clone();
+        let dgrad = ConvDgrad {
+            dy,
+            w,
+            dx: through,
+            geometry: geometry.clone(),
+        };
+        b.node("dgrad", self.compute, dgrad);
+        b.pointwise(self.compute, PointwiseMode::Add, &[through, residual], dx);
+        b.node("wgrad", self.compute, ConvWgrad { x, dy, dw, geometry });
+        b.build()
+    }
+}
+
+/// Adds both gradients of a convolution.
+fn both(cases: &mut Cases, name: &str, conv: &Conv) {
+    cases.add(format!("dgrad_{name}"), conv.dgrad());
+    cases.add(format!("wgrad_{name}"), conv.wgrad());
+}
+
+pub(super) fn alone(cases: &mut Cases) {
+    for order in Order::BOTH {
+        let name = order.name();
+        for dtype in FLOATS {
+            let conv = |n, c, k, input, window, padding| Conv::new(n, c, k, input, window, padding, dtype, order);
+            both(cases, &format!("{name}_{dtype}"), &conv(2, 8, 16, 9, 3, 1));
+            both(cases, &format!("odd_{name}_{dtype}"), &conv(3, 5, 7, 11, 3, 1));
+            both(
+                cases,
+                &format!("grouped_{name}_{dtype}"),
+                &conv(2, 12, 8, 7, 3, 1).groups(4),
+            );
+            both(
+                cases,
+                &format!("depthwise_{name}_{dtype}"),
+                &conv(1, 16, 16, 8, 3, 1).groups(16),
+            );
+            both(
+                cases,
+                &format!("stride2_{name}_{dtype}"),
+                &conv(1, 4, 6, 11, 3, 1).stride(2),
+            );
+        }
+        let f32 = |n, c, k, input, window, padding| Conv::new(n, c, k, input, window, padding, DataType::F32, order);
+        both(cases, &format!("1x1_{name}"), &f32(2, 16, 8, 6, 1, 0));
+        both(cases, &format!("1x1_stride2_{name}"), &f32(2, 8, 6, 7, 1, 0).stride(2));
+        // The last inputs are read by no window: their gradient is zero.
+        both(
+            cases,
+            &format!("stride2_rest_{name}"),
+            &f32(1, 4, 6, 12, 3, 0).stride(2),
+        );
+        both(
+            cases,
+            &format!("stride_beyond_filter_{name}"),
+            &f32(1, 3, 4, 13, 2, 0).stride(5),
+        );
+        both(cases, &format!("dilation2_{name}"), &f32(1, 4, 6, 11, 3, 2).dilation(2));
+        both(
+            cases,
+            &format!("stride2_dilation3_{name}"),
+            &f32(1, 3, 4, 14, 3, 2).stride(2).dilation(3),
+        );
+        both(cases, &format!("whole_input_{name}"), &f32(3, 4, 5, 4, 4, 0));
+        both(cases, &format!("one_pixel_{name}"), &f32(2, 4, 5, 1, 3, 1));
+        both(cases, &format!("one_channel_{name}"), &f32(2, 1, 1, 6, 3, 1));
+        both(
+            cases,
+            &format!("depthwise_multiplier_{name}"),
+            &f32(1, 6, 12, 8, 3, 1).groups(6).stride(2),
+        );
+        both(cases, &format!("wide_{name}"), &f32(1, 64, 32, 7, 3, 1));
+
+        let mut asymmetric = f32(1, 4, 5, 8, 3, 0);
+        asymmetric.geometry.pre_padding = vec![2, 0];
+        asymmetric.geometry.post_padding = vec![1, 3];
+        both(cases, &format!("asymmetric_padding_{name}"), &asymmetric);
+        let mut uneven = f32(2, 4, 6, 0, 0, 0);
+        uneven.input = vec![7, 12];
+        uneven.window = vec![2, 5];
+        uneven.geometry.pre_padding = vec![1, 2];
+        uneven.geometry.post_padding = vec![0, 1];
+        uneven.geometry.stride = vec![1, 3];
+        uneven.geometry.dilation = vec![2, 1];
+        both(cases, &format!("uneven_{name}"), &uneven.groups(2));
+        // More padding than the filter reaches: dy's outermost rows meet nothing but padding.
+        both(cases, &format!("padding_beyond_filter_{name}"), &f32(1, 3, 4, 5, 2, 3));
+
+        let mut line = f32(2, 6, 4, 0, 0, 0);
+        line.input = vec![15];
+        line.window = vec![3];
+        line.geometry = ConvGeometry::same(1, 1);
+        both(cases, &format!("1d_{name}"), &line);
+        both(cases, &format!("1d_grouped_{name}"), &line.groups(2).stride(2));
+        let mut volume = f32(1, 4, 6, 0, 0, 0);
+        volume.input = vec![5, 6, 4];
+        volume.window = vec![3, 2, 3];
+        volume.geometry = ConvGeometry::same(3, 1);
+        both(cases, &format!("3d_{name}"), &volume);
+        both(cases, &format!("3d_grouped_{name}"), &volume.groups(2).stride(2));
+
+        let mut exact = f32(1, 8, 8, 6, 3, 1);
+        (exact.dtype, exact.out, exact.compute) = (DataType::I8, DataType::I32, DataType::I32);
+        both(cases, &format!("i8_{name}"), &exact);
+        let mut double = f32(1, 4, 5, 7, 3, 1);
+        (double.dtype, double.out, double.compute) = (DataType::F64, DataType::F64, DataType::F64);
+        both(cases, &format!("f64_{name}"), &double);
+        let mut widening = Conv::new(1, 8, 8, 7, 3, 1, DataType::F16, order);
+        widening.out = DataType::F32;
+        both(cases, &format!("f16_to_f32_{name}"), &widening);
+    }
+    // Each tensor in another order than the one before it.
+    for (name, orders) in [
+        ("nchw_nhwc_nchw", [Order::First, Order::Last, Order::First]),
+        ("nhwc_nchw_nchw", [Order::Last, Order::First, Order::First]),
+    ] {
+        let mut conv = Conv::new(2, 6, 4, 7, 3, 1, DataType::F32, Order::First).stride(2);
+        conv.orders = orders;
+        both(cases, &format!("mixed_{name}"), &conv);
+    }
+}
+
+pub(super) fn fused(cases: &mut Cases) {
+    for order in Order::BOTH {
+        for dtype in FLOATS {
+            let conv = Conv::new(2, 8, 6, 7, 3, 1, dtype, order);
+            cases.add(format!("conv_relu_backward_{}_{dtype}", order.name()), conv.backward());
+        }
+        let strided = Conv::new(1, 8, 8, 8, 3, 1, DataType::F32, order).groups(2).stride(2);
+        cases.add(
+            format!("conv_relu_backward_grouped_{}", order.name()),
+            strided.backward(),
+        );
+    }
+}

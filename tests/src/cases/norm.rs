@@ -1,0 +1,405 @@
+//! Batch, layer and RMS normalization, forward and backward.
+
+use super::{Cases, FLOATS, Order};
+use rotini_graph::{
+    Batchnorm, BatchnormBackward, BatchnormInference, BatchnormInferenceVariance, DataType, Graph, GraphBuilder,
+    Layernorm, LayernormBackward, NormPhase, PointwiseMode, RmsNorm, RmsNormBackward, Scalar, TensorId,
+};
+
+const F32: DataType = DataType::F32;
+const EPSILON: f64 = 1e-5;
+
+/// A normalization of x, whose type is that of y too; parameters and statistics are f32, as the compute type is.
+#[derive(Clone, Debug)]
+struct Norm {
+    dims: Vec<i64>,
+    dtype: DataType,
+    order: Order,
+    /// Type of parameters, statistics and computation.
+    compute: DataType,
+}
+
+impl Norm {
+    fn new(dims: &[i64], dtype: DataType, order: Order) -> Self {
+        Norm {
+            dims: dims.to_vec(),
+            dtype,
+            order,
+            compute: F32,
+        }
+    }
+
+    /// x or another tensor of its dims.
+    fn full(&self, b: &mut GraphBuilder, name: &str) -> TensorId {
+        self.order.buffer(b, name, self.dtype, &self.dims)
+    }
+
+    fn small<const N: usize>(&self, b: &mut GraphBuilder, names: [&str; N], dims: &[i64]) -> [TensorId; N] {
+        names.map(|name| b.buffer(name, self.compute, dims))
+    }
+
+    fn constant(&self, b: &mut GraphBuilder, name: &str, value: f64) -> TensorId {
+        b.constant(name, self.compute, &[1], Scalar::float(value))
+    }
+
+    /// 1, C, 1, ...
+    fn channel(&self) -> Vec<i64> {
+        let mut dims = vec![1; self.dims.len()];
+        dims[1] = self.dims[1];
+        dims
+    }
+
+    /// The dims of parameters and of statistics if the last `count` dims are normalized.
+    fn split(&self, count: usize) -> (Vec<i64>, Vec<i64>) {
+        let (outer, inner) = self.dims.split_at(self.dims.len() - count);
+        (
+            [&vec![1; outer.len()], inner].concat(),
+            [outer, &vec![1; count]].concat(),
+        )
+    }
+
+    /// Batchnorm inference, with what follows it if it is to be `fused`.
+    fn batchnorm_inference(&self, with_variance: bool, fused: Option<PointwiseMode>) -> Graph {
+        let mut b = GraphBuilder::new("batchnorm_inference");
+        let x = self.full(&mut b, "x");
+        let [mean, variance, scale, bias] = self.small(&mut b, ["mean", "variance", "scale", "bias"], &self.channel());
+        let epsilon = with_variance.then(|| self.constant(&mut b, "epsilon", EPSILON));
+        let y = self.full(&mut b, "y");
+        let normalized = match fused {
+            Some(mode) => {
+                let normalized = b.virtual_tensor("normalized", self.compute, &self.dims);
+                b.pointwise(self.compute, mode, &[normalized], y);
+                normalized
+            }
+            None => y,
+        };
+        match epsilon {
+            Some(epsilon) => b.node(
+                "norm",
+                self.compute,
+                BatchnormInferenceVariance {
+                    x,
+                    mean,
+                    variance,
+                    scale,
+                    bias,
+                    epsilon,
+                    y: normalized,
+                },
+            ),
+            None => b.node(
+                "norm",
+                self.compute,
+                BatchnormInference {
+                    x,
+                    mean,
+                    inv_variance: variance,
+                    scale,
+                    bias,
+                    y: normalized,
+                },
+            ),
+        };
+        b.build()
+    }
+
+    /// Batchnorm training that saves its statistics if `saved` and updates running ones if `running`.
+    fn batchnorm_training(&self, saved: bool, running: bool) -> Graph {
+        let mut b = GraphBuilder::new("batchnorm_training");
+        let channel = self.channel();
+        let x = self.full(&mut b, "x");
+        let [scale, bias] = self.small(&mut b, ["scale", "bias"], &channel);
+        let epsilon = self.constant(&mut b, "epsilon", EPSILON);
+        let y = self.full(&mut b, "y");
+        let statistics = saved.then(|| self.small(&mut b, ["mean", "inv_variance"], &channel));
+        let names = ["prev_mean", "prev_variance", "next_mean", "next_variance"];
+        let run = running.then(|| self.small(&mut b, names, &channel));
+        let momentum = running.then(|| self.constant(&mut b, "momentum", 0.1));
+        let op = Batchnorm {
+            x,
+            scale,
+            bias,
+            epsilon,
+            peer_stats: vec![],
+            prev_running_mean: run.map(|[mean, ..]| mean),
+            prev_running_variance: run.map(|[_, variance, ..]| variance),
+            momentum,
+            y,
+            mean: statistics.map(|[mean, _]| mean),
+            inv_variance: statistics.map(|[_, inv_variance]| inv_variance),
+            next_running_mean: run.map(|[.., mean, _]| mean),
+            next_running_variance: run.map(|[.., variance]| variance),
+        };
+        b.node("norm", self.compute, op);
+        b.build()
+    }
+
+    fn batchnorm_backward(&self, saved: bool) -> Graph {
+        let mut b = GraphBuilder::new("batchnorm_backward");
+        let channel = self.channel();
+        let [dy, x] = ["dy", "x"].map(|name| self.full(&mut b, name));
+        let [scale, dscale, dbias] = self.small(&mut b, ["scale", "dscale", "dbias"], &channel);
+        let statistics = saved.then(|| self.small(&mut b, ["mean", "inv_variance"], &channel));
+        let dx = self.full(&mut b, "dx");
+        let op = BatchnormBackward {
+            dy,
+            x,
+            mean: statistics.map(|[mean, _]| mean),
+            inv_variance: statistics.map(|[_, inv_variance]| inv_variance),
+            scale,
+            peer_stats: vec![],
+            dx,
+            dscale,
+            dbias,
+        };
+        b.node("norm", self.compute, op);
+        b.build()
+    }
+
+    /// Layernorm over the last `count` dims, of which the parameters have leading 1s if `padded`.
+    fn layernorm(&self, count: usize, phase: NormPhase, padded: bool) -> Graph {
+        let mut b = GraphBuilder::new("layernorm");
+        let (parameter, statistic) = self.split(count);
+        let parameter = if padded {
+            &parameter[..]
+        } else {
+            &self.dims[self.dims.len() - count..]
+        };
+        let x = self.full(&mut b, "x");
+        let [scale, bias] = self.small(&mut b, ["scale", "bias"], parameter);
+        let epsilon = self.constant(&mut b, "epsilon", EPSILON);
+        let y = self.full(&mut b, "y");
+        let saved = (phase == NormPhase::Training).then(|| self.small(&mut b, ["mean", "inv_variance"], &statistic));
+        let op = Layernorm {
+            x,
+            scale,
+            bias,
+            epsilon,
+            y,
+            mean: saved.map(|[mean, _]| mean),
+            inv_variance: saved.map(|[_, inv_variance]| inv_variance),
+            normalized_dim_count: i64::try_from(count).unwrap_or_default(),
+            phase,
+        };
+        b.node("norm", self.compute, op);
+        b.build()
+    }
+
+    fn layernorm_backward(&self, count: usize, saved: bool) -> Graph {
+        let mut b = GraphBuilder::new("layernorm_backward");
+        let (parameter, statistic) = self.split(count);
+        let [dy, x] = ["dy", "x"].map(|name| self.full(&mut b, name));
+        let [scale, dscale, dbias] = self.small(&mut b, ["scale", "dscale", "dbias"], &parameter);
+        let statistics = saved.then(|| self.small(&mut b, ["mean", "inv_variance"], &statistic));
+        let epsilon = (!saved).then(|| self.constant(&mut b, "epsilon", EPSILON));
+        let dx = self.full(&mut b, "dx");
+        let op = LayernormBackward {
+            dy,
+            x,
+            scale,
+            mean: statistics.map(|[mean, _]| mean),
+            inv_variance: statistics.map(|[_, inv_variance]| inv_variance),
+            epsilon,
+            dx,
+            dscale,
+            dbias,
+            normalized_dim_count: i64::try_from(count).unwrap_or_default(),
+        };
+        b.node("norm", self.compute, op);
+        b.build()
+    }
+
+    /// RMSNorm over the last `count` dims.
+    fn rms_norm(&self, count: usize, phase: NormPhase, with_bias: bool) -> Graph {
+        let mut b = GraphBuilder::new("rms_norm");
+        let (parameter, statistic) = self.split(count);
+        let x = self.full(&mut b, "x");
+        let [scale] = self.small(&mut b, ["scale"], &parameter);
+        let bias = with_bias.then(|| b.buffer("bias", self.compute, &parameter));
+        let epsilon = self.constant(&mut b, "epsilon", EPSILON);
+        let y = self.full(&mut b, "y");
+        let is_training = phase == NormPhase::Training;
+        let inv_rms = is_training.then(|| b.buffer("inv_rms", self.compute, &statistic));
+        let op = RmsNorm {
+            x,
+            scale,
+            epsilon,
+            bias,
+            y,
+            inv_rms,
+            phase,
+        };
+        b.node("norm", self.compute, op);
+        b.build()
+    }
+
+    fn rms_norm_backward(&self, count: usize, with_bias: bool) -> Graph {
+        let mut b = GraphBuilder::new("rms_norm_backward");
+        let (parameter, statistic) = self.split(count);
+        let [dy, x] = ["dy", "x"].map(|name| self.full(&mut b, name));
+        let [scale, dscale] = self.small(&mut b, ["scale", "dscale"], &parameter);
+        let dbias = with_bias.then(|| b.buffer("dbias", self.compute, &parameter));
+        let [inv_rms] = self.small(&mut b, ["inv_rms"], &statistic);
+        let dx = self.full(&mut b, "dx");
+        let op = RmsNormBackward {
+            dy,
+            x,
+            scale,
+            inv_rms,
+            dx,
+            dscale,
+            dbias,
+        };
+        b.node("norm", self.compute, op);
+        b.build()
+    }
+
+    /// Layernorm of the sum of x and a residual.
+    fn residual_layernorm(&self, count: usize) -> Graph {
+        let mut b = GraphBuilder::new("residual_layernorm");
+        let (parameter, _) = self.split(count);
+        let [x, residual] = ["x", "residual"].map(|name| self.full(&mut b, name));
+        let sum = b.virtual_tensor("sum", self.compute, &self.dims);
+        let [scale, bias] = self.small(&mut b, ["scale", "bias"], &parameter);
+        let epsilon = self.constant(&mut b, "epsilon", EPSILON);
+        let y = self.full(&mut b, "y");
+        b.pointwise(self.compute, PointwiseMode::Add, &[x, residual], sum);
+        let op = Layernorm {
+            x: sum,
+            scale,
+            bias,
+            epsilon,
+            y,
+            mean: None,
+            inv_variance: None,
+            normalized_dim_count: i64::try_from(count).unwrap_or_default(),
+            phase: NormPhase::Inference,
+        };
+        b.node("norm", self.compute, op);
+        b.build()
+    }
+}
+
+/// Extents by what they are about; the first is run in every type.
+const CHANNELS: [(&str, &[i64]); 8] = [
+    ("4d", &[2, 6, 5, 4]),
+    ("2d", &[9, 7]),
+    ("3d", &[3, 5, 11]),
+    ("5d", &[2, 3, 2, 3, 4]),
+    ("one_channel", &[4, 1, 3, 3]),
+    ("one_image", &[1, 8, 7, 5]),
+    ("one_pixel", &[6, 16, 1, 1]),
+    ("wide", &[2, 32, 16, 16]),
+];
+
+pub(super) fn batchnorm(cases: &mut Cases) {
+    for order in Order::BOTH {
+        let name = order.name();
+        for (index, (extents, dims)) in CHANNELS.into_iter().enumerate() {
+            let types = if index == 0 { &FLOATS[..] } else { &FLOATS[..1] };
+            for &dtype in types {
+                let norm = Norm::new(dims, dtype, order);
+                let suffix = format!("{extents}_{name}_{dtype}");
+                cases.add(format!("bn_inference_{suffix}"), norm.batchnorm_inference(false, None));
+                cases.add(format!("bn_variance_{suffix}"), norm.batchnorm_inference(true, None));
+                cases.add(format!("bn_training_{suffix}"), norm.batchnorm_training(true, true));
+                cases.add(format!("bn_backward_{suffix}"), norm.batchnorm_backward(true));
+            }
+        }
+        let norm = Norm::new(&[2, 6, 5, 4], F32, order);
+        cases.add(
+            format!("bn_training_plain_{name}"),
+            norm.batchnorm_training(false, false),
+        );
+        cases.add(
+            format!("bn_training_saved_{name}"),
+            norm.batchnorm_training(true, false),
+        );
+        cases.add(
+            format!("bn_training_running_{name}"),
+            norm.batchnorm_training(false, true),
+        );
+        cases.add(format!("bn_backward_recomputed_{name}"), norm.batchnorm_backward(false));
+        for dtype in FLOATS {
+            let norm = Norm::new(&[2, 8, 6, 6], dtype, order);
+            let relu = norm.batchnorm_inference(false, Some(PointwiseMode::ReluFwd));
+            cases.add(format!("bn_inference_relu_{name}_{dtype}"), relu);
+            let swish = norm.batchnorm_inference(true, Some(PointwiseMode::SwishFwd));
+            cases.add(format!("bn_variance_swish_{name}_{dtype}"), swish);
+        }
+        let mut double = Norm::new(&[3, 4, 5, 2], DataType::F64, order);
+        double.compute = DataType::F64;
+        cases.add(
+            format!("bn_inference_{name}_f64"),
+            double.batchnorm_inference(false, None),
+        );
+        cases.add(format!("bn_training_{name}_f64"), double.batchnorm_training(true, true));
+        cases.add(format!("bn_backward_{name}_f64"), double.batchnorm_backward(true));
+    }
+    // One element has a variance of 0.
+    let single = Norm::new(&[1, 5, 1, 1], F32, Order::First);
+    cases.add("bn_training_one_element", single.batchnorm_training(true, true));
+}
+
+/// Extents and how many of the last are normalized; the first is run in every type.
+const ROWS: [(&str, &[i64], usize); 10] = [
+    ("2d", &[6, 32], 1),
+    ("odd", &[5, 37], 1),
+    ("3d", &[2, 7, 24], 1),
+    ("3d_last_2", &[3, 5, 9], 2),
+    ("4d_last_1", &[2, 3, 4, 20], 1),
+    ("4d_last_2", &[2, 3, 6, 5], 2),
+    ("4d_last_3", &[3, 4, 5, 2], 3),
+    ("one_row", &[1, 65], 1),
+    ("one_column", &[4, 6, 1], 1),
+    ("wide", &[3, 1024], 1),
+];
+
+pub(super) fn layernorm(cases: &mut Cases) {
+    for (index, (extents, dims, count)) in ROWS.into_iter().enumerate() {
+        let types = if index == 0 { &FLOATS[..] } else { &FLOATS[..1] };
+        for &dtype in types {
+            let norm = Norm::new(dims, dtype, Order::First);
+            let suffix = format!("{extents}_{dtype}");
+            for (phase, name) in [(NormPhase::Inference, "inference"), (NormPhase::Training, "training")] {
+                let graph = norm.layernorm(count, phase, true);
+                cases.add(format!("layernorm_{name}_{suffix}"), graph);
+                cases.add(format!("rmsnorm_{name}_{suffix}"), norm.rms_norm(count, phase, false));
+            }
+            cases.add(
+                format!("rmsnorm_bias_{suffix}"),
+                norm.rms_norm(count, NormPhase::Training, true),
+            );
+            cases.add(
+                format!("layernorm_backward_{suffix}"),
+                norm.layernorm_backward(count, true),
+            );
+            cases.add(
+                format!("rmsnorm_backward_{suffix}"),
+                norm.rms_norm_backward(count, true),
+            );
+        }
+    }
+    for dtype in FLOATS {
+        let norm = Norm::new(&[2, 6, 48], dtype, Order::First);
+        cases.add(format!("layernorm_residual_{dtype}"), norm.residual_layernorm(1));
+    }
+    let norm = Norm::new(&[4, 3, 10], F32, Order::First);
+    cases.add("layernorm_short_scale", norm.layernorm(2, NormPhase::Training, false));
+    cases.add("layernorm_everything", norm.layernorm(3, NormPhase::Training, true));
+    cases.add("layernorm_backward_recomputed", norm.layernorm_backward(1, false));
+    cases.add("layernorm_backward_everything", norm.layernorm_backward(3, true));
+    cases.add("rmsnorm_backward_without_bias", norm.rms_norm_backward(1, false));
+    let last = Norm::new(&[2, 6, 5, 4], F32, Order::Last);
+    cases.add("layernorm_nhwc", last.layernorm(3, NormPhase::Training, true));
+    cases.add("layernorm_nhwc_last_1", last.layernorm(1, NormPhase::Training, true));
+    cases.add("layernorm_backward_nhwc", last.layernorm_backward(3, true));
+    cases.add("rmsnorm_nhwc", last.rms_norm(3, NormPhase::Training, true));
+    cases.add("rmsnorm_backward_nhwc", last.rms_norm_backward(3, true));
+    let mut double = Norm::new(&[4, 30], DataType::F64, Order::First);
+    double.compute = DataType::F64;
+    cases.add("layernorm_f64", double.layernorm(1, NormPhase::Training, true));
+    cases.add("layernorm_backward_f64", double.layernorm_backward(1, true));
+    cases.add("rmsnorm_f64", double.rms_norm(1, NormPhase::Training, true));
+    cases.add("rmsnorm_backward_f64", double.rms_norm_backward(1, true));
+}

@@ -1,0 +1,185 @@
+//! Reductions: modes, axes, types, and what is fused before and after.
+
+use super::{Cases, FLOATS, Order};
+use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode, Reduction, ReductionMode, TensorId, TensorKind};
+
+const MODES: [ReductionMode; 9] = [
+    ReductionMode::Add,
+    ReductionMode::Mul,
+    ReductionMode::Min,
+    ReductionMode::Max,
+    ReductionMode::Amax,
+    ReductionMode::Avg,
+    ReductionMode::Norm1,
+    ReductionMode::Norm2,
+    ReductionMode::MulNoZeros,
+];
+
+fn name_of(mode: ReductionMode) -> String {
+    format!("{mode:?}").to_lowercase()
+}
+
+fn reduce(b: &mut GraphBuilder, compute: DataType, mode: ReductionMode, input: TensorId, output: TensorId) {
+    let op = Reduction {
+        input,
+        output,
+        mode,
+        is_deterministic: false,
+    };
+    b.node("reduce", compute, op);
+}
+
+/// One reduction with types of the input, the output and the computation.
+fn alone(mode: ReductionMode, types: [DataType; 3], from: &[i64], to: &[i64], order: Order) -> Graph {
+    let mut b = GraphBuilder::new("reduction");
+    let x = order.buffer(&mut b, "x", types[0], from);
+    let y = order.buffer(&mut b, "y", types[1], to);
+    reduce(&mut b, types[2], mode, x, y);
+    b.build()
+}
+
+pub(super) fn modes(cases: &mut Cases) {
+    use DataType::{F16, F32, F64, I8, I32};
+    for mode in MODES {
+        let name = name_of(mode);
+        for dtype in FLOATS {
+            for (axes, from, to) in [
+                ("last", [2, 3, 4, 5], [2, 3, 4, 1]),
+                ("spatial", [2, 5, 3, 4], [2, 5, 1, 1]),
+                ("all", [2, 3, 2, 3], [1, 1, 1, 1]),
+            ] {
+                let graph = alone(mode, [dtype, dtype, F32], &from, &to, Order::First);
+                cases.add(format!("reduce_{name}_{axes}_{dtype}"), graph);
+            }
+        }
+        // The channels, which are fastest or not.
+        for order in Order::BOTH {
+            let graph = alone(mode, [F32; 3], &[2, 7, 3, 4], &[2, 1, 3, 4], order);
+            cases.add(format!("reduce_{name}_channels_{}", order.name()), graph);
+        }
+        cases.add(
+            format!("reduce_{name}_f64"),
+            alone(mode, [F64; 3], &[3, 6], &[3, 1], Order::First),
+        );
+        cases.add(
+            format!("reduce_{name}_f16_to_f32"),
+            alone(mode, [F16, F32, F32], &[3, 6], &[1, 6], Order::First),
+        );
+        if !matches!(mode, ReductionMode::Avg | ReductionMode::Norm2) {
+            cases.add(
+                format!("reduce_{name}_i32"),
+                alone(mode, [I32; 3], &[3, 6], &[3, 1], Order::First),
+            );
+            cases.add(
+                format!("reduce_{name}_i8"),
+                alone(mode, [I8, I32, I32], &[3, 4], &[1, 4], Order::First),
+            );
+        }
+    }
+}
+
+pub(super) fn axes(cases: &mut Cases) {
+    use DataType::F32;
+    use ReductionMode::{Add, Avg, Max};
+    for mode in [Add, Max] {
+        let name = name_of(mode);
+        let shapes: [(&str, &[i64], &[i64]); 10] = [
+            ("line", &[37], &[1]),
+            ("rows", &[9, 37], &[1, 37]),
+            ("columns", &[9, 37], &[9, 1]),
+            ("batch", &[4, 3, 5], &[1, 3, 5]),
+            ("outer", &[4, 3, 5], &[1, 3, 1]),
+            ("two", &[2, 1, 5], &[1, 1, 5]),
+            ("beside_one", &[3, 1, 1, 6], &[3, 1, 1, 1]),
+            ("per_channel", &[2, 6, 5, 5], &[1, 6, 1, 1]),
+            ("3d", &[2, 3, 2, 3, 4], &[2, 3, 1, 1, 1]),
+            ("rank6", &[2, 2, 3, 2, 2, 3], &[2, 1, 3, 1, 2, 1]),
+        ];
+        for (axes, from, to) in shapes {
+            cases.add(
+                format!("reduce_{name}_{axes}"),
+                alone(mode, [F32; 3], from, to, Order::First),
+            );
+        }
+    }
+    cases.add(
+        "reduce_avg_per_channel_nhwc",
+        alone(Avg, [F32; 3], &[2, 6, 5, 5], &[1, 6, 1, 1], Order::Last),
+    );
+    cases.add(
+        "reduce_add_long",
+        alone(Add, [F32; 3], &[3, 5000], &[3, 1], Order::First),
+    );
+    cases.add(
+        "reduce_add_long_f16",
+        alone(
+            Add,
+            [DataType::F16, DataType::F16, F32],
+            &[2, 1023],
+            &[2, 1],
+            Order::First,
+        ),
+    );
+    // Gaps in both, and an operand that repeats.
+    let mut b = GraphBuilder::new("reduction with gaps");
+    let x = b.tensor("x", F32, &[3, 4, 5], &[50, 11, 2], TensorKind::Buffer);
+    let y = b.tensor("y", F32, &[3, 1, 5], &[20, 1, 3], TensorKind::Buffer);
+    reduce(&mut b, F32, Add, x, y);
+    cases.add("reduce_gaps", b.build());
+    let mut b = GraphBuilder::new("reduction of a repeated operand");
+    let x = b.tensor("x", F32, &[3, 4, 5], &[5, 0, 1], TensorKind::Buffer);
+    let y = b.buffer("y", F32, &[3, 1, 5]);
+    reduce(&mut b, F32, Add, x, y);
+    cases.add("reduce_repeated", b.build());
+}
+
+pub(super) fn fused(cases: &mut Cases) {
+    use PointwiseMode::{Add, Div, Exp, Mul, Sqrt, Sub};
+    for dtype in FLOATS {
+        let compute = DataType::F32;
+        // The softmax of rows.
+        let mut b = GraphBuilder::new("softmax");
+        let x = b.buffer("x", dtype, &[6, 19]);
+        let [most, total] = ["most", "total"].map(|name| b.virtual_tensor(name, compute, &[6, 1]));
+        let [shifted, weights] = ["shifted", "weights"].map(|name| b.virtual_tensor(name, compute, &[6, 19]));
+        let y = b.buffer("y", dtype, &[6, 19]);
+        reduce(&mut b, compute, ReductionMode::Max, x, most);
+        b.pointwise(compute, Sub, &[x, most], shifted);
+        b.pointwise(compute, Exp, &[shifted], weights);
+        reduce(&mut b, compute, ReductionMode::Add, weights, total);
+        b.pointwise(compute, Div, &[weights, total], y);
+        cases.add(format!("softmax_{dtype}"), b.build());
+
+        // A dot product per row: a product in front, a root behind.
+        let mut b = GraphBuilder::new("dots");
+        let [left, right] = ["left", "right"].map(|name| b.buffer(name, dtype, &[5, 24]));
+        let products = b.virtual_tensor("products", compute, &[5, 24]);
+        let sum = b.virtual_tensor("sum", compute, &[5, 1]);
+        let y = b.buffer("y", dtype, &[5, 1]);
+        b.pointwise(compute, Mul, &[left, right], products);
+        reduce(&mut b, compute, ReductionMode::Norm1, products, sum);
+        b.pointwise(compute, Sqrt, &[sum], y);
+        cases.add(format!("dots_{dtype}"), b.build());
+    }
+    // Squeeze and scale: the average of each channel on the channel.
+    for order in Order::BOTH {
+        let mut b = GraphBuilder::new("squeeze");
+        let x = order.buffer(&mut b, "x", DataType::F32, &[2, 5, 4, 4]);
+        let mean = b.virtual_tensor("mean", DataType::F32, &[2, 5, 1, 1]);
+        let y = order.buffer(&mut b, "y", DataType::F32, &[2, 5, 4, 4]);
+        reduce(&mut b, DataType::F32, ReductionMode::Avg, x, mean);
+        b.pointwise(DataType::F32, Mul, &[x, mean], y);
+        cases.add(format!("squeeze_{}", order.name()), b.build());
+    }
+    // The sum and the largest of one tensor, both stored.
+    let mut b = GraphBuilder::new("two reductions");
+    let x = b.buffer("x", DataType::F32, &[4, 9]);
+    let bias = b.buffer("bias", DataType::F32, &[1, 9]);
+    let biased = b.buffer("biased", DataType::F32, &[4, 9]);
+    let sum = b.buffer("sum", DataType::F32, &[4, 1]);
+    let most = b.buffer("most", DataType::F32, &[1, 9]);
+    b.pointwise(DataType::F32, Add, &[x, bias], biased);
+    reduce(&mut b, DataType::F32, ReductionMode::Add, biased, sum);
+    reduce(&mut b, DataType::F32, ReductionMode::Max, biased, most);
+    cases.add("two_reductions", b.build());
+}
