@@ -57,7 +57,7 @@ pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
     check_dependence(graph)
 }
 
-/// Declines outputs that depend on no buffer: the compiler evaluates them itself and copies the result, instead of computing it in the
+/// Declines outputs, and operands of all that is not pointwise, that depend on no buffer: the compiler evaluates them itself and copies the result, instead of computing it in the
 /// caller's buffer.
 fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
     let mut depends: Vec<bool> = graph
@@ -66,9 +66,18 @@ fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
         .map(|tensor| tensor.kind == NormalKind::Input)
         .collect();
     for node in graph.nodes() {
-        let mut any = false;
-        node.op
-            .for_each_input(&mut |_, id| any |= depends.get(id.index()).copied().unwrap_or(false));
+        let (mut any, mut constant) = (false, None);
+        node.op.for_each_input(&mut |field, id| {
+            let depends = depends.get(id.index()).copied().unwrap_or(false);
+            any |= depends;
+            // Some of what is made of these is made of one of them alone, such as a mean.
+            if !depends && ["x", "dy", "q", "k", "v"].contains(&field) {
+                constant = constant.or(Some(id));
+            }
+        });
+        if let Some(id) = constant {
+            return Err(Unsupported::of_tensor(id, "it depends on constants alone"));
+        }
         node.op.for_each_output(&mut |_, id| {
             if let Some(depends) = depends.get_mut(id.index()) {
                 *depends = any;

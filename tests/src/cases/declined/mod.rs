@@ -220,6 +220,11 @@ impl Declined {
             format!("node 'norm' (layernorm), tensor 'x' (uid 1): {FLOAT_IN_I32}"),
         );
         self.add(
+            "norm_constant_x",
+            with_constant(norm(4, F32, F32), "x"),
+            "tensor 'x' (uid 1): it depends on constants alone".to_owned(),
+        );
+        self.add(
             "norm_compute_i8",
             norm(4, I8, I8),
             format!("node 'norm' (layernorm): {IN_I8}"),
