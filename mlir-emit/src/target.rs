@@ -101,7 +101,12 @@ impl Target {
                 "--iree-opt-data-tiling",
             ]),
             Target::Rocm { arch } => {
-                let mut flags = own(&["--iree-hal-target-device=hip", FUSE_PADDING]);
+                let mut flags = own(&[
+                    "--iree-hal-target-device=hip",
+                    FUSE_PADDING,
+                    // Else a normalization's statistics are dispatches of their own.
+                    "--iree-dispatch-creation-enable-aggressive-fusion",
+                ]);
                 flags.push(format!("--iree-rocm-target={arch}"));
                 flags
             }

@@ -34,21 +34,23 @@ pub struct Kernel {
 /// If a file cannot be read or is not what it seems.
 pub fn kernels(folder: &Path) -> Result<Vec<Kernel>> {
     let mut kernels = Vec::new();
-    let mut mfma = 0;
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        match path.extension().and_then(|extension| extension.to_str()) {
-            Some("hsaco") => {
-                let bytes = std::fs::read(&path)?;
-                kernels.extend(of_code_object(&bytes).with_context(|| path.display().to_string())?);
-            }
-            Some("rocmasm") => mfma += std::fs::read_to_string(&path)?.matches("v_mfma_").count(),
-            _ => {}
+        if path.extension().is_none_or(|extension| extension != "hsaco") {
+            continue;
         }
-    }
-    // Assembly is per executable; with one kernel the count is the kernel's.
-    if let [kernel] = kernels.as_mut_slice() {
-        kernel.mfma = mfma;
+        let bytes = std::fs::read(&path)?;
+        let mut found = of_code_object(&bytes).with_context(|| path.display().to_string())?;
+        let assembly = path.with_extension("rocmasm");
+        let assembly = std::fs::read_to_string(&assembly).with_context(|| assembly.display().to_string())?;
+        for kernel in &mut found {
+            let (_, code) = assembly
+                .split_once(&format!("\n{}:", kernel.name))
+                .with_context(|| format!("{}: no assembly of {}", path.display(), kernel.name))?;
+            let code = code.split(".Lfunc_end").next().unwrap_or_default();
+            kernel.mfma = code.matches("v_mfma_").count();
+        }
+        kernels.append(&mut found);
     }
     Ok(kernels)
 }

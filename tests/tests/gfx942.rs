@@ -107,6 +107,42 @@ fn resnet50_layers_are_one_kernel_each_in_batches() {
     none_has(&cases::resnet50(32), is_one_good_kernel);
 }
 
+/// Convolution with batchnorm and relu (and a residual), matmul with bias and gelu.
+#[test]
+fn fusions_are_one_kernel_each() {
+    none_has(&cases::fusions(), is_one_good_kernel);
+}
+
+/// One kernel; one more if the sum is stored, and rounded on the way.
+#[test]
+fn layernorm_with_its_residual_is_one_kernel() {
+    let (stored, alone): (Vec<Case>, Vec<Case>) = cases::residual_layernorms()
+        .into_iter()
+        .partition(|case| case.name.contains("stored"));
+    let at_most = |bar: u64| {
+        move |compiled: &Compiled, kernels: &[Kernel]| {
+            let statistics = &compiled.statistics;
+            let is_clean = statistics.fills + statistics.copies == 0 && statistics.dispatches <= bar;
+            let spills = |kernel: &Kernel| kernel.spilled_vgprs + kernel.spilled_sgprs + kernel.scratch_bytes > 0;
+            (!is_clean || kernels.iter().any(spills)).then(|| format!("{statistics:?} {kernels:?}"))
+        }
+    };
+    none_has(&alone, at_most(1));
+    none_has(&stored, at_most(2));
+}
+
+/// One of the kernels of a gradient has matrix instructions, and none spills.
+#[test]
+fn gradients_of_convolutions_use_matrix_instructions() {
+    none_has(&cases::conv_gradients(), |compiled, kernels| {
+        let spilled = kernels
+            .iter()
+            .any(|kernel| kernel.spilled_vgprs + kernel.spilled_sgprs > 0);
+        let matrix = kernels.iter().any(|kernel| kernel.mfma > 0);
+        (!matrix || spilled).then(|| format!("{:?} {kernels:?}", compiled.statistics))
+    });
+}
+
 /// What is declined on the CPU for want of a math library is not declined here, and compiles.
 #[test]
 fn f64_functions_compile() {

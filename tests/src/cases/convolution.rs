@@ -95,7 +95,7 @@ impl Conv {
         )
     }
 
-    fn operands(&self, b: &mut GraphBuilder) -> (TensorId, TensorId) {
+    pub(super) fn operands(&self, b: &mut GraphBuilder) -> (TensorId, TensorId) {
         let (x_dims, w_dims) = self.dims();
         let x = self.orders[0].buffer(b, "x", self.dtype, &x_dims);
         let w = self.orders[1].buffer(b, "w", self.dtype, &w_dims);

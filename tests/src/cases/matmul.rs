@@ -5,7 +5,7 @@ use rotini_graph::{DataType, Graph, GraphBuilder, Matmul, PointwiseMode, Scalar,
 
 /// A product of two batches of matrices.
 #[derive(Clone, Debug)]
-struct Product {
+pub(super) struct Product {
     /// Batch dims of a, b and c.
     batches: [Vec<i64>; 3],
     /// Rows, inner extent, columns.
@@ -17,7 +17,7 @@ struct Product {
 }
 
 impl Product {
-    fn new(rows: i64, inner: i64, columns: i64, dtype: DataType) -> Self {
+    pub(super) fn new(rows: i64, inner: i64, columns: i64, dtype: DataType) -> Self {
         Product {
             batches: [const { Vec::new() }; 3],
             extents: [rows, inner, columns],
@@ -33,7 +33,7 @@ impl Product {
         self
     }
 
-    fn transposed(mut self, a: bool, b: bool, c: bool) -> Self {
+    pub(super) fn transposed(mut self, a: bool, b: bool, c: bool) -> Self {
         self.transposed = [a, b, c];
         self
     }
@@ -71,7 +71,7 @@ impl Product {
     }
 
     /// With a bias per column and an activation.
-    fn fused(&self, activation: PointwiseMode) -> Graph {
+    pub(super) fn fused(&self, activation: PointwiseMode) -> Graph {
         let mut builder = GraphBuilder::new("matmul_bias_act");
         let [a, b, y] = [("a", 0), ("b", 1), ("y", 2)].map(|(name, operand)| self.buffer(&mut builder, name, operand));
         let dims = self.dims(2);

@@ -10,6 +10,7 @@
 //! | `pooling` | forward, with and without an index, and backward |
 //! | `pointwise` | modes, types, parameters, broadcasting |
 //! | `norm` | batch, layer and RMS normalization, forward and backward |
+//! | `fusions` | what the engine is for, at the shapes of known networks, and small |
 //! | `attention` | scaled dot-product attention, forward and backward |
 //! | `layout` | orders that differ between tensors, gaps, repeated elements, whatever the operation |
 //! | `structure` | graphs of several nodes |
@@ -21,6 +22,7 @@
 mod attention;
 mod convolution;
 mod declined;
+mod fusions;
 mod gradients;
 mod layout;
 mod matmul;
@@ -32,6 +34,7 @@ mod structure;
 
 pub use convolution::Conv;
 pub use declined::declined;
+pub use fusions::{conv_gradients, fusions, residual_layernorms};
 pub use pointwise::WITHOUT_F64;
 pub use resnet50::resnet50;
 
@@ -93,6 +96,7 @@ pub fn all() -> Vec<Case> {
     norm::batchnorm(&mut cases);
     norm::layernorm(&mut cases);
     attention::forward(&mut cases);
+    fusions::small(&mut cases);
     layout::mixed(&mut cases);
     pointwise::modes(&mut cases);
     pointwise::types(&mut cases);
