@@ -139,10 +139,11 @@ struct Peer {
 impl Peer {
     fn new(graph: &Graph, target: Target) -> Result<Self> {
         let plan = rotini_plugin::pipeline::decode(&rotini_wire::encode(graph))?;
+        let emitted = rotini_emit::emit(&plan.graph, &target)?;
         Ok(Peer {
             compiler: Program::new(&find_program()?)?,
-            mlir: rotini_emit::emit(&plan.graph, &target)?.mlir,
-            flags: target.flags(),
+            mlir: emitted.mlir,
+            flags: emitted.flags,
         })
     }
 

@@ -13,10 +13,12 @@
 //! All go through the C ABI of the release build of the shared library. `scripts/bench` builds and runs this.
 
 mod applicability;
+mod beside;
 mod convolution;
 mod creation;
 mod execution;
 mod onnxruntime;
+mod operations;
 mod report;
 mod sampling;
 mod subject;
@@ -50,11 +52,12 @@ struct Args {
 
 type Bench = fn() -> Result<Vec<Row>>;
 
-const BENCHES: [(&str, Bench); 4] = [
+const BENCHES: [(&str, Bench); 5] = [
     ("applicability", applicability::run),
     ("execution", execution::run),
     ("creation", creation::run),
     ("convolution", convolution::run),
+    ("operations", operations::run),
 ];
 
 fn main() -> Result<ExitCode> {

@@ -2,7 +2,6 @@
 //!
 //! The library is that of the pinned wheel, which `scripts/setup --bench` installs; `ROTINI_ONNXRUNTIME` says where it is.
 
-use crate::convolution::Shape;
 use anyhow::{Context as _, Result};
 use ort::editor::{Graph, Model, Node, ONNX_DOMAIN, Opset};
 use ort::environment::Environment;
@@ -12,11 +11,58 @@ use ort::session::Session;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::{Outlet, SymbolicDimensions, Tensor, TensorElementType, ValueType};
 
-/// Any that has `Conv` and `Relu` as they have been since 2020.
-const OPSET: u32 = 17;
+/// The first that has `Gelu`.
+const OPSET: u32 = 20;
 
 /// The loaded library.
 pub(crate) struct OnnxRuntime(Environment);
+
+/// A tensor by its name and extents, f32 in row-major order.
+pub(crate) type Named<'a> = (&'a str, Vec<i64>);
+
+/// An operation of ONNX.
+pub(crate) struct Step<'a> {
+    kind: &'a str,
+    inputs: Vec<&'a str>,
+    output: &'a str,
+    attributes: Vec<Attribute>,
+}
+
+impl<'a> Step<'a> {
+    /// An operation without attributes.
+    pub(crate) fn new(kind: &'a str, inputs: &[&'a str], output: &'a str) -> Self {
+        Step {
+            kind,
+            inputs: inputs.to_vec(),
+            output,
+            attributes: Vec::new(),
+        }
+    }
+
+    /// With a list of integers.
+    pub(crate) fn integers(mut self, name: &str, values: Vec<i64>) -> Result<Self> {
+        self.attributes.push(Attribute::new(name, values)?);
+        Ok(self)
+    }
+
+    /// With an integer.
+    pub(crate) fn integer(mut self, name: &str, value: i64) -> Result<Self> {
+        self.attributes.push(Attribute::new(name, value)?);
+        Ok(self)
+    }
+}
+
+/// What a session computes. Constants are known to it beforehand: it may pack them.
+pub(crate) struct Network<'a> {
+    /// What is given at each run.
+    pub(crate) inputs: Vec<Named<'a>>,
+    /// What is known beforehand.
+    pub(crate) constants: Vec<Named<'a>>,
+    /// The result.
+    pub(crate) output: Named<'a>,
+    /// The operations, in topological order.
+    pub(crate) steps: Vec<Step<'a>>,
+}
 
 impl OnnxRuntime {
     pub(crate) fn load() -> Result<Self> {
@@ -28,28 +74,29 @@ impl OnnxRuntime {
         ))
     }
 
-    /// A session for `relu(conv(x) + bias)`, with the weights and the bias as constants.
-    pub(crate) fn convolution(&self, shape: Shape, value: impl Fn(&str, usize) -> f32) -> Result<Convolution> {
-        let Shape { c, k, extent, window } = shape;
-        let (image, result) = ([1, c, extent, extent], [1, k, extent, extent]);
+    /// A session whose inputs and constants are what `value` makes of a tensor's name and the position in it.
+    pub(crate) fn session(&self, network: Network<'_>, value: impl Fn(&str, usize) -> f32) -> Result<Peer> {
+        let Network {
+            inputs,
+            constants,
+            output,
+            steps,
+        } = network;
         let mut graph = Graph::new()?;
-        graph.set_inputs([outlet("x", image)])?;
-        graph.set_outputs([outlet("y", result)])?;
-        graph.add_initializer("w", tensor("w", &[k, c, window, window], &value)?, false)?;
-        graph.add_initializer("bias", tensor("bias", &[k], &value)?, false)?;
-        let attributes = [
-            Attribute::new("kernel_shape", vec![window; 2])?,
-            Attribute::new("pads", vec![shape.padding(); 4])?,
-        ];
-        graph.add_node(Node::new(
-            "Conv",
-            ONNX_DOMAIN,
-            "conv",
-            ["x", "w", "bias"],
-            ["sum"],
+        graph.set_inputs(inputs.iter().map(outlet))?;
+        graph.set_outputs([outlet(&output)])?;
+        for (name, shape) in &constants {
+            graph.add_initializer(name, tensor(name, shape, &value)?, false)?;
+        }
+        for Step {
+            kind,
+            inputs,
+            output,
             attributes,
-        )?)?;
-        graph.add_node(Node::new("Relu", ONNX_DOMAIN, "relu", ["sum"], ["y"], [])?)?;
+        } in steps
+        {
+            graph.add_node(Node::new(kind, ONNX_DOMAIN, output, inputs, [output], attributes)?)?;
+        }
         let mut model = Model::new([Opset::new(ONNX_DOMAIN, OPSET)?])?;
         model.set_graph(graph)?;
         let options = SessionBuilder::new(&self.0)?
@@ -57,43 +104,58 @@ impl OnnxRuntime {
             .map_err(ort::Error::<()>::from)?
             .with_optimization_level(GraphOptimizationLevel::All)
             .map_err(ort::Error::<()>::from)?;
-        Ok(Convolution {
+        Ok(Peer {
             session: model.into_session(&options)?,
-            x: tensor("x", &image, &value)?,
+            inputs: inputs
+                .iter()
+                .map(|(name, shape)| Ok(((*name).to_owned(), tensor(name, shape, &value)?)))
+                .collect::<Result<_>>()?,
+            output: output.0.to_owned(),
         })
     }
 }
 
-/// A convolution that is ready to run.
-pub(crate) struct Convolution {
+/// A session with its inputs, ready to run.
+pub(crate) struct Peer {
     session: Session,
-    x: Tensor<f32>,
+    inputs: Vec<(String, Tensor<f32>)>,
+    output: String,
 }
 
-impl Convolution {
+impl Peer {
     pub(crate) fn run(&mut self) -> Result<()> {
-        self.session.run(ort::inputs![&self.x])?;
+        let inputs: Vec<_> = self
+            .inputs
+            .iter()
+            .map(|(name, tensor)| (name.as_str(), tensor))
+            .collect();
+        self.session.run(inputs)?;
         Ok(())
     }
 
-    /// The result in NCHW.
+    /// The result in row-major order.
     pub(crate) fn values(&mut self) -> Result<Vec<f32>> {
-        let outputs = self.session.run(ort::inputs![&self.x])?;
+        let inputs: Vec<_> = self
+            .inputs
+            .iter()
+            .map(|(name, tensor)| (name.as_str(), tensor))
+            .collect();
+        let outputs = self.session.run(inputs)?;
         let (_, values) = outputs
-            .get("y")
-            .context("ONNX Runtime gives no y")?
+            .get(&self.output)
+            .context("ONNX Runtime gives no result")?
             .try_extract_tensor::<f32>()?;
         Ok(values.to_vec())
     }
 }
 
-fn outlet(name: &str, shape: [i64; 4]) -> Outlet {
+fn outlet((name, shape): &Named<'_>) -> Outlet {
     let dimension_symbols = SymbolicDimensions::empty(shape.len());
     Outlet::new(
-        name,
+        *name,
         ValueType::Tensor {
             ty: TensorElementType::Float32,
-            shape: shape.into(),
+            shape: shape.as_slice().into(),
             dimension_symbols,
         },
     )

@@ -44,13 +44,15 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Part of the cache key: raised whenever the same graph is lowered to another module.
-pub const EMITTER_VERSION: u32 = 2;
+pub const EMITTER_VERSION: u32 = 3;
 
 /// A lowered graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emitted {
     /// The module's text, which IREE's compiler takes.
     pub mlir: String,
+    /// The compiler's flags for it: those of the target, and what the graph wants besides.
+    pub flags: Vec<String>,
     /// The buffers of the exported function.
     pub signature: Signature,
 }
@@ -87,6 +89,7 @@ pub fn emit(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> 
     })?;
     Ok(Emitted {
         mlir: shell::module(&computation, &signature)?,
+        flags: target.flags_for(graph),
         signature,
     })
 }

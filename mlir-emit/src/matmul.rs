@@ -36,6 +36,13 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     Ok(())
 }
 
+/// Whether packing both operands into tiles pays off on a CPU: with more rows and columns than about this, seen on Zen 4.
+pub(crate) fn is_worth_packing(graph: &NormalGraph, op: &Matmul) -> bool {
+    const NARROW: i64 = 64;
+    let extents = graph.tensor(op.c).and_then(|tensor| tensor.dims.last_chunk::<2>());
+    extents.is_some_and(|[rows, columns]| *rows.min(columns) > NARROW)
+}
+
 /// The elements of what the lowering makes of the operands: each repeated for the whole batch, and the product.
 pub(crate) fn elements(graph: &NormalGraph, op: &Matmul) -> Option<u64> {
     let (a, c) = (graph.tensor(op.a)?, graph.tensor(op.c)?);

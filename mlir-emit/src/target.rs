@@ -1,5 +1,7 @@
 //! What a kernel is compiled for, and what follows from it: the form of a convolution and the compiler's flags.
 
+use crate::matmul;
+use rotini_graph::{NormalGraph, Op};
 use std::fmt;
 
 /// The machine that a kernel is compiled for.
@@ -81,7 +83,16 @@ impl Target {
         }
     }
 
-    /// The compiler's flags for this target.
+    /// The compiler's flags for a graph.
+    pub(crate) fn flags_for(&self, graph: &NormalGraph) -> Vec<String> {
+        let mut flags = self.flags();
+        if *self == Target::Cpu && packs_matrices(graph) {
+            flags.push("--iree-opt-data-tiling".to_owned());
+        }
+        flags
+    }
+
+    /// The compiler's flags for this target, whatever the graph.
     #[must_use]
     pub fn flags(&self) -> Vec<String> {
         let own = |flags: &[&str]| flags.iter().map(|&flag| flag.to_owned()).collect::<Vec<_>>();
@@ -97,8 +108,6 @@ impl Target {
                 "--iree-hal-target-device=local",
                 "--iree-hal-local-target-device-backends=llvm-cpu",
                 "--iree-llvmcpu-target-cpu=host",
-                // Matmuls on packed tiles; convolutions stay as they are.
-                "--iree-opt-data-tiling",
             ]),
             Target::Rocm { arch } => {
                 let mut flags = own(&[
@@ -124,6 +133,16 @@ impl Target {
         });
         flags
     }
+}
+
+/// Whether the operands of matmuls shall be packed into tiles, which is done for all of a graph or for none. They are packed on every
+/// execution, so a product that reads a matrix once or twice would take several times as long.
+fn packs_matrices(graph: &NormalGraph) -> bool {
+    graph.nodes().iter().any(|node| match &node.op {
+        Op::Matmul(op) => matmul::is_worth_packing(graph, op),
+        Op::ConvFprop(_) | Op::ConvDgrad(_) | Op::ConvWgrad(_) | Op::Sdpa(_) => true,
+        _ => false,
+    })
 }
 
 /// Padding becomes part of the convolution's dispatch instead of a fill and a slow copy before it.

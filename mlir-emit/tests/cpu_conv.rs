@@ -247,7 +247,7 @@ fn run(case: &Case, program: &Program, device: &Device, instance: &Instance) -> 
     let request = CompileRequest {
         mlir: &emitted.mlir,
         name: "conv.mlir",
-        flags: &target.flags(),
+        flags: &emitted.flags,
         dump_executables: None,
     };
     let compiled = program.compile(&request)?;

@@ -16,7 +16,7 @@ use iree_sys::runtime::{Executable as Module, Instance};
 use rotini_cache::{
     Cache, CacheConfig, ContentInputs, ContentKey, CreateError, Creation, Entry, Key, KeyInputs, NewEntry, Origin,
 };
-use rotini_emit::{EMITTER_VERSION, ENTRY_POINT, Target};
+use rotini_emit::{EMITTER_VERSION, ENTRY_POINT, Emitted, Target};
 use rotini_graph::{Bindings, NormalGraph};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -389,7 +389,7 @@ impl Runtime {
         let graph = graph
             .canonical_bytes()
             .map_err(|error| Error::Internal(error.to_string()))?;
-        let (target_name, flags) = (target.to_string(), all_flags(target));
+        let (target_name, flags) = (target.to_string(), all_flags(target.flags(), target));
         let key = |compiler: &String| {
             Key::of(&KeyInputs {
                 graph: &graph,
@@ -475,14 +475,14 @@ impl Runtime {
             mlir: emitted.mlir.as_bytes(),
             target: &target.to_string(),
             target_features: features,
-            flags: &all_flags(target),
+            flags: &all_flags(emitted.flags.clone(), target),
             compiler: compiler.identity(),
         });
         if let Some(same) = self.cache.find_content(&content) {
             return Ok(Creation::Same(same));
         }
-        let compiled = compile_for(compiler.as_ref(), &emitted.mlir, target)
-            .map_err(|error| self.failed(key, source, emitted.mlir, &error))?;
+        let compiled = compile_for(compiler.as_ref(), &emitted, target)
+            .map_err(|error| self.failed(key, source, emitted, &error))?;
         // A result that is not computed in place would be allocated and copied at every execution.
         if compiled.statistics.allocated_bytes != 0 {
             return Err(Error::BadCode(
@@ -508,7 +508,7 @@ impl Runtime {
     }
 
     /// Reports a graph that does not compile, and keeps what is needed to try again.
-    fn failed(&self, key: &Key, source: &Source<'_>, mlir: String, error: &CompileError) -> Error {
+    fn failed(&self, key: &Key, source: &Source<'_>, emitted: Emitted, error: &CompileError) -> Error {
         let (first_line, target) = (error.to_string(), source.target.to_string());
         let graph = describe(source.nodes);
         let is_permanent = error.blames_module();
@@ -516,7 +516,7 @@ impl Runtime {
         if is_permanent && let Some(parent) = &self.config.reproducers {
             let reproducer = Reproducer {
                 graph: source.bytes.to_vec(),
-                mlir,
+                mlir: emitted.mlir,
                 diagnostics: error.diagnostics().to_owned(),
                 versions: Versions {
                     rotini: env!("CARGO_PKG_VERSION").to_owned(),
@@ -526,7 +526,7 @@ impl Runtime {
                         .map_or_else(|error| error.to_string(), |found| found.identity().to_owned()),
                     target: target.clone(),
                     features: source.features.to_owned(),
-                    flags: source.target.flags(),
+                    flags: emitted.flags,
                     error: first_line.clone(),
                 },
             };
@@ -570,11 +570,11 @@ fn identity(device: &Arc<dyn Device>) -> usize {
 
 /// Compiles a module for a target. If the compiler crashes, it is called once more with the target's cautious flags. Either way the code
 /// is right, so the cache's key need not tell which it was.
-fn compile_for(compiler: &dyn Compiler, mlir: &str, target: &Target) -> Result<Compiled, CompileError> {
-    let mut flags = target.flags();
+fn compile_for(compiler: &dyn Compiler, emitted: &Emitted, target: &Target) -> Result<Compiled, CompileError> {
+    let mut flags = emitted.flags.clone();
     let compile = |flags: &[String]| {
         compiler.compile(&CompileRequest {
-            mlir,
+            mlir: &emitted.mlir,
             name: SOURCE_NAME,
             flags,
             dump_executables: None,
@@ -591,8 +591,8 @@ fn compile_for(compiler: &dyn Compiler, mlir: &str, target: &Target) -> Result<C
 }
 
 /// The flags that may decide what code there is.
-fn all_flags(target: &Target) -> Vec<String> {
-    [target.flags(), target.cautious_flags().unwrap_or_default()].concat()
+fn all_flags(flags: Vec<String>, target: &Target) -> Vec<String> {
+    [flags, target.cautious_flags().unwrap_or_default()].concat()
 }
 
 /// A graph by the labels of its nodes, the first few of them.

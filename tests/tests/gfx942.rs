@@ -38,7 +38,7 @@ fn compile(case: &Case, target: &Target) -> Result<(Compiled, Vec<Kernel>), Stri
             dump_executables,
         })
     };
-    let mut flags = target.flags();
+    let mut flags = emitted.flags;
     let compiled = match compile(&flags) {
         // As the plugin does.
         Err(CompileError::Crashed { .. }) => {

@@ -242,7 +242,7 @@ impl Kernel {
         Program::new(&find_program()?)?.compile(&CompileRequest {
             mlir: &emitted.mlir,
             name: "bench.mlir",
-            flags: &target.flags(),
+            flags: &emitted.flags,
             dump_executables: Some(folder.path()),
         })?;
         let kernels = rotini_tests::code_object::kernels(folder.path())?;

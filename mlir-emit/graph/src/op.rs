@@ -416,6 +416,56 @@ operation! {
     }
 }
 
+impl Sdpa {
+    /// Attention without a mask, with a scale of 1, that saves nothing.
+    #[must_use]
+    pub const fn new(q: TensorId, k: TensorId, v: TensorId, o: TensorId) -> Self {
+        Sdpa {
+            q,
+            k,
+            v,
+            attn_mask: None,
+            scale: None,
+            seq_len_q: None,
+            seq_len_kv: None,
+            seed: None,
+            offset: None,
+            dropout_mask: None,
+            dropout_scale: None,
+            page_table_k: None,
+            page_table_v: None,
+            block_mask: None,
+            sink_token: None,
+            descale_q: None,
+            descale_k: None,
+            descale_v: None,
+            descale_s: None,
+            scale_s: None,
+            scale_o: None,
+            o,
+            stats: None,
+            max: None,
+            sum_exp: None,
+            rng_dump: None,
+            amax_s: None,
+            amax_o: None,
+            generate_stats: None,
+            alibi_mask: false,
+            padding_mask: false,
+            causal_mask: false,
+            causal_mask_bottom_right: false,
+            dropout_probability: None,
+            attn_scale_value: None,
+            left_bound: None,
+            right_bound: None,
+            max_seq_len_kv: None,
+            diagonal_alignment: DiagonalAlignment::TopLeft,
+            mma_core_mode: None,
+            implementation: AttentionImplementation::Auto,
+        }
+    }
+}
+
 operation! {
     /// The gradients of scaled dot-product attention: with P = exp(scores - stats) and dS = P (do v^T - sum of do o), dv = P^T do,
     /// dq = scale dS k, dk = scale dS^T q and dbias = dS summed up to the dims of the mask.

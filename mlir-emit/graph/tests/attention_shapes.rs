@@ -15,49 +15,7 @@ const O: [i64; 4] = [2, 4, 3, 7];
 fn forward(dims: [&[i64]; 4], set: impl FnOnce(&mut GraphBuilder, &mut Sdpa)) -> Graph {
     let mut b = GraphBuilder::new("");
     let [q, k, v, o] = [0, 1, 2, 3].map(|index| b.buffer(["q", "k", "v", "o"][index], F32, dims[index]));
-    let mut op = Sdpa {
-        q,
-        k,
-        v,
-        attn_mask: None,
-        scale: None,
-        seq_len_q: None,
-        seq_len_kv: None,
-        seed: None,
-        offset: None,
-        dropout_mask: None,
-        dropout_scale: None,
-        page_table_k: None,
-        page_table_v: None,
-        block_mask: None,
-        sink_token: None,
-        descale_q: None,
-        descale_k: None,
-        descale_v: None,
-        descale_s: None,
-        scale_s: None,
-        scale_o: None,
-        o,
-        stats: None,
-        max: None,
-        sum_exp: None,
-        rng_dump: None,
-        amax_s: None,
-        amax_o: None,
-        generate_stats: None,
-        alibi_mask: false,
-        padding_mask: false,
-        causal_mask: false,
-        causal_mask_bottom_right: false,
-        dropout_probability: None,
-        attn_scale_value: None,
-        left_bound: None,
-        right_bound: None,
-        max_seq_len_kv: None,
-        diagonal_alignment: DiagonalAlignment::TopLeft,
-        mma_core_mode: None,
-        implementation: AttentionImplementation::Auto,
-    };
+    let mut op = Sdpa::new(q, k, v, o);
     set(&mut b, &mut op);
     b.node("n", F32, Box::new(op));
     b.build()
