@@ -271,9 +271,10 @@ fn bind(source: &Path, build: &Path, sdks: &Sdks, out: &Path) -> Result<()> {
         .allowlist_function("iree_vm_function_(lookup_attr_by_name|signature)")
         .allowlist_function("iree_vm_instance_(create|release)")
         .allowlist_function("iree_vm_invoke")
-        .allowlist_function("iree_vm_list_(create|release|resize|set_ref_move)")
+        .allowlist_function("iree_vm_list_(create|release|resize|set_ref_move|set_value)")
         .allowlist_function("iree_vm_make_undefined_type_def")
         .allowlist_function("iree_vm_module_(lookup_function_by_name|release)")
+        .allowlist_function("iree_vm_value_make_(i32|i64)")
         .allowlist_type(
             "iree_(hal_element_types|hal_encoding_types|hal_memory_access_bits|hal_memory_type_bits|status_code).*",
         )

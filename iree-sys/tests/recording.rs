@@ -20,7 +20,7 @@ use std::{
 use common::{compile, gfx942};
 use iree_sys::runtime::{
     Address, Command, Device, ElementType, Executable, GpuOptions, Instance, Launch, Parameter, Recording, Session,
-    TensorType, Value,
+    TensorType, Value, Word,
 };
 
 /// The emulated library, if it was built.
@@ -61,12 +61,16 @@ fn tensor(shape: &[i64]) -> Parameter {
 
 /// Records `@main` of a program, with the parameters that follow its tensors.
 fn record(device: &Device, mlir: &str, tensors: &[&[i64]]) -> Result<Recording, String> {
+    let rest = [Parameter::Workspace, Parameter::WaitFence, Parameter::SignalFence];
+    let parameters = tensors.iter().map(|shape| tensor(shape)).chain(rest).collect();
+    record_with(device, mlir, parameters)
+}
+
+fn record_with(device: &Device, mlir: &str, parameters: Vec<Parameter>) -> Result<Recording, String> {
     let code = compile(mlir, &gfx942()).vmfb;
     // SAFETY: the compiler has just made it.
     let executable = unsafe { Executable::load(device.instance(), code.into()) }.unwrap();
     let session = Session::new(device, &executable).map_err(|error| error.to_string())?;
-    let rest = [Parameter::Workspace, Parameter::WaitFence, Parameter::SignalFence];
-    let parameters = tensors.iter().map(|shape| tensor(shape)).chain(rest).collect();
     Recording::new(session, "main", parameters).map_err(|error| error.to_string())
 }
 
@@ -104,7 +108,7 @@ fn addresses(command: &Command) -> Vec<Address> {
         .iter()
         .filter_map(|value| match value {
             Value::Address(address) => Some(*address),
-            Value::Constant(_) => None,
+            Value::Word(_) => None,
         })
         .collect()
 }
@@ -166,11 +170,65 @@ fn what_is_no_kernel_is_a_copy_or_a_fill() {
     );
     let fill = Command::Fill {
         target: parameter(1),
-        pattern: 1.5_f32.to_bits(),
+        pattern: Word::Constant(1.5_f32.to_bits()),
         pattern_bytes: 4,
         count: bytes / 4,
     };
     assert_eq!(recording.unwrap().commands(), [fill]);
+}
+
+/// Numbers that are passed by value are found again in what kernels are given; what is calculated of them on the host is refused.
+#[test]
+fn numbers_are_words_of_kernels() {
+    let Some(device) = device() else { return };
+    // %r is %x times %p, which `before` and, in the loop, `inside` make of %n and %d.
+    let program = |before: &str, inside: &str| {
+        let map = "affine_map<(a, b) -> (a, b)>";
+        program(&format!(
+            "{before}
+    %e = tensor.empty() : tensor<64x64xf32>
+    %r = linalg.generic {{indexing_maps = [{map}, {map}], iterator_types = [\"parallel\", \"parallel\"]}}
+        ins(%x : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) {{
+    ^bb0(%element: f32, %old: f32):
+      {inside}
+      %product = arith.mulf %element, %p : f32
+      linalg.yield %product : f32
+    }} -> tensor<64x64xf32>"
+        ))
+        .replace("%out: !hal.buffer_view,", "%out: !hal.buffer_view, %n: i32, %d: i64,")
+    };
+    let record = |mlir: &str| {
+        let parameters = [
+            tensor(&[64, 64]),
+            tensor(&[64, 64]),
+            Parameter::Number { bytes: 4 },
+            Parameter::Number { bytes: 8 },
+            Parameter::Workspace,
+            Parameter::WaitFence,
+            Parameter::SignalFence,
+        ];
+        record_with(device, mlir, parameters.to_vec())
+    };
+    let words = |recording: &Recording| {
+        let [command] = recording.commands() else {
+            panic!("{:?}", recording.commands())
+        };
+        let words = launch(command).parameters.iter().filter_map(|value| match value {
+            Value::Word(word) => Some(*word),
+            Value::Address(_) => None,
+        });
+        words.collect::<Vec<_>>()
+    };
+    let number = |index, high| Word::Number { index, high };
+    let recording = record(&program("%p = arith.bitcast %n : i32 to f32", "")).unwrap();
+    assert_eq!(words(&recording), [number(2, false)]);
+    let converted = program("", "%p = arith.sitofp %d : i64 to f32");
+    assert_eq!(words(&record(&converted).unwrap()), [number(3, false), number(3, true)]);
+    // The barrier keeps the product out of the kernel.
+    let calculated =
+        "%m = arith.muli %n, %n : i32 %k = util.optimization_barrier %m : i32 %p = arith.bitcast %k : i32 to f32";
+    let error = record(&program(calculated, "")).unwrap_err();
+    assert!(error.contains("does not do the same thing every time"), "{error}");
 }
 
 /// Constants are uploaded when the session is created, in several pieces, and all of it is there afterwards.

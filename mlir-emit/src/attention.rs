@@ -401,7 +401,7 @@ impl Row {
             dims: value.dims.clone(),
             order: match &value.data {
                 Data::Tensor { order, .. } => order.clone(),
-                Data::Constant(_) => Vec::new(),
+                Data::Constant(_) | Data::Scalar(_) => Vec::new(),
             },
         }
     }

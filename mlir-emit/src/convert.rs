@@ -50,7 +50,7 @@ pub(crate) fn check_not_constant(graph: &NormalGraph, operands: &[TensorId]) -> 
     let is_constant = |id: &&TensorId| {
         graph
             .tensor(**id)
-            .is_some_and(|tensor| matches!(tensor.kind, NormalKind::Constant(_)))
+            .is_some_and(|tensor| matches!(tensor.kind, NormalKind::Constant(_) | NormalKind::RuntimeScalar))
     };
     match operands.iter().find(is_constant) {
         Some(&id) => Err(Unsupported::of_tensor(

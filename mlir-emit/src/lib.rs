@@ -32,7 +32,7 @@ pub use cost::{operations, workspace_bound};
 pub use error::{EmitError, Unsupported};
 pub use lower::{check, signature};
 pub use shell::{Argument, ENTRY_POINT, Signature};
-pub use target::{ConvStrategy, Target};
+pub use target::{ConvStrategy, GPU_ALIGNMENT, Target};
 
 use ir::{Emitter, context};
 use melior::ir::attribute::{StringAttribute, TypeAttribute};

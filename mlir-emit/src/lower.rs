@@ -20,11 +20,8 @@ use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, 
 ///
 /// The first reason found.
 pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
-    if graph.override_shapes() {
-        return Err(Unsupported::new("shapes that change at execution are not supported"));
-    }
     for (index, tensor) in (0..).zip(graph.tensors()) {
-        check_tensor(tensor).map_err(|reason| Unsupported::of_tensor(TensorId(index), reason))?;
+        check_tensor(tensor, target).map_err(|reason| Unsupported::of_tensor(TensorId(index), reason))?;
     }
     for (position, node) in graph.nodes().iter().enumerate() {
         match &node.op {
@@ -76,7 +73,7 @@ fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
             }
         });
         if let Some(id) = constant {
-            return Err(Unsupported::of_tensor(id, "it depends on constants alone"));
+            return Err(Unsupported::of_tensor(id, "it depends on no buffer"));
         }
         node.op.for_each_output(&mut |_, id| {
             if let Some(depends) = depends.get_mut(id.index()) {
@@ -86,26 +83,32 @@ fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
     }
     for ((index, tensor), depends) in (0..).zip(graph.tensors()).zip(depends) {
         if tensor.kind == NormalKind::Output && !depends {
-            return Err(Unsupported::of_tensor(TensorId(index), "it depends on constants alone"));
+            return Err(Unsupported::of_tensor(TensorId(index), "it depends on no buffer"));
         }
     }
     Ok(())
 }
 
-fn check_tensor(tensor: &NormalTensor) -> Result<(), String> {
+fn check_tensor(tensor: &NormalTensor, target: &Target) -> Result<(), String> {
+    use DataType::{Bf16, F16, F32, F64, I8, I32, I64, U8};
+    if tensor.kind == NormalKind::RuntimeScalar && !matches!(tensor.dtype, F32 | F16 | Bf16 | F64 | U8 | I8 | I32 | I64)
+    {
+        return Err(format!(
+            "a scalar of type {} cannot be passed at execution",
+            tensor.dtype
+        ));
+    }
     if !is_storable(tensor.dtype) {
         return Err(format!("the type {} is not supported yet", tensor.dtype));
     }
-    if tensor.kind == NormalKind::RuntimeScalar {
-        return Err("values passed at execution are not supported yet".to_owned());
-    }
     if tensor.ragged_offset.is_some() {
-        return Err("ragged tensors are not supported yet".to_owned());
+        return Err("it is ragged (its rows are found through offsets), which is not supported yet".to_owned());
     }
-    let aligned = i64::from(tensor.dtype.bits() / 8);
-    if tensor.kind != NormalKind::Virtual && tensor.alignment < aligned {
+    let in_buffer = matches!(tensor.kind, NormalKind::Input | NormalKind::Output);
+    let needed = target.pointer_alignment();
+    if in_buffer && tensor.alignment < needed {
         return Err(format!(
-            "an alignment of {} bytes, less than one element's",
+            "its buffers are aligned to {} bytes, and kernels on {target} need {needed}",
             tensor.alignment
         ));
     }
@@ -120,6 +123,15 @@ fn check_tensor(tensor: &NormalTensor) -> Result<(), String> {
 pub fn signature(graph: &NormalGraph) -> Result<Signature, EmitError> {
     let mut arguments = Vec::new();
     for (_, tensor, role) in graph.slots() {
+        if role == SlotRole::Scalar {
+            arguments.push(Argument {
+                role,
+                dtype: tensor.dtype,
+                shape: Vec::new(),
+                packed: true,
+            });
+            continue;
+        }
         let (shape, packed) = match Layout::of(&tensor.dims, &tensor.strides) {
             Layout::Dense { order } => (extents(&tensor.dims, &order)?, true),
             Layout::Strided => {
@@ -146,8 +158,8 @@ pub(crate) struct Lowering<'g, 'c, 'b> {
 }
 
 impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
-    /// Lowers the graph into `block`, whose arguments are the signature's inputs followed by the old contents of the outputs that
-    /// have gaps.
+    /// Lowers the graph into `block`, whose arguments are the signature's inputs and scalars followed by the old contents of the
+    /// outputs that have gaps.
     pub(crate) fn run(
         graph: &'g NormalGraph,
         target: &'g Target,
@@ -168,10 +180,16 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
             value
         };
         for (id, tensor, role) in graph.slots() {
-            if role == SlotRole::Input {
-                let value = lowering.load(tensor, take()?)?;
-                lowering.define(id, value);
-            }
+            let value = match role {
+                SlotRole::Input => lowering.load(tensor, take()?)?,
+                SlotRole::Scalar => Value {
+                    data: Data::Scalar(take()?),
+                    dtype: tensor.dtype,
+                    dims: tensor.dims.clone(),
+                },
+                SlotRole::Output => continue,
+            };
+            lowering.define(id, value);
         }
         for (index, tensor) in (0..).zip(graph.tensors()) {
             if let NormalKind::Constant(scalar) = tensor.kind {
@@ -480,8 +498,13 @@ pub(crate) fn function_types<'c>(
             .map(|argument| at.tensor_type(&argument.shape, argument.dtype))
             .collect::<Result<Vec<_>, _>>()
     };
-    let mut read: Vec<&Argument> = signature.inputs().collect();
-    read.extend(signature.outputs().filter(|argument| !argument.packed));
+    let read: Vec<&Argument> = signature.inputs().collect();
+    let kept: Vec<&Argument> = signature.outputs().filter(|argument| !argument.packed).collect();
     let written: Vec<&Argument> = signature.outputs().collect();
-    Ok((of(&read)?, of(&written)?))
+    let mut arguments = of(&read)?;
+    for scalar in signature.scalars() {
+        arguments.push(at.element_type(scalar.dtype)?);
+    }
+    arguments.extend(of(&kept)?);
+    Ok((arguments, of(&written)?))
 }

@@ -360,7 +360,7 @@ fn elementwise<'c, 'b>(
     let first = operands.first().ok_or(MISSING)?;
     let order = match &first.data {
         Data::Tensor { order, .. } => order.clone(),
-        Data::Constant(_) => Vec::new(),
+        Data::Constant(_) | Data::Scalar(_) => Vec::new(),
     };
     let shape = Shape {
         dims: &first.dims.clone(),

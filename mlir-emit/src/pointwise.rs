@@ -118,7 +118,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
             math.integer_mode(op, elements, axis)
         }
     })?;
-    let is_apart = op.mode == M::GenIndex || values.iter().all(|value| matches!(value.data, Data::Constant(_)));
+    let is_apart = op.mode == M::GenIndex || values.iter().all(|value| !matches!(value.data, Data::Tensor { .. }));
     let result = if is_apart { lowering.apart(result)? } else { result };
     lowering.define(op.out_0, Value::of(result));
     Ok(())

@@ -1,10 +1,13 @@
 //! The function that the runtime calls, around the computation on tensors.
 //!
-//! It takes `!hal.buffer_view`s for inputs and outputs, the caller's workspace and two fences that may be null:
+//! It takes `!hal.buffer_view`s for inputs and outputs, numbers for scalars, the caller's workspace and two fences that may be null:
 //!
 //! ```text
-//! @main(inputs…, outputs…, workspace: !hal.buffer, wait: !hal.fence, signal: !hal.fence)
+//! @main(inputs…, scalars…, outputs…, workspace: !hal.buffer, wait: !hal.fence, signal: !hal.fence)
 //! ```
+//!
+//! A scalar is its bits: an `i64` if it has 8 bytes, else the low bits of an `i32`. What the computation makes of it, it makes in its
+//! loops, so that the bits get to the kernels as they are: a GPU's launch plan can then pass others.
 //!
 //! The order of the operations in it matters: `hal.tensor.alias` before `hal.tensor.transients` computes straight into the caller's
 //! buffers; the other way round the results are allocated and copied. melior does not know IREE's dialects, so this part is text.
@@ -16,14 +19,14 @@ use std::fmt::Write as _;
 /// The exported function's name.
 pub const ENTRY_POINT: &str = "main";
 
-/// One buffer of the compiled function.
+/// One buffer or scalar of the compiled function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Argument {
-    /// Read or written.
+    /// Read, passed by value or written.
     pub role: SlotRole,
     /// Element type.
     pub dtype: DataType,
-    /// Extents in memory order; the whole span in elements if it has gaps.
+    /// Extents in memory order; the whole span in elements if it has gaps; nothing for a scalar.
     pub shape: Vec<i64>,
     /// Whether the elements fill their span. If not, an output's gaps are read and written back.
     pub packed: bool,
@@ -41,24 +44,28 @@ impl Argument {
     }
 }
 
-/// The buffers of the compiled function, in the order of the graph's slots. Workspace and fences follow them.
+/// The arguments of the compiled function, in the order of the graph's slots. Workspace and fences follow them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// All inputs, then all outputs.
+    /// All inputs, then all scalars, then all outputs.
     pub arguments: Vec<Argument>,
 }
 
 impl Signature {
     pub(crate) fn inputs(&self) -> impl Iterator<Item = &Argument> {
-        self.arguments
-            .iter()
-            .filter(|argument| argument.role == SlotRole::Input)
+        self.of(SlotRole::Input)
+    }
+
+    pub(crate) fn scalars(&self) -> impl Iterator<Item = &Argument> {
+        self.of(SlotRole::Scalar)
     }
 
     pub(crate) fn outputs(&self) -> impl Iterator<Item = &Argument> {
-        self.arguments
-            .iter()
-            .filter(|argument| argument.role == SlotRole::Output)
+        self.of(SlotRole::Output)
+    }
+
+    fn of(&self, role: SlotRole) -> impl Iterator<Item = &Argument> {
+        self.arguments.iter().filter(move |argument| argument.role == role)
     }
 }
 
@@ -83,6 +90,13 @@ fn write_shell(text: &mut String, signature: &Signature) -> Result<(), std::fmt:
     for index in 0..inputs.len() {
         write!(text, "%in{index}: !hal.buffer_view, ")?;
     }
+    for (index, scalar) in signature.scalars().enumerate() {
+        write!(
+            text,
+            "%v{index}: {}, ",
+            if scalar.dtype.bits() == 64 { "i64" } else { "i32" }
+        )?;
+    }
     for index in 0..outputs.len() {
         write!(text, "%out{index}: !hal.buffer_view, ")?;
     }
@@ -100,6 +114,21 @@ fn write_shell(text: &mut String, signature: &Signature) -> Result<(), std::fmt:
         )?;
         operands.push(format!("%i{index}"));
         operand_types.push(ty.clone());
+    }
+    for (index, scalar) in signature.scalars().enumerate() {
+        let ty = element_type(scalar.dtype);
+        let bits = scalar.dtype.bits();
+        let mut name = format!("%v{index}");
+        if bits < 32 {
+            writeln!(text, "    %n{index} = arith.trunci {name} : i32 to i{bits}")?;
+            name = format!("%n{index}");
+        }
+        if scalar.dtype.is_float() {
+            writeln!(text, "    %s{index} = arith.bitcast {name} : i{bits} to {ty}")?;
+            name = format!("%s{index}");
+        }
+        operands.push(name);
+        operand_types.push(ty.to_owned());
     }
     for (index, (ty, _)) in outputs.iter().enumerate().filter(|(_, (_, packed))| !packed) {
         writeln!(
@@ -151,7 +180,13 @@ fn tensor_type(argument: &Argument) -> String {
     for extent in &argument.shape {
         let _ = write!(text, "{extent}x");
     }
-    text.push_str(match argument.dtype {
+    text.push_str(element_type(argument.dtype));
+    text.push('>');
+    text
+}
+
+fn element_type(dtype: DataType) -> &'static str {
+    match dtype {
         DataType::U8 | DataType::I8 => "i8",
         DataType::I32 => "i32",
         DataType::I64 => "i64",
@@ -159,7 +194,5 @@ fn tensor_type(argument: &Argument) -> String {
         DataType::F16 => "f16",
         DataType::Bf16 => "bf16",
         _ => "f32",
-    });
-    text.push('>');
-    text
+    }
 }

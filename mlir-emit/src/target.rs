@@ -4,6 +4,9 @@ use crate::matmul;
 use rotini_graph::{NormalGraph, Op};
 use std::fmt;
 
+/// The alignment in bytes that pointers to a GPU's memory need: what hipDNN promises, and as much as the widest access of a GPU.
+pub const GPU_ALIGNMENT: usize = 16;
+
 /// The machine that a kernel is compiled for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
@@ -65,6 +68,15 @@ impl Target {
         match self {
             Target::Cpu => ConvStrategy::Staged,
             Target::Rocm { .. } | Target::Cuda { .. } => ConvStrategy::Direct,
+        }
+    }
+
+    /// The alignment in bytes that the caller's pointers need. On the CPU none do: what is not aligned as the code wants it is copied.
+    #[must_use]
+    pub const fn pointer_alignment(&self) -> i64 {
+        match self {
+            Target::Cpu => 1,
+            Target::Rocm { .. } | Target::Cuda { .. } => GPU_ALIGNMENT as i64,
         }
     }
 

@@ -26,6 +26,8 @@ pub(crate) enum Data<'c, 'b> {
     Tensor { ssa: Ssa<'c, 'b>, order: Vec<usize> },
     /// One value for every element.
     Constant(Scalar),
+    /// The same, as an argument of the function.
+    Scalar(Ssa<'c, 'b>),
 }
 
 /// A tensor with its order: the part of a [`Value`] that is left when it is not a constant.
@@ -65,7 +67,7 @@ impl<'c, 'b> Value<'c, 'b> {
             return Err(EmitError::Internal("a value with other extents"));
         }
         let data = match self.data {
-            Data::Constant(scalar) => Data::Constant(scalar),
+            data @ (Data::Constant(_) | Data::Scalar(_)) => data,
             Data::Tensor { ssa, order } => {
                 let keep: Vec<bool> = order.iter().map(|axis| from.contains(axis)).collect();
                 let ssa = drop_unit_axes(at, ssa, &extents(&self.dims, &order)?, &keep, self.dtype)?;
@@ -161,6 +163,8 @@ enum Source<'c, 'b> {
         axes: Vec<usize>,
     },
     Constant(Scalar),
+    /// A value of the block that the operation is in.
+    Scalar(Emitter<'c, 'b>, Ssa<'c, 'b>),
 }
 
 impl<'c, 'b> Operand<'c, 'b> {
@@ -171,6 +175,12 @@ impl<'c, 'b> Operand<'c, 'b> {
             Data::Constant(scalar) => {
                 return Ok(Operand {
                     source: Source::Constant(*scalar),
+                    dtype: value.dtype,
+                });
+            }
+            Data::Scalar(ssa) => {
+                return Ok(Operand {
+                    source: Source::Scalar(*at, *ssa),
                     dtype: value.dtype,
                 });
             }
@@ -199,7 +209,7 @@ impl<'c, 'b> Operand<'c, 'b> {
         })
     }
 
-    /// The operand with its index map, for an iteration whose loops are the logical axes `order`; `None` for a constant.
+    /// The operand with its index map, for an iteration whose loops are the logical axes `order`; `None` for one value.
     pub(crate) fn input(&self, order: &[usize]) -> Result<Option<(Ssa<'c, 'b>, DataType, String)>, EmitError> {
         let Source::Tensor { ssa, axes } = &self.source else {
             return Ok(None);
@@ -212,7 +222,7 @@ impl<'c, 'b> Operand<'c, 'b> {
         Ok(Some((*ssa, self.dtype, affine_map(order.len(), &results))))
     }
 
-    /// The operand's element inside the body: the one that was read, or the constant.
+    /// The operand's element inside the body: the one that was read, or the one value.
     pub(crate) fn element<'r>(
         &self,
         body: &Emitter<'c, 'r>,
@@ -221,6 +231,7 @@ impl<'c, 'b> Operand<'c, 'b> {
         match (&self.source, read) {
             (Source::Tensor { .. }, Some(element)) => Ok(element),
             (Source::Tensor { .. }, None) => Err(EmitError::Internal("an operand that was not read")),
+            (Source::Scalar(at, ssa), _) => Ok(at.captured(*ssa)),
             (Source::Constant(Scalar::Integer(value)), _) if self.dtype.is_integer() => {
                 body.integer(*value, body.element_type(self.dtype)?)
             }

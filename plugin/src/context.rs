@@ -1,12 +1,17 @@
 //! An execution context: loaded code, and which of the caller's uids fills which of its arguments.
+//!
+//! A graph whose shapes may change has code for the declared ones, which are the largest, and more for each other set of shapes that an
+//! execution came with: specialised when it comes first, found in the context from then on ([`Variable`]).
 
-use crate::device::{Buffers, Executable, ExecuteError, Stream};
+use crate::device::{Buffers, Device, Executable, ExecuteError, Stream};
 use crate::error::Error;
-use crate::serialized::Portable;
-use rotini_graph::Bindings;
+use crate::pipeline::Runtime;
+use crate::serialized::{Portable, SerializedShapes};
+use rotini_graph::{Bindings, Graph, MAX_RANK, OverrideError, ShapeOverride, SlotRole};
 use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// One entry of the caller's variant pack (`hipdnnPluginDeviceBuffer_t`).
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +32,92 @@ pub struct Code {
     pub(crate) portable: Portable,
 }
 
+/// Sets of shapes whose code a context keeps. With one more, it forgets all: the caches below still have them.
+const MAX_SHAPES: usize = 1024;
+
+/// Numbers of a set of shapes that are put together without allocating.
+const INLINE_NUMBERS: usize = 128;
+
+/// A set of shapes as numbers: of each override its uid, rank, extents and strides.
+type Shapes = SmallVec<[i64; INLINE_NUMBERS]>;
+
+/// What a context of a graph has whose shapes may change.
+pub(crate) struct Variable {
+    device: Arc<dyn Device>,
+    /// As declared.
+    graph: Graph,
+    /// The same, as the host gave it.
+    bytes: Vec<u8>,
+    /// What every execution may use.
+    workspace_bytes: u64,
+    /// The code of other shapes.
+    codes: RwLock<HashMap<Shapes, Arc<Code>>>,
+}
+
+impl Variable {
+    pub(crate) fn new(device: Arc<dyn Device>, graph: Graph, bytes: &[u8], workspace_bytes: u64) -> Self {
+        Variable {
+            device,
+            graph,
+            bytes: bytes.to_vec(),
+            workspace_bytes,
+            codes: RwLock::default(),
+        }
+    }
+
+    /// The code for these shapes. Compiles it if it is not in the context, not loaded and in no cache.
+    fn code(&self, runtime: &Runtime, overrides: &[ShapeOverride<'_>]) -> Result<Arc<Code>, Error> {
+        let mut shapes = Shapes::new();
+        // What has more axes than any tensor is refused before it is read.
+        if overrides.iter().all(|shape| shape.dims.len() <= MAX_RANK) {
+            for shape in overrides {
+                shapes.push(shape.uid);
+                shapes.push(shape.dims.len() as i64);
+                shapes.extend_from_slice(shape.dims);
+                shapes.extend_from_slice(shape.strides);
+            }
+            let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(code) = codes.get(&shapes) {
+                return Ok(Arc::clone(code));
+            }
+        }
+        let graph = self.graph.with_shapes(overrides)?;
+        let code = runtime.specialised(&self.device, graph)?;
+        let needed = code.executable.workspace_bytes();
+        if needed > self.workspace_bytes {
+            return Err(Error::LargerWorkspace {
+                needed,
+                told: self.workspace_bytes,
+            });
+        }
+        self.add(&shapes, Arc::clone(&code));
+        Ok(code)
+    }
+
+    pub(crate) fn add(&self, shapes: &[i64], code: Arc<Code>) {
+        let mut codes = self.codes.write().unwrap_or_else(PoisonError::into_inner);
+        if codes.len() >= MAX_SHAPES {
+            codes.clear();
+        }
+        codes.insert(Shapes::from_slice(shapes), code);
+    }
+
+    fn serialized(&self) -> SerializedShapes {
+        let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
+        let mut known: Vec<_> = codes
+            .iter()
+            .map(|(shapes, code)| (shapes.to_vec(), code.portable.clone()))
+            .collect();
+        // The same context is the same bytes.
+        known.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        SerializedShapes {
+            graph: self.bytes.clone(),
+            workspace_bytes: self.workspace_bytes,
+            known,
+        }
+    }
+}
+
 /// A graph that is ready to execute, from any thread.
 pub struct ExecutionContext {
     /// The code's, without the way through it at every execution.
@@ -34,25 +125,39 @@ pub struct ExecutionContext {
     code: Arc<Code>,
     /// Uids with their argument, sorted by uid.
     arguments: Box<[(i64, usize)]>,
+    /// The arguments that are read on the host, with their bytes.
+    scalars: Box<[(usize, usize)]>,
     labels: Vec<String>,
+    /// If executions may be of other shapes.
+    variable: Option<Variable>,
 }
 
 impl ExecutionContext {
-    pub(crate) fn new(code: Arc<Code>, bindings: Bindings) -> Self {
+    pub(crate) fn new(code: Arc<Code>, bindings: Bindings, variable: Option<Variable>) -> Self {
         let mut arguments: Vec<(i64, usize)> = bindings.uids.iter().copied().zip(0..).collect();
         arguments.sort_unstable();
+        let scalars = code.portable.signature.arguments.iter().enumerate();
+        let scalars = scalars
+            .filter(|(_, argument)| argument.role == SlotRole::Scalar)
+            .map(|(index, argument)| (index, argument.dtype.bytes().map_or(0, |bytes| bytes as usize)))
+            .collect();
         ExecutionContext {
             executable: Arc::clone(&code.executable),
             code,
             arguments: arguments.into_boxed_slice(),
+            scalars,
             labels: bindings.labels,
+            variable,
         }
     }
 
-    /// Bytes of workspace that one execution needs, exactly.
+    /// Bytes of workspace that one execution needs: exactly, or at most if executions may be of other shapes.
     #[must_use]
     pub fn workspace_bytes(&self) -> u64 {
-        self.executable.workspace_bytes()
+        match &self.variable {
+            Some(variable) => variable.workspace_bytes,
+            None => self.executable.workspace_bytes(),
+        }
     }
 
     /// The context as bytes, which another process can load without a compiler.
@@ -64,7 +169,8 @@ impl ExecutionContext {
         let mut tensors: Vec<(usize, i64)> = self.arguments.iter().map(|&(uid, argument)| (argument, uid)).collect();
         tensors.sort_unstable();
         let tensors = tensors.into_iter().map(|(argument, uid)| (uid, self.label(argument)));
-        self.code.portable.encode(tensors.collect())
+        let shapes = self.variable.as_ref().map(Variable::serialized);
+        self.code.portable.encode(tensors.collect(), shapes.as_ref())
     }
 
     /// Executes the graph on the caller's buffers, found by uid. Uids that the graph does not use are ignored.
@@ -75,10 +181,53 @@ impl ExecutionContext {
     ///
     /// # Safety
     ///
-    /// The buffers of the graph's uids are valid for the span of their tensors in the device's memory until the work is done, the
-    /// workspace for [`workspace_bytes`](Self::workspace_bytes); no other execution uses this workspace meanwhile.
+    /// The buffers of the graph's uids are valid for the span of their tensors in the device's memory until the work is done, those of
+    /// scalars for one element in the memory of the process during the call, and the workspace for
+    /// [`workspace_bytes`](Self::workspace_bytes); no other execution uses this workspace meanwhile.
     pub unsafe fn execute(
         &self,
+        stream: Stream,
+        workspace: *mut c_void,
+        buffers: &[DeviceBuffer],
+    ) -> Result<(), Error> {
+        // SAFETY: by this function's contract.
+        unsafe { self.run(&*self.executable, stream, workspace, buffers) }
+    }
+
+    /// Executes the graph with other shapes of its buffers. Shapes that come for the first time may have to be compiled first.
+    ///
+    /// # Errors
+    ///
+    /// As [`execute`](Self::execute); shapes that break hipDNN's rules, do not fit each other or are declined.
+    ///
+    /// # Safety
+    ///
+    /// As [`execute`](Self::execute), with the spans that the tensors have with these shapes.
+    pub unsafe fn execute_with_shapes(
+        &self,
+        runtime: &Runtime,
+        stream: Stream,
+        workspace: *mut c_void,
+        buffers: &[DeviceBuffer],
+        overrides: &[ShapeOverride<'_>],
+    ) -> Result<(), Error> {
+        let variable = self
+            .variable
+            .as_ref()
+            .ok_or(Error::Shapes(OverrideError::NotDeclared))?;
+        let code = variable.code(runtime, overrides)?;
+        // SAFETY: by this function's contract.
+        unsafe { self.run(&*code.executable, stream, workspace, buffers) }
+    }
+
+    /// Executes code that has this context's arguments.
+    ///
+    /// # Safety
+    ///
+    /// As [`execute`](Self::execute), with the spans that the tensors have in this code.
+    unsafe fn run(
+        &self,
+        executable: &dyn Executable,
         stream: Stream,
         workspace: *mut c_void,
         buffers: &[DeviceBuffer],
@@ -100,12 +249,32 @@ impl ExecutionContext {
             }
             *pointer = buffer.pointer;
         }
+        let mut scalars: SmallVec<[u64; INLINE_ARGUMENTS]> = SmallVec::new();
+        for &(argument, length) in &self.scalars {
+            let pointer = pointers
+                .get_mut(argument)
+                // Nothing is left of it, so that the device sees the same pointers wherever the scalar is.
+                .map_or(std::ptr::null_mut(), |pointer| {
+                    std::mem::replace(pointer, std::ptr::null_mut())
+                });
+            if pointer.is_null() {
+                return Err(Error::MissingBuffer(self.label(argument)));
+            }
+            // SAFETY: valid for one element by this function's contract; bytes need no alignment.
+            let bytes = unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), length) };
+            let mut word = [0; 8];
+            for (to, from) in word.iter_mut().zip(bytes) {
+                *to = *from;
+            }
+            scalars.push(u64::from_le_bytes(word));
+        }
         // SAFETY: by this function's contract.
         unsafe {
-            self.executable.execute(
+            executable.execute(
                 stream,
                 &Buffers {
                     pointers: &pointers,
+                    scalars: &scalars,
                     workspace,
                 },
             )

@@ -1,6 +1,7 @@
 //! Errors and the statuses that the ABI knows.
 
 use crate::device::gpu::DriverError;
+use rotini_graph::OverrideError;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -59,6 +60,17 @@ pub enum Error {
     /// A pointer that is less aligned than needed.
     #[error("{0} is not aligned to {1} bytes")]
     Misaligned(String, usize),
+    /// Shapes of an execution that the graph cannot have.
+    #[error(transparent)]
+    Shapes(#[from] OverrideError),
+    /// Shapes of an execution that need more workspace than was told.
+    #[error("with these shapes {needed} bytes of workspace are needed, more than the {told} of the context")]
+    LargerWorkspace {
+        /// What is needed.
+        needed: u64,
+        /// What the caller knows of.
+        told: u64,
+    },
     /// No workspace, though one is needed.
     #[error("the workspace is null, but {0} bytes are needed")]
     MissingWorkspace(u64),
@@ -133,6 +145,7 @@ impl Error {
             | Error::Overlap(..)
             | Error::Misaligned(..)
             | Error::MissingWorkspace(_)
+            | Error::Shapes(_)
             | Error::DamagedContext(_)
             | Error::OtherGpu { .. } => Status::InvalidValue,
             Error::Unsupported(_) | Error::ForeignEngine(_) | Error::ForeignContext(_) | Error::FailedBefore(_) => {
@@ -146,6 +159,7 @@ impl Error {
             | Error::Compile { .. }
             | Error::Runtime { .. }
             | Error::BadCode(_)
+            | Error::LargerWorkspace { .. }
             | Error::Internal(_) => Status::InternalError,
         }
     }

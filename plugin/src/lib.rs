@@ -19,6 +19,7 @@ pub mod error;
 pub mod handle;
 pub mod known_compilers;
 pub mod pipeline;
+pub mod plan;
 pub mod reproducer;
 pub mod serialized;
 

@@ -3,13 +3,14 @@
 use crate::apart::apart;
 use crate::compiler::Chosen;
 use crate::config::{Config, DeviceChoice};
-use crate::context::{Code, ExecutionContext};
+use crate::context::{Code, ExecutionContext, Variable};
 use crate::device::host::Host;
 use crate::device::{Device, Gpus, Work, gpu};
 use crate::error::Error;
 use crate::known_compilers;
+pub use crate::plan::{Plan, Source, check, decode};
 use crate::reproducer::{Reproducer, Versions};
-use crate::serialized::Portable;
+use crate::serialized::{Portable, Serialized};
 use bytes::Bytes;
 use iree_sys::compiler::{CompileError, CompileRequest, Compiled, Compiler};
 use iree_sys::runtime::{Executable as Module, Instance};
@@ -17,7 +18,7 @@ use rotini_cache::{
     Cache, CacheConfig, ContentInputs, ContentKey, CreateError, Creation, Entry, Key, KeyInputs, NewEntry, Origin,
 };
 use rotini_emit::{EMITTER_VERSION, ENTRY_POINT, Emitted, Target};
-use rotini_graph::{Bindings, NormalGraph};
+use rotini_graph::{Graph, NormalGraph};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
@@ -48,79 +49,6 @@ pub struct Runtime {
 }
 
 static SHARED: Mutex<Weak<Runtime>> = Mutex::new(Weak::new());
-
-/// A graph that has passed [`check`], ready to be compiled.
-pub struct Plan {
-    /// The graph without labels.
-    pub graph: NormalGraph,
-    /// The labels.
-    pub bindings: Bindings,
-}
-
-/// A graph to be compiled, and what messages need to be told about it.
-#[derive(Clone, Copy)]
-pub struct Source<'a> {
-    /// The graph.
-    pub graph: &'a NormalGraph,
-    /// What to compile for.
-    pub target: &'a Target,
-    /// The target's features.
-    pub features: &'a str,
-    /// The caller's labels of the nodes.
-    pub nodes: &'a [String],
-    /// The graph as the host gave it.
-    pub bytes: &'a [u8],
-}
-
-impl Plan {
-    /// The graph as what is to be compiled for a target with these features.
-    #[must_use]
-    pub fn source<'a>(&'a self, bytes: &'a [u8], target: &'a Target, features: &'a str) -> Source<'a> {
-        Source {
-            graph: &self.graph,
-            target,
-            features,
-            nodes: &self.bindings.node_labels,
-            bytes,
-        }
-    }
-}
-
-/// Decodes a graph and brings it into its normal form.
-///
-/// # Errors
-///
-/// [`Error::Graph`] if it is malformed, [`Error::Unsupported`] if it uses something that rotini does not know.
-pub fn decode(bytes: &[u8]) -> Result<Plan, Error> {
-    let graph = rotini_wire::decode(bytes).map_err(|error| {
-        if error.is_malformed() {
-            Error::Graph(error.to_string())
-        } else {
-            Error::Unsupported(error.to_string())
-        }
-    })?;
-    let needed = graph.min_api_version;
-    if needed > crate::abi::API_VERSION {
-        let [major, minor, patch] = needed;
-        return Err(Error::Unsupported(format!(
-            "it needs engine API {major}.{minor}.{patch}"
-        )));
-    }
-    let (graph, bindings) = graph.normalise();
-    Ok(Plan { graph, bindings })
-}
-
-/// Says whether a graph can be compiled and executed for a target; if not, why and where. Neither compiles nor touches a device.
-///
-/// # Errors
-///
-/// The first reason found.
-pub fn check(bytes: &[u8], target: &Target) -> Result<Plan, Error> {
-    let plan = decode(bytes)?;
-    rotini_emit::check(&plan.graph, target)
-        .map_err(|unsupported| Error::Unsupported(unsupported.describe(&plan.bindings)))?;
-    Ok(plan)
-}
 
 impl Runtime {
     /// The state of this process, made if no handle is alive.
@@ -262,7 +190,7 @@ impl Runtime {
         keys.iter().find_map(|key| self.cache.peek(key))
     }
 
-    /// The workspace that a graph needs: exact if it is cached, else an upper bound.
+    /// The workspace that a graph needs: exact if it is cached, else an upper bound, as for all shapes that an execution may have.
     ///
     /// # Errors
     ///
@@ -270,12 +198,8 @@ impl Runtime {
     pub fn workspace_bytes(&self, device: &dyn Device, bytes: &[u8]) -> Result<u64, Error> {
         let target = device.target();
         let plan = check(bytes, &target)?;
-        match self.cached(&plan.graph, &target, device.features()) {
-            Some(entry) => Ok(entry.metadata.workspace_bytes),
-            None => {
-                rotini_emit::workspace_bound(&plan.graph, &target).map_err(|error| Error::Internal(error.to_string()))
-            }
-        }
+        let cached = self.cached(&plan.graph, &target, device.features());
+        plan.workspace_bytes(&target, cached.map(|entry| entry.metadata.workspace_bytes))
     }
 
     /// A context that executes the graph: from loaded code, from the cache, or compiled now.
@@ -286,12 +210,37 @@ impl Runtime {
     pub fn create_context(&self, device: &Arc<dyn Device>, bytes: &[u8]) -> Result<ExecutionContext, Error> {
         let target = device.target();
         let plan = check(bytes, &target)?;
-        let keys = self.keys(&plan.graph, &target, device.features())?;
-        let code = match keys.iter().find_map(|key| self.loaded(device, key)) {
-            Some(code) => code,
-            None => self.code(device, &keys, &plan, &target, bytes)?,
+        let code = self.code_of(device, &plan, bytes)?;
+        let variable = match plan.overridable.clone() {
+            None => None,
+            Some(graph) => {
+                let exact = Some(code.executable.workspace_bytes());
+                let workspace_bytes = plan.workspace_bytes(&target, exact)?;
+                Some(Variable::new(Arc::clone(device), graph, bytes, workspace_bytes))
+            }
         };
-        Ok(ExecutionContext::new(code, plan.bindings))
+        Ok(ExecutionContext::new(code, plan.bindings, variable))
+    }
+
+    /// The code of a valid graph that is not as it was declared: from loaded code, from the cache, or compiled now.
+    ///
+    /// # Errors
+    ///
+    /// As [`create_context`](Self::create_context).
+    pub(crate) fn specialised(&self, device: &Arc<dyn Device>, graph: Graph) -> Result<Arc<Code>, Error> {
+        let bytes = rotini_wire::encode(&graph);
+        let plan = Plan::new(graph);
+        plan.check(&device.target())?;
+        self.code_of(device, &plan, &bytes)
+    }
+
+    fn code_of(&self, device: &Arc<dyn Device>, plan: &Plan, bytes: &[u8]) -> Result<Arc<Code>, Error> {
+        let target = device.target();
+        let keys = self.keys(&plan.graph, &target, device.features())?;
+        match keys.iter().find_map(|key| self.loaded(device, key)) {
+            Some(code) => Ok(code),
+            None => self.code(device, &keys, plan, &target, bytes),
+        }
     }
 
     /// A context from the bytes of another. Neither asks for a compiler nor touches the cache.
@@ -301,7 +250,11 @@ impl Runtime {
     /// [`Error::DamagedContext`] if the bytes are not as they were written, [`Error::ForeignContext`] if they are and the code in them
     /// is for something else than this device or this runtime.
     pub fn load_context(&self, device: &Arc<dyn Device>, bytes: &[u8]) -> Result<ExecutionContext, Error> {
-        let (portable, bindings) = Portable::decode(bytes)?;
+        let Serialized {
+            portable,
+            bindings,
+            shapes,
+        } = Serialized::decode(bytes)?;
         let target = device.target().to_string();
         if portable.target != target {
             let made_for = &portable.target;
@@ -312,15 +265,31 @@ impl Runtime {
         if portable.features != device.features() {
             return Err(Error::ForeignContext(format!("it is for another model of {target}")));
         }
+        let code = self.load_portable(device, portable)?;
+        let variable = match shapes {
+            None => None,
+            Some(shapes) => {
+                let graph = rotini_wire::decode(&shapes.graph)
+                    .map_err(|error| Error::ForeignContext(format!("its graph cannot be read: {error}")))?;
+                let variable = Variable::new(Arc::clone(device), graph, &shapes.graph, shapes.workspace_bytes);
+                for (overrides, portable) in shapes.known {
+                    variable.add(&overrides, self.load_portable(device, portable)?);
+                }
+                Some(variable)
+            }
+        };
+        Ok(ExecutionContext::new(code, bindings, variable))
+    }
+
+    fn load_portable(&self, device: &Arc<dyn Device>, portable: Portable) -> Result<Arc<Code>, Error> {
         let key = portable.key()?;
-        let code = match self.loaded(device, &key) {
-            Some(code) => code,
+        match self.loaded(device, &key) {
+            Some(code) => Ok(code),
             None => self.load(device, &key, portable).map_err(|error| match error {
                 refused if refused.is_refused_code() => Error::ForeignContext(refused.to_string()),
                 other => other,
-            })?,
-        };
-        Ok(ExecutionContext::new(code, bindings))
+            }),
+        }
     }
 
     /// The compiled code of a graph for a target, from the cache if it is there.

@@ -5,7 +5,7 @@
 //! | 8 | magic, `\x89rotctx\n` |
 //! | 4 | version of the rest, little-endian; it also stands for how compiled code is called |
 //! | 32 | BLAKE3 of magic, version and everything that follows |
-//! | the rest | header in postcard, then the code |
+//! | the rest | header in postcard, then the code, then that of other shapes |
 //!
 //! Reading takes nothing on trust: bytes that are truncated, extended or changed anywhere are damaged, and only what is intact is asked
 //! whether it fits. The checksum is none against malice: the code runs with all rights of the process, so the bytes have to come from
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 /// As in cache entries: not ASCII first, a newline last, so that a conversion of text is seen.
 const MAGIC: [u8; 8] = *b"\x89rotctx\n";
 /// Raised with every change to the header, or to what [`Signature`] says of the compiled function.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HASH: usize = blake3::OUT_LEN;
 
 /// Compiled code and what another process has to know of it.
@@ -45,6 +45,28 @@ pub struct Portable {
     pub code: Bytes,
 }
 
+/// What a context of a graph has to keep whose shapes may change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SerializedShapes {
+    /// The graph as the host gave it.
+    pub graph: Vec<u8>,
+    /// Bytes of workspace for all shapes.
+    pub workspace_bytes: u64,
+    /// The code of other shapes, by the shapes as numbers.
+    pub known: Vec<(Vec<i64>, Portable)>,
+}
+
+/// A context that was read from bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Serialized {
+    /// The code.
+    pub portable: Portable,
+    /// The caller's labels.
+    pub bindings: Bindings,
+    /// If executions may be of other shapes.
+    pub shapes: Option<SerializedShapes>,
+}
+
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Header {
     producer: String,
@@ -52,6 +74,22 @@ struct Header {
     features: String,
     /// The caller's labels, in the order of the arguments.
     tensors: Vec<(i64, String)>,
+    function: Function,
+    shapes: Option<Shapes>,
+}
+
+/// [`SerializedShapes`] without the code.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Shapes {
+    graph: Vec<u8>,
+    workspace_bytes: u64,
+    known: Vec<Known>,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Known {
+    shapes: Vec<i64>,
+    producer: String,
     function: Function,
 }
 
@@ -69,7 +107,7 @@ struct Function {
 struct Slot {
     dtype: DataType,
     shape: Vec<i64>,
-    written: bool,
+    role: SlotRole,
     packed: bool,
 }
 
@@ -84,7 +122,7 @@ impl Function {
                 .map(|argument| Slot {
                     dtype: argument.dtype,
                     shape: argument.shape.clone(),
-                    written: argument.role == SlotRole::Output,
+                    role: argument.role,
                     packed: argument.packed,
                 })
                 .collect(),
@@ -94,11 +132,7 @@ impl Function {
 
     fn signature(&self) -> Signature {
         let arguments = self.arguments.iter().map(|slot| Argument {
-            role: if slot.written {
-                SlotRole::Output
-            } else {
-                SlotRole::Input
-            },
+            role: slot.role,
             dtype: slot.dtype,
             shape: slot.shape.clone(),
             packed: slot.packed,
@@ -135,25 +169,58 @@ impl Portable {
     /// # Errors
     ///
     /// Only if memory runs out.
-    pub fn encode(&self, tensors: Vec<(i64, String)>) -> Result<Vec<u8>, Error> {
+    pub fn encode(&self, tensors: Vec<(i64, String)>, shapes: Option<&SerializedShapes>) -> Result<Vec<u8>, Error> {
+        let known = |(shapes, portable): &(Vec<i64>, Portable)| Known {
+            shapes: shapes.clone(),
+            producer: portable.producer.clone(),
+            function: Function::of(portable),
+        };
         let header = Header {
             producer: self.producer.clone(),
             target: self.target.clone(),
             features: self.features.clone(),
             tensors,
             function: Function::of(self),
+            shapes: shapes.map(|shapes| Shapes {
+                graph: shapes.graph.clone(),
+                workspace_bytes: shapes.workspace_bytes,
+                known: shapes.known.iter().map(known).collect(),
+            }),
         };
         let header = postcard::to_stdvec(&header).map_err(internal)?;
-        let hash = checksum(VERSION, &[&header, &self.code]);
-        Ok([&MAGIC[..], &VERSION.to_le_bytes(), hash.as_bytes(), &header, &self.code].concat())
+        let others = shapes.into_iter().flat_map(|shapes| &shapes.known);
+        let mut content: Vec<&[u8]> = vec![&header, &self.code];
+        content.extend(others.map(|(_, portable)| &portable.code[..]));
+        let hash = checksum(VERSION, &content);
+        let mut bytes = [&MAGIC[..], &VERSION.to_le_bytes(), hash.as_bytes()].concat();
+        bytes.extend(content.concat());
+        Ok(bytes)
     }
 
+    /// A function with its code, which `rest` begins with.
+    fn read(function: &Function, producer: String, header: &Header, rest: &mut &[u8]) -> Option<Self> {
+        let (code, behind) = rest.split_at_checked(usize::try_from(function.code_bytes).ok()?)?;
+        *rest = behind;
+        Some(Portable {
+            producer,
+            target: header.target.clone(),
+            features: header.features.clone(),
+            operations: function.operations,
+            workspace_bytes: function.workspace_bytes,
+            dispatches: function.dispatches,
+            signature: function.signature(),
+            code: Bytes::copy_from_slice(code),
+        })
+    }
+}
+
+impl Serialized {
     /// The code and labels that the bytes of a context hold.
     ///
     /// # Errors
     ///
     /// [`Error::DamagedContext`], or [`Error::ForeignContext`] for an intact one of another version.
-    pub fn decode(bytes: &[u8]) -> Result<(Self, Bindings), Error> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let damaged = Error::DamagedContext;
         let (magic, rest) = bytes.split_first_chunk().ok_or(damaged("it ends before its content"))?;
         if *magic != MAGIC {
@@ -172,35 +239,48 @@ impl Portable {
                 "its version is {version}, and this is version {VERSION}"
             )));
         }
-        let (header, code) =
+        let (header, rest) =
             postcard::take_from_bytes::<Header>(content).map_err(|_| damaged("its header cannot be read"))?;
-        let Header {
-            producer,
-            target,
-            features,
-            tensors,
-            function,
-        } = header;
-        if function.code_bytes != code.len() as u64 || function.arguments.len() != tensors.len() {
-            return Err(damaged("its parts do not fit together"));
+        Self::assemble(&header, rest).ok_or(damaged("its parts do not fit together"))
+    }
+
+    fn assemble(header: &Header, mut rest: &[u8]) -> Option<Self> {
+        let arguments = &header.function.arguments;
+        let portable = Portable::read(&header.function, header.producer.clone(), header, &mut rest)?;
+        let shapes = match &header.shapes {
+            None => None,
+            Some(shapes) => {
+                let mut known = Vec::with_capacity(shapes.known.len().min(rest.len()));
+                for other in &shapes.known {
+                    // The same arguments but for their shapes, so that the same buffers go to the same places.
+                    let is_same = |(a, b): (&Slot, &Slot)| (a.dtype, a.role) == (b.dtype, b.role);
+                    let others = &other.function.arguments;
+                    if others.len() != arguments.len() || !others.iter().zip(arguments).all(is_same) {
+                        return None;
+                    }
+                    let portable = Portable::read(&other.function, other.producer.clone(), header, &mut rest)?;
+                    known.push((other.shapes.clone(), portable));
+                }
+                Some(SerializedShapes {
+                    graph: shapes.graph.clone(),
+                    workspace_bytes: shapes.workspace_bytes,
+                    known,
+                })
+            }
+        };
+        if !rest.is_empty() || arguments.len() != header.tensors.len() {
+            return None;
         }
-        let (uids, labels) = tensors.into_iter().unzip();
-        let portable = Portable {
-            producer,
-            target,
-            features,
-            operations: function.operations,
-            workspace_bytes: function.workspace_bytes,
-            dispatches: function.dispatches,
-            signature: function.signature(),
-            code: Bytes::copy_from_slice(code),
-        };
-        let bindings = Bindings {
-            uids,
-            labels,
-            ..Bindings::default()
-        };
-        Ok((portable, bindings))
+        let (uids, labels) = header.tensors.iter().cloned().unzip();
+        Some(Serialized {
+            portable,
+            bindings: Bindings {
+                uids,
+                labels,
+                ..Bindings::default()
+            },
+            shapes,
+        })
     }
 }
 
@@ -221,6 +301,17 @@ fn internal(error: postcard::Error) -> Error {
 mod tests {
     use super::*;
     use crate::error::Status;
+
+    fn shapes(portable: &Portable) -> SerializedShapes {
+        let mut smaller = portable.clone();
+        smaller.code = Bytes::from_static(b"code of a smaller one");
+        smaller.signature.arguments[0].shape[0] = 1;
+        SerializedShapes {
+            graph: b"graph".to_vec(),
+            workspace_bytes: 77,
+            known: vec![(vec![1, 2, 3], smaller)],
+        }
+    }
 
     fn some() -> (Portable, Vec<(i64, String)>) {
         let argument = |role, shape: &[i64]| Argument {
@@ -248,23 +339,26 @@ mod tests {
     }
 
     fn status(bytes: &[u8]) -> Status {
-        Portable::decode(bytes).map(drop).unwrap_err().status()
+        Serialized::decode(bytes).map(drop).unwrap_err().status()
     }
 
     #[test]
     fn what_is_written_is_read() {
         let (portable, tensors) = some();
-        let bytes = portable.encode(tensors.clone()).unwrap();
-        let (read, bindings) = Portable::decode(&bytes).unwrap();
-        assert_eq!(read, portable);
-        let read: Vec<_> = bindings.uids.into_iter().zip(bindings.labels).collect();
-        assert_eq!(read, tensors);
+        for shapes in [None, Some(shapes(&portable))] {
+            let bytes = portable.encode(tensors.clone(), shapes.as_ref()).unwrap();
+            let read = Serialized::decode(&bytes).unwrap();
+            assert_eq!(read.portable, portable);
+            assert_eq!(read.shapes, shapes);
+            let read: Vec<_> = read.bindings.uids.into_iter().zip(read.bindings.labels).collect();
+            assert_eq!(read, tensors);
+        }
     }
 
     #[test]
     fn any_change_is_damage() {
         let (portable, tensors) = some();
-        let bytes = portable.encode(tensors).unwrap();
+        let bytes = portable.encode(tensors, Some(&shapes(&portable))).unwrap();
         for at in 0..bytes.len() {
             for bit in 0..8 {
                 let mut bytes = bytes.clone();
@@ -301,8 +395,9 @@ mod tests {
             features: String::new(),
             tensors: tensors.to_vec(),
             function: Function::of(&portable),
+            shapes: None,
         };
-        assert!(Portable::decode(&sealed(&header(&tensors), &portable.code)).is_ok());
+        assert!(Serialized::decode(&sealed(&header(&tensors), &portable.code)).is_ok());
         assert_eq!(status(&sealed(&header(&tensors), b"short")), Status::InvalidValue);
         assert_eq!(
             status(&sealed(&header(&tensors[..1]), &portable.code)),

@@ -59,6 +59,10 @@ Status hipdnnEnginePluginDestroyExecutionContext(Handle handle, Context context)
 Status hipdnnEnginePluginGetWorkspaceSizeFromExecutionContext(Handle handle, Context context, size_t *size);
 Status hipdnnEnginePluginExecuteOpGraph(Handle handle, Context context, void *workspace, const DeviceBuffer *buffers,
                                         uint32_t count);
+Status hipdnnEnginePluginExecuteOpGraphWithOverrides(Handle handle, Context context, void *workspace, const DeviceBuffer *buffers,
+                                                     uint32_t count, uint32_t overrides, const int64_t *uids,
+                                                     const uint32_t *ranks, const int64_t *const *shapes,
+                                                     const int64_t *const *strides);
 
 /* Every function above: a host looks each one up by its name. */
 #define HIPDNN_PLUGIN_FUNCTIONS(X)                                                                                               \
@@ -81,6 +85,7 @@ Status hipdnnEnginePluginExecuteOpGraph(Handle handle, Context context, void *wo
     X(hipdnnEnginePluginCreateExecutionContext)                                                                                  \
     X(hipdnnEnginePluginDestroyExecutionContext)                                                                                 \
     X(hipdnnEnginePluginGetWorkspaceSizeFromExecutionContext)                                                                    \
-    X(hipdnnEnginePluginExecuteOpGraph)
+    X(hipdnnEnginePluginExecuteOpGraph)                                                                                          \
+    X(hipdnnEnginePluginExecuteOpGraphWithOverrides)
 
 #endif

@@ -275,6 +275,23 @@ static void check_nulls(Handle handle, Context context, int64_t engine, const Gr
     REFUSES("handle", api.hipdnnEnginePluginExecuteOpGraph(NULL, context, NULL, &none, 1));
     REFUSES("context", api.hipdnnEnginePluginExecuteOpGraph(handle, NULL, NULL, &none, 1));
     REFUSES("buffers", api.hipdnnEnginePluginExecuteOpGraph(handle, context, NULL, NULL, 1));
+    const int64_t uid = 1, extent = 1;
+    const uint32_t rank = 1;
+    const int64_t *const shape = &extent, *const no_shape = NULL;
+#define EXECUTE(handle, context, buffers, uids, ranks, shapes, strides)                                                          \
+    api.hipdnnEnginePluginExecuteOpGraphWithOverrides(handle, context, NULL, buffers, 1, 1, uids, ranks, shapes, strides)
+    REFUSES("handle", EXECUTE(NULL, context, &none, &uid, &rank, &shape, &shape));
+    REFUSES("context", EXECUTE(handle, NULL, &none, &uid, &rank, &shape, &shape));
+    REFUSES("buffers", EXECUTE(handle, context, NULL, &uid, &rank, &shape, &shape));
+    REFUSES("override uids", EXECUTE(handle, context, &none, NULL, &rank, &shape, &shape));
+    REFUSES("override ranks", EXECUTE(handle, context, &none, &uid, NULL, &shape, &shape));
+    REFUSES("override shapes", EXECUTE(handle, context, &none, &uid, &rank, NULL, &shape));
+    REFUSES("override strides", EXECUTE(handle, context, &none, &uid, &rank, &shape, NULL));
+    REFUSES("shape of an override", EXECUTE(handle, context, &none, &uid, &rank, &no_shape, &shape));
+    REFUSES("strides of an override", EXECUTE(handle, context, &none, &uid, &rank, &shape, &no_shape));
+    /* Shapes that a graph was not declared with. */
+    FAILS(STATUS_INVALID_VALUE, "own shapes alone", EXECUTE(handle, context, &none, &uid, &rank, &shape, &shape));
+#undef EXECUTE
 #undef REFUSES
     /* Nothing of that has harmed what it was called with. */
     SUCCEEDS(api.hipdnnEnginePluginGetEngineName(engine, &name));

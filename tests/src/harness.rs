@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use rayon::prelude::*;
 use rotini_graph::{Graph, TensorId, TensorKind};
 use rotini_host::gpu::{Allocation, Api, Driver, Gpu};
-use rotini_host::{Context, DeviceBuffer, Handle, Plugin, engine_config};
+use rotini_host::{Context, DeviceBuffer, Handle, Plugin, ShapeOverride, engine_config};
 use rotini_reference::{Buffers, UNTOUCHED, evaluate, fill_all};
 use std::collections::HashMap;
 use std::ffi::{CStr, OsStr, c_char};
@@ -182,11 +182,54 @@ impl Runner {
         }
     }
 
+    /// Executes a context with other shapes, which make a graph of its own, on data of a seed, and judges its outputs.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is not as it must be.
+    pub fn judge_shapes(
+        &self,
+        graph: &Graph,
+        context: &Context,
+        overrides: &[ShapeOverride],
+        seed: u64,
+    ) -> Result<f64> {
+        let run = Run {
+            overrides,
+            seed,
+            alignment: 16,
+        };
+        self.run_and_judge(graph, context, context.workspace()?, &run)
+            .map_err(|error| self.explain(error))
+    }
+
     fn execute_and_judge(&self, graph: &Graph, context: &Context, workspace: usize, alignment: usize) -> Result<f64> {
-        let inputs = fill_all(graph, SEED)?;
+        let run = Run {
+            overrides: &[],
+            seed: SEED,
+            alignment,
+        };
+        self.run_and_judge(graph, context, workspace, &run)
+    }
+
+    fn run_and_judge(&self, graph: &Graph, context: &Context, workspace: usize, run: &Run<'_>) -> Result<f64> {
+        let alignment = run.alignment;
+        let inputs = fill_all(graph, run.seed)?;
+        let is_scalar = |uid: i64| {
+            let mut tensors = graph.tensors.iter();
+            tensors.any(|tensor| tensor.uid == uid && tensor.kind == TensorKind::RuntimeScalar)
+        };
         let mut memory: HashMap<i64, Memory> = inputs
             .iter()
-            .map(|(&uid, bytes)| Ok((uid, self.place.memory(bytes, alignment)?)))
+            .map(|(&uid, bytes)| {
+                // Scalars are on the host whatever the device is, and nobody promises where.
+                let memory = if is_scalar(uid) {
+                    Memory::new(bytes, 1)
+                } else {
+                    self.place.memory(bytes, alignment)?
+                };
+                Ok((uid, memory))
+            })
             .collect::<Result<_>>()?;
         let mut scratch = self.place.memory(&vec![UNTOUCHED; workspace], alignment)?;
         // Twice, since the second execution takes other ways than the first: what was bound is bound already.
@@ -208,7 +251,13 @@ impl Runner {
                 scratch.pointer().cast()
             };
             // SAFETY: the buffers have the spans of their tensors, the workspace its size.
-            unsafe { context.execute(workspace, &buffers) }?;
+            unsafe {
+                if run.overrides.is_empty() {
+                    context.execute(workspace, &buffers)?;
+                } else {
+                    context.execute_with_overrides(workspace, &buffers, run.overrides)?;
+                }
+            }
         }
         if let Place::Gpu(gpu) = &self.place {
             gpu.synchronize()?;
@@ -236,6 +285,15 @@ impl Runner {
         }
         Ok(worst)
     }
+}
+
+/// How a context is executed.
+struct Run<'a> {
+    overrides: &'a [ShapeOverride],
+    /// Of the data.
+    seed: u64,
+    /// Of the buffers' addresses.
+    alignment: usize,
 }
 
 const SEED: u64 = 7;

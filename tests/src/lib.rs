@@ -1,4 +1,4 @@
-//! What the suites share: the cases, a harness that runs them through the plugin's C ABI, and a reader of compiled AMD GPU code.
+//! What the suites share: the cases, graphs whose shapes change, a harness that runs them through the plugin's C ABI, and a reader of compiled AMD GPU code.
 //!
 //! | Suite | What it asserts |
 //! |---|---|
@@ -18,3 +18,4 @@ pub mod code_object;
 pub mod harness;
 pub mod plugin;
 pub mod process;
+pub mod shapes;

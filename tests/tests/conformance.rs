@@ -23,6 +23,25 @@ fn pointers_need_only_sixteen_bytes() {
     all_right(&some, 16);
 }
 
+/// Tensors may promise less than hipDNN does by default, down to nothing: what is not aligned as compiled code wants it is copied.
+#[test]
+fn tensors_may_promise_any_alignment() {
+    for alignment in [1_u8, 2, 4, 8] {
+        let mut some: Vec<Case> = [
+            "pw_ADD_f32",
+            "pw_CMP_GT_f64",
+            "conv_bias_relu_nhwc_f32",
+            "two_convs_nchw",
+        ]
+        .map(|name| cases::named(name).expect("the case is there"))
+        .to_vec();
+        for tensor in some.iter_mut().flat_map(|case| &mut case.graph.tensors) {
+            tensor.alignment = alignment.into();
+        }
+        all_right(&some, alignment.into());
+    }
+}
+
 #[test]
 fn names_are_unique() {
     let mut names: Vec<String> = cases::all().into_iter().map(|case| case.name).collect();

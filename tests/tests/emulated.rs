@@ -5,8 +5,11 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
+use rotini_graph::{DataType, GraphBuilder, PointwiseMode, TensorKind};
+use rotini_host::{DeviceBuffer, HostError, engine_config};
 use rotini_tests::cases::{self, Case};
-use rotini_tests::harness::Runner;
+use rotini_tests::harness::{Memory, Runner};
+use rotini_tests::{harness, shapes};
 
 fn all_right(cases: &[Case], alignment: usize) {
     let runner = Runner::gpu().expect("the GPU and the plugin are there");
@@ -47,4 +50,103 @@ fn f64_functions_are_right() {
         .collect();
     assert_eq!(executed.len(), cases::WITHOUT_F64.len() - 2);
     all_right(&executed, 64);
+}
+
+/// One context, other values at each execution.
+#[test]
+fn scalars_may_change() {
+    let runner = Runner::gpu().expect("the GPU and the plugin are there");
+    let names = [
+        "scalars_of_all_sizes",
+        "scalar_of_scalars",
+        "scalar_gemm_f16",
+        "scalar_MUL_i64",
+    ];
+    for case in names.map(|name| cases::named(name).expect("the case is there")) {
+        let bytes = rotini_wire::encode(&case.graph);
+        let graph = rotini_wire::decode(&bytes).expect("the case is a graph");
+        let context = runner.handle().context(&engine_config(runner.engine()), &bytes);
+        let context = context.expect("the case compiles");
+        for seed in 0..4 {
+            let judged = runner.judge_shapes(&graph, &context, &[], seed);
+            judged.unwrap_or_else(|error| panic!("{}, seed {seed}: {error:#}", case.name));
+        }
+    }
+}
+
+/// What is captured is the value at that time: the host's memory need not outlive the call.
+#[test]
+fn captured_scalars_stay() {
+    let gpu = harness::gpu().expect("the GPU is there");
+    let runner = Runner::gpu().expect("the plugin is there");
+    let mut b = GraphBuilder::new("product");
+    let x = b.buffer("x", DataType::F32, &[64]);
+    let s = b.tensor("s", DataType::F64, &[1], &[1], TensorKind::RuntimeScalar);
+    let y = b.buffer("y", DataType::F32, &[64]);
+    b.pointwise(DataType::F32, PointwiseMode::Mul, &[x, s], y);
+    let bytes = rotini_wire::encode(&b.build());
+    let context = runner.handle().context(&engine_config(runner.engine()), &bytes);
+    let context = context.expect("the graph compiles");
+    let ones: Vec<u8> = [1.0_f32; 64].iter().flat_map(|value| value.to_le_bytes()).collect();
+    let [mut x, mut y] = [(); 2].map(|()| Memory::on_gpu(&gpu, &ones, 16).expect("there is memory"));
+    let stream = gpu.stream().expect("there is a stream");
+    // SAFETY: the stream outlives the handle's work.
+    unsafe { runner.handle().set_stream(stream.raw()) }.expect("it is a stream");
+    let captured = stream.capture(|| -> Result<(), rotini_host::gpu::GpuError> {
+        let mut value = 2.5_f64;
+        let pack = [
+            (1, x.pointer().cast()),
+            (2, (&raw mut value).cast()),
+            (3, y.pointer().cast()),
+        ];
+        let pack = pack.map(|(uid, ptr)| DeviceBuffer { uid, ptr });
+        // SAFETY: 64 elements and one scalar are there, and no workspace is needed.
+        unsafe { context.execute(std::ptr::null_mut(), &pack) }.expect("it can be captured");
+        value = f64::NAN;
+        assert!(std::hint::black_box(value).is_nan());
+        Ok(())
+    });
+    // SAFETY: what was captured is alive.
+    unsafe { captured.expect("it is captured").launch(&stream) }.expect("it can be launched");
+    stream.synchronize().expect("the work is done");
+    y.fetch().expect("the memory can be read");
+    let expected: Vec<u8> = [2.5_f32; 64].iter().flat_map(|value| value.to_le_bytes()).collect();
+    assert_eq!(y.bytes(), expected);
+}
+
+/// One context, other shapes at each execution.
+#[test]
+fn shapes_may_change() {
+    let runner = Runner::gpu().expect("the GPU and the plugin are there");
+    for family in shapes::all() {
+        let judged = family.judge(&runner);
+        judged.unwrap_or_else(|error| panic!("{}: {error:#}", family.name));
+    }
+}
+
+/// Nothing is copied on a GPU, so its kernels have to be able to work on what the caller promises.
+#[test]
+fn tensors_have_to_promise_sixteen_bytes() {
+    let runner = Runner::gpu().expect("the GPU and the plugin are there");
+    let mut case = cases::named("pw_ADD_f32").expect("the case is there");
+    case.graph.tensors[1].alignment = 8;
+    let bytes = rotini_wire::encode(&case.graph);
+    assert!(
+        runner
+            .handle()
+            .applicable(&bytes)
+            .expect("graphs never fail")
+            .is_empty()
+    );
+    match runner.handle().context(&engine_config(runner.engine()), &bytes) {
+        Err(HostError::Status { status: 5, text, .. }) => {
+            let (before, after) = (
+                "'in_1' (uid 2): its buffers are aligned to 8 bytes, and kernels on ",
+                " need 16",
+            );
+            assert!(text.contains(before) && text.ends_with(after), "{text}");
+        }
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("the graph is accepted"),
+    }
 }

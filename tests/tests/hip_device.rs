@@ -11,12 +11,12 @@
     reason = "a test that cannot be set up has failed"
 )]
 
-use rotini_graph::{DataType, GraphBuilder, PointwiseMode};
+use rotini_graph::{DataType, GraphBuilder, PointwiseMode, TensorKind};
 use rotini_host::gpu::{Allocation, Driver, Gpu};
-use rotini_host::{Context, DeviceBuffer, Handle, HostError, Plugin, engine_config};
+use rotini_host::{Context, DeviceBuffer, Handle, HostError, Plugin, ShapeOverride, engine_config};
 use rotini_reference::span_bytes;
 use rotini_tests::cases::{self, Case};
-use rotini_tests::harness;
+use rotini_tests::{harness, shapes};
 use rotini_wire::engine_details::BehaviorNote;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
@@ -206,6 +206,17 @@ impl Subject {
                 (DeviceBuffer { uid, ptr }, memory)
             })
             .unzip();
+        let mut pack: Vec<DeviceBuffer> = pack;
+        // On the host, and only read.
+        static SCALAR: u64 = 0;
+        for tensor in &graph.tensors {
+            if tensor.kind == TensorKind::RuntimeScalar {
+                pack.push(DeviceBuffer {
+                    uid: tensor.uid,
+                    ptr: (&raw const SCALAR).cast_mut().cast(),
+                });
+            }
+        }
         Subject {
             context,
             pack,
@@ -240,6 +251,7 @@ fn an_execution_is_one_launch_per_kernel_and_nothing_else() {
         let mut layers = cases::resnet50(1);
         layers.retain(|case| case.name.ends_with("_f16"));
         assert_eq!(layers.len(), 48);
+        layers.extend(["scalar_MUL_f64", "scalars_of_all_sizes"].map(|name| cases::named(name).unwrap()));
         let single = layers.into_iter().map(|case| (case, 1));
         for (case, launches) in single.chain([(cases::named("two_convs_nhwc").unwrap(), 2)]) {
             println!("{}", case.name);
@@ -258,6 +270,41 @@ fn an_execution_is_one_launch_per_kernel_and_nothing_else() {
             });
             emulator.gpu.synchronize().unwrap();
         }
+    });
+}
+
+/// Other shapes cost what the declared ones do, from the second time on.
+#[test]
+fn an_execution_of_known_shapes_is_one_launch_too() {
+    alone("an_execution_of_known_shapes_is_one_launch_too", &[], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let handle = plugin.handle().unwrap();
+        let family = shapes::all()
+            .into_iter()
+            .find(|family| family.name == "scaled")
+            .unwrap();
+        let declared = family.declared();
+        let subject = Subject::new(&emulator.gpu, &plugin, &handle, &rotini_wire::encode(&declared));
+        let overrides: Vec<_> = family
+            .executed()
+            .map(|graph| shapes::overrides(&declared, &graph))
+            .collect();
+        let execute = |overrides: &[ShapeOverride]| {
+            // SAFETY: no shape is larger than the declared one.
+            let executed = unsafe {
+                subject
+                    .context
+                    .execute_with_overrides(subject.workspace.pointer(), &subject.pack, overrides)
+            };
+            executed.unwrap();
+        };
+        overrides.iter().for_each(|overrides| execute(overrides));
+        for overrides in &overrides {
+            emulator.expect_only("hipModuleLaunchKernel", 1, || execute(overrides));
+        }
+        emulator.expect_only("hipModuleLaunchKernel", 1, || execute(&[]));
+        emulator.gpu.synchronize().unwrap();
     });
 }
 

@@ -99,6 +99,7 @@ fn execute(gpu: &Gpu, device: &Arc<dyn Device>, way: &Way, signature: &Signature
     };
     let buffers = Buffers {
         pointers: &pointers,
+        scalars: &[],
         workspace: workspace.pointer(),
     };
     // SAFETY: the buffers have their arguments' sizes and live until the work is done, which is waited for below.

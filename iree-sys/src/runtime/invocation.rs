@@ -13,12 +13,28 @@ use crate::{
 pub enum Parameter {
     /// A tensor that the function reads or writes in place (`!hal.buffer_view`).
     Tensor(TensorType),
+    /// A number by value: 8 bytes are an `i64`, fewer the low bytes of an `i32`, whose others are 0.
+    Number {
+        /// 1, 2, 4 or 8.
+        bytes: u8,
+    },
     /// The workspace (`!hal.buffer`).
     Workspace,
     /// The fence to wait for before starting (`!hal.fence`); always null here: the stream or the caller orders.
     WaitFence,
     /// The fence to signal when done (`!hal.fence`).
     SignalFence,
+}
+
+impl Parameter {
+    /// How IREE's calling convention has it.
+    const fn letter(&self) -> char {
+        match self {
+            Parameter::Tensor(_) | Parameter::Workspace | Parameter::WaitFence | Parameter::SignalFence => 'r',
+            Parameter::Number { bytes: 8 } => 'I',
+            Parameter::Number { .. } => 'i',
+        }
+    }
 }
 
 /// A function of a [`Session`] and its argument list.
@@ -53,6 +69,8 @@ enum Binding {
     Missing,
     /// The caller's memory.
     Pointer(*mut c_void),
+    /// A number.
+    Number(u64),
     /// A buffer, or null where that is a value.
     Other,
 }
@@ -69,7 +87,7 @@ impl Invocation {
     ///
     /// # Errors
     ///
-    /// [`Error::NoFunction`]; [`Error::Signature`] when it does not take that many references or returns something;
+    /// [`Error::NoFunction`]; [`Error::Signature`] when it does not take references and numbers like these or returns something;
     /// [`Error::WorkspaceUnknown`] when a workspace is declared whose size the module does not state.
     pub fn new(session: Session, function: &str, parameters: Vec<Parameter>) -> Result<Self> {
         let name = function.to_owned();
@@ -78,7 +96,8 @@ impl Invocation {
         let expected = if parameters.is_empty() {
             "0v_v".to_owned()
         } else {
-            format!("0{}_v", "r".repeat(parameters.len()))
+            let letters: String = parameters.iter().map(Parameter::letter).collect();
+            format!("0{letters}_v")
         };
         if convention != expected {
             return Err(Error::Signature {
@@ -101,7 +120,7 @@ impl Invocation {
             .map(|parameter| Slot {
                 // Null is a value for all but tensors and a workspace that is needed.
                 binding: match parameter {
-                    Parameter::Tensor(_) => Binding::Missing,
+                    Parameter::Tensor(_) | Parameter::Number { .. } => Binding::Missing,
                     Parameter::Workspace if workspace_bytes != 0 => Binding::Missing,
                     Parameter::Workspace | Parameter::WaitFence | Parameter::SignalFence => Binding::Other,
                 },
@@ -204,6 +223,36 @@ impl Invocation {
             )?
         };
         slot.binding = Binding::Other;
+        Ok(())
+    }
+
+    /// Passes a number, given by its bits, as the parameter `index`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`] when `index` is not a number. The previous binding stays.
+    pub fn bind_number(&mut self, index: usize, bits: u64) -> Result<()> {
+        let wrong = Error::Parameter {
+            index,
+            expected: "a number",
+        };
+        let Some(slot) = self.slots.get_mut(index) else {
+            return Err(wrong);
+        };
+        if slot.binding == Binding::Number(bits) {
+            return Ok(());
+        }
+        // SAFETY: both only make a value.
+        let value = unsafe {
+            match slot.parameter {
+                Parameter::Number { bytes: 8 } => sys::iree_vm_value_make_i64(bits.cast_signed()),
+                Parameter::Number { .. } => sys::iree_vm_value_make_i32((bits as u32).cast_signed()),
+                _ => return Err(wrong),
+            }
+        };
+        // SAFETY: the list is alive; the value is copied.
+        unsafe { check(sys::iree_vm_list_set_value(self.arguments.as_ptr(), index, &value)) }.map_err(Error::Setup)?;
+        slot.binding = Binding::Number(bits);
         Ok(())
     }
 

@@ -44,7 +44,7 @@ pub use device::{Device, DeviceKind, GpuOptions, Instance, TaskOptions};
 pub use error::Error;
 pub use executable::{Executable, Session};
 pub use invocation::{Invocation, Parameter};
-pub use record::{Address, Command, Function, Launch, Recording, Value};
+pub use record::{Address, Command, Function, Launch, Recording, Value, Word};
 
 /// The result of a runtime call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -24,6 +24,7 @@ mod infer;
 mod layout;
 mod normal;
 mod op;
+mod overrides;
 mod pointwise;
 mod shapes;
 mod tensor;
@@ -36,6 +37,7 @@ pub use infer::{broadcast_dims, conv_output_extent, rms_normalized_axis};
 pub use layout::{Layout, element_span};
 pub use normal::{Bindings, NormalGraph, NormalKind, NormalNode, NormalTensor, SlotRole};
 pub use op::*;
+pub use overrides::{OverrideError, ShapeOverride};
 pub use pointwise::{Pointwise, PointwiseMode, PointwiseParameter};
 pub use tensor::{Graph, Node, Tensor, TensorId, TensorKind};
 

@@ -57,15 +57,17 @@ pub struct NormalGraph {
 }
 
 /// What a slot is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SlotRole {
     /// The buffer is read.
     Input,
+    /// One value is read on the host when an execution begins.
+    Scalar,
     /// The buffer is written.
     Output,
 }
 
-/// Which uid fills which slot, in the order of the kernel's arguments: all inputs, then all outputs.
+/// Which uid fills which slot, in the order of the kernel's arguments: all inputs, then all scalars, then all outputs.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Bindings {
     /// The caller's uid of each slot.
@@ -103,7 +105,7 @@ impl NormalGraph {
         self.tensors.get(id.index())
     }
 
-    /// The slots in order: all inputs by first use, then all outputs by first use.
+    /// The slots in order: inputs, scalars and outputs, each by first use.
     pub fn slots(&self) -> impl Iterator<Item = (TensorId, &NormalTensor, SlotRole)> {
         let of = |kind, role| {
             (0_u32..)
@@ -111,7 +113,9 @@ impl NormalGraph {
                 .filter(move |(_, tensor)| tensor.kind == kind)
                 .map(move |(index, tensor)| (TensorId(index), tensor, role))
         };
-        of(NormalKind::Input, SlotRole::Input).chain(of(NormalKind::Output, SlotRole::Output))
+        of(NormalKind::Input, SlotRole::Input)
+            .chain(of(NormalKind::RuntimeScalar, SlotRole::Scalar))
+            .chain(of(NormalKind::Output, SlotRole::Output))
     }
 
     /// The bytes that identify the graph: equal exactly for graphs that are one kernel. Postcard's format, which is specified.
@@ -161,7 +165,7 @@ impl Graph {
 
         let mut bindings = Bindings::default();
         let mut tensors = Vec::with_capacity(order.len());
-        let mut outputs = Vec::new();
+        let (mut scalars, mut outputs) = (Vec::new(), Vec::new());
         for id in &order {
             let Some(tensor) = self.tensor(*id) else {
                 continue;
@@ -179,8 +183,9 @@ impl Graph {
                     bindings.uids.push(tensor.uid);
                     bindings.labels.push(tensor.to_string());
                 }
+                NormalKind::RuntimeScalar => scalars.push(tensor),
                 NormalKind::Output => outputs.push(tensor),
-                _ => {}
+                NormalKind::Virtual | NormalKind::Constant(_) => {}
             }
             bindings.tensor_labels.push(tensor.to_string());
             // Strides mean nothing on axes of extent 1, and nothing at all where there is no memory of the caller's.
@@ -204,7 +209,7 @@ impl Graph {
                 },
             });
         }
-        for tensor in outputs {
+        for tensor in scalars.into_iter().chain(outputs) {
             bindings.uids.push(tensor.uid);
             bindings.labels.push(tensor.to_string());
         }

@@ -279,7 +279,7 @@ impl Executor {
             Err(error) => return Ok(Some((Verdict::Unchecked, format!("it was not executed: {error}")))),
         };
         progress.stage("executing");
-        let mut memory = Memory::new(&self.place, &inputs, workspace)?;
+        let mut memory = Memory::new(&self.place, &graph, &inputs, workspace)?;
         outcome.execute = Some(memory.execute(&context, self.options.repeat)?);
         progress.stage("computing the reference");
         memory.judge(&graph, &inputs, &mut outcome.outputs)
@@ -298,12 +298,18 @@ struct Memory<'a> {
 }
 
 impl<'a> Memory<'a> {
-    fn new(place: &'a Place, inputs: &Buffers, workspace: usize) -> Result<Self, GpuError> {
+    fn new(place: &'a Place, graph: &Graph, inputs: &Buffers, workspace: usize) -> Result<Self, GpuError> {
+        // Scalars are read on the host, whatever the device is.
+        let is_scalar = |uid: i64| {
+            let mut tensors = graph.tensors.iter();
+            tensors.any(|tensor| tensor.uid == uid && tensor.kind == TensorKind::RuntimeScalar)
+        };
+        let place_of = |uid| if is_scalar(uid) { &Place::Host } else { place };
         Ok(Memory {
             place,
             tensors: inputs
                 .iter()
-                .map(|(&uid, bytes)| Ok((uid, place.buffer(bytes)?)))
+                .map(|(&uid, bytes)| Ok((uid, place_of(uid).buffer(bytes)?)))
                 .collect::<Result<_, GpuError>>()?,
             workspace: place.buffer(&vec![UNTOUCHED; workspace])?,
         })
@@ -497,7 +503,7 @@ mod tests {
         let mut graph = builder.build();
         graph.validate().unwrap();
         let inputs = rotini_reference::fill_all(&graph, 1).unwrap();
-        let mut memory = Memory::new(&Place::Host, &inputs, 0).unwrap();
+        let mut memory = Memory::new(&Place::Host, &graph, &inputs, 0).unwrap();
         memory.tensors.sort_by_key(|(uid, _)| *uid);
         let [(_, x), (_, y)] = memory.tensors.as_mut_slice() else {
             panic!("two tensors")

@@ -39,6 +39,17 @@ pub struct DeviceBuffer {
     pub ptr: *mut c_void,
 }
 
+/// Another shape of a tensor in one execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShapeOverride {
+    /// The tensor's uid.
+    pub uid: i64,
+    /// Its extents. The ABI has one rank for these and the strides.
+    pub dims: Vec<i64>,
+    /// Its strides in elements.
+    pub strides: Vec<i64>,
+}
+
 /// The host's logging function: severity and message.
 pub type LogCallback = unsafe extern "C" fn(i32, *const c_char);
 
@@ -126,6 +137,8 @@ symbols! {
     context_from_serialized: b"hipdnnEnginePluginCreateExecutionContextFromSerialized\0"
         fn(*mut c_void, *const ConstData, *mut *mut c_void);
     execute: b"hipdnnEnginePluginExecuteOpGraph\0" fn(*mut c_void, *mut c_void, *mut c_void, *const DeviceBuffer, u32);
+    execute_with_overrides: b"hipdnnEnginePluginExecuteOpGraphWithOverrides\0"
+        fn(*mut c_void, *mut c_void, *mut c_void, *const DeviceBuffer, u32, u32, *const i64, *const u32, *const *const i64, *const *const i64);
 }
 
 /// A loaded plugin.
@@ -579,5 +592,51 @@ impl Context {
         let status =
             unsafe { (plugin.symbols().execute)(self.handle.0.raw, self.raw, workspace, buffers.as_ptr(), count) };
         plugin.check("ExecuteOpGraph", status)
+    }
+
+    /// Executes on the handle's stream with other shapes, as a host does that knows API 1.1.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's; an override whose extents and strides are not as many.
+    ///
+    /// # Safety
+    ///
+    /// As [`execute`](Self::execute), with the spans that the tensors have with these shapes.
+    pub unsafe fn execute_with_overrides(
+        &self,
+        workspace: *mut c_void,
+        buffers: &[DeviceBuffer],
+        overrides: &[ShapeOverride],
+    ) -> Result<(), HostError> {
+        const NAME: &str = "ExecuteOpGraphWithOverrides";
+        if overrides.iter().any(|shape| shape.dims.len() != shape.strides.len()) {
+            return Err(HostError::Protocol {
+                function: NAME,
+                what: "there are more extents than strides, or fewer".to_owned(),
+            });
+        }
+        let plugin = self.handle.plugin();
+        let length = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let uids: Vec<i64> = overrides.iter().map(|shape| shape.uid).collect();
+        let ranks: Vec<u32> = overrides.iter().map(|shape| length(shape.dims.len())).collect();
+        let dims: Vec<*const i64> = overrides.iter().map(|shape| shape.dims.as_ptr()).collect();
+        let strides: Vec<*const i64> = overrides.iter().map(|shape| shape.strides.as_ptr()).collect();
+        // SAFETY: handle and context are alive, all arrays are as long as is said; the rest by this function's contract.
+        let status = unsafe {
+            (plugin.symbols().execute_with_overrides)(
+                self.handle.0.raw,
+                self.raw,
+                workspace,
+                buffers.as_ptr(),
+                length(buffers.len()),
+                length(overrides.len()),
+                uids.as_ptr(),
+                ranks.as_ptr(),
+                dims.as_ptr(),
+                strides.as_ptr(),
+            )
+        };
+        plugin.check(NAME, status)
     }
 }

@@ -6,7 +6,9 @@ use crate::context::{DeviceBuffer, ExecutionContext};
 use crate::engine;
 use crate::error::Error;
 use crate::handle::Handle;
+use rotini_graph::ShapeOverride;
 use rotini_wire::engine_details::{self, BehaviorNote, EngineDetails};
+use smallvec::SmallVec;
 use std::ffi::{c_char, c_void};
 
 /// Gives the engines' ids: writes at most `max` of them and tells how many there are.
@@ -386,18 +388,90 @@ pub unsafe extern "C" fn hipdnnEnginePluginExecuteOpGraph(
 ) -> i32 {
     guard("hipdnnEnginePluginExecuteOpGraph", || {
         // SAFETY: by this function's contract.
-        let (handle, context) = unsafe { (reference(handle, "handle")?, reference(context, "execution context")?) };
-        let buffers = if count == 0 {
-            &[]
-        } else if buffers.is_null() {
-            return Err(Error::Null("device buffers"));
-        } else {
-            // SAFETY: not null, and valid for `count` reads by this function's contract; a u32 of 16-byte entries fits an `isize`.
-            unsafe { std::slice::from_raw_parts(buffers, count as usize) }
+        let (handle, context, buffers) = unsafe {
+            (
+                reference(handle, "handle")?,
+                reference(context, "execution context")?,
+                array(buffers, count, "device buffers")?,
+            )
         };
         // SAFETY: by this function's contract.
         unsafe { context.execute(handle.stream(), workspace, buffers) }
     })
+}
+
+/// Executes a context on the handle's stream with other shapes of some of its buffers. The argument order is that of the header
+/// (`EnginePluginApi.h`); the design document (RFC 0008) has another.
+///
+/// # Safety
+///
+/// As [`hipdnnEnginePluginExecuteOpGraph`], with the spans that the buffers have with these shapes. `uids`, `ranks`, `shapes` and
+/// `strides` are null or valid for `overrides` reads, each entry of the last two is null or valid for as many reads as its rank.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hipdnnEnginePluginExecuteOpGraphWithOverrides(
+    handle: *const Handle,
+    context: *const ExecutionContext,
+    workspace: *mut c_void,
+    buffers: *const DeviceBuffer,
+    count: u32,
+    overrides: u32,
+    uids: *const i64,
+    ranks: *const u32,
+    shapes: *const *const i64,
+    strides: *const *const i64,
+) -> i32 {
+    guard("hipdnnEnginePluginExecuteOpGraphWithOverrides", || {
+        // SAFETY: by this function's contract.
+        let (handle, context, buffers) = unsafe {
+            (
+                reference(handle, "handle")?,
+                reference(context, "execution context")?,
+                array(buffers, count, "device buffers")?,
+            )
+        };
+        if overrides == 0 {
+            // SAFETY: by this function's contract.
+            return unsafe { context.execute(handle.stream(), workspace, buffers) };
+        }
+        // SAFETY: by this function's contract.
+        let (uids, ranks, shapes, strides) = unsafe {
+            (
+                array(uids, overrides, "override uids")?,
+                array(ranks, overrides, "override ranks")?,
+                array(shapes, overrides, "override shapes")?,
+                array(strides, overrides, "override strides")?,
+            )
+        };
+        let mut list: SmallVec<[ShapeOverride<'_>; 16]> = SmallVec::new();
+        for ((&uid, &rank), (&dims, &strides)) in uids.iter().zip(ranks).zip(shapes.iter().zip(strides)) {
+            // SAFETY: by this function's contract.
+            let (dims, strides) = unsafe {
+                (
+                    array(dims, rank, "shape of an override")?,
+                    array(strides, rank, "strides of an override")?,
+                )
+            };
+            list.push(ShapeOverride { uid, dims, strides });
+        }
+        // SAFETY: by this function's contract.
+        unsafe { context.execute_with_shapes(handle.runtime(), handle.stream(), workspace, buffers, &list) }
+    })
+}
+
+/// The entries of an array of the caller's.
+///
+/// # Safety
+///
+/// `entries` is null or valid for `count` reads for `'a`.
+unsafe fn array<'a, T>(entries: *const T, count: u32, what: &'static str) -> Result<&'a [T], Error> {
+    if count == 0 {
+        Ok(&[])
+    } else if entries.is_null() {
+        Err(Error::Null(what))
+    } else {
+        // SAFETY: not null, and valid by this function's contract; a u32 of entries of at most 16 bytes fits an `isize`.
+        Ok(unsafe { std::slice::from_raw_parts(entries, count as usize) })
+    }
 }
 
 /// # Safety

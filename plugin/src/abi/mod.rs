@@ -12,6 +12,7 @@ pub mod types;
 
 pub use types::{Bytes, LogSeverity};
 
-/// The engine API that is implemented: 1.0.0. Hosts offer graphs by this version alone, so it is raised only with what it promises
-/// (overrides in 1.1, values at execution in 1.2, ragged tensors and alignments in 1.3).
-pub const API_VERSION: [u32; 3] = [1, 0, 0];
+/// The engine API that is implemented: 1.4.0. Hosts offer graphs by this version alone, so it is raised only with what it promises:
+/// shapes at execution (1.1), scalars at execution (1.2), ragged tensors and alignments (1.3), engine names (1.4). What of them is not
+/// executed is declined, graph by graph.
+pub const API_VERSION: [u32; 3] = [1, 4, 0];

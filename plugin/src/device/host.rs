@@ -271,6 +271,9 @@ impl HostExecutable {
         // Nothing counts as bound until everything is.
         lane.bound.clear();
         for (index, (argument, tensor)) in self.arguments.iter().enumerate() {
+            if argument.role == SlotRole::Scalar {
+                continue;
+            }
             let pointer = pointers.get(index).copied().unwrap_or(std::ptr::null_mut());
             if pointer.is_null() {
                 return Err(ExecuteError::Null(index));
@@ -278,7 +281,7 @@ impl HostExecutable {
             let mut in_place = pointer.addr().is_multiple_of(HOST_ALIGNMENT);
             if argument.role == SlotRole::Output {
                 for (other, (partner, _)) in self.arguments.iter().enumerate() {
-                    if other != index && overlap(index, other) {
+                    if other != index && partner.role != SlotRole::Scalar && overlap(index, other) {
                         if partner.role == SlotRole::Output {
                             return Err(ExecuteError::Overlap(index.min(other), index.max(other)));
                         }
@@ -343,6 +346,11 @@ impl HostExecutable {
         }
         // SAFETY: by this function's contract.
         unsafe { self.bind_workspace(lane, buffers.workspace)? };
+        let scalars = self.arguments.iter().enumerate();
+        let scalars = scalars.filter(|(_, (argument, _))| argument.role == SlotRole::Scalar);
+        for ((index, _), &bits) in scalars.zip(buffers.scalars) {
+            lane.invocation.bind_number(index, bits)?;
+        }
         for ((argument, tensor), (staging, &pointer)) in
             self.arguments.iter().zip(lane.staging.iter().zip(buffers.pointers))
         {

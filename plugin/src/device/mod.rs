@@ -12,7 +12,7 @@ use gpu::DriverError;
 use iree_sys::runtime::{ElementType, Parameter, TensorType};
 use rotini_cache::Key;
 use rotini_emit::{Argument, Signature, Target};
-use rotini_graph::DataType;
+use rotini_graph::{DataType, SlotRole};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -48,11 +48,13 @@ pub trait Gpus: Send + Sync {
     fn device(&self, ordinal: u32) -> Result<Arc<dyn Device>, Error>;
 }
 
-/// The buffers of one execution, in the order of the signature's arguments.
+/// What one execution is given.
 #[derive(Debug)]
 pub struct Buffers<'a> {
-    /// One pointer per argument.
+    /// One pointer per argument of the signature; null for scalars.
     pub pointers: &'a [*mut c_void],
+    /// The bits of the scalars, in the signature's order.
+    pub scalars: &'a [u64],
     /// The caller's workspace.
     pub workspace: *mut c_void,
 }
@@ -103,7 +105,7 @@ pub trait Executable: Send + Sync {
     /// # Safety
     ///
     /// Every pointer is valid for its argument's bytes in this device's memory until the work is done, and so is the workspace. The
-    /// stream is on the GPU that it says it is on.
+    /// scalars are as many as the signature has. The stream is on the GPU that it says it is on.
     unsafe fn execute(&self, stream: Stream, buffers: &Buffers<'_>) -> Result<(), ExecuteError>;
 }
 
@@ -171,12 +173,18 @@ fn tensor_type(argument: &Argument) -> Result<TensorType, iree_sys::runtime::Err
     TensorType::new(element, &argument.shape)
 }
 
-/// The parameters of the compiled function: its tensors, then the workspace and the fences.
+/// The parameters of the compiled function: its tensors and scalars, then the workspace and the fences.
 fn parameters(signature: &Signature) -> Result<Vec<Parameter>, iree_sys::runtime::Error> {
-    let tensors = signature
-        .arguments
-        .iter()
-        .map(|argument| tensor_type(argument).map(Parameter::Tensor));
+    let arguments = signature.arguments.iter().map(|argument| match argument.role {
+        SlotRole::Scalar => Ok(Parameter::Number {
+            bytes: argument
+                .dtype
+                .bytes()
+                .and_then(|bytes| bytes.try_into().ok())
+                .unwrap_or(1),
+        }),
+        SlotRole::Input | SlotRole::Output => tensor_type(argument).map(Parameter::Tensor),
+    });
     let rest = [Parameter::Workspace, Parameter::WaitFence, Parameter::SignalFence];
-    tensors.chain(rest.into_iter().map(Ok)).collect()
+    arguments.chain(rest.into_iter().map(Ok)).collect()
 }

@@ -25,7 +25,7 @@ pub(super) struct Attention {
     /// Factor on the scores.
     scale: Option<f32>,
     /// Whether the factor is in a tensor.
-    scale_tensor: bool,
+    pub(super) scale_tensor: bool,
     left: Option<i64>,
     pub(super) right: Option<i64>,
     pub(super) alignment: DiagonalAlignment,

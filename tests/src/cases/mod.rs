@@ -14,6 +14,7 @@
 //! | `attention` | scaled dot-product attention, forward and backward |
 //! | `layout` | orders that differ between tensors, gaps, repeated elements, whatever the operation |
 //! | `structure` | graphs of several nodes |
+//! | `scalar` | scalars that are passed at execution |
 //! | `declined` | what is not run, with the reason |
 //! | `resnet50` | layers of a known network, apart from the rest because they are larger |
 //!
@@ -30,6 +31,7 @@ mod norm;
 mod pointwise;
 mod reduction;
 mod resnet50;
+mod scalar;
 mod structure;
 
 pub use convolution::Conv;
@@ -104,6 +106,8 @@ pub fn all() -> Vec<Case> {
     pointwise::broadcasts(&mut cases);
     layout::strided(&mut cases);
     structure::several_nodes(&mut cases);
+    structure::declared_otherwise(&mut cases);
+    scalar::scalars(&mut cases);
     cases.0
 }
 

@@ -1,6 +1,6 @@
 //! Graphs of several nodes: chains, diamonds, several outputs.
 
-use super::{Cases, Order};
+use super::{Cases, Order, pointwise};
 use rotini_graph::{ConvGeometry, DataType, GraphBuilder, PointwiseMode, Scalar};
 
 pub(super) fn several_nodes(cases: &mut Cases) {
@@ -81,4 +81,29 @@ pub(super) fn several_nodes(cases: &mut Cases) {
     let y = b.buffer("y", DataType::F32, &[1, 1, 1, 1]);
     b.pointwise(DataType::F32, Add, &[x, x], y);
     cases.add("scalar", b.build());
+}
+
+/// Graphs that promise something of their buffers, or that may be executed with other shapes and are not.
+pub(super) fn declared_otherwise(cases: &mut Cases) {
+    for alignment in [32, 64, 4096] {
+        let mut graph = pointwise::packed(
+            PointwiseMode::Add,
+            &[DataType::F32],
+            DataType::F32,
+            DataType::F32,
+            &[5, 7],
+        );
+        for tensor in &mut graph.tensors {
+            tensor.alignment = alignment;
+        }
+        cases.add(format!("aligned_to_{alignment}"), graph);
+    }
+    for name in ["two_convs_nchw", "diamond_f16"] {
+        let plain = cases.0.iter().find(|case| case.name == name);
+        let Some(mut graph) = plain.map(|case| case.graph.clone()) else {
+            continue;
+        };
+        graph.override_shapes = true;
+        cases.add(format!("{name}_overridable"), graph);
+    }
 }

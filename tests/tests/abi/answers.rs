@@ -142,11 +142,16 @@ fn details_are_true() {
 /// Old hosts check nothing: a graph that asks for a newer API than the plugin has arrives all the same.
 #[test]
 fn graphs_that_need_a_newer_api_are_declined() {
-    let (_plugin, handle, engine) = cpu();
+    let (plugin, handle, engine) = cpu();
+    assert_eq!(plugin.api_version().unwrap(), "1.4.0");
     let mut graph = cases::all()[0].graph.clone();
     graph.min_api_version = [1, 0, 0];
     assert_eq!(handle.applicable(&rotini_wire::encode(&graph)).unwrap(), [engine]);
-    for version in [[1, 1, 0], [1, 3, 0], [2, 0, 0]] {
+    for version in [[1, 1, 0], [1, 2, 0], [1, 3, 0], [1, 4, 0]] {
+        graph.min_api_version = version;
+        assert_eq!(handle.applicable(&rotini_wire::encode(&graph)).unwrap(), [engine]);
+    }
+    for version in [[1, 4, 1], [1, 5, 0], [2, 0, 0]] {
         graph.min_api_version = version;
         let bytes = rotini_wire::encode(&graph);
         assert!(handle.applicable(&bytes).unwrap().is_empty(), "{version:?}");

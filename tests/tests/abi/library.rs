@@ -6,9 +6,9 @@ use object::{Endianness, SymbolIndex};
 use rotini_tests::plugin;
 use std::collections::BTreeSet;
 
-/// What hipDNN looks up, from the facts of the ABI: four required base functions and twelve engine functions, and of the optional ones
-/// what API version 1.0.0 with engine names and serialized contexts has.
-const ABI: [&str; 24] = [
+/// What hipDNN looks up, from the facts of the ABI: four required base functions and twelve engine functions, and all optional ones that
+/// API version 1.4.0 has.
+const ABI: [&str; 25] = [
     "hipdnnPluginGetName",
     "hipdnnPluginGetVersion",
     "hipdnnPluginGetType",
@@ -28,6 +28,7 @@ const ABI: [&str; 24] = [
     "hipdnnEnginePluginDestroyExecutionContext",
     "hipdnnEnginePluginGetWorkspaceSizeFromExecutionContext",
     "hipdnnEnginePluginExecuteOpGraph",
+    "hipdnnEnginePluginExecuteOpGraphWithOverrides",
     "hipdnnEnginePluginGetEngineName",
     "hipdnnEnginePluginSerializeExecutionContext",
     "hipdnnEnginePluginSerializeExecutionContextWithEngineId",

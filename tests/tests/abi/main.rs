@@ -5,6 +5,8 @@
 //! | `library` | exported symbols and dependencies of the shared library |
 //! | `answers` | statuses and texts for graphs, engines and configs, right and wrong |
 //! | `execution` | buffers in every state that a host may pass, contexts and handles on many threads |
+//! | `scalars` | values that are read when an execution begins |
+//! | `overrides` | executions with other shapes than declared |
 //! | `c_host` | the same ABI from C, with AddressSanitizer and under valgrind |
 
 #![expect(
@@ -18,6 +20,8 @@ mod answers;
 mod c_host;
 mod execution;
 mod library;
+mod overrides;
+mod scalars;
 
 use rotini_graph::{Graph, SlotRole, TensorId};
 use rotini_host::{Handle, HostError, Plugin};

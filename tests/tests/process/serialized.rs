@@ -1,9 +1,11 @@
 //! Execution contexts as bytes.
 
 use crate::{INTERNAL_ERROR, INVALID_VALUE, NOT_APPLICABLE, create, expect_status, folder, small};
+use rotini_host::engine_config;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::harness::Runner;
 use rotini_tests::process::{command, part, run, without_compiler};
+use rotini_tests::shapes::{self, Family, overrides};
 use std::path::{Path, PathBuf};
 
 /// A convolution with bias and relu, a reduction of more than one dispatch, and something small.
@@ -12,6 +14,14 @@ fn some_cases() -> Vec<Case> {
     let mut some: Vec<Case> = all.iter().step_by(all.len() / 6).cloned().collect();
     some.push(small(33));
     some
+}
+
+/// A graph whose shapes and scalar come with each execution.
+fn scaled() -> Family {
+    shapes::all()
+        .into_iter()
+        .find(|family| family.name == "scaled")
+        .unwrap()
 }
 
 fn runner(gpu: bool) -> Runner {
@@ -55,6 +65,14 @@ fn travel(test: &str, device: &str) {
                 assert_eq!(bytes, context.serialize(None).unwrap());
                 std::fs::write(place, bytes).unwrap();
             }
+            let family = scaled();
+            let bytes = rotini_wire::encode(&family.declared());
+            let context = runner
+                .handle()
+                .context(&engine_config(runner.engine()), &bytes)
+                .unwrap();
+            family.judge_others(&runner, &context, 1).unwrap();
+            std::fs::write(folder().join("scaled"), context.serialize(None).unwrap()).unwrap();
         }
         Some(_) => {
             let runner = runner(gpu);
@@ -65,10 +83,20 @@ fn travel(test: &str, device: &str) {
                 judged.unwrap_or_else(|error| panic!("{}: {error:#}", case.name));
                 assert_eq!(context.serialize(None).unwrap(), bytes, "{}: other bytes", case.name);
             }
+            // Scalars are in no code, and the shapes that came before are in the bytes.
+            let family = scaled();
+            let context = std::fs::read(folder().join("scaled")).unwrap();
+            let context = runner.handle().context_from_serialized(&context).unwrap();
+            runner.judge_shapes(&family.declared(), &context, &[], 2).unwrap();
+            family.judge_others(&runner, &context, 3).unwrap();
             let cache = PathBuf::from(std::env::var_os("ROTINI_CACHE_DIR").unwrap());
             assert!(!cache.exists(), "loading touched the cache");
             // There is no compiler indeed.
             let text = expect_status(create(&runner, &small(7)), INTERNAL_ERROR);
+            assert!(text.contains("no compiler"), "{text}");
+            let unseen = (family.build)(&[17]);
+            let error = runner.judge_shapes(&unseen, &context, &overrides(&family.declared(), &unseen), 1);
+            let text = format!("{:#}", error.unwrap_err());
             assert!(text.contains("no compiler"), "{text}");
         }
     }

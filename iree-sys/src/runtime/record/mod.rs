@@ -6,10 +6,14 @@
 //!
 //! The functions of this project run the same commands whatever their buffers hold, so what one invocation asks of the device is
 //! all there is to know: kernels with their grids and parameters, fills and copies, in order. [`Recording::new`] takes it down
-//! without launching anything. It invokes twice, with different addresses, and refuses a function that asks for different things;
-//! and it refuses everything that a list of commands on one stream cannot express.
+//! without launching anything. It invokes twice, with different addresses and numbers, and refuses a function that asks for
+//! different things; and it refuses everything that a list of commands on one stream cannot express.
+//!
+//! Numbers that are passed by value end up in words that kernels are given. Those are the words that differ between the two
+//! invocations, and that are in each exactly what was passed (`number`).
 
 pub(super) mod front;
+mod number;
 mod tape;
 
 use std::ffi::c_void;
@@ -19,6 +23,7 @@ use crate::{
     result::{Code, Status},
     sys::runtime as sys,
 };
+use number::{Numbers, Take};
 use tape::Tape;
 
 /// A kernel on a GPU: `hipFunction_t` or `CUfunction`. Valid as long as the [`Recording`] it is from.
@@ -49,8 +54,22 @@ pub enum Address {
 pub enum Value {
     /// A pointer, 8 bytes.
     Address(Address),
-    /// A constant, 4 bytes.
+    /// A number, 4 bytes.
+    Word(Word),
+}
+
+/// Four bytes that a command is given by value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// The same at every execution.
     Constant(u32),
+    /// Part of a number that the caller passes.
+    Number {
+        /// The parameter's index in the function's list.
+        index: usize,
+        /// Whether it is the upper half of one of 8 bytes.
+        high: bool,
+    },
 }
 
 /// A launch of a kernel.
@@ -78,7 +97,7 @@ pub enum Command {
         /// The first element.
         target: Address,
         /// The value, in the low bytes.
-        pattern: u32,
+        pattern: Word,
         /// Bytes per element: 1, 2 or 4.
         pattern_bytes: u8,
         /// Elements, at least 1.
@@ -135,24 +154,24 @@ impl Recording {
             .map(|parameter| match parameter {
                 Parameter::Tensor(tensor) => tensor.bytes() as u64,
                 Parameter::Workspace => invocation.workspace_bytes() as u64,
-                Parameter::WaitFence | Parameter::SignalFence => 0,
+                Parameter::Number { .. } | Parameter::WaitFence | Parameter::SignalFence => 0,
             })
             .collect();
-        let mut record = |first| {
+        let parameters: Vec<Parameter> = invocation.parameters().cloned().collect();
+        let numbers = Numbers::of(&parameters).ok_or_else(|| failed("it takes too many numbers"))?;
+        let mut record = |first, take| {
             let mut tape = Tape::new(kind, device, sizes.clone(), first);
-            let tensors: Vec<(usize, bool)> = invocation
-                .parameters()
-                .map(|parameter| matches!(parameter, Parameter::Tensor(_)))
-                .enumerate()
-                .collect();
-            for (index, is_tensor) in tensors {
+            for (index, parameter) in parameters.iter().enumerate() {
                 let address = tape.imaginary(index);
                 // SAFETY: nothing touches the memory: all work goes to the tape, and host access to device memory is refused.
                 unsafe {
-                    if is_tensor {
-                        invocation.bind(index, address)?;
-                    } else if sizes.get(index).is_some_and(|&bytes| bytes != 0) {
-                        invocation.bind_workspace(address, invocation.workspace_bytes())?;
+                    match parameter {
+                        Parameter::Tensor(_) => invocation.bind(index, address)?,
+                        Parameter::Number { .. } => invocation.bind_number(index, numbers.bits(index, take))?,
+                        Parameter::Workspace if invocation.workspace_bytes() != 0 => {
+                            invocation.bind_workspace(address, invocation.workspace_bytes())?;
+                        }
+                        Parameter::Workspace | Parameter::WaitFence | Parameter::SignalFence => {}
                     }
                 }
             }
@@ -160,9 +179,9 @@ impl Recording {
             Ok::<_, Error>((tape.commands, tape.buffers))
         };
         // The buffers of the first recording are alive during the second, so memory that is made anew each time has another address.
-        let (commands, buffers) = record(0)?;
-        let (again, _) = record(sizes.len() as u64)?;
-        if commands != again {
+        let (mut commands, buffers) = record(0, Take::First)?;
+        let (again, _) = record(sizes.len() as u64, Take::Second)?;
+        if !numbers.mark(&mut commands, &again) {
             return Err(failed("it does not do the same thing every time"));
         }
         Ok(Recording {

@@ -5,7 +5,7 @@
 
 use std::{ffi::c_void, mem, ptr, slice};
 
-use super::{Address, Command, Function, Launch, Value, front};
+use super::{Address, Command, Function, Launch, Value, Word, front};
 use crate::{
     result::{Code, Status, check},
     runtime::{
@@ -254,7 +254,7 @@ impl Tape {
         parameters.extend(words.map(|word| {
             let mut bytes = [0; 4];
             bytes.copy_from_slice(word);
-            Value::Constant(u32::from_ne_bytes(bytes))
+            Value::Word(Word::Constant(u32::from_ne_bytes(bytes)))
         }));
         Ok(parameters)
     }
@@ -282,7 +282,7 @@ impl Tape {
             low_bytes.copy_from_slice(unsafe { slice::from_raw_parts(pattern.cast(), pattern_bytes) });
             Ok((bytes != 0).then_some(Command::Fill {
                 target,
-                pattern: u32::from_le_bytes(word),
+                pattern: Word::Constant(u32::from_le_bytes(word)),
                 pattern_bytes: pattern_bytes as u8,
                 count: bytes / pattern_bytes,
             }))

@@ -46,6 +46,7 @@ pub(super) fn emit(args: &Emit, output: &Output) -> Result<Answer> {
         tensor: label.clone(),
         role: match argument.role {
             SlotRole::Input => "input",
+            SlotRole::Scalar => "scalar",
             SlotRole::Output => "output",
         },
         dtype: argument.dtype.to_string(),

@@ -32,9 +32,6 @@ use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The alignment in bytes that pointers need: what hipDNN promises, and as much as the widest access of a GPU.
-pub const GPU_ALIGNMENT: usize = 16;
-
 /// The AMD GPUs of this process.
 ///
 /// # Errors

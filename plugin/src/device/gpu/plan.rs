@@ -2,7 +2,9 @@
 
 use super::driver::{Driver, DriverError, Kernel};
 use crate::device::Buffers;
-use iree_sys::runtime::{Address, Command, Value};
+use iree_sys::runtime::{Address, Command, Value, Word as Number};
+use rotini_emit::Signature;
+use rotini_graph::SlotRole;
 use std::ffi::c_void;
 
 /// Parameters that a kernel can have: IREE's drivers allow 16 pointers and 64 constants.
@@ -22,7 +24,7 @@ enum Step {
     },
     Fill {
         target: Word,
-        pattern: u32,
+        pattern: Word,
         pattern_bytes: u8,
         count: usize,
     },
@@ -40,20 +42,39 @@ enum Word {
     Argument(usize, u64),
     /// The caller's workspace, and bytes to add.
     Workspace(u64),
-    /// An address or a constant. A kernel reads only the four low bytes of a constant, which come first.
+    /// Half of the caller's scalar with this index: the bits from this one on. A kernel reads only the four low bytes of a number,
+    /// which come first.
+    Scalar(usize, u32),
+    /// An address or a constant.
     Fixed(u64),
 }
 
-// Constants are read through a pointer to the whole word.
+// Numbers are read through a pointer to the whole word.
 const _: () = assert!(cfg!(target_endian = "little"));
 
 impl Plan {
-    /// Prepares commands for a function of `arguments` tensors, after which comes the workspace.
+    /// Prepares commands for a function of these arguments, after which comes the workspace.
     ///
     /// # Errors
     ///
     /// What cannot be replayed.
-    pub(super) fn new(commands: &[Command], arguments: usize) -> Result<Self, String> {
+    pub(super) fn new(commands: &[Command], signature: &Signature) -> Result<Self, String> {
+        let arguments = signature.arguments.len();
+        let is_scalar = |index: &usize| {
+            signature
+                .arguments
+                .get(*index)
+                .is_some_and(|own| own.role == SlotRole::Scalar)
+        };
+        let scalars: Vec<usize> = (0..arguments).filter(is_scalar).collect();
+        let number = |number: Number| match number {
+            Number::Constant(constant) => Ok(Word::Fixed(constant.into())),
+            Number::Number { index, high } => {
+                let scalar = scalars.iter().position(|own| *own == index);
+                let scalar = scalar.ok_or_else(|| format!("it uses parameter {index}, which is no number"))?;
+                Ok(Word::Scalar(scalar, if high { 32 } else { 0 }))
+            }
+        };
         let word = |address: Address| match address {
             Address::Parameter { index, offset } if index < arguments => Ok(Word::Argument(index, offset)),
             Address::Parameter { index, offset } if index == arguments => Ok(Word::Workspace(offset)),
@@ -74,7 +95,7 @@ impl Plan {
                             .iter()
                             .map(|&value| match value {
                                 Value::Address(address) => word(address),
-                                Value::Constant(constant) => Ok(Word::Fixed(constant.into())),
+                                Value::Word(word) => number(word),
                             })
                             .collect::<Result<_, _>>()?,
                     }
@@ -86,7 +107,7 @@ impl Plan {
                     count,
                 } => Step::Fill {
                     target: word(target)?,
-                    pattern,
+                    pattern: number(pattern)?,
                     pattern_bytes,
                     count,
                 },
@@ -118,7 +139,7 @@ impl Plan {
     ///
     /// # Safety
     ///
-    /// The recording that the plan was made of is alive; there are as many pointers as the plan has arguments, and they and the
+    /// The recording that the plan was made of is alive; there are as many pointers and scalars as the plan has, and the pointers and the
     /// workspace are valid for the sizes that were recorded until the work is done. The stream's device is the code's.
     pub(super) unsafe fn replay<D: Driver>(
         &self,
@@ -133,6 +154,8 @@ impl Plan {
                 pointer.wrapping_add(offset)
             }
             Word::Workspace(offset) => (buffers.workspace.addr() as u64).wrapping_add(offset),
+            // There are enough scalars by this function's contract.
+            Word::Scalar(index, shift) => buffers.scalars.get(index).map_or(0, |bits| bits >> shift),
             Word::Fixed(value) => value,
         };
         let mut values = [0_u64; MAX_PARAMETERS];
@@ -154,7 +177,7 @@ impl Plan {
                     count,
                 } => {
                     // SAFETY: valid by this function's contract.
-                    unsafe { driver.fill(resolve(target), pattern, pattern_bytes, count, stream)? };
+                    unsafe { driver.fill(resolve(target), resolve(pattern) as u32, pattern_bytes, count, stream)? };
                 }
                 &Step::Copy { source, target, bytes } => {
                     // SAFETY: as above.

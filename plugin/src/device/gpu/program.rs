@@ -1,13 +1,13 @@
 //! Programs: loaded code with its plan, and what is checked before the plan is replayed.
 
+use super::Shared;
 use super::driver::Driver;
 use super::plan::Plan;
-use super::{GPU_ALIGNMENT, Shared};
 use crate::device::{Buffers, Executable, ExecuteError, Stream, parameters};
 use crate::error::Error;
 use iree_sys::runtime::{Executable as Module, Recording, Session};
 use rotini_cache::Key;
-use rotini_emit::{ENTRY_POINT, Signature};
+use rotini_emit::{ENTRY_POINT, GPU_ALIGNMENT, Signature};
 use rotini_graph::SlotRole;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
@@ -27,8 +27,9 @@ pub(super) struct Program {
 
 /// What has to be known of an argument to check its pointer.
 struct ArgumentMemory {
+    /// None for a scalar.
     bytes: usize,
-    written: bool,
+    role: SlotRole,
 }
 
 impl Program {
@@ -53,16 +54,19 @@ impl Program {
             Session::new(&gpu.device, &module).map_err(Error::runtime("the GPU refuses the compiled graph"))?;
         let recording = Recording::new(session, ENTRY_POINT, parameters)
             .map_err(Error::runtime("the compiled graph's launches cannot be recorded"))?;
-        let plan = Plan::new(recording.commands(), signature.arguments.len())
+        let plan = Plan::new(recording.commands(), signature)
             .map_err(|reason| Error::BadCode(format!("its launches cannot be replayed: {reason}")))?;
         let arguments = signature
             .arguments
             .iter()
             .map(|argument| {
-                let bytes = argument.byte_length()?;
+                let bytes = match argument.role {
+                    SlotRole::Scalar => 0,
+                    SlotRole::Input | SlotRole::Output => argument.byte_length()?,
+                };
                 Some(ArgumentMemory {
                     bytes: usize::try_from(bytes).ok()?,
-                    written: argument.role == SlotRole::Output,
+                    role: argument.role,
                 })
             })
             .collect::<Option<_>>()
@@ -85,7 +89,10 @@ impl Program {
         if pointers.len() != self.arguments.len() {
             return Err(ExecuteError::Null(pointers.len().min(self.arguments.len())));
         }
-        for (index, pointer) in pointers.iter().enumerate() {
+        for (index, (argument, pointer)) in self.arguments.iter().zip(pointers).enumerate() {
+            if argument.role == SlotRole::Scalar {
+                continue;
+            }
             if pointer.is_null() {
                 return Err(ExecuteError::Null(index));
             }
@@ -94,13 +101,15 @@ impl Program {
             }
         }
         for (index, (argument, &pointer)) in self.arguments.iter().zip(pointers).enumerate() {
-            if !argument.written {
+            if argument.role != SlotRole::Output {
                 continue;
             }
             let written = range(pointer, argument.bytes);
             for (other, (partner, &pointer)) in self.arguments.iter().zip(pointers).enumerate() {
                 // Two outputs meet once.
-                if (other < index || !partner.written) && overlap(&written, &range(pointer, partner.bytes)) {
+                if (other < index || partner.role != SlotRole::Output)
+                    && overlap(&written, &range(pointer, partner.bytes))
+                {
                     return Err(ExecuteError::Overlap(other, index));
                 }
             }

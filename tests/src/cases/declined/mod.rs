@@ -2,7 +2,7 @@
 
 mod attention;
 
-use super::{Case, Conv, Order, WITHOUT_F64, pointwise};
+use super::{Case, Conv, Order, WITHOUT_F64, pointwise, scalar};
 use rotini_graph::{
     Batchnorm, BatchnormBackward, BatchnormInference, BatchnormInferenceVariance, ConvGeometry, ConvMode, DataType,
     Graph, GraphBuilder, Layernorm, LayernormBackward, Matmul, NormPhase, Op, PointwiseMode, Reduction, ReductionMode,
@@ -57,9 +57,6 @@ impl Declined {
             let f64 = DataType::F64;
             self.add("f64", packed(mode, f64, f64, f64), mode.name());
         }
-        let mut override_shapes = packed(PointwiseMode::Add, F32, F32, F32);
-        override_shapes.override_shapes = true;
-        self.add("override_shapes", override_shapes, "shapes");
     }
 
     fn tensors(&mut self) {
@@ -68,12 +65,46 @@ impl Declined {
         let y = b.buffer("y", F32, &[3, 8]);
         b.pointwise(F32, PointwiseMode::Sqrt, &[value], y);
         self.add("constant_only", b.build(), "'y'");
-        let mut b = GraphBuilder::new("runtime");
+        // Scalars that are passed at execution, and nothing else.
+        let mut b = GraphBuilder::new("scalar only");
+        let s = scalar::scalar(&mut b, "s", F32, 1);
+        let y = b.buffer("y", F32, &[4]);
+        b.pointwise(F32, PointwiseMode::Sqrt, &[s], y);
+        self.add("scalar_only", b.build(), "tensor 'y' (uid 2): it depends on no buffer");
+        let mut b = GraphBuilder::new("scalar operand");
+        let a = scalar::scalar(&mut b, "a", F32, 2);
+        let x = b.buffer("b", F32, &[1, 5]);
+        let y = b.buffer("y", F32, &[1, 5]);
+        b.node("matmul", F32, Matmul { a, b: x, c: y });
+        let reason = format!("node 'matmul' (matmul), tensor 'a' (uid 1): {CONSTANT}");
+        self.add("scalar_operand", b.build(), reason);
+        let mut b = GraphBuilder::new("narrow scalar");
         let x = b.buffer("x", F32, &[4]);
-        let s = b.tensor("s", F32, &[1], &[1], TensorKind::RuntimeScalar);
+        let s = scalar::scalar(&mut b, "s", DataType::F8E4M3, 1);
         let y = b.buffer("y", F32, &[4]);
         b.pointwise(F32, PointwiseMode::Mul, &[x, s], y);
-        self.add("runtime_scalar", b.build(), "'s'");
+        let reason = "tensor 's' (uid 2): a scalar of type f8e4m3 cannot be passed at execution";
+        self.add("scalar_f8e4m3", b.build(), reason);
+        // Rows that are found through offsets.
+        let ragged = |is_input: bool| {
+            let mut b = GraphBuilder::new("ragged");
+            let tensors = ["x", "y"].map(|name| b.buffer(name, F32, &[4, 3, 2]));
+            let offsets = b.buffer("offsets", I32, &[5, 1, 1]);
+            b.pointwise(F32, PointwiseMode::Abs, &tensors[..1], tensors[1]);
+            let mut graph = b.build();
+            let ragged = tensors[usize::from(!is_input)];
+            graph.tensors[ragged.index()].ragged_offset = Some(offsets);
+            graph
+        };
+        for (is_input, label) in [(true, "'x' (uid 1)"), (false, "'y' (uid 2)")] {
+            self.add(
+                format!("ragged_{is_input}"),
+                ragged(is_input),
+                format!(
+                    "tensor {label}: it is ragged (its rows are found through offsets), which is not supported yet"
+                ),
+            );
+        }
     }
 
     fn convolutions(&mut self) {
@@ -222,7 +253,7 @@ impl Declined {
         self.add(
             "norm_constant_x",
             with_constant(norm(4, F32, F32), "x"),
-            "tensor 'x' (uid 1): it depends on constants alone".to_owned(),
+            "tensor 'x' (uid 1): it depends on no buffer".to_owned(),
         );
         self.add(
             "norm_compute_i8",

@@ -1,0 +1,220 @@
+//! Which words of a recording are numbers that the caller passes.
+//!
+//! Both invocations that are recorded are passed numbers that tell their parameter and half. A word that the recordings agree on is a
+//! constant; one that they do not is the caller's if it is in both what was passed. Anything else is a number that the function has
+//! calculated with on the host, which a list of commands cannot repeat.
+
+use super::{Command, Value, Word};
+use crate::runtime::Parameter;
+
+/// Numbers that seven bits tell apart, with two halves each: the sign's bit and a byte are all that the narrowest number has.
+const MAX_NUMBERS: usize = 64;
+
+/// Which of the two recordings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Take {
+    First,
+    Second,
+}
+
+/// The numbers among a function's parameters.
+#[derive(Debug)]
+pub(super) struct Numbers {
+    /// The parameters' indices and bytes.
+    parameters: Vec<(usize, u8)>,
+}
+
+impl Numbers {
+    /// `None` if there are too many.
+    pub(super) fn of(parameters: &[Parameter]) -> Option<Self> {
+        let parameters: Vec<(usize, u8)> = (0..)
+            .zip(parameters)
+            .filter_map(|(index, parameter)| match parameter {
+                Parameter::Number { bytes } => Some((index, *bytes)),
+                _ => None,
+            })
+            .collect();
+        (parameters.len() <= MAX_NUMBERS).then_some(Numbers { parameters })
+    }
+
+    /// What the parameter `index` is passed.
+    pub(super) fn bits(&self, index: usize, take: Take) -> u64 {
+        let number = (0..).zip(&self.parameters).find(|(_, (own, _))| *own == index);
+        let Some((position, &(_, bytes))) = number else {
+            return 0;
+        };
+        let low = u64::from(word(position, false, bytes, take));
+        match bytes {
+            8 => u64::from(word(position, true, bytes, take)) << 32 | low,
+            _ => low,
+        }
+    }
+
+    /// Marks the words of `commands` that are numbers of the caller's. `false` if `again` is not the same but for those.
+    pub(super) fn mark(&self, commands: &mut [Command], again: &[Command]) -> bool {
+        commands.len() == again.len()
+            && commands.iter_mut().zip(again).all(|(command, again)| {
+                match (&mut *command, again) {
+                    (Command::Launch(launch), Command::Launch(again)) => {
+                        for pair in launch.parameters.iter_mut().zip(&again.parameters) {
+                            if let (Value::Word(word), Value::Word(again)) = pair {
+                                self.mark_word(word, again);
+                            }
+                        }
+                    }
+                    (Command::Fill { pattern, .. }, Command::Fill { pattern: again, .. }) => {
+                        self.mark_word(pattern, again);
+                    }
+                    _ => {}
+                }
+                self.is_same(command, again)
+            })
+    }
+
+    fn mark_word(&self, word: &mut Word, again: &Word) {
+        let (Word::Constant(first), Word::Constant(second)) = (&*word, again) else {
+            return;
+        };
+        if first != second
+            && let Some((index, high)) = self.find(*first, *second)
+        {
+            *word = Word::Number { index, high };
+        }
+    }
+
+    /// The parameter that was passed as `first` and `second`, and its half.
+    fn find(&self, first: u32, second: u32) -> Option<(usize, bool)> {
+        (0..).zip(&self.parameters).find_map(|(position, &(index, bytes))| {
+            let is_it = |high: &bool| {
+                word(position, *high, bytes, Take::First) == first
+                    && word(position, *high, bytes, Take::Second) == second
+            };
+            [false, true].into_iter().find(is_it).map(|high| (index, high))
+        })
+    }
+
+    /// Whether a command that is marked is the same as another recording's.
+    fn is_same(&self, marked: &Command, again: &Command) -> bool {
+        let plain = |word: &mut Word| {
+            if let Word::Number { index, high } = *word {
+                let bits = self.bits(index, Take::Second);
+                *word = Word::Constant(if high { (bits >> 32) as u32 } else { bits as u32 });
+            }
+        };
+        let mut marked = marked.clone();
+        match &mut marked {
+            Command::Launch(launch) => {
+                for value in &mut launch.parameters {
+                    if let Value::Word(word) = value {
+                        plain(word);
+                    }
+                }
+            }
+            Command::Fill { pattern, .. } => plain(pattern),
+            Command::Copy { .. } => {}
+        }
+        marked == *again
+    }
+}
+
+/// Half of what is passed. As floats the two takes are huge and of either sign, so that no clamp leaves both as they are.
+const fn word(position: u32, high: bool, bytes: u8, take: Take) -> u32 {
+    let tag = 2 * position + high as u32;
+    match (bytes, take) {
+        (1, Take::First) => tag,
+        (1, Take::Second) => tag ^ 0xff,
+        (2, Take::First) => 0x7b00 | tag,
+        (2, Take::Second) => 0xfb00 | tag ^ 0xff,
+        (_, Take::First) => 0x7e5a_3c00 | tag,
+        (_, Take::Second) => 0xfea5_c300 | tag ^ 0xff,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::{Address, Function, Launch};
+
+    fn launch(words: &[u32]) -> Vec<Command> {
+        let address = Value::Address(Address::Fixed(64));
+        let words = words.iter().map(|&word| Value::Word(Word::Constant(word)));
+        vec![Command::Launch(Launch {
+            function: Function(std::ptr::null_mut()),
+            grid: [1; 3],
+            block: [1; 3],
+            shared_bytes: 0,
+            parameters: [address].into_iter().chain(words).collect(),
+        })]
+    }
+
+    fn numbers() -> Numbers {
+        let parameters = [8, 0, 4, 2, 1].map(|bytes| match bytes {
+            0 => Parameter::Workspace,
+            bytes => Parameter::Number { bytes },
+        });
+        Numbers::of(&parameters).unwrap()
+    }
+
+    fn halves(bits: u64) -> [u32; 2] {
+        [bits as u32, (bits >> 32) as u32]
+    }
+
+    #[test]
+    fn numbers_are_found_wherever_they_are() {
+        let numbers = numbers();
+        let words = |take| {
+            let [low, high] = halves(numbers.bits(0, take));
+            let rest = [2, 3, 4].map(|index| numbers.bits(index, take) as u32);
+            [&[7, high], &rest[..], &[low, rest[0]]].concat()
+        };
+        let mut commands = launch(&words(Take::First));
+        assert!(numbers.mark(&mut commands, &launch(&words(Take::Second))));
+        let Some(Command::Launch(launch)) = commands.pop() else {
+            panic!("no launch")
+        };
+        let number = |index, high| Value::Word(Word::Number { index, high });
+        let expected = [
+            Value::Address(Address::Fixed(64)),
+            Value::Word(Word::Constant(7)),
+            number(0, true),
+            number(2, false),
+            number(3, false),
+            number(4, false),
+            number(0, false),
+            number(2, false),
+        ];
+        assert_eq!(launch.parameters, expected);
+    }
+
+    #[test]
+    fn what_was_calculated_is_seen() {
+        let numbers = numbers();
+        let [first, second] = [Take::First, Take::Second].map(|take| numbers.bits(2, take) as u32);
+        let float = |bits: u32, make: fn(f32) -> f32| make(f32::from_bits(bits)).to_bits();
+        let makes: [fn(f32) -> f32; 5] = [|x| -x, f32::abs, |x| x.max(0.0), |x| x.clamp(-6.0, 6.0), |x| x + x];
+        for make in makes {
+            let mut commands = launch(&[float(first, make)]);
+            assert!(!numbers.mark(&mut commands, &launch(&[float(second, make)])));
+        }
+        // A constant that happens to be what was passed once stays one.
+        let mut commands = launch(&[first]);
+        assert!(numbers.mark(&mut commands, &launch(&[first])));
+        assert_eq!(commands, launch(&[first]));
+        // Another grid, another number of commands.
+        assert!(!numbers.mark(&mut commands, &[]));
+        assert!(!numbers.mark(&mut commands, &launch(&[first, first])));
+    }
+
+    #[test]
+    fn there_are_not_too_many() {
+        let many = vec![Parameter::Number { bytes: 1 }; MAX_NUMBERS];
+        let numbers = Numbers::of(&many).unwrap();
+        let passed = |take| (0..many.len()).map(move |index| (index, take));
+        let all: std::collections::HashSet<u64> = passed(Take::First)
+            .chain(passed(Take::Second))
+            .map(|(index, take)| numbers.bits(index, take))
+            .collect();
+        assert_eq!(all.len(), 2 * MAX_NUMBERS);
+        assert!(Numbers::of(&[many, vec![Parameter::Number { bytes: 8 }]].concat()).is_none());
+    }
+}

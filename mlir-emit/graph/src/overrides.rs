@@ -1,0 +1,360 @@
+//! Graphs for other shapes than they were declared with.
+//!
+//! A graph may say that its shapes are the largest that will come. An execution then gives the shapes of some of its buffers, and what
+//! it is to do is the same graph with those shapes: a graph like any other, which has to be valid like any other. Shapes of virtual
+//! tensors, which nobody gives, follow from those of what they are made of.
+
+use crate::op::{ConvGeometry, Op};
+use crate::{Graph, GraphError, Node, Tensor, TensorId, TensorKind, broadcast_dims, conv_output_extent};
+use thiserror::Error;
+
+/// The shape of a buffer in one execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShapeOverride<'a> {
+    /// The tensor's uid.
+    pub uid: i64,
+    /// Extents, at most the declared ones.
+    pub dims: &'a [i64],
+    /// Strides in elements, in the declared memory order.
+    pub strides: &'a [i64],
+}
+
+/// Why a graph cannot have other shapes.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum OverrideError {
+    /// The graph was declared without.
+    #[error("the graph is declared for its own shapes alone")]
+    NotDeclared,
+    /// A uid that is no tensor's.
+    #[error("the graph has no tensor with uid {0}")]
+    Unknown(i64),
+    /// A tensor that is in no buffer.
+    #[error("{tensor} is in no buffer, so it cannot be given another shape")]
+    NoBuffer {
+        /// The tensor.
+        tensor: String,
+    },
+    /// A tensor with two shapes.
+    #[error("{tensor} is given two shapes")]
+    Twice {
+        /// The tensor.
+        tensor: String,
+    },
+    /// Another rank.
+    #[error("{tensor} has rank {declared}, and is given {dims} extents and {strides} strides")]
+    Rank {
+        /// The tensor.
+        tensor: String,
+        /// Its rank.
+        declared: usize,
+        /// Extents that were given.
+        dims: usize,
+        /// Strides that were given.
+        strides: usize,
+    },
+    /// An extent that is not from 1 to the declared one.
+    #[error("{tensor}: extent {given} along axis {axis} is not from 1 to the declared {declared}")]
+    Extent {
+        /// The tensor.
+        tensor: String,
+        /// The axis.
+        axis: usize,
+        /// The extent.
+        given: i64,
+        /// The largest.
+        declared: i64,
+    },
+    /// A stride that is not positive where the declared one is.
+    #[error("{tensor}: stride {given} along axis {axis} is not positive")]
+    Stride {
+        /// The tensor.
+        tensor: String,
+        /// The axis.
+        axis: usize,
+        /// The stride.
+        given: i64,
+    },
+    /// Strides that order the axes in another way.
+    #[error("{tensor}: strides {given:?} are not in the memory order of the declared {declared:?}")]
+    Order {
+        /// The tensor.
+        tensor: String,
+        /// The strides.
+        given: Vec<i64>,
+        /// The declared ones.
+        declared: Vec<i64>,
+    },
+    /// Shapes that do not fit each other.
+    #[error("with these shapes the graph is not valid: {0}")]
+    Graph(#[from] GraphError),
+}
+
+impl Graph {
+    /// The graph with other shapes, valid and for these shapes alone. The rules are those of hipDNN's front end
+    /// (`validateGraphBackedOverrideArguments`), which hosts need not have kept to.
+    ///
+    /// # Errors
+    ///
+    /// The first override that breaks a rule, or what is not valid with them.
+    pub fn with_shapes(&self, overrides: &[ShapeOverride<'_>]) -> Result<Graph, OverrideError> {
+        if !self.override_shapes {
+            return Err(OverrideError::NotDeclared);
+        }
+        let mut graph = self.clone();
+        graph.override_shapes = false;
+        let mut given = vec![false; self.tensors.len()];
+        for shape in overrides {
+            let mut tensors = graph.tensors.iter_mut().zip(&mut given);
+            let (tensor, given) = tensors
+                .find(|(tensor, _)| tensor.uid == shape.uid)
+                .ok_or(OverrideError::Unknown(shape.uid))?;
+            if tensor.kind != TensorKind::Buffer {
+                return Err(OverrideError::NoBuffer {
+                    tensor: tensor.to_string(),
+                });
+            }
+            if std::mem::replace(given, true) {
+                return Err(OverrideError::Twice {
+                    tensor: tensor.to_string(),
+                });
+            }
+            check(tensor, shape)?;
+            tensor.dims = shape.dims.to_vec();
+            tensor.strides = shape.strides.to_vec();
+        }
+        for position in 0..graph.nodes.len() {
+            graph.infer_virtual(self, position);
+        }
+        graph.validate()?;
+        Ok(graph)
+    }
+
+    /// Gives the virtual tensors that a node writes the shapes that follow from what it reads, if that has others than declared.
+    fn infer_virtual(&mut self, declared: &Graph, position: usize) {
+        let Some(node) = declared.nodes.get(position) else {
+            return;
+        };
+        let mut outputs = Vec::new();
+        node.op.for_each_output(&mut |field, id| outputs.push((field, id)));
+        for (field, id) in outputs {
+            let Some(old) = declared.tensor(id).filter(|tensor| tensor.kind == TensorKind::Virtual) else {
+                continue;
+            };
+            let Some(dims) = self.inferred(declared, node, field, old) else {
+                continue;
+            };
+            let strides = packed_like(&dims, &old.strides);
+            if let Some(tensor) = self.tensors.get_mut(id.index())
+                && tensor.dims != dims
+            {
+                (tensor.dims, tensor.strides) = (dims, strides);
+            }
+        }
+    }
+
+    /// The extents of what `node` writes to `field`. `None` if they do not follow: the declared ones stay, and validation decides.
+    fn inferred(&self, declared: &Graph, node: &Node, field: &str, old: &Tensor) -> Option<Vec<i64>> {
+        let dims = |id: TensorId| self.tensor(id).map(|tensor| tensor.dims.as_slice());
+        // An axis that has the extent of an operand's axis follows it.
+        let follow = |id: TensorId| {
+            let (before, now) = (declared.tensor(id)?, dims(id)?);
+            let axes = old.dims.iter().zip(before.dims.iter().zip(now));
+            (before.dims.len() == old.dims.len()).then(|| {
+                axes.map(|(&old, (&before, &now))| if old == before { now } else { old })
+                    .collect()
+            })
+        };
+        match &node.op {
+            Op::Pointwise(op) => {
+                let operands = [Some(op.in_0), op.in_1, op.in_2];
+                let (mut before, mut now) = (vec![1], vec![1]);
+                for id in operands.into_iter().flatten() {
+                    before = broadcast_dims(&before, &declared.tensor(id)?.dims)?;
+                    now = broadcast_dims(&now, dims(id)?)?;
+                }
+                // The output may be larger than all operands.
+                let missing = old.dims.len().checked_sub(now.len())?;
+                let follows = |(axis, &old): (usize, &i64)| {
+                    let operand = axis
+                        .checked_sub(missing)
+                        .and_then(|axis| Some((before.get(axis)?, now.get(axis)?)));
+                    match operand {
+                        Some((&before, &now)) if before == old => now,
+                        _ => old,
+                    }
+                };
+                Some(old.dims.iter().enumerate().map(follows).collect())
+            }
+            Op::ConvFprop(op) => {
+                let filter = dims(op.w)?;
+                let (&k, window) = (filter.first()?, filter.get(2..)?);
+                pooled(dims(op.x)?, k, window, &op.geometry)
+            }
+            Op::ResampleFwd(op) => {
+                let x = dims(op.x)?;
+                let geometry = windows(&op.pre_padding, &op.post_padding, &op.stride, op.window.len());
+                pooled(x, *x.get(1)?, &op.window, &geometry)
+            }
+            Op::ConvDgrad(op) => {
+                let window = dims(op.w)?.get(2..)?;
+                unpooled(
+                    &declared.tensor(op.dy)?.dims,
+                    dims(op.dy)?,
+                    &old.dims,
+                    window,
+                    &op.geometry,
+                )
+            }
+            Op::ResampleBwd(op) => {
+                let geometry = windows(&op.pre_padding, &op.post_padding, &op.stride, op.window.len());
+                let before = &declared.tensor(op.dy)?.dims;
+                unpooled(before, dims(op.dy)?, &old.dims, &op.window, &geometry)
+            }
+            Op::Matmul(op) => {
+                let (a, b) = (dims(op.a)?, dims(op.b)?);
+                let mut c: Vec<i64> = a.iter().zip(b).map(|(a, b)| *a.max(b)).collect();
+                let [.., rows, columns] = c.as_mut_slice() else {
+                    return None;
+                };
+                (*rows, *columns) = (*a.get(a.len().checked_sub(2)?)?, *b.last()?);
+                Some(c)
+            }
+            Op::Sdpa(op) => {
+                let mut dims_of: Vec<i64> = follow(op.q)?;
+                if field == "o" {
+                    *dims_of.last_mut()? = *dims(op.v)?.last()?;
+                }
+                Some(dims_of)
+            }
+            Op::SdpaBackward(op) => match field {
+                "dq" => follow(op.q),
+                "dk" => follow(op.k),
+                "dv" => follow(op.v),
+                _ => follow(op.attn_mask?),
+            },
+            op => {
+                let mut first = None;
+                op.for_each_input(&mut |_, id| first = first.or(Some(id)));
+                follow(first?)
+            }
+        }
+    }
+}
+
+fn check(tensor: &Tensor, shape: &ShapeOverride<'_>) -> Result<(), OverrideError> {
+    let (dims, strides) = (shape.dims, shape.strides);
+    if [dims.len(), strides.len()] != [tensor.dims.len(); 2] {
+        return Err(OverrideError::Rank {
+            tensor: tensor.to_string(),
+            declared: tensor.dims.len(),
+            dims: dims.len(),
+            strides: strides.len(),
+        });
+    }
+    for (axis, (&given, &declared)) in dims.iter().zip(&tensor.dims).enumerate() {
+        if given < 1 || given > declared {
+            return Err(OverrideError::Extent {
+                tensor: tensor.to_string(),
+                axis,
+                given,
+                declared,
+            });
+        }
+    }
+    for (axis, (&given, &declared)) in strides.iter().zip(&tensor.strides).enumerate() {
+        // An axis that is declared to repeat may go on repeating.
+        if given < 1 && (given, declared) != (0, 0) {
+            return Err(OverrideError::Stride {
+                tensor: tensor.to_string(),
+                axis,
+                given,
+            });
+        }
+    }
+    // The stride of an axis of extent 1 has no meaning.
+    let axes: Vec<(i64, i64)> = dims
+        .iter()
+        .zip(tensor.strides.iter().zip(strides))
+        .filter(|(dim, _)| **dim > 1)
+        .map(|(_, (&declared, &given))| (declared, given))
+        .collect();
+    let is_reversed = |a: &(i64, i64), b: &(i64, i64)| a.0 > b.0 && a.1 < b.1;
+    if axes.iter().any(|a| axes.iter().any(|b| is_reversed(a, b))) {
+        return Err(OverrideError::Order {
+            tensor: tensor.to_string(),
+            given: strides.to_vec(),
+            declared: tensor.strides.clone(),
+        });
+    }
+    Ok(())
+}
+
+/// Strides without gaps, in the memory order of `order`.
+fn packed_like(dims: &[i64], order: &[i64]) -> Vec<i64> {
+    let mut axes: Vec<usize> = (0..dims.len()).collect();
+    axes.sort_by_key(|&axis| std::cmp::Reverse(order.get(axis).copied().unwrap_or(0)));
+    let mut strides = vec![1; dims.len()];
+    let mut next: i64 = 1;
+    for axis in axes.into_iter().rev() {
+        if let (Some(stride), Some(&dim)) = (strides.get_mut(axis), dims.get(axis)) {
+            *stride = next;
+            next = next.saturating_mul(dim);
+        }
+    }
+    strides
+}
+
+fn windows(pre: &[i64], post: &[i64], stride: &[i64], count: usize) -> ConvGeometry {
+    ConvGeometry {
+        pre_padding: pre.to_vec(),
+        post_padding: post.to_vec(),
+        stride: stride.to_vec(),
+        dilation: vec![1; count],
+        mode: crate::ConvMode::CrossCorrelation,
+    }
+}
+
+/// What a window makes of `x`, with `channels` channels.
+fn pooled(x: &[i64], channels: i64, window: &[i64], geometry: &ConvGeometry) -> Option<Vec<i64>> {
+    let mut dims = vec![*x.first()?, channels];
+    for (axis, (&extent, &window)) in x.get(2..)?.iter().zip(window).enumerate() {
+        let [pre, post, stride, dilation] = along(geometry, axis)?;
+        dims.push(conv_output_extent(extent, window, pre, post, stride, dilation)?);
+    }
+    Some(dims)
+}
+
+/// What a window makes `now` of. Where it is as it was `before`, that is as it was in `old`; else the least that does.
+fn unpooled(before: &[i64], now: &[i64], old: &[i64], window: &[i64], geometry: &ConvGeometry) -> Option<Vec<i64>> {
+    let mut dims = vec![*now.first()?, *old.get(1)?];
+    let extents = before
+        .get(2..)?
+        .iter()
+        .zip(now.get(2..)?)
+        .zip(old.get(2..)?.iter().zip(window));
+    for (axis, ((before, now), (&old, &window))) in extents.enumerate() {
+        let [pre, post, stride, dilation] = along(geometry, axis)?;
+        dims.push(if before == now {
+            old
+        } else {
+            let reach = window.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)?;
+            let padded = now.checked_sub(1)?.checked_mul(stride)?.checked_add(reach)?;
+            padded.checked_sub(pre)?.checked_sub(post)?
+        });
+    }
+    Some(dims)
+}
+
+/// Both paddings, the stride and the dilation of a spatial axis.
+fn along(geometry: &ConvGeometry, axis: usize) -> Option<[i64; 4]> {
+    let ConvGeometry {
+        pre_padding,
+        post_padding,
+        stride,
+        dilation,
+        ..
+    } = geometry;
+    let at = |list: &[i64]| list.get(axis).copied();
+    Some([at(pre_padding)?, at(post_padding)?, at(stride)?, at(dilation)?])
+}

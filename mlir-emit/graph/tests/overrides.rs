@@ -1,0 +1,144 @@
+//! Shapes of virtual tensors that follow from those of an execution. What is executed is compared with more in the suites.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+use rotini_graph::{
+    ConvDgrad, ConvGeometry, DataType, Graph, GraphBuilder, OverrideError, PaddingMode, PointwiseMode, ResampleBwd,
+    ResampleFwd, ResampleMode, ShapeOverride, TensorId,
+};
+
+const F32: DataType = DataType::F32;
+
+/// A graph that is declared for the largest shapes.
+fn declared(builder: GraphBuilder) -> Graph {
+    let mut graph = builder.build();
+    graph.override_shapes = true;
+    graph.validate().unwrap();
+    graph
+}
+
+/// The graph with packed buffers of other extents.
+fn with(graph: &Graph, shapes: &[(TensorId, &[i64])]) -> Result<Graph, OverrideError> {
+    let packed = |dims: &[i64]| -> Vec<i64> {
+        let behind = |axis: usize| dims[axis + 1..].iter().product();
+        (0..dims.len()).map(behind).collect()
+    };
+    let strides: Vec<Vec<i64>> = shapes.iter().map(|(_, dims)| packed(dims)).collect();
+    let overrides: Vec<_> = shapes
+        .iter()
+        .zip(&strides)
+        .map(|((id, dims), strides)| ShapeOverride {
+            uid: graph.tensor(*id).unwrap().uid,
+            dims,
+            strides,
+        })
+        .collect();
+    graph.with_shapes(&overrides)
+}
+
+fn dims(graph: &Graph, id: TensorId) -> &[i64] {
+    &graph.tensor(id).unwrap().dims
+}
+
+#[test]
+fn pooling_and_its_gradient() {
+    let mut b = GraphBuilder::new("pools");
+    let x = b.buffer("x", F32, &[2, 3, 9, 8]);
+    let pooled = b.virtual_tensor("pooled", F32, &[2, 3, 4, 4]);
+    let dx = b.virtual_tensor("dx", F32, &[2, 3, 9, 8]);
+    let y = b.buffer("y", F32, &[2, 3, 9, 8]);
+    let (pre_padding, post_padding) = (vec![0, 0], vec![0, 0]);
+    let (stride, window) = (vec![2, 2], vec![2, 2]);
+    let (resample_mode, padding_mode) = (ResampleMode::AvgpoolIncludePadding, PaddingMode::Zero);
+    b.node(
+        "pool",
+        F32,
+        ResampleFwd {
+            x,
+            y: pooled,
+            index: None,
+            pre_padding: pre_padding.clone(),
+            post_padding: post_padding.clone(),
+            stride: stride.clone(),
+            window: window.clone(),
+            resample_mode,
+            padding_mode,
+            generate_index: false,
+        },
+    );
+    b.node(
+        "gradient",
+        F32,
+        ResampleBwd {
+            dy: pooled,
+            index: None,
+            dx,
+            pre_padding,
+            post_padding,
+            stride,
+            window,
+            resample_mode,
+            padding_mode,
+        },
+    );
+    b.pointwise(F32, PointwiseMode::Add, &[x, dx], y);
+    let graph = declared(b);
+    let small = with(&graph, &[(x, &[1, 3, 9, 6]), (y, &[1, 3, 9, 6])]).unwrap();
+    assert_eq!(dims(&small, pooled), [1, 3, 4, 3]);
+    // The ninth row is in no window: only the declared extent tells that it is there.
+    assert_eq!(dims(&small, dx), [1, 3, 9, 6]);
+    // Of 7 rows nobody can know: 6 is the least that 3 come from, and that is refused, not calculated with.
+    let unknown = with(&graph, &[(x, &[1, 3, 7, 6]), (y, &[1, 3, 7, 6])]);
+    assert!(matches!(unknown, Err(OverrideError::Graph(_))), "{unknown:?}");
+    assert!(!small.override_shapes);
+}
+
+#[test]
+fn gradients_of_strided_convolutions() {
+    let mut b = GraphBuilder::new("dgrad");
+    let dy = b.buffer("dy", F32, &[2, 4, 5, 5]);
+    let w = b.buffer("w", F32, &[4, 3, 3, 3]);
+    let dx = b.virtual_tensor("dx", F32, &[2, 3, 10, 9]);
+    let y = b.buffer("y", F32, &[2, 3, 10, 9]);
+    let mut geometry = ConvGeometry::same(2, 1);
+    geometry.stride = vec![2, 2];
+    b.node("dgrad", F32, ConvDgrad { dy, w, dx, geometry });
+    b.pointwise(F32, PointwiseMode::Abs, &[dx], y);
+    let graph = declared(b);
+    let small = with(&graph, &[(dy, &[1, 4, 5, 3]), (y, &[1, 3, 10, 5])]).unwrap();
+    assert_eq!(dims(&small, dx), [1, 3, 10, 5]);
+    // An output that does not fit.
+    let wrong = with(&graph, &[(dy, &[1, 4, 5, 3]), (y, &[1, 3, 9, 5])]).unwrap_err();
+    assert!(
+        wrong
+            .to_string()
+            .starts_with("with these shapes the graph is not valid: node 'ABS'"),
+        "{wrong}"
+    );
+}
+
+/// Axes that the output has alone stay as they are declared.
+#[test]
+fn outputs_larger_than_their_operands() {
+    let mut b = GraphBuilder::new("repeat");
+    let x = b.buffer("x", F32, &[6]);
+    let t = b.virtual_tensor("t", F32, &[4, 3, 6]);
+    let z = b.buffer("z", F32, &[1, 3, 1]);
+    let y = b.buffer("y", F32, &[4, 3, 6]);
+    b.pointwise(F32, PointwiseMode::Abs, &[x], t);
+    b.pointwise(F32, PointwiseMode::Add, &[t, z], y);
+    let graph = declared(b);
+    let small = with(&graph, &[(x, &[5]), (y, &[4, 3, 5])]).unwrap();
+    assert_eq!(dims(&small, t), [4, 3, 5]);
+    assert_eq!(small.tensor(t).unwrap().strides, [15, 5, 1]);
+}
+
+#[test]
+fn only_what_is_declared_so_has_other_shapes() {
+    let mut b = GraphBuilder::new("plain");
+    let x = b.buffer("x", F32, &[6]);
+    let y = b.buffer("y", F32, &[6]);
+    b.pointwise(F32, PointwiseMode::Abs, &[x], y);
+    let graph = b.build();
+    assert_eq!(with(&graph, &[(x, &[5]), (y, &[5])]), Err(OverrideError::NotDeclared));
+}
