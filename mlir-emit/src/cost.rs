@@ -2,7 +2,7 @@
 
 use crate::convert::compute_type;
 use crate::target::Target;
-use crate::{EmitError, attention, conv, matmul};
+use crate::{EmitError, attention, conv, matmul, moe, resample};
 use rotini_graph::{NormalGraph, Op, TensorId};
 
 /// Versions of what a convolution makes of its operands: padded, reordered, cut into pieces for each group.
@@ -33,6 +33,16 @@ pub fn operations(graph: &NormalGraph) -> u64 {
                 elements.saturating_mul(count(&[inner]))
             }
             Op::Reduction(op) => count(extents(op.input)),
+            Op::ResampleFwd(op) => elements.saturating_mul(count(&op.window)),
+            Op::ResampleBwd(op) => count(extents(op.dy)).saturating_mul(count(&op.window)),
+            Op::MoeGroupedMatmul(op) => {
+                let inner = extents(op.token).last().copied().unwrap_or(1);
+                elements.saturating_mul(count(&[inner]))
+            }
+            Op::MoeGroupedMatmulBwd(op) => {
+                let columns = extents(op.doutput).last().copied().unwrap_or(1);
+                count(extents(op.token)).saturating_mul(count(&[columns]))
+            }
             Op::Sdpa(op) => {
                 let keys = extents(op.k).get(2).copied().unwrap_or(1);
                 let queries = count(extents(op.q)).saturating_add(elements);
@@ -78,10 +88,18 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
             Op::ConvWgrad(op) => conv::wgrad_elements(graph, op)?,
             Op::Matmul(op) => matmul::elements(graph, op)?,
             Op::Sdpa(op) => attention::elements(graph, op)?,
+            Op::ResampleFwd(op) => resample::elements(graph, op)?,
+            Op::MoeGroupedMatmul(op) => moe::elements(graph, op)?,
+            Op::MoeGroupedMatmulBwd(op) => moe::backward_elements(graph, op)?,
             // Statistics, each smaller than a tensor of the node.
             _ => continue,
         };
-        total = total.checked_add(kept(made, COPIES)?)?;
+        let copies = match &node.op {
+            // Too large to be generous with, and made once; code for CPUs packs it anew.
+            Op::MoeGroupedMatmul(_) | Op::MoeGroupedMatmulBwd(_) if *target != Target::Cpu => 1,
+            _ => COPIES,
+        };
+        total = total.checked_add(kept(made, copies)?)?;
     }
     Some(total)
 }

@@ -221,15 +221,54 @@ impl<'c, 'b> Emitter<'c, 'b> {
         self.filled(shape, dtype, 0.0)
     }
 
-    /// A tensor with one value everywhere, or what is nearest to it in the type.
-    pub(crate) fn filled(&self, shape: &[i64], dtype: DataType, value: f64) -> Result<Value<'c, 'b>, EmitError> {
+    /// A constant, or what is nearest to it in the type.
+    pub(crate) fn constant(&self, value: f64, dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
         let r#type = self.element_type(dtype)?;
-        let value = if dtype.is_float() {
-            self.float(value, r#type)?
+        if dtype.is_float() {
+            self.float(value, r#type)
         } else {
             let (least, largest) = integer_range(dtype);
-            self.integer((value as i64).clamp(least, largest), r#type)?
-        };
+            self.integer((value as i64).clamp(least, largest), r#type)
+        }
+    }
+
+    /// A tensor with so many more elements, all `fill` or what is nearest to it, before and after each axis, and its extents.
+    pub(crate) fn pad(
+        &self,
+        ssa: Value<'c, 'b>,
+        extents: &[i64],
+        padding: &[(i64, i64)],
+        (fill, dtype): (f64, DataType),
+    ) -> Result<(Value<'c, 'b>, Vec<i64>), EmitError> {
+        if padding.iter().all(|&(low, high)| low == 0 && high == 0) {
+            return Ok((ssa, extents.to_vec()));
+        }
+        let padded: Vec<i64> = extents
+            .iter()
+            .zip(padding)
+            .map(|(extent, (low, high))| extent + low + high)
+            .collect();
+        let (low, high): (Vec<i64>, Vec<i64>) = padding.iter().copied().unzip();
+        let block = Block::new(&vec![(self.index_type(), self.location()); padded.len()]);
+        let inner = self.inside(&block);
+        inner.terminate("tensor.yield", &[inner.constant(fill, dtype)?])?;
+        let region = Region::new();
+        region.append_block(block);
+        let attributes = [
+            ("static_low", self.i64_array(&low)),
+            ("static_high", self.i64_array(&high)),
+            ("operandSegmentSizes", self.segments(&[1, 0, 0])),
+        ];
+        let target = self.tensor_type(&padded, dtype)?;
+        Ok((
+            first(self.op("tensor.pad", &[ssa], &[target], &attributes, vec![region])?)?,
+            padded,
+        ))
+    }
+
+    /// A tensor with one value everywhere, or what is nearest to it in the type.
+    pub(crate) fn filled(&self, shape: &[i64], dtype: DataType, value: f64) -> Result<Value<'c, 'b>, EmitError> {
+        let value = self.constant(value, dtype)?;
         let empty = self.empty(shape, dtype)?;
         let element = self.element_type(dtype)?;
         let region = Region::new();
@@ -313,6 +352,27 @@ impl<'c, 'b> Emitter<'c, 'b> {
         self.generic(&vec![Loop::Parallel; rank], &[], (init, dtype, identity), |inner, _| {
             body(inner)
         })
+    }
+
+    /// One loop from the first bound to before the second, in the body of a structured operation: `body` makes the new value from the
+    /// index and the old value, which starts as `start`.
+    pub(crate) fn fold(
+        &self,
+        [from, to]: [Value<'c, 'b>; 2],
+        (start, dtype): (Value<'c, 'b>, DataType),
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, Value<'c, 'r>, Value<'c, 'r>) -> Result<Value<'c, 'r>, EmitError>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let r#type = self.element_type(dtype)?;
+        let block = Block::new(&[(self.index_type(), self.location()), (r#type, self.location())]);
+        {
+            let inner = self.inside(&block);
+            let result = body(&inner, argument(&block, 0)?, argument(&block, 1)?)?;
+            inner.terminate("scf.yield", &[result])?;
+        }
+        let region = Region::new();
+        region.append_block(block);
+        let step = self.integer(1, self.index_type())?;
+        first(self.op("scf.for", &[from, to, step, start], &[r#type], &[], vec![region])?)
     }
 
     /// An emitter for a block inside an operation of this one.

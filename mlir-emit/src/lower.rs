@@ -8,7 +8,7 @@ use crate::ir::{Emitter, Loop, Relation, affine_map, argument, dim};
 use crate::shell::{Argument, Signature};
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extents};
-use crate::{EmitError, Unsupported, attention, conv, matmul, norm, pointwise, reduction};
+use crate::{EmitError, Unsupported, attention, conv, matmul, moe, norm, pointwise, reduction, resample};
 use melior::ir::{Block, Type, Value as Ssa};
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, SlotRole, TensorId};
 
@@ -40,14 +40,13 @@ pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
             Op::LayernormBackward(op) => norm::check(graph, node.compute, op.x, &[]),
             Op::RmsNorm(op) => norm::check(graph, node.compute, op.x, &[]),
             Op::RmsNormBackward(op) => norm::check(graph, node.compute, op.x, &[]),
-            Op::BlockScaleDequantize(_)
-            | Op::BlockScaleQuantize(_)
-            | Op::SdpaBackward(_)
-            | Op::CustomOp(_)
-            | Op::ResampleFwd(_)
-            | Op::ResampleBwd(_)
-            | Op::MoeGroupedMatmul(_)
-            | Op::MoeGroupedMatmulBwd(_) => Err(Unsupported::new("not supported yet")),
+            Op::ResampleFwd(op) => resample::check(graph, node.compute, op),
+            Op::ResampleBwd(op) => resample::check_backward(graph, node.compute, op),
+            Op::MoeGroupedMatmul(op) => moe::check(graph, node.compute, op),
+            Op::MoeGroupedMatmulBwd(op) => moe::check_backward(graph, node.compute, op),
+            Op::BlockScaleDequantize(_) | Op::BlockScaleQuantize(_) | Op::SdpaBackward(_) | Op::CustomOp(_) => {
+                Err(Unsupported::new("not supported yet"))
+            }
         }
         .map_err(|unsupported| unsupported.at_node(position))?;
     }
@@ -68,7 +67,7 @@ fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
             let depends = depends.get(id.index()).copied().unwrap_or(false);
             any |= depends;
             // Some of what is made of these is made of one of them alone, such as a mean.
-            if !depends && ["x", "dy", "q", "k", "v"].contains(&field) {
+            if !depends && ["x", "dy", "q", "k", "v", "token", "weight", "doutput"].contains(&field) {
                 constant = constant.or(Some(id));
             }
         });
@@ -220,6 +219,10 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
                 Op::LayernormBackward(op) => norm::layernorm_backward(&mut lowering, node.compute, op)?,
                 Op::RmsNorm(op) => norm::rms_norm(&mut lowering, node.compute, op)?,
                 Op::RmsNormBackward(op) => norm::rms_norm_backward(&mut lowering, node.compute, op)?,
+                Op::ResampleFwd(op) => resample::lower(&mut lowering, node.compute, op)?,
+                Op::ResampleBwd(op) => resample::lower_backward(&mut lowering, node.compute, op)?,
+                Op::MoeGroupedMatmul(op) => moe::lower(&mut lowering, node.compute, op)?,
+                Op::MoeGroupedMatmulBwd(op) => moe::lower_backward(&mut lowering, node.compute, op)?,
                 _ => return Err(EmitError::Internal("an operation that check declines")),
             }
         }
@@ -234,6 +237,10 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
 
     pub(crate) fn emitter(&self) -> Emitter<'c, 'b> {
         self.at
+    }
+
+    pub(crate) fn graph(&self) -> &'g NormalGraph {
+        self.graph
     }
 
     pub(crate) fn target(&self) -> &'g Target {
@@ -292,7 +299,12 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         let convolves = self.graph.nodes().iter().any(|node| {
             matches!(
                 node.op,
-                Op::ConvFprop(_) | Op::ConvDgrad(_) | Op::ConvWgrad(_) | Op::Matmul(_)
+                Op::ConvFprop(_)
+                    | Op::ConvDgrad(_)
+                    | Op::ConvWgrad(_)
+                    | Op::Matmul(_)
+                    | Op::MoeGroupedMatmul(_)
+                    | Op::MoeGroupedMatmulBwd(_)
             )
         });
         if convolves && *self.target == Target::Cpu {

@@ -7,14 +7,23 @@ use crate::math::multiply_add;
 use crate::value::{Operand, Ordered, Value, extent, extents};
 use crate::{EmitError, Unsupported};
 use melior::ir::Value as Ssa;
-use rotini_graph::{DataType, Matmul, NormalGraph};
+use rotini_graph::{DataType, Matmul, NormalGraph, TensorId};
 
 /// Says whether the operation can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &Matmul) -> Result<(), Unsupported> {
-    check_compute(graph, compute, &[op.a, op.b])?;
-    check_not_constant(graph, &[op.a, op.b])?;
+    check_product(graph, compute, [op.a, op.b])
+}
+
+/// Says whether matrices can be multiplied.
+pub(crate) fn check_product(
+    graph: &NormalGraph,
+    compute: DataType,
+    operands: [TensorId; 2],
+) -> Result<(), Unsupported> {
+    check_compute(graph, compute, &operands)?;
+    check_not_constant(graph, &operands)?;
     // Neither holds the other, and IREE 3.13's code for GPUs widens both only where the shape is a lucky one.
-    let dtypes = [op.a, op.b].map(|id| graph.tensor(id).map(|tensor| tensor.dtype));
+    let dtypes = operands.map(|id| graph.tensor(id).map(|tensor| tensor.dtype));
     match dtypes {
         [Some(DataType::F16), Some(DataType::Bf16)] | [Some(DataType::Bf16), Some(DataType::F16)] => {
             Err(Unsupported::new("a product of f16 and bf16"))

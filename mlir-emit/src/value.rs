@@ -327,6 +327,18 @@ pub(crate) fn reshape<'c, 'b>(
 }
 
 impl<'c, 'b> Ordered<'c, 'b> {
+    /// The element with this index along each logical axis, in the body of an operation that will be appended to the block of `at`.
+    pub(crate) fn element<'r>(
+        &self,
+        at: &Emitter<'c, 'b>,
+        body: &Emitter<'c, 'r>,
+        indices: &[Ssa<'c, 'r>],
+    ) -> Result<Ssa<'c, 'r>, EmitError> {
+        let physical: Option<Vec<_>> = self.order.iter().map(|&axis| indices.get(axis).copied()).collect();
+        let physical = physical.ok_or(EmitError::Internal("an axis out of range"))?;
+        body.extract(at.captured(self.ssa), &physical, self.dtype)
+    }
+
     /// Whether the tensor is in this order already, but perhaps for axes of extent 1.
     pub(crate) fn lies_in(&self, order: &[usize]) -> bool {
         let is_wide = |axis: &&usize| self.dims.get(**axis).copied().unwrap_or(1) > 1;

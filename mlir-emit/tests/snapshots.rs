@@ -4,7 +4,10 @@
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
 use rotini_emit::{Target, emit};
-use rotini_graph::{ConvGeometry, DataType, Graph, GraphBuilder, Pointwise, PointwiseMode, Scalar, TensorKind};
+use rotini_graph::{
+    ConvGeometry, DataType, Graph, GraphBuilder, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, PaddingMode,
+    Pointwise, PointwiseMode, ResampleBwd, ResampleFwd, ResampleMode, Scalar, TensorKind,
+};
 
 fn lowered(mut graph: Graph, target: &str) -> String {
     graph.validate().expect("the graph is valid");
@@ -127,4 +130,99 @@ fn several_outputs() {
     b.pointwise(DataType::F32, PointwiseMode::TanhFwd, &[x], tanh);
     b.pointwise(DataType::F32, PointwiseMode::Mul, &[tanh, x], y);
     insta::assert_snapshot!("two_outputs", lowered(b.build(), "gfx942"));
+}
+
+fn pool(mode: ResampleMode, padding: i64) -> Graph {
+    let mut b = GraphBuilder::new("pool");
+    let extent = 3 + padding;
+    let x = b.buffer_channels_last("x", DataType::F16, &[2, 8, 6, 6]);
+    let y = b.buffer_channels_last("y", DataType::F16, &[2, 8, extent, extent]);
+    let is_max = mode == ResampleMode::Maxpool;
+    let index = is_max.then(|| b.buffer_channels_last("index", DataType::I32, &[2, 8, extent, extent]));
+    let op = ResampleFwd {
+        x,
+        y,
+        index,
+        pre_padding: vec![padding; 2],
+        post_padding: vec![padding; 2],
+        stride: vec![2; 2],
+        window: vec![2; 2],
+        resample_mode: mode,
+        padding_mode: PaddingMode::NegInf,
+        generate_index: is_max,
+    };
+    b.node("pool", DataType::F32, op);
+    b.build()
+}
+
+fn pool_backward(mode: ResampleMode) -> Graph {
+    let mut b = GraphBuilder::new("pool backward");
+    let dy = b.buffer("dy", DataType::F32, &[2, 8, 3, 3]);
+    let index = (mode == ResampleMode::Maxpool).then(|| b.buffer("index", DataType::I32, &[2, 8, 3, 3]));
+    let dx = b.buffer("dx", DataType::F32, &[2, 8, 5, 5]);
+    let op = ResampleBwd {
+        dy,
+        index,
+        dx,
+        pre_padding: vec![1; 2],
+        post_padding: vec![1; 2],
+        stride: vec![2; 2],
+        window: vec![3; 2],
+        resample_mode: mode,
+        padding_mode: PaddingMode::NegInf,
+    };
+    b.node("pool", DataType::F32, op);
+    b.build()
+}
+
+#[test]
+fn pooling() {
+    use ResampleMode::{AvgpoolExcludePadding, AvgpoolIncludePadding, Maxpool};
+    for target in ["gfx942", "cpu"] {
+        insta::assert_snapshot!(format!("pool_max_{target}"), lowered(pool(Maxpool, 1), target));
+        insta::assert_snapshot!(
+            format!("pool_max_backward_{target}"),
+            lowered(pool_backward(Maxpool), target)
+        );
+    }
+    insta::assert_snapshot!("pool_max_exact", lowered(pool(Maxpool, 0), "gfx942"));
+    insta::assert_snapshot!("pool_average_padded", lowered(pool(AvgpoolExcludePadding, 1), "gfx942"));
+    insta::assert_snapshot!("pool_average_exact", lowered(pool(AvgpoolIncludePadding, 0), "cpu"));
+    insta::assert_snapshot!(
+        "pool_average_backward",
+        lowered(pool_backward(AvgpoolExcludePadding), "gfx942")
+    );
+}
+
+#[test]
+fn grouped_matmuls() {
+    let routing = [1, 40, 1];
+    for (name, mode) in [
+        ("none", MoeMode::None),
+        ("gather", MoeMode::Gather),
+        ("scatter", MoeMode::Scatter),
+    ] {
+        let mut b = GraphBuilder::new("moe");
+        let op = MoeGroupedMatmul {
+            token: b.buffer("token", DataType::F16, &[1, 40, 32]),
+            weight: b.buffer("weight", DataType::F16, &[4, 32, 16]),
+            first_token_offset: b.buffer("offset", DataType::I32, &[4, 1, 1]),
+            token_index: (mode != MoeMode::None).then(|| b.buffer("index", DataType::I32, &routing)),
+            token_ks: (mode == MoeMode::Scatter).then(|| b.buffer("ks", DataType::I32, &routing)),
+            output: b.buffer("output", DataType::F16, &[1, 40, 16]),
+            mode,
+            top_k: if mode == MoeMode::Scatter { 2 } else { 0 },
+        };
+        b.node("moe", DataType::F32, op);
+        insta::assert_snapshot!(format!("moe_{name}"), lowered(b.build(), "gfx942"));
+    }
+    let mut b = GraphBuilder::new("moe backward");
+    let op = MoeGroupedMatmulBwd {
+        doutput: b.buffer("doutput", DataType::F16, &[1, 40, 16]),
+        token: b.buffer("token", DataType::F16, &[1, 40, 32]),
+        first_token_offset: b.buffer("offset", DataType::I32, &[4, 1, 1]),
+        dweight: b.buffer("dweight", DataType::F16, &[4, 32, 16]),
+    };
+    b.node("moe", DataType::F32, op);
+    insta::assert_snapshot!("moe_backward", lowered(b.build(), "gfx942"));
 }

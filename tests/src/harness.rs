@@ -1,9 +1,9 @@
 //! Runs a case through the plugin's C ABI, as a hipDNN host would, and judges its outputs.
 
-use crate::cases::Case;
+use crate::cases::{Case, Data};
 use anyhow::{Context as _, Result, bail, ensure};
 use rayon::prelude::*;
-use rotini_graph::{Graph, TensorId, TensorKind};
+use rotini_graph::{Graph, Tensor, TensorId, TensorKind};
 use rotini_host::gpu::{Allocation, Api, Driver, Gpu};
 use rotini_host::{Context, DeviceBuffer, Handle, Plugin, ShapeOverride, engine_config};
 use rotini_reference::{Buffers, UNTOUCHED, evaluate, fill_all};
@@ -75,27 +75,17 @@ impl Runner {
     /// # Panics
     ///
     /// If any fails.
-    #[expect(clippy::print_stdout, reason = "what is left out is told")]
     pub fn expect_all(&self, cases: &[Case], alignment: usize) {
-        let only = std::env::var("ROTINI_CASE").unwrap_or_default();
-        let chosen: Vec<&Case> = cases.iter().filter(|case| case.name.contains(&only)).collect();
-        if chosen.len() < cases.len() {
-            println!("ROTINI_CASE={only}: {} of {} cases", chosen.len(), cases.len());
-        }
-        let failures: Vec<String> = chosen
-            .par_iter()
-            .filter_map(|case| {
-                let error = self.run(case, alignment).err()?;
-                Some(format!("{}: {error:#}", case.name))
-            })
-            .collect();
-        assert!(
-            failures.is_empty(),
-            "{} of {} cases failed:\n{}",
-            failures.len(),
-            chosen.len(),
-            failures.join("\n")
-        );
+        expect(cases, |case| &case.name, |case| self.run(case, alignment).map(drop));
+    }
+
+    /// The same for cases on given buffers.
+    ///
+    /// # Panics
+    ///
+    /// If any fails.
+    pub fn expect_data(&self, data: &[Data]) {
+        expect(data, |data| &data.case.name, |data| self.run_on(data));
     }
 
     /// The handle.
@@ -194,27 +184,68 @@ impl Runner {
         overrides: &[ShapeOverride],
         seed: u64,
     ) -> Result<f64> {
-        let run = Run {
+        let execution = Execution {
+            graph,
+            inputs: &fill_all(graph, seed)?,
             overrides,
-            seed,
+            workspace: context.workspace()?,
             alignment: 16,
         };
-        self.run_and_judge(graph, context, context.workspace()?, &run)
-            .map_err(|error| self.explain(error))
+        let memory = self
+            .execute(context, &execution)
+            .map_err(|error| self.explain(error))?;
+        execution.judge(&memory)
+    }
+
+    /// Runs a case on given buffers. Its outputs are judged if the reference gives the case a meaning on them; that nothing else is read
+    /// or written holds in any case.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is not as it must be.
+    pub fn run_on(&self, data: &Data) -> Result<()> {
+        let mut graph = data.case.graph.clone();
+        graph.validate().context("the case is not valid")?;
+        let context = self
+            .handle
+            .context(&engine_config(self.engine), &rotini_wire::encode(&data.case.graph))?;
+        let execution = Execution {
+            graph: &graph,
+            inputs: &data.inputs,
+            overrides: &[],
+            workspace: context.workspace()?,
+            alignment: 64,
+        };
+        let memory = self
+            .execute(&context, &execution)
+            .map_err(|error| self.explain(error))?;
+        if data.has_meaning {
+            execution.judge(&memory)?;
+        }
+        Ok(())
     }
 
     fn execute_and_judge(&self, graph: &Graph, context: &Context, workspace: usize, alignment: usize) -> Result<f64> {
-        let run = Run {
+        let execution = Execution {
+            graph,
+            inputs: &fill_all(graph, SEED)?,
             overrides: &[],
-            seed: SEED,
+            workspace,
             alignment,
         };
-        self.run_and_judge(graph, context, workspace, &run)
+        let memory = self.execute(context, &execution)?;
+        execution.judge(&memory)
     }
 
-    fn run_and_judge(&self, graph: &Graph, context: &Context, workspace: usize, run: &Run<'_>) -> Result<f64> {
-        let alignment = run.alignment;
-        let inputs = fill_all(graph, run.seed)?;
+    /// Executes a context, and gives back what its buffers are then. Nothing but the outputs has changed.
+    fn execute(&self, context: &Context, execution: &Execution<'_>) -> Result<HashMap<i64, Memory>> {
+        let &Execution {
+            graph,
+            inputs,
+            overrides,
+            workspace,
+            alignment,
+        } = execution;
         let is_scalar = |uid: i64| {
             let mut tensors = graph.tensors.iter();
             tensors.any(|tensor| tensor.uid == uid && tensor.kind == TensorKind::RuntimeScalar)
@@ -252,10 +283,10 @@ impl Runner {
             };
             // SAFETY: the buffers have the spans of their tensors, the workspace its size.
             unsafe {
-                if run.overrides.is_empty() {
+                if overrides.is_empty() {
                     context.execute(workspace, &buffers)?;
                 } else {
-                    context.execute_with_overrides(workspace, &buffers, run.overrides)?;
+                    context.execute_with_overrides(workspace, &buffers, overrides)?;
                 }
             }
         }
@@ -266,34 +297,79 @@ impl Runner {
             memory.fetch()?;
         }
         ensure!(scratch.is_guarded(), "something was written outside the workspace");
-        let evaluation = evaluate(graph, &inputs)?;
-        let mut worst: f64 = 0.0;
         for (id, is_output) in stored(graph) {
             let tensor = graph.tensor(id).context("a tensor that is not there")?;
-            let (Some(memory), Some(before)) = (memory.get(&tensor.uid), inputs.get(&tensor.uid)) else {
-                bail!("{tensor} has no buffer");
-            };
+            let (memory, before) = buffers_of(tensor, &memory, inputs)?;
             ensure!(memory.is_guarded(), "something was written outside {tensor}");
-            if is_output {
-                let report = evaluation
-                    .judge(id, memory.bytes(), before)
-                    .with_context(|| tensor.to_string())?;
-                worst = worst.max(report.ratio);
-            } else {
-                ensure!(memory.bytes() == before.as_slice(), "the input {tensor} was changed");
-            }
+            let is_changed = memory.bytes() != before;
+            ensure!(is_output || !is_changed, "the input {tensor} was changed");
+        }
+        Ok(memory)
+    }
+}
+
+/// Tries all that have `ROTINI_CASE` in their names.
+#[expect(clippy::print_stdout, reason = "what is left out is told")]
+fn expect<T: Sync>(all: &[T], name: fn(&T) -> &str, run: impl Fn(&T) -> Result<()> + Sync) {
+    let only = std::env::var("ROTINI_CASE").unwrap_or_default();
+    let chosen: Vec<&T> = all.iter().filter(|one| name(one).contains(&only)).collect();
+    if chosen.len() < all.len() {
+        println!("ROTINI_CASE={only}: {} of {} cases", chosen.len(), all.len());
+    }
+    let failures: Vec<String> = chosen
+        .par_iter()
+        .filter_map(|one| {
+            let error = run(one).err()?;
+            Some(format!("{}: {error:#}", name(one)))
+        })
+        .collect();
+    assert!(
+        failures.is_empty(),
+        "{} of {} cases failed:\n{}",
+        failures.len(),
+        chosen.len(),
+        failures.join("\n")
+    );
+}
+
+/// What a context is executed on.
+#[derive(Clone, Copy, Debug)]
+struct Execution<'a> {
+    graph: &'a Graph,
+    inputs: &'a Buffers,
+    overrides: &'a [ShapeOverride],
+    workspace: usize,
+    /// Of the buffers' addresses.
+    alignment: usize,
+}
+
+impl Execution<'_> {
+    /// Judges the outputs.
+    fn judge(&self, memory: &HashMap<i64, Memory>) -> Result<f64> {
+        let evaluation = evaluate(self.graph, self.inputs)?;
+        let mut worst: f64 = 0.0;
+        for (id, _) in stored(self.graph).into_iter().filter(|(_, is_output)| *is_output) {
+            let tensor = self.graph.tensor(id).context("a tensor that is not there")?;
+            let (memory, before) = buffers_of(tensor, memory, self.inputs)?;
+            let report = evaluation
+                .judge(id, memory.bytes(), before)
+                .with_context(|| tensor.to_string())?;
+            worst = worst.max(report.ratio);
         }
         Ok(worst)
     }
 }
 
-/// How a context is executed.
-struct Run<'a> {
-    overrides: &'a [ShapeOverride],
-    /// Of the data.
-    seed: u64,
-    /// Of the buffers' addresses.
-    alignment: usize,
+/// A tensor's buffer as it is and as it was.
+fn buffers_of<'a>(
+    tensor: &Tensor,
+    memory: &'a HashMap<i64, Memory>,
+    inputs: &'a Buffers,
+) -> Result<(&'a Memory, &'a [u8])> {
+    match (memory.get(&tensor.uid), inputs.get(&tensor.uid)) {
+        (Some(memory), Some(before)) => Ok((memory, before)),
+        _ => bail!("{tensor} has no buffer"),
+    }
 }
 
 const SEED: u64 = 7;

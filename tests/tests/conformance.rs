@@ -16,6 +16,13 @@ fn every_case_is_right() {
     all_right(&cases::all(), 64);
 }
 
+/// NaN, infinities, routings: what the usual buffers do not have.
+#[test]
+fn unusual_data_is_right() {
+    let runner = Runner::cpu().expect("the plugin loads");
+    runner.expect_data(&cases::with_data().expect("the reference fills them"));
+}
+
 /// hipDNN promises 16 bytes, compiled code wants 64.
 #[test]
 fn pointers_need_only_sixteen_bytes() {

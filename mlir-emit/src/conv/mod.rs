@@ -9,12 +9,12 @@ mod named;
 mod staged;
 
 use crate::convert::{check_compute, check_not_constant, compute_type};
-use crate::ir::{Emitter, first};
+use crate::ir::Emitter;
 use crate::lower::Lowering;
 use crate::target::ConvStrategy;
 use crate::value::{Ordered, Value, extent, extents, reshape};
 use crate::{EmitError, Unsupported};
-use melior::ir::{Block, Region, RegionLike, Value as Ssa};
+use melior::ir::Value as Ssa;
 use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvMode, ConvWgrad, DataType, NormalGraph};
 
 /// Says whether the operation can be lowered.
@@ -261,30 +261,7 @@ fn pad<'c, 'b>(
     padding: &[(i64, i64)],
     dtype: DataType,
 ) -> Result<(Ssa<'c, 'b>, Vec<i64>), EmitError> {
-    if padding.iter().all(|&(low, high)| low == 0 && high == 0) {
-        return Ok((ssa, extents.to_vec()));
-    }
-    let padded: Vec<i64> = extents
-        .iter()
-        .zip(padding)
-        .map(|(extent, (low, high))| extent + low + high)
-        .collect();
-    let (low, high): (Vec<i64>, Vec<i64>) = padding.iter().copied().unzip();
-    let block = Block::new(&vec![(at.index_type(), at.location()); padded.len()]);
-    let inner = at.inside(&block);
-    inner.terminate("tensor.yield", &[inner.zero(dtype)?])?;
-    let region = Region::new();
-    region.append_block(block);
-    let attributes = [
-        ("static_low", at.i64_array(&low)),
-        ("static_high", at.i64_array(&high)),
-        ("operandSegmentSizes", at.segments(&[1, 0, 0])),
-    ];
-    let target = at.tensor_type(&padded, dtype)?;
-    Ok((
-        first(at.op("tensor.pad", &[ssa], &[target], &attributes, vec![region])?)?,
-        padded,
-    ))
+    at.pad(ssa, extents, padding, (0.0, dtype))
 }
 
 /// The tensor with the physical axis that is the logical `axis` split into (groups, the rest), and its physical extents. One group

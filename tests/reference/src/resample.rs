@@ -1,7 +1,7 @@
 //! Pooling: windows over the spatial axes, forward and backward.
 
 use crate::ReferenceError;
-use crate::element::Codec;
+use crate::element::{Codec, Number};
 use crate::evaluate::Context;
 use crate::sums::{Sums, grid};
 use crate::value::{Extreme, Numbers, Value, division_error, flushed};
@@ -79,10 +79,10 @@ fn indices(dims: &[usize]) -> Vec<Vec<usize>> {
 /// The tensors that pooling writes.
 pub(crate) fn forward(context: &Context<'_>, op: &ResampleFwd) -> Result<Vec<(TensorId, Value)>, ReferenceError> {
     let (x_dims, dims) = (context.dims(op.x)?, context.dims(op.y)?);
-    if context.compute.precision().is_none() {
-        return Err(context.unsupported("pooling in integers"));
-    }
     let windows = Windows::new(&x_dims, &dims, [&op.pre_padding, &op.stride, &op.window])?;
+    if context.compute.precision().is_none() {
+        return greatest_integers(context, op, &windows, dims);
+    }
     let x = context.floats(op.x)?;
     let no_errors = vec![0.0; x.numbers.len()];
     let errors = x.errors.as_deref().unwrap_or(&no_errors);
@@ -135,6 +135,51 @@ pub(crate) fn forward(context: &Context<'_>, op: &ResampleFwd) -> Result<Vec<(Te
     if let Some(id) = op.index {
         let (index, errors) = index.into_iter().unzip();
         written.push((id, value(&dims, Numbers::Integer(index), errors)));
+    }
+    Ok(written)
+}
+
+/// The same for a maximum that is computed in integers. hipDNN's reference executor has no pooling in integers
+/// (`ResampleFwdSignatureKey.hpp`); the rules are those of [`largest`], with the least number of the compute type.
+fn greatest_integers(
+    context: &Context<'_>,
+    op: &ResampleFwd,
+    windows: &Windows,
+    dims: Vec<usize>,
+) -> Result<Vec<(TensorId, Value)>, ReferenceError> {
+    if op.resample_mode != ResampleMode::Maxpool {
+        return Err(context.unsupported("an average of integers"));
+    }
+    let x = context.exact_integers(op.x)?;
+    let least = match context.compute.convert(Number::Float(f64::NEG_INFINITY)) {
+        Number::Integer(least) => least,
+        Number::Float(_) => return Err(context.unsupported("integers that are none")),
+    };
+    let (mut y, mut index) = (Vec::new(), Vec::new());
+    for channel in x.numbers.chunks_exact(windows.inputs) {
+        for taps in &windows.taps {
+            let mut best = None;
+            for &tap in taps {
+                let candidate = match tap {
+                    None if op.padding_mode == PaddingMode::NegInf => continue,
+                    None => (0, -1),
+                    Some(tap) => (
+                        channel.get(tap).copied().unwrap_or_default(),
+                        i64::try_from(tap).unwrap_or(-1),
+                    ),
+                };
+                if best.is_none_or(|(value, _)| candidate.0 > value) {
+                    best = Some(candidate);
+                }
+            }
+            let (value, position) = best.unwrap_or((least, -1));
+            y.push(value);
+            index.push(position);
+        }
+    }
+    let mut written = vec![(op.y, context.integer_value(dims.clone(), y))];
+    if let Some(id) = op.index {
+        written.push((id, context.integer_value(dims, index)));
     }
     Ok(written)
 }

@@ -180,6 +180,14 @@ pub(super) fn alone(cases: &mut Cases) {
                 .alone(),
         );
     }
+    for (rows, inner, columns) in [(8, 6, 16), (8, 16, 6), (6, 8, 16), (16, 6, 8)] {
+        for (a, b) in [(false, false), (true, false), (false, true), (true, true)] {
+            let letter = |transposed: bool| if transposed { 't' } else { 'n' };
+            let name = format!("matmul_i8_{rows}x{inner}x{columns}_{}{}", letter(a), letter(b));
+            let product = Product::new(rows, inner, columns, I8).types([I8, I8, I32, I32]);
+            cases.add(name, product.batched(&[4], &[4]).transposed(a, b, false).alone());
+        }
+    }
     // Rows with gaps in all three.
     let mut b = GraphBuilder::new("matmul with gaps");
     let x = b.tensor("a", F32, &[2, 5, 6], &[70, 9, 1], TensorKind::Buffer);

@@ -5,7 +5,7 @@
 //! | `convolution` | convolutions, alone and with what is fused behind them |
 //! | `gradients` | dgrad and wgrad, alone and with what is fused around them |
 //! | `matmul` | transposes, batches that repeat, types, epilogues |
-//! | `moe` | matmuls grouped by expert, operands scaled in blocks |
+//! | `moe` | matmuls grouped by expert, forward and backward |
 //! | `reduction` | modes, axes, types, what is fused before and after |
 //! | `pooling` | forward, with and without an index, and backward |
 //! | `pointwise` | modes, types, parameters, broadcasting |
@@ -27,8 +27,10 @@ mod fusions;
 mod gradients;
 mod layout;
 mod matmul;
+mod moe;
 mod norm;
 mod pointwise;
+mod pooling;
 mod reduction;
 mod resnet50;
 mod scalar;
@@ -42,6 +44,7 @@ pub use resnet50::resnet50;
 
 use anyhow::{Context as _, Result};
 use rotini_graph::{DataType, Graph, GraphBuilder, TensorId};
+use rotini_reference::Buffers;
 
 /// A graph with a name that says what it is about.
 #[derive(Clone, Debug)]
@@ -50,6 +53,46 @@ pub struct Case {
     pub name: String,
     /// The graph, not validated yet.
     pub graph: Graph,
+}
+
+/// A case on buffers with elements that [`fill`](crate::harness::fill) does not make.
+#[derive(Clone, Debug)]
+pub struct Data {
+    /// The case.
+    pub case: Case,
+    /// The bytes of each tensor by uid.
+    pub inputs: Buffers,
+    /// Whether hipDNN gives the graph a meaning on them.
+    pub has_meaning: bool,
+}
+
+impl Data {
+    /// The usual buffers, but these elements in tensors of i32 without gaps.
+    fn with(name: impl Into<String>, graph: Graph, elements: &[(&str, Vec<i32>)], has_meaning: bool) -> Result<Self> {
+        let mut inputs = crate::harness::fill(&graph)?;
+        for (name, elements) in elements {
+            let tensor = graph.tensors.iter().find(|tensor| tensor.name == *name);
+            let uid = tensor.with_context(|| format!("there is no tensor {name}"))?.uid;
+            inputs.insert(uid, elements.iter().flat_map(|element| element.to_le_bytes()).collect());
+        }
+        let name = name.into();
+        Ok(Data {
+            case: Case { name, graph },
+            inputs,
+            has_meaning,
+        })
+    }
+}
+
+/// Cases on buffers of their own.
+///
+/// # Errors
+///
+/// Those of filling the buffers.
+pub fn with_data() -> Result<Vec<Data>> {
+    let mut data = moe::routings()?;
+    data.extend(pooling::edges()?);
+    Ok(data)
 }
 
 /// A memory order for tensors of a case.
@@ -92,9 +135,16 @@ pub fn all() -> Vec<Case> {
     gradients::fused(&mut cases);
     matmul::alone(&mut cases);
     matmul::fused(&mut cases);
+    moe::experts(&mut cases);
+    moe::fused(&mut cases);
     reduction::modes(&mut cases);
     reduction::axes(&mut cases);
     reduction::fused(&mut cases);
+    pooling::forward(&mut cases);
+    pooling::index(&mut cases);
+    pooling::backward(&mut cases);
+    pooling::types(&mut cases);
+    pooling::fused(&mut cases);
     norm::batchnorm(&mut cases);
     norm::layernorm(&mut cases);
     attention::forward(&mut cases);

@@ -1,6 +1,7 @@
 //! What rotini does not run.
 
 mod attention;
+mod windows;
 
 use super::{Case, Conv, Order, WITHOUT_F64, pointwise, scalar};
 use rotini_graph::{
@@ -31,6 +32,8 @@ pub fn declined() -> Vec<(Case, String)> {
     declined.convolutions();
     declined.matmuls();
     declined.reductions();
+    declined.pooling();
+    declined.experts();
     declined.norms();
     declined.sdpa();
     declined.0

@@ -1,0 +1,451 @@
+//! Pooling: one combination over the taps of each window, and its gradient, for each element of x a sum over the windows that reach it.
+//!
+//! What a tap reads of the padding is decided where it is read. For GPUs, a padded copy of x would be one pass over memory more, and
+//! IREE 3.13 reads some of those wrongly (see `conv::direct`). Windows that fill x exactly, without padding and without a rest, are read
+//! by an index map, which the compiler vectorises and, if there is one window, takes for a plain reduction.
+//!
+//! Every combination is the same in any order, so the result does not depend on how the compiler cuts it up; nothing is written twice.
+
+mod gradient;
+mod windows;
+
+pub(crate) use gradient::{check_backward, lower_backward};
+
+use crate::convert::{
+    FloatPredicate as F, IntegerPredicate as I, check_compute, compare_integer, compute_type, convert, integer_range,
+};
+use crate::ir::{Relation, affine_map, dim};
+use crate::lower::Lowering;
+use crate::math::{Math, Scalar};
+use crate::step::Shape;
+use crate::target::Target;
+use crate::value::{Ordered, Value, extents};
+use crate::{EmitError, Unsupported};
+use melior::ir::Value as Ssa;
+use rotini_graph::{DataType, NormalGraph, PaddingMode, ResampleFwd, ResampleMode as M};
+use windows::{Axis, Fold, Places, Windows, divisor};
+
+const MISSING: EmitError = EmitError::Internal("a missing element");
+
+/// Says whether the operation can be lowered.
+pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ResampleFwd) -> Result<(), Unsupported> {
+    let compute = check_compute(graph, compute, &[op.x])?;
+    if compute.is_integer() && op.resample_mode != M::Maxpool {
+        return Err(Unsupported::new(format!(
+            "an average has no meaning in the integer compute type {compute}"
+        )));
+    }
+    check_window(&op.window)
+}
+
+/// Taps are counted in i32.
+fn check_window(window: &[i64]) -> Result<(), Unsupported> {
+    let taps = window.iter().try_fold(1_i64, |taps, &extent| taps.checked_mul(extent));
+    match taps {
+        _ if window.len() > 3 => Err(Unsupported::new(format!(
+            "{} spatial dimensions, more than 3",
+            window.len()
+        ))),
+        Some(taps) if taps < i64::from(i32::MAX) => Ok(()),
+        _ => Err(Unsupported::new("a window of more than 2^31 elements")),
+    }
+}
+
+/// The elements of what the lowering makes on the way: x with its padding, and taps.
+pub(crate) fn elements(graph: &NormalGraph, op: &ResampleFwd) -> Option<u64> {
+    let (x, y) = (&graph.tensor(op.x)?.dims, &graph.tensor(op.y)?.dims);
+    let product = |dims: &[i64]| {
+        dims.iter()
+            .try_fold(1_u64, |product, &dim| product.checked_mul(u64::try_from(dim).ok()?))
+    };
+    let mut padded = x.clone();
+    let paddings = op.pre_padding.iter().zip(&op.post_padding);
+    for (dim, (&pre, &post)) in padded.iter_mut().skip(2).zip(paddings) {
+        *dim = dim.checked_add(pre)?.checked_add(post)?;
+    }
+    product(&padded)?.checked_add(product(y)?)
+}
+
+/// What is under a tap.
+struct Candidate<'c, 'r> {
+    /// The element in the compute type; anything in the padding.
+    value: Ssa<'c, 'r>,
+    /// Whether it is an element of x; `None` if it always is.
+    inside: Option<Ssa<'c, 'r>>,
+    /// Whether no candidate of the window comes before it.
+    is_first: Ssa<'c, 'r>,
+    /// Which tap it is, counted in row-major order.
+    ordinal: Ssa<'c, 'r>,
+}
+
+/// A pooling that is being lowered.
+struct Pooling<'l, 'g, 'c, 'b> {
+    lowering: &'l Lowering<'g, 'c, 'b>,
+    windows: Windows<'g>,
+    x: Ordered<'c, 'b>,
+    /// What windows are read from, if they are read by an index map: x, or what [`Pooling::copied`] makes of it.
+    padded: Option<Ordered<'c, 'b>>,
+    /// Extents and memory order of y.
+    dims: &'g [i64],
+    order: Vec<usize>,
+    compute: DataType,
+    /// Whether the padding is no candidate.
+    skips_padding: bool,
+}
+
+impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
+    /// Combines the candidates of each window from `start`, with the elements of a tensor with y's extents.
+    fn combine(
+        &self,
+        beside: Option<&Ordered<'c, 'b>>,
+        start: (f64, DataType),
+        body: impl for<'r> FnOnce(&Math<'c, 'r>, &Candidate<'c, 'r>, &[Ssa<'c, 'r>], Ssa<'c, 'r>) -> Scalar<'c, 'r>,
+    ) -> Result<Ordered<'c, 'b>, EmitError> {
+        let fold = Fold {
+            lowering: self.lowering,
+            dims: self.dims,
+            order: &self.order,
+            over: self.windows.window,
+            compute: self.compute,
+        };
+        let windowed = match &self.padded {
+            Some(x) => Some((x.ssa, x.dtype, self.window_map(x)?)),
+            None => None,
+        };
+        fold.lower(beside, windowed, start, |math, places, elements, so_far| {
+            let (read, elements) = match (&self.padded, elements.split_first()) {
+                (Some(_), Some((&first, rest))) => (Some(first), rest),
+                _ => (None, elements),
+            };
+            let candidate = self.candidate(places, read)?;
+            body(math, &candidate, elements, so_far)
+        })
+    }
+
+    /// Whether windows are read from a copy of x.
+    fn is_copied(&self) -> bool {
+        self.padded.as_ref().is_some_and(|padded| padded.ssa != self.x.ssa)
+    }
+
+    /// x as code for CPUs reads it fast, which takes combinations of two operands alone for what they are: in the compute type, with its
+    /// padding, and nothing instead of what is no number if the greatest is looked for.
+    fn copied(&self, mode: M) -> Result<Ordered<'c, 'b>, EmitError> {
+        let (x, at) = (&self.x, self.lowering.emitter());
+        let is_max = mode == M::Maxpool;
+        let shape = Shape {
+            dims: &x.dims,
+            order: &x.order,
+            dtype: self.compute,
+        };
+        let clean = self
+            .lowering
+            .map(&[&Value::of(x.clone())], &shape, self.compute, |math, elements| {
+                let &[element] = elements else {
+                    return Err(MISSING);
+                };
+                if !is_max || !self.compute.is_float() {
+                    return Ok(element);
+                }
+                let is_number = math.compare(F::Ordered, element, element)?;
+                math.select(is_number, element, least(math)?)
+            })?;
+        let axes = self.windows.axes()?;
+        let padding = |axis: &usize| {
+            let spatial = axis.checked_sub(2).and_then(|spatial| axes.get(spatial));
+            spatial.map_or((0, 0), |axis| (axis.pre, (axis.reach() - axis.input).max(0)))
+        };
+        let padding: Vec<_> = x.order.iter().map(padding).collect();
+        let fill = if is_max && self.skips_padding {
+            f64::NEG_INFINITY
+        } else {
+            0.0
+        };
+        let (ssa, _) = at.pad(clean.ssa, &extents(&x.dims, &x.order)?, &padding, (fill, self.compute))?;
+        Ok(Ordered { ssa, ..clean })
+    }
+
+    /// How x with its padding moves with the loops over y and the taps.
+    fn window_map(&self, x: &Ordered<'c, 'b>) -> Result<String, EmitError> {
+        let mut results = Vec::new();
+        for &axis in &x.order {
+            let position = self.order.iter().position(|&candidate| candidate == axis);
+            let position = position.ok_or(EmitError::Internal("orders over different axes"))?;
+            results.push(match axis.checked_sub(2) {
+                None => dim(position),
+                Some(spatial) => {
+                    let stride = self.windows.axis(spatial)?.stride;
+                    format!("{} * {stride} + {}", dim(position), dim(self.order.len() + spatial))
+                }
+            });
+        }
+        Ok(affine_map(self.order.len() + self.windows.window.len(), &results))
+    }
+
+    /// What is under the tap of this iteration: `read`, or what is found in x.
+    fn candidate<'r>(
+        &self,
+        places: &Places<'c, 'r>,
+        read: Option<Ssa<'c, 'r>>,
+    ) -> Result<Candidate<'c, 'r>, EmitError> {
+        let body = &places.at;
+        let zero = places.constant(0)?;
+        let (mut inside, mut first, mut taps) = (Vec::new(), Vec::new(), Vec::new());
+        let mut indices = vec![places.along(0)?, places.along(1)?];
+        for (spatial, axis) in self.windows.axes()?.iter().enumerate() {
+            let (start, tap) = (places.start(spatial, axis)?, places.folded(spatial)?);
+            let place = places.add(start, tap)?;
+            if axis.is_padded() {
+                let is_inside = places.is_below(place, axis.input)?;
+                inside.push(is_inside);
+                indices.push(places.select(is_inside, place, zero)?);
+            } else {
+                indices.push(place);
+            }
+            let foremost = if self.skips_padding && axis.is_padded() {
+                body.same("arith.maxsi", &[places.sub(zero, start)?, zero])?
+            } else {
+                zero
+            };
+            first.push(body.compare_indices(Relation::Equal, tap, foremost)?);
+            taps.push(tap);
+        }
+        let (element, dtype) = match (read, &self.padded) {
+            (Some(element), Some(padded)) => (element, padded.dtype),
+            _ => (self.x.element(&self.lowering.emitter(), body, &indices)?, self.x.dtype),
+        };
+        let ordinal = places.flat(&taps, self.windows.window)?;
+        Ok(Candidate {
+            value: convert(body, element, dtype, self.compute)?,
+            inside: places.all(&inside)?,
+            is_first: places.all(&first)?.ok_or(MISSING)?,
+            ordinal: places.cast(ordinal, DataType::I32)?,
+        })
+    }
+
+    /// Makes each element from the tensor's element at its place and from where that is.
+    fn finish(
+        &self,
+        value: Ordered<'c, 'b>,
+        dtype: DataType,
+        body: impl for<'r> FnOnce(&Math<'c, 'r>, &Places<'c, 'r>, Ssa<'c, 'r>) -> Scalar<'c, 'r>,
+    ) -> Result<Ordered<'c, 'b>, EmitError> {
+        let shape = Shape {
+            dims: self.dims,
+            order: &self.order,
+            dtype,
+        };
+        let compute = value.dtype;
+        self.lowering
+            .map(&[&Value::of(value)], &shape, compute, |math, elements| {
+                let places = Places::new(math.at, &self.order)?;
+                body(math, &places, elements.first().copied().ok_or(MISSING)?)
+            })
+    }
+
+    /// What is greatest under each window, whatever order it is found in: of what is no number, only the first candidate counts, which
+    /// no other is greater than.
+    fn greatest(&self) -> Result<Ordered<'c, 'b>, EmitError> {
+        let start = (f64::NEG_INFINITY, self.compute);
+        if !self.compute.is_float() {
+            return self.combine(None, start, |math, candidate, _, so_far| {
+                math.max(so_far, self.competing(math, candidate)?)
+            });
+        }
+        if !self.is_copied() {
+            // Not `arith.maximumf`, of which IREE 3.13 makes code for gfx942 that loses what is no number.
+            return self.combine(None, start, |math, candidate, _, so_far| {
+                let value = self.competing(math, candidate)?;
+                let is_no_number = math.compare(F::UnorderedNotEqual, value, value)?;
+                let stays = math.at.same("arith.andi", &[is_no_number, candidate.is_first])?;
+                let is_greater = math.compare(F::Greater, value, so_far)?;
+                math.select(math.at.same("arith.ori", &[is_greater, stays])?, value, so_far)
+            });
+        }
+        let greatest = self.combine(None, start, |math, candidate, _, so_far| {
+            math.at.same("arith.maximumf", &[so_far, candidate.value])
+        })?;
+        let axes = self.windows.axes()?;
+        self.finish(greatest, self.compute, |math, places, greatest| {
+            let (mut indices, mut conditions) = (vec![places.along(0)?, places.along(1)?], Vec::new());
+            for (spatial, axis) in axes.iter().enumerate() {
+                let mut place = places.start(spatial, axis)?;
+                let zero = places.constant(0)?;
+                if axis.is_padded() && self.skips_padding {
+                    place = math.at.same("arith.maxsi", &[place, zero])?;
+                }
+                if axis.is_padded() {
+                    let is_inside = places.is_below(place, axis.input)?;
+                    place = places.select(is_inside, place, zero)?;
+                    conditions.push(is_inside);
+                }
+                indices.push(place);
+            }
+            let first = self.x.element(&self.lowering.emitter(), &math.at, &indices)?;
+            let first = convert(&math.at, first, self.x.dtype, self.compute)?;
+            let mut is_none = math.compare(F::UnorderedNotEqual, first, first)?;
+            if let Some(inside) = places.all(&conditions)? {
+                is_none = math.at.same("arith.andi", &[is_none, inside])?;
+            }
+            math.select(is_none, first, greatest)
+        })
+    }
+
+    /// The candidate as it competes.
+    fn competing<'r>(&self, math: &Math<'c, 'r>, candidate: &Candidate<'c, 'r>) -> Scalar<'c, 'r> {
+        match candidate.inside {
+            _ if self.is_copied() => Ok(candidate.value),
+            None => Ok(candidate.value),
+            Some(inside) if self.skips_padding => math.select(inside, candidate.value, least(math)?),
+            Some(inside) => math.select(inside, candidate.value, math.constant(0.0)?),
+        }
+    }
+
+    /// The first tap with the greatest candidate of each window, counted in row-major order; `NONE` where there is no candidate.
+    fn position(&self, greatest: &Ordered<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
+        let start = (f64::from(NONE), DataType::I32);
+        self.combine(Some(greatest), start, |math, candidate, beside, so_far| {
+            let &[greatest] = beside else {
+                return Err(MISSING);
+            };
+            let value = self.competing(math, candidate)?;
+            let mut is_greatest = math.equal(value, greatest)?;
+            if self.compute.is_float() {
+                let is_no_number = math.compare(F::UnorderedNotEqual, greatest, greatest)?;
+                let is_first = math.at.same("arith.andi", &[is_no_number, candidate.is_first])?;
+                is_greatest = math.at.same("arith.ori", &[is_greatest, is_first])?;
+            }
+            if let (Some(inside), true) = (candidate.inside, self.skips_padding) {
+                is_greatest = math.at.same("arith.andi", &[is_greatest, inside])?;
+            }
+            let none = math.at.integer(i64::from(NONE), math.at.element_type(DataType::I32)?)?;
+            let ordinal = math.select(is_greatest, candidate.ordinal, none)?;
+            math.at.same("arith.minsi", &[so_far, ordinal])
+        })
+    }
+
+    /// Positions in x of taps; -1 in the padding.
+    fn index(&self, taps: Ordered<'c, 'b>, dtype: DataType) -> Result<Ordered<'c, 'b>, EmitError> {
+        let axes = self.windows.axes()?;
+        self.finish(taps, dtype, |math, places, tap| {
+            let none = math.at.integer(i64::from(NONE), math.ty)?;
+            let is_none = compare_integer(&math.at, I::Equal, tap, none)?;
+            let tap = math.select(is_none, math.constant(0.0)?, tap)?;
+            let tap = math.at.one("arith.index_cast", &[tap], math.at.index_type(), &[])?;
+            let taps = places.split(tap, self.windows.window)?;
+            let (mut conditions, mut position) = (Vec::new(), Vec::new());
+            for ((spatial, axis), along) in axes.iter().enumerate().zip(taps) {
+                let place = places.add(places.start(spatial, axis)?, along)?;
+                if axis.is_padded() {
+                    conditions.push(places.is_below(place, axis.input)?);
+                }
+                position.push(place);
+            }
+            let flat = places.cast(places.flat(&position, self.windows.input)?, DataType::I32)?;
+            let minus_one = math.constant(-1.0)?;
+            let found = match places.all(&conditions)? {
+                Some(inside) => math.select(inside, flat, minus_one)?,
+                None => flat,
+            };
+            math.select(is_none, minus_one, found)
+        })
+    }
+
+    /// The greatest with `least` where there is nothing but padding.
+    fn or_least(&self, greatest: Ordered<'c, 'b>, least: f64) -> Result<Ordered<'c, 'b>, EmitError> {
+        if !self.skips_padding || !self.windows.any(Axis::misses)? {
+            return Ok(greatest);
+        }
+        let axes = self.windows.axes()?;
+        self.finish(greatest, self.compute, |math, places, greatest| {
+            let mut conditions = Vec::new();
+            for (spatial, axis) in axes.iter().enumerate().filter(|(_, axis)| axis.misses()) {
+                let covered = places.covered(places.start(spatial, axis)?, axis)?;
+                conditions.push(compare_integer(&math.at, I::Greater, covered, places.constant(0)?)?);
+            }
+            let covers = places.all(&conditions)?.ok_or(MISSING)?;
+            math.select(covers, greatest, math.constant(least)?)
+        })
+    }
+
+    /// The average of the elements under each window.
+    fn average(&self, mode: M) -> Result<Ordered<'c, 'b>, EmitError> {
+        let sums = self.combine(None, (0.0, self.compute), |math, candidate, _, so_far| {
+            math.add(so_far, self.competing(math, candidate)?)
+        })?;
+        let axes = self.windows.axes()?;
+        self.finish(sums, self.compute, |math, places, sum| {
+            let starts = (0..axes.len())
+                .zip(&axes)
+                .map(|(spatial, axis)| places.start(spatial, axis));
+            let divisor = divisor(math, places, &axes, mode, &starts.collect::<Result<Vec<_>, _>>()?)?;
+            math.div(sum, divisor)
+        })
+    }
+}
+
+/// No tap.
+const NONE: i32 = i32::MAX;
+
+/// What no candidate is less than.
+fn least<'c, 'r>(math: &Math<'c, 'r>) -> Scalar<'c, 'r> {
+    if math.compute.is_float() {
+        math.constant(f64::NEG_INFINITY)
+    } else {
+        math.at.integer(integer_range(math.compute).0, math.ty)
+    }
+}
+
+/// The least finite number of a compute type, which stands for a window of nothing but padding.
+fn least_finite(compute: DataType) -> f64 {
+    match compute {
+        DataType::F16 => -65504.0,
+        DataType::Bf16 => -(2.0 - 2.0_f64.powi(-7)) * 2.0_f64.powi(127),
+        DataType::F32 => f64::from(f32::MIN),
+        DataType::F64 => f64::MIN,
+        _ => integer_range(compute).0 as f64,
+    }
+}
+
+/// Lowers the operation. An index that is there is written, whatever `generate_index` says: hipDNN's reference leaves it alone only if
+/// the attribute is there and false (`ResampleFwdPlan.hpp`), and in older schemas one that is not there is false.
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &ResampleFwd) -> Result<(), EmitError> {
+    let least = least_finite(compute);
+    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
+    let (x, dims) = (lowering.settled(op.x)?, &lowering.tensor(op.y)?.dims);
+    let lists = [&op.pre_padding, &op.stride, &op.window].map(Vec::as_slice);
+    let mut pooling = Pooling {
+        windows: Windows::new(&lowering.tensor(op.x)?.dims, dims, lists)?,
+        order: lowering.stored_order(op.y).unwrap_or_else(|| x.order.clone()),
+        dims,
+        padded: None,
+        x,
+        compute,
+        skips_padding: op.resample_mode == M::Maxpool && op.padding_mode == PaddingMode::NegInf,
+        lowering,
+    };
+    let is_plain = pooling.x.dtype == compute && (compute.is_integer() || op.resample_mode != M::Maxpool);
+    if *lowering.target() == Target::Cpu && !(is_plain && pooling.windows.is_exact()?) {
+        pooling.padded = Some(pooling.copied(op.resample_mode)?);
+    } else if pooling.windows.is_exact()? {
+        pooling.padded = Some(pooling.x.clone());
+    }
+    let (y, index) = if op.resample_mode == M::Maxpool {
+        let greatest = pooling.greatest()?;
+        let index = match op.index {
+            Some(id) => Some((
+                id,
+                pooling.index(pooling.position(&greatest)?, lowering.tensor(id)?.dtype)?,
+            )),
+            None => None,
+        };
+        (pooling.or_least(greatest, least)?, index)
+    } else {
+        (pooling.average(op.resample_mode)?, None)
+    };
+    let y = lowering.carry(y, lowering.carried_type(op.y, compute)?)?;
+    lowering.define(op.y, Value::of(y));
+    if let Some((id, index)) = index {
+        lowering.define(id, Value::of(index));
+    }
+    Ok(())
+}

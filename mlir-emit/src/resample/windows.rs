@@ -1,0 +1,351 @@
+//! Windows over the spatial axes, arithmetic on where things lie, and loops over many of them for each element of a result.
+
+use super::MISSING;
+use crate::EmitError;
+use crate::convert::convert;
+use crate::ir::{Emitter, Loop, Relation, affine_map, dim};
+use crate::lower::Lowering;
+use crate::math::{Math, Scalar};
+use crate::target::Target;
+use crate::value::{Ordered, extent, extents};
+use melior::ir::Value as Ssa;
+use rotini_graph::{DataType, ResampleMode as M};
+
+/// The geometry of windows over the spatial axes.
+#[derive(Clone, Debug)]
+pub(super) struct Windows<'g> {
+    /// Spatial extents of x and y.
+    pub(super) input: &'g [i64],
+    pub(super) output: &'g [i64],
+    pre_padding: &'g [i64],
+    stride: &'g [i64],
+    pub(super) window: &'g [i64],
+}
+
+/// One spatial axis of the windows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Axis {
+    pub(super) input: i64,
+    pub(super) output: i64,
+    pub(super) pre: i64,
+    pub(super) stride: i64,
+    pub(super) window: i64,
+}
+
+impl Axis {
+    /// Where the last window ends in x, if the padding is a part of it.
+    pub(super) fn reach(&self) -> i64 {
+        (self.output - 1) * self.stride + self.window - self.pre
+    }
+
+    pub(super) fn is_padded(&self) -> bool {
+        self.pre > 0 || self.reach() > self.input
+    }
+
+    /// Whether some window has nothing but padding.
+    pub(super) fn misses(&self) -> bool {
+        self.window <= self.pre || self.reach() - self.window >= self.input
+    }
+
+    /// How many windows may reach one element: as many as fit into one, but no more than there are.
+    pub(super) fn reaching(&self) -> i64 {
+        let overlapping = self.window / self.stride + i64::from(self.window % self.stride != 0);
+        overlapping.min(self.output)
+    }
+}
+
+impl<'g> Windows<'g> {
+    pub(super) fn new(x: &'g [i64], y: &'g [i64], lists: [&'g [i64]; 3]) -> Result<Self, EmitError> {
+        let ([_, _, input @ ..], [_, _, output @ ..]) = (x, y) else {
+            return Err(EmitError::Internal("pooling of low rank"));
+        };
+        let [pre_padding, stride, window] = lists;
+        Ok(Windows {
+            input,
+            output,
+            pre_padding,
+            stride,
+            window,
+        })
+    }
+
+    pub(super) fn axis(&self, spatial: usize) -> Result<Axis, EmitError> {
+        Ok(Axis {
+            input: extent(self.input, spatial)?,
+            output: extent(self.output, spatial)?,
+            pre: extent(self.pre_padding, spatial)?,
+            stride: extent(self.stride, spatial)?,
+            window: extent(self.window, spatial)?,
+        })
+    }
+
+    pub(super) fn axes(&self) -> Result<Vec<Axis>, EmitError> {
+        (0..self.window.len()).map(|spatial| self.axis(spatial)).collect()
+    }
+
+    pub(super) fn any(&self, holds: impl Fn(&Axis) -> bool) -> Result<bool, EmitError> {
+        Ok(self.axes()?.iter().any(holds))
+    }
+
+    /// Whether the windows fill x exactly.
+    pub(super) fn is_exact(&self) -> Result<bool, EmitError> {
+        Ok(!self.any(|axis| axis.is_padded() || axis.reach() != axis.input)?)
+    }
+}
+
+/// Arithmetic on indices, inside the body of a structured operation.
+pub(super) struct Places<'c, 'r> {
+    pub(super) at: Emitter<'c, 'r>,
+    /// The index along each logical axis of the result.
+    along: Vec<Ssa<'c, 'r>>,
+    /// The index of each loop that is folded over.
+    folded: Vec<Ssa<'c, 'r>>,
+}
+
+impl<'c, 'r> Places<'c, 'r> {
+    /// In the body of an operation whose first loops are the logical axes `order`; nothing is folded over yet.
+    pub(super) fn new(at: Emitter<'c, 'r>, order: &[usize]) -> Result<Self, EmitError> {
+        let along = |axis: usize| {
+            let position = order.iter().position(|&candidate| candidate == axis);
+            at.loop_index(position.ok_or(EmitError::Internal("an axis without a loop"))?)
+        };
+        Ok(Places {
+            at,
+            along: (0..order.len()).map(along).collect::<Result<_, _>>()?,
+            folded: Vec::new(),
+        })
+    }
+
+    pub(super) fn constant(&self, value: i64) -> Scalar<'c, 'r> {
+        self.at.integer(value, self.at.index_type())
+    }
+
+    pub(super) fn along(&self, axis: usize) -> Scalar<'c, 'r> {
+        self.along.get(axis).copied().ok_or(MISSING)
+    }
+
+    pub(super) fn folded(&self, spatial: usize) -> Scalar<'c, 'r> {
+        self.folded.get(spatial).copied().ok_or(MISSING)
+    }
+
+    pub(super) fn add(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.at.same("arith.addi", &[x, y])
+    }
+
+    pub(super) fn sub(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.at.same("arith.subi", &[x, y])
+    }
+
+    pub(super) fn scale(&self, x: Ssa<'c, 'r>, factor: i64) -> Scalar<'c, 'r> {
+        self.at.same("arith.muli", &[x, self.constant(factor)?])
+    }
+
+    /// Whether 0 <= x < end: unsigned, what is below 0 is far above.
+    pub(super) fn is_below(&self, x: Ssa<'c, 'r>, end: i64) -> Scalar<'c, 'r> {
+        self.at.compare_indices(Relation::AtMost, x, self.constant(end - 1)?)
+    }
+
+    pub(super) fn select(&self, condition: Ssa<'c, 'r>, yes: Ssa<'c, 'r>, no: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.at
+            .one("arith.select", &[condition, yes, no], self.at.index_type(), &[])
+    }
+
+    /// Whether all conditions hold; `None` if there are none.
+    pub(super) fn all(&self, conditions: &[Ssa<'c, 'r>]) -> Result<Option<Ssa<'c, 'r>>, EmitError> {
+        let mut all = None;
+        for &condition in conditions {
+            all = Some(match all {
+                None => condition,
+                Some(others) => self.at.same("arith.andi", &[others, condition])?,
+            });
+        }
+        Ok(all)
+    }
+
+    /// The row-major position of an element of these extents.
+    pub(super) fn flat(&self, indices: &[Ssa<'c, 'r>], extents: &[i64]) -> Scalar<'c, 'r> {
+        let mut flat = self.constant(0)?;
+        for (&index, &extent) in indices.iter().zip(extents) {
+            flat = self.add(self.scale(flat, extent)?, index)?;
+        }
+        Ok(flat)
+    }
+
+    /// The indices of the element at a row-major position.
+    pub(super) fn split(&self, position: Ssa<'c, 'r>, extents: &[i64]) -> Result<Vec<Ssa<'c, 'r>>, EmitError> {
+        let mut rest = position;
+        let mut indices = Vec::new();
+        for &extent in extents.iter().rev() {
+            let extent = self.constant(extent)?;
+            indices.push(self.at.same("arith.remui", &[rest, extent])?);
+            rest = self.at.same("arith.divui", &[rest, extent])?;
+        }
+        indices.reverse();
+        Ok(indices)
+    }
+
+    /// An index in another integer type.
+    pub(super) fn cast(&self, x: Ssa<'c, 'r>, dtype: DataType) -> Scalar<'c, 'r> {
+        self.at.one("arith.index_cast", &[x], self.at.element_type(dtype)?, &[])
+    }
+
+    /// Where the first tap of a window lies along a spatial axis, which may be before the first element.
+    pub(super) fn start(&self, spatial: usize, axis: &Axis) -> Scalar<'c, 'r> {
+        let start = self.scale(self.along(spatial + 2)?, axis.stride)?;
+        self.sub(start, self.constant(axis.pre)?)
+    }
+}
+
+impl<'c, 'r> Places<'c, 'r> {
+    /// How much of a window that starts there is in x, along one axis.
+    pub(super) fn covered(&self, start: Ssa<'c, 'r>, axis: &Axis) -> Scalar<'c, 'r> {
+        let end = self.add(start, self.constant(axis.window)?)?;
+        let end = self.at.same("arith.minsi", &[end, self.constant(axis.input)?])?;
+        let start = self.at.same("arith.maxsi", &[start, self.constant(0)?])?;
+        self.at.same("arith.maxsi", &[self.sub(end, start)?, self.constant(0)?])
+    }
+}
+
+/// A combination of many things for each element of a result.
+pub(super) struct Fold<'l, 'g, 'c, 'b> {
+    pub(super) lowering: &'l Lowering<'g, 'c, 'b>,
+    /// Extents and memory order of the result.
+    pub(super) dims: &'l [i64],
+    pub(super) order: &'l [usize],
+    /// Extents of the loops that are folded over.
+    pub(super) over: &'l [i64],
+    pub(super) compute: DataType,
+}
+
+/// A tensor with its type and the map by which the loops of a fold read it.
+pub(super) type Input<'c, 'b> = (Ssa<'c, 'b>, DataType, String);
+
+impl<'c, 'b> Fold<'_, '_, 'c, 'b> {
+    /// Combines from `start`: `body` makes the new value from the elements of `windowed` and of `beside`, which is shaped like the result,
+    /// and from the old value.
+    ///
+    /// The loops are the operation's own where it reads a window. Where all is found by its position, code for GPUs has one loop in
+    /// each thread: IREE 3.13 vectorises the other form into invalid IR if what is found is the same in all iterations.
+    pub(super) fn lower(
+        &self,
+        beside: Option<&Ordered<'c, 'b>>,
+        windowed: Option<Input<'c, 'b>>,
+        (start, dtype): (f64, DataType),
+        body: impl for<'r> FnOnce(&Math<'c, 'r>, &Places<'c, 'r>, &[Ssa<'c, 'r>], Ssa<'c, 'r>) -> Scalar<'c, 'r>,
+    ) -> Result<Ordered<'c, 'b>, EmitError> {
+        let at = self.lowering.emitter();
+        let (rank, target) = (self.order.len(), self.lowering.target());
+        let is_found = windowed.is_none();
+        let windows = usize::from(!is_found);
+        let in_thread = is_found && *target != Target::Cpu;
+        let reduced = if in_thread { 0 } else { self.over.len() };
+        let loops = [vec![Loop::Parallel; rank], vec![Loop::Reduction; reduced]].concat();
+        let map = |loops_read: &[usize]| {
+            let results: Vec<_> = loops_read.iter().copied().map(dim).collect();
+            affine_map(loops.len(), &results)
+        };
+        // In this order the compiler knows it for pooling, and has fast code for CPUs.
+        let mut inputs: Vec<_> = windowed.into_iter().collect();
+        if !in_thread {
+            // A loop has to be of something.
+            let folded: Vec<usize> = (rank..loops.len()).collect();
+            inputs.push((at.empty(self.over, dtype)?, dtype, map(&folded)));
+        }
+        if let Some(tensor) = beside {
+            let position = |axis: &usize| self.order.iter().position(|other| other == axis);
+            let positions: Option<Vec<_>> = tensor.order.iter().map(position).collect();
+            let positions = positions.ok_or(EmitError::Internal("orders over different axes"))?;
+            inputs.push((tensor.ssa, tensor.dtype, map(&positions)));
+        }
+        let shape = extents(self.dims, self.order)?;
+        let init = if in_thread {
+            at.empty(&shape, dtype)?
+        } else {
+            at.filled(&shape, dtype, start)?
+        };
+        let result: Vec<usize> = (0..rank).collect();
+        let ssa = at.generic(&loops, &inputs, (init, dtype, map(&result)), |inner, elements| {
+            let (so_far, read) = elements.split_last().ok_or(MISSING)?;
+            let mut places = Places::new(*inner, self.order)?;
+            if in_thread {
+                return self.in_thread(&places, read, (start, dtype), body);
+            }
+            let indices = (rank..loops.len()).map(|position| inner.loop_index(position));
+            places.folded = indices.collect::<Result<_, _>>()?;
+            let math = Math::new(*inner, target, self.compute, self.order.to_vec())?;
+            let read = [
+                read.get(..windows).ok_or(MISSING)?,
+                read.get(windows + 1..).ok_or(MISSING)?,
+            ]
+            .concat();
+            body(&math, &places, &read, *so_far)
+        })?;
+        let value = Ordered {
+            ssa,
+            order: self.order.to_vec(),
+            dtype,
+            dims: self.dims.to_vec(),
+        };
+        if is_found {
+            self.lowering.apart(value)
+        } else {
+            Ok(value)
+        }
+    }
+
+    /// One loop over everything, inside the body of the operation.
+    pub(super) fn in_thread<'r>(
+        &self,
+        outer: &Places<'c, 'r>,
+        read: &[Ssa<'c, 'r>],
+        (start, dtype): (f64, DataType),
+        body: impl for<'i> FnOnce(&Math<'c, 'i>, &Places<'c, 'i>, &[Ssa<'c, 'i>], Ssa<'c, 'i>) -> Scalar<'c, 'i>,
+    ) -> Scalar<'c, 'r> {
+        let at = outer.at;
+        let steps: i64 = self.over.iter().product();
+        let bounds = [outer.constant(0)?, outer.constant(steps)?];
+        at.fold(
+            bounds,
+            (at.constant(start, dtype)?, dtype),
+            |inner, position, so_far| {
+                let mut places = Places {
+                    at: *inner,
+                    along: outer.along.iter().map(|&index| at.captured(index)).collect(),
+                    folded: Vec::new(),
+                };
+                places.folded = places.split(position, self.over)?;
+                let read: Vec<_> = read.iter().map(|&element| at.captured(element)).collect();
+                let math = Math::new(*inner, self.lowering.target(), self.compute, Vec::new())?;
+                body(&math, &places, &read, so_far)
+            },
+        )
+    }
+}
+
+/// What the sum of the window that starts there is divided by: its elements, or those that are in x, but not by 0.
+pub(super) fn divisor<'c, 'r>(
+    math: &Math<'c, 'r>,
+    places: &Places<'c, 'r>,
+    axes: &[Axis],
+    mode: M,
+    starts: &[Ssa<'c, 'r>],
+) -> Scalar<'c, 'r> {
+    if mode != M::AvgpoolExcludePadding || !axes.iter().any(Axis::is_padded) {
+        return math.constant(axes.iter().map(|axis| axis.window as f64).product());
+    }
+    let mut count = places.constant(1)?;
+    for (axis, &start) in axes.iter().zip(starts) {
+        count = if axis.is_padded() {
+            math.at.same("arith.muli", &[count, places.covered(start, axis)?])?
+        } else {
+            places.scale(count, axis.window)?
+        };
+    }
+    let count = math.at.same("arith.maxsi", &[count, places.constant(1)?])?;
+    convert(
+        &math.at,
+        places.cast(count, DataType::I64)?,
+        DataType::I64,
+        math.compute,
+    )
+}
