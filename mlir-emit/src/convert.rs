@@ -4,6 +4,7 @@
 //! hipDNN's reference gets from a C cast where C defines the cast, and the nearest sensible value where C does not.
 
 use crate::ir::Emitter;
+use crate::narrow::{convert_code, is_code};
 use crate::{EmitError, Unsupported};
 use melior::ir::{Type, Value};
 use rotini_graph::{DataType, NormalGraph, NormalKind, TensorId};
@@ -61,19 +62,16 @@ pub(crate) fn check_not_constant(graph: &NormalGraph, operands: &[TensorId]) -> 
     }
 }
 
-/// Whether tensors of this type can be read and written.
-pub(crate) const fn is_storable(dtype: DataType) -> bool {
-    matches!(
-        dtype,
-        DataType::F32
-            | DataType::F16
-            | DataType::Bf16
-            | DataType::F64
-            | DataType::U8
-            | DataType::I8
-            | DataType::I32
-            | DataType::I64
-    )
+/// Declines factors of a contraction that are one value for every element, or f16 and bf16: neither of these holds the other, and
+/// IREE 3.13's code for GPUs widens both only where the shape is a lucky one.
+pub(crate) fn check_factors(graph: &NormalGraph, factors: [TensorId; 2]) -> Result<(), Unsupported> {
+    check_not_constant(graph, &factors)?;
+    match factors.map(|id| graph.tensor(id).map(|tensor| tensor.dtype)) {
+        [Some(DataType::F16), Some(DataType::Bf16)] | [Some(DataType::Bf16), Some(DataType::F16)] => {
+            Err(Unsupported::new("a product of f16 and bf16"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The smallest and largest value of an integer type.
@@ -92,6 +90,9 @@ pub(crate) fn convert<'c, 'b>(
 ) -> Result<Value<'c, 'b>, EmitError> {
     if from == to {
         return Ok(value);
+    }
+    if is_code(from) || is_code(to) {
+        return convert_code(at, value, from, to);
     }
     let target = at.element_type(to)?;
     match (from.is_float(), to.is_float()) {
@@ -162,8 +163,12 @@ fn integer_to_integer<'c, 'b>(
     from: DataType,
     to: DataType,
 ) -> Result<Value<'c, 'b>, EmitError> {
+    // An int4 is a byte with one of 16 values.
+    if (from, to) == (DataType::I4, DataType::I8) {
+        return Ok(value);
+    }
     // Widening keeps the value, and is one operation, by which the compiler recognises a matmul of narrow integers.
-    if from.bits() < to.bits() {
+    if from.bits() < to.bits() && (from, to) != (DataType::I4, DataType::U8) {
         let name = if from == DataType::U8 {
             "arith.extui"
         } else {

@@ -3,7 +3,7 @@
 use crate::convert::compute_type;
 use crate::target::Target;
 use crate::{EmitError, attention, conv, matmul, moe, resample};
-use rotini_graph::{NormalGraph, Op, TensorId};
+use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, NormalGraph, Op, TensorId};
 
 /// Versions of what a convolution makes of its operands: padded, reordered, cut into pieces for each group.
 const COPIES: u64 = 3;
@@ -78,7 +78,9 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
     let kept = |elements: u64, copies: u64| elements.checked_mul(widest)?.checked_add(SLACK)?.checked_mul(copies);
     let mut total: u64 = 0;
     for tensor in graph.tensors() {
-        total = total.checked_add(kept(count(&tensor.dims), 2)?)?;
+        // What shares bytes is kept apart, too, and what has few bits with more.
+        let copies = if tensor.dtype.bits() <= 8 { 4 } else { 2 };
+        total = total.checked_add(kept(count(&tensor.dims), copies)?)?;
     }
     for node in graph.nodes() {
         let strategy = target.conv_strategy();
@@ -91,6 +93,9 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
             Op::ResampleFwd(op) => resample::elements(graph, op)?,
             Op::MoeGroupedMatmul(op) => moe::elements(graph, op)?,
             Op::MoeGroupedMatmulBwd(op) => moe::backward_elements(graph, op)?,
+            // With incomplete blocks filled up, none of which is larger than the tensor.
+            Op::BlockScaleDequantize(BlockScaleDequantize { y, .. })
+            | Op::BlockScaleQuantize(BlockScaleQuantize { y, .. }) => whole_blocks(&graph.tensor(*y)?.dims)?,
             // Statistics, each smaller than a tensor of the node.
             _ => continue,
         };
@@ -102,6 +107,13 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
         total = total.checked_add(kept(made, copies)?)?;
     }
     Some(total)
+}
+
+/// The elements if each axis is as long as it gets by filling up a block that is shorter than it.
+fn whole_blocks(dims: &[i64]) -> Option<u64> {
+    dims.iter().try_fold(1_u64, |product, &dim| {
+        product.checked_mul(u64::try_from(dim).ok()?.checked_mul(2)?)
+    })
 }
 
 fn count(dims: &[i64]) -> u64 {

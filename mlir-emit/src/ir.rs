@@ -5,6 +5,7 @@
 
 use crate::EmitError;
 use crate::convert::integer_range;
+use crate::narrow::is_code;
 use melior::Context;
 use melior::dialect::DialectRegistry;
 use melior::ir::attribute::{DenseI32ArrayAttribute, FloatAttribute, IntegerAttribute};
@@ -90,16 +91,18 @@ impl<'c, 'b> Emitter<'c, 'b> {
             DataType::F16 => Type::float16(self.context),
             DataType::Bf16 => Type::bfloat16(self.context),
             DataType::F64 => Type::float64(self.context),
-            DataType::U8 | DataType::I8 => IntegerType::new(self.context, 8).into(),
-            DataType::I32 => IntegerType::new(self.context, 32).into(),
-            DataType::I64 => IntegerType::new(self.context, 64).into(),
-            DataType::F8E4M3
+            // What is narrower, or no float of MLIR's, is a byte (`narrow`).
+            DataType::U8
+            | DataType::I8
+            | DataType::F8E4M3
             | DataType::F8E5M2
             | DataType::F8E8M0
             | DataType::F4E2M1
             | DataType::F6E2M3
             | DataType::F6E3M2
-            | DataType::I4 => return Err(EmitError::Internal("an element type that check declines")),
+            | DataType::I4 => IntegerType::new(self.context, 8).into(),
+            DataType::I32 => IntegerType::new(self.context, 32).into(),
+            DataType::I64 => IntegerType::new(self.context, 64).into(),
         })
     }
 
@@ -201,10 +204,10 @@ impl<'c, 'b> Emitter<'c, 'b> {
         self.one("arith.constant", &[], r#type, &[("value", value)])
     }
 
-    /// A zero of a type of [`Emitter::element_type`].
+    /// A zero of a type of [`Emitter::element_type`]; of a code, its least one.
     pub(crate) fn zero(&self, dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
         let r#type = self.element_type(dtype)?;
-        if dtype.is_float() {
+        if dtype.is_float() && !is_code(dtype) {
             self.float(0.0, r#type)
         } else {
             self.integer(0, r#type)
@@ -224,7 +227,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
     /// A constant, or what is nearest to it in the type.
     pub(crate) fn constant(&self, value: f64, dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
         let r#type = self.element_type(dtype)?;
-        if dtype.is_float() {
+        if dtype.is_float() && !is_code(dtype) {
             self.float(value, r#type)
         } else {
             let (least, largest) = integer_range(dtype);

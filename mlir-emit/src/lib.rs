@@ -6,12 +6,13 @@
 //! | File | What it has |
 //! |---|---|
 //! | `lower` | the graph's walk, loads and stores of tensors in memory order |
-//! | `conv`, `pointwise` | one per family of operations: its check and its lowering |
-//! | `value`, `convert`, `ir` | tensors in memory order, element types, building blocks over melior |
+//! | `conv`, `pointwise`, `block_scale` | one per family of operations: its check and its lowering |
+//! | `value`, `convert`, `narrow`, `ir` | tensors in memory order, element types, those of few bits, building blocks over melior |
 //! | `shell` | the exported function around the computation |
 //! | `target` | strategy and compiler flags per target |
 
 mod attention;
+mod block_scale;
 mod conv;
 mod convert;
 mod cost;
@@ -21,6 +22,7 @@ mod lower;
 mod math;
 mod matmul;
 mod moe;
+mod narrow;
 mod norm;
 mod pointwise;
 mod reduction;

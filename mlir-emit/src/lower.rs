@@ -3,12 +3,13 @@
 //! Inputs become values, each operation's file defines the values of what it writes, and stored tensors are rounded, put into
 //! their memory order and returned. There is one `match` over the operations, here, and one in [`check`].
 
-use crate::convert::{convert, is_storable};
+use crate::convert::convert;
 use crate::ir::{Emitter, Loop, Relation, affine_map, argument, dim};
+use crate::narrow::{contracted, is_code, is_packed, pack, packed_bytes, unpack};
 use crate::shell::{Argument, Signature};
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extents};
-use crate::{EmitError, Unsupported, attention, conv, matmul, moe, norm, pointwise, reduction, resample};
+use crate::{EmitError, Unsupported, attention, block_scale, conv, matmul, moe, norm, pointwise, reduction, resample};
 use melior::ir::{Block, Type, Value as Ssa};
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, SlotRole, TensorId};
 
@@ -44,9 +45,9 @@ pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
             Op::ResampleBwd(op) => resample::check_backward(graph, node.compute, op),
             Op::MoeGroupedMatmul(op) => moe::check(graph, node.compute, op),
             Op::MoeGroupedMatmulBwd(op) => moe::check_backward(graph, node.compute, op),
-            Op::BlockScaleDequantize(_) | Op::BlockScaleQuantize(_) | Op::SdpaBackward(_) | Op::CustomOp(_) => {
-                Err(Unsupported::new("not supported yet"))
-            }
+            Op::BlockScaleDequantize(op) => block_scale::check_dequantize(graph, node.compute, op),
+            Op::BlockScaleQuantize(op) => block_scale::check_quantize(graph, node.compute, op),
+            Op::SdpaBackward(_) | Op::CustomOp(_) => Err(Unsupported::new("not supported yet")),
         }
         .map_err(|unsupported| unsupported.at_node(position))?;
     }
@@ -97,8 +98,12 @@ fn check_tensor(tensor: &NormalTensor, target: &Target) -> Result<(), String> {
             tensor.dtype
         ));
     }
-    if !is_storable(tensor.dtype) {
-        return Err(format!("the type {} is not supported yet", tensor.dtype));
+    let is_dense = || matches!(Layout::of(&tensor.dims, &tensor.strides), Layout::Dense { order } if order.len() == tensor.dims.len());
+    if matches!(tensor.kind, NormalKind::Input | NormalKind::Output) && is_packed(tensor.dtype) && !is_dense() {
+        return Err(format!(
+            "elements of {}, which share bytes, with gaps between them or repeated",
+            tensor.dtype
+        ));
     }
     if tensor.ragged_offset.is_some() {
         return Err("it is ragged (its rows are found through offsets), which is not supported yet".to_owned());
@@ -138,9 +143,23 @@ pub fn signature(graph: &NormalGraph) -> Result<Signature, EmitError> {
                 (vec![span.ok_or(EmitError::Internal("a span that overflows"))?], false)
             }
         };
+        let (dtype, shape) = match tensor.dtype {
+            dtype if is_packed(dtype) => {
+                let bytes = shape
+                    .iter()
+                    .try_fold(1_i64, |count, &extent| count.checked_mul(extent))
+                    .and_then(|count| packed_bytes(count, dtype));
+                (
+                    DataType::U8,
+                    vec![bytes.ok_or(EmitError::Internal("a span that overflows"))?],
+                )
+            }
+            dtype if is_code(dtype) => (DataType::U8, shape),
+            dtype => (dtype, shape),
+        };
         arguments.push(Argument {
             role,
-            dtype: tensor.dtype,
+            dtype,
             shape,
             packed,
         });
@@ -192,9 +211,14 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         }
         for (index, tensor) in (0..).zip(graph.tensors()) {
             if let NormalKind::Constant(scalar) = tensor.kind {
+                // A constant is no code: it is written as the number that it is.
                 let value = Value {
                     data: Data::Constant(scalar),
-                    dtype: tensor.dtype,
+                    dtype: if is_code(tensor.dtype) {
+                        contracted(tensor.dtype)
+                    } else {
+                        tensor.dtype
+                    },
                     dims: tensor.dims.clone(),
                 };
                 lowering.define(TensorId(index), value);
@@ -223,6 +247,8 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
                 Op::ResampleBwd(op) => resample::lower_backward(&mut lowering, node.compute, op)?,
                 Op::MoeGroupedMatmul(op) => moe::lower(&mut lowering, node.compute, op)?,
                 Op::MoeGroupedMatmulBwd(op) => moe::lower_backward(&mut lowering, node.compute, op)?,
+                Op::BlockScaleDequantize(op) => block_scale::dequantize(&mut lowering, node.compute, op)?,
+                Op::BlockScaleQuantize(op) => block_scale::quantize(&mut lowering, node.compute, op)?,
                 _ => return Err(EmitError::Internal("an operation that check declines")),
             }
         }
@@ -265,23 +291,34 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     }
 
     /// The type in which a tensor's value is carried to its consumers: the compute type, so that it is rounded only when stored; but
-    /// its own type if that is an integer type, because there the conversion changes the value's meaning.
+    /// its own type if that is an integer type or one of few bits, because there the conversion is what the tensor is for.
     pub(crate) fn carried_type(&self, id: TensorId, compute: DataType) -> Result<DataType, EmitError> {
         let dtype = self.tensor(id)?.dtype;
-        Ok(if dtype.is_integer() { dtype } else { compute })
+        Ok(if dtype.is_integer() || is_code(dtype) {
+            dtype
+        } else {
+            compute
+        })
     }
 
     /// The value of a tensor as an operand that an operation reads many times over: with all its axes, and settled. What was computed
     /// on the way to it is a dispatch of its own: fused into a convolution's reads, IREE 3.13's GPU code generation does not always
     /// survive it.
     pub(crate) fn settled(&self, id: TensorId) -> Result<Ordered<'c, 'b>, EmitError> {
+        self.settled_as(id, contracted(self.value(id)?.dtype))
+    }
+
+    /// The same with its elements converted.
+    pub(crate) fn settled_as(&self, id: TensorId, dtype: DataType) -> Result<Ordered<'c, 'b>, EmitError> {
         let value = self.value(id)?.materialise(&self.at)?;
         let tensor = self.tensor(id)?;
         let is_argument = tensor.kind == NormalKind::Input
+            && !is_packed(tensor.dtype)
             && matches!(Layout::of(&tensor.dims, &tensor.strides), Layout::Dense { order } if order.len() == tensor.dims.len());
-        if is_argument {
+        if is_argument && value.dtype == dtype {
             return Ok(value);
         }
+        let value = self.carry(value, dtype)?;
         Ok(Ordered {
             ssa: self.at.barrier(value.ssa)?,
             ..value
@@ -329,6 +366,10 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     /// An input as a value: its argument as it is, or gathered if it has gaps.
     fn load(&self, tensor: &NormalTensor, ssa: Ssa<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
         let data = match Layout::of(&tensor.dims, &tensor.strides) {
+            Layout::Dense { order } if is_packed(tensor.dtype) => Data::Tensor {
+                ssa: unpack(&self.at, ssa, &extents(&tensor.dims, &order)?, tensor.dtype)?,
+                order,
+            },
             Layout::Dense { order } => Data::Tensor { ssa, order },
             Layout::Strided => {
                 let order: Vec<usize> = (0..tensor.dims.len()).collect();
@@ -381,6 +422,12 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
             self.round(&value, tensor.dtype, order)?
         };
         match span {
+            None if is_packed(tensor.dtype) => pack(
+                &self.at,
+                rounded.ssa,
+                &extents(&rounded.dims, &rounded.order)?,
+                tensor.dtype,
+            ),
             None => Ok(rounded.ssa),
             Some(old) => self.scatter(tensor, &rounded, old),
         }

@@ -5,7 +5,7 @@ use crate::convert::{
 };
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
-use crate::step::Shape;
+use crate::step::{Shape, order_of};
 use crate::target::Target;
 use crate::value::{Data, Value};
 use crate::{EmitError, Unsupported};
@@ -105,9 +105,14 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         .map(|id| lowering.value(id).cloned())
         .collect::<Result<Vec<_>, _>>()?;
     let operands: Vec<_> = values.iter().collect();
+    let order = if may_fold(op, &values) {
+        order_of(&out.dims, &operands)
+    } else {
+        lowering.result_order(op.out_0, &operands)?
+    };
     let shape = Shape {
         dims: &out.dims,
-        order: &lowering.result_order(op.out_0, &operands)?,
+        order: &order,
         dtype: lowering.carried_type(op.out_0, compute)?,
     };
     let axis = op.axis.and_then(|axis| usize::try_from(axis).ok());
@@ -122,6 +127,21 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let result = if is_apart { lowering.apart(result)? } else { result };
     lowering.define(op.out_0, Value::of(result));
     Ok(())
+}
+
+/// Whether the compiler may find that the result does not depend on the operands' elements: x - x of integers, 0 times x, an index.
+///
+/// IREE 3.13 takes what reads an operand in another order than the result's and yields a constant for a transposition, and so copies
+/// the operand. Such a result is computed in the operand's order, and put into its own when it is stored.
+fn may_fold(op: &Pointwise, values: &[Value<'_, '_>]) -> bool {
+    let is_same = op
+        .in_1
+        .is_some_and(|second| second == op.in_0 || op.in_2 == Some(second));
+    let is_index = op.mode == M::GenIndex;
+    is_same
+        || is_index
+        || op.in_2 == Some(op.in_0)
+        || values.iter().any(|value| matches!(value.data, Data::Constant(_)))
 }
 
 impl<'c, 'r> Math<'c, 'r> {

@@ -86,11 +86,8 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
                 }
             })
             .collect();
-        let repeated = self.repeated(operands, shape.dims, reduced)?;
-        let operands: Vec<_> = match &repeated {
-            Some(first) => std::iter::once(first).chain(operands.iter().copied().skip(1)).collect(),
-            None => operands.to_vec(),
-        };
+        let written_out = self.written_out(operands, shape.dims, reduced)?;
+        let operands: Vec<_> = written_out.iter().collect();
         let read = self.operands(&operands, shape.dims, shape.order)?;
         let init = at.filled(&extents(shape.dims, &kept)?, compute, start)?;
         let map = affine_map(order.len(), &(0..kept.len()).map(dim).collect::<Vec<_>>());
@@ -119,27 +116,53 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         })
     }
 
-    /// The first operand with all axes, if there is a reduced axis that no operand has in memory: a loop has to be of something.
-    fn repeated(
+    /// The operands as IREE 3.13 can sum products of them. It takes such a sum for a contraction, and builds an invalid one if an operand
+    /// is repeated along a reduced axis (for CPUs), or if one is f16 and the other bf16 (for GPUs): the former is written out, the latter
+    /// are widened, both behind a barrier. And the first has all axes if there is one that no operand has in memory: a loop has to be
+    /// of something.
+    fn written_out(
         &self,
         operands: &[&Value<'c, 'b>],
         dims: &[i64],
         reduced: &[usize],
-    ) -> Result<Option<Value<'c, 'b>>, EmitError> {
+    ) -> Result<Vec<Value<'c, 'b>>, EmitError> {
+        let own = |value: &Value<'_, '_>, axis: usize| {
+            axis.checked_add(value.dims.len())
+                .and_then(|axis| axis.checked_sub(dims.len()))
+                .filter(|&own| value.dims.get(own) == dims.get(axis))
+        };
         let has = |value: &Value<'_, '_>, axis: usize| {
-            let own = axis
-                .checked_add(value.dims.len())
-                .and_then(|axis| axis.checked_sub(dims.len()));
-            own.is_some_and(|own| {
-                let is_wide = value.dims.get(own) == dims.get(axis);
-                is_wide && matches!(&value.data, Data::Tensor { order, .. } if order.contains(&own))
-            })
+            own(value, axis)
+                .is_some_and(|own| matches!(&value.data, Data::Tensor { order, .. } if order.contains(&own)))
+        };
+        let is_repeated = |value: &Value<'_, '_>| {
+            let is_wide = |axis: &usize| dims.get(*axis).is_some_and(|&dim| dim > 1);
+            let lacks = |axis: &usize| is_wide(axis) && own(value, *axis).is_some() && !has(value, *axis);
+            matches!(value.data, Data::Tensor { .. }) && reduced.iter().any(lacks)
         };
         let is_covered = |axis: &usize| operands.iter().any(|value| has(value, *axis));
-        match operands.first() {
-            Some(first) if !reduced.iter().all(is_covered) => Ok(Some(Value::of(first.materialise(&self.emitter())?))),
-            _ => Ok(None),
-        }
+        let lacks_loops = !reduced.iter().all(is_covered);
+        let is_there = |dtype: DataType| operands.iter().any(|value| value.dtype == dtype);
+        let is_mixed = is_there(DataType::F16) && is_there(DataType::Bf16);
+        let at = self.emitter();
+        let write_out = |(position, value): (usize, &&Value<'c, 'b>)| {
+            let widens = is_mixed && matches!(value.dtype, DataType::F16 | DataType::Bf16);
+            if widens || is_repeated(value) {
+                let whole = value.materialise(&at)?;
+                let wide = if widens {
+                    self.carry(whole, DataType::F32)?
+                } else {
+                    whole
+                };
+                let ssa = at.barrier(wide.ssa)?;
+                Ok(Value::of(Ordered { ssa, ..wide }))
+            } else if lacks_loops && position == 0 {
+                Ok(Value::of(value.materialise(&at)?))
+            } else {
+                Ok((*value).clone())
+            }
+        };
+        operands.iter().enumerate().map(write_out).collect()
     }
 
     /// Makes the value of a tensor that a node writes from the operands' elements at its place.

@@ -5,8 +5,9 @@
 
 use rotini_emit::{Target, emit};
 use rotini_graph::{
-    ConvGeometry, DataType, Graph, GraphBuilder, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, PaddingMode,
-    Pointwise, PointwiseMode, ResampleBwd, ResampleFwd, ResampleMode, Scalar, TensorKind,
+    BlockScaleDequantize, BlockScaleQuantize, ConvGeometry, DataType, Graph, GraphBuilder, Matmul, MoeGroupedMatmul,
+    MoeGroupedMatmulBwd, MoeMode, PaddingMode, Pointwise, PointwiseMode, ResampleBwd, ResampleFwd, ResampleMode,
+    Scalar, TensorKind,
 };
 
 fn lowered(mut graph: Graph, target: &str) -> String {
@@ -112,6 +113,11 @@ fn conversions() {
         (DataType::F32, DataType::I8),
         (DataType::F32, DataType::U8),
         (DataType::F16, DataType::Bf16),
+        (DataType::F8E4M3, DataType::F32),
+        (DataType::F32, DataType::F8E5M2),
+        (DataType::F8E8M0, DataType::F32),
+        (DataType::F32, DataType::F8E8M0),
+        (DataType::I4, DataType::F4E2M1),
     ] {
         let mut b = GraphBuilder::new("convert");
         let x = b.buffer("x", from, &[4]);
@@ -225,4 +231,48 @@ fn grouped_matmuls() {
     };
     b.node("moe", DataType::F32, op);
     insta::assert_snapshot!("moe_backward", lowered(b.build(), "gfx942"));
+}
+
+#[test]
+fn products_of_few_bits() {
+    for (name, a, b) in [
+        ("f8", DataType::F8E4M3, DataType::F8E5M2),
+        ("i4", DataType::F16, DataType::I4),
+    ] {
+        let mut builder = GraphBuilder::new("matmul");
+        let op = Matmul {
+            a: builder.buffer("a", a, &[16, 32]),
+            b: builder.buffer("b", b, &[32, 8]),
+            c: builder.buffer("c", DataType::F16, &[16, 8]),
+        };
+        builder.node("matmul", DataType::F32, op);
+        insta::assert_snapshot!(format!("matmul_{name}_gfx942"), lowered(builder.build(), "gfx942"));
+    }
+}
+
+/// The last block of each row is incomplete where it is read.
+#[test]
+fn scales_of_blocks() {
+    let mut b = GraphBuilder::new("dequantize");
+    let op = BlockScaleDequantize {
+        x: b.buffer("x", DataType::I8, &[2, 7]),
+        scale: b.buffer("scale", DataType::F32, &[2, 2]),
+        y: b.buffer("y", DataType::F32, &[2, 7]),
+        block_size: vec![4],
+        is_negative_scale: false,
+    };
+    b.node("dequantize", DataType::F32, op);
+    insta::assert_snapshot!("dequantize", lowered(b.build(), "gfx942"));
+
+    let mut b = GraphBuilder::new("quantize");
+    let op = BlockScaleQuantize {
+        x: b.buffer("x", DataType::F32, &[2, 8]),
+        y: b.buffer("y", DataType::I8, &[2, 8]),
+        scale: b.buffer("scale", DataType::F16, &[2, 2]),
+        block_size: 4,
+        axis: None,
+        transpose: false,
+    };
+    b.node("quantize", DataType::F32, op);
+    insta::assert_snapshot!("quantize", lowered(b.build(), "gfx942"));
 }

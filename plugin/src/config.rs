@@ -219,6 +219,20 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting(
         Reader::Tests,
+        "ROTINI_GRAPHS",
+        "a number",
+        "200 (40 emulated)",
+        "How many random graphs are run.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_SEED",
+        "a number",
+        "0",
+        "The seed of the first of them; the others have the numbers after it.",
+    ),
+    setting(
+        Reader::Tests,
         "ROTINI_TEST_…",
         "",
         "",

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use rotini_graph::{Graph, Tensor, TensorId, TensorKind};
 use rotini_host::gpu::{Allocation, Api, Driver, Gpu};
 use rotini_host::{Context, DeviceBuffer, Handle, Plugin, ShapeOverride, engine_config};
-use rotini_reference::{Buffers, UNTOUCHED, evaluate, fill_all};
+use rotini_reference::{Buffers, Profile, UNTOUCHED, evaluate, fill_all, fill_all_with};
 use std::collections::HashMap;
 use std::ffi::{CStr, OsStr, c_char};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -21,6 +21,8 @@ pub struct Runner {
     handle: Handle,
     engine: i64,
     place: Place,
+    /// What inputs are filled with, if not with what their consumers ask for.
+    profile: Option<Profile>,
 }
 
 /// What one run told besides that it was right.
@@ -34,6 +36,10 @@ pub struct Outcome {
     pub estimate_cached: usize,
     /// The largest share of what was allowed that any element used up.
     pub worst: f64,
+    /// Elements that were judged.
+    pub elements: usize,
+    /// Those of them whose bounds say little.
+    pub blunt: usize,
 }
 
 impl Runner {
@@ -67,7 +73,17 @@ impl Runner {
             handle: plugin.handle()?,
             engine,
             place,
+            profile: None,
         })
+    }
+
+    /// The same with inputs filled by a profile.
+    #[must_use]
+    pub fn filled_with(self, profile: Profile) -> Self {
+        Runner {
+            profile: Some(profile),
+            ..self
+        }
     }
 
     /// Runs cases, or those of them whose name contains `ROTINI_CASE`, and tells which fail and why.
@@ -125,14 +141,16 @@ impl Runner {
             estimate_cached == exact,
             "the estimate of a cached graph is {estimate_cached}, not {exact}"
         );
-        let worst = self
+        let judged = self
             .execute_and_judge(&graph, &context, exact, alignment)
             .map_err(|error| self.explain(error))?;
         Ok(Outcome {
             estimate,
             exact,
             estimate_cached,
-            worst,
+            worst: judged.worst,
+            elements: judged.elements,
+            blunt: judged.blunt,
         })
     }
 
@@ -145,6 +163,7 @@ impl Runner {
         let mut graph = case.graph.clone();
         graph.validate().context("the case is not valid")?;
         self.execute_and_judge(&graph, context, context.workspace()?, alignment)
+            .map(|judged| judged.worst)
             .map_err(|error| self.explain(error))
     }
 
@@ -191,10 +210,8 @@ impl Runner {
             workspace: context.workspace()?,
             alignment: 16,
         };
-        let memory = self
-            .execute(context, &execution)
-            .map_err(|error| self.explain(error))?;
-        execution.judge(&memory)
+        let memory = self.execute(context, &execution).map_err(|error| self.explain(error))?;
+        Ok(execution.judge(&memory)?.worst)
     }
 
     /// Runs a case on given buffers. Its outputs are judged if the reference gives the case a meaning on them; that nothing else is read
@@ -225,10 +242,20 @@ impl Runner {
         Ok(())
     }
 
-    fn execute_and_judge(&self, graph: &Graph, context: &Context, workspace: usize, alignment: usize) -> Result<f64> {
+    fn execute_and_judge(
+        &self,
+        graph: &Graph,
+        context: &Context,
+        workspace: usize,
+        alignment: usize,
+    ) -> Result<Judged> {
+        let inputs = match self.profile {
+            Some(profile) => fill_all_with(graph, SEED, profile)?,
+            None => fill_all(graph, SEED)?,
+        };
         let execution = Execution {
             graph,
-            inputs: &fill_all(graph, SEED)?,
+            inputs: &inputs,
             overrides: &[],
             workspace,
             alignment,
@@ -345,18 +372,20 @@ struct Execution<'a> {
 
 impl Execution<'_> {
     /// Judges the outputs.
-    fn judge(&self, memory: &HashMap<i64, Memory>) -> Result<f64> {
+    fn judge(&self, memory: &HashMap<i64, Memory>) -> Result<Judged> {
         let evaluation = evaluate(self.graph, self.inputs)?;
-        let mut worst: f64 = 0.0;
+        let mut judged = Judged::default();
         for (id, _) in stored(self.graph).into_iter().filter(|(_, is_output)| *is_output) {
             let tensor = self.graph.tensor(id).context("a tensor that is not there")?;
             let (memory, before) = buffers_of(tensor, memory, self.inputs)?;
             let report = evaluation
                 .judge(id, memory.bytes(), before)
                 .with_context(|| tensor.to_string())?;
-            worst = worst.max(report.ratio);
+            judged.worst = judged.worst.max(report.ratio);
+            judged.elements += report.elements;
+            judged.blunt += report.blunt;
         }
-        Ok(worst)
+        Ok(judged)
     }
 }
 
@@ -370,6 +399,14 @@ fn buffers_of<'a>(
         (Some(memory), Some(before)) => Ok((memory, before)),
         _ => bail!("{tensor} has no buffer"),
     }
+}
+
+/// What the outputs of an execution told.
+#[derive(Default)]
+struct Judged {
+    worst: f64,
+    elements: usize,
+    blunt: usize,
 }
 
 const SEED: u64 = 7;

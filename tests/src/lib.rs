@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `conformance` | every case is right, through the C ABI of the shared library, on the CPU |
 //! | `emulated` | the same on the emulated MI300, or on a GPU that `ROTINI_TEST_DEVICE` names ([`harness::gpu`]) |
+//! | `random_graphs`, `random_emulated` | graphs from a seed are right or declined with a reason, on the CPU and on the emulated MI300 |
+//! | `attributes` | every attribute of every operation changes what is compiled, or the reason why nothing is |
 //! | `rounding` | half-precision graphs round once, and the judge would see it if they did not |
 //! | `gfx942` | what is compiled for MI300: dispatches, MFMA, registers (compile only: nothing is executed) |
 //! | `paths` | ways of compiling one convolution agree on the emulated MI300 |
@@ -18,4 +20,5 @@ pub mod code_object;
 pub mod harness;
 pub mod plugin;
 pub mod process;
+pub mod random;
 pub mod shapes;

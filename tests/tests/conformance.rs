@@ -3,6 +3,7 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
+use rotini_reference::Profile;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::harness::Runner;
 
@@ -21,6 +22,13 @@ fn every_case_is_right() {
 fn unusual_data_is_right() {
     let runner = Runner::cpu().expect("the plugin loads");
     runner.expect_data(&cases::with_data().expect("the reference fills them"));
+}
+
+/// With NaN, infinities, denormals and zeros of both signs among the elements: some sums have one, others none.
+#[test]
+fn special_values_are_right() {
+    let runner = Runner::cpu().expect("the plugin loads");
+    runner.filled_with(Profile::FewEdges).expect_all(&cases::edges(), 64);
 }
 
 /// hipDNN promises 16 bytes, compiled code wants 64.

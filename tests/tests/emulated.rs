@@ -7,6 +7,7 @@
 
 use rotini_graph::{DataType, GraphBuilder, PointwiseMode, TensorKind};
 use rotini_host::{DeviceBuffer, HostError, engine_config};
+use rotini_reference::Profile;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::harness::{Memory, Runner};
 use rotini_tests::{harness, shapes};
@@ -26,6 +27,13 @@ fn every_case_is_right() {
 fn unusual_data_is_right() {
     let runner = Runner::gpu().expect("the GPU and the plugin are there");
     runner.expect_data(&cases::with_data().expect("the reference fills them"));
+}
+
+/// With NaN, infinities, denormals and zeros of both signs among the elements: some sums have one, others none.
+#[test]
+fn special_values_are_right() {
+    let runner = Runner::gpu().expect("the GPU and the plugin are there");
+    runner.filled_with(Profile::FewEdges).expect_all(&cases::edges(), 64);
 }
 
 /// hipDNN promises 16 bytes.

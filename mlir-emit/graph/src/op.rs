@@ -93,6 +93,9 @@ macro_rules! operations {
         }
 
         impl Op {
+            /// The name of every operation.
+            pub const KINDS: &'static [&'static str] = &[$($kind),*];
+
             /// The operation's name as it stands in messages.
             #[must_use]
             pub const fn kind(&self) -> &'static str {

@@ -235,7 +235,7 @@ fn pad_units<'c, 'b>(
 
 /// The first elements along each axis. With a stride, the last windows may end before the input does; the compiler's code for GPUs
 /// assumes that they do not.
-fn crop<'c, 'b>(
+pub(crate) fn crop<'c, 'b>(
     at: &Emitter<'c, 'b>,
     ssa: Ssa<'c, 'b>,
     from: &[i64],

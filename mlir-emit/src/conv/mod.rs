@@ -8,7 +8,9 @@ mod gradient;
 mod named;
 mod staged;
 
-use crate::convert::{check_compute, check_not_constant, compute_type};
+pub(crate) use direct::crop;
+
+use crate::convert::{check_compute, check_factors, compute_type};
 use crate::ir::Emitter;
 use crate::lower::Lowering;
 use crate::target::ConvStrategy;
@@ -21,7 +23,27 @@ use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvMode, ConvWgrad, Data
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ConvFprop) -> Result<(), Unsupported> {
     check_geometry(&op.geometry)?;
     check_compute(graph, compute, &[op.x, op.w])?;
-    check_not_constant(graph, &[op.x, op.w])
+    check_factors(graph, [op.x, op.w])?;
+    check_reached(graph, op)
+}
+
+/// Declines a result that is zeros whatever x is: the compiler has no tensor without elements.
+fn check_reached(graph: &NormalGraph, op: &ConvFprop) -> Result<(), Unsupported> {
+    let (Some(x), Some(w), Some(y)) = (graph.tensor(op.x), graph.tensor(op.w), graph.tensor(op.y)) else {
+        return Ok(());
+    };
+    let shape = Shape::new(&x.dims, &w.dims, &y.dims, &op.geometry);
+    let is_reached = shape.is_ok_and(|shape| {
+        shape
+            .input
+            .iter()
+            .zip(shape.surplus())
+            .all(|(input, surplus)| surplus < *input)
+    });
+    if is_reached {
+        return Ok(());
+    }
+    Err(Unsupported::new("windows that reach nothing but padding"))
 }
 
 fn check_geometry(geometry: &ConvGeometry) -> Result<(), Unsupported> {
@@ -63,7 +85,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
 pub(crate) fn check_dgrad(graph: &NormalGraph, compute: DataType, op: &ConvDgrad) -> Result<(), Unsupported> {
     check_geometry(&op.geometry)?;
     check_compute(graph, compute, &[op.dy, op.w])?;
-    check_not_constant(graph, &[op.dy, op.w])
+    check_factors(graph, [op.dy, op.w])
 }
 
 /// Lowers a gradient with respect to x.
@@ -98,7 +120,7 @@ pub(crate) fn lower_dgrad(
 pub(crate) fn check_wgrad(graph: &NormalGraph, compute: DataType, op: &ConvWgrad) -> Result<(), Unsupported> {
     check_geometry(&op.geometry)?;
     check_compute(graph, compute, &[op.x, op.dy])?;
-    check_not_constant(graph, &[op.x, op.dy])
+    check_factors(graph, [op.x, op.dy])
 }
 
 /// Lowers a gradient with respect to w.
@@ -254,7 +276,7 @@ impl<'g> Shape<'g> {
 }
 
 /// The tensor with zeros before and after its axes, and its extents.
-fn pad<'c, 'b>(
+pub(crate) fn pad<'c, 'b>(
     at: &Emitter<'c, 'b>,
     ssa: Ssa<'c, 'b>,
     extents: &[i64],

@@ -184,6 +184,13 @@ impl<'c, 'b> Tensor<'c, 'b> {
         Ok(Tensor { ssa, axes, ..self })
     }
 
+    /// Without so many elements at the end of each axis.
+    pub(super) fn without(self, at: &Emitter<'c, 'b>, surplus: impl Fn(Axis) -> i64) -> Result<Self, EmitError> {
+        let kept = |&(axis, extent): &Dim| (axis, extent - surplus(axis));
+        let axes: Vec<Dim> = self.axes.iter().map(kept).collect();
+        self.cropped(at, &axes)
+    }
+
     /// Computed as it is here: the compiler fuses or folds nothing across.
     pub(super) fn behind_barrier(self, at: &Emitter<'c, 'b>) -> Result<Self, EmitError> {
         Ok(Tensor {

@@ -110,7 +110,7 @@ fn patches<'c, 'b>(
     let outer = vec![1; group.len()];
 
     let dtype = x.dtype;
-    let x = Tensor::input(at, x, shape.groups)?.padded(at, |axis| shape.zeros(axis))?;
+    let x = reached(at, Tensor::input(at, x, shape.groups)?, shape)?.padded(at, |axis| shape.zeros(axis))?;
     let taps = between(&[], Axis::Tap, &shape.window, &[channel]);
     let axes = between(&[&group[..], &[batch]].concat(), Axis::Spatial, &shape.output, &taps);
     let x = x.copied(at, &axes, dtype, shape.geometry)?;
@@ -150,15 +150,16 @@ fn depthwise<'c, 'b>(
     let filter = (Axis::Filter, shape.groups * shape.filters);
 
     let repeated = [(Axis::Channel, shape.groups), (Axis::Filter, shape.filters)];
-    let x = Tensor::input(at, x, 1)?;
+    let x = reached(at, Tensor::input(at, x, 1)?, &wide)?;
+    let input = wide.reached();
     let x = x.copied(
         at,
-        &between(&[batch], Axis::Spatial, &shape.input, &repeated),
+        &between(&[batch], Axis::Spatial, &input, &repeated),
         compute,
         geometry,
     )?;
     let runs = [vec![1; 1 + shape.spatial()], vec![2]].concat();
-    let x = x.merged(at, &between(&[batch], Axis::Spatial, &shape.input, &[filter]), &runs)?;
+    let x = x.merged(at, &between(&[batch], Axis::Spatial, &input, &[filter]), &runs)?;
     let x = x.padded(at, |axis| wide.zeros(axis))?.behind_barrier(at)?;
 
     let taps = between(&[], Axis::Tap, &shape.window, &[(Axis::Channel, 1)]);
@@ -190,10 +191,10 @@ fn convolution<'c, 'b>(
     let (batch, filter) = ((Axis::Batch, shape.batch), (Axis::Filter, wide.filters));
     let outer = [&group[..], &[batch]].concat();
 
-    let x = Tensor::input(at, x, shape.groups)?;
+    let x = reached(at, Tensor::input(at, x, shape.groups)?, &wide)?;
     let x = x.copied(
         at,
-        &between(&outer, Axis::Spatial, &shape.input, &[channel]),
+        &between(&outer, Axis::Spatial, &wide.reached(), &[channel]),
         compute,
         geometry,
     )?;
@@ -218,6 +219,15 @@ fn convolution<'c, 'b>(
         &between(&outer, Axis::Spatial, &shape.output, &[(Axis::Filter, shape.filters)]),
     )?;
     channels_merged(at, y, shape, compute)
+}
+
+/// x without what no window reaches: where a loop of one step goes, the compiler takes the extent of what is read for that of another.
+fn reached<'c, 'b>(at: &Emitter<'c, 'b>, x: Tensor<'c, 'b>, shape: &Shape<'_>) -> Result<Tensor<'c, 'b>, EmitError> {
+    let surplus = shape.surplus();
+    x.without(at, |axis| match axis {
+        Axis::Spatial(index) => surplus.get(index).copied().unwrap_or_default(),
+        _ => 0,
+    })
 }
 
 /// The sum for each group, if there are several, and groups outermost: there each is a piece of memory, so that all calls share one
@@ -295,6 +305,15 @@ impl Shape<'_> {
             wide.filters = (wide.filters + 15) / 16 * 16;
         }
         wide
+    }
+
+    /// Spatial extents of x without what no window reaches.
+    fn reached(&self) -> Vec<i64> {
+        self.input
+            .iter()
+            .zip(self.surplus())
+            .map(|(input, surplus)| input - surplus)
+            .collect()
     }
 
     /// Windows of the whole batch: no more than y has elements.

@@ -1,10 +1,12 @@
 //! Scales that belong to blocks of elements.
 
 use crate::ReferenceError;
+use crate::element::Codec;
 use crate::evaluate::Context;
 use crate::functions::pointwise_tolerance;
-use crate::value::{Numbers, Value, flushed, rounding_error};
-use rotini_graph::BlockScaleDequantize;
+use crate::value::{Extreme, Numbers, Value, distance, flushed, rounding_error};
+use half::{bf16, f16};
+use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, TensorId};
 
 /// y = x scale, or x 2^-scale, with the scale of the block that holds the element.
 pub(crate) fn dequantize(context: &Context<'_>, op: &BlockScaleDequantize) -> Result<Value, ReferenceError> {
@@ -65,4 +67,100 @@ pub(crate) fn dequantize(context: &Context<'_>, op: &BlockScaleDequantize) -> Re
         numbers: Numbers::Float(numbers),
         errors: context.bounds.then_some(bounds),
     })
+}
+
+/// The scale of each block along an axis, rounded up, such that the block's largest magnitude becomes the output type's largest number,
+/// and x divided by it (`CpuFpReferenceBlockScaleQuantize.hpp` of hipDNN's test SDK: the quotient of magnitude and largest number in
+/// binary64, NaN passed over, a binary32 scale rounded to nearest; 0 where the scale is 0).
+pub(crate) fn quantize(
+    context: &Context<'_>,
+    op: &BlockScaleQuantize,
+) -> Result<Vec<(TensorId, Value)>, ReferenceError> {
+    if context.compute.precision().is_none() || op.transpose {
+        return Err(context.unsupported("block scales in integers or transposed"));
+    }
+    let (dims, scale_dims) = (context.dims(op.x)?, context.dims(op.scale)?);
+    let wrong = || ReferenceError::not_validated(format!("blocks of {dims:?} with scales {scale_dims:?}"));
+    let axis = op.axis.unwrap_or(dims.len() as i64 - 1);
+    let axis = usize::try_from(axis)
+        .ok()
+        .filter(|&axis| axis < dims.len())
+        .ok_or_else(wrong)?;
+    let size = usize::try_from(op.block_size)
+        .ok()
+        .filter(|&size| size > 0)
+        .ok_or_else(wrong)?;
+    let (largest, codec) = (context.codec(op.y)?.largest(), context.codec(op.scale)?);
+
+    let x = context.floats(op.x)?;
+    let x_error = |flat: usize| {
+        x.errors
+            .as_ref()
+            .and_then(|errors| errors.get(flat))
+            .copied()
+            .unwrap_or_default()
+    };
+    let inner: usize = dims.iter().skip(axis + 1).product();
+    let (extent, blocks) = (dims[axis], scale_dims[axis]);
+    let block_of =
+        |flat: usize| (flat / (inner * extent) * blocks + flat / inner % extent / size) * inner + flat % inner;
+    let mut magnitudes = vec![Extreme::default(); scale_dims.iter().product()];
+    for (flat, value) in x.numbers.iter().enumerate() {
+        let magnitude = magnitudes.get_mut(block_of(flat)).ok_or_else(wrong)?;
+        magnitude.add(0.0, 0.0);
+        magnitude.add(value.abs(), x_error(flat).max(flushed(context.compute, *value)));
+    }
+    let (scales, scale_errors): (Vec<f64>, Vec<f64>) = magnitudes
+        .iter()
+        .map(|magnitude| {
+            let scale = |magnitude: f64| rounded_up(codec, magnitude / largest);
+            let middle = scale(magnitude.value);
+            let (low, high) = (magnitude.value - magnitude.error(), magnitude.value + magnitude.error());
+            let error = distance(scale(low.max(0.0)), middle).max(distance(scale(high), middle));
+            (middle, error.max(flushed(context.compute, middle)))
+        })
+        .unzip();
+
+    let (mut numbers, mut bounds) = (Vec::with_capacity(x.numbers.len()), Vec::new());
+    for (flat, &value) in x.numbers.iter().enumerate() {
+        let (&scale, &error) = scales
+            .get(block_of(flat))
+            .zip(scale_errors.get(block_of(flat)))
+            .ok_or_else(wrong)?;
+        let quotient = |x: f64, scale: f64| if scale == 0.0 { 0.0 } else { x / scale };
+        let middle = quotient(value, scale);
+        let x_error = x_error(flat).max(flushed(context.compute, value));
+        let mut bound: f64 = 0.0;
+        for x in [value - x_error, value + x_error] {
+            for scale in [scale - error, scale + error] {
+                bound = bound.max(distance(quotient(x, scale), middle));
+            }
+        }
+        let exact = bound == 0.0 && scale.log2().fract() == 0.0;
+        let rounding = if exact { 1.0 } else { 4.0 } * rounding_error(context.compute, middle, exact);
+        bounds.push(bound + rounding.max(flushed(context.compute, middle)));
+        numbers.push(middle);
+    }
+    let value = |dims: Vec<usize>, numbers, bounds| Value {
+        dims,
+        numbers: Numbers::Float(numbers),
+        errors: context.bounds.then_some(bounds),
+    };
+    Ok(vec![
+        (op.y, value(dims.clone(), numbers, bounds)),
+        (op.scale, value(scale_dims.clone(), scales, scale_errors)),
+    ])
+}
+
+/// The least number of a type that is not below `value`, or the largest finite one if only infinity is; binary32 to nearest.
+fn rounded_up(codec: Codec, value: f64) -> f64 {
+    let nearest = codec.round(value);
+    match codec {
+        Codec::F32 => nearest.min(f32::MAX.into()),
+        _ if nearest >= value || nearest == codec.largest() => nearest,
+        Codec::F16 => f16::from_bits(f16::from_f64(nearest).to_bits() + 1).into(),
+        Codec::Bf16 => bf16::from_bits(bf16::from_f64(nearest).to_bits() + 1).into(),
+        // A power of two that was rounded down.
+        _ => nearest * 2.0,
+    }
 }

@@ -1,9 +1,13 @@
 //! Numbers as elements: what bytes mean, and what a number becomes when it is stored.
 
+use crate::narrow::Format;
 use half::{bf16, f16};
 use rotini_graph::DataType;
 
-/// How one element type lies in memory. `None` of [`Codec::of`] are the types that the reference does not read.
+/// How one element type lies in memory.
+///
+/// Elements of less than eight bits lie one after the other from the lowest bit of the first byte on (`PackedFp4Tensor.hpp` and
+/// `PackedFp6Tensor.hpp` of hipDNN, which has no such class for int4: there the order is taken to be the same).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Codec {
     F64,
@@ -14,6 +18,8 @@ pub(crate) enum Codec {
     I32,
     I8,
     U8,
+    I4,
+    Narrow(Format),
 }
 
 /// A number between memory and computation.
@@ -24,38 +30,90 @@ pub(crate) enum Number {
 }
 
 impl Codec {
-    pub(crate) fn of(dtype: DataType) -> Option<Codec> {
+    pub(crate) fn of(dtype: DataType) -> Codec {
         match dtype {
-            DataType::F64 => Some(Codec::F64),
-            DataType::F32 => Some(Codec::F32),
-            DataType::F16 => Some(Codec::F16),
-            DataType::Bf16 => Some(Codec::Bf16),
-            DataType::I64 => Some(Codec::I64),
-            DataType::I32 => Some(Codec::I32),
-            DataType::I8 => Some(Codec::I8),
-            DataType::U8 => Some(Codec::U8),
-            DataType::F8E4M3
-            | DataType::F8E5M2
-            | DataType::F8E8M0
-            | DataType::F4E2M1
-            | DataType::F6E2M3
-            | DataType::F6E3M2
-            | DataType::I4 => None,
+            DataType::F64 => Codec::F64,
+            DataType::F32 => Codec::F32,
+            DataType::F16 => Codec::F16,
+            DataType::Bf16 => Codec::Bf16,
+            DataType::I64 => Codec::I64,
+            DataType::I32 => Codec::I32,
+            DataType::I8 => Codec::I8,
+            DataType::U8 => Codec::U8,
+            DataType::I4 => Codec::I4,
+            DataType::F8E4M3 => Codec::Narrow(Format::E4M3),
+            DataType::F8E5M2 => Codec::Narrow(Format::E5M2),
+            DataType::F8E8M0 => Codec::Narrow(Format::E8M0),
+            DataType::F4E2M1 => Codec::Narrow(Format::E2M1),
+            DataType::F6E2M3 => Codec::Narrow(Format::E2M3),
+            DataType::F6E3M2 => Codec::Narrow(Format::E3M2),
         }
     }
 
-    /// Bytes of one element.
-    pub(crate) fn size(self) -> usize {
+    /// The type as one that nodes compute in; `None` for those that are for storage alone.
+    pub(crate) fn of_compute(dtype: DataType) -> Option<Codec> {
+        match Codec::of(dtype) {
+            Codec::I4 | Codec::Narrow(_) => None,
+            codec => Some(codec),
+        }
+    }
+
+    /// Bits of one element.
+    fn bits(self) -> usize {
         match self {
-            Codec::F64 | Codec::I64 => 8,
-            Codec::F32 | Codec::I32 => 4,
-            Codec::F16 | Codec::Bf16 => 2,
-            Codec::I8 | Codec::U8 => 1,
+            Codec::F64 | Codec::I64 => 64,
+            Codec::F32 | Codec::I32 => 32,
+            Codec::F16 | Codec::Bf16 => 16,
+            Codec::I8 | Codec::U8 => 8,
+            Codec::I4 => 4,
+            Codec::Narrow(format) => format.bits(),
         }
     }
 
-    /// The element at the start of `bytes`; `None` if it is cut off.
-    pub(crate) fn load(self, bytes: &[u8]) -> Option<Number> {
+    /// Bytes of so many elements one after the other; `None` if there are too many.
+    pub(crate) fn bytes(self, elements: usize) -> Option<usize> {
+        Some(elements.checked_mul(self.bits())?.div_ceil(8))
+    }
+
+    /// The bytes that an element has at least a bit of.
+    pub(crate) fn range(self, offset: usize) -> std::ops::Range<usize> {
+        offset * self.bits() / 8..((offset + 1) * self.bits()).div_ceil(8)
+    }
+
+    /// The element at an offset in elements; `None` if it is cut off.
+    pub(crate) fn load_at(self, bytes: &[u8], offset: usize) -> Option<Number> {
+        let element = bytes.get(self.range(offset))?;
+        if self.bits() >= 8 {
+            return self.load(element);
+        }
+        let word = element
+            .iter()
+            .rev()
+            .fold(0, |word: u16, &byte| word << 8 | u16::from(byte));
+        let code = word >> (offset * self.bits() % 8) & ((1 << self.bits()) - 1);
+        self.load(&code.to_le_bytes())
+    }
+
+    /// Stores the element at an offset in elements, and leaves the bits beside it alone; nothing if it is cut off.
+    pub(crate) fn store_at(self, number: Number, bytes: &mut [u8], offset: usize) {
+        let Some(element) = bytes.get_mut(self.range(offset)) else {
+            return;
+        };
+        if self.bits() >= 8 {
+            self.store(number, element);
+            return;
+        }
+        let mut code = [0; 1];
+        self.store(number, &mut code);
+        let shift = offset * self.bits() % 8;
+        let (mask, code) = (((1_u16 << self.bits()) - 1) << shift, u16::from(code[0]) << shift);
+        for ((byte, mask), code) in element.iter_mut().zip(mask.to_le_bytes()).zip(code.to_le_bytes()) {
+            *byte = *byte & !mask | code & mask;
+        }
+    }
+
+    /// The element at the start of `bytes`, in a byte of its own if it is narrower; `None` if it is cut off.
+    fn load(self, bytes: &[u8]) -> Option<Number> {
         Some(match self {
             Codec::F64 => Number::Float(f64::from_le_bytes(*bytes.first_chunk()?)),
             Codec::F32 => Number::Float(f32::from_le_bytes(*bytes.first_chunk()?).into()),
@@ -65,6 +123,9 @@ impl Codec {
             Codec::I32 => Number::Integer(i32::from_le_bytes(*bytes.first_chunk()?).into()),
             Codec::I8 => Number::Integer(i8::from_le_bytes(*bytes.first_chunk()?).into()),
             Codec::U8 => Number::Integer(u8::from_le_bytes(*bytes.first_chunk()?).into()),
+            // The shift brings the sign to where a byte has it.
+            Codec::I4 => Number::Integer((i8::from_le_bytes([*bytes.first()? << 4]) >> 4).into()),
+            Codec::Narrow(format) => Number::Float(format.value(*bytes.first()?)),
         })
     }
 
@@ -72,13 +133,13 @@ impl Codec {
     ///
     /// | From | To float | To integer |
     /// |---|---|---|
-    /// | float | nearest, ties to even; overflow is infinite | toward zero, saturating; NaN becomes 0 |
+    /// | float | nearest, ties to even; overflow is infinite, but see [`crate::narrow`] | toward zero, saturating; NaN becomes 0 |
     /// | integer | nearest, ties to even | saturating |
     ///
     /// C leaves a float outside an integer's range undefined, so something has to be chosen: saturation is what the hardware's
     /// conversions do and is monotone, so that a small error before the conversion stays small. Narrowing integers saturates too,
     /// though C would wrap: then an integer result does not depend on whether its node computes in floats.
-    pub(crate) fn store(self, number: Number, bytes: &mut [u8]) {
+    fn store(self, number: Number, bytes: &mut [u8]) {
         let mut put = |element: &[u8]| bytes.iter_mut().zip(element).for_each(|(to, from)| *to = *from);
         match self {
             Codec::F64 => put(&number.to_f64().to_le_bytes()),
@@ -90,6 +151,8 @@ impl Codec {
             Codec::I32 => put(&number.to_integer(i32::MIN.into(), i32::MAX.into()).to_le_bytes()[..4]),
             Codec::I8 => put(&number.to_integer(i8::MIN.into(), i8::MAX.into()).to_le_bytes()[..1]),
             Codec::U8 => put(&number.to_integer(0, u8::MAX.into()).to_le_bytes()[..1]),
+            Codec::I4 => put(&[number.to_integer(-8, 7).to_le_bytes()[0] & 0xF]),
+            Codec::Narrow(format) => put(&[format.code(number.to_f64())]),
         }
     }
 
@@ -104,14 +167,16 @@ impl Codec {
             Codec::I32 => Number::Integer(number.to_integer(i32::MIN.into(), i32::MAX.into())),
             Codec::I8 => Number::Integer(number.to_integer(i8::MIN.into(), i8::MAX.into())),
             Codec::U8 => Number::Integer(number.to_integer(0, u8::MAX.into())),
+            Codec::I4 => Number::Integer(number.to_integer(-8, 7)),
+            Codec::Narrow(format) => Number::Float(format.value(format.code(number.to_f64()))),
         }
     }
 
     /// `value` rounded to this type. The value itself for integer types, which round nothing that they can hold.
     pub(crate) fn round(self, value: f64) -> f64 {
         match self {
-            Codec::F64 | Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 => value,
-            Codec::F32 | Codec::F16 | Codec::Bf16 => self.convert(Number::Float(value)).to_f64(),
+            Codec::F64 | Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 | Codec::I4 => value,
+            Codec::F32 | Codec::F16 | Codec::Bf16 | Codec::Narrow(_) => self.convert(Number::Float(value)).to_f64(),
         }
     }
 
@@ -122,7 +187,22 @@ impl Codec {
             Codec::F32 => Some(24),
             Codec::F16 => Some(11),
             Codec::Bf16 => Some(8),
-            Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 => None,
+            Codec::Narrow(format) => Some(format.precision()),
+            Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 | Codec::I4 => None,
+        }
+    }
+
+    /// The largest number; that of the integers of 64 bits as a binary64.
+    pub(crate) fn largest(self) -> f64 {
+        match self {
+            Codec::F64 => f64::MAX,
+            Codec::F32 => f32::MAX.into(),
+            Codec::F16 => f16::MAX.into(),
+            Codec::Bf16 => bf16::MAX.into(),
+            Codec::Narrow(format) => format.largest(),
+            Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 | Codec::I4 => {
+                self.convert(Number::Integer(i64::MAX)).to_f64()
+            }
         }
     }
 
@@ -133,7 +213,8 @@ impl Codec {
             Codec::I32 => Some((value as i32).into()),
             Codec::I8 => Some((value as i8).into()),
             Codec::U8 => Some((value as u8).into()),
-            Codec::F64 | Codec::F32 | Codec::F16 | Codec::Bf16 => None,
+            Codec::I4 => Some((value << 60) >> 60),
+            Codec::F64 | Codec::F32 | Codec::F16 | Codec::Bf16 | Codec::Narrow(_) => None,
         }
     }
 }
@@ -287,11 +368,34 @@ mod tests {
                 codec.store(number, &mut bytes);
                 assert_eq!(codec.load(&bytes), Some(codec.convert(number)), "{codec:?} {number:?}");
                 assert!(
-                    bytes[codec.size()..].iter().all(|&byte| byte == 0xEE),
+                    bytes[codec.range(0).end..].iter().all(|&byte| byte == 0xEE),
                     "{codec:?} writes too far"
                 );
-                assert_eq!(codec.load(&bytes[..codec.size() - 1]), None);
+                assert_eq!(codec.load(&bytes[..codec.range(0).end - 1]), None);
             }
         }
+    }
+
+    #[test]
+    fn narrow_elements_lie_one_after_the_other() {
+        let mut nibbles = [0xFF; 2];
+        for (offset, value) in [-8, 7, -1].into_iter().enumerate() {
+            Codec::I4.store_at(Number::Integer(value), &mut nibbles, offset);
+            assert_eq!(Codec::I4.load_at(&nibbles, offset), Some(Number::Integer(value)));
+        }
+        // The last nibble is no element's.
+        assert_eq!(nibbles, [0x78, 0xFF]);
+        assert_eq!((Codec::I4.bytes(3), Codec::I4.bytes(4)), (Some(2), Some(2)));
+
+        // Codes 1, 2, 3, 63 and 1 of six bits.
+        let e2m3 = Codec::Narrow(Format::E2M3);
+        let mut sixes = [0; 4];
+        for (offset, value) in [0.125, 0.25, 0.375, -7.5, 0.125].into_iter().enumerate() {
+            e2m3.store_at(Number::Float(value), &mut sixes, offset);
+            assert_eq!(e2m3.load_at(&sixes, offset), Some(Number::Float(value)));
+        }
+        assert_eq!(sixes, [0b1000_0001, 0b0011_0000, 0b1111_1100, 0b0000_0001]);
+        assert_eq!((e2m3.bytes(5), e2m3.bytes(8)), (Some(4), Some(6)));
+        assert_eq!(e2m3.load_at(&sixes[..3], 4), None);
     }
 }

@@ -1,6 +1,5 @@
 //! Why a graph cannot be executed here.
 
-use rotini_graph::DataType;
 use thiserror::Error;
 
 /// What kept the reference from computing a graph. Every variant names the tensor or node.
@@ -48,13 +47,6 @@ pub enum ReferenceError {
 }
 
 impl ReferenceError {
-    pub(crate) fn dtype(tensor: &rotini_graph::Tensor, dtype: DataType) -> Self {
-        ReferenceError::UnsupportedTensor {
-            tensor: tensor.to_string(),
-            what: format!("elements of type {dtype}"),
-        }
-    }
-
     pub(crate) fn not_validated(what: impl Into<String>) -> Self {
         ReferenceError::NotValidated { what: what.into() }
     }

@@ -56,12 +56,10 @@ pub fn execute_with(graph: &Graph, buffers: &mut Buffers, options: &Options) -> 
         checked_buffer(tensor, buffers)?;
     }
     for (tensor, value) in outputs() {
-        let codec = codec_of(tensor)?;
+        let codec = Codec::of(tensor.dtype);
         let bytes = buffers.get_mut(&tensor.uid).ok_or_else(|| missing(tensor))?;
         for (offset, number) in Offsets::of(tensor)?.zip(value.numbers.iter()) {
-            if let Some(element) = bytes.get_mut(offset * codec.size()..) {
-                codec.store(number, element);
-            }
+            codec.store_at(number, bytes, offset);
         }
     }
     Ok(())
@@ -101,6 +99,11 @@ pub(crate) struct Context<'a> {
 impl<'a> Context<'a> {
     pub(crate) fn dims(&self, id: TensorId) -> Result<Vec<usize>, ReferenceError> {
         extents(&tensor_of(self.graph, id)?.dims)
+    }
+
+    /// How a tensor is stored.
+    pub(crate) fn codec(&self, id: TensorId) -> Result<Codec, ReferenceError> {
+        Ok(Codec::of(tensor_of(self.graph, id)?.dtype))
     }
 
     fn value(&self, id: TensorId) -> Result<&'a Value, ReferenceError> {
@@ -187,7 +190,7 @@ fn run(
             position,
             options,
             values: &values,
-            compute: Codec::of(node.compute)
+            compute: Codec::of_compute(node.compute)
                 .ok_or_else(|| unsupported(format!("in the compute type {}", node.compute)))?,
             bounds,
         };
@@ -226,11 +229,13 @@ fn compute(context: &Context<'_>, node: &Node) -> Result<Vec<(TensorId, Value)>,
         Op::RmsNormBackward(op) => norm::rms_norm_backward(context, op),
         Op::Sdpa(op) => attention::sdpa(context, op),
         Op::SdpaBackward(op) => attention::sdpa_backward(context, op),
-        Op::BlockScaleQuantize(_) | Op::CustomOp(_) => Err(context.unsupported(node.op.kind())),
+        Op::BlockScaleQuantize(op) => block_scale::quantize(context, op),
+        Op::CustomOp(_) => Err(context.unsupported(node.op.kind())),
     }
 }
 
-/// What later nodes read of a result: in an integer tensor its conversion, in a float tensor the value itself, unrounded.
+/// What later nodes read of a result: in an integer tensor its conversion, and in one of few bits, which is what such a tensor is for; in
+/// any other float tensor the value itself, unrounded.
 fn settle(
     graph: &Graph,
     id: TensorId,
@@ -245,17 +250,14 @@ fn settle(
             tensor.dims, value.dims
         )));
     }
-    if tensor.dtype.is_integer() {
-        return Ok(value.convert(codec_of(tensor)?));
+    if tensor.dtype.is_integer() || Codec::of_compute(tensor.dtype).is_none() {
+        return Ok(value.convert(Codec::of(tensor.dtype)));
     }
     if let (Precision::Compute, Numbers::Float(numbers)) = (options.precision, &mut value.numbers) {
         numbers.iter_mut().for_each(|number| *number = compute.round(*number));
     }
     match options.round_intermediates {
-        Some(dtype) if tensor.kind == TensorKind::Virtual => {
-            let codec = Codec::of(dtype).ok_or_else(|| ReferenceError::dtype(tensor, dtype))?;
-            Ok(value.convert(codec))
-        }
+        Some(dtype) if tensor.kind == TensorKind::Virtual => Ok(value.convert(Codec::of(dtype))),
         _ => Ok(value),
     }
 }
@@ -285,10 +287,9 @@ pub(crate) fn inputs_and_outputs(graph: &Graph) -> (HashSet<TensorId>, HashSet<T
 }
 
 fn read(tensor: &Tensor, buffers: &Buffers, bounds: bool) -> Result<Value, ReferenceError> {
-    let codec = codec_of(tensor)?;
+    let codec = Codec::of(tensor.dtype);
     let dims = extents(&tensor.dims)?;
     let elements: usize = dims.iter().product();
-    let load = |offset: usize, bytes: &[u8]| bytes.get(offset * codec.size()..).and_then(|bytes| codec.load(bytes));
     let numbers: Vec<Number> = match tensor.kind {
         // A constant is a value of the tensor's type, though the wire carries 16-bit floats as binary32.
         TensorKind::Constant(Scalar::Float(bits)) => {
@@ -296,12 +297,16 @@ fn read(tensor: &Tensor, buffers: &Buffers, bounds: bool) -> Result<Value, Refer
         }
         TensorKind::Constant(Scalar::Integer(value)) => vec![codec.convert(Number::Integer(value)); elements],
         TensorKind::RuntimeScalar => {
-            let value = load(0, checked_buffer(tensor, buffers)?).ok_or_else(|| missing(tensor))?;
+            let value = codec
+                .load_at(checked_buffer(tensor, buffers)?, 0)
+                .ok_or_else(|| missing(tensor))?;
             vec![value; elements]
         }
         TensorKind::Buffer => {
             let bytes = checked_buffer(tensor, buffers)?;
-            Offsets::of(tensor)?.filter_map(|offset| load(offset, bytes)).collect()
+            Offsets::of(tensor)?
+                .filter_map(|offset| codec.load_at(bytes, offset))
+                .collect()
         }
         TensorKind::Virtual => {
             return Err(ReferenceError::not_validated(format!(
@@ -348,7 +353,7 @@ pub(crate) fn outputs<'a>(
 ///
 /// # Errors
 ///
-/// For element types that the reference does not read.
+/// If it overflows.
 pub fn span_bytes(tensor: &Tensor) -> Result<usize, ReferenceError> {
     let elements = match tensor.kind {
         TensorKind::RuntimeScalar => Some(1),
@@ -356,8 +361,11 @@ pub fn span_bytes(tensor: &Tensor) -> Result<usize, ReferenceError> {
     };
     elements
         .and_then(|elements| usize::try_from(elements).ok())
-        .and_then(|elements| elements.checked_mul(codec_of(tensor).ok()?.size()))
-        .ok_or_else(|| ReferenceError::dtype(tensor, tensor.dtype))
+        .and_then(|elements| Codec::of(tensor.dtype).bytes(elements))
+        .ok_or_else(|| ReferenceError::UnsupportedTensor {
+            tensor: tensor.to_string(),
+            what: "a span that overflows".to_owned(),
+        })
 }
 
 fn checked_buffer<'a>(tensor: &Tensor, buffers: &'a Buffers) -> Result<&'a [u8], ReferenceError> {
@@ -377,10 +385,6 @@ fn missing(tensor: &Tensor) -> ReferenceError {
     ReferenceError::MissingBuffer {
         tensor: tensor.to_string(),
     }
-}
-
-pub(crate) fn codec_of(tensor: &Tensor) -> Result<Codec, ReferenceError> {
-    Codec::of(tensor.dtype).ok_or_else(|| ReferenceError::dtype(tensor, tensor.dtype))
 }
 
 pub(crate) fn tensor_of(graph: &Graph, id: TensorId) -> Result<&Tensor, ReferenceError> {

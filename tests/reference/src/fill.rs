@@ -2,7 +2,8 @@
 
 use crate::ReferenceError;
 use crate::element::{Codec, Number};
-use crate::evaluate::{Buffers, codec_of, inputs_and_outputs, span_bytes, tensor_of};
+use crate::evaluate::{Buffers, inputs_and_outputs, span_bytes, tensor_of};
+use crate::narrow::Format;
 use crate::walk::Offsets;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -29,14 +30,24 @@ pub enum Profile {
     Booleans,
     /// From 0.5 to 2 in the steps of `Normal`; integers from 1 to 8. For divisors, roots and logarithms.
     Positive,
+    /// For conversions: any bit pattern of types of up to eight bits; of wider floats, significands of few bits over exponents that
+    /// go beyond the ends of the narrow types, so that ties are frequent, and an edge now and then.
+    Patterns,
     /// Half of the elements are NaN, infinities, zeros of both signs, denormals and the ends of the range (integers: ends and
     /// zero), the others as in `Normal`. Never chosen by [`profile`].
     Edge,
+    /// One element in 24 as in `Edge`, so that some sums have none of them and others one; but never the largest number, since whether
+    /// sums of that overflow depends on their order. Never chosen by [`profile`].
+    FewEdges,
 }
 
 /// The profile that the consumers of a tensor ask for.
 #[must_use]
 pub fn profile(graph: &Graph, id: TensorId) -> Profile {
+    let is_narrow = |id: TensorId| {
+        let storage = graph.tensor(id).filter(|tensor| tensor.kind == TensorKind::Buffer);
+        storage.is_some_and(|tensor| Codec::of_compute(tensor.dtype).is_none())
+    };
     let asked = |op: &Op| match op {
         Op::ConvFprop(conv) if conv.w == id => Profile::Weights,
         Op::ConvDgrad(conv) if conv.w == id => Profile::Weights,
@@ -46,6 +57,11 @@ pub fn profile(graph: &Graph, id: TensorId) -> Profile {
         Op::MoeGroupedMatmulBwd(matmul) if matmul.doutput == id => Profile::Weights,
         // Exponents.
         Op::BlockScaleDequantize(blocks) if blocks.scale == id && blocks.is_negative_scale => Profile::SmallIntegers,
+        Op::BlockScaleQuantize(blocks) if blocks.x == id => Profile::Patterns,
+        // Alone they are conversions.
+        Op::Pointwise(op) if op.mode == PointwiseMode::Identity && (is_narrow(id) || is_narrow(op.out_0)) => {
+            Profile::Patterns
+        }
         Op::Reduction(reduction) if reduction.input == id => match reduction.mode {
             ReductionMode::Mul => Profile::Positive,
             ReductionMode::MulNoZeros => Profile::SmallIntegers,
@@ -93,7 +109,7 @@ fn pointwise_profile(op: &Pointwise, id: TensorId) -> Profile {
 ///
 /// # Errors
 ///
-/// For element types that the reference does not read.
+/// If a span overflows.
 pub fn fill(graph: &Graph, id: TensorId, seed: u64) -> Result<Vec<u8>, ReferenceError> {
     let (_, written) = inputs_and_outputs(graph);
     if written.contains(&id) {
@@ -146,7 +162,7 @@ fn routing(graph: &Graph, id: TensorId) -> Option<Vec<i64>> {
 ///
 /// Those of [`fill`].
 pub fn fill_with(graph: &Graph, id: TensorId, seed: u64, profile: Profile) -> Result<Vec<u8>, ReferenceError> {
-    let codec = codec_of(tensor_of(graph, id)?)?;
+    let codec = Codec::of(tensor_of(graph, id)?.dtype);
     let mut source = Source(ChaCha8Rng::seed_from_u64(seed));
     source.0.set_stream(id.0.into());
     fill_numbers(graph, id, std::iter::repeat_with(|| source.number(profile, codec)))
@@ -155,16 +171,14 @@ pub fn fill_with(graph: &Graph, id: TensorId, seed: u64, profile: Profile) -> Re
 /// Bytes for one tensor's buffer from its elements in logical row-major order.
 fn fill_numbers(graph: &Graph, id: TensorId, numbers: impl Iterator<Item = Number>) -> Result<Vec<u8>, ReferenceError> {
     let tensor = tensor_of(graph, id)?;
-    let codec = codec_of(tensor)?;
+    let codec = Codec::of(tensor.dtype);
     let mut bytes = vec![UNTOUCHED; span_bytes(tensor)?];
     let offsets = match tensor.kind {
         TensorKind::RuntimeScalar => Offsets::new(&[1], &[1]),
         _ => Offsets::of(tensor)?,
     };
     for (offset, number) in offsets.zip(numbers) {
-        if let Some(element) = bytes.get_mut(offset * codec.size()..) {
-            codec.store(number, element);
-        }
+        codec.store_at(number, &mut bytes, offset);
     }
     Ok(bytes)
 }
@@ -183,6 +197,28 @@ pub fn fill_all(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
         .collect()
 }
 
+/// [`fill_all`] with another profile for every input that the profile of its consumers leaves free: what is neither routing, nor
+/// a length, nor a position, nor above 0 by its meaning, nor weights.
+///
+/// Weights stay finite because of padding: hipDNN's loops leave it out, kernels multiply it by them, and zero times infinity is not 0.
+///
+/// # Errors
+///
+/// Those of [`fill`].
+pub fn fill_all_with(graph: &Graph, seed: u64, chosen: Profile) -> Result<Buffers, ReferenceError> {
+    let mut buffers = fill_all(graph, seed)?;
+    let (inputs, _) = inputs_and_outputs(graph);
+    for (id, tensor) in (0_u32..).map(TensorId).zip(&graph.tensors) {
+        let asked = profile(graph, id);
+        let is_free = ![Profile::Weights, Profile::Positive].contains(&asked)
+            && (tensor.dtype.is_float() || asked == Profile::Normal);
+        if inputs.contains(&id) && tensor.kind == TensorKind::Buffer && is_free && routing(graph, id).is_none() {
+            buffers.insert(tensor.uid, fill_with(graph, id, seed, chosen)?);
+        }
+    }
+    Ok(buffers)
+}
+
 /// Random numbers of a profile.
 struct Source(ChaCha8Rng);
 
@@ -195,10 +231,15 @@ impl Source {
     }
 
     fn number(&mut self, profile: Profile, codec: Codec) -> Number {
-        let Some((_, steps)) = FLOATS.iter().find(|(float, _)| *float == codec) else {
+        let Some(steps) = steps(codec) else {
             return Number::Integer(self.integer(profile, codec).into());
         };
-        let steps = *steps;
+        if profile == Profile::Patterns {
+            return self.pattern(codec);
+        }
+        if codec == Codec::Narrow(Format::E8M0) {
+            return Number::Float(2.0_f64.powi(self.between(-2, 2)));
+        }
         let fraction = |count: i32, steps: i32| Number::Float(f64::from(count) / f64::from(steps));
         match profile {
             Profile::Normal => fraction(self.between(-steps, steps), steps),
@@ -206,29 +247,50 @@ impl Source {
             Profile::SmallIntegers => fraction(self.between(-3, 3), 1),
             Profile::Booleans => fraction(self.between(0, 1), 1),
             Profile::Positive => fraction(self.between(steps / 2, steps * 2), steps),
-            Profile::Edge if self.between(0, 1) == 0 => self.number(Profile::Normal, codec),
-            Profile::Edge => {
-                let edges = edges(codec);
-                let last = i32::try_from(edges.len()).unwrap_or(1) - 1;
-                let drawn = usize::try_from(self.between(0, last)).unwrap_or_default();
-                Number::Float(edges.get(drawn).copied().unwrap_or_default())
+            Profile::FewEdges if self.between(0, 23) > 0 => self.number(Profile::Normal, codec),
+            Profile::Edge | Profile::Patterns if self.between(0, 1) == 0 => self.number(Profile::Normal, codec),
+            Profile::Edge | Profile::Patterns => self.edge(&edges(codec)),
+            Profile::FewEdges => {
+                let mut few = edges(codec);
+                few.retain(|edge| !edge.is_finite() || edge.abs() <= 1.0);
+                self.edge(&few)
             }
         }
+    }
+
+    fn edge(&mut self, edges: &[f64]) -> Number {
+        let last = i32::try_from(edges.len()).unwrap_or(1) - 1;
+        let drawn = usize::try_from(self.between(0, last)).unwrap_or_default();
+        Number::Float(edges.get(drawn).copied().unwrap_or_default())
+    }
+
+    fn pattern(&mut self, codec: Codec) -> Number {
+        if let Codec::Narrow(format) = codec {
+            let code = self.between(0, (1 << format.bits()) - 1);
+            return Number::Float(format.value(u8::try_from(code).unwrap_or_default()));
+        }
+        if self.between(0, 63) == 0 {
+            return self.edge(&edges(codec));
+        }
+        Number::Float(f64::from(self.between(-31, 31)) * 2.0_f64.powi(self.between(-20, 14)))
     }
 
     fn integer(&mut self, profile: Profile, codec: Codec) -> i32 {
         let (least, most) = match codec {
             Codec::I8 => (i8::MIN.into(), i8::MAX.into()),
             Codec::U8 => (0, u8::MAX.into()),
+            Codec::I4 => (-8, 7),
             _ => (-4096, 4096),
         };
         match profile {
-            Profile::Normal | Profile::Weights => self.between(least, most),
+            Profile::Normal | Profile::Weights | Profile::Patterns => self.between(least, most),
             Profile::SmallIntegers if codec == Codec::U8 => self.between(0, 6),
             Profile::SmallIntegers => self.between(-3, 3),
             Profile::Booleans => self.between(0, 1),
+            Profile::Positive if codec == Codec::I4 => self.between(1, 7),
             Profile::Positive => self.between(1, 8),
-            Profile::Edge => match (self.between(0, 7), codec) {
+            Profile::FewEdges if self.between(0, 23) > 0 => self.between(least, most),
+            Profile::Edge | Profile::FewEdges => match (self.between(0, 7), codec) {
                 (0, _) => 0,
                 (1, Codec::I32 | Codec::I64) => i32::MIN,
                 (2, Codec::I32 | Codec::I64) => i32::MAX,
@@ -240,16 +302,24 @@ impl Source {
     }
 }
 
-/// The float types with the number of steps from 0 to 1.
-const FLOATS: [(Codec, i32); 4] = [
-    (Codec::F64, 1 << 20),
-    (Codec::F32, 1 << 12),
-    (Codec::F16, 1 << 8),
-    (Codec::Bf16, 1 << 7),
-];
+/// How many steps of a float type's values a fill has from 0 to 1; `None` for integers.
+fn steps(codec: Codec) -> Option<i32> {
+    match codec {
+        Codec::F64 => Some(1 << 20),
+        Codec::F32 => Some(1 << 12),
+        Codec::F16 => Some(1 << 8),
+        Codec::Bf16 => Some(1 << 7),
+        // All of them, or all that have few bits more than 1 has.
+        Codec::Narrow(format) => Some(1 << (format.precision() - 1)),
+        Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 | Codec::I4 => None,
+    }
+}
 
 /// Values of a float type where implementations differ.
 fn edges(codec: Codec) -> Vec<f64> {
+    if let Codec::Narrow(format) = codec {
+        return vec![format.value(0), format.value(1), format.largest(), f64::NAN];
+    }
     // The smallest and largest denormal, the smallest normal and the largest number.
     let (denormal, last_denormal, normal, largest) = match codec {
         Codec::F64 => (

@@ -1,27 +1,39 @@
 //! How far a sum can be off that a kernel accumulates in its compute type, in any order and with fused multiplications.
 
 use crate::element::Codec;
+use crate::value::least_normal;
 
 /// Bounds for the sums of one node.
 ///
 /// A sum of n products is off by at most n u times the sum of their magnitudes, with u the unit roundoff; one of n plain terms by
 /// less. It is not off at all where every term and partial sum is a multiple of one power of two that is not too small for the
-/// largest of them: integers in disguise, as [`fill`](crate::fill()) makes them.
+/// largest of them: integers in disguise, as [`fill`](crate::fill()) makes them. Terms so small that they are subnormal may be rounded
+/// once more, or be taken for zero.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sums {
     compute: Codec,
     roundoff: f64,
     exact_below: f64,
+    underflow: f64,
 }
 
 impl Sums {
     /// Sums of at most `terms` terms, all multiples of 2^`grid` if it is known.
     pub(crate) fn new(compute: Codec, terms: usize, grid: Option<i32>) -> Self {
         let precision = compute.precision().unwrap_or(53);
+        // f16 is computed in f32, in which its subnormals are normal.
+        let least = match compute {
+            Codec::F16 => 2.0_f64.powi(-24),
+            _ => least_normal(compute),
+        };
+        let is_normal = grid.is_some_and(|grid| 2.0_f64.powi(grid) >= least);
         Sums {
+            underflow: if is_normal { 0.0 } else { terms as f64 * least },
             compute,
             roundoff: terms as f64 * 2.0_f64.powi(-precision),
-            exact_below: grid.map_or(0.0, |grid| 2.0_f64.powi(grid.saturating_add(precision))),
+            exact_below: grid
+                .filter(|_| is_normal)
+                .map_or(0.0, |grid| 2.0_f64.powi(grid.saturating_add(precision))),
         }
     }
 
@@ -35,7 +47,7 @@ impl Sums {
         if most.is_finite() && self.compute.round(most).is_infinite() {
             return f64::INFINITY;
         }
-        propagated + self.roundoff * most
+        propagated + self.roundoff * most + self.underflow
     }
 }
 
@@ -86,6 +98,14 @@ mod tests {
         assert_eq!(odd_part(-6.0), Some((3, 1)));
         assert_eq!(odd_part(0.625), Some((5, -3)));
         assert_eq!(odd_part(f64::INFINITY), None);
+    }
+
+    #[test]
+    fn what_is_subnormal_may_be_lost() {
+        let least = f64::from(f32::from_bits(1));
+        let sums = Sums::new(Codec::F32, 2, grid(&[least]));
+        assert!(sums.bound(least, 0.0) >= least, "either term may be taken for zero");
+        assert!(sums.bound(least, 0.0) < 1e-37);
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Product {
     }
 
     /// Over these batch dims of a and b.
-    fn batched(mut self, a: &[i64], b: &[i64]) -> Self {
+    pub(super) fn batched(mut self, a: &[i64], b: &[i64]) -> Self {
         let c = a.iter().zip(b).map(|(a, b)| *a.max(b)).collect();
         self.batches = [a.to_vec(), b.to_vec(), c];
         self
@@ -38,7 +38,7 @@ impl Product {
         self
     }
 
-    fn types(mut self, types: [DataType; 4]) -> Self {
+    pub(super) fn types(mut self, types: [DataType; 4]) -> Self {
         self.types = types;
         self
     }
@@ -63,7 +63,7 @@ impl Product {
         b.tensor(name, self.types[operand], &dims, &strides, TensorKind::Buffer)
     }
 
-    fn alone(&self) -> Graph {
+    pub(super) fn alone(&self) -> Graph {
         let mut builder = GraphBuilder::new("matmul");
         let [a, b, c] = [("a", 0), ("b", 1), ("c", 2)].map(|(name, operand)| self.buffer(&mut builder, name, operand));
         builder.node("matmul", self.types[3], Matmul { a, b, c });
@@ -127,6 +127,12 @@ pub(super) fn alone(cases: &mut Cases) {
                 .transposed(false, true, false)
                 .alone(),
         );
+        // Whose ends no step of a matrix core meets, in a batch: what lies behind them is another matrix.
+        for (name, a, b) in [("nn", false, false), ("tn", true, false), ("tt", true, true)] {
+            let name = format!("matmul_batch_odd_{name}_{dtype}");
+            let odd = Product::new(5, 7, 3, dtype).batched(&[3], &[3]);
+            cases.add(name, odd.transposed(a, b, false).alone());
+        }
         cases.add(
             format!("matmul_broadcast_a_{dtype}"),
             small.clone().batched(&[1], &[4]).alone(),

@@ -13,6 +13,8 @@
 //! | `fusions` | what the engine is for, at the shapes of known networks, and small |
 //! | `attention` | scaled dot-product attention, forward and backward |
 //! | `layout` | orders that differ between tensors, gaps, repeated elements, whatever the operation |
+//! | `low_precision` | types of eight bits and less: conversions, storage, operations on them |
+//! | `block_scale` | scales of blocks, quantised and back, and matmul on what is scaled |
 //! | `structure` | graphs of several nodes |
 //! | `scalar` | scalars that are passed at execution |
 //! | `declined` | what is not run, with the reason |
@@ -21,11 +23,13 @@
 //! A family of operations has a module of its own here as it has in the lowering; [`all`] lists them.
 
 mod attention;
+mod block_scale;
 mod convolution;
 mod declined;
 mod fusions;
 mod gradients;
 mod layout;
+mod low_precision;
 mod matmul;
 mod moe;
 mod norm;
@@ -158,7 +162,53 @@ pub fn all() -> Vec<Case> {
     structure::several_nodes(&mut cases);
     structure::declared_otherwise(&mut cases);
     scalar::scalars(&mut cases);
+    low_precision::conversions(&mut cases);
+    low_precision::tensors(&mut cases);
+    low_precision::operations(&mut cases);
+    low_precision::bytes(&mut cases);
+    low_precision::layers(&mut cases);
+    low_precision::matmuls(&mut cases);
+    block_scale::dequantize(&mut cases);
+    block_scale::matmuls(&mut cases);
+    block_scale::quantize(&mut cases);
+    block_scale::chains(&mut cases);
+    structure::found(&mut cases);
     cases.0
+}
+
+/// How the names of cases begin whose inputs have NaN, infinities, denormals and zeros of both signs among them, and how many of
+/// such a family there is one of: enough of each mode and type.
+const EDGES: [(&str, usize); 12] = [
+    ("reduce_", 8),
+    ("matmul", 10),
+    ("conv", 25),
+    ("dgrad", 6),
+    ("wgrad", 6),
+    ("bn_", 7),
+    ("layernorm", 5),
+    ("rmsnorm", 5),
+    ("sdpa_stats_", 8),
+    ("sdpa_mask", 2),
+    ("sdpa_empty_rows", 1),
+    ("diamond", 1),
+];
+
+/// Cases to be run with special values among their inputs' elements.
+#[must_use]
+pub fn edges() -> Vec<Case> {
+    let all = all();
+    let family = |&(prefix, step): &(&str, usize)| {
+        let is_of_family = |case: &&Case| case.name.starts_with(prefix) && !order_counts(&case.name);
+        let of_family: Vec<&Case> = all.iter().filter(is_of_family).collect();
+        of_family.into_iter().step_by(step).cloned().collect::<Vec<_>>()
+    };
+    EDGES.iter().flat_map(family).collect()
+}
+
+/// Whether infinities meet zeros in a case or not by the order in which a kernel multiplies: with x subnormal and a sum infinite, x
+/// times its factors is zero or not; and gradients that were computed are no weights, which stay finite.
+fn order_counts(name: &str) -> bool {
+    name.starts_with("rmsnorm_backward") || name.starts_with("conv_relu_backward")
 }
 
 /// The case of a name.

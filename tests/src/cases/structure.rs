@@ -1,7 +1,10 @@
-//! Graphs of several nodes: chains, diamonds, several outputs.
+//! Graphs of several nodes: chains, diamonds, several outputs; and what random graphs were shrunk to that were wrong once.
 
 use super::{Cases, Order, pointwise};
-use rotini_graph::{ConvGeometry, DataType, GraphBuilder, PointwiseMode, Scalar};
+use rotini_graph::{
+    BatchnormBackward, ConvDgrad, ConvGeometry, DataType, GraphBuilder, LayernormBackward, Pointwise, PointwiseMode,
+    Scalar, TensorKind,
+};
 
 pub(super) fn several_nodes(cases: &mut Cases) {
     use PointwiseMode::{Add, GeluFwd, Mul, ReluFwd, SigmoidFwd, Sub, TanhFwd};
@@ -106,4 +109,132 @@ pub(super) fn declared_otherwise(cases: &mut Cases) {
         graph.override_shapes = true;
         cases.add(format!("{name}_overridable"), graph);
     }
+}
+/// Graphs that random ones were shrunk to.
+pub(super) fn found(cases: &mut Cases) {
+    constant_results(cases);
+    unreached_inputs(cases);
+    repeated_in_sums(cases);
+    mixed_halves(cases);
+}
+
+/// Results that do not depend on the elements of an operand, which lies in another order than they do.
+fn constant_results(cases: &mut Cases) {
+    let dims = [2, 6, 1, 5];
+    for mode in [PointwiseMode::Sub, PointwiseMode::CmpLe, PointwiseMode::CmpNeq] {
+        for compute in [DataType::I32, DataType::I64] {
+            let mut b = GraphBuilder::new("an operand with itself");
+            let x = b.buffer_channels_last("x", DataType::I32, &dims);
+            let y = b.buffer("y", DataType::I32, &dims);
+            b.pointwise(compute, mode, &[x, x], y);
+            cases.add(
+                format!("{}_with_itself_in_{compute}", mode.name().to_lowercase()),
+                b.build(),
+            );
+        }
+    }
+    let mut b = GraphBuilder::new("times zero");
+    let x = b.buffer_channels_last("x", DataType::I32, &dims);
+    let zero = b.constant("zero", DataType::I32, &[1; 4], Scalar::Integer(0));
+    let y = b.buffer("y", DataType::I32, &dims);
+    b.pointwise(DataType::I32, PointwiseMode::Mul, &[x, zero], y);
+    cases.add("times_zero", b.build());
+    let mut b = GraphBuilder::new("and false");
+    let x = b.buffer_channels_last("x", DataType::F32, &dims);
+    let zero = b.constant("zero", DataType::F32, &[1; 4], Scalar::float(0.0));
+    let y = b.buffer("y", DataType::F32, &dims);
+    b.pointwise(DataType::F32, PointwiseMode::LogicalAnd, &[x, zero], y);
+    cases.add("and_false", b.build());
+    let mut b = GraphBuilder::new("a value is selected");
+    let [yes, value] = [("yes", 1.0), ("value", 2.5)]
+        .map(|(name, value)| b.constant(name, DataType::F32, &[1; 4], Scalar::float(value)));
+    let x = b.buffer_channels_last("x", DataType::F32, &dims);
+    let y = b.buffer("y", DataType::F32, &dims);
+    b.pointwise(DataType::F32, PointwiseMode::BinarySelect, &[value, x, yes], y);
+    cases.add("a_value_is_selected", b.build());
+    let mut b = GraphBuilder::new("index along one");
+    let x = b.buffer_channels_last("x", DataType::F32, &dims);
+    let y = b.buffer("y", DataType::F32, &dims);
+    let mut index = Pointwise::new(PointwiseMode::GenIndex, x, None, None, y);
+    index.axis = Some(2);
+    b.node("index", DataType::F32, index);
+    cases.add("index_along_one", b.build());
+}
+
+/// Windows that end before their input does, along axes where the output or the window has an extent of 1.
+fn unreached_inputs(cases: &mut Cases) {
+    for order in Order::BOTH {
+        for (name, channels, window) in [("conv", 4, 3), ("depthwise", 1, 3), ("wide", 4, 5)] {
+            let mut b = GraphBuilder::new("one window");
+            let x = order.buffer(&mut b, "x", DataType::F32, &[2, 4, 9, 9]);
+            let w = order.buffer(&mut b, "w", DataType::F32, &[8, channels, window, window]);
+            let y = order.buffer(&mut b, "y", DataType::F32, &[2, 8, 1, 1]);
+            let geometry = ConvGeometry {
+                stride: vec![7; 2],
+                ..ConvGeometry::same(2, 0)
+            };
+            b.conv_fprop(DataType::F32, x, w, y, geometry);
+            cases.add(format!("{name}_one_window_{}", order.name()), b.build());
+        }
+        let mut b = GraphBuilder::new("dgrad of padding");
+        let dy = order.buffer(&mut b, "dy", DataType::F32, &[1, 3, 3, 3]);
+        let w = order.buffer(&mut b, "w", DataType::F32, &[3, 6, 1, 1]);
+        let dx = order.buffer(&mut b, "dx", DataType::F32, &[1, 6, 2, 1]);
+        let geometry = ConvGeometry {
+            post_padding: vec![1, 2],
+            ..ConvGeometry::same(2, 0)
+        };
+        b.node("dgrad", DataType::F32, ConvDgrad { dy, w, dx, geometry });
+        cases.add(format!("dgrad_of_padding_{}", order.name()), b.build());
+    }
+}
+
+/// Sums of products with an operand whose strides repeat it along one of the axes that are summed over.
+fn repeated_in_sums(cases: &mut Cases) {
+    for (name, channels) in [("one_channel", 1), ("channels", 3)] {
+        let mut b = GraphBuilder::new("batchnorm backward of a repeated gradient");
+        let dims = [2, channels, 2, 4];
+        let x = b.buffer("x", DataType::F32, &dims);
+        let dy = b.tensor("dy", DataType::F32, &dims, &[4 * channels, 4, 0, 1], TensorKind::Buffer);
+        let [scale, dscale, dbias] =
+            ["scale", "dscale", "dbias"].map(|name| b.buffer(name, DataType::F32, &[1, channels, 1, 1]));
+        let dx = b.buffer("dx", DataType::F32, &dims);
+        let op = BatchnormBackward {
+            dy,
+            x,
+            mean: None,
+            inv_variance: None,
+            scale,
+            peer_stats: Vec::new(),
+            dx,
+            dscale,
+            dbias,
+        };
+        b.node("norm", DataType::F32, op);
+        cases.add(format!("bn_backward_repeated_{name}"), b.build());
+    }
+}
+
+/// Sums of products of f16 and bf16.
+fn mixed_halves(cases: &mut Cases) {
+    let mut b = GraphBuilder::new("layernorm backward in f16 and bf16");
+    let (dims, last) = ([5, 1, 3], [1, 1, 3]);
+    let [dy, x] = ["dy", "x"].map(|name| b.buffer(name, DataType::F16, &dims));
+    let scale = b.buffer("scale", DataType::Bf16, &last);
+    let dx = b.buffer("dx", DataType::F16, &dims);
+    let [dscale, dbias] = ["dscale", "dbias"].map(|name| b.buffer(name, DataType::F16, &last));
+    let op = LayernormBackward {
+        dy,
+        x,
+        scale,
+        mean: None,
+        inv_variance: None,
+        epsilon: None,
+        dx,
+        dscale,
+        dbias,
+        normalized_dim_count: 1,
+    };
+    b.node("norm", DataType::F32, op);
+    cases.add("layernorm_backward_f16_by_bf16", b.build());
 }

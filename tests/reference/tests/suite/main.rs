@@ -8,6 +8,7 @@
 )]
 
 mod attention;
+mod block_scale;
 mod conv;
 mod conversion;
 mod filling;

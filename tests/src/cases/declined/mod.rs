@@ -1,6 +1,7 @@
 //! What rotini does not run.
 
 mod attention;
+mod low_precision;
 mod windows;
 
 use super::{Case, Conv, Order, WITHOUT_F64, pointwise, scalar};
@@ -30,12 +31,15 @@ pub fn declined() -> Vec<(Case, String)> {
     declined.pointwise();
     declined.tensors();
     declined.convolutions();
+    declined.unreached_input();
     declined.matmuls();
     declined.reductions();
     declined.pooling();
     declined.experts();
     declined.norms();
     declined.sdpa();
+    declined.low_precision();
+    declined.block_scale();
     declined.0
 }
 
@@ -55,7 +59,6 @@ impl Declined {
             packed(PointwiseMode::Exp, I32, I32, I32),
             "node 'EXP' (pointwise): EXP has no meaning in the integer compute type i32",
         );
-        self.add("fp8", packed(PointwiseMode::Add, DataType::F8E4M3, F32, F32), "f8e4m3");
         for mode in WITHOUT_F64 {
             let f64 = DataType::F64;
             self.add("f64", packed(mode, f64, f64, f64), mode.name());
@@ -147,6 +150,13 @@ impl Declined {
                 format!("{node}, tensor '{}' (uid 1): {FLOAT_IN_I32}", operands[0]),
             );
             self.add(format!("{name}_compute_i8"), build(&in_i8), format!("{node}: {IN_I8}"));
+            let mut mixed = build(&Conv::new(1, 4, 4, 6, 3, 1, DataType::F16, Order::First));
+            mixed.tensors[1].dtype = DataType::Bf16;
+            self.add(
+                format!("{name}_f16_by_bf16"),
+                mixed,
+                format!("{node}: a product of f16 and bf16"),
+            );
             for (uid, operand) in (1..).zip(operands) {
                 self.add(
                     format!("{name}_constant_{operand}"),
@@ -155,6 +165,17 @@ impl Declined {
                 );
             }
         }
+    }
+
+    fn unreached_input(&mut self) {
+        let mut conv = Conv::new(1, 4, 6, 1, 2, 0, F32, Order::First);
+        conv.geometry.pre_padding = vec![2; 2];
+        conv.geometry.stride = vec![3; 2];
+        self.add(
+            "conv_of_padding",
+            conv.alone(),
+            "node 'conv' (convolution fprop): windows that reach nothing but padding",
+        );
     }
 
     fn matmuls(&mut self) {

@@ -1,0 +1,433 @@
+//! Scales of blocks: an axis that is cut into blocks becomes two, the blocks and the elements of one, and a scale has the first alone.
+
+use crate::conv::{crop, pad};
+use crate::convert::{FloatPredicate as F, check_compute, compute_type, integer_range};
+use crate::lower::Lowering;
+use crate::math::{Math, Scalar};
+use crate::narrow::{largest, power};
+use crate::step::{Shape, order_of};
+use crate::value::{Ordered, Value, extent, extents, reshape};
+use crate::{EmitError, Unsupported};
+use melior::ir::Value as Ssa;
+use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, DataType, NormalGraph, TensorId};
+
+const MISSING: EmitError = EmitError::Internal("a missing element");
+
+/// Says whether the operation can be lowered.
+pub(crate) fn check_dequantize(
+    graph: &NormalGraph,
+    compute: DataType,
+    op: &BlockScaleDequantize,
+) -> Result<(), Unsupported> {
+    check(graph, compute, &[op.x, op.scale])
+}
+
+/// Says whether the operation can be lowered.
+pub(crate) fn check_quantize(
+    graph: &NormalGraph,
+    compute: DataType,
+    op: &BlockScaleQuantize,
+) -> Result<(), Unsupported> {
+    check(graph, compute, &[op.x])?;
+    // hipDNN's reference and front end know the attribute, and have no meaning for it.
+    if op.transpose {
+        return Err(Unsupported::new("a transposed output is defined nowhere"));
+    }
+    let dtype = |id: TensorId| graph.tensor(id).map(|tensor| tensor.dtype);
+    if let Some(dtype) = dtype(op.scale).filter(|&dtype| rounding(dtype).is_none()) {
+        return Err(Unsupported::of_tensor(op.scale, format!("scales of {dtype}")));
+    }
+    match dtype(op.y) {
+        // The quotient of a magnitude and the largest number of these would be subnormal or 0.
+        Some(dtype) if largest_output(dtype).is_none() => Err(Unsupported::of_tensor(
+            op.y,
+            format!("blocks that are scaled to {dtype}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn check(graph: &NormalGraph, compute: DataType, operands: &[TensorId]) -> Result<(), Unsupported> {
+    if check_compute(graph, compute, operands)?.is_float() {
+        Ok(())
+    } else {
+        Err(Unsupported::new(format!("scales have no meaning in {compute}")))
+    }
+}
+
+/// The largest number of a type that blocks are scaled to.
+fn largest_output(dtype: DataType) -> Option<f64> {
+    match dtype {
+        DataType::F16 => Some(65504.0),
+        DataType::I8 | DataType::U8 | DataType::I32 => Some(integer_range(dtype).1 as f64),
+        _ => largest(dtype),
+    }
+}
+
+/// How the elements of x lie in blocks.
+struct Blocks {
+    /// Logical extents of x.
+    dims: Vec<i64>,
+    /// Elements in a block along each axis that is cut; `None` for an axis that is not, of which a scale has one, or as many as x.
+    sizes: Vec<Option<i64>>,
+}
+
+impl Blocks {
+    /// Blocks of a block's elements along an axis, the last ones perhaps incomplete.
+    fn count(&self, axis: usize, size: i64) -> Result<i64, EmitError> {
+        (extent(&self.dims, axis)? - 1)
+            .checked_div(size)
+            .and_then(|count| count.checked_add(1))
+            .ok_or(EmitError::Internal("a block without elements"))
+    }
+
+    /// What stands for each axis once those that are cut are two.
+    fn cut<T>(
+        &self,
+        axes: impl Iterator<Item = usize>,
+        mut part: impl FnMut(usize, Option<i64>) -> Result<Vec<T>, EmitError>,
+    ) -> Result<Vec<T>, EmitError> {
+        let mut parts = Vec::new();
+        for axis in axes {
+            parts.extend(part(axis, self.sizes.get(axis).copied().flatten())?);
+        }
+        Ok(parts)
+    }
+
+    /// Extents once axes are cut.
+    fn dims(&self) -> Result<Vec<i64>, EmitError> {
+        self.cut(0..self.dims.len(), |axis, size| match size {
+            Some(size) => Ok(vec![self.count(axis, size)?, size]),
+            None => Ok(vec![extent(&self.dims, axis)?]),
+        })
+    }
+
+    /// Extents of one element per block.
+    fn scale_dims(&self, scale: &[i64]) -> Result<Vec<i64>, EmitError> {
+        self.cut(0..self.dims.len(), |axis, size| match size {
+            Some(_) => Ok(vec![extent(scale, axis)?, 1]),
+            None => Ok(vec![extent(scale, axis)?]),
+        })
+    }
+
+    /// Where an axis is once axes before it are cut: itself, or its blocks.
+    fn position(&self, axis: usize) -> usize {
+        let cut = self.sizes.iter().take(axis).filter(|size| size.is_some()).count();
+        axis.saturating_add(cut)
+    }
+
+    /// A memory order once axes are cut.
+    fn order(&self, order: &[usize]) -> Result<Vec<usize>, EmitError> {
+        self.cut(order.iter().copied(), |axis, size| {
+            let position = self.position(axis);
+            Ok(match size {
+                Some(_) => vec![position, position.saturating_add(1)],
+                None => vec![position],
+            })
+        })
+    }
+
+    /// Physical extents with whole blocks, and the axes of what is cut that each of them is made of.
+    fn whole(&self, order: &[usize]) -> Result<(Vec<i64>, Vec<Vec<usize>>), EmitError> {
+        let mut shape = Vec::new();
+        let mut groups = Vec::new();
+        let mut start: usize = 0;
+        for &axis in order {
+            let end = match self.sizes.get(axis).copied().flatten() {
+                Some(size) => {
+                    let whole = self.count(axis, size)?.checked_mul(size);
+                    shape.push(whole.ok_or(EmitError::Internal("an extent that overflows"))?);
+                    start.saturating_add(2)
+                }
+                None => {
+                    shape.push(extent(&self.dims, axis)?);
+                    start.saturating_add(1)
+                }
+            };
+            groups.push((start..end).collect());
+            start = end;
+        }
+        Ok((shape, groups))
+    }
+
+    /// x with axes cut; incomplete blocks are filled up with zeros.
+    fn split<'c, 'b>(&self, lowering: &Lowering<'_, 'c, 'b>, x: &Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+        let at = lowering.emitter();
+        let x = x.materialise(&at)?;
+        let dims = self.dims()?;
+        let order = self.order(&x.order)?;
+        let (whole, groups) = self.whole(&x.order)?;
+        let own = extents(&x.dims, &x.order)?;
+        let padding: Vec<_> = whole.iter().zip(&own).map(|(whole, own)| (0, whole - own)).collect();
+        let (ssa, _) = pad(&at, x.ssa, &own, &padding, x.dtype)?;
+        let ssa = if dims.len() == x.dims.len() {
+            ssa
+        } else {
+            reshape(
+                &at,
+                "tensor.expand_shape",
+                ssa,
+                &groups,
+                &extents(&dims, &order)?,
+                x.dtype,
+            )?
+        };
+        Ok(Value::of(Ordered {
+            ssa,
+            order,
+            dtype: x.dtype,
+            dims,
+        }))
+    }
+
+    /// A tensor with axes cut, whose order is `order` once they are not, as one without.
+    fn merge<'c, 'b>(
+        &self,
+        lowering: &Lowering<'_, 'c, 'b>,
+        y: &Ordered<'c, 'b>,
+        order: &[usize],
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let at = lowering.emitter();
+        let (whole, groups) = self.whole(order)?;
+        let ssa = if y.dims.len() == self.dims.len() {
+            y.ssa
+        } else {
+            reshape(&at, "tensor.collapse_shape", y.ssa, &groups, &whole, y.dtype)?
+        };
+        Ok(Value::of(Ordered {
+            ssa: crop(&at, ssa, &whole, &extents(&self.dims, order)?, y.dtype)?,
+            order: order.to_vec(),
+            dtype: y.dtype,
+            dims: self.dims.clone(),
+        }))
+    }
+
+    /// The tensor `id` made from x and the scale of its block.
+    fn finish<'c, 'b>(
+        &self,
+        lowering: &mut Lowering<'_, 'c, 'b>,
+        id: TensorId,
+        compute: DataType,
+        [x, scale]: [&Value<'c, 'b>; 2],
+        order: &[usize],
+        body: impl for<'r> FnOnce(&Math<'c, 'r>, Ssa<'c, 'r>, Ssa<'c, 'r>) -> Scalar<'c, 'r>,
+    ) -> Result<(), EmitError> {
+        let shape = Shape {
+            dims: &self.dims()?,
+            order: &self.order(order)?,
+            dtype: lowering.carried_type(id, compute)?,
+        };
+        let y = lowering.map(&[x, scale], &shape, compute, |math, elements| match elements {
+            &[x, scale] => body(math, x, scale),
+            _ => Err(MISSING),
+        })?;
+        let y = self.merge(lowering, &y, order)?;
+        lowering.define(id, y);
+        Ok(())
+    }
+}
+
+/// Lowers the operation: y = x scale, or x 2^-scale (`CpuReferenceBlockScaleDequantize.hpp` of hipDNN's test SDK).
+pub(crate) fn dequantize(
+    lowering: &mut Lowering<'_, '_, '_>,
+    compute: DataType,
+    op: &BlockScaleDequantize,
+) -> Result<(), EmitError> {
+    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
+    let (x, scale) = (lowering.value(op.x)?.clone(), lowering.value(op.scale)?.clone());
+    let leading = x.dims.len().saturating_sub(op.block_size.len());
+    let sizes = std::iter::repeat_n(1, leading).chain(op.block_size.iter().copied().map(i64::from));
+    let blocks = Blocks {
+        sizes: sizes
+            .zip(&x.dims)
+            .map(|(size, &dim)| Some(size).filter(|&size| 1 < size && size < dim))
+            .collect(),
+        dims: x.dims.clone(),
+    };
+    let order = lowering.result_order(op.y, &[&x])?;
+    let x = blocks.split(lowering, &x)?;
+    let scale_dims = blocks.scale_dims(&scale.dims)?;
+    let scale = scale.with_dims(&lowering.emitter(), &scale_dims)?;
+    let is_negative = op.is_negative_scale;
+    blocks.finish(lowering, op.y, compute, [&x, &scale], &order, |math, x, scale| {
+        if is_negative {
+            math.mul(x, math.power_of_two(math.neg(scale)?)?)
+        } else {
+            math.mul(x, scale)
+        }
+    })
+}
+
+/// Lowers the operation: each block divided by a scale that brings its largest magnitude to the largest number of y's type
+/// (`CpuFpReferenceBlockScaleQuantize.hpp` of hipDNN's test SDK): the quotient of the two in f64, rounded up to scale's type, but f32 to
+/// nearest; NaN has no magnitude; 0 where the scale is 0.
+pub(crate) fn quantize(
+    lowering: &mut Lowering<'_, '_, '_>,
+    compute: DataType,
+    op: &BlockScaleQuantize,
+) -> Result<(), EmitError> {
+    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
+    let x = lowering.value(op.x)?.clone();
+    let (y, scale) = (lowering.tensor(op.y)?, lowering.tensor(op.scale)?);
+    let declined = EmitError::Internal("a type that check declines");
+    let (Some(largest), Some(rounding)) = (largest_output(y.dtype), rounding(scale.dtype)) else {
+        return Err(declined);
+    };
+    let last = x.dims.len().saturating_sub(1);
+    let axis = op.axis.and_then(|axis| usize::try_from(axis).ok()).unwrap_or(last);
+    let size = i64::from(op.block_size);
+    let is_cut = size < extent(&x.dims, axis)?;
+    let blocks = Blocks {
+        sizes: (0..x.dims.len())
+            .map(|candidate| Some(size).filter(|_| is_cut && candidate == axis))
+            .collect(),
+        dims: x.dims.clone(),
+    };
+    let order = lowering.result_order(op.y, &[&x])?;
+    let scale_dims = scale.dims.clone();
+    let x = blocks.split(lowering, &x)?;
+    let reduced = blocks.position(axis).saturating_add(usize::from(is_cut));
+    let shape = Shape {
+        dims: &x.dims,
+        order: &order_of(&x.dims, &[&x]),
+        dtype: compute,
+    };
+    let magnitude = lowering.reduce(&[&x], &shape, &[reduced], 0.0, |math, elements, so_far| {
+        let &[element] = elements else {
+            return Err(MISSING);
+        };
+        math.max(so_far, math.abs(element)?)
+    })?;
+    let shape = Shape {
+        dims: &magnitude.dims,
+        order: &(0..magnitude.dims.len()).collect::<Vec<_>>(),
+        dtype: compute,
+    };
+    let scale = lowering.map(&[&magnitude], &shape, DataType::F64, |math, elements| {
+        let &[magnitude] = elements else {
+            return Err(MISSING);
+        };
+        math.rounded_up(math.div(magnitude, math.constant(largest)?)?, &rounding)
+    })?;
+    let scale = Value::of(scale);
+    blocks.finish(lowering, op.y, compute, [&x, &scale], &order, |math, x, scale| {
+        let zero = math.constant(0.0)?;
+        let is_zero = math.compare(F::Equal, scale, zero)?;
+        math.select(is_zero, zero, math.div(x, scale)?)
+    })?;
+    let scale = scale.with_dims(&lowering.emitter(), &scale_dims)?;
+    lowering.define(op.scale, scale);
+    Ok(())
+}
+
+/// How a scale is rounded to its type.
+struct Rounding {
+    /// Bits of the fraction.
+    fraction: i64,
+    /// The exponent of the least number that is not subnormal.
+    least: i64,
+    /// The largest number, and from where on infinity stands for it, if the type has it.
+    largest: f64,
+    overflow: Option<f64>,
+    /// Whether to nearest, not up.
+    to_nearest: bool,
+}
+
+fn rounding(dtype: DataType) -> Option<Rounding> {
+    Some(match dtype {
+        DataType::F32 => Rounding {
+            fraction: 23,
+            least: -126,
+            largest: f32::MAX.into(),
+            overflow: None,
+            to_nearest: true,
+        },
+        DataType::F16 => Rounding {
+            fraction: 10,
+            least: -14,
+            largest: 65504.0,
+            overflow: Some(65520.0),
+            to_nearest: false,
+        },
+        DataType::Bf16 => Rounding {
+            fraction: 7,
+            least: -126,
+            largest: power(127) * (2.0 - power(-7)),
+            overflow: Some(power(127) * (2.0 - power(-8))),
+            to_nearest: false,
+        },
+        DataType::F8E8M0 => Rounding {
+            fraction: 0,
+            least: -127,
+            largest: power(127),
+            overflow: None,
+            to_nearest: false,
+        },
+        _ => return None,
+    })
+}
+
+impl<'c, 'r> Math<'c, 'r> {
+    /// A number in f64 that is not negative, rounded to another type.
+    fn rounded_up(&self, value: Ssa<'c, 'r>, rounding: &Rounding) -> Scalar<'c, 'r> {
+        if rounding.to_nearest {
+            let capped = self.min(value, self.constant(rounding.largest)?)?;
+            let narrow = self
+                .at
+                .one("arith.truncf", &[capped], self.at.element_type(DataType::F32)?, &[])?;
+            return self.at.one("arith.extf", &[narrow], self.ty, &[]);
+        }
+        let bits = self.at.element_type(DataType::I64)?;
+        let cut = (1_i64 << (52 - rounding.fraction)) - 1;
+        let raised = self.at.one("arith.bitcast", &[value], bits, &[])?;
+        let raised = self.at.same("arith.addi", &[raised, self.at.integer(cut, bits)?])?;
+        let raised = self.at.same("arith.andi", &[raised, self.at.integer(!cut, bits)?])?;
+        let normal = self.at.one("arith.bitcast", &[raised], self.ty, &[])?;
+        // Below the least normal number, whole multiples of the least one.
+        let unit = rounding.least - rounding.fraction;
+        let count = self.function("math.ceil", self.scale(power(-unit), value)?)?;
+        let subnormal = self.scale(power(unit), count)?;
+        let is_subnormal = self.compare(F::Less, value, self.constant(power(rounding.least))?)?;
+        let rounded = self.select(is_subnormal, subnormal, normal)?;
+        let capped = self.min(rounded, self.constant(rounding.largest)?)?;
+        match rounding.overflow {
+            Some(overflow) => {
+                let is_infinite = self.compare(F::GreaterEqual, value, self.constant(overflow)?)?;
+                self.select(is_infinite, self.constant(f64::INFINITY)?, capped)
+            }
+            // A scale that is a power of two is never 0.
+            None => self.max(capped, self.constant(power(rounding.least))?),
+        }
+    }
+
+    /// 2 to a power, exactly where that is whole.
+    fn power_of_two(&self, exponent: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let (bits, fraction, bias) = if self.compute == DataType::F64 {
+            (self.at.element_type(DataType::I64)?, 52, 1023)
+        } else {
+            (self.at.element_type(DataType::I32)?, 23, 127)
+        };
+        // Beyond them there is nothing but 0 and infinity, of both of which half the exponent is still an exponent.
+        let limit = self.constant(2.0 * bias as f64)?;
+        let capped = self.min(self.max(exponent, self.neg(limit)?)?, limit)?;
+        let whole = self.function("math.floor", capped)?;
+        let rest = self.sub(capped, whole)?;
+        let is_whole = self.compare(F::Equal, rest, self.constant(0.0)?)?;
+        let between = self.select(is_whole, self.constant(1.0)?, self.function("math.exp2", rest)?)?;
+        let whole = self.at.one("arith.fptosi", &[whole], bits, &[])?;
+        let one = self.at.integer(1, bits)?;
+        let half = self.at.same("arith.shrsi", &[whole, one])?;
+        let other = self.at.same("arith.subi", &[whole, half])?;
+        let mut power = between;
+        for part in [half, other] {
+            let biased = self.at.same("arith.addi", &[part, self.at.integer(bias, bits)?])?;
+            let shifted = self
+                .at
+                .same("arith.shli", &[biased, self.at.integer(fraction, bits)?])?;
+            power = self.mul(power, self.at.one("arith.bitcast", &[shifted], self.ty, &[])?)?;
+        }
+        // NaN has no exponent.
+        let is_nan = self.compare(F::UnorderedNotEqual, exponent, exponent)?;
+        self.select(is_nan, exponent, power)
+    }
+}

@@ -1,0 +1,548 @@
+//! Types that elements are stored in and never calculated in: floats of four, six and eight bits, and int4.
+//!
+//! While a graph is lowered, their elements are codes in bytes of their own (an int4 is its value); [`decode`] and [`encode`] stand
+//! between codes and f32 or f64, in integer arithmetic, because no target of the compiler has all of these formats and gfx942's own
+//! 8-bit floats are others. Elements of less than a byte are unpacked where a tensor is read and packed where it is written.
+//!
+//! The formats are those of the OCP specifications (8-bit floating point, revision 1.0; microscaling formats, version 1.0). What they
+//! leave open is as in hipDNN's types (`data_sdk/…/types/Fp8E4M3.hpp`, `Fp8E5M2.hpp`, `Fp8E8M0.hpp`, `Fp4E2M1.hpp`, `Fp6E2M3.hpp`,
+//! `Fp6E3M2.hpp`):
+//!
+//! | What | Becomes |
+//! |---|---|
+//! | too large, infinite | the largest number, in E5M2 too |
+//! | NaN | NaN; in FP4 and FP6, which have none, 0 |
+//! | to E8M0 | the power of two below; what is not above 0, the least one |
+//!
+//! Everything else is rounded to nearest even. The conversions to the two 8-bit floats in those files cut subnormal results off, and
+//! saturate from the largest power of two on (256 of 448 in E4M3); those of FP4 and FP6 do neither, the specification has no such
+//! exceptions, and so neither happens here.
+
+use crate::EmitError;
+use crate::conv::{crop, pad};
+use crate::convert::{IntegerPredicate, compare_integer, convert};
+use crate::ir::{Emitter, Loop, affine_map, dim};
+use crate::value::reshape;
+use melior::ir::{Type, Value as Ssa, ValueLike as _};
+use rotini_graph::DataType;
+
+/// A float with a sign, an exponent and a fraction. The exponent 0 has the subnormal numbers.
+#[derive(Clone, Copy, Debug)]
+struct Format {
+    /// Bits of an element.
+    bits: i64,
+    /// Bits of the fraction.
+    fraction: i64,
+    /// What is added to exponents.
+    bias: i64,
+    /// The code of the largest number.
+    largest: i64,
+    /// The code of infinity, if there is one.
+    infinity: Option<i64>,
+    /// The code of a NaN, if there is one. All codes above infinity, or above the largest number, are.
+    nan: Option<i64>,
+}
+
+/// `None` for E8M0, which has an exponent alone, and for all types that are no narrow floats.
+const fn format(dtype: DataType) -> Option<Format> {
+    Some(match dtype {
+        DataType::F8E4M3 => Format {
+            bits: 8,
+            fraction: 3,
+            bias: 7,
+            largest: 0x7E,
+            infinity: None,
+            nan: Some(0x7F),
+        },
+        DataType::F8E5M2 => Format {
+            bits: 8,
+            fraction: 2,
+            bias: 15,
+            largest: 0x7B,
+            infinity: Some(0x7C),
+            nan: Some(0x7F),
+        },
+        DataType::F4E2M1 => Format {
+            bits: 4,
+            fraction: 1,
+            bias: 1,
+            largest: 0x07,
+            infinity: None,
+            nan: None,
+        },
+        DataType::F6E2M3 => Format {
+            bits: 6,
+            fraction: 3,
+            bias: 1,
+            largest: 0x1F,
+            infinity: None,
+            nan: None,
+        },
+        DataType::F6E3M2 => Format {
+            bits: 6,
+            fraction: 2,
+            bias: 3,
+            largest: 0x1F,
+            infinity: None,
+            nan: None,
+        },
+        _ => return None,
+    })
+}
+
+/// The largest number of a float of eight bits or less; `None` for other types.
+pub(crate) fn largest(dtype: DataType) -> Option<f64> {
+    let format = format(dtype)?;
+    let (exponent, fraction) = (
+        format.largest >> format.fraction,
+        format.largest & ((1 << format.fraction) - 1),
+    );
+    let significand = 1.0 + fraction as f64 / (1_i64 << format.fraction) as f64;
+    Some(significand * power(exponent - format.bias))
+}
+
+/// 2 to an exponent that a binary64 has.
+pub(crate) fn power(exponent: i64) -> f64 {
+    f64::from_bits(((exponent + 1023) as u64) << 52)
+}
+
+/// Whether elements of this type are codes.
+pub(crate) const fn is_code(dtype: DataType) -> bool {
+    matches!(dtype, DataType::F8E8M0) || format(dtype).is_some()
+}
+
+/// Whether elements of this type share bytes.
+pub(crate) const fn is_packed(dtype: DataType) -> bool {
+    dtype.bits() < 8
+}
+
+/// The type in which elements of a contraction are read: itself, or the narrowest that matrix cores have and that holds every value.
+///
+/// Unsigned bytes are widened apart: IREE 3.13's code for gfx942 multiplies them as signed ones.
+pub(crate) const fn contracted(dtype: DataType) -> DataType {
+    match dtype {
+        DataType::U8 => DataType::I32,
+        DataType::F8E8M0 => DataType::F32,
+        _ if is_code(dtype) => DataType::F16,
+        _ => dtype,
+    }
+}
+
+/// How IEEE's formats of 32 and 64 bits are made.
+struct Wide<'c> {
+    /// An integer of as many bits.
+    bits: Type<'c>,
+    width: i64,
+    fraction: i64,
+    bias: i64,
+}
+
+impl<'c> Wide<'c> {
+    fn of(at: &Emitter<'c, '_>, dtype: DataType) -> Result<Self, EmitError> {
+        match dtype {
+            DataType::F32 => Ok(Wide {
+                bits: at.element_type(DataType::I32)?,
+                width: 32,
+                fraction: 23,
+                bias: 127,
+            }),
+            DataType::F64 => Ok(Wide {
+                bits: at.element_type(DataType::I64)?,
+                width: 64,
+                fraction: 52,
+                bias: 1023,
+            }),
+            _ => Err(EmitError::Internal("a narrow float made of neither f32 nor f64")),
+        }
+    }
+
+    /// The bits of 2 to an exponent.
+    const fn power(&self, exponent: i64) -> i64 {
+        (exponent + self.bias) << self.fraction
+    }
+
+    const fn infinity(&self) -> i64 {
+        self.power(self.bias + 1)
+    }
+}
+
+/// The f32 that a code means: every narrow float is one.
+pub(crate) fn decode<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    code: Ssa<'c, 'b>,
+    dtype: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    let wide = Wide::of(at, DataType::F32)?;
+    let float = at.element_type(DataType::F32)?;
+    let bits = Bits { at, ty: wide.bits };
+    let code = at.one("arith.extui", &[code], wide.bits, &[])?;
+    let Some(format) = format(dtype) else {
+        let number = bits.shift("arith.shli", code, wide.fraction)?;
+        // The least scale is subnormal in f32.
+        let is_least = bits.compare(IntegerPredicate::Equal, code, 0)?;
+        let number = bits.select(is_least, bits.constant(1 << (wide.fraction - 1))?, number)?;
+        let is_nan = bits.compare(IntegerPredicate::Equal, code, 0xFF)?;
+        let number = bits.select(
+            is_nan,
+            bits.constant(wide.infinity() | 1 << (wide.fraction - 1))?,
+            number,
+        )?;
+        return at.one("arith.bitcast", &[number], float, &[]);
+    };
+    let sign_bit = 1 << (format.bits - 1);
+    let magnitude = bits.with("arith.andi", code, sign_bit - 1)?;
+    let shifted = bits.shift("arith.shli", magnitude, wide.fraction - format.fraction)?;
+    let normal = bits.with("arith.addi", shifted, wide.power(-format.bias))?;
+    // Whole multiples of the least number; converted, since f32 may flush its own subnormals.
+    let count = at.one("arith.sitofp", &[magnitude], float, &[])?;
+    let least = at.float(power(1 - format.bias - format.fraction), float)?;
+    let subnormal = at.same("arith.mulf", &[count, least])?;
+    let subnormal = at.one("arith.bitcast", &[subnormal], wide.bits, &[])?;
+    let is_subnormal = bits.compare(IntegerPredicate::Less, magnitude, 1 << format.fraction)?;
+    let mut number = bits.select(is_subnormal, subnormal, normal)?;
+    if let Some(infinity) = format.infinity {
+        let is_infinite = bits.compare(IntegerPredicate::Equal, magnitude, infinity)?;
+        number = bits.select(is_infinite, bits.constant(wide.infinity())?, number)?;
+    }
+    if format.nan.is_some() {
+        let last = format.infinity.unwrap_or(format.largest);
+        let is_nan = bits.compare(IntegerPredicate::Greater, magnitude, last)?;
+        number = bits.select(
+            is_nan,
+            bits.constant(wide.infinity() | 1 << (wide.fraction - 1))?,
+            number,
+        )?;
+    }
+    let sign = bits.with("arith.andi", code, sign_bit)?;
+    let sign = bits.shift("arith.shli", sign, wide.width - format.bits)?;
+    let number = at.same("arith.ori", &[number, sign])?;
+    at.one("arith.bitcast", &[number], float, &[])
+}
+
+/// The code of an f32 or f64.
+pub(crate) fn encode<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    value: Ssa<'c, 'b>,
+    from: DataType,
+    to: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    let wide = Wide::of(at, from)?;
+    let bits = Bits { at, ty: wide.bits };
+    let byte = at.element_type(DataType::U8)?;
+    let whole = at.one("arith.bitcast", &[value], wide.bits, &[])?;
+    let sign = bits.shift("arith.shrui", whole, wide.width - 1)?;
+    let magnitude = bits.with("arith.andi", whole, i64::MAX >> (64 - wide.width))?;
+    let is_nan = bits.compare(IntegerPredicate::Greater, magnitude, wide.infinity())?;
+    let Some(format) = format(to) else {
+        let exponent = bits.shift("arith.shrui", magnitude, wide.fraction)?;
+        let exponent = bits.with("arith.subi", exponent, wide.bias - 127)?;
+        let exponent = bits.with("arith.maxsi", exponent, 0)?;
+        let exponent = bits.with("arith.minsi", exponent, 0xFE)?;
+        let is_negative = bits.compare(IntegerPredicate::NotEqual, sign, 0)?;
+        let code = bits.select(is_negative, bits.constant(0)?, exponent)?;
+        let code = bits.select(is_nan, bits.constant(0xFF)?, code)?;
+        return at.one("arith.trunci", &[code], byte, &[]);
+    };
+    // Half a unit less its least bit, or half a unit where the last bit is odd; the sum carries into the exponent.
+    let cut = wide.fraction - format.fraction;
+    let odd = bits.with("arith.andi", bits.shift("arith.shrui", magnitude, cut)?, 1)?;
+    let rounded = bits.with("arith.addi", magnitude, (1 << (cut - 1)) - 1)?;
+    let rounded = at.same("arith.addi", &[rounded, odd])?;
+    let rounded = bits.shift("arith.shrui", rounded, cut)?;
+    let normal = bits.with("arith.subi", rounded, (wide.bias - format.bias) << format.fraction)?;
+    // Added to a number whose unit is the least one, the rest is rounded away.
+    let anchor = 1 - format.bias - format.fraction + wide.fraction;
+    let float = value.r#type();
+    let absolute = at.one("arith.bitcast", &[magnitude], float, &[])?;
+    let sum = at.same("arith.addf", &[absolute, at.float(power(anchor), float)?])?;
+    let sum = at.one("arith.bitcast", &[sum], wide.bits, &[])?;
+    let subnormal = bits.with("arith.subi", sum, wide.power(anchor))?;
+    let is_subnormal = bits.compare(IntegerPredicate::Less, magnitude, wide.power(1 - format.bias))?;
+    let code = bits.select(is_subnormal, subnormal, normal)?;
+    let code = bits.with("arith.minsi", code, format.largest)?;
+    let code = bits.select(is_nan, bits.constant(format.nan.unwrap_or(0))?, code)?;
+    let sign = bits.shift("arith.shli", sign, format.bits - 1)?;
+    let signed = at.same("arith.ori", &[code, sign])?;
+    let code = match format.nan {
+        Some(_) => signed,
+        // Not even its sign is kept.
+        None => bits.select(is_nan, bits.constant(0)?, signed)?,
+    };
+    at.one("arith.trunci", &[code], byte, &[])
+}
+
+/// Integer arithmetic with constants.
+struct Bits<'e, 'c, 'b> {
+    at: &'e Emitter<'c, 'b>,
+    ty: Type<'c>,
+}
+
+impl<'c, 'b> Bits<'_, 'c, 'b> {
+    fn constant(&self, value: i64) -> Result<Ssa<'c, 'b>, EmitError> {
+        self.at.integer(value, self.ty)
+    }
+
+    fn with(&self, name: &str, value: Ssa<'c, 'b>, constant: i64) -> Result<Ssa<'c, 'b>, EmitError> {
+        self.at.same(name, &[value, self.constant(constant)?])
+    }
+
+    fn shift(&self, name: &str, value: Ssa<'c, 'b>, bits: i64) -> Result<Ssa<'c, 'b>, EmitError> {
+        self.with(name, value, bits)
+    }
+
+    fn compare(&self, predicate: IntegerPredicate, value: Ssa<'c, 'b>, with: i64) -> Result<Ssa<'c, 'b>, EmitError> {
+        compare_integer(self.at, predicate, value, self.constant(with)?)
+    }
+
+    fn select(&self, condition: Ssa<'c, 'b>, yes: Ssa<'c, 'b>, no: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
+        self.at.one("arith.select", &[condition, yes, no], self.ty, &[])
+    }
+}
+
+/// Bytes that so many elements of a type take; `None` if they overflow.
+pub(crate) fn packed_bytes(elements: i64, dtype: DataType) -> Option<i64> {
+    Some((elements.checked_mul(i64::from(dtype.bits()))?.checked_add(7)?) / 8)
+}
+
+/// Elements, and bytes, of the least group of elements that fills whole bytes.
+const fn group(dtype: DataType) -> (i64, i64) {
+    match dtype.bits() {
+        6 => (4, 3),
+        _ => (2, 1),
+    }
+}
+
+/// The elements of a tensor of these physical extents, each in a byte, of the bytes that they lie in: the first one in the lowest bits of
+/// the first byte (`PackedFp4Tensor.hpp` and `PackedFp6Tensor.hpp` of hipDNN; int4, of which it has no such class, alike).
+pub(crate) fn unpack<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    bytes: Ssa<'c, 'b>,
+    shape: &[i64],
+    dtype: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    let groups = Groups::of(shape, dtype)?;
+    let filled = [(0, groups.bytes() - groups.length)];
+    let (bytes, _) = pad(at, bytes, &[groups.length], &filled, DataType::U8)?;
+    let bytes = fold(at, bytes, &groups.shape(groups.group_bytes), DataType::U8)?;
+    let to = (groups.elements, i64::from(dtype.bits()));
+    let codes = repack(at, bytes, &groups.lines, 8, to, dtype)?;
+    let codes = groups.joined(at, codes, groups.elements, dtype)?;
+    if groups.fills(shape) {
+        return Ok(codes);
+    }
+    let codes = crop(at, codes, &[groups.codes()], &[groups.count], dtype)?;
+    fold(at, codes, shape, dtype)
+}
+
+/// The bytes that the elements of a tensor of these physical extents lie in. What no element has of the last byte is 0.
+pub(crate) fn pack<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    codes: Ssa<'c, 'b>,
+    shape: &[i64],
+    dtype: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    let groups = Groups::of(shape, dtype)?;
+    let codes = if groups.fills(shape) {
+        let split = groups.shape(groups.elements);
+        reshape(
+            at,
+            "tensor.expand_shape",
+            codes,
+            &innermost_pair(shape.len()),
+            &split,
+            dtype,
+        )?
+    } else {
+        let flat = unfold(at, codes, shape.len(), groups.count, dtype)?;
+        let filled = [(0, groups.codes() - groups.count)];
+        let (flat, _) = pad(at, flat, &[groups.count], &filled, dtype)?;
+        fold(at, flat, &groups.shape(groups.elements), dtype)?
+    };
+    let to = (groups.group_bytes, 8);
+    let bytes = repack(at, codes, &groups.lines, i64::from(dtype.bits()), to, DataType::U8)?;
+    let bytes = unfold(at, bytes, groups.lines.len() + 1, groups.bytes(), DataType::U8)?;
+    crop(at, bytes, &[groups.bytes()], &[groups.length], DataType::U8)
+}
+
+/// How elements lie in groups that fill whole bytes.
+struct Groups {
+    /// Elements of the tensor.
+    count: i64,
+    /// Bytes of the tensor.
+    length: i64,
+    /// Elements of a group.
+    elements: i64,
+    /// Bytes of a group.
+    group_bytes: i64,
+    /// Extents in groups: those of the tensor if groups do not cross the ends of its innermost axis, which is what fuses with what
+    /// reads it or makes it; else all of them in a line, the last one perhaps incomplete.
+    lines: Vec<i64>,
+}
+
+impl Groups {
+    fn of(shape: &[i64], dtype: DataType) -> Result<Self, EmitError> {
+        let count: i64 = shape.iter().product();
+        let (elements, group_bytes) = group(dtype);
+        let lines = match shape.split_last() {
+            Some((last, outer)) if last % elements == 0 => outer.iter().copied().chain([last / elements]).collect(),
+            _ => vec![(count - 1) / elements + 1],
+        };
+        Ok(Groups {
+            count,
+            length: packed_bytes(count, dtype).ok_or(EmitError::Internal("a span that overflows"))?,
+            elements,
+            group_bytes,
+            lines,
+        })
+    }
+
+    /// Extents if each group has so many parts.
+    fn shape(&self, parts: i64) -> Vec<i64> {
+        self.lines.iter().copied().chain([parts]).collect()
+    }
+
+    /// Bytes of all groups.
+    fn bytes(&self) -> i64 {
+        self.lines.iter().product::<i64>() * self.group_bytes
+    }
+
+    /// Elements of all groups.
+    fn codes(&self) -> i64 {
+        self.lines.iter().product::<i64>() * self.elements
+    }
+
+    /// Whether a tensor's innermost axis is one of whole groups.
+    fn fills(&self, shape: &[i64]) -> bool {
+        shape.last().is_some_and(|last| last % self.elements == 0)
+    }
+
+    /// The parts of all groups of a line one after the other.
+    fn joined<'c, 'b>(
+        &self,
+        at: &Emitter<'c, 'b>,
+        tensor: Ssa<'c, 'b>,
+        parts: i64,
+        dtype: DataType,
+    ) -> Result<Ssa<'c, 'b>, EmitError> {
+        let mut shape = self.lines.clone();
+        if let Some(last) = shape.last_mut() {
+            *last *= parts;
+        }
+        let rank = shape.len();
+        reshape(
+            at,
+            "tensor.collapse_shape",
+            tensor,
+            &innermost_pair(rank),
+            &shape,
+            dtype,
+        )
+    }
+}
+
+/// Which axes of a tensor of one more dimension are one if its innermost two are.
+fn innermost_pair(rank: usize) -> Vec<Vec<usize>> {
+    (0..rank)
+        .map(|axis| {
+            if axis + 1 == rank {
+                vec![axis, axis + 1]
+            } else {
+                vec![axis]
+            }
+        })
+        .collect()
+}
+
+/// A flat tensor with these extents.
+fn fold<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    flat: Ssa<'c, 'b>,
+    shape: &[i64],
+    dtype: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    if shape.len() == 1 {
+        return Ok(flat);
+    }
+    let all = (0..shape.len()).collect();
+    reshape(at, "tensor.expand_shape", flat, &[all], shape, dtype)
+}
+
+/// A tensor of this rank as a flat one.
+fn unfold<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    tensor: Ssa<'c, 'b>,
+    rank: usize,
+    count: i64,
+    dtype: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    if rank == 1 {
+        return Ok(tensor);
+    }
+    reshape(
+        at,
+        "tensor.collapse_shape",
+        tensor,
+        &[(0..rank).collect()],
+        &[count],
+        dtype,
+    )
+}
+
+/// Groups of the same bits, cut from pieces of `from` bits each into as many of `to` bits as are said.
+fn repack<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    tensor: Ssa<'c, 'b>,
+    groups: &[i64],
+    from: i64,
+    (pieces, to): (i64, i64),
+    dtype: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    let (new, old) = (groups.len(), groups.len() + 1);
+    let shape: Vec<i64> = groups.iter().copied().chain([pieces]).collect();
+    let init = at.zeros(&shape, dtype)?;
+    let map = |piece: usize| affine_map(old + 1, &(0..new).chain([piece]).map(dim).collect::<Vec<_>>());
+    let mut loops = vec![Loop::Parallel; old];
+    loops.push(Loop::Reduction);
+    let inputs = [(tensor, DataType::U8, map(old))];
+    at.generic(&loops, &inputs, (init, dtype, map(new)), |body, elements| {
+        let &[piece, so_far] = elements else {
+            return Err(EmitError::Internal("a missing element"));
+        };
+        let word = body.element_type(DataType::I32)?;
+        let bits = Bits { at: body, ty: word };
+        let start = |axis: usize, width: i64| {
+            let index = body.one("arith.index_cast", &[body.loop_index(axis)?], word, &[])?;
+            bits.with("arith.muli", index, width)
+        };
+        let piece = body.one("arith.extui", &[piece], word, &[])?;
+        let piece = bits.with("arith.andi", piece, (1 << from) - 1)?;
+        let placed = body.same("arith.shli", &[piece, start(old, from)?])?;
+        let moved = body.same("arith.shrui", &[placed, start(new, to)?])?;
+        let mut own = bits.with("arith.andi", moved, (1 << to) - 1)?;
+        if dtype == DataType::I4 {
+            // With its sign.
+            own = bits.shift("arith.shli", own, 32 - to)?;
+            own = bits.shift("arith.shrsi", own, 32 - to)?;
+        }
+        let own = body.one("arith.trunci", &[own], body.element_type(DataType::U8)?, &[])?;
+        body.same("arith.ori", &[own, so_far])
+    })
+}
+
+/// Converts from or to a type of this module.
+pub(crate) fn convert_code<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    value: Ssa<'c, 'b>,
+    from: DataType,
+    to: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    if is_code(from) {
+        return convert(at, decode(at, value, from)?, DataType::F32, to);
+    }
+    // Whole numbers of more bits than f32 has would be rounded twice.
+    let between = match from {
+        DataType::F64 | DataType::I32 | DataType::I64 => DataType::F64,
+        _ => DataType::F32,
+    };
+    encode(at, convert(at, value, from, between)?, between, to)
+}

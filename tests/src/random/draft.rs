@@ -1,0 +1,418 @@
+//! The graph so far.
+
+use super::choices::Choices;
+use super::range::Range;
+use rotini_graph::{DataType, Graph, GraphBuilder, Op, PointwiseMode, Scalar, TensorId, TensorKind};
+use rotini_reference::Profile;
+use std::collections::BTreeMap;
+
+/// What no tensor of floats exceeds: far below the largest f16, so that no sum overflows.
+const LARGEST: f64 = 4096.0;
+/// The same for tensors of integers that are computed in i32.
+const LARGEST_INTEGER: f64 = 1e9;
+/// What no tensor has more elements than.
+const MOST_ELEMENTS: i64 = 3000;
+
+/// A tensor that may be read.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) id: TensorId,
+    pub(super) dims: Vec<i64>,
+    pub(super) dtype: DataType,
+    pub(super) range: Range,
+    /// Whether its elements are what they are in whatever order a kernel computes.
+    pub(super) exact: bool,
+    /// What it is filled with, if it is an input.
+    filled: Option<Profile>,
+}
+
+impl Known {
+    /// Whether it can be read in a role that asks for these elements. An input takes the profile that asks for most: that must stay
+    /// the one by which its range is known.
+    fn plays(&self, role: Profile) -> bool {
+        match self.filled {
+            // Within the range of any other.
+            Some(filled) => role <= filled || role == Profile::Weights,
+            None => role <= Profile::Weights,
+        }
+    }
+}
+
+/// A graph under construction.
+pub(super) struct Draft {
+    builder: GraphBuilder,
+    known: Vec<Known>,
+    read: Vec<TensorId>,
+    /// Whether what is declined is in it.
+    rare: bool,
+    /// The type of most of its floats.
+    float: DataType,
+    names: usize,
+}
+
+const FLOATS: [DataType; 4] = [DataType::F32, DataType::F16, DataType::Bf16, DataType::F64];
+const NARROW: [DataType; 7] = [
+    DataType::F8E4M3,
+    DataType::F8E5M2,
+    DataType::F8E8M0,
+    DataType::F4E2M1,
+    DataType::F6E2M3,
+    DataType::F6E3M2,
+    DataType::I4,
+];
+
+impl Draft {
+    pub(super) fn new(choices: &mut Choices<'_>) -> Self {
+        Draft {
+            builder: GraphBuilder::new("random"),
+            known: Vec::new(),
+            read: Vec::new(),
+            rare: choices.chance(25),
+            float: choices.pick(&[
+                DataType::F32,
+                DataType::F32,
+                DataType::F16,
+                DataType::F16,
+                DataType::Bf16,
+                DataType::F64,
+            ]),
+            names: 0,
+        }
+    }
+
+    pub(super) fn is_rare(&self) -> bool {
+        self.rare
+    }
+
+    /// Whether something happens that is declined, which happens in so many of a hundred cases in a graph that has such things.
+    pub(super) fn oddity(&self, choices: &mut Choices<'_>, percent: usize) -> bool {
+        choices.chance(percent) && self.rare
+    }
+
+    /// A type for floats.
+    pub(super) fn float(&mut self, choices: &mut Choices<'_>) -> DataType {
+        if choices.chance(15) {
+            choices.pick(&FLOATS)
+        } else {
+            self.float
+        }
+    }
+
+    /// A type for nodes to compute floats in.
+    pub(super) fn compute(&mut self, choices: &mut Choices<'_>) -> DataType {
+        match choices.below(20) {
+            _ if self.float == DataType::F64 => choices.pick(&[DataType::F64, DataType::F64, DataType::F32]),
+            18 => DataType::F16,
+            19 => DataType::Bf16,
+            _ => DataType::F32,
+        }
+    }
+
+    /// The type, or one of fewer bits in a graph that has what is declined.
+    fn perhaps_narrow(&self, choices: &mut Choices<'_>, dtype: DataType) -> DataType {
+        if self.oddity(choices, 5) {
+            choices.pick(&NARROW)
+        } else {
+            dtype
+        }
+    }
+
+    fn name(&mut self, prefix: &str) -> String {
+        self.names += 1;
+        format!("{prefix}{}", self.names)
+    }
+
+    /// A new input.
+    pub(super) fn input(&mut self, choices: &mut Choices<'_>, dims: &[i64], dtype: DataType, role: Profile) -> Known {
+        let strides = strides(choices, dims, true);
+        let name = self.name("in");
+        let kind = if self.oddity(choices, 3) {
+            TensorKind::RuntimeScalar
+        } else {
+            TensorKind::Buffer
+        };
+        let dims_of = if kind == TensorKind::RuntimeScalar {
+            vec![1; dims.len()]
+        } else {
+            dims.to_vec()
+        };
+        // A runtime value has one element, which an operand that must have these dims has not.
+        let kind = if dims_of == dims { kind } else { TensorKind::Buffer };
+        let id = self.builder.tensor(&name, dtype, dims, &strides, kind);
+        let known = Known {
+            id,
+            dims: dims.to_vec(),
+            dtype,
+            range: filled_range(dtype, role),
+            exact: true,
+            filled: Some(role),
+        };
+        self.known.push(known.clone());
+        known
+    }
+
+    /// A value stored in the graph.
+    pub(super) fn constant(&mut self, dims: &[i64], dtype: DataType, value: f64) -> Known {
+        let scalar = if dtype.is_integer() {
+            Scalar::Integer(value as i64)
+        } else {
+            Scalar::float(value)
+        };
+        let name = self.name("const");
+        let id = self.builder.constant(&name, dtype, dims, scalar);
+        Known {
+            id,
+            dims: dims.to_vec(),
+            dtype,
+            range: Range::new(value, value),
+            exact: true,
+            filled: None,
+        }
+    }
+
+    /// One of the tensors that there are, if one is as asked for.
+    pub(super) fn present(
+        &mut self,
+        choices: &mut Choices<'_>,
+        role: Profile,
+        fits: impl Fn(&Known) -> bool,
+    ) -> Option<Known> {
+        // The newest first: chains are longer so.
+        let found: Vec<&Known> = self
+            .known
+            .iter()
+            .rev()
+            .filter(|known| known.plays(role) && fits(known))
+            .collect();
+        if found.is_empty() || choices.chance(25) {
+            return None;
+        }
+        // The smaller of two numbers, so that most are among the newest.
+        let position = choices.below(found.len()).min(choices.below(found.len()));
+        found.get(position).map(|known| (*known).clone())
+    }
+
+    /// An operand that determines the others: one that is as asked for, or a new input.
+    pub(super) fn first(
+        &mut self,
+        choices: &mut Choices<'_>,
+        role: Profile,
+        fits: impl Fn(&Known) -> bool,
+        dims: impl FnOnce(&mut Choices<'_>) -> Vec<i64>,
+    ) -> Known {
+        match self.present(choices, role, fits) {
+            Some(known) => known,
+            None => {
+                let dims = dims(choices);
+                let dtype = self.float(choices);
+                let dtype = self.perhaps_narrow(choices, dtype);
+                self.input(choices, &dims, dtype, role)
+            }
+        }
+    }
+
+    /// An operand of these dims, which holds a float or is `like` another operand.
+    pub(super) fn operand(
+        &mut self,
+        choices: &mut Choices<'_>,
+        dims: &[i64],
+        like: DataType,
+        role: Profile,
+        fits: impl Fn(&Known) -> bool,
+    ) -> Known {
+        let same = |known: &Known| known.dims == dims && known.dtype.is_integer() == like.is_integer() && fits(known);
+        match self.present(choices, role, same) {
+            Some(known) => known,
+            None => {
+                let dtype = match like.is_integer() || !choices.chance(10) {
+                    true => like,
+                    false => choices.pick(&FLOATS),
+                };
+                let dtype = self.perhaps_narrow(choices, dtype);
+                self.input(choices, dims, dtype, role)
+            }
+        }
+    }
+
+    /// A new tensor for a node to write: between nodes, or in a buffer.
+    pub(super) fn result(
+        &mut self,
+        choices: &mut Choices<'_>,
+        dims: &[i64],
+        dtype: DataType,
+        range: Range,
+        exact: bool,
+    ) -> TensorId {
+        let strides = strides(choices, dims, false);
+        let kind = if choices.chance(20) {
+            TensorKind::Buffer
+        } else {
+            TensorKind::Virtual
+        };
+        let name = self.name("out");
+        let id = self.builder.tensor(&name, dtype, dims, &strides, kind);
+        let range = match dtype.integer_range() {
+            Some(range_of) => range
+                .map(f64::trunc)
+                .clamp(*range_of.start() as f64, *range_of.end() as f64),
+            None => range,
+        };
+        self.known.push(Known {
+            id,
+            dims: dims.to_vec(),
+            dtype,
+            range,
+            exact,
+            filled: None,
+        });
+        id
+    }
+
+    /// A new tensor for what was computed in floats: mostly a float, sometimes whole.
+    pub(super) fn float_result(&mut self, choices: &mut Choices<'_>, dims: &[i64], range: Range) -> TensorId {
+        let dtype = match choices.below(20) {
+            0..=8 => self.float,
+            19 => choices.pick(&[DataType::I32, DataType::I8, DataType::U8]),
+            17 | 18 => choices.pick(&FLOATS),
+            _ if self.float == DataType::F64 => DataType::F64,
+            _ => DataType::F32,
+        };
+        let dtype = self.perhaps_narrow(choices, dtype);
+        self.result(choices, dims, dtype, range, false)
+    }
+
+    /// Adds a node.
+    pub(super) fn node(&mut self, compute: DataType, op: impl Into<Op>) -> Option<()> {
+        let op = op.into();
+        op.for_each_input(&mut |_, id| self.read.push(id));
+        let name = self.name("node");
+        self.builder.node(&name, compute, op);
+        Some(())
+    }
+
+    /// The graph, in which what nothing reads is stored.
+    pub(super) fn finish(mut self, choices: &mut Choices<'_>) -> Graph {
+        let backwards = choices.chance(30);
+        let mut graph = std::mem::take(&mut self.builder).build();
+        if graph.nodes.is_empty() {
+            self.builder = GraphBuilder::new("random");
+            let x = self.builder.buffer("x", self.float, &[1]);
+            let y = self.builder.buffer("y", self.float, &[1]);
+            self.builder.pointwise(DataType::F32, PointwiseMode::Identity, &[x], y);
+            return self.builder.build();
+        }
+        for (index, tensor) in (0..).zip(&mut graph.tensors) {
+            if tensor.kind == TensorKind::Virtual && !self.read.contains(&TensorId(index)) {
+                tensor.kind = TensorKind::Buffer;
+            }
+        }
+        if backwards {
+            graph.nodes.reverse();
+        }
+        without_unused(graph)
+    }
+}
+
+/// The graph without the tensors that no node reads or writes: operands of steps that were left out.
+fn without_unused(mut graph: Graph) -> Graph {
+    let mut used = BTreeMap::new();
+    for node in &graph.nodes {
+        node.op.for_each_input(&mut |_, id| _ = used.insert(id, id));
+        node.op.for_each_output(&mut |_, id| _ = used.insert(id, id));
+    }
+    for (new, id) in (0..).zip(used.values_mut()) {
+        *id = TensorId(new);
+    }
+    for node in &mut graph.nodes {
+        node.op.renumber(&mut |id| used[&id]);
+    }
+    let tensors = std::mem::take(&mut graph.tensors);
+    let is_used = |index: &u32| used.contains_key(&TensorId(*index));
+    graph.tensors = (0..)
+        .zip(tensors)
+        .filter(|(index, _)| is_used(index))
+        .map(|(_, tensor)| tensor)
+        .collect();
+    graph
+}
+
+/// Whether a tensor is small enough to be the result of floats.
+pub(super) fn is_bounded(range: Range) -> Option<Range> {
+    (range.magnitude() <= LARGEST).then_some(range)
+}
+
+/// Whether a tensor is small enough to be the result of integers.
+pub(super) fn is_bounded_integer(range: Range) -> Option<Range> {
+    (range.magnitude() <= LARGEST_INTEGER).then_some(range)
+}
+
+/// The dims, if they are not too many elements.
+pub(super) fn small(dims: Vec<i64>) -> Option<Vec<i64>> {
+    (dims.iter().product::<i64>() <= MOST_ELEMENTS).then_some(dims)
+}
+
+/// Dims of a rank: extents of 1 are frequent.
+pub(super) fn dims(choices: &mut Choices<'_>, rank: usize) -> Vec<i64> {
+    let most = match rank {
+        0..=2 => 17,
+        3 => 9,
+        4 => 6,
+        _ => 4,
+    };
+    (0..rank).map(|_| choices.between(0, most).max(1)).collect()
+}
+
+/// What [`rotini_reference::fill`] makes of a profile.
+fn filled_range(dtype: DataType, role: Profile) -> Range {
+    if dtype.is_float() {
+        return match role {
+            Profile::SmallIntegers => Range::around(3.0),
+            Profile::Booleans => Range::new(0.0, 1.0),
+            Profile::Positive => Range::new(0.5, 2.0),
+            _ => Range::around(1.0),
+        };
+    }
+    match (role, dtype) {
+        (Profile::SmallIntegers, DataType::U8) => Range::new(0.0, 6.0),
+        (Profile::SmallIntegers, _) => Range::around(3.0),
+        (Profile::Booleans, _) => Range::new(0.0, 1.0),
+        (Profile::Positive, _) => Range::new(1.0, 8.0),
+        (_, DataType::I8) => Range::new(-128.0, 127.0),
+        (_, DataType::U8) => Range::new(0.0, 255.0),
+        _ => Range::around(4096.0),
+    }
+}
+
+/// A memory order: that of the dims, channels last, any other, with gaps; of an input also with an axis that is repeated.
+fn strides(choices: &mut Choices<'_>, dims: &[i64], is_input: bool) -> Vec<i64> {
+    let rank = dims.len();
+    let kind = choices.below(20);
+    let mut order: Vec<usize> = (0..rank).collect();
+    match kind {
+        0..=9 => {}
+        10..=14 if rank > 1 => {
+            order.remove(1);
+            order.push(1);
+        }
+        // Shuffled.
+        _ => (1..rank)
+            .rev()
+            .for_each(|axis| order.swap(axis, choices.below(axis + 1))),
+    }
+    // What lies between two neighbours along an axis that is not the innermost, or along the innermost.
+    let gaps = kind == 18;
+    let repeated = (kind == 19 && is_input).then(|| choices.below(rank));
+    let mut strides = vec![0; rank];
+    let mut next = if gaps { choices.between(1, 2) } else { 1 };
+    for &axis in order.iter().rev() {
+        if Some(axis) == repeated {
+            continue;
+        }
+        strides[axis] = next;
+        next *= dims[axis];
+        if gaps {
+            next += choices.between(0, 3);
+        }
+    }
+    strides
+}

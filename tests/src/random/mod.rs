@@ -1,0 +1,201 @@
+//! Random graphs: valid ones, of every operation, from a seed.
+//!
+//! A [`Recipe`] is a list of steps; each has a family of operations and the choices that it takes one after the other. Every recipe
+//! makes a valid graph ([`Recipe::graph`]): a step whose operation does not fit what is there is left out. So failing recipes are
+//! shrunk without knowing of graphs: fewer steps and smaller choices are simpler graphs.
+//!
+//! Graph `i` of a run has the seed `ROTINI_SEED` + `i`, so that any one is made again by naming its seed and `ROTINI_GRAPHS=1`.
+//!
+//! | Module | What it has |
+//! |---|---|
+//! | `choices` | the numbers that a step is made of |
+//! | `draft` | the graph so far: operands to choose from, memory orders, types |
+//! | `range` | between what a tensor's elements are, so that deep graphs keep bounds that say something |
+//! | `run` | the run: accepted graphs are right, declined ones have a reason |
+//! | the others | one per family of operations |
+
+mod attention;
+mod blocks;
+mod choices;
+mod convolution;
+mod draft;
+mod matmul;
+mod norm;
+mod pointwise;
+mod pooling;
+mod range;
+mod reduction;
+mod run;
+
+pub use run::{Settings, run};
+
+use choices::Choices;
+use draft::Draft;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use rotini_graph::Graph;
+
+/// How a family adds one node to a graph, with its operands; `None` if it does not fit what is there.
+type Add = fn(&mut Draft, &mut Choices<'_>) -> Option<()>;
+
+/// How often a family is chosen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Share {
+    /// In every graph, with this weight.
+    Common(usize),
+    /// In a quarter of the graphs, which are otherwise as the others: what is declined, which would leave few long graphs to run.
+    Rare,
+}
+
+/// Every family. A new operation needs an entry here.
+const FAMILIES: &[(Share, Add)] = &[
+    (Share::Common(16), pointwise::unary),
+    (Share::Common(20), pointwise::binary),
+    (Share::Common(4), pointwise::gradient),
+    (Share::Common(4), pointwise::select),
+    (Share::Common(6), pointwise::integer),
+    (Share::Common(2), pointwise::index),
+    (Share::Common(5), convolution::fprop),
+    (Share::Common(3), convolution::dgrad),
+    (Share::Common(3), convolution::wgrad),
+    (Share::Common(6), matmul::matmul),
+    (Share::Common(7), reduction::reduction),
+    (Share::Common(2), norm::batchnorm_inference),
+    (Share::Common(2), norm::batchnorm_inference_variance),
+    (Share::Common(2), norm::batchnorm),
+    (Share::Common(2), norm::batchnorm_backward),
+    (Share::Common(2), norm::layernorm),
+    (Share::Common(2), norm::layernorm_backward),
+    (Share::Common(2), norm::rms_norm),
+    (Share::Common(2), norm::rms_norm_backward),
+    (Share::Common(3), attention::sdpa),
+    (Share::Rare, attention::sdpa_backward),
+    (Share::Rare, pooling::forward),
+    (Share::Rare, pooling::backward),
+    (Share::Rare, blocks::dequantize),
+    (Share::Rare, blocks::quantize),
+    (Share::Rare, matmul::grouped),
+    (Share::Rare, matmul::grouped_backward),
+    (Share::Rare, blocks::custom),
+];
+
+/// The weight of a rare family where there are any.
+const RARE: usize = 3;
+
+/// What a graph is made from.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// What holds for the whole graph: its types, whether it has what is rare, the order of its nodes.
+    pub whole: Vec<u16>,
+    /// The nodes.
+    pub steps: Vec<Step>,
+}
+
+/// What a node is made from.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The family, as a share of all.
+    pub family: u16,
+    /// Its decisions.
+    pub choices: Vec<u16>,
+}
+
+/// The most decisions that a step takes.
+const CHOICES: usize = 40;
+
+/// The recipe of a seed, of 1 to 30 steps: half of them have no more than three.
+#[must_use]
+pub fn recipe(seed: u64) -> Recipe {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut numbers = |count: usize| -> Vec<u16> { (0..count).map(|_| (rng.next_u32() >> 16) as u16).collect() };
+    let whole = numbers(4);
+    let size = numbers(2);
+    let mut size = Choices::new(&size);
+    let (least, most) = size.pick(&[
+        (1, 3),
+        (1, 3),
+        (1, 3),
+        (1, 3),
+        (1, 3),
+        (4, 9),
+        (4, 9),
+        (4, 9),
+        (4, 9),
+        (10, 30),
+    ]);
+    let steps = (0..size.between(least, most))
+        .map(|_| Step {
+            family: numbers(1)[0],
+            choices: numbers(CHOICES),
+        })
+        .collect();
+    Recipe { whole, steps }
+}
+
+impl Recipe {
+    /// The graph, which is valid.
+    #[must_use]
+    pub fn graph(&self) -> Graph {
+        let mut whole = Choices::new(&self.whole);
+        let mut draft = Draft::new(&mut whole);
+        let weight = |share: Share| match share {
+            Share::Common(weight) => weight,
+            Share::Rare if draft.is_rare() => RARE,
+            Share::Rare => 0,
+        };
+        let weights: Vec<usize> = FAMILIES.iter().map(|&(share, _)| weight(share)).collect();
+        for step in &self.steps {
+            let mut drawn = Choices::new(&[step.family]).below(weights.iter().sum());
+            let family = FAMILIES.iter().zip(&weights).find(|(_, weight)| {
+                let found = drawn < **weight;
+                drawn = drawn.saturating_sub(**weight);
+                found
+            });
+            if let Some(((_, add), _)) = family {
+                // What does not fit is left out.
+                _ = add(&mut draft, &mut Choices::new(&step.choices));
+            }
+        }
+        draft.finish(&mut whole)
+    }
+    /// Simpler recipes, the simplest first: without some of the steps, without some of their choices, with choices of 0.
+    fn simpler(&self) -> impl Iterator<Item = Recipe> {
+        let without_steps = halvings(self.steps.len()).map(|range| {
+            let mut recipe = self.clone();
+            recipe.steps.drain(range);
+            recipe
+        });
+        let without_choices = (0..self.steps.len()).flat_map(move |step| {
+            let count = self.steps[step].choices.len();
+            [0, count / 2, count.saturating_sub(1)]
+                .into_iter()
+                .filter(move |&left| left < count)
+                .map(move |left| {
+                    let mut recipe = self.clone();
+                    recipe.steps[step].choices.truncate(left);
+                    recipe
+                })
+        });
+        let zeroed = (0..self.steps.len()).flat_map(move |step| {
+            let positions = (0..self.steps[step].choices.len()).filter(move |&at| self.steps[step].choices[at] > 0);
+            positions.map(move |at| {
+                let mut recipe = self.clone();
+                recipe.steps[step].choices[at] = 0;
+                recipe
+            })
+        });
+        let plain = self.whole.iter().any(|&choice| choice > 0).then(|| Recipe {
+            whole: Vec::new(),
+            steps: self.steps.clone(),
+        });
+        without_steps.chain(plain).chain(without_choices).chain(zeroed)
+    }
+}
+
+/// All of a list but the first, its halves, its quarters and so on to its single elements.
+fn halvings(count: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+    std::iter::successors(Some(count / 2), |&size| (size > 1).then_some(size / 2))
+        .filter(|&size| size > 0)
+        .flat_map(move |size| (0..count).step_by(size).map(move |from| from..(from + size).min(count)))
+        .filter(move |range| range.len() < count)
+}

@@ -1,0 +1,303 @@
+//! Nothing that an operation says is silently ignored: whatever attribute changes, and whatever optional tensor comes or goes, what is
+//! compiled changes, or the graph is declined or malformed.
+//!
+//! Operations are written and changed in their serialized form, so that the test sees every field that an operation has: one that no
+//! change touches fails the test. Nothing is compiled: the lowered modules are compared as text.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot be set up has failed"
+)]
+
+use rotini_emit::{EmitError, Target, emit};
+use rotini_graph::{DataType, Graph, GraphBuilder, Node, Op, PointwiseMode, TensorId};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+mod changes;
+
+use changes::bases;
+
+/// A graph of one operation, and what is changed about it.
+struct Base {
+    name: &'static str,
+    tensors: Vec<(&'static str, DataType, Vec<i64>)>,
+    op: Value,
+    changes: Vec<Change>,
+}
+
+/// Fields with what they are changed to. All belong together; the first is the one that is tested.
+struct Change(Vec<(&'static str, To)>);
+
+/// What a field is changed to.
+#[derive(Clone)]
+enum To {
+    /// Another value.
+    Value(Value),
+    /// A tensor of its own.
+    Tensor(DataType, Vec<i64>),
+}
+
+/// Fields that change nothing, and need not: the base, the field and why.
+const IGNORED: &[(&str, &str, &str)] = &[
+    (
+        "batchnorm without running statistics",
+        "momentum",
+        "it is the weight of running statistics",
+    ),
+    (
+        "layernorm backward with statistics",
+        "epsilon",
+        "it is in the statistics already",
+    ),
+    (
+        "reduction",
+        "is_deterministic",
+        "every reduction is: nothing is combined in an order that varies",
+    ),
+    (
+        "average pooling",
+        "padding_mode",
+        "its own mode says what an average makes of padding",
+    ),
+    (
+        "pooling backward",
+        "padding_mode",
+        "its own mode says what an average makes of padding",
+    ),
+    (
+        "layernorm",
+        "phase",
+        "statistics are written where there are tensors for them",
+    ),
+    (
+        "attention",
+        "implementation",
+        "a hint about speed: there is one implementation",
+    ),
+    (
+        "attention with stats",
+        "generate_stats",
+        "statistics are written where there is a tensor for them",
+    ),
+];
+
+impl Base {
+    /// With single values for a field, each tested alone.
+    fn values(mut self, field: &'static str, values: impl IntoIterator<Item = Value>) -> Self {
+        self.changes
+            .extend(values.into_iter().map(|value| Change(vec![(field, To::Value(value))])));
+        self
+    }
+
+    /// With a new tensor for a field.
+    fn tensor(mut self, field: &'static str, dtype: DataType, dims: &[i64]) -> Self {
+        self.changes
+            .push(Change(vec![(field, To::Tensor(dtype, dims.to_vec()))]));
+        self
+    }
+
+    /// With fields that are changed together.
+    fn together(mut self, fields: &[(&'static str, To)]) -> Self {
+        self.changes.push(Change(fields.to_vec()));
+        self
+    }
+
+    fn operation(&self) -> Op {
+        serde_json::from_value(self.op.clone()).unwrap_or_else(|error| panic!("{}: {error}", self.name))
+    }
+
+    /// The graph with some fields changed.
+    fn graph(&self, changed: &[(&'static str, To)]) -> Graph {
+        let mut builder = GraphBuilder::new("attributes");
+        for (name, dtype, dims) in &self.tensors {
+            builder.buffer(name, *dtype, dims);
+        }
+        // As it is written with all its fields.
+        let mut op = serde_json::to_value(self.operation()).expect("operations are serialized");
+        for (field, to) in changed {
+            let slot = slot(&mut op, field);
+            match to {
+                To::Value(value) => *slot = value.clone(),
+                To::Tensor(dtype, dims) => {
+                    let TensorId(id) = builder.buffer(field, *dtype, dims);
+                    match slot {
+                        Value::Array(list) => list.push(id.into()),
+                        other => *other = id.into(),
+                    }
+                }
+            }
+        }
+        let mut graph = builder.build();
+        graph.nodes.push(Node {
+            name: "node".to_owned(),
+            compute: DataType::F32,
+            op: serde_json::from_value(op).unwrap_or_else(|error| panic!("{}: {error}", self.name)),
+        });
+        graph
+    }
+}
+
+/// A field of a serialized operation, by its path.
+fn slot<'a>(op: &'a mut Value, path: &str) -> &'a mut Value {
+    let fields = op
+        .as_object_mut()
+        .and_then(|variants| variants.values_mut().next())
+        .expect("an operation is a variant with fields");
+    path.split('.').fold(fields, |at, field| {
+        at.get_mut(field).unwrap_or_else(|| panic!("there is no field {path}"))
+    })
+}
+
+/// The paths of all fields of an operation but those that name tensors.
+fn fields(op: &Op) -> BTreeSet<String> {
+    let value = serde_json::to_value(op).expect("operations are serialized");
+    let mut tensors = BTreeSet::new();
+    op.for_each_input(&mut |field, _| _ = tensors.insert(field));
+    op.for_each_output(&mut |field, _| _ = tensors.insert(field));
+    let mut fields = BTreeSet::new();
+    let variant = value.as_object().and_then(|variants| variants.values().next());
+    for (name, value) in variant.and_then(Value::as_object).into_iter().flatten() {
+        match value {
+            _ if tensors.contains(name.as_str()) => {}
+            Value::Object(inner) => fields.extend(inner.keys().map(|inner| format!("{name}.{inner}"))),
+            _ => _ = fields.insert(name.clone()),
+        }
+    }
+    fields
+}
+
+/// What becomes of a graph.
+#[derive(PartialEq, Debug)]
+enum Outcome {
+    Malformed,
+    Declined,
+    /// The modules for all targets.
+    Lowered(Vec<String>),
+    /// Lowered, but these arguments lead to nothing.
+    Unread(Vec<String>),
+}
+
+fn outcome(name: &str, mut graph: Graph) -> Outcome {
+    if graph.validate().is_err() {
+        return Outcome::Malformed;
+    }
+    let (normal, _) = graph.normalise();
+    let mut modules = Vec::new();
+    for target in ["cpu", "gfx942"] {
+        match emit(&normal, &Target::parse(target).expect("a known target")) {
+            Ok(emitted) => modules.push(emitted.mlir),
+            Err(EmitError::Unsupported(_)) => return Outcome::Declined,
+            Err(error) => panic!("{name} for {target}: {error}"),
+        }
+    }
+    for module in &modules {
+        let unread = unread(module);
+        if !unread.is_empty() {
+            return Outcome::Unread(unread);
+        }
+    }
+    Outcome::Lowered(modules)
+}
+
+/// The arguments of the lowered function that do not lead to its results.
+fn unread(module: &str) -> Vec<String> {
+    let (signature, body) = module
+        .split_once("@compute(")
+        .and_then(|(_, rest)| rest.split_once('\n'))
+        .expect("a module has a function");
+    let values = |text: &str| -> BTreeSet<String> {
+        let end = |rest: &str| {
+            rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+                .unwrap_or(rest.len())
+        };
+        text.split('%')
+            .skip(1)
+            .map(|rest| rest[..end(rest)].to_owned())
+            .collect()
+    };
+    // A statement of the function is what stands under one line with two spaces before it.
+    let mut statements: Vec<String> = Vec::new();
+    for line in body.lines().take_while(|line| *line != "}") {
+        let inner = line.strip_prefix("  ").unwrap_or(line);
+        match statements.last_mut() {
+            Some(statement) if inner.starts_with([' ', '}', '^']) => {
+                statement.push('\n');
+                statement.push_str(inner);
+            }
+            _ => statements.push(inner.to_owned()),
+        }
+    }
+    // Backwards, what the results are made of.
+    let mut live = BTreeSet::new();
+    for statement in statements.iter().rev() {
+        let (made, of) = statement.split_once(" = ").unwrap_or(("", statement));
+        if made.is_empty() || values(made).iter().any(|value| live.contains(value)) {
+            live.extend(values(of));
+        }
+    }
+    let arguments = values(signature).into_iter().filter(|value| value.starts_with("arg"));
+    arguments.filter(|argument| !live.contains(argument)).collect()
+}
+
+#[test]
+fn every_change_of_an_attribute_is_noticed() {
+    let mut failures = Vec::new();
+    let mut accepted = 0;
+    for base in bases() {
+        let before = outcome(base.name, base.graph(&[]));
+        let is_right = matches!(before, Outcome::Lowered(_) | Outcome::Declined);
+        assert!(is_right, "{}: {before:?}", base.name);
+        let mut seen = vec![(String::from("the base"), before)];
+        for Change(fields) in &base.changes {
+            let (field, to) = &fields[0];
+            let what = match to {
+                To::Value(value) => format!("{}: {field} = {value}", base.name),
+                To::Tensor(..) => format!("{}: with {field}", base.name),
+            };
+            let after = outcome(&what, base.graph(fields));
+            accepted += usize::from(matches!(after, Outcome::Lowered(_)));
+            let is_ignored = IGNORED
+                .iter()
+                .any(|(name, ignored, _)| *name == base.name && ignored == field);
+            if is_ignored {
+                if after != seen[0].1 && !matches!(after, Outcome::Unread(_)) {
+                    failures.push(format!("{what}: said to be ignored, and is not"));
+                }
+                continue;
+            }
+            match (&seen[0].1, &after) {
+                (_, Outcome::Unread(arguments)) => failures.push(format!("{what}: {arguments:?} lead to nothing")),
+                // An operation that is not lowered yet: nothing that it says is.
+                (Outcome::Declined, Outcome::Lowered(_)) => failures.push(format!("{what}: lowered, but not the base")),
+                (_, Outcome::Malformed | Outcome::Declined) => continue,
+                _ => {}
+            }
+            if let Some((other, _)) = seen.iter().find(|(_, other)| *other == after) {
+                failures.push(format!("{what} is as {other}"));
+            }
+            seen.push((what, after));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(accepted > 100, "only {accepted} changes are lowered");
+}
+
+#[test]
+fn every_attribute_of_every_operation_is_changed() {
+    let mut wanted: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    let mut changed: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for base in bases() {
+        let op = base.operation();
+        wanted.entry(op.kind()).or_default().extend(fields(&op));
+        let fields = base.changes.iter().map(|Change(fields)| fields[0].0.to_owned());
+        changed.entry(op.kind()).or_default().extend(fields);
+    }
+    let kinds: BTreeSet<&str> = wanted.keys().copied().collect();
+    assert_eq!(kinds, Op::KINDS.iter().copied().collect());
+    for (kind, fields) in wanted {
+        let missing: Vec<&String> = fields.difference(&changed[kind]).collect();
+        assert!(missing.is_empty(), "{kind}: nothing changes {missing:?}");
+    }
+}
