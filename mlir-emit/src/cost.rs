@@ -2,7 +2,7 @@
 
 use crate::convert::compute_type;
 use crate::target::Target;
-use crate::{EmitError, attention, conv, matmul, moe, resample};
+use crate::{EmitError, attention, conv, custom, matmul, moe, resample};
 use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, NormalGraph, Op, TensorId};
 
 /// Versions of what a convolution makes of its operands: padded, reordered, cut into pieces for each group.
@@ -96,6 +96,7 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
             // With incomplete blocks filled up, none of which is larger than the tensor.
             Op::BlockScaleDequantize(BlockScaleDequantize { y, .. })
             | Op::BlockScaleQuantize(BlockScaleQuantize { y, .. }) => whole_blocks(&graph.tensor(*y)?.dims)?,
+            Op::CustomOp(op) => custom::elements(graph, op)?,
             // Statistics, each smaller than a tensor of the node.
             _ => continue,
         };

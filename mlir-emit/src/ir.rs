@@ -15,8 +15,15 @@ use melior::ir::{Attribute, Block, BlockLike, Identifier, Location, Region, Regi
 use rotini_graph::DataType;
 use std::fmt::Write as _;
 
-/// A context with the dialects that the lowering uses, and no more: registering all of them triples the library's size.
+/// A context in which IREE's own operations can be there too: they are printed in generic form, and IREE's compiler verifies them.
 pub(crate) fn context() -> Context {
+    let context = dialects();
+    context.set_allow_unregistered_dialects(true);
+    context
+}
+
+/// A context with the dialects that the lowering uses, and no more: registering all of them triples the library's size.
+pub(crate) fn dialects() -> Context {
     use melior::dialect::DialectHandle;
     let registry = DialectRegistry::new();
     for handle in [
@@ -33,8 +40,6 @@ pub(crate) fn context() -> Context {
         mlir_sys::mlirDialectHandleRegisterDialect(mlir_sys::mlirGetDialectHandle__math__(), context.to_raw());
     }
     context.load_all_available_dialects();
-    // IREE's own operations are printed in generic form; IREE's compiler verifies them.
-    context.set_allow_unregistered_dialects(true);
     context
 }
 
@@ -78,6 +83,10 @@ pub(crate) struct Emitter<'c, 'b> {
 impl<'c, 'b> Emitter<'c, 'b> {
     pub(crate) fn new(context: &'c Context, block: &'b Block<'c>) -> Self {
         Emitter { context, block }
+    }
+
+    pub(crate) fn context(&self) -> &'c Context {
+        self.context
     }
 
     pub(crate) fn location(&self) -> Location<'c> {

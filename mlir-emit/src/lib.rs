@@ -8,6 +8,7 @@
 //! | `lower` | the graph's walk, loads and stores of tensors in memory order |
 //! | `conv`, `pointwise`, `block_scale` | one per family of operations: its check and its lowering |
 //! | `value`, `convert`, `narrow`, `ir` | tensors in memory order, element types, those of few bits, building blocks over melior |
+//! | `custom` | operations whose body the caller wrote |
 //! | `shell` | the exported function around the computation |
 //! | `target` | strategy and compiler flags per target |
 
@@ -16,6 +17,7 @@ mod block_scale;
 mod conv;
 mod convert;
 mod cost;
+mod custom;
 mod error;
 mod ir;
 mod lower;
@@ -43,12 +45,18 @@ use melior::ir::attribute::{StringAttribute, TypeAttribute};
 use melior::ir::operation::OperationLike;
 use melior::ir::r#type::FunctionType;
 use melior::ir::{Block, BlockLike, Location, Region, RegionLike};
-use rotini_graph::NormalGraph;
+use rotini_graph::{NormalGraph, Op};
 use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Part of the cache key: raised whenever the same graph is lowered to another module.
 pub const EMITTER_VERSION: u32 = 3;
+
+/// Whether [`check`] and [`workspace_bound`] build MLIR for this graph: they are not for every thread then, as [`emit`] is not.
+#[must_use]
+pub fn needs_mlir(graph: &NormalGraph) -> bool {
+    graph.nodes().iter().any(|node| matches!(node.op, Op::CustomOp(_)))
+}
 
 /// A lowered graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,8 +99,10 @@ pub fn emit(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> 
         }
         other => other,
     })?;
+    let mut functions = custom::functions(graph)?;
+    functions.push(computation);
     Ok(Emitted {
-        mlir: shell::module(&computation, &signature)?,
+        mlir: shell::module(&functions, &signature)?,
         flags: target.flags_for(graph),
         signature,
     })

@@ -9,13 +9,16 @@ use crate::narrow::{contracted, is_code, is_packed, pack, packed_bytes, unpack};
 use crate::shell::{Argument, Signature};
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extents};
-use crate::{EmitError, Unsupported, attention, block_scale, conv, matmul, moe, norm, pointwise, reduction, resample};
+use crate::{
+    EmitError, Unsupported, attention, block_scale, conv, custom, matmul, moe, norm, pointwise, reduction, resample,
+};
 use melior::ir::{Block, Type, Value as Ssa};
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, SlotRole, TensorId};
 
 /// Says whether a graph can be lowered, compiled and executed for the target; if not, why and where.
 ///
-/// Takes microseconds: nothing is built.
+/// Takes microseconds, since nothing is built, but for graphs with a custom operation ([`needs_mlir`](crate::needs_mlir)): its body is
+/// parsed and verified.
 ///
 /// # Errors
 ///
@@ -47,7 +50,8 @@ pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
             Op::MoeGroupedMatmulBwd(op) => moe::check_backward(graph, node.compute, op),
             Op::BlockScaleDequantize(op) => block_scale::check_dequantize(graph, node.compute, op),
             Op::BlockScaleQuantize(op) => block_scale::check_quantize(graph, node.compute, op),
-            Op::SdpaBackward(_) | Op::CustomOp(_) => Err(Unsupported::new("not supported yet")),
+            Op::CustomOp(op) => custom::check(graph, op),
+            Op::SdpaBackward(_) => Err(Unsupported::new("not supported yet")),
         }
         .map_err(|unsupported| unsupported.at_node(position))?;
     }
@@ -224,7 +228,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
                 lowering.define(TensorId(index), value);
             }
         }
-        for node in graph.nodes() {
+        for (position, node) in graph.nodes().iter().enumerate() {
             match &node.op {
                 Op::ConvFprop(op) => conv::lower(&mut lowering, node.compute, op)?,
                 Op::Pointwise(op) => pointwise::lower(&mut lowering, node.compute, op)?,
@@ -249,6 +253,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
                 Op::MoeGroupedMatmulBwd(op) => moe::lower_backward(&mut lowering, node.compute, op)?,
                 Op::BlockScaleDequantize(op) => block_scale::dequantize(&mut lowering, node.compute, op)?,
                 Op::BlockScaleQuantize(op) => block_scale::quantize(&mut lowering, node.compute, op)?,
+                Op::CustomOp(op) => custom::lower(&mut lowering, position, op)?,
                 _ => return Err(EmitError::Internal("an operation that check declines")),
             }
         }
@@ -333,7 +338,16 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     }
 
     fn apart_ssa(&self, ssa: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
-        let convolves = self.graph.nodes().iter().any(|node| {
+        if *self.target == Target::Cpu {
+            self.apart_from_contractions(ssa)
+        } else {
+            Ok(ssa)
+        }
+    }
+
+    /// A tensor in a dispatch of its own if the graph has a convolution or a matmul that could take it into its own.
+    pub(crate) fn apart_from_contractions(&self, ssa: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
+        let contracts = self.graph.nodes().iter().any(|node| {
             matches!(
                 node.op,
                 Op::ConvFprop(_)
@@ -344,11 +358,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
                     | Op::MoeGroupedMatmulBwd(_)
             )
         });
-        if convolves && *self.target == Target::Cpu {
-            self.at.barrier(ssa)
-        } else {
-            Ok(ssa)
-        }
+        if contracts { self.at.barrier(ssa) } else { Ok(ssa) }
     }
 
     /// The memory order of an output without gaps.
@@ -434,7 +444,12 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     }
 
     /// A value in another type and order, as one elementwise operation that fuses with what made it.
-    fn round(&self, value: &Ordered<'c, 'b>, dtype: DataType, order: Vec<usize>) -> Result<Ordered<'c, 'b>, EmitError> {
+    pub(crate) fn round(
+        &self,
+        value: &Ordered<'c, 'b>,
+        dtype: DataType,
+        order: Vec<usize>,
+    ) -> Result<Ordered<'c, 'b>, EmitError> {
         let at = &self.at;
         let rank = order.len();
         let results = value

@@ -14,16 +14,38 @@ use rotini_graph::{DataType, NormalGraph, Pointwise, PointwiseMode as M};
 
 /// How the two operands of a gradient are ordered.
 ///
-/// hipDNN's sources disagree: its newest front end and porting guide, cuDNN, and Fusilli pass (dy, x); the reference executor of its
-/// test SDK (`pointwise/BinaryOperationFunctors.hpp`) names its parameters (x, dy). rotini follows the front end, which is what users
-/// write against. Everything that depends on it goes through this one constant.
-pub(crate) const BACKWARD_OPERANDS: BackwardOperands = BackwardOperands { dy: 0, x: 1 };
+/// hipDNN's newest sources have (dy, x): `BinaryOperationFunctors.hpp` of its test SDK, the sample `FusedBnInfDReluBnBwd.cpp` and the
+/// fused plans of its providers since pull request 7736 of ROCm/rocm-libraries, which turned them round from (x, dy) to agree with
+/// cuDNN, whose front end calls them (loss, input); Fusilli has always had (dy, x).
+const BACKWARD_OPERANDS: BackwardOperands = BackwardOperands { dy: 0, x: 1 };
 
 /// The positions of a gradient's operands.
-pub(crate) struct BackwardOperands {
+struct BackwardOperands {
     dy: usize,
     x: usize,
 }
+
+/// How the three operands of `BINARY_SELECT` are ordered.
+///
+/// hipDNN's reference has the mask last, as the one operand of type BOOLEAN (`PointwiseSignatureKey.hpp`, since pull request 10520);
+/// that in_0 is what a set mask takes is cuDNN's: its attention selects the scores where the mask holds, and lowest f32 elsewhere
+/// (`scaled_dot_product_flash_attention.h`). Fusilli takes the mask first, which its importer never reaches.
+const SELECT_OPERANDS: SelectOperands = SelectOperands {
+    set: 0,
+    unset: 1,
+    mask: 2,
+};
+
+/// The positions of the operands of a selection.
+struct SelectOperands {
+    set: usize,
+    unset: usize,
+    mask: usize,
+}
+
+/// The positions of the addend and of what is squared in `ADD_SQUARE`: x + y², as the front end's `Types.hpp` says now. It said
+/// (x + y)² before; cuDNN adds the first tensor and the square of the second.
+const ADD_SQUARE_OPERANDS: [usize; 2] = [0, 1];
 
 /// Says whether the operation can be lowered.
 pub(crate) fn check(
@@ -237,8 +259,16 @@ impl<'c, 'r> Math<'c, 'r> {
         match op.mode {
             M::Abs => self.function("math.absf", x),
             M::Add => self.add(x, y()?),
-            M::AddSquare => self.add(x, self.mul(y()?, y()?)?),
-            M::BinarySelect => self.select(is_set(operand(2)?)?, x, y()?),
+            M::AddSquare => {
+                let [addend, squared] = ADD_SQUARE_OPERANDS.map(operand);
+                let squared = squared?;
+                self.add(addend?, self.mul(squared, squared)?)
+            }
+            M::BinarySelect => self.select(
+                is_set(operand(SELECT_OPERANDS.mask)?)?,
+                operand(SELECT_OPERANDS.set)?,
+                operand(SELECT_OPERANDS.unset)?,
+            ),
             M::Ceil => self.function("math.ceil", x),
             M::CmpEq => compare(F::Equal),
             M::CmpGe => compare(F::GreaterEqual),
@@ -396,10 +426,18 @@ impl<'c, 'r> Math<'c, 'r> {
             M::Abs => self.at.same("math.absi", &[x]),
             M::Add => self.at.same("arith.addi", &[x, y()?]),
             M::AddSquare => {
-                let square = self.at.same("arith.muli", &[y()?, y()?])?;
-                self.at.same("arith.addi", &[x, square])
+                let [addend, squared] = ADD_SQUARE_OPERANDS.map(operand);
+                let squared = squared?;
+                self.at.same(
+                    "arith.addi",
+                    &[addend?, self.at.same("arith.muli", &[squared, squared])?],
+                )
             }
-            M::BinarySelect => self.select(is_set(operand(2)?)?, x, y()?),
+            M::BinarySelect => self.select(
+                is_set(operand(SELECT_OPERANDS.mask)?)?,
+                operand(SELECT_OPERANDS.set)?,
+                operand(SELECT_OPERANDS.unset)?,
+            ),
             M::CmpEq => compare(I::Equal),
             M::CmpGe => compare(I::GreaterEqual),
             M::CmpGt => compare(I::Greater),

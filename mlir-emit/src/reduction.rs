@@ -76,6 +76,7 @@ fn combine<'c, 'r>(math: &Math<'c, 'r>, mode: M, element: Ssa<'c, 'r>, so_far: S
         M::Norm1 => math.add(so_far, math.abs(element)?),
         M::Norm2 => math.add(so_far, math.mul(element, element)?),
         M::Mul => math.mul(so_far, element),
+        // Zeros are left out, and nothing but zeros is 1, as in hipDNN's reference (`CpuFpReferenceReduction.hpp`).
         M::MulNoZeros => {
             let is_zero = math.equal(element, math.constant(0.0)?)?;
             math.mul(so_far, math.select(is_zero, math.constant(1.0)?, element)?)

@@ -69,11 +69,13 @@ impl Signature {
     }
 }
 
-/// The module's text: the computation, and the shell that calls it.
-pub(crate) fn module(computation: &str, signature: &Signature) -> Result<String, EmitError> {
+/// The module's text: the computation with the functions that it calls, and the shell that calls it.
+pub(crate) fn module(functions: &[String], signature: &Signature) -> Result<String, EmitError> {
     let mut text = String::from("module @rotini {\n");
-    text.push_str(computation);
-    text.push('\n');
+    for function in functions {
+        text.push_str(function);
+        text.push('\n');
+    }
     write_shell(&mut text, signature).map_err(|_| EmitError::Internal("text that cannot be written"))?;
     text.push_str("}\n");
     Ok(text)

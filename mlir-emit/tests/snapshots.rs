@@ -5,9 +5,9 @@
 
 use rotini_emit::{Target, emit};
 use rotini_graph::{
-    BlockScaleDequantize, BlockScaleQuantize, ConvGeometry, DataType, Graph, GraphBuilder, Matmul, MoeGroupedMatmul,
-    MoeGroupedMatmulBwd, MoeMode, PaddingMode, Pointwise, PointwiseMode, ResampleBwd, ResampleFwd, ResampleMode,
-    Scalar, TensorKind,
+    BlockScaleDequantize, BlockScaleQuantize, ConvGeometry, CustomOp, DataType, Graph, GraphBuilder, Matmul,
+    MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, PaddingMode, Pointwise, PointwiseMode, ResampleBwd, ResampleFwd,
+    ResampleMode, Scalar, TensorKind,
 };
 
 fn lowered(mut graph: Graph, target: &str) -> String {
@@ -275,4 +275,27 @@ fn scales_of_blocks() {
     };
     b.node("quantize", DataType::F32, op);
     insta::assert_snapshot!("quantize", lowered(b.build(), "gfx942"));
+}
+
+#[test]
+fn custom_operations() {
+    let body = "func.func @mine(%x: tensor<4xf16>) -> tensor<4xf16> {\n  \
+                  %e = tensor.empty() : tensor<4xf16>\n  \
+                  %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = [\"parallel\"]} \
+                         ins(%x : tensor<4xf16>) outs(%e : tensor<4xf16>) {\n  ^bb0(%a: f16, %b: f16):\n    \
+                    %w = arith.extf %a : f16 to f32\n    %n = arith.negf %w : f32\n    %r = arith.truncf %n : f32 to f16\n    \
+                    linalg.yield %r : f16\n  } -> tensor<4xf16>\n  return %y : tensor<4xf16>\n}\n";
+    let mut b = GraphBuilder::new("custom");
+    let x = b.buffer("x", DataType::F16, &[4]);
+    let sum = b.virtual_tensor("sum", DataType::F16, &[4]);
+    let y = b.buffer("y", DataType::F16, &[4]);
+    b.pointwise(DataType::F32, PointwiseMode::Add, &[x, x], sum);
+    let op = CustomOp {
+        inputs: vec![sum],
+        outputs: vec![y],
+        custom_op_id: "rotini.mlir".to_owned(),
+        data: body.as_bytes().to_vec(),
+    };
+    b.node("custom", DataType::F32, op);
+    insta::assert_snapshot!("custom", lowered(b.build(), "gfx942"));
 }

@@ -3,6 +3,8 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
+mod operations;
+
 use rotini_reference::Profile;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::harness::Runner;
@@ -14,7 +16,9 @@ fn all_right(cases: &[Case], alignment: usize) {
 
 #[test]
 fn every_case_is_right() {
-    all_right(&cases::all(), 64);
+    let cases = cases::all();
+    all_right(&cases, 64);
+    operations::record("cpu", &cases);
 }
 
 /// NaN, infinities, routings: what the usual buffers do not have.

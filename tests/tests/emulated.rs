@@ -5,6 +5,8 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
+mod operations;
+
 use rotini_graph::{DataType, GraphBuilder, PointwiseMode, TensorKind};
 use rotini_host::{DeviceBuffer, HostError, engine_config};
 use rotini_reference::Profile;
@@ -19,7 +21,22 @@ fn all_right(cases: &[Case], alignment: usize) {
 
 #[test]
 fn every_case_is_right() {
-    all_right(&cases::all(), 64);
+    let mut cases = cases::all();
+    cases.extend(f64_functions());
+    all_right(&cases, 64);
+    operations::record("gfx942", &cases);
+}
+
+/// What the CPU declines in f64 for want of a math library, GPUs have. Sine and tangent take an instruction that the emulator has not,
+/// `v_trig_preop_f64`: `gfx942` compiles them.
+fn f64_functions() -> Vec<Case> {
+    let executed: Vec<Case> = cases::declined()
+        .into_iter()
+        .filter(|(case, mode)| case.name == "f64" && !["SIN", "TAN"].contains(&mode.as_str()))
+        .map(|(case, _)| case)
+        .collect();
+    assert_eq!(executed.len(), cases::WITHOUT_F64.len() - 2);
+    executed
 }
 
 /// NaN, infinities, routings: what the usual buffers do not have.
@@ -53,20 +70,6 @@ fn resnet50_layers_are_right() {
     assert_eq!(half.len(), 48);
     all_right(&half, 64);
 }
-
-/// What the CPU declines in f64 for want of a math library, GPUs have. Sine and tangent take an instruction that the emulator has not,
-/// `v_trig_preop_f64`: `gfx942` compiles them.
-#[test]
-fn f64_functions_are_right() {
-    let executed: Vec<Case> = cases::declined()
-        .into_iter()
-        .filter(|(case, mode)| case.name == "f64" && !["SIN", "TAN"].contains(&mode.as_str()))
-        .map(|(case, _)| case)
-        .collect();
-    assert_eq!(executed.len(), cases::WITHOUT_F64.len() - 2);
-    all_right(&executed, 64);
-}
-
 /// One context, other values at each execution.
 #[test]
 fn scalars_may_change() {

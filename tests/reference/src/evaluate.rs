@@ -3,8 +3,8 @@
 use crate::element::{Codec, Number};
 use crate::value::{Numbers, Operand, Value};
 use crate::walk::{Offsets, extents};
-use crate::{ReferenceError, attention, block_scale, conv, matmul, moe, norm, pointwise, reduction, resample};
-use rotini_graph::{DataType, Graph, Node, Op, Scalar, Tensor, TensorId, TensorKind, element_span};
+use crate::{ReferenceError, attention, block_scale, conv, custom, matmul, moe, norm, pointwise, reduction, resample};
+use rotini_graph::{CustomOp, DataType, Graph, Node, Op, Scalar, Tensor, TensorId, TensorKind, element_span};
 use std::collections::{HashMap, HashSet};
 
 /// The bytes of each tensor by uid, from its first to its last element.
@@ -111,6 +111,11 @@ impl<'a> Context<'a> {
             .get(id.index())
             .and_then(Option::as_ref)
             .ok_or_else(|| ReferenceError::not_validated(format!("tensor {} is read before it is defined", id.0)))
+    }
+
+    /// The same for a node that computes in another type.
+    pub(crate) fn computing(&self, compute: Codec) -> Self {
+        Context { compute, ..*self }
     }
 
     /// An operand of a node that computes in floats.
@@ -230,8 +235,30 @@ fn compute(context: &Context<'_>, node: &Node) -> Result<Vec<(TensorId, Value)>,
         Op::Sdpa(op) => attention::sdpa(context, op),
         Op::SdpaBackward(op) => attention::sdpa_backward(context, op),
         Op::BlockScaleQuantize(op) => block_scale::quantize(context, op),
-        Op::CustomOp(_) => Err(context.unsupported(node.op.kind())),
+        Op::CustomOp(op) => custom_op(context, op),
     }
+}
+
+/// Computes a custom operation, whose body gets and gives elements that are rounded to their tensors' types.
+fn custom_op(context: &Context<'_>, op: &CustomOp) -> Result<Vec<(TensorId, Value)>, ReferenceError> {
+    let mut values = context.values.to_vec();
+    for &id in &op.inputs {
+        let codec = Codec::of(tensor_of(context.graph, id)?.dtype);
+        if let Some(slot) = values.get_mut(id.index()) {
+            *slot = slot.take().map(|value| value.convert(codec));
+        }
+    }
+    let mut results = custom::custom(
+        &Context {
+            values: &values,
+            ..*context
+        },
+        op,
+    )?;
+    for (id, value) in &mut results {
+        *value = value.clone().convert(Codec::of(tensor_of(context.graph, *id)?.dtype));
+    }
+    Ok(results)
 }
 
 /// What later nodes read of a result: in an integer tensor its conversion, and in one of few bits, which is what such a tensor is for; in

@@ -18,6 +18,7 @@ mod attention;
 mod block_scale;
 mod compare;
 mod conv;
+mod custom;
 mod element;
 mod error;
 mod evaluate;

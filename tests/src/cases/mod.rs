@@ -15,6 +15,7 @@
 //! | `layout` | orders that differ between tensors, gaps, repeated elements, whatever the operation |
 //! | `low_precision` | types of eight bits and less: conversions, storage, operations on them |
 //! | `block_scale` | scales of blocks, quantised and back, and matmul on what is scaled |
+//! | `custom` | bodies in MLIR that the caller wrote |
 //! | `structure` | graphs of several nodes |
 //! | `scalar` | scalars that are passed at execution |
 //! | `declined` | what is not run, with the reason |
@@ -25,6 +26,7 @@
 mod attention;
 mod block_scale;
 mod convolution;
+mod custom;
 mod declined;
 mod fusions;
 mod gradients;
@@ -159,6 +161,9 @@ pub fn all() -> Vec<Case> {
     pointwise::parameters(&mut cases);
     pointwise::broadcasts(&mut cases);
     layout::strided(&mut cases);
+    custom::bodies(&mut cases);
+    custom::layouts(&mut cases);
+    custom::fused(&mut cases);
     structure::several_nodes(&mut cases);
     structure::declared_otherwise(&mut cases);
     scalar::scalars(&mut cases);

@@ -1,6 +1,7 @@
 //! What rotini does not run.
 
 mod attention;
+mod custom;
 mod low_precision;
 mod windows;
 
@@ -40,6 +41,7 @@ pub fn declined() -> Vec<(Case, String)> {
     declined.sdpa();
     declined.low_precision();
     declined.block_scale();
+    declined.custom();
     declined.0
 }
 

@@ -1,0 +1,394 @@
+//! Custom operations: bodies whose meaning the reference knows, over types and layouts, alone and between other operations.
+
+use super::{Cases, FLOATS, Order};
+use rotini_graph::{
+    ConvFprop, ConvGeometry, CustomOp, DataType, Graph, GraphBuilder, Matmul, PointwiseMode, TensorId, TensorKind,
+};
+
+const F32: DataType = DataType::F32;
+
+/// Adds a custom operation.
+pub(super) fn node(b: &mut GraphBuilder, inputs: &[TensorId], outputs: &[TensorId], body: impl Into<Vec<u8>>) {
+    let op = CustomOp {
+        inputs: inputs.to_vec(),
+        outputs: outputs.to_vec(),
+        custom_op_id: "rotini.mlir".to_owned(),
+        data: body.into(),
+    };
+    b.node("custom", F32, op);
+}
+
+/// The type of a tensor in MLIR.
+pub(super) fn tensor(dtype: DataType, dims: &[i64]) -> String {
+    let element = match dtype {
+        DataType::U8 | DataType::I8 => "i8".to_owned(),
+        other => other.to_string(),
+    };
+    let extents: String = dims.iter().map(|extent| format!("{extent}x")).collect();
+    format!("tensor<{extents}{element}>")
+}
+
+/// A map of some of the loops.
+fn map(loops: usize, results: &[usize]) -> String {
+    let list = |indices: &mut dyn Iterator<Item = usize>| -> String {
+        indices.map(|index| format!("d{index}")).collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        "affine_map<({}) -> ({})>",
+        list(&mut (0..loops)),
+        list(&mut results.iter().copied())
+    )
+}
+
+/// Reads an element in f32.
+fn widened(name: &str, dtype: DataType) -> (String, String) {
+    match dtype {
+        DataType::F16 | DataType::Bf16 => (
+            format!("    %wide_{name} = arith.extf %{name} : {dtype} to f32\n"),
+            format!("%wide_{name}"),
+        ),
+        _ => (String::new(), format!("%{name}")),
+    }
+}
+
+/// Rounds the f32 `%r` to what is yielded.
+fn yielded(dtype: DataType) -> String {
+    match dtype {
+        DataType::F16 | DataType::Bf16 => {
+            format!("    %s = arith.truncf %r : f32 to {dtype}\n    linalg.yield %s : {dtype}\n")
+        }
+        _ => format!("    linalg.yield %r : {dtype}\n"),
+    }
+}
+
+/// A function of one tensor, element by element: `compute` makes %r of what %x is called.
+fn unary(name: &str, dtype: DataType, dims: &[i64], compute: impl Fn(&str) -> String) -> String {
+    let ty = tensor(dtype, dims);
+    let identity = map(dims.len(), &(0..dims.len()).collect::<Vec<_>>());
+    let loops = vec!["\"parallel\""; dims.len()].join(", ");
+    let (widen, x) = widened("x", dtype);
+    format!(
+        "// {name}\n\
+         func.func @{}(%in: {ty}) -> {ty} {{\n  \
+           %e = tensor.empty() : {ty}\n  \
+           %0 = linalg.generic {{indexing_maps = [{identity}, {identity}], iterator_types = [{loops}]}} \
+                  ins(%in : {ty}) outs(%e : {ty}) {{\n  \
+           ^bb0(%x: {dtype}, %o: {dtype}):\n\
+         {widen}{}{}  \
+           }} -> {ty}\n  \
+           return %0 : {ty}\n}}\n",
+        name.replace(' ', "_"),
+        compute(&x),
+        yielded(dtype)
+    )
+}
+
+/// GELU by erf, in f32.
+pub(super) fn gelu(dtype: DataType, dims: &[i64]) -> String {
+    unary("gelu", dtype, dims, |x| {
+        format!(
+            "    %half = arith.constant 0.5 : f32\n    %one = arith.constant 1.0 : f32\n    %c = arith.constant 0.70710678118654752 : f32\n    \
+             %t = arith.mulf {x}, %c : f32\n    %f = math.erf %t : f32\n    %g = arith.addf %f, %one : f32\n    \
+             %h = arith.mulf {x}, %half : f32\n    %r = arith.mulf %h, %g : f32\n"
+        )
+    })
+}
+
+/// The rows of a matrix combined by `combiner` from `start`, without their axis.
+fn row(result: &str, combiner: &str, start: &str, [rows, columns]: [i64; 2]) -> String {
+    let (from, line, to) = (
+        tensor(F32, &[rows, columns]),
+        tensor(F32, &[rows]),
+        tensor(F32, &[rows, 1]),
+    );
+    let (read, written) = (map(2, &[0, 1]), map(2, &[0]));
+    format!(
+        "  %start_{result} = arith.constant {start} : f32\n  %empty_{result} = tensor.empty() : {line}\n  \
+           %fill_{result} = linalg.fill ins(%start_{result} : f32) outs(%empty_{result} : {line}) -> {line}\n  \
+           %line_{result} = linalg.generic {{indexing_maps = [{read}, {written}], iterator_types = [\"parallel\", \"reduction\"]}} \
+                  ins(%x : {from}) outs(%fill_{result} : {line}) {{\n  ^bb0(%e: f32, %a: f32):\n    \
+             %r = {combiner} %a, %e : f32\n    linalg.yield %r : f32\n  }} -> {line}\n  \
+           %{result} = tensor.expand_shape %line_{result} [[0, 1]] output_shape [{rows}, 1] : {line} into {to}\n"
+    )
+}
+
+fn row_sums(dims: [i64; 2]) -> String {
+    let (from, to) = (tensor(F32, &dims), tensor(F32, &[dims[0], 1]));
+    let sum = row("sum", "arith.addf", "0.0", dims);
+    format!("// row sums\nfunc.func @f(%x: {from}) -> {to} {{\n{sum}  return %sum : {to}\n}}\n")
+}
+
+fn row_sums_and_maxima(dims: [i64; 2]) -> String {
+    let (from, to) = (tensor(F32, &dims), tensor(F32, &[dims[0], 1]));
+    let (sum, most) = (
+        row("sum", "arith.addf", "0.0", dims),
+        row("most", "arith.maximumf", "0xFF800000", dims),
+    );
+    format!(
+        "// row sums and maxima\nfunc.func @f(%x: {from}) -> ({to}, {to}) {{\n{sum}{most}  return %sum, %most : {to}, {to}\n}}\n"
+    )
+}
+
+/// x + z², where z is one row for all.
+fn add_square(dtype: DataType, [rows, columns]: [i64; 2]) -> String {
+    let (full, one, line) = (
+        tensor(dtype, &[rows, columns]),
+        tensor(dtype, &[1, columns]),
+        tensor(dtype, &[columns]),
+    );
+    let (identity, last) = (map(2, &[0, 1]), map(2, &[1]));
+    let ((widen_x, x), (widen_z, z)) = (widened("x", dtype), widened("z", dtype));
+    format!(
+        "// add square\n#all = {identity}\n\nfunc.func @f(%a: {full}, %b: {one}) -> {full} {{\n  \
+         %line = tensor.collapse_shape %b [[0, 1]] : {one} into {line}\n  %e = tensor.empty() : {full}\n  \
+         %0 = linalg.generic {{indexing_maps = [#all, {last}, #all], iterator_types = [\"parallel\", \"parallel\"]}} \
+         ins(%a, %line : {full}, {line}) outs(%e : {full}) {{\n  ^bb0(%x: {dtype}, %z: {dtype}, %o: {dtype}):\n\
+         {widen_x}{widen_z}    %q = arith.mulf {z}, {z} : f32\n    %r = arith.addf {x}, %q : f32\n{}  }} -> {full}\n  \
+         return %0 : {full}\n}}\n",
+        yielded(dtype)
+    )
+}
+
+fn product([rows, inner, columns]: [i64; 3]) -> String {
+    let (a, b, c) = (
+        tensor(F32, &[rows, inner]),
+        tensor(F32, &[inner, columns]),
+        tensor(F32, &[rows, columns]),
+    );
+    let maps = [map(3, &[0, 2]), map(3, &[2, 1]), map(3, &[0, 1])].join(", ");
+    format!(
+        "// product\nfunc.func @f(%a: {a}, %b: {b}) -> {c} {{\n  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : {c}\n  \
+         %z = linalg.fill ins(%zero : f32) outs(%e : {c}) -> {c}\n  \
+         %0 = linalg.generic {{indexing_maps = [{maps}], iterator_types = [\"parallel\", \"parallel\", \"reduction\"]}} \
+         ins(%a, %b : {a}, {b}) outs(%z : {c}) {{\n  ^bb0(%x: f32, %y: f32, %s: f32):\n    \
+         %p = arith.mulf %x, %y : f32\n    %r = arith.addf %s, %p : f32\n    linalg.yield %r : f32\n  }} -> {c}\n  return %0 : {c}\n}}\n"
+    )
+}
+
+fn transposed([rows, columns]: [i64; 2]) -> String {
+    let (from, to) = (tensor(F32, &[rows, columns]), tensor(F32, &[columns, rows]));
+    format!(
+        "// transposed\nfunc.func @f(%a: {from}) -> {to} {{\n  %e = tensor.empty() : {to}\n  \
+         %0 = linalg.generic {{indexing_maps = [{}, {}], iterator_types = [\"parallel\", \"parallel\"]}} ins(%a : {from}) outs(%e : {to}) {{\n  \
+         ^bb0(%x: f32, %o: f32):\n    linalg.yield %x : f32\n  }} -> {to}\n  return %0 : {to}\n}}\n",
+        map(2, &[1, 0]),
+        map(2, &[0, 1])
+    )
+}
+
+fn odd_rows([rows, columns]: [i64; 2]) -> String {
+    let (from, to) = (tensor(F32, &[rows, columns]), tensor(F32, &[rows / 2, columns]));
+    format!(
+        "// odd rows\nfunc.func @f(%a: {from}) -> {to} {{\n  \
+         %0 = tensor.extract_slice %a[1, 0] [{}, {columns}] [2, 1] : {from} to {to}\n  return %0 : {to}\n}}\n",
+        rows / 2
+    )
+}
+
+/// One operation on buffers.
+fn alone(inputs: &[(DataType, &[i64])], outputs: &[(DataType, &[i64])], body: String) -> Graph {
+    let mut b = GraphBuilder::new("custom");
+    let mut buffers = |tensors: &[(DataType, &[i64])], name: &str| -> Vec<TensorId> {
+        (0..)
+            .zip(tensors)
+            .map(|(index, (dtype, dims))| b.buffer(&format!("{name}{index}"), *dtype, dims))
+            .collect()
+    };
+    let (inputs, outputs) = (buffers(inputs, "x"), buffers(outputs, "y"));
+    node(&mut b, &inputs, &outputs, body);
+    b.build()
+}
+
+pub(super) fn bodies(cases: &mut Cases) {
+    for dtype in FLOATS {
+        for dims in [&[37][..], &[5, 7], &[2, 3, 4, 5]] {
+            let name = format!("custom_gelu_{dtype}_{}d", dims.len());
+            cases.add(name, alone(&[(dtype, dims)], &[(dtype, dims)], gelu(dtype, dims)));
+        }
+        let (all, one): (&[i64], &[i64]) = (&[6, 9], &[1, 9]);
+        cases.add(
+            format!("custom_add_square_{dtype}"),
+            alone(
+                &[(dtype, all), (dtype, one)],
+                &[(dtype, all)],
+                add_square(dtype, [6, 9]),
+            ),
+        );
+    }
+    let exp = unary("exp in f64", DataType::F64, &[3, 6], |x| {
+        format!("    %r = math.exp {x} : f64\n")
+    });
+    let of_f64: (DataType, &[i64]) = (DataType::F64, &[3, 6]);
+    cases.add("custom_exp_f64", alone(&[of_f64], &[of_f64], exp));
+    let doubled = unary("doubled", DataType::I32, &[3, 6], |x| {
+        format!("    %r = arith.addi {x}, {x} : i32\n")
+    });
+    let of_i32: (DataType, &[i64]) = (DataType::I32, &[3, 6]);
+    cases.add("custom_doubled_i32", alone(&[of_i32], &[of_i32], doubled));
+    // What the compiler finds out to be constant.
+    let nothing = unary("nothing", DataType::I32, &[3, 6], |x| {
+        format!("    %r = arith.subi {x}, {x} : i32\n")
+    });
+    cases.add("custom_nothing_i32", alone(&[of_i32], &[of_i32], nothing));
+    for (dtype, extension) in [(DataType::I8, "extsi"), (DataType::U8, "extui")] {
+        let (narrow, wide) = (tensor(dtype, &[9]), tensor(DataType::I32, &[9]));
+        let identity = map(1, &[0]);
+        let body = format!(
+            "// doubled\nfunc.func @f(%a: {narrow}) -> {wide} {{\n  %e = tensor.empty() : {wide}\n  \
+             %0 = linalg.generic {{indexing_maps = [{identity}, {identity}], iterator_types = [\"parallel\"]}} \
+             ins(%a : {narrow}) outs(%e : {wide}) {{\n  ^bb0(%x: i8, %o: i32):\n    %w = arith.{extension} %x : i8 to i32\n    \
+             %r = arith.addi %w, %w : i32\n    linalg.yield %r : i32\n  }} -> {wide}\n  return %0 : {wide}\n}}\n"
+        );
+        let graph = alone(&[(dtype, &[9])], &[(DataType::I32, &[9])], body);
+        cases.add(format!("custom_doubled_{dtype}"), graph);
+    }
+    let ramp = unary("ramp", F32, &[5, 7], |x| {
+        format!(
+            "    %i = linalg.index 1 : index\n    %c = arith.index_cast %i : index to i32\n    %f = arith.sitofp %c : i32 to f32\n    \
+             %r = arith.mulf {x}, %f : f32\n"
+        )
+    });
+    cases.add("custom_ramp", alone(&[(F32, &[5, 7])], &[(F32, &[5, 7])], ramp));
+    // The example in the documentation.
+    let (_, example) = include_str!("../../../docs/custom-op.md")
+        .split_once("```mlir\n")
+        .unwrap_or_default();
+    let (example, _) = example.split_once("```").unwrap_or_default();
+    let half = DataType::F16;
+    cases.add(
+        "custom_example",
+        alone(&[(half, &[32, 128])], &[(half, &[32, 64])], example.to_owned()),
+    );
+    for (name, dims) in [
+        ("", [6, 19]),
+        ("_long", [2, 3000]),
+        ("_single", [1, 1]),
+        ("_column", [7, 1]),
+    ] {
+        if dims[1] > 1 {
+            let graph = alone(&[(F32, &dims)], &[(F32, &[dims[0], 1])], row_sums(dims));
+            cases.add(format!("custom_row_sums{name}"), graph);
+        }
+        let graph = alone(&[(F32, &dims)], &[(F32, &dims)], gelu(F32, &dims));
+        cases.add(format!("custom_gelu{name}"), graph);
+    }
+    cases.add(
+        "custom_two_outputs",
+        alone(
+            &[(F32, &[5, 8])],
+            &[(F32, &[5, 1]), (F32, &[5, 1])],
+            row_sums_and_maxima([5, 8]),
+        ),
+    );
+    // One value for two outputs, and one that is its input's memory.
+    let (from, to) = (tensor(F32, &[5, 8]), tensor(F32, &[5, 1]));
+    let sum = row("sum", "arith.addf", "0.0", [5, 8]);
+    cases.add(
+        "custom_one_result_twice",
+        alone(
+            &[(F32, &[5, 8])],
+            &[(F32, &[5, 1]), (F32, &[5, 1])],
+            format!("// row sums twice\nfunc.func @f(%x: {from}) -> ({to}, {to}) {{\n{sum}  return %sum, %sum : {to}, {to}\n}}\n"),
+        ),
+    );
+    let line = tensor(F32, &[40]);
+    cases.add(
+        "custom_reshaped",
+        alone(
+            &[(F32, &[5, 8])],
+            &[(F32, &[40])],
+            format!("// reshaped\nfunc.func @f(%x: {from}) -> {line} {{\n  %y = tensor.collapse_shape %x [[0, 1]] : {from} into {line}\n  return %y : {line}\n}}\n"),
+        ),
+    );
+    for [rows, inner, columns] in [[5, 7, 9], [32, 64, 48], [1, 16, 1]] {
+        cases.add(
+            format!("custom_product_{rows}x{inner}x{columns}"),
+            alone(
+                &[(F32, &[rows, inner]), (F32, &[inner, columns])],
+                &[(F32, &[rows, columns])],
+                product([rows, inner, columns]),
+            ),
+        );
+    }
+    cases.add(
+        "custom_transposed",
+        alone(&[(F32, &[4, 9])], &[(F32, &[9, 4])], transposed([4, 9])),
+    );
+    cases.add(
+        "custom_odd_rows",
+        alone(&[(F32, &[8, 5])], &[(F32, &[4, 5])], odd_rows([8, 5])),
+    );
+}
+
+pub(super) fn layouts(cases: &mut Cases) {
+    // Whatever the layout, the body sees the logical order.
+    let dims = [2, 5, 3, 4];
+    for (from, to) in [
+        (Order::Last, Order::Last),
+        (Order::First, Order::Last),
+        (Order::Last, Order::First),
+    ] {
+        let mut b = GraphBuilder::new("custom layout");
+        let x = from.buffer(&mut b, "x", F32, &dims);
+        let y = to.buffer(&mut b, "y", F32, &dims);
+        node(&mut b, &[x], &[y], gelu(F32, &dims));
+        cases.add(format!("custom_gelu_{}_{}", from.name(), to.name()), b.build());
+    }
+    let mut b = GraphBuilder::new("custom transposed operand");
+    let x = b.tensor("x", F32, &[6, 19], &[1, 6], TensorKind::Buffer);
+    let y = b.buffer("y", F32, &[6, 1]);
+    node(&mut b, &[x], &[y], row_sums([6, 19]));
+    cases.add("custom_row_sums_of_columns", b.build());
+    let mut b = GraphBuilder::new("custom gaps");
+    let x = b.tensor("x", F32, &[3, 4], &[9, 2], TensorKind::Buffer);
+    let row = b.tensor("row", F32, &[1, 4], &[0, 0], TensorKind::Buffer);
+    let y = b.tensor("y", F32, &[3, 4], &[1, 5], TensorKind::Buffer);
+    node(&mut b, &[x, row], &[y], add_square(F32, [3, 4]));
+    cases.add("custom_gaps_and_repeats", b.build());
+}
+
+pub(super) fn fused(cases: &mut Cases) {
+    // Between pointwise operations; a virtual tensor's type is where the body rounds.
+    for dtype in FLOATS {
+        let dims = [4, 10];
+        let mut b = GraphBuilder::new("custom between");
+        let [x, bias] = [("x", &dims), ("bias", &[1, 10])].map(|(name, dims)| b.buffer(name, F32, dims));
+        let [biased, activated] = ["biased", "activated"].map(|name| b.virtual_tensor(name, dtype, &dims));
+        let y = b.buffer("y", F32, &dims);
+        b.pointwise(F32, PointwiseMode::Add, &[x, bias], biased);
+        node(&mut b, &[biased], &[activated], gelu(dtype, &dims));
+        b.pointwise(F32, PointwiseMode::Mul, &[activated, x], y);
+        cases.add(format!("custom_between_{dtype}"), b.build());
+    }
+    for order in Order::BOTH {
+        let mut b = GraphBuilder::new("custom behind a convolution");
+        let x = order.buffer(&mut b, "x", F32, &[1, 4, 6, 6]);
+        let w = order.buffer(&mut b, "w", F32, &[8, 4, 3, 3]);
+        let sums = b.virtual_tensor("sums", F32, &[1, 8, 6, 6]);
+        let y = order.buffer(&mut b, "y", F32, &[1, 8, 6, 6]);
+        let op = ConvFprop {
+            x,
+            w,
+            y: sums,
+            geometry: ConvGeometry::same(2, 1),
+        };
+        b.node("conv", F32, op);
+        node(&mut b, &[sums], &[y], gelu(F32, &[1, 8, 6, 6]));
+        cases.add(format!("custom_behind_conv_{}", order.name()), b.build());
+    }
+    let mut b = GraphBuilder::new("custom around a matmul");
+    let [left, right] = [("left", &[9, 6]), ("right", &[6, 12])].map(|(name, dims)| b.buffer(name, F32, dims));
+    let turned = b.virtual_tensor("turned", F32, &[6, 9]);
+    let odd = b.virtual_tensor("odd", F32, &[3, 9]);
+    let wide = b.virtual_tensor("wide", F32, &[9, 12]);
+    let c = b.virtual_tensor("c", F32, &[3, 12]);
+    let sums = b.buffer("sums", F32, &[3, 1]);
+    let stored = b.buffer("stored", F32, &[9, 12]);
+    node(&mut b, &[left], &[turned], transposed([9, 6]));
+    node(&mut b, &[turned], &[odd], odd_rows([6, 9]));
+    node(&mut b, &[left, right], &[wide], product([9, 6, 12]));
+    b.node("matmul", F32, Matmul { a: odd, b: wide, c });
+    node(&mut b, &[c], &[sums], row_sums([3, 12]));
+    b.pointwise(F32, PointwiseMode::Abs, &[wide], stored);
+    cases.add("custom_around_matmul", b.build());
+}

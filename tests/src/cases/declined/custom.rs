@@ -1,0 +1,106 @@
+//! Custom operations that are somebody else's, or whose bodies have what is not allowed.
+
+use super::{Declined, F32};
+use crate::cases::custom::{gelu, node, tensor};
+use rotini_graph::{DataType, Graph, GraphBuilder, Op, PointwiseMode};
+
+/// A function of one tensor of [4, 6] with statements in it that make %y; `inner` stands in the body of a structured operation, in
+/// which %x is an element, and makes %r.
+fn body(statements: &str, inner: &str) -> String {
+    let ty = tensor(F32, &[4, 6]);
+    let map = "affine_map<(d0, d1) -> (d0, d1)>";
+    format!(
+        "func.func @f(%a: {ty}) -> {ty} {{\n{statements}\n  %e = tensor.empty() : {ty}\n  \
+         %y = linalg.generic {{indexing_maps = [{map}, {map}], iterator_types = [\"parallel\", \"parallel\"]}} \
+         ins(%a : {ty}) outs(%e : {ty}) {{\n  ^bb0(%x: f32, %o: f32):\n{inner}\n    linalg.yield %r : f32\n  }} -> {ty}\n  \
+         return %y : {ty}\n}}\n"
+    )
+}
+
+fn graph(dtype: DataType, body: impl Into<Vec<u8>>) -> Graph {
+    let mut b = GraphBuilder::new("custom");
+    let x = b.buffer("x", dtype, &[4, 6]);
+    let y = b.buffer("y", dtype, &[4, 6]);
+    node(&mut b, &[x], &[y], body);
+    b.build()
+}
+
+impl Declined {
+    pub(super) fn custom(&mut self) {
+        let mut foreign = graph(F32, gelu(F32, &[4, 6]));
+        if let Op::CustomOp(op) = &mut foreign.nodes[0].op {
+            op.custom_op_id = "other.gelu".to_owned();
+        }
+        self.add(
+            "custom_of_others",
+            foreign,
+            "node 'custom' (custom op): the custom operation 'other.gelu' is not rotini's, which is 'rotini.mlir'",
+        );
+        let mut idle = GraphBuilder::new("custom");
+        let x = idle.buffer("x", F32, &[4, 6]);
+        let y = idle.buffer("y", F32, &[4, 6]);
+        node(&mut idle, &[x], &[], "func.func @f(%a: tensor<4x6xf32>) { return }");
+        idle.pointwise(F32, PointwiseMode::Neg, &[x], y);
+        self.add(
+            "custom_without_outputs",
+            idle.build(),
+            "node 'custom' (custom op): a custom operation without outputs",
+        );
+        let right = "    %r = arith.negf %x : f32";
+        let ty = tensor(F32, &[4, 6]);
+        let bodies: [(&str, Vec<u8>, &str); 17] = [
+            ("empty", Vec::new(), "its body is not one function"),
+            ("no_text", vec![0xff, 0xfe], "its body is not text"),
+            ("long", vec![b' '; 70_000], "its body has 70000 bytes, more than 65536"),
+            ("syntax", body("  nonsense", right).into(), "its body is not valid MLIR: custom op 'nonsense' is unknown"),
+            ("types", gelu(F32, &[6, 4]).into(), "its function takes (tensor<6x4xf32>), and the operation (tensor<4x6xf32>)"),
+            ("call", "func.func @f() { call @g() : () -> () return }".into(), "line 1 has a symbol"),
+            ("generic_form", "\"func.func\"() ({}) : () -> ()".into(), "line 1 has the string \"func.func\""),
+            ("dynamic", "func.func @f(%a: tensor<?xf32>)".into(), "line 1 has an extent that is not known"),
+            (
+                "two_functions",
+                format!("func.func @f(%a: {ty}) -> {ty} {{ return %a : {ty} }} func.func private @g()").into(),
+                "line 1 has a symbol",
+            ),
+            (
+                "handed_on",
+                format!("func.func @f(%a: {ty}) -> {ty} {{ return %a : {ty} }}").into(),
+                "line 1, func.return: a result that is not computed from the inputs",
+            ),
+            (
+                "constant",
+                body("", "    %r = arith.constant 1.0 : f32").into(),
+                "line 9, func.return: a result that is not computed from the inputs",
+            ),
+            (
+                "division",
+                body("", "    %i = arith.fptosi %x : f32 to i32\n    %q = arith.divsi %i, %i : i32\n    %r = arith.sitofp %q : i32 to f32").into(),
+                "line 7, arith.divsi: an operation that is not allowed there",
+            ),
+            (
+                "gather",
+                body("", "    %i = linalg.index 0 : index\n    %r = tensor.extract %a[%i, %i] : tensor<4x6xf32>").into(),
+                "line 7, tensor.extract: an operation that is not allowed there",
+            ),
+            (
+                "half",
+                body("", "    %h = arith.truncf %x : f32 to f16\n    %s = arith.addf %h, %h : f16\n    %r = arith.extf %s : f16 to f32").into(),
+                "line 7, arith.addf: arithmetic of f16 or bf16, which are converted to f32 first",
+            ),
+            (
+                "attribute",
+                body("", "    %r = arith.negf %x {mine} : f32").into(),
+                "line 6, arith.negf: an attribute that is not the operation's",
+            ),
+            ("power", body("", "    %r = math.powf %x, %x : f32").into(), "line 6, math.powf: an operation that is not allowed there"),
+            ("memory", body("  %m = memref.alloc() : memref<4xf32>", right).into(), "line 2, memref.alloc: the type memref<4xf32>"),
+        ];
+        for (name, body, reason) in bodies {
+            self.add(
+                format!("custom_{name}"),
+                graph(F32, body),
+                format!("node 'custom' (custom op): {reason}"),
+            );
+        }
+    }
+}
