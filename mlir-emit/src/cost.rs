@@ -48,6 +48,14 @@ pub fn operations(graph: &NormalGraph) -> u64 {
                 let queries = count(extents(op.q)).saturating_add(elements);
                 queries.saturating_mul(count(&[keys]))
             }
+            // Scores and their gradient, and three products with these.
+            Op::SdpaBackward(op) => {
+                let keys = extents(op.k).get(2).copied().unwrap_or(1);
+                let products = count(extents(op.q))
+                    .saturating_mul(3)
+                    .saturating_add(count(extents(op.o)).saturating_mul(2));
+                products.saturating_mul(count(&[keys]))
+            }
             _ => 0,
         };
         total = total.saturating_add(elements).saturating_add(products);
@@ -97,6 +105,7 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
             Op::BlockScaleDequantize(BlockScaleDequantize { y, .. })
             | Op::BlockScaleQuantize(BlockScaleQuantize { y, .. }) => whole_blocks(&graph.tensor(*y)?.dims)?,
             Op::CustomOp(op) => custom::elements(graph, op)?,
+            Op::SdpaBackward(op) => attention::backward_elements(graph, op)?,
             // Statistics, each smaller than a tensor of the node.
             _ => continue,
         };

@@ -119,7 +119,26 @@ fn computation(
     let outer = Block::new(&[]);
     let (arguments, results) = lower::function_types(&Emitter::new(context, &outer), signature)?;
     let block = Block::new(&arguments.iter().map(|&ty| (ty, location)).collect::<Vec<_>>());
-    lower::Lowering::run(graph, target, Emitter::new(context, &block), &block)?;
+    let inside = Emitter::new(context, &block);
+    if attention::is_one_dispatch(graph, target) {
+        // A dispatch that IREE leaves as it is.
+        let dispatch = Block::new(&[]);
+        {
+            let at = inside.inside(&dispatch);
+            let values = lower::Lowering::run(graph, target, at, &block)?;
+            at.terminate("flow.return", &values)?;
+        }
+        let region = Region::new();
+        region.append_block(dispatch);
+        // Neither extents nor a workload are given.
+        let attributes = [("operandSegmentSizes", inside.segments(&[0, 0]))];
+        let regions = vec![region, Region::new()];
+        let values = inside.op("flow.dispatch.region", &[], &results, &attributes, regions)?;
+        inside.terminate("func.return", &values)?;
+    } else {
+        let values = lower::Lowering::run(graph, target, inside, &block)?;
+        inside.terminate("func.return", &values)?;
+    }
     let region = Region::new();
     region.append_block(block);
     let at = Emitter::new(context, &outer);

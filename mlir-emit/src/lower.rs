@@ -32,6 +32,7 @@ pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
             Op::ConvFprop(op) => conv::check(graph, node.compute, op),
             Op::Pointwise(op) => pointwise::check(graph, target, node.compute, op),
             Op::Sdpa(op) => attention::check(graph, node.compute, op),
+            Op::SdpaBackward(op) => attention::check_backward(graph, node.compute, op),
             Op::ConvDgrad(op) => conv::check_dgrad(graph, node.compute, op),
             Op::ConvWgrad(op) => conv::check_wgrad(graph, node.compute, op),
             Op::Matmul(op) => matmul::check(graph, node.compute, op),
@@ -51,7 +52,6 @@ pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
             Op::BlockScaleDequantize(op) => block_scale::check_dequantize(graph, node.compute, op),
             Op::BlockScaleQuantize(op) => block_scale::check_quantize(graph, node.compute, op),
             Op::CustomOp(op) => custom::check(graph, op),
-            Op::SdpaBackward(_) => Err(Unsupported::new("not supported yet")),
         }
         .map_err(|unsupported| unsupported.at_node(position))?;
     }
@@ -72,7 +72,7 @@ fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
             let depends = depends.get(id.index()).copied().unwrap_or(false);
             any |= depends;
             // Some of what is made of these is made of one of them alone, such as a mean.
-            if !depends && ["x", "dy", "q", "k", "v", "token", "weight", "doutput"].contains(&field) {
+            if !depends && ["x", "dy", "q", "k", "v", "token", "weight", "doutput", "d_o"].contains(&field) {
                 constant = constant.or(Some(id));
             }
         });
@@ -180,14 +180,14 @@ pub(crate) struct Lowering<'g, 'c, 'b> {
 }
 
 impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
-    /// Lowers the graph into `block`, whose arguments are the signature's inputs and scalars followed by the old contents of the
-    /// outputs that have gaps.
+    /// Lowers the graph to where `at` is, and gives its results. The arguments of `block` are the signature's inputs and scalars followed
+    /// by the old contents of the outputs that have gaps.
     pub(crate) fn run(
         graph: &'g NormalGraph,
         target: &'g Target,
         at: Emitter<'c, 'b>,
         block: &'b Block<'c>,
-    ) -> Result<(), EmitError> {
+    ) -> Result<Vec<Ssa<'c, 'b>>, EmitError> {
         let values = vec![None; graph.tensors().len()];
         let mut lowering = Lowering {
             graph,
@@ -233,6 +233,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
                 Op::ConvFprop(op) => conv::lower(&mut lowering, node.compute, op)?,
                 Op::Pointwise(op) => pointwise::lower(&mut lowering, node.compute, op)?,
                 Op::Sdpa(op) => attention::lower(&mut lowering, node.compute, op)?,
+                Op::SdpaBackward(op) => attention::lower_backward(&mut lowering, node.compute, op)?,
                 Op::ConvDgrad(op) => conv::lower_dgrad(&mut lowering, node.compute, op)?,
                 Op::ConvWgrad(op) => conv::lower_wgrad(&mut lowering, node.compute, op)?,
                 Op::Matmul(op) => matmul::lower(&mut lowering, node.compute, op)?,
@@ -254,7 +255,6 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
                 Op::BlockScaleDequantize(op) => block_scale::dequantize(&mut lowering, node.compute, op)?,
                 Op::BlockScaleQuantize(op) => block_scale::quantize(&mut lowering, node.compute, op)?,
                 Op::CustomOp(op) => custom::lower(&mut lowering, position, op)?,
-                _ => return Err(EmitError::Internal("an operation that check declines")),
             }
         }
         let mut results = Vec::new();
@@ -263,7 +263,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
                 results.push(lowering.store(id, tensor, &mut take)?);
             }
         }
-        at.terminate("func.return", &results)
+        Ok(results)
     }
 
     pub(crate) fn emitter(&self) -> Emitter<'c, 'b> {
@@ -337,7 +337,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         Ok(Ordered { ssa, ..value })
     }
 
-    fn apart_ssa(&self, ssa: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
+    pub(crate) fn apart_ssa(&self, ssa: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
         if *self.target == Target::Cpu {
             self.apart_from_contractions(ssa)
         } else {
@@ -356,6 +356,8 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
                     | Op::Matmul(_)
                     | Op::MoeGroupedMatmul(_)
                     | Op::MoeGroupedMatmulBwd(_)
+                    | Op::Sdpa(_)
+                    | Op::SdpaBackward(_)
             )
         });
         if contracts { self.at.barrier(ssa) } else { Ok(ssa) }

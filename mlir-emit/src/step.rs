@@ -103,6 +103,9 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
                 body(&math, &arguments(inner, &read, elements, compute)?, *sum)
             },
         )?;
+        // IREE 3.13 for CPUs packs a reduction's result for the epilogue of a matmul where it is reduced, and there as one column of all
+        // batches: packed, the rows of each batch are padded to whole tiles, and those of the later ones are not where they are read.
+        let ssa = self.apart_ssa(ssa)?;
         let mut dims = shape.dims.to_vec();
         for &axis in reduced {
             if let Some(extent) = dims.get_mut(axis) {

@@ -5,9 +5,9 @@
 
 use rotini_emit::{Target, emit};
 use rotini_graph::{
-    BlockScaleDequantize, BlockScaleQuantize, ConvGeometry, CustomOp, DataType, Graph, GraphBuilder, Matmul,
-    MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, PaddingMode, Pointwise, PointwiseMode, ResampleBwd, ResampleFwd,
-    ResampleMode, Scalar, TensorKind,
+    AttentionImplementation, BlockScaleDequantize, BlockScaleQuantize, ConvGeometry, CustomOp, DataType,
+    DiagonalAlignment, Graph, GraphBuilder, Matmul, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, PaddingMode,
+    Pointwise, PointwiseMode, ResampleBwd, ResampleFwd, ResampleMode, Scalar, Sdpa, SdpaBackward, TensorId, TensorKind,
 };
 
 fn lowered(mut graph: Graph, target: &str) -> String {
@@ -298,4 +298,112 @@ fn custom_operations() {
     };
     b.node("custom", DataType::F32, op);
     insta::assert_snapshot!("custom", lowered(b.build(), "gfx942"));
+}
+
+const CAUSAL: Option<i64> = Some(0);
+
+/// Two heads of causal attention over as many queries as keys.
+fn attention(dtype: DataType, length: i64, columns: i64) -> Graph {
+    let mut b = GraphBuilder::new("attention");
+    let dims = [1, 2, length, columns];
+    let [q, k, v, o] = ["q", "k", "v", "o"].map(|name| b.buffer(name, dtype, &dims));
+    let op = Sdpa {
+        q,
+        k,
+        v,
+        attn_mask: None,
+        scale: None,
+        seq_len_q: None,
+        seq_len_kv: None,
+        seed: None,
+        offset: None,
+        dropout_mask: None,
+        dropout_scale: None,
+        page_table_k: None,
+        page_table_v: None,
+        block_mask: None,
+        sink_token: None,
+        descale_q: None,
+        descale_k: None,
+        descale_v: None,
+        descale_s: None,
+        scale_s: None,
+        scale_o: None,
+        o,
+        stats: None,
+        max: None,
+        sum_exp: None,
+        rng_dump: None,
+        amax_s: None,
+        amax_o: None,
+        generate_stats: None,
+        alibi_mask: false,
+        padding_mask: false,
+        causal_mask: false,
+        causal_mask_bottom_right: false,
+        dropout_probability: None,
+        attn_scale_value: Some(0.5),
+        left_bound: None,
+        right_bound: CAUSAL,
+        max_seq_len_kv: None,
+        diagonal_alignment: DiagonalAlignment::TopLeft,
+        mma_core_mode: None,
+        implementation: AttentionImplementation::Auto,
+    };
+    b.node("sdpa", DataType::F32, Box::new(op));
+    b.build()
+}
+
+/// The gradients of four heads of causal attention, with half as many of keys and values.
+fn attention_backward() -> Graph {
+    let mut b = GraphBuilder::new("attention_backward");
+    let mut buffer =
+        |name: &str, heads: i64, columns: i64| -> TensorId { b.buffer(name, DataType::F32, &[1, heads, 6, columns]) };
+    let [q, k, v] = [("q", 4), ("k", 2), ("v", 2)].map(|(name, heads)| buffer(name, heads, 8));
+    let [o, d_o] = ["o", "do"].map(|name| buffer(name, 4, 8));
+    let stats = buffer("stats", 4, 1);
+    let [dq, dk, dv] = [("dq", 4), ("dk", 2), ("dv", 2)].map(|(name, heads)| buffer(name, heads, 8));
+    let op = SdpaBackward {
+        q,
+        k,
+        v,
+        o,
+        d_o,
+        stats,
+        scale: None,
+        attn_mask: None,
+        seq_len_q: None,
+        seq_len_kv: None,
+        seed: None,
+        offset: None,
+        dropout_mask: None,
+        dropout_scale: None,
+        dropout_scale_inv: None,
+        dq,
+        dk,
+        dv,
+        dbias: None,
+        alibi_mask: false,
+        padding_mask: false,
+        causal_mask: false,
+        causal_mask_bottom_right: false,
+        dropout_probability: None,
+        attn_scale_value: Some(0.5),
+        left_bound: None,
+        right_bound: CAUSAL,
+        diagonal_alignment: DiagonalAlignment::TopLeft,
+    };
+    b.node("sdpa", DataType::F32, Box::new(op));
+    b.build()
+}
+
+/// Forward, as steps and as one dispatch, and backward.
+#[test]
+fn attentions() {
+    let (short, tile) = (attention(DataType::F16, 6, 8), attention(DataType::F16, 16, 32));
+    insta::assert_snapshot!("attention_cpu", lowered(short.clone(), "cpu"));
+    insta::assert_snapshot!("attention_steps_gfx942", lowered(short, "gfx942"));
+    insta::assert_snapshot!("attention_gfx942", lowered(tile, "gfx942"));
+    insta::assert_snapshot!("attention_backward_cpu", lowered(attention_backward(), "cpu"));
+    insta::assert_snapshot!("attention_backward_gfx942", lowered(attention_backward(), "gfx942"));
 }

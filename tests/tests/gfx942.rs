@@ -143,6 +143,12 @@ fn gradients_of_convolutions_use_matrix_instructions() {
     });
 }
 
+/// Attention of 128 queries and keys in f16 and bf16: plain, with an additive mask, causal.
+#[test]
+fn attention_is_one_kernel() {
+    none_has(&cases::flash_attention(), is_one_good_kernel);
+}
+
 /// What is declined on the CPU for want of a math library is not declined here, and compiles.
 #[test]
 fn f64_functions_compile() {

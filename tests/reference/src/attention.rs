@@ -3,6 +3,7 @@
 //! Where nothing else is said, hipDNN's reference (`CpuFpReferenceSdpa.hpp`) says what is computed.
 
 use crate::ReferenceError;
+use crate::element::Codec;
 use crate::evaluate::Context;
 use crate::real::{Arithmetic, Real};
 use crate::value::Value;
@@ -76,13 +77,15 @@ pub(crate) fn sdpa(context: &Context<'_>, op: &Sdpa) -> Results {
     let Attention {
         extents, arithmetic, ..
     } = &attention;
+    // Matrix instructions take both factors in one type: flash attention rounds the weights to that of v.
+    let narrow = context.codec(op.v)?;
     let sinks = op.sink_token.map(|sink| context.reals(sink)).transpose()?;
     let (mut o, mut stats, mut max, mut sum_exp) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for row in extents.rows() {
         let sink = sinks.as_ref().map(|sinks| at(sinks, row.head));
         let softmax = Softmax::new(arithmetic, &attention.scores(row), sink);
         for column in 0..extents.dv {
-            o.push(softmax.average(arithmetic, &attention.value_column(row, column)));
+            o.push(softmax.average(arithmetic, &attention.value_column(row, column), narrow));
         }
         stats.push(softmax.log_sum_exp(arithmetic));
         max.push(softmax.max);
@@ -420,11 +423,17 @@ impl Softmax {
         self.max.value == f64::NEG_INFINITY && !self.sum.value.is_nan()
     }
 
-    fn average(&self, arithmetic: &Arithmetic, values: &[Real]) -> Real {
+    /// The values' average by weights that may be rounded to a narrower type, which the sum is not made of.
+    fn average(&self, arithmetic: &Arithmetic, values: &[Real], narrow: Codec) -> Real {
         if self.is_empty() {
             return Real::default();
         }
-        arithmetic.div(arithmetic.dot(&self.weights, values), self.sum)
+        let weights: Vec<Real> = self
+            .weights
+            .iter()
+            .map(|&weight| arithmetic.narrowed(weight, narrow))
+            .collect();
+        arithmetic.div(arithmetic.dot(&weights, values), self.sum)
     }
 
     fn log_sum_exp(&self, arithmetic: &Arithmetic) -> Real {

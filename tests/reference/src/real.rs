@@ -144,6 +144,17 @@ impl Arithmetic {
         }
     }
 
+    /// The same number, which may have been rounded to a narrower type on the way.
+    pub(crate) fn narrowed(&self, a: Real, codec: Codec) -> Real {
+        if !self.bounds || codec == self.compute {
+            return a;
+        }
+        Real {
+            value: a.value,
+            error: a.error + rounding_error(codec, a.value.abs() + a.error, a.error == 0.0),
+        }
+    }
+
     fn summed(&self, value: f64, magnitude: f64, propagated: f64, roundings: usize, grid: Option<i32>) -> Real {
         // Two sums in binary64 can be off in opposite directions.
         let roundings = if self.compute == Codec::F64 {

@@ -1,8 +1,9 @@
 //! Scaled dot-product attention, forward and backward.
 
-use super::{Cases, FLOATS};
+use super::{Case, Cases, FLOATS};
 use rotini_graph::{
-    AttentionImplementation, DataType, DiagonalAlignment, Graph, GraphBuilder, Scalar, Sdpa, TensorId, TensorKind,
+    AttentionImplementation, DataType, DiagonalAlignment, Graph, GraphBuilder, PointwiseMode, Scalar, Sdpa,
+    SdpaBackward, TensorId, TensorKind,
 };
 
 const F32: DataType = DataType::F32;
@@ -22,6 +23,8 @@ pub(super) struct Attention {
     pub(super) compute: DataType,
     /// Dims of an additive mask.
     mask: Option<Vec<i64>>,
+    /// Dims of flags that choose what is added instead: nothing or this number.
+    flags: Option<(Vec<i64>, f64)>,
     /// Factor on the scores.
     scale: Option<f32>,
     /// Whether the factor is in a tensor.
@@ -29,8 +32,11 @@ pub(super) struct Attention {
     left: Option<i64>,
     pub(super) right: Option<i64>,
     pub(super) alignment: DiagonalAlignment,
+    /// The older way to ask for a causal mask: from the top left, from the bottom right.
+    causal: [bool; 2],
     pub(super) padding: bool,
     pub(super) alibi: bool,
+    pub(super) sink: bool,
     /// Whether heads lie next to each other in memory: B, S, H, D.
     interleaved: bool,
 }
@@ -45,13 +51,16 @@ impl Attention {
             dtype,
             compute: F32,
             mask: None,
+            flags: None,
             scale: Some(0.25),
             scale_tensor: false,
             left: None,
             right: None,
             alignment: DiagonalAlignment::TopLeft,
+            causal: [false; 2],
             padding: false,
             alibi: false,
+            sink: false,
             interleaved: false,
         }
     }
@@ -93,6 +102,24 @@ impl Attention {
         b.buffer(name, F32, &[self.batch, self.heads[0], self.lengths[0], 1])
     }
 
+    fn mask_id(&self, b: &mut GraphBuilder) -> Option<TensorId> {
+        if let Some((dims, hiding)) = &self.flags {
+            let flags = b.buffer("flags", self.dtype, dims);
+            let [nothing, hiding] = [("nothing", 0.0), ("hiding", *hiding)]
+                .map(|(name, value)| b.constant(name, F32, &[1, 1, 1, 1], Scalar::float(value)));
+            let mask = b.virtual_tensor("mask", F32, dims);
+            b.pointwise(
+                self.compute,
+                PointwiseMode::BinarySelect,
+                &[nothing, hiding, flags],
+                mask,
+            );
+            return Some(mask);
+        }
+        let dims = self.mask.as_ref()?;
+        Some(b.buffer("mask", self.dtype, dims))
+    }
+
     fn scale_id(&self, b: &mut GraphBuilder) -> Option<TensorId> {
         let value = self.scale.filter(|_| self.scale_tensor)?;
         Some(b.constant("scale", F32, &[1, 1, 1, 1], Scalar::float(value.into())))
@@ -109,9 +136,10 @@ impl Attention {
         let mut b = GraphBuilder::new("sdpa");
         let [q, k, v] =
             [("q", self.q()), ("k", self.k()), ("v", self.v())].map(|(name, dims)| self.tensor(&mut b, name, dims));
-        let attn_mask = self.mask.as_ref().map(|dims| b.buffer("mask", self.dtype, dims));
+        let attn_mask = self.mask_id(&mut b);
         let scale = self.scale_id(&mut b);
         let [seq_len_q, seq_len_kv] = self.sequence_lengths(&mut b);
+        let sink_token = self.sink.then(|| b.buffer("sink", F32, &[1, self.heads[0], 1, 1]));
         let o = self.tensor(&mut b, "o", self.o());
         let stats = with_stats.then(|| self.statistic(&mut b, "stats"));
         let op = Sdpa {
@@ -129,7 +157,7 @@ impl Attention {
             page_table_k: None,
             page_table_v: None,
             block_mask: None,
-            sink_token: None,
+            sink_token,
             descale_q: None,
             descale_k: None,
             descale_v: None,
@@ -146,8 +174,8 @@ impl Attention {
             generate_stats: with_stats.then_some(true),
             alibi_mask: self.alibi,
             padding_mask: self.padding,
-            causal_mask: false,
-            causal_mask_bottom_right: false,
+            causal_mask: self.causal[0],
+            causal_mask_bottom_right: self.causal[1],
             dropout_probability: None,
             attn_scale_value: self.scale.filter(|_| !self.scale_tensor),
             left_bound: self.left,
@@ -160,9 +188,61 @@ impl Attention {
         b.node("sdpa", self.compute, Box::new(op));
         b.build()
     }
+
+    /// The gradients, with one of the mask if there is a mask.
+    pub(super) fn backward(&self) -> Graph {
+        let mut b = GraphBuilder::new("sdpa_backward");
+        let [q, k, v, o, d_o] = [
+            ("q", self.q()),
+            ("k", self.k()),
+            ("v", self.v()),
+            ("o", self.o()),
+            ("do", self.o()),
+        ]
+        .map(|(name, dims)| self.tensor(&mut b, name, dims));
+        let stats = self.statistic(&mut b, "stats");
+        let attn_mask = self.mask_id(&mut b);
+        let scale = self.scale_id(&mut b);
+        let [seq_len_q, seq_len_kv] = self.sequence_lengths(&mut b);
+        let [dq, dk, dv] =
+            [("dq", self.q()), ("dk", self.k()), ("dv", self.v())].map(|(name, dims)| self.tensor(&mut b, name, dims));
+        let dbias = self.mask.as_ref().map(|dims| b.buffer("dbias", self.dtype, dims));
+        let op = SdpaBackward {
+            q,
+            k,
+            v,
+            o,
+            d_o,
+            stats,
+            scale,
+            attn_mask,
+            seq_len_q,
+            seq_len_kv,
+            seed: None,
+            offset: None,
+            dropout_mask: None,
+            dropout_scale: None,
+            dropout_scale_inv: None,
+            dq,
+            dk,
+            dv,
+            dbias,
+            alibi_mask: self.alibi,
+            padding_mask: self.padding,
+            causal_mask: self.causal[0],
+            causal_mask_bottom_right: self.causal[1],
+            dropout_probability: None,
+            attn_scale_value: self.scale.filter(|_| !self.scale_tensor),
+            left_bound: self.left,
+            right_bound: self.right,
+            diagonal_alignment: self.alignment,
+        };
+        b.node("sdpa", self.compute, Box::new(op));
+        b.build()
+    }
 }
 
-/// Attentions of every kind.
+/// Attentions of every kind that both directions have.
 fn kinds() -> Vec<(String, Attention)> {
     use DiagonalAlignment::{BottomRight, TopLeft};
     let mut kinds = Vec::new();
@@ -179,6 +259,8 @@ fn kinds() -> Vec<(String, Attention)> {
     }
     let plain = Attention::new(1, 2, [9, 13], 8, F32);
     add("odd", plain.clone());
+    let double = Attention::new(1, 2, [9, 13], 8, DataType::F64).with(|op| op.compute = DataType::F64);
+    add("f64", double.with(|op| op.right = Some(0)));
     add("mqa", plain.with(|op| op.heads = [4, 1, 1]));
     add("uneven_heads", plain.with(|op| op.heads = [4, 2, 1]));
     add("wider_values", plain.with(|op| op.columns = [8, 20]));
@@ -209,6 +291,12 @@ fn kinds() -> Vec<(String, Attention)> {
     }
     let both = plain.with(|op| (op.mask, op.right) = (Some(vec![9, 13]), Some(0)));
     add("mask_causal", both);
+    for (name, hiding) in [("infinity", f64::NEG_INFINITY), ("nan", f64::NAN)] {
+        let rows = plain.with(|op| op.flags = Some((vec![1, 2, 9, 1], hiding)));
+        add(&format!("rows_of_{name}"), rows);
+        let some = plain.with(|op| op.flags = Some((vec![1, 1, 9, 13], hiding)));
+        add(&format!("some_of_{name}"), some);
+    }
     add("padding", plain.with(|op| (op.batch, op.padding) = (3, true)));
     let padded = plain.with(|op| (op.batch, op.padding, op.right) = (2, true, Some(0)));
     add("padding_causal", padded);
@@ -220,6 +308,8 @@ fn kinds() -> Vec<(String, Attention)> {
         "alibi_six_heads",
         plain.with(|op| (op.heads, op.alibi, op.right) = ([6; 3], true, Some(0))),
     );
+    add("causal_flag", plain.with(|op| op.causal = [true, false]));
+    add("causal_bottom_right_flag", plain.with(|op| op.causal = [false, true]));
     add("one_query", plain.with(|op| op.lengths = [1, 40]));
     add("one_key", plain.with(|op| op.lengths = [7, 1]));
     add("one_column", plain.with(|op| op.columns = [1, 1]));
@@ -227,8 +317,72 @@ fn kinds() -> Vec<(String, Attention)> {
     kinds
 }
 
+/// Attentions of whole tiles, which take matrix instructions and one dispatch on AMD GPUs.
+fn tiled() -> Vec<(String, Attention)> {
+    use DiagonalAlignment::BottomRight;
+    let mut kinds = Vec::new();
+    let mut add = |name: &str, attention: Attention| kinds.push((format!("tiled_{name}"), attention));
+    for dtype in FLOATS {
+        let plain = Attention::new(2, 2, [32, 48], 32, dtype);
+        add(&format!("plain_{dtype}"), plain.clone());
+        add(&format!("causal_{dtype}"), plain.with(|op| op.right = Some(0)));
+        add(
+            &format!("mask_{dtype}"),
+            plain.with(|op| op.mask = Some(vec![2, 2, 32, 48])),
+        );
+        let empty = plain.with(|op| (op.lengths, op.right, op.alignment) = ([64, 32], Some(0), BottomRight));
+        add(&format!("empty_rows_{dtype}"), empty);
+    }
+    let plain = Attention::new(2, 4, [32, 48], 32, DataType::F16);
+    let causal = plain.with(|op| op.right = Some(0));
+    for (name, heads) in [("gqa", [4, 2, 2]), ("mqa", [4, 1, 1]), ("uneven_heads", [4, 2, 1])] {
+        add(name, plain.with(|op| op.heads = heads));
+        add(&format!("{name}_causal"), causal.with(|op| op.heads = heads));
+    }
+    for (name, attention) in [("plain", &plain), ("causal", &causal)] {
+        add(&format!("{name}_bshd"), attention.with(|op| op.interleaved = true));
+        let gqa = attention.with(|op| (op.interleaved, op.heads) = (true, [4, 2, 2]));
+        add(&format!("{name}_bshd_gqa"), gqa);
+        add(&format!("{name}_one_batch"), attention.with(|op| op.batch = 1));
+        add(&format!("{name}_one_head"), attention.with(|op| op.heads = [1; 3]));
+        add(
+            &format!("{name}_wider_values"),
+            attention.with(|op| op.columns = [32, 64]),
+        );
+        add(
+            &format!("{name}_256_columns"),
+            attention.with(|op| (op.heads, op.columns) = ([1; 3], [256; 2])),
+        );
+        add(
+            &format!("{name}_long"),
+            attention.with(|op| (op.heads, op.lengths) = ([1; 3], [128, 256])),
+        );
+    }
+    add(
+        "window",
+        plain.with(|op| (op.left, op.right, op.alignment) = (Some(20), Some(3), BottomRight)),
+    );
+    add("mask_causal", causal.with(|op| op.mask = Some(vec![32, 48])));
+    add("mask_heads", plain.with(|op| op.mask = Some(vec![4, 1, 1])));
+    add(
+        "mask_keys_gqa",
+        plain.with(|op| (op.mask, op.heads) = (Some(vec![2, 1, 1, 48]), [4, 2, 2])),
+    );
+    for (name, hiding) in [
+        ("infinity", f64::NEG_INFINITY),
+        ("nan", f64::NAN),
+        ("least", f64::from(f32::MIN)),
+    ] {
+        let rows = plain.with(|op| op.flags = Some((vec![1, 4, 32, 1], hiding)));
+        add(&format!("rows_of_{name}"), rows);
+        let some = plain.with(|op| op.flags = Some((vec![1, 1, 32, 48], hiding)));
+        add(&format!("some_of_{name}"), some);
+    }
+    kinds
+}
+
 pub(super) fn forward(cases: &mut Cases) {
-    for (name, attention) in kinds() {
+    for (name, attention) in kinds().into_iter().chain(tiled()) {
         cases.add(format!("sdpa_{name}"), attention.forward(false));
         cases.add(format!("sdpa_stats_{name}"), attention.forward(true));
     }
@@ -236,5 +390,36 @@ pub(super) fn forward(cases: &mut Cases) {
         let op = Attention::new(2, 4, [8, 4], 16, dtype);
         let empty = op.with(|op| (op.right, op.alignment) = (Some(0), DiagonalAlignment::BottomRight));
         cases.add(format!("sdpa_empty_rows_{dtype}"), empty.forward(true));
+        let sink = Attention::new(2, 4, [9, 10], 16, dtype).with(|op| op.sink = true);
+        cases.add(format!("sdpa_sink_{dtype}"), sink.forward(true));
+        let causal =
+            sink.with(|op| (op.lengths, op.right, op.alignment) = ([8, 4], Some(0), DiagonalAlignment::BottomRight));
+        cases.add(format!("sdpa_sink_of_empty_rows_{dtype}"), causal.forward(true));
     }
+    // A batched matmul of 6 rows crashes IREE 3.13's compiler for gfx942, which is called again without the pipeline that does.
+    let six = Attention::new(2, 4, [6, 10], 16, F32).with(|op| op.sink = true);
+    cases.add("sdpa_sink_of_six_rows", six.forward(true));
+}
+
+pub(super) fn backward(cases: &mut Cases) {
+    for (name, attention) in kinds() {
+        cases.add(format!("sdpa_backward_{name}"), attention.backward());
+    }
+}
+
+/// What is one kernel on an AMD GPU: 128 queries and keys in 16 bits, for 64 and 128 columns, with what can be asked of it.
+#[must_use]
+pub fn flash_attention() -> Vec<Case> {
+    let mut cases = Cases(Vec::new());
+    for dtype in [DataType::F16, DataType::Bf16] {
+        for columns in [64, 128] {
+            let plain = Attention::new(2, 4, [128, 128], columns, dtype);
+            cases.add(format!("sdpa_{columns}_{dtype}"), plain.forward(false));
+            let masked = plain.with(|op| op.mask = Some(vec![2, 4, 128, 128]));
+            cases.add(format!("sdpa_{columns}_mask_{dtype}"), masked.forward(false));
+            let causal = plain.with(|op| op.right = Some(0));
+            cases.add(format!("sdpa_{columns}_causal_{dtype}"), causal.forward(false));
+        }
+    }
+    cases.0
 }

@@ -1,7 +1,9 @@
 //! Matrix multiplications: shapes, transposes by strides, batches that repeat, types, epilogues.
 
 use super::{Cases, FLOATS};
-use rotini_graph::{DataType, Graph, GraphBuilder, Matmul, PointwiseMode, Scalar, TensorId, TensorKind};
+use rotini_graph::{
+    DataType, Graph, GraphBuilder, Matmul, PointwiseMode, Reduction, ReductionMode, Scalar, TensorId, TensorKind,
+};
 
 /// A product of two batches of matrices.
 #[derive(Clone, Debug)]
@@ -272,4 +274,21 @@ pub(super) fn fused(cases: &mut Cases) {
     b.pointwise(DataType::F32, PointwiseMode::Mul, &[x, scale], scaled);
     b.node("matmul", DataType::F32, Matmul { a: scaled, b: w, c: y });
     cases.add("matmul_scaled_operand", b.build());
+    // The largest element of each row behind the product, for matrices whose rows are no whole tiles.
+    let mut b = GraphBuilder::new("matmul over row maxima");
+    let x = b.buffer("x", DataType::F32, &[2, 9, 13]);
+    let w = b.buffer("w", DataType::F32, &[2, 13, 8]);
+    let largest = b.virtual_tensor("largest", DataType::F32, &[2, 9, 1]);
+    let product = b.virtual_tensor("product", DataType::F32, &[2, 9, 8]);
+    let y = b.buffer("y", DataType::F32, &[2, 9, 8]);
+    let reduction = Reduction {
+        input: x,
+        output: largest,
+        mode: ReductionMode::Amax,
+        is_deterministic: false,
+    };
+    b.node("largest", DataType::F32, reduction);
+    b.node("matmul", DataType::F32, Matmul { a: x, b: w, c: product });
+    b.pointwise(DataType::F32, PointwiseMode::Div, &[product, largest], y);
+    cases.add("matmul_over_row_maxima", b.build());
 }

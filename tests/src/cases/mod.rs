@@ -42,6 +42,7 @@ mod resnet50;
 mod scalar;
 mod structure;
 
+pub use attention::flash_attention;
 pub use convolution::Conv;
 pub use declined::declined;
 pub use fusions::{conv_gradients, fusions, residual_layernorms};
@@ -155,6 +156,7 @@ pub fn all() -> Vec<Case> {
     norm::layernorm(&mut cases);
     attention::forward(&mut cases);
     fusions::small(&mut cases);
+    attention::backward(&mut cases);
     layout::mixed(&mut cases);
     pointwise::modes(&mut cases);
     pointwise::types(&mut cases);

@@ -2,7 +2,7 @@
 
 use super::{CONSTANT, Declined, F32, FLOAT_IN_I32, I8, I32, IN_I8, single, with_constant};
 use crate::cases::attention::Attention;
-use rotini_graph::{DataType, DiagonalAlignment, Graph, Op, Sdpa, TensorId};
+use rotini_graph::{DataType, DiagonalAlignment, Graph, Op, Sdpa, SdpaBackward, TensorId};
 
 const DROPOUT: &str = "dropout is not supported";
 const PAGED: &str = "paged keys and values are not supported";
@@ -17,7 +17,7 @@ impl Declined {
         type Field = fn(&mut Sdpa) -> &mut Option<TensorId>;
         let node = "node 'sdpa' (SDPA)";
         let plain = smallest(F32);
-        let with_tensor: [(&str, &Attention, Field, &str); 17] = [
+        let with_tensor: [(&str, &Attention, Field, &str); 16] = [
             ("seed", &plain, |op| &mut op.seed, DROPOUT),
             ("offset", &plain, |op| &mut op.offset, DROPOUT),
             ("dropout_mask", &plain, |op| &mut op.dropout_mask, DROPOUT),
@@ -39,12 +39,6 @@ impl Declined {
             ("scale_o", &plain, |op| &mut op.scale_o, EIGHT_BITS),
             ("amax_s", &plain, |op| &mut op.amax_s, EIGHT_BITS),
             ("amax_o", &plain, |op| &mut op.amax_o, EIGHT_BITS),
-            (
-                "sink_token",
-                &plain,
-                |op| &mut op.sink_token,
-                "a sink token is not supported",
-            ),
         ];
         for (name, attention, field, cause) in with_tensor {
             let mut graph = attention.forward(false);
@@ -69,7 +63,52 @@ impl Declined {
             let graph = with_sdpa(attention.forward(false), set);
             self.add(format!("sdpa_{name}"), graph, format!("{node}: {cause}"));
         }
+        let sink = plain.with(|attention| attention.sink = true);
+        let beside: [(&str, Field); 2] = [("max", |op| &mut op.max), ("sum_exp", |op| &mut op.sum_exp)];
+        for (name, field) in beside {
+            let mut graph = sink.forward(false);
+            let id = single(&mut graph, name);
+            let graph = with_sdpa(graph, |op| *field(op) = Some(id));
+            let cause = "the maximum and the sum beside a sink token are defined nowhere";
+            self.add(format!("sdpa_sink_token_{name}"), graph, format!("{node}: {cause}"));
+        }
         self.scores("sdpa", node, |attention| attention.forward(false));
+    }
+
+    pub(super) fn sdpa_backward(&mut self) {
+        type Field = fn(&mut SdpaBackward) -> &mut Option<TensorId>;
+        let node = "node 'sdpa' (SDPA backward)";
+        let plain = smallest(F32);
+        let with_tensor: [(&str, Field); 5] = [
+            ("seed", |op| &mut op.seed),
+            ("offset", |op| &mut op.offset),
+            ("dropout_mask", |op| &mut op.dropout_mask),
+            ("dropout_scale", |op| &mut op.dropout_scale),
+            ("dropout_scale_inv", |op| &mut op.dropout_scale_inv),
+        ];
+        for (name, field) in with_tensor {
+            let mut graph = plain.backward();
+            let id = single(&mut graph, name);
+            let graph = with_sdpa_backward(graph, |op| *field(op) = Some(id));
+            self.add(format!("sdpa_backward_{name}"), graph, format!("{node}: {DROPOUT}"));
+        }
+        let padded = plain.with(|attention| attention.padding = true);
+        self.add(
+            "sdpa_backward_dropout",
+            with_sdpa_backward(plain.backward(), |op| op.dropout_probability = Some(0.1)),
+            format!("{node}: {DROPOUT}"),
+        );
+        self.add(
+            "sdpa_backward_lengths_without_mask",
+            with_sdpa_backward(padded.backward(), |op| op.padding_mask = false),
+            format!("{node}: {LENGTHS}"),
+        );
+        self.add(
+            "sdpa_backward_constant_do",
+            with_constant(plain.backward(), "do"),
+            format!("{node}, tensor 'do' (uid 5): {CONSTANT}"),
+        );
+        self.scores("sdpa_backward", node, Attention::backward);
     }
 
     /// What is declined in every direction that has q, k and v for its first tensors.
@@ -134,6 +173,13 @@ fn smallest(dtype: DataType) -> Attention {
 
 fn with_sdpa(mut graph: Graph, set: impl FnOnce(&mut Sdpa)) -> Graph {
     if let Some(Op::Sdpa(op)) = graph.nodes.first_mut().map(|node| &mut node.op) {
+        set(op);
+    }
+    graph
+}
+
+fn with_sdpa_backward(mut graph: Graph, set: impl FnOnce(&mut SdpaBackward)) -> Graph {
+    if let Some(Op::SdpaBackward(op)) = graph.nodes.first_mut().map(|node| &mut node.op) {
         set(op);
     }
     graph

@@ -42,6 +42,7 @@ pub fn declined() -> Vec<(Case, String)> {
     declined.low_precision();
     declined.block_scale();
     declined.custom();
+    declined.sdpa_backward();
     declined.0
 }
 

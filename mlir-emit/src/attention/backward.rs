@@ -1,0 +1,157 @@
+//! The gradients.
+
+use super::scores::{Attention, transposed};
+use super::{HEAD, KEY, MISSING, only, scores_of};
+use crate::EmitError;
+use crate::convert::{FloatPredicate as F, compute_type};
+use crate::lower::Lowering;
+use crate::matmul::contract;
+use crate::step::{Shape, order_of};
+use crate::value::{Data, Ordered, Value, extent, reshape};
+use rotini_graph::{DataType, SdpaBackward};
+
+/// Lowers the gradients.
+pub(crate) fn lower(
+    lowering: &mut Lowering<'_, '_, '_>,
+    compute: DataType,
+    op: &SdpaBackward,
+) -> Result<(), EmitError> {
+    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
+    let attention = Attention::new(lowering, &scores_of!(op), compute)?;
+    let scores = Value::of(attention.scores(lowering)?);
+    let shape = attention.shape();
+    let statistics = lowering
+        .value(op.stats)?
+        .clone()
+        .with_dims(&lowering.emitter(), &attention.rows())?;
+    let weights = Value::of(
+        lowering.map(&[&scores, &statistics], &shape, compute, |math, elements| {
+            let &[score, statistic] = elements else {
+                return Err(MISSING);
+            };
+            let weight = math.function("math.exp", math.sub(score, statistic)?)?;
+            let hidden = math.compare(F::Equal, score, math.constant(f64::NEG_INFINITY)?)?;
+            math.select(hidden, math.constant(0.0)?, weight)
+        })?,
+    );
+    let (d_o, o) = (lowering.settled(op.d_o)?, lowering.value(op.o)?.clone());
+    let d_o_value = Value::of(d_o.clone());
+    let rows = Shape {
+        dims: &d_o.dims,
+        order: &order_of(&d_o.dims, &[&d_o_value]),
+        dtype: compute,
+    };
+    let level = lowering.reduce(&[&d_o_value, &o], &rows, &[KEY], 0.0, |math, elements, so_far| {
+        let &[d_o, o] = elements else { return Err(MISSING) };
+        math.add(so_far, math.mul(d_o, o)?)
+    })?;
+    let v = attention.for_each_head(lowering, &attention.v)?;
+    let reached = Value::of(contract(
+        lowering,
+        &d_o,
+        &transposed(&v),
+        shape.dims,
+        &[0, 1, 2, 3],
+        compute,
+    )?);
+    let gradient = lowering.map(&[&weights, &reached, &level], &shape, compute, |math, elements| {
+        let &[weight, reached, level] = elements else {
+            return Err(MISSING);
+        };
+        math.mul(weight, math.sub(reached, level)?)
+    })?;
+    let at = lowering.emitter();
+    // Read by three matmuls: computed once.
+    let gradient = Ordered {
+        ssa: at.barrier(gradient.ssa)?,
+        ..gradient
+    };
+    let weights = weights.materialise(&at)?;
+    let weights = Ordered {
+        ssa: at.barrier(weights.ssa)?,
+        ..weights
+    };
+    let scale = attention.scale.clone();
+    for (id, a, b, is_scaled) in [
+        (
+            op.dq,
+            gradient.clone(),
+            attention.for_each_head(lowering, &attention.k)?,
+            true,
+        ),
+        (op.dk, transposed(&gradient), attention.q.clone(), true),
+        (op.dv, transposed(&weights), d_o, false),
+    ] {
+        let dims = lowering.tensor(id)?.dims.clone();
+        let mut full = dims.clone();
+        if let Some(heads) = full.get_mut(HEAD) {
+            *heads = extent(&attention.dims, HEAD)?;
+        }
+        let product = contract(lowering, &a, &b, &full, &[0, 1, 2, 3], compute)?;
+        let summed = shared(lowering, product, extent(&dims, HEAD)?)?;
+        if is_scaled {
+            lowering.finish(id, &[&summed, &scale], compute, |math, elements| {
+                let &[product, scale] = elements else {
+                    return Err(MISSING);
+                };
+                math.mul(product, scale)
+            })?;
+        } else {
+            lowering.finish(id, &[&summed], compute, |_, elements| only(elements))?;
+        }
+    }
+    let Some(bias) = op.dbias else { return Ok(()) };
+    let dims = &lowering.tensor(bias)?.dims;
+    let missing = shape.dims.len().saturating_sub(dims.len());
+    let axes: Vec<usize> = (0..shape.dims.len())
+        .filter(|&axis| {
+            let own = axis.checked_sub(missing).and_then(|axis| dims.get(axis));
+            own.copied().unwrap_or(1) == 1
+        })
+        .collect();
+    let summed = lowering.reduce(&[&Value::of(gradient)], &shape, &axes, 0.0, |math, elements, so_far| {
+        math.add(so_far, only(elements)?)
+    })?;
+    let summed = summed.with_dims(&at, dims)?;
+    lowering.finish(bias, &[&summed], compute, |_, elements| only(elements))
+}
+
+/// The sum over the heads of q that share a head of k or v. The tensor is row-major.
+fn shared<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    product: Ordered<'c, 'b>,
+    heads: i64,
+) -> Result<Value<'c, 'b>, EmitError> {
+    let &[batch, all, rows, columns] = product.dims.as_slice() else {
+        return Err(EmitError::Internal("an attention that is not of rank 4"));
+    };
+    if all == heads {
+        return Ok(Value::of(product));
+    }
+    let dims = [batch, heads, all / heads, rows, columns];
+    let groups = [vec![0], vec![1, 2], vec![3], vec![4]];
+    let at = lowering.emitter();
+    let split = Value::of(Ordered {
+        ssa: reshape(&at, "tensor.expand_shape", product.ssa, &groups, &dims, product.dtype)?,
+        order: (0..dims.len()).collect(),
+        dtype: product.dtype,
+        dims: dims.to_vec(),
+    });
+    let shape = Shape {
+        dims: &dims,
+        order: &[0, 1, 2, 3, 4],
+        dtype: product.dtype,
+    };
+    let summed = lowering.reduce(&[&split], &shape, &[2], 0.0, |math, elements, so_far| {
+        math.add(so_far, only(elements)?)
+    })?;
+    let Data::Tensor { ssa, .. } = summed.data else {
+        return Err(MISSING);
+    };
+    Ok(Value::of(Ordered {
+        ssa,
+        order: vec![0, 1, 2, 3],
+        dtype: product.dtype,
+        dims: vec![batch, heads, rows, columns],
+    }))
+}

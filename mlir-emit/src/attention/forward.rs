@@ -1,0 +1,168 @@
+//! The forward direction: softmax of the scores and the values' sum that it weighs.
+
+use super::scores::Attention;
+use super::{KEY, MISSING, flash, only, scores_of};
+use crate::EmitError;
+use crate::convert::{FloatPredicate as F, compute_type};
+use crate::lower::Lowering;
+use crate::matmul::contract;
+use crate::step::Shape;
+use crate::value::{Data, Value};
+use rotini_graph::{DataType, Sdpa, TensorId};
+
+/// What the outputs are made of.
+pub(super) struct Softmax<'c, 'b> {
+    /// The values' sum, weighed by exponentials that are not divided by theirs.
+    pub(super) weighted: Value<'c, 'b>,
+    /// The largest score of each row.
+    pub(super) greatest: Value<'c, 'b>,
+    /// What was subtracted from each row's scores: the largest one, or 0 if that is -∞.
+    pub(super) reference: Value<'c, 'b>,
+    /// The sum of each row's exponentials.
+    pub(super) total: Value<'c, 'b>,
+}
+
+/// Lowers the operation.
+pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Sdpa) -> Result<(), EmitError> {
+    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
+    let attention = Attention::new(lowering, &scores_of!(op), compute)?;
+    let softmax = match flash::softmax(lowering, &attention, op)? {
+        Some(softmax) => softmax,
+        None => stepwise(lowering, &attention, op)?,
+    };
+    let Softmax {
+        weighted,
+        greatest,
+        reference,
+        total,
+    } = softmax;
+    lowering.finish(op.o, &[&weighted, &total], compute, |math, elements| {
+        let &[weighted, total] = elements else {
+            return Err(MISSING);
+        };
+        let nothing = math.compare(F::Equal, total, math.constant(0.0)?)?;
+        math.select(nothing, math.constant(0.0)?, math.div(weighted, total)?)
+    })?;
+    if let Some(id) = op.stats {
+        let row = Row::new(&total);
+        let statistic = lowering.map(&[&reference, &total], &row.shape(compute), compute, |math, elements| {
+            let &[reference, total] = elements else {
+                return Err(MISSING);
+            };
+            math.add(reference, math.function("math.log", total)?)
+        })?;
+        save(lowering, id, Value::of(statistic), compute)?;
+    }
+    if let Some(id) = op.max {
+        save(lowering, id, greatest, compute)?;
+    }
+    if let Some(id) = op.sum_exp {
+        save(lowering, id, total, compute)?;
+    }
+    Ok(())
+}
+
+/// Softmax and sum step by step: the scores are tensors.
+fn stepwise<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    attention: &Attention<'c, 'b>,
+    op: &Sdpa,
+) -> Result<Softmax<'c, 'b>, EmitError> {
+    let sink = op.sink_token.map(|sink| lowering.value(sink).cloned()).transpose()?;
+    let compute = attention.compute;
+    let scores = Value::of(attention.scores(lowering)?);
+    let shape = attention.shape();
+    let greatest = lowering.reduce(
+        &[&scores],
+        &shape,
+        &[KEY],
+        f64::NEG_INFINITY,
+        |math, elements, so_far| math.max(so_far, only(elements)?),
+    )?;
+    let row = Row::new(&greatest);
+    let mut operands = vec![&greatest];
+    operands.extend(&sink);
+    // Nothing is as large as no key at all, whose weight must be 0 and not exp(-∞ + ∞).
+    let reference = Value::of(lowering.map(&operands, &row.shape(compute), compute, |math, elements| {
+        let all = elements.iter().copied().map(Ok);
+        let greatest = all.reduce(|x, y| math.max(x?, y?)).ok_or(MISSING)??;
+        let nothing = math.compare(F::Equal, greatest, math.constant(f64::NEG_INFINITY)?)?;
+        math.select(nothing, math.constant(0.0)?, greatest)
+    })?);
+    let weights = Value::of(lowering.map(&[&scores, &reference], &shape, compute, |math, elements| {
+        let &[score, reference] = elements else {
+            return Err(MISSING);
+        };
+        math.function("math.exp", math.sub(score, reference)?)
+    })?);
+    let sum = lowering.reduce(&[&weights], &shape, &[KEY], 0.0, |math, elements, so_far| {
+        math.add(so_far, only(elements)?)
+    })?;
+    let v = attention.for_each_head(lowering, &attention.v)?;
+    let out = lowering.tensor(op.o)?.dims.clone();
+    let weighted = contract(
+        lowering,
+        &weights.materialise(&lowering.emitter())?,
+        &v,
+        &out,
+        &[0, 1, 2, 3],
+        compute,
+    )?;
+    let total = match &sink {
+        Some(sink) => Value::of(lowering.map(
+            &[&sum, sink, &reference],
+            &row.shape(compute),
+            compute,
+            |math, elements| {
+                let &[sum, sink, reference] = elements else {
+                    return Err(MISSING);
+                };
+                math.add(sum, math.function("math.exp", math.sub(sink, reference)?)?)
+            },
+        )?),
+        None => sum.clone(),
+    };
+    Ok(Softmax {
+        weighted: Value::of(weighted),
+        greatest,
+        reference,
+        total,
+    })
+}
+
+/// Makes a value that of a tensor, which may lack axes of extent 1.
+fn save<'c, 'b>(
+    lowering: &mut Lowering<'_, 'c, 'b>,
+    id: TensorId,
+    value: Value<'c, 'b>,
+    compute: DataType,
+) -> Result<(), EmitError> {
+    let value = value.with_dims(&lowering.emitter(), &lowering.tensor(id)?.dims)?;
+    lowering.finish(id, &[&value], compute, |_, elements| only(elements))
+}
+
+/// The memory of a reduced value: rows without keys.
+struct Row {
+    dims: Vec<i64>,
+    order: Vec<usize>,
+}
+
+impl Row {
+    fn new(value: &Value<'_, '_>) -> Self {
+        Row {
+            dims: value.dims.clone(),
+            order: match &value.data {
+                Data::Tensor { order, .. } => order.clone(),
+                Data::Constant(_) | Data::Scalar(_) => Vec::new(),
+            },
+        }
+    }
+
+    fn shape(&self, dtype: DataType) -> Shape<'_> {
+        Shape {
+            dims: &self.dims,
+            order: &self.order,
+            dtype,
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Scaled dot-product attention as matmuls and steps, or as IREE's own operation where that is one dispatch.
+//!
+//! ```text
+//! s = scale q kᵀ + mask, -∞ where a key is hidden        P = exp(s - stats)
+//! m = max s      e = exp(s - m)      l = Σ e             D = Σ do o              dS = P (do vᵀ - D)
+//! o = e v / l    stats = m + log l                       dq = scale dS k         dk = scale dSᵀ q         dv = Pᵀ do
+//! ```
+//!
+//! A row without a visible key is zeros, and its statistic -∞. What no reference of hipDNN defines is declined.
+//!
+//! | File | What it has |
+//! |---|---|
+//! | `scores` | operands, masks and scores, the same in both directions |
+//! | `forward` | softmax and weighted sum, step by step |
+//! | `flash` | the same by `iree_linalg_ext.online_attention` |
+//! | `backward` | the gradients |
+
+mod backward;
+mod flash;
+mod forward;
+mod scores;
+
+pub(crate) use backward::lower as lower_backward;
+pub(crate) use flash::is_one_dispatch;
+pub(crate) use forward::lower;
+
+use crate::convert::{check_compute, check_not_constant};
+use crate::math::Scalar;
+use crate::{EmitError, Unsupported};
+use melior::ir::Value as Ssa;
+use rotini_graph::{DataType, DiagonalAlignment, NormalGraph, Sdpa, SdpaBackward, TensorId};
+
+/// Axes of scores.
+const HEAD: usize = 1;
+const QUERY: usize = 2;
+const KEY: usize = 3;
+
+/// Positions up to this are exact in f32, in which they are compared.
+const MAX_POSITION: i64 = 1 << 24;
+
+const MISSING: EmitError = EmitError::Internal("a missing element");
+
+/// What both directions are told of scores: their structs share the names of fields.
+struct Scores {
+    q: TensorId,
+    k: TensorId,
+    v: TensorId,
+    mask: Option<TensorId>,
+    scale: Option<TensorId>,
+    scale_value: Option<f32>,
+    alibi: bool,
+    padding: bool,
+    lengths: [Option<TensorId>; 2],
+    causal: bool,
+    causal_bottom_right: bool,
+    left: Option<i64>,
+    right: Option<i64>,
+    alignment: DiagonalAlignment,
+}
+
+macro_rules! scores_of {
+    ($op:ident) => {
+        $crate::attention::Scores {
+            q: $op.q,
+            k: $op.k,
+            v: $op.v,
+            mask: $op.attn_mask,
+            scale: $op.scale,
+            scale_value: $op.attn_scale_value,
+            alibi: $op.alibi_mask,
+            padding: $op.padding_mask,
+            lengths: [$op.seq_len_q, $op.seq_len_kv],
+            causal: $op.causal_mask,
+            causal_bottom_right: $op.causal_mask_bottom_right,
+            left: $op.left_bound,
+            right: $op.right_bound,
+            alignment: $op.diagonal_alignment,
+        }
+    };
+}
+
+pub(crate) use scores_of;
+
+/// Which keys a query sees: those from `left` before its place on the diagonal to `right` after it.
+struct Diagonal {
+    left: Option<i64>,
+    right: Option<i64>,
+    is_bottom_right: bool,
+}
+
+impl Scores {
+    fn diagonal(&self) -> Diagonal {
+        // A negative bound is none.
+        let bound = |bound: Option<i64>| bound.filter(|bound| *bound >= 0);
+        let (left, right, alignment) = match (self.causal, self.causal_bottom_right) {
+            (true, _) => (None, Some(0), DiagonalAlignment::TopLeft),
+            (false, true) => (None, Some(0), DiagonalAlignment::BottomRight),
+            (false, false) => (bound(self.left), bound(self.right), self.alignment),
+        };
+        Diagonal {
+            left,
+            right,
+            is_bottom_right: alignment == DiagonalAlignment::BottomRight && (left.is_some() || right.is_some()),
+        }
+    }
+
+    fn check(&self, graph: &NormalGraph, compute: DataType) -> Result<(), Unsupported> {
+        if !check_compute(graph, compute, &[self.q, self.k, self.v])?.is_float() {
+            return Err(Unsupported::new(format!("attention has no meaning in {compute}")));
+        }
+        check_not_constant(graph, &[self.q, self.k, self.v])?;
+        let diagonal = self.diagonal();
+        let declined = [
+            (
+                self.padding && diagonal.is_bottom_right,
+                "a diagonal from the bottom right of padded sequences is defined nowhere",
+            ),
+            (
+                !self.padding && self.lengths.iter().any(Option::is_some),
+                "sequence lengths without padding_mask",
+            ),
+            (
+                self.padding && self.lengths.iter().any(Option::is_none),
+                "padding_mask without both sequence lengths",
+            ),
+            (
+                self.alibi && (diagonal.right != Some(0) || diagonal.is_bottom_right),
+                "ALiBi without a causal mask from the top left is defined nowhere",
+            ),
+        ];
+        decline(&declined)?;
+        for id in [self.q, self.k] {
+            let length = graph.tensor(id).and_then(|tensor| tensor.dims.get(QUERY));
+            if length.is_some_and(|&length| length > MAX_POSITION) {
+                return Err(Unsupported::of_tensor(id, "a sequence of more than 2^24 positions"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn decline(reasons: &[(bool, &str)]) -> Result<(), Unsupported> {
+    match reasons.iter().find(|(holds, _)| *holds) {
+        Some((_, reason)) => Err(Unsupported::new(*reason)),
+        None => Ok(()),
+    }
+}
+
+fn drops(probability: Option<f32>, tensors: &[Option<TensorId>]) -> bool {
+    probability.is_some_and(|probability| probability != 0.0) || tensors.iter().any(Option::is_some)
+}
+
+/// Says whether the operation can be lowered.
+pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &Sdpa) -> Result<(), Unsupported> {
+    let dropout = [op.seed, op.offset, op.dropout_mask, op.dropout_scale, op.rng_dump];
+    let eight_bits = [
+        op.descale_q,
+        op.descale_k,
+        op.descale_v,
+        op.descale_s,
+        op.scale_s,
+        op.scale_o,
+        op.amax_s,
+        op.amax_o,
+    ];
+    let paged = op.page_table_k.is_some() || op.page_table_v.is_some() || op.max_seq_len_kv.is_some();
+    decline(&[
+        (drops(op.dropout_probability, &dropout), "dropout is not supported"),
+        (paged, "paged keys and values are not supported"),
+        (op.block_mask.is_some(), "a block mask is not supported"),
+        (
+            eight_bits.iter().any(Option::is_some),
+            "scales of 8-bit floats are not supported",
+        ),
+        (
+            op.sink_token.is_some() && (op.max.is_some() || op.sum_exp.is_some()),
+            "the maximum and the sum beside a sink token are defined nowhere",
+        ),
+    ])?;
+    let q = graph.tensor(op.q).map(|q| q.dtype);
+    if let Some(core) = op
+        .mma_core_mode
+        .filter(|&core| core != DataType::F32 && Some(core) != q)
+    {
+        return Err(Unsupported::new(format!(
+            "mma_core_mode {core}, which is not the type of q"
+        )));
+    }
+    scores_of!(op).check(graph, compute)
+}
+
+/// Says whether the gradients can be lowered.
+pub(crate) fn check_backward(graph: &NormalGraph, compute: DataType, op: &SdpaBackward) -> Result<(), Unsupported> {
+    let dropout = [
+        op.seed,
+        op.offset,
+        op.dropout_mask,
+        op.dropout_scale,
+        op.dropout_scale_inv,
+    ];
+    decline(&[(drops(op.dropout_probability, &dropout), "dropout is not supported")])?;
+    check_not_constant(graph, &[op.d_o])?;
+    scores_of!(op).check(graph, compute)
+}
+
+/// The elements of what the lowering makes on the way: scores and weights, keys and values for all heads, and the weighted sum.
+pub(crate) fn elements(graph: &NormalGraph, op: &Sdpa) -> Option<u64> {
+    made(graph, [op.q, op.k, op.v], 2)
+}
+
+/// The same of the gradients: scores, weights and both of their gradients.
+pub(crate) fn backward_elements(graph: &NormalGraph, op: &SdpaBackward) -> Option<u64> {
+    // Gradients of keys and values are as large as these, and there is one of q.
+    made(graph, [op.q, op.k, op.v], 4)?.checked_mul(2)
+}
+
+fn made(graph: &NormalGraph, [q, k, v]: [TensorId; 3], scores: u64) -> Option<u64> {
+    let (q, k, v) = (graph.tensor(q)?, graph.tensor(k)?, graph.tensor(v)?);
+    let (&[batch, heads, queries, d], &[_, _, keys, _], &[.., columns]) =
+        (q.dims.as_slice(), k.dims.as_slice(), v.dims.as_slice())
+    else {
+        return None;
+    };
+    let product = |dims: [i64; 2]| {
+        [batch, heads]
+            .into_iter()
+            .chain(dims)
+            .try_fold(1_u64, |product, dim| product.checked_mul(u64::try_from(dim).ok()?))
+    };
+    let scores = product([queries, keys])?.checked_mul(scores)?;
+    [[keys, d], [keys, columns], [queries, columns]]
+        .into_iter()
+        .try_fold(scores, |sum, dims| sum.checked_add(product(dims)?))
+}
+
+fn only<'c, 'r>(elements: &[Ssa<'c, 'r>]) -> Scalar<'c, 'r> {
+    elements.first().copied().ok_or(MISSING)
+}

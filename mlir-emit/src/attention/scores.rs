@@ -1,0 +1,208 @@
+//! Operands, masks and scores, which are the same in both directions.
+
+use super::{Diagonal, HEAD, KEY, MISSING, QUERY, Scores};
+use crate::EmitError;
+use crate::convert::FloatPredicate as F;
+use crate::lower::Lowering;
+use crate::math::{Math, Scalar};
+use crate::matmul::{contract, repeated};
+use crate::step::Shape;
+use crate::value::{Data, Ordered, Value, extent};
+use melior::ir::Value as Ssa;
+use rotini_graph::{DataType, Scalar as Constant, TensorId};
+
+/// The operands of either direction.
+pub(super) struct Attention<'c, 'b> {
+    pub(super) q: Ordered<'c, 'b>,
+    /// With as many heads as there are of keys.
+    pub(super) k: Ordered<'c, 'b>,
+    /// With as many heads as there are of values.
+    pub(super) v: Ordered<'c, 'b>,
+    /// B, H, Sq, Skv.
+    pub(super) dims: Vec<i64>,
+    pub(super) scale: Value<'c, 'b>,
+    pub(super) mask: Option<Value<'c, 'b>>,
+    pub(super) lengths: Option<[Value<'c, 'b>; 2]>,
+    pub(super) alibi: bool,
+    pub(super) diagonal: Diagonal,
+    pub(super) compute: DataType,
+}
+
+impl<'c, 'b> Attention<'c, 'b> {
+    pub(super) fn new(lowering: &Lowering<'_, 'c, 'b>, op: &Scores, compute: DataType) -> Result<Self, EmitError> {
+        let (q, k, v) = (
+            lowering.settled(op.q)?,
+            lowering.settled(op.k)?,
+            lowering.settled(op.v)?,
+        );
+        let (&[batch, heads, queries, _], &[_, _, keys, _]) = (q.dims.as_slice(), k.dims.as_slice()) else {
+            return Err(EmitError::Internal("an attention that is not of rank 4"));
+        };
+        let constant = |value: f64| Value {
+            data: Data::Constant(Constant::float(value)),
+            dtype: compute,
+            dims: vec![1],
+        };
+        let value = |id: TensorId| lowering.value(id).cloned();
+        Ok(Attention {
+            q,
+            k,
+            v,
+            dims: vec![batch, heads, queries, keys],
+            scale: match (op.scale, op.scale_value) {
+                (Some(scale), _) => value(scale)?.with_dims(&lowering.emitter(), &[1])?,
+                // Without either it is 1 in the newest hipDNN (`PlanUtils.hpp`), where older ones divided by the root of D.
+                (None, factor) => constant(factor.map_or(1.0, f64::from)),
+            },
+            mask: op.mask.map(value).transpose()?,
+            lengths: match (op.padding, op.lengths) {
+                (true, [Some(queries), Some(keys)]) => Some([value(queries)?, value(keys)?]),
+                _ => None,
+            },
+            alibi: op.alibi,
+            diagonal: op.diagonal(),
+            compute,
+        })
+    }
+
+    /// The extents of what there is one of for each row of scores.
+    pub(super) fn rows(&self) -> Vec<i64> {
+        let mut dims = self.dims.clone();
+        dims.truncate(KEY);
+        dims.push(1);
+        dims
+    }
+
+    pub(super) fn shape(&self) -> Shape<'_> {
+        Shape {
+            dims: &self.dims,
+            order: &[0, 1, QUERY, KEY],
+            dtype: self.compute,
+        }
+    }
+
+    /// Keys or values for each head of q.
+    pub(super) fn for_each_head(
+        &self,
+        lowering: &Lowering<'_, 'c, 'b>,
+        tensor: &Ordered<'c, 'b>,
+    ) -> Result<Ordered<'c, 'b>, EmitError> {
+        let mut dims = tensor.dims.clone();
+        if let Some(heads) = dims.get_mut(HEAD) {
+            *heads = extent(&self.dims, HEAD)?;
+        }
+        repeated(lowering, tensor.clone(), &dims)
+    }
+
+    /// The scores, -∞ where a key is hidden.
+    pub(super) fn scores(&self, lowering: &Lowering<'_, 'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
+        let product = Value::of(contract(
+            lowering,
+            &self.q,
+            &transposed(&self.for_each_head(lowering, &self.k)?),
+            &self.dims,
+            &[0, 1, QUERY, KEY],
+            self.compute,
+        )?);
+        let mut operands = vec![&product, &self.scale];
+        operands.extend(&self.mask);
+        operands.extend(self.lengths.iter().flatten());
+        lowering.map(&operands, &self.shape(), self.compute, |math, elements| {
+            let (&[product, scale], rest) = elements.split_first_chunk().ok_or(MISSING)?;
+            let mut rest = rest.iter().copied();
+            let mut score = math.mul(product, scale)?;
+            if self.mask.is_some() {
+                score = math.add(score, rest.next().ok_or(MISSING)?)?;
+            }
+            let lengths = match self.lengths {
+                Some(_) => Some([rest.next().ok_or(MISSING)?, rest.next().ok_or(MISSING)?]),
+                None => None,
+            };
+            if self.alibi {
+                score = math.add(score, self.bias(math)?)?;
+            }
+            self.hidden(math, score, lengths)
+        })
+    }
+
+    /// What is to be added to a query for the key on its diagonal.
+    pub(super) fn offset(&self) -> Result<i64, EmitError> {
+        Ok(if self.diagonal.is_bottom_right {
+            extent(&self.dims, KEY)? - extent(&self.dims, QUERY)?
+        } else {
+            0
+        })
+    }
+
+    /// ALiBi: a slope for each head times the distance. The slopes are powers of the first one, 2^(-8/H), where H is a power of two; the
+    /// heads beyond the largest power take every other one of twice as many.
+    fn bias<'r>(&self, math: &Math<'c, 'r>) -> Scalar<'c, 'r> {
+        let heads = extent(&self.dims, HEAD)?.max(1);
+        // 63 less leading zeros: the exponent of the largest power of two in it.
+        let regular = 1_i64 << (63 - heads.leading_zeros());
+        let head = math.index(HEAD)?;
+        let slope = |first: f64, step: f64, offset: f64| -> Scalar<'c, 'r> {
+            let exponent = math.add(math.scale(step, head)?, math.constant(first + offset)?)?;
+            math.function("math.exp2", exponent)
+        };
+        let step = -8.0 / regular as f64;
+        let among = slope(step, step, 0.0)?;
+        let slope = if regular == heads {
+            among
+        } else {
+            // Of twice as many, the first, third, and so on.
+            let beyond = slope(step / 2.0, step, -step * regular as f64)?;
+            let is_regular = math.compare(F::Less, head, math.constant(regular as f64)?)?;
+            math.select(is_regular, among, beyond)?
+        };
+        let distance = math.sub(math.index(KEY)?, math.index(QUERY)?)?;
+        math.mul(slope, distance)
+    }
+
+    /// A score, or -∞ if diagonal or lengths hide it.
+    pub(super) fn hidden<'r>(
+        &self,
+        math: &Math<'c, 'r>,
+        mut score: Ssa<'c, 'r>,
+        lengths: Option<[Ssa<'c, 'r>; 2]>,
+    ) -> Scalar<'c, 'r> {
+        let nothing = math.constant(f64::NEG_INFINITY)?;
+        let (query, key) = (math.index(QUERY)?, math.index(KEY)?);
+        let mut hide = |condition: Ssa<'c, 'r>| -> Result<(), EmitError> {
+            score = math.select(condition, nothing, score)?;
+            Ok(())
+        };
+        let offset = self.offset()?;
+        let beyond = math.sub(math.sub(key, query)?, math.constant(offset as f64)?)?;
+        if let Some(right) = self.diagonal.right {
+            hide(math.compare(F::Greater, beyond, math.constant(right as f64)?)?)?;
+        }
+        if let Some(left) = self.diagonal.left {
+            hide(math.compare(F::Less, beyond, math.constant(-(left as f64))?)?)?;
+        }
+        if let Some([queries, keys]) = lengths {
+            hide(math.compare(F::GreaterEqual, query, queries)?)?;
+            hide(math.compare(F::GreaterEqual, key, keys)?)?;
+        }
+        Ok(score)
+    }
+}
+
+/// The matrices the other way round, where they lie.
+pub(super) fn transposed<'c, 'b>(tensor: &Ordered<'c, 'b>) -> Ordered<'c, 'b> {
+    let swapped = |axis: &usize| match *axis {
+        QUERY => KEY,
+        KEY => QUERY,
+        other => other,
+    };
+    let mut dims = tensor.dims.clone();
+    if dims.len() > KEY {
+        dims.swap(QUERY, KEY);
+    }
+    Ordered {
+        ssa: tensor.ssa,
+        order: tensor.order.iter().map(swapped).collect(),
+        dtype: tensor.dtype,
+        dims,
+    }
+}
