@@ -1,7 +1,7 @@
 //! An execution context: loaded code, and which of the caller's uids fills which of its arguments.
 //!
 //! A graph whose shapes may change has code for the declared ones, which are the largest, and more for each other set of shapes that an
-//! execution came with: specialised when it comes first, found in the context from then on ([`Variable`]).
+//! execution came with: specialised when it comes first, found in the context from then on.
 
 use crate::device::{Buffers, Device, Executable, ExecuteError, Stream};
 use crate::error::Error;

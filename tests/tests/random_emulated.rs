@@ -1,7 +1,5 @@
 //! Random graphs on the emulated MI300, as `random_graphs` on the CPU: fewer, because every instruction is emulated.
 
-#![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
-
 use rotini_tests::harness::Runner;
 use rotini_tests::random::{Settings, run};
 

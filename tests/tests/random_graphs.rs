@@ -2,8 +2,6 @@
 //!
 //! `ROTINI_GRAPHS` says how many, `ROTINI_SEED` from which seed on.
 
-#![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
-
 use rotini_graph::Op;
 use rotini_tests::harness::Runner;
 use rotini_tests::random::{Settings, recipe, run};
