@@ -313,7 +313,19 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         self.settled_as(id, contracted(self.value(id)?.dtype))
     }
 
-    /// The same with its elements converted.
+    /// Both factors of a contraction, read in these types. In f64, two that are neither the same nor f64 are converted: IREE 3.13's code
+    /// for GPUs does not widen them.
+    pub(crate) fn factors(
+        &self,
+        [a, b]: [(TensorId, DataType); 2],
+        compute: DataType,
+    ) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
+        let is_mixed = compute == DataType::F64 && a.1 != b.1 && a.1 != compute && b.1 != compute;
+        let settle = |(id, dtype)| self.settled_as(id, if is_mixed { compute } else { dtype });
+        Ok([settle(a)?, settle(b)?])
+    }
+
+    /// [`settled`](Self::settled) with its elements converted.
     pub(crate) fn settled_as(&self, id: TensorId, dtype: DataType) -> Result<Ordered<'c, 'b>, EmitError> {
         let value = self.value(id)?.materialise(&self.at)?;
         let tensor = self.tensor(id)?;

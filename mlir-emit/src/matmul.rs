@@ -31,8 +31,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
     let out = lowering.tensor(op.c)?.dims.clone();
     let (of_a, of_b) = read_as(lowering.value(op.a)?.dtype, lowering.value(op.b)?.dtype);
-    let a = repeated(lowering, lowering.settled_as(op.a, of_a)?, &out)?;
-    let b = repeated(lowering, lowering.settled_as(op.b, of_b)?, &out)?;
+    let [a, b] = lowering.factors([(op.a, of_a), (op.b, of_b)], compute)?;
+    let (a, b) = (repeated(lowering, a, &out)?, repeated(lowering, b, &out)?);
     let (row, column) = (out.len().saturating_sub(2), out.len().saturating_sub(1));
     let a = summed_last(lowering, a, column)?;
     let b = summed_last(lowering, b, row)?;

@@ -7,10 +7,10 @@ use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
 use crate::step::{Shape, order_of};
 use crate::target::Target;
-use crate::value::{Data, Value};
+use crate::value::{Data, Ordered, Value};
 use crate::{EmitError, Unsupported};
 use melior::ir::{Value as Ssa, ValueLike};
-use rotini_graph::{DataType, NormalGraph, Pointwise, PointwiseMode as M};
+use rotini_graph::{DataType, NormalGraph, NormalNode, Op, Pointwise, PointwiseMode as M};
 
 /// How the two operands of a gradient are ordered.
 ///
@@ -146,9 +146,25 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         }
     })?;
     let is_apart = op.mode == M::GenIndex || values.iter().all(|value| !matches!(value.data, Data::Tensor { .. }));
-    let result = if is_apart { lowering.apart(result)? } else { result };
+    let is_pointwise = |node: &NormalNode| matches!(node.op, Op::Pointwise(_));
+    let result = if may_be_constant(op, &values, compute) && !lowering.graph().nodes().iter().all(is_pointwise) {
+        let ssa = lowering.emitter().barrier(result.ssa)?;
+        Ordered { ssa, ..result }
+    } else if is_apart {
+        lowering.apart(result)?
+    } else {
+        result
+    };
     lowering.define(op.out_0, Value::of(result));
     Ok(())
+}
+
+/// Whether the compiler may find that all elements of the result are the same: x or true, 0 times x of integers, an index along one.
+///
+/// IREE 3.13's code for GPUs sums too few of such elements, if it finds it where they are summed.
+fn may_be_constant(op: &Pointwise, values: &[Value<'_, '_>], compute: DataType) -> bool {
+    let is_logical = matches!(op.mode, M::LogicalOr | M::LogicalAnd | M::BinarySelect);
+    (op.mode == M::GenIndex || is_logical || compute.is_integer()) && may_fold(op, values)
 }
 
 /// Whether the compiler may find that the result does not depend on the operands' elements: x - x of integers, 0 times x, an index.

@@ -233,6 +233,13 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting(
         Reader::Tests,
+        "ROTINI_OPERATIONS",
+        "`write`",
+        "",
+        "Writes what ran right to `docs/operations.md` instead of comparing it; `scripts/operations` does.",
+    ),
+    setting(
+        Reader::Tests,
         "ROTINI_TEST_…",
         "",
         "",

@@ -38,7 +38,7 @@ fn special_values_are_right() {
 /// hipDNN promises 16 bytes, compiled code wants 64.
 #[test]
 fn pointers_need_only_sixteen_bytes() {
-    let some: Vec<Case> = cases::all().into_iter().step_by(7).collect();
+    let some: Vec<Case> = cases::all().into_iter().step_by(29).collect();
     all_right(&some, 16);
 }
 

@@ -13,11 +13,12 @@ pub(crate) use direct::crop;
 use crate::convert::{check_compute, check_factors, compute_type};
 use crate::ir::Emitter;
 use crate::lower::Lowering;
+use crate::narrow::contracted;
 use crate::target::ConvStrategy;
 use crate::value::{Ordered, Value, extent, extents, reshape};
 use crate::{EmitError, Unsupported};
 use melior::ir::Value as Ssa;
-use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvMode, ConvWgrad, DataType, NormalGraph};
+use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvMode, ConvWgrad, DataType, NormalGraph, TensorId};
 
 /// Says whether the operation can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ConvFprop) -> Result<(), Unsupported> {
@@ -59,11 +60,20 @@ fn check_geometry(geometry: &ConvGeometry) -> Result<(), Unsupported> {
     Ok(())
 }
 
+fn factors<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    [a, b]: [TensorId; 2],
+    compute: DataType,
+) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
+    let read = |id| Ok::<_, EmitError>((id, contracted(lowering.value(id)?.dtype)));
+    lowering.factors([read(a)?, read(b)?], compute)
+}
+
 /// Lowers the operation.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &ConvFprop) -> Result<(), EmitError> {
     let at = lowering.emitter();
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let (x, w) = (lowering.settled(op.x)?, lowering.settled(op.w)?);
+    let [x, w] = factors(lowering, [op.x, op.w], compute)?;
     let y = lowering.tensor(op.y)?;
     let shape = Shape::new(&x.dims, &w.dims, &y.dims, &op.geometry)?;
     let (ssa, order) = match lowering.target().conv_strategy() {
@@ -96,7 +106,7 @@ pub(crate) fn lower_dgrad(
 ) -> Result<(), EmitError> {
     let at = lowering.emitter();
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let (dy, w) = (lowering.settled(op.dy)?, lowering.settled(op.w)?);
+    let [dy, w] = factors(lowering, [op.dy, op.w], compute)?;
     let dx = lowering.tensor(op.dx)?;
     let forward = Shape::new(&dx.dims, &w.dims, &dy.dims, &op.geometry)?;
     let turned = gradient::turned(&at, dy, &w, &forward)?;
@@ -131,7 +141,7 @@ pub(crate) fn lower_wgrad(
 ) -> Result<(), EmitError> {
     let at = lowering.emitter();
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let (x, dy) = (lowering.settled(op.x)?, lowering.settled(op.dy)?);
+    let [x, dy] = factors(lowering, [op.x, op.dy], compute)?;
     let dw = lowering.tensor(op.dw)?;
     let shape = Shape::new(&x.dims, &dw.dims, &dy.dims, &op.geometry)?;
     let result = Ordered {

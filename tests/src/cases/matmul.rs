@@ -174,6 +174,7 @@ pub(super) fn alone(cases: &mut Cases) {
         ("f16_by_f32", [F16, F32, F32, F32]),
         ("f16_in_f16", [F16; 4]),
         ("i8_in_f32", [I8, F32, F32, F32]),
+        ("f32_by_bf16_in_f64", [F32, Bf16, F64, F64]),
     ] {
         cases.add(
             format!("matmul_types_{name}"),

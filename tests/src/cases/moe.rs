@@ -149,17 +149,20 @@ pub(super) fn experts(cases: &mut Cases) {
         let long = Moe::new(dtype, 150, [3, 24, 20], MoeMode::None);
         cases.add(format!("moe_backward_long_{dtype}"), long.backward());
     }
-    use DataType::{F16, F32, F64, I8, I32};
+    use DataType::{F8E4M3, F8E5M2, F16, F32, F64, I4, I8, I32};
     for (name, types) in [
         ("f64", [F64; 4]),
         ("i8_to_i32", [I8, I8, I32, I32]),
         ("f16_to_f32", [F16, F16, F32, F32]),
         ("f16_in_f16", [F16; 4]),
+        ("f8_to_f16", [F8E4M3, F8E4M3, F16, F32]),
+        ("f8", [F8E5M2, F8E5M2, F8E5M2, F32]),
+        ("i4_weights", [F16, I4, F16, F32]),
     ] {
         let mut moe = Moe::new(F32, 20, [3, 8, 6], MoeMode::Gather);
         moe.types = types;
         cases.add(format!("moe_{name}"), moe.graph(false));
-        if types[3] != I32 {
+        if types[3] != I32 && types[1] != I4 {
             let mut backward = Moe::new(F32, 20, [3, 8, 6], MoeMode::None);
             backward.types = [types[0], types[2], types[0], types[3]];
             cases.add(format!("moe_backward_{name}"), backward.backward());

@@ -299,10 +299,13 @@ pub(super) fn backward(cases: &mut Cases) {
 }
 
 pub(super) fn types(cases: &mut Cases) {
-    use DataType::{F16, F32, F64, I8, I32, U8};
+    use DataType::{F4E2M1, F8E4M3, F8E5M2, F16, F32, F64, I8, I32, U8};
     for (mode, resample, padding) in MODES {
         for (dtype, compute) in [
             (I8, F32),
+            (F8E4M3, F32),
+            (F8E5M2, F32),
+            (F4E2M1, F32),
             (U8, F32),
             (I32, F64),
             (F16, F16),
@@ -324,6 +327,8 @@ pub(super) fn types(cases: &mut Cases) {
         let mut double = Pool::new(&[1, 3, 6, 6], 1, 2, 3, (resample, padding)).of(F64, Order::Last);
         double.compute = F64;
         cases.add(format!("pool_backward_{mode}_f64"), double.backward());
+        let eight = Pool::new(&[1, 3, 6, 6], 1, 2, 3, (resample, padding)).of(F8E5M2, Order::Last);
+        cases.add(format!("pool_backward_{mode}_f8_e5m2"), eight.backward());
         let mut half = Pool::new(&[1, 2, 3, 3], 2, 1, 2, (resample, padding)).of(F16, Order::First);
         half.compute = F16;
         cases.add(format!("pool_{mode}_padding_only_f16"), half.forward(None));

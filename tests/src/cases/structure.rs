@@ -3,7 +3,7 @@
 use super::{Cases, Order, pointwise};
 use rotini_graph::{
     BatchnormBackward, ConvDgrad, ConvGeometry, DataType, GraphBuilder, LayernormBackward, Pointwise, PointwiseMode,
-    Scalar, TensorKind,
+    Reduction, ReductionMode, Scalar, TensorKind,
 };
 
 pub(super) fn several_nodes(cases: &mut Cases) {
@@ -113,6 +113,7 @@ pub(super) fn declared_otherwise(cases: &mut Cases) {
 /// Graphs that random ones were shrunk to.
 pub(super) fn found(cases: &mut Cases) {
     constant_results(cases);
+    sums_of_constants(cases);
     unreached_inputs(cases);
     repeated_in_sums(cases);
     mixed_halves(cases);
@@ -159,6 +160,36 @@ fn constant_results(cases: &mut Cases) {
     index.axis = Some(2);
     b.node("index", DataType::F32, index);
     cases.add("index_along_one", b.build());
+}
+
+/// Sums of elements that turn out to be the same.
+fn sums_of_constants(cases: &mut Cases) {
+    let (dims, channel) = ([1, 3, 4, 1, 3], [1, 3, 1, 1, 1]);
+    for (name, mode, dtype, constant) in [
+        ("or_true", PointwiseMode::LogicalOr, DataType::F32, Scalar::float(0.5)),
+        (
+            "and_false",
+            PointwiseMode::LogicalAnd,
+            DataType::F32,
+            Scalar::float(0.0),
+        ),
+        ("times_zero", PointwiseMode::Mul, DataType::I32, Scalar::Integer(0)),
+    ] {
+        let mut b = GraphBuilder::new("a sum of constants");
+        let x = b.buffer("x", dtype, &dims);
+        let constant = b.constant("constant", dtype, &[1; 5], constant);
+        let same = b.virtual_tensor("same", dtype, &dims);
+        let y = b.buffer("y", dtype, &channel);
+        b.pointwise(dtype, mode, &[x, constant], same);
+        let sum = Reduction {
+            input: same,
+            output: y,
+            mode: ReductionMode::Add,
+            is_deterministic: false,
+        };
+        b.node("sum", dtype, sum);
+        cases.add(format!("sum_of_{name}"), b.build());
+    }
 }
 
 /// Windows that end before their input does, along axes where the output or the window has an extent of 1.

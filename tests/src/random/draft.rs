@@ -124,7 +124,23 @@ impl Draft {
 
     /// A new input.
     pub(super) fn input(&mut self, choices: &mut Choices<'_>, dims: &[i64], dtype: DataType, role: Profile) -> Known {
-        let strides = strides(choices, dims, true);
+        self.input_of(choices, dims, dtype, role, true)
+    }
+
+    /// An input for routing, which has no element twice: rows that are taken already have no meaning.
+    pub(super) fn routing(&mut self, choices: &mut Choices<'_>, dims: &[i64]) -> Known {
+        self.input_of(choices, dims, DataType::I32, Profile::Normal, false)
+    }
+
+    fn input_of(
+        &mut self,
+        choices: &mut Choices<'_>,
+        dims: &[i64],
+        dtype: DataType,
+        role: Profile,
+        may_repeat: bool,
+    ) -> Known {
+        let strides = strides(choices, dims, may_repeat);
         let name = self.name("in");
         let kind = if self.oddity(choices, 3) {
             TensorKind::RuntimeScalar

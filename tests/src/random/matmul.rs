@@ -77,8 +77,7 @@ pub(super) fn grouped(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()
     } else {
         count
     };
-    let mut routing =
-        |draft: &mut Draft, dims: [i64; 3]| draft.input(choices, &dims, DataType::I32, Profile::Normal).id;
+    let mut routing = |draft: &mut Draft, dims: [i64; 3]| draft.routing(choices, &dims).id;
     let first_token_offset = routing(draft, [experts, 1, 1]);
     let token_index = (mode != MoeMode::None).then(|| routing(draft, [1, rows, 1]));
     let token_ks = (mode == MoeMode::Scatter).then(|| routing(draft, [1, rows, 1]));
@@ -110,7 +109,7 @@ pub(super) fn grouped_backward(draft: &mut Draft, choices: &mut Choices<'_>) -> 
     let (count, inner) = (token.dims[1], token.dims[2]);
     let (experts, columns) = (choices.between(1, 4), choices.between(1, 8));
     let doutput = draft.operand(choices, &[1, count, columns], token.dtype, Profile::Weights, is_matrix);
-    let offset = draft.input(choices, &[experts, 1, 1], DataType::I32, Profile::Normal);
+    let offset = draft.routing(choices, &[experts, 1, 1]);
     let sum = token.range.times(doutput.range).times(Range::new(0.0, count as f64));
     let dweight = draft.float_result(choices, &[experts, inner, columns], super::draft::is_bounded(sum)?);
     let compute = draft.compute(choices);

@@ -6,7 +6,7 @@ use rotini_graph::{
     ResampleFwd, ResampleMode,
 };
 
-const CONSTANTS_ALONE: &str = "it depends on constants alone";
+const NO_BUFFER: &str = "it depends on no buffer";
 
 impl Declined {
     pub(super) fn pooling(&mut self) {
@@ -35,7 +35,7 @@ impl Declined {
             self.add(
                 format!("{name}_constant_{operand}"),
                 with_constant(pool(Maxpool, [F32; 2], &[1], is_backward), operand),
-                format!("tensor '{operand}' (uid 1): {CONSTANTS_ALONE}"),
+                format!("tensor '{operand}' (uid 1): {NO_BUFFER}"),
             );
             self.add(
                 format!("{name}_4d"),
