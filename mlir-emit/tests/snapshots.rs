@@ -5,9 +5,9 @@
 
 use rotini_emit::{Target, emit};
 use rotini_graph::{
-    AttentionImplementation, BlockScaleDequantize, BlockScaleQuantize, ConvGeometry, CustomOp, DataType,
-    DiagonalAlignment, Graph, GraphBuilder, Matmul, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, PaddingMode,
-    Pointwise, PointwiseMode, ResampleBwd, ResampleFwd, ResampleMode, Scalar, Sdpa, SdpaBackward, TensorId, TensorKind,
+    BlockScaleDequantize, BlockScaleQuantize, ConvGeometry, CustomOp, DataType, DiagonalAlignment, Graph, GraphBuilder,
+    Matmul, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, PaddingMode, Pointwise, PointwiseMode, ResampleBwd,
+    ResampleFwd, ResampleMode, Scalar, Sdpa, SdpaBackward, TensorId, TensorKind,
 };
 
 fn lowered(mut graph: Graph, target: &str) -> String {
@@ -308,47 +308,9 @@ fn attention(dtype: DataType, length: i64, columns: i64) -> Graph {
     let dims = [1, 2, length, columns];
     let [q, k, v, o] = ["q", "k", "v", "o"].map(|name| b.buffer(name, dtype, &dims));
     let op = Sdpa {
-        q,
-        k,
-        v,
-        attn_mask: None,
-        scale: None,
-        seq_len_q: None,
-        seq_len_kv: None,
-        seed: None,
-        offset: None,
-        dropout_mask: None,
-        dropout_scale: None,
-        page_table_k: None,
-        page_table_v: None,
-        block_mask: None,
-        sink_token: None,
-        descale_q: None,
-        descale_k: None,
-        descale_v: None,
-        descale_s: None,
-        scale_s: None,
-        scale_o: None,
-        o,
-        stats: None,
-        max: None,
-        sum_exp: None,
-        rng_dump: None,
-        amax_s: None,
-        amax_o: None,
-        generate_stats: None,
-        alibi_mask: false,
-        padding_mask: false,
-        causal_mask: false,
-        causal_mask_bottom_right: false,
-        dropout_probability: None,
         attn_scale_value: Some(0.5),
-        left_bound: None,
         right_bound: CAUSAL,
-        max_seq_len_kv: None,
-        diagonal_alignment: DiagonalAlignment::TopLeft,
-        mma_core_mode: None,
-        implementation: AttentionImplementation::Auto,
+        ..Sdpa::new(q, k, v, o)
     };
     b.node("sdpa", DataType::F32, Box::new(op));
     b.build()

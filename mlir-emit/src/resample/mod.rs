@@ -11,6 +11,7 @@ mod windows;
 
 pub(crate) use gradient::{check_backward, lower_backward};
 
+use crate::conv::crop;
 use crate::convert::{
     FloatPredicate as F, IntegerPredicate as I, check_compute, compare_integer, compute_type, convert, integer_range,
 };
@@ -160,7 +161,14 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
         } else {
             0.0
         };
-        let (ssa, _) = at.pad(clean.ssa, &extents(&x.dims, &x.order)?, &padding, (fill, self.compute))?;
+        let (ssa, padded) = at.pad(clean.ssa, &extents(&x.dims, &x.order)?, &padding, (fill, self.compute))?;
+        // Without what lies behind the last window: the extents of y and of the window have to tell that of x.
+        let reached = |(&axis, &extent): (&usize, &i64)| {
+            let spatial = axis.checked_sub(2).and_then(|spatial| axes.get(spatial));
+            spatial.map_or(extent, |axis| axis.pre + axis.reach())
+        };
+        let reached: Vec<_> = x.order.iter().zip(&padded).map(reached).collect();
+        let ssa = crop(&at, ssa, &padded, &reached, self.compute)?;
         Ok(Ordered { ssa, ..clean })
     }
 

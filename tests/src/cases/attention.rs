@@ -2,8 +2,7 @@
 
 use super::{Case, Cases, FLOATS};
 use rotini_graph::{
-    AttentionImplementation, DataType, DiagonalAlignment, Graph, GraphBuilder, PointwiseMode, Scalar, Sdpa,
-    SdpaBackward, TensorId, TensorKind,
+    DataType, DiagonalAlignment, Graph, GraphBuilder, PointwiseMode, Scalar, Sdpa, SdpaBackward, TensorId, TensorKind,
 };
 
 const F32: DataType = DataType::F32;
@@ -143,47 +142,22 @@ impl Attention {
         let o = self.tensor(&mut b, "o", self.o());
         let stats = with_stats.then(|| self.statistic(&mut b, "stats"));
         let op = Sdpa {
-            q,
-            k,
-            v,
             attn_mask,
             scale,
             seq_len_q,
             seq_len_kv,
-            seed: None,
-            offset: None,
-            dropout_mask: None,
-            dropout_scale: None,
-            page_table_k: None,
-            page_table_v: None,
-            block_mask: None,
             sink_token,
-            descale_q: None,
-            descale_k: None,
-            descale_v: None,
-            descale_s: None,
-            scale_s: None,
-            scale_o: None,
-            o,
             stats,
-            max: None,
-            sum_exp: None,
-            rng_dump: None,
-            amax_s: None,
-            amax_o: None,
             generate_stats: with_stats.then_some(true),
             alibi_mask: self.alibi,
             padding_mask: self.padding,
             causal_mask: self.causal[0],
             causal_mask_bottom_right: self.causal[1],
-            dropout_probability: None,
             attn_scale_value: self.scale.filter(|_| !self.scale_tensor),
             left_bound: self.left,
             right_bound: self.right,
-            max_seq_len_kv: None,
             diagonal_alignment: self.alignment,
-            mma_core_mode: None,
-            implementation: AttentionImplementation::Auto,
+            ..Sdpa::new(q, k, v, o)
         };
         b.node("sdpa", self.compute, Box::new(op));
         b.build()

@@ -165,6 +165,13 @@ pub(super) fn forward(cases: &mut Cases) {
                 format!("pool_{mode}_stride_beyond_window_{order_name}"),
                 f32(&[1, 3, 11, 11], 0, 4, 2).forward(None),
             );
+            // The last windows end before the input does, whether there is one of them or two.
+            for extent in [6, 7] {
+                cases.add(
+                    format!("pool_{mode}_rest_of_{extent}_{order_name}"),
+                    f32(&[1, 3, extent, extent], 0, 4, 3).forward(None),
+                );
+            }
             cases.add(
                 format!("pool_{mode}_one_pixel_{order_name}"),
                 f32(&[2, 4, 1, 1], 1, 1, 3).forward(None),

@@ -3,7 +3,7 @@
 use super::choices::Choices;
 use super::draft::{Draft, Known, is_bounded};
 use super::range::Range;
-use rotini_graph::{AttentionImplementation, DataType, DiagonalAlignment, Sdpa, SdpaBackward, TensorId};
+use rotini_graph::{DataType, DiagonalAlignment, Sdpa, SdpaBackward, TensorId};
 use rotini_reference::Profile;
 
 /// The largest score: above it, an error of a score is a large one of its exponential.
@@ -117,47 +117,21 @@ pub(super) fn sdpa(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
     draft.node(
         compute,
         Box::new(Sdpa {
-            q: attention.q.id,
-            k: attention.k.id,
-            v: attention.v.id,
             attn_mask: attention.mask,
             scale: attention.scale,
             seq_len_q: attention.lengths.map(|[q, _]| q),
             seq_len_kv: attention.lengths.map(|[_, kv]| kv),
-            seed: None,
-            offset: None,
-            dropout_mask: None,
-            dropout_scale: None,
-            page_table_k: None,
-            page_table_v: None,
-            block_mask: None,
             sink_token,
-            descale_q: None,
-            descale_k: None,
-            descale_v: None,
-            descale_s: None,
-            scale_s: None,
-            scale_o: None,
-            o,
             stats,
-            max: None,
-            sum_exp: None,
-            rng_dump: None,
-            amax_s: None,
-            amax_o: None,
             generate_stats: stats.map(|_| true),
             alibi_mask: attention.alibi,
             padding_mask: attention.lengths.is_some(),
-            causal_mask: false,
-            causal_mask_bottom_right: false,
             dropout_probability: draft.oddity(choices, 10).then_some(0.5),
             attn_scale_value: attention.attn_scale_value,
             left_bound: attention.left,
             right_bound: attention.right,
-            max_seq_len_kv: None,
             diagonal_alignment: attention.alignment,
-            mma_core_mode: None,
-            implementation: AttentionImplementation::Auto,
+            ..Sdpa::new(attention.q.id, attention.k.id, attention.v.id, o)
         }),
     )
 }

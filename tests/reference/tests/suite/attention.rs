@@ -3,61 +3,12 @@
 use crate::norm::derivatives;
 use crate::{buffers, bytes, elements, run, validated};
 use half::f16;
-use rotini_graph::{
-    AttentionImplementation, DataType, DiagonalAlignment, Graph, GraphBuilder, Scalar, Sdpa, SdpaBackward, TensorId,
-};
+use rotini_graph::{DataType, DiagonalAlignment, Graph, GraphBuilder, Scalar, Sdpa, SdpaBackward, TensorId};
 use rotini_reference::{ReferenceError, evaluate, execute};
 
 const F32: DataType = DataType::F32;
 const F64: DataType = DataType::F64;
 const HIDDEN: f64 = f64::NEG_INFINITY;
-
-/// An attention of which nothing but the tensors that it must have is set.
-fn plain([q, k, v, o]: [TensorId; 4]) -> Sdpa {
-    Sdpa {
-        q,
-        k,
-        v,
-        attn_mask: None,
-        scale: None,
-        seq_len_q: None,
-        seq_len_kv: None,
-        seed: None,
-        offset: None,
-        dropout_mask: None,
-        dropout_scale: None,
-        page_table_k: None,
-        page_table_v: None,
-        block_mask: None,
-        sink_token: None,
-        descale_q: None,
-        descale_k: None,
-        descale_v: None,
-        descale_s: None,
-        scale_s: None,
-        scale_o: None,
-        o,
-        stats: None,
-        max: None,
-        sum_exp: None,
-        rng_dump: None,
-        amax_s: None,
-        amax_o: None,
-        generate_stats: None,
-        alibi_mask: false,
-        padding_mask: false,
-        causal_mask: false,
-        causal_mask_bottom_right: false,
-        dropout_probability: None,
-        attn_scale_value: None,
-        left_bound: None,
-        right_bound: None,
-        max_seq_len_kv: None,
-        diagonal_alignment: DiagonalAlignment::TopLeft,
-        mma_core_mode: None,
-        implementation: AttentionImplementation::Auto,
-    }
-}
 
 struct Attention {
     graph: Graph,
@@ -80,7 +31,7 @@ fn attention(
     let v = builder.buffer("v", dtype, &[b, hv, skv, dv]);
     let o = builder.buffer("o", dtype, &[b, h, sq, dv]);
     let stats = builder.buffer("stats", dtype, &[b, h, sq, 1]);
-    let mut op = plain([q, k, v, o]);
+    let mut op = Sdpa::new(q, k, v, o);
     op.stats = Some(stats);
     set(&mut builder, &mut op);
     builder.node("", dtype, Box::new(op));
