@@ -303,14 +303,20 @@ pub(crate) fn quantize(
         order: &(0..magnitude.dims.len()).collect::<Vec<_>>(),
         dtype: compute,
     };
-    let scale = lowering.map(&[&magnitude], &shape, DataType::F64, |math, elements| {
+    let made = lowering.map(&[&magnitude], &shape, DataType::F64, |math, elements| {
         let &[magnitude] = elements else {
             return Err(MISSING);
         };
         math.rounded_up(math.div(magnitude, math.constant(largest)?)?, &rounding)
     })?;
-    let scale = Value::of(scale);
+    let is_power = scale.dtype == DataType::F8E8M0;
+    let scale = Value::of(made);
     blocks.finish(lowering, op.y, compute, [&x, &scale], &order, |math, x, scale| {
+        if is_power {
+            // The least one, 2^-127, is subnormal in f32: targets that take it for 0 would make 0 or NaN of the quotient.
+            let is_least = math.compare(F::Less, scale, math.constant(power(-126))?)?;
+            return math.select(is_least, math.scale(power(127), x)?, math.div(x, scale)?);
+        }
         let zero = math.constant(0.0)?;
         let is_zero = math.compare(F::Equal, scale, zero)?;
         math.select(is_zero, zero, math.div(x, scale)?)

@@ -51,15 +51,15 @@ pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
             Op::MoeGroupedMatmulBwd(op) => moe::check_backward(graph, node.compute, op),
             Op::BlockScaleDequantize(op) => block_scale::check_dequantize(graph, node.compute, op),
             Op::BlockScaleQuantize(op) => block_scale::check_quantize(graph, node.compute, op),
-            Op::CustomOp(op) => custom::check(graph, op),
+            Op::CustomOp(op) => custom::check(graph, target, op),
         }
         .map_err(|unsupported| unsupported.at_node(position))?;
     }
     check_dependence(graph)
 }
 
-/// Declines outputs, and operands of all that is not pointwise, that depend on no buffer: the compiler evaluates them itself and copies the result, instead of computing it in the
-/// caller's buffer.
+/// Declines outputs, and operands of all that is not pointwise, that depend on no buffer: the compiler evaluates them itself and copies
+/// the result, instead of computing it in the caller's buffer.
 fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
     let mut depends: Vec<bool> = graph
         .tensors()
@@ -68,11 +68,14 @@ fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
         .collect();
     for node in graph.nodes() {
         let (mut any, mut constant) = (false, None);
+        let is_pointwise = matches!(node.op, Op::Pointwise(_));
         node.op.for_each_input(&mut |field, id| {
             let depends = depends.get(id.index()).copied().unwrap_or(false);
             any |= depends;
+            let is_made = graph.tensor(id).is_some_and(|tensor| tensor.kind == NormalKind::Virtual);
             // Some of what is made of these is made of one of them alone, such as a mean.
-            if !depends && ["x", "dy", "q", "k", "v", "token", "weight", "doutput", "d_o"].contains(&field) {
+            let is_data = ["x", "dy", "q", "k", "v", "token", "weight", "doutput", "d_o"].contains(&field);
+            if !depends && (is_data || is_made && !is_pointwise) {
                 constant = constant.or(Some(id));
             }
         });

@@ -19,6 +19,8 @@ pub(crate) struct Math<'c, 'r> {
     pub(crate) lacks_math_library: bool,
     /// Whether sin and cos are exact near 0 alone.
     pub(crate) reduces_angles: bool,
+    /// Whether the larger and the smaller one are found by comparison.
+    compares: bool,
     /// The logical axis of each loop.
     axes: Vec<usize>,
 }
@@ -38,8 +40,20 @@ impl<'c, 'r> Math<'c, 'r> {
             lacks_math_library: *target == Target::Cpu,
             // AMD's device library is exact to the last digits whatever the angle.
             reduces_angles: compute == DataType::F32 && !matches!(target, Target::Rocm { .. }),
+            compares: compute.is_float() && *target == Target::Cpu,
             axes,
         })
+    }
+
+    /// The same in a reduction of several elements, which is known by the one operation that combines them.
+    ///
+    /// Elsewhere the larger one is found by comparison on the CPU: LLVM turns that of widened f16 into that of f16, for which x86 without
+    /// arithmetic of f16 calls `fmaxf`, and IREE 3.13 does not bring it.
+    pub(crate) fn combining(self) -> Self {
+        Math {
+            compares: false,
+            ..self
+        }
     }
 
     /// A constant, which is whole where the compute type is.
@@ -70,12 +84,25 @@ impl<'c, 'r> Math<'c, 'r> {
 
     /// The larger one; a number if either is.
     pub(crate) fn max(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        if self.compares {
+            return self.chosen(FloatPredicate::Greater, x, y);
+        }
         self.arithmetic("arith.maxnumf", "arith.maxsi", &[x, y])
     }
 
     /// The smaller one; a number if either is.
     pub(crate) fn min(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        if self.compares {
+            return self.chosen(FloatPredicate::Less, x, y);
+        }
         self.arithmetic("arith.minnumf", "arith.minsi", &[x, y])
+    }
+
+    /// x if it compares so with y, else y; a number if either is.
+    fn chosen(&self, predicate: FloatPredicate, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let chosen = self.select(self.compare(predicate, x, y)?, x, y)?;
+        let is_nan = self.compare(FloatPredicate::UnorderedNotEqual, y, y)?;
+        self.select(is_nan, x, chosen)
     }
 
     pub(crate) fn abs(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {

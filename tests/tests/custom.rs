@@ -51,6 +51,46 @@ fn accepted(graph: &Graph) -> bool {
     }
 }
 
+/// LLVM compares f16 for x86 with a function that nobody brings; in f32 there is none.
+#[test]
+fn the_larger_number_of_f16_is_declined_on_the_cpu() {
+    let graph = |dtype: DataType, combiner: &str| {
+        let mut b = GraphBuilder::new("custom");
+        let [x, y] = ["x", "y"].map(|name| b.buffer(name, dtype, &[4, 6]));
+        let (ty, map) = (format!("tensor<4x6x{dtype}>"), "affine_map<(d0, d1) -> (d0, d1)>");
+        let [widened, narrowed] = match dtype {
+            DataType::F16 => [
+                "%w = arith.extf %x : f16 to f32",
+                "%r = arith.truncf %m : f32 to f16",
+            ],
+            _ => ["%w = arith.negf %x : f32", "%r = arith.negf %m : f32"],
+        };
+        let data = format!(
+            "func.func @f(%a: {ty}) -> {ty} {{\n  %e = tensor.empty() : {ty}\n  \
+             %y = linalg.generic {{indexing_maps = [{map}, {map}], iterator_types = [\"parallel\", \"parallel\"]}} \
+             ins(%a : {ty}) outs(%e : {ty}) {{\n  ^bb0(%x: {dtype}, %o: {dtype}):\n    {widened}\n    \
+             %m = arith.{combiner} %w, %w : f32\n    {narrowed}\n    linalg.yield %r : {dtype}\n  }} -> {ty}\n  \
+             return %y : {ty}\n}}\n"
+        );
+        let op = CustomOp {
+            custom_op_id: "rotini.mlir".to_owned(),
+            inputs: vec![x],
+            outputs: vec![y],
+            data: data.into_bytes(),
+        };
+        b.node("custom", DataType::F32, op);
+        normal(&b.build())
+    };
+    let gfx942 = Target::Rocm { arch: "gfx942".into() };
+    for combiner in ["maxnumf", "minnumf"] {
+        let refused = check(&graph(DataType::F16, combiner), &Target::Cpu).unwrap_err();
+        assert!(refused.reason.contains("does not link on CPUs"), "{refused}");
+        check(&graph(DataType::F16, combiner), &gfx942).unwrap();
+        check(&graph(DataType::F32, combiner), &Target::Cpu).unwrap();
+    }
+    check(&graph(DataType::F16, "maximumf"), &Target::Cpu).unwrap();
+}
+
 /// The graphs of one custom operation each.
 fn originals() -> Vec<Graph> {
     cases::all()

@@ -145,19 +145,27 @@ impl Refusal {
     }
 }
 
-/// Holds the one function of a module against what is allowed, and tells how many elements its intermediate tensors have.
+/// What is known of a body that is allowed.
+pub(super) struct Body {
+    /// The elements of its intermediate tensors.
+    pub(super) elements: u64,
+    /// Whether it takes the larger or smaller number, and widens f16, perhaps for that.
+    pub(super) may_compare_f16: bool,
+}
+
+/// Holds the one function of a module against what is allowed.
 ///
 /// # Errors
 ///
 /// What is not allowed.
-pub(super) fn verify<'c>(module: &Module<'c>, inputs: &[Type<'c>], outputs: &[Type<'c>]) -> Result<u64, String> {
+pub(super) fn verify<'c>(module: &Module<'c>, inputs: &[Type<'c>], outputs: &[Type<'c>]) -> Result<Body, String> {
     verified(module, inputs, outputs).map_err(|Refusal { reason, place }| match place {
         Some(place) => format!("{place}: {reason}"),
         None => reason,
     })
 }
 
-fn verified<'c>(module: &Module<'c>, inputs: &[Type<'c>], outputs: &[Type<'c>]) -> Result<u64, Refusal> {
+fn verified<'c>(module: &Module<'c>, inputs: &[Type<'c>], outputs: &[Type<'c>]) -> Result<Body, Refusal> {
     let function = module
         .body()
         .first_operation()
@@ -177,7 +185,10 @@ fn verified<'c>(module: &Module<'c>, inputs: &[Type<'c>], outputs: &[Type<'c>]) 
     if walk.indexes && walk.contracts {
         return Err("linalg.index in a body with a sum of products".into());
     }
-    Ok(walk.elements)
+    Ok(Body {
+        elements: walk.elements,
+        may_compare_f16: walk.compares && walk.widens_f16,
+    })
 }
 
 fn check_signature<'c>(
@@ -231,6 +242,10 @@ struct Walk {
     indexes: bool,
     /// Whether several operands are combined along an axis.
     contracts: bool,
+    /// Whether there is a `maxnumf` or `minnumf`.
+    compares: bool,
+    /// Whether f16 is widened.
+    widens_f16: bool,
 }
 
 impl Walk {
@@ -366,7 +381,11 @@ impl Walk {
         self.any(operation)?;
         match name(operation).as_str() {
             "linalg.index" => self.indexes = true,
-            name => check_scalar(operation, name)?,
+            name => {
+                self.compares |= matches!(name, "arith.maxnumf" | "arith.minnumf");
+                self.widens_f16 |= name == "arith.extf" && operation.operand(0)?.r#type().to_string() == "f16";
+                check_scalar(operation, name)?;
+            }
         }
         self.propagate(operation);
         Ok(())

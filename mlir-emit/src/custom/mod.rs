@@ -24,7 +24,7 @@ use std::rc::Rc;
 const ID: &str = "rotini.mlir";
 
 /// Says whether the operation can be lowered. Builds MLIR, as nothing else in `check` does.
-pub(crate) fn check(graph: &NormalGraph, op: &CustomOp) -> Result<(), Unsupported> {
+pub(crate) fn check(graph: &NormalGraph, target: &Target, op: &CustomOp) -> Result<(), Unsupported> {
     if op.custom_op_id != ID {
         return Err(Unsupported::new(format!(
             "the custom operation '{}' is not rotini's, which is '{ID}'",
@@ -38,7 +38,13 @@ pub(crate) fn check(graph: &NormalGraph, op: &CustomOp) -> Result<(), Unsupporte
     let refusal = |reason: String| Unsupported::new(format!("{reason} (docs/custom-op.md)"));
     let module = parse(&context, &op.data).map_err(refusal)?;
     let types = types(&context, graph, op).map_err(|_| Unsupported::new("a tensor of a type that has no MLIR type"))?;
-    body::verify(&module, &types.0, &types.1).map_err(refusal)?;
+    let body = body::verify(&module, &types.0, &types.1).map_err(refusal)?;
+    if body.may_compare_f16 && *target == Target::Cpu {
+        // LLVM takes the widening after the comparison, and calls fmaxf then, which IREE 3.13 does not bring.
+        return Err(refusal(
+            "arith.maxnumf or arith.minnumf in a body that widens f16, which does not link on CPUs: arith.maximumf does".to_owned(),
+        ));
+    }
     Ok(())
 }
 
@@ -47,7 +53,7 @@ pub(crate) fn elements(graph: &NormalGraph, op: &CustomOp) -> Option<u64> {
     let context = dialects();
     let module = parse(&context, &op.data).ok()?;
     let types = types(&context, graph, op).ok()?;
-    body::verify(&module, &types.0, &types.1).ok()
+    Some(body::verify(&module, &types.0, &types.1).ok()?.elements)
 }
 
 /// Lowers the operation: a call of the body, with tensors in logical row-major order that are rounded to their types.

@@ -1,10 +1,12 @@
 //! Scales of blocks: types, extents of blocks and their ends, what reads and what makes them.
 
-use super::Cases;
+use super::{Cases, Data};
+use anyhow::Result;
 use rotini_graph::{
     BlockScaleDequantize, BlockScaleQuantize, DataType, Graph, GraphBuilder, Matmul, PointwiseMode, TensorId,
     TensorKind,
 };
+use rotini_reference::Profile;
 
 const F32: DataType = DataType::F32;
 const F16: DataType = DataType::F16;
@@ -276,6 +278,26 @@ pub(super) fn quantize(cases: &mut Cases) {
     };
     b.node("quantize", F32, op);
     cases.add("bs_quantize_columns", b.build());
+}
+
+/// Blocks with NaN, infinities and denormals in them, or of nothing else: a scale of 2^-127, which is subnormal in f32, does not hide
+/// them.
+///
+/// # Errors
+///
+/// Those of filling buffers.
+pub(super) fn edges() -> Result<Vec<Data>> {
+    let mut data = Vec::new();
+    for (dims, block_size) in [([16, 24], 1), ([40, 33], 4), ([9, 64], 32)] {
+        for scale in [E8M0, F32, F16, BF16] {
+            for (y, x) in [(E4M3, F32), (E2M1, F32), (I8, F16)] {
+                let graph = quantize_graph([x, y, scale, F32], &dims, block_size, None);
+                let name = format!("bs_edges_{x}_to_{y}_{scale}_by_{block_size}");
+                data.push(Data::filled(name, graph, "x", Profile::FewEdges)?);
+            }
+        }
+    }
+    Ok(data)
 }
 
 /// What is made is quantised, and what is quantised is read.

@@ -51,7 +51,7 @@ pub use resnet50::resnet50;
 
 use anyhow::{Context as _, Result};
 use rotini_graph::{DataType, Graph, GraphBuilder, TensorId};
-use rotini_reference::Buffers;
+use rotini_reference::{Buffers, Profile, fill_with};
 
 /// A graph with a name that says what it is about.
 #[derive(Clone, Debug)]
@@ -89,6 +89,17 @@ impl Data {
             has_meaning,
         })
     }
+
+    /// The usual buffers, but one of them filled by a profile that no consumer asks for.
+    fn filled(name: impl Into<String>, graph: Graph, operand: &str, profile: Profile) -> Result<Self> {
+        let mut data = Data::with(name, graph, &[], true)?;
+        let graph = &data.case.graph;
+        let position = graph.tensors.iter().position(|tensor| tensor.name == operand);
+        let id = TensorId(u32::try_from(position.context("no operand")?)?);
+        let uid = graph.tensor(id).context("no operand")?.uid;
+        data.inputs.insert(uid, fill_with(graph, id, 11, profile)?);
+        Ok(data)
+    }
 }
 
 /// Cases on buffers of their own.
@@ -99,6 +110,7 @@ impl Data {
 pub fn with_data() -> Result<Vec<Data>> {
     let mut data = moe::routings()?;
     data.extend(pooling::edges()?);
+    data.extend(block_scale::edges()?);
     Ok(data)
 }
 

@@ -1,12 +1,12 @@
 //! Pooling, forward and backward.
 
 use super::{Cases, Data, FLOATS, Order};
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use rotini_graph::{
     ConvGeometry, DataType, Graph, GraphBuilder, PaddingMode, PointwiseMode, ResampleBwd, ResampleFwd, ResampleMode,
     TensorId, TensorKind,
 };
-use rotini_reference::{Profile, fill_with};
+use rotini_reference::Profile;
 
 const MODES: [(&str, ResampleMode, PaddingMode); 4] = [
     ("max", ResampleMode::Maxpool, PaddingMode::NegInf),
@@ -430,14 +430,7 @@ pub(super) fn edges() -> Result<Vec<Data>> {
                     ("backward", "dy", pool(1, 2, 3).backward()),
                 ] {
                     let name = format!("pool_edges_{mode}_{name}_{}_{dtype}", order.name());
-                    let mut data_case = Data::with(name, graph, &[], true)?;
-                    let graph = &data_case.case.graph;
-                    let position = graph.tensors.iter().position(|tensor| tensor.name == operand);
-                    let id = TensorId(u32::try_from(position.context("no operand")?)?);
-                    let uid = graph.tensor(id).context("no operand")?.uid;
-                    let bytes = fill_with(graph, id, 11, Profile::Edge)?;
-                    data_case.inputs.insert(uid, bytes);
-                    data.push(data_case);
+                    data.push(Data::filled(name, graph, operand, Profile::Edge)?);
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::{Cases, Order, pointwise};
 use rotini_graph::{
-    BatchnormBackward, ConvDgrad, ConvGeometry, DataType, GraphBuilder, LayernormBackward, Pointwise, PointwiseMode,
+    BatchnormBackward, BlockScaleQuantize, ConvDgrad, ConvGeometry, DataType, GraphBuilder, LayernormBackward, Pointwise, PointwiseMode,
     Reduction, ReductionMode, Scalar, TensorKind,
 };
 
@@ -117,6 +117,7 @@ pub(super) fn found(cases: &mut Cases) {
     unreached_inputs(cases);
     repeated_in_sums(cases);
     mixed_halves(cases);
+    single_magnitude(cases);
 }
 
 /// Results that do not depend on the elements of an operand, which lies in another order than they do.
@@ -268,4 +269,25 @@ fn mixed_halves(cases: &mut Cases) {
     };
     b.node("norm", DataType::F32, op);
     cases.add("layernorm_backward_f16_by_bf16", b.build());
+}
+
+/// The magnitude of a block of one f16, beside a product of the same tensor.
+fn single_magnitude(cases: &mut Cases) {
+    let one = [1; 4];
+    let mut b = GraphBuilder::new("the magnitude of one");
+    let x = b.buffer("x", DataType::F16, &one);
+    let y = b.buffer("y", DataType::F16, &one);
+    let quantized = b.buffer("quantized", DataType::F8E4M3, &one);
+    let scale = b.buffer("scale", DataType::F8E8M0, &one);
+    b.conv_fprop(DataType::F32, x, x, y, ConvGeometry::same(2, 0));
+    let op = BlockScaleQuantize {
+        x,
+        y: quantized,
+        scale,
+        block_size: 8,
+        axis: None,
+        transpose: false,
+    };
+    b.node("quantize", DataType::F32, op);
+    cases.add("magnitude_of_one_f16", b.build());
 }
