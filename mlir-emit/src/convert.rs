@@ -98,6 +98,11 @@ pub(crate) fn convert<'c, 'b>(
     match (from.is_float(), to.is_float()) {
         (true, true) => float_to_float(at, value, from, to),
         (true, false) => float_to_integer(at, value, from, to),
+        // Through f32, which loses digits of these, there would be two roundings.
+        (false, true) if matches!(from, DataType::I32 | DataType::I64) && to == DataType::Bf16 => {
+            let wide = convert(at, value, from, DataType::F64)?;
+            f64_to_half(at, wide, to)
+        }
         (false, true) => {
             let name = if from == DataType::U8 {
                 "arith.uitofp"
@@ -117,7 +122,9 @@ fn float_to_float<'c, 'b>(
     to: DataType,
 ) -> Result<Value<'c, 'b>, EmitError> {
     let target = at.element_type(to)?;
-    if from.bits() < to.bits() {
+    if from == DataType::F64 && matches!(to, DataType::F16 | DataType::Bf16) {
+        f64_to_half(at, value, to)
+    } else if from.bits() < to.bits() {
         at.one("arith.extf", &[value], target, &[])
     } else if from.bits() > to.bits() {
         at.one("arith.truncf", &[value], target, &[])
@@ -126,6 +133,26 @@ fn float_to_float<'c, 'b>(
         let wide = at.one("arith.extf", &[value], at.element_type(DataType::F32)?, &[])?;
         at.one("arith.truncf", &[wide], target, &[])
     }
+}
+
+/// An f64 in a type of 16 bits. IREE 3.13 rounds twice on CPUs, to f32 first, and makes 0 of what is subnormal in f16. Here the first
+/// rounding is to odd, which leaves nothing halfway between two numbers of the second type: that its neighbour is even says that there
+/// was a rest.
+fn f64_to_half<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, to: DataType) -> Result<Value<'c, 'b>, EmitError> {
+    let (f32, f64) = (at.element_type(DataType::F32)?, at.element_type(DataType::F64)?);
+    let bits = at.element_type(DataType::I32)?;
+    let nearest = at.one("arith.truncf", &[value], f32, &[])?;
+    let back = at.one("arith.extf", &[nearest], f64, &[])?;
+    let magnitude = at.same("math.absf", &[back])?;
+    let own = at.same("math.absf", &[value])?;
+    let is_larger = compare_float(at, FloatPredicate::Greater, magnitude, own)?;
+    let is_smaller = compare_float(at, FloatPredicate::Less, magnitude, own)?;
+    let is_inexact = at.same("arith.ori", &[is_larger, is_smaller])?;
+    let odd = at.one("arith.bitcast", &[nearest], bits, &[])?;
+    let odd = at.same("arith.subi", &[odd, at.one("arith.extui", &[is_larger], bits, &[])?])?;
+    let odd = at.same("arith.ori", &[odd, at.one("arith.extui", &[is_inexact], bits, &[])?])?;
+    let odd = at.one("arith.bitcast", &[odd], f32, &[])?;
+    at.one("arith.truncf", &[odd], at.element_type(to)?, &[])
 }
 
 fn float_to_integer<'c, 'b>(

@@ -48,6 +48,7 @@ pub fn profile(graph: &Graph, id: TensorId) -> Profile {
         let storage = graph.tensor(id).filter(|tensor| tensor.kind == TensorKind::Buffer);
         storage.is_some_and(|tensor| Codec::of_compute(tensor.dtype).is_none())
     };
+    let is_alone = graph.nodes.len() == 1;
     let asked = |op: &Op| match op {
         Op::ConvFprop(conv) if conv.w == id => Profile::Weights,
         Op::ConvDgrad(conv) if conv.w == id => Profile::Weights,
@@ -57,9 +58,11 @@ pub fn profile(graph: &Graph, id: TensorId) -> Profile {
         Op::MoeGroupedMatmulBwd(matmul) if matmul.doutput == id => Profile::Weights,
         // Exponents.
         Op::BlockScaleDequantize(blocks) if blocks.scale == id && blocks.is_negative_scale => Profile::SmallIntegers,
-        Op::BlockScaleQuantize(blocks) if blocks.x == id => Profile::Patterns,
-        // Alone they are conversions.
-        Op::Pointwise(op) if op.mode == PointwiseMode::Identity && (is_narrow(id) || is_narrow(op.out_0)) => {
+        // Nothing but conversions: what reads these, or what they make, is not asked to bear any number that there is.
+        Op::BlockScaleQuantize(blocks) if is_alone && blocks.x == id => Profile::Patterns,
+        Op::Pointwise(op)
+            if is_alone && op.mode == PointwiseMode::Identity && (is_narrow(id) || is_narrow(op.out_0)) =>
+        {
             Profile::Patterns
         }
         Op::Reduction(reduction) if reduction.input == id => match reduction.mode {

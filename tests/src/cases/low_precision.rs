@@ -1,6 +1,7 @@
 //! Types of eight bits and less: what they mean and how they are rounded to, how they lie in memory, and operations on them.
 
-use super::{Cases, Conv, Order, attention::Attention, matmul::Product, pointwise::packed};
+use super::{Cases, Conv, Data, Order, attention::Attention, matmul::Product, pointwise::packed};
+use anyhow::{Context as _, Result};
 use rotini_graph::{
     DataType, GraphBuilder, Layernorm, NormPhase, PointwiseMode, Reduction, ReductionMode, Scalar, TensorKind,
 };
@@ -55,6 +56,43 @@ pub(super) fn conversions(cases: &mut Cases) {
         "lp_i4_to_u8_in_i64",
         identity(I4, DataType::U8, DataType::I64, &[6, 31]),
     );
+}
+
+/// Wide numbers in 16 bits: what is subnormal there, and what is a little more or less than halfway between two numbers, and would be
+/// halfway once it is rounded to f32.
+///
+/// # Errors
+///
+/// Those of filling buffers.
+pub(super) fn halves() -> Result<Vec<Data>> {
+    let mut data = Vec::new();
+    for (half, digits, least) in [(F16, 11, -24), (BF16, 8, -100)] {
+        let step = |exponent: i32| 2.0_f64.powi(exponent);
+        let mut floats = vec![f64::INFINITY, f64::NAN, -0.0, 1e39, 65519.99, 65520.0, 1e-300];
+        let mut integers = vec![i32::MAX, i32::MIN, -1];
+        for count in 0..16 {
+            for off in [-step(-30), 0.0, step(-30)] {
+                let tie = 1.0 + step(1 - digits) * (f64::from(count) + 0.5 + off);
+                floats.extend([tie, -tie * step(least + digits)]);
+                // Subnormal in f16: a few of the least numbers and a half.
+                floats.push(step(least) * (f64::from(count) + 0.5 + off));
+            }
+            for off in -1..=1 {
+                integers.push((1 << 30) + (count << (31 - digits)) + (1 << (30 - digits)) + off);
+            }
+        }
+        for (name, wide, count, bytes) in [
+            ("f64", F64, floats.len(), floats.iter().flat_map(|float| float.to_le_bytes()).collect()),
+            ("i32", I32, integers.len(), integers.iter().flat_map(|integer| integer.to_le_bytes()).collect::<Vec<u8>>()),
+        ] {
+            let graph = packed(PointwiseMode::Identity, &[wide], half, wide, &[i64::try_from(count)?]);
+            let mut case = Data::with(format!("lp_{name}_rounded_to_{half}"), graph, &[], true)?;
+            let x = case.case.graph.tensors.first().map(|tensor| tensor.uid);
+            case.inputs.insert(x.context("no operand")?, bytes);
+            data.push(case);
+        }
+    }
+    Ok(data)
 }
 
 /// Orders of memory, gaps, constants, intermediates.

@@ -111,6 +111,7 @@ pub fn with_data() -> Result<Vec<Data>> {
     let mut data = moe::routings()?;
     data.extend(pooling::edges()?);
     data.extend(block_scale::edges()?);
+    data.extend(low_precision::halves()?);
     Ok(data)
 }
 
