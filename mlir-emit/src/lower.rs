@@ -72,7 +72,9 @@ fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
         node.op.for_each_input(&mut |field, id| {
             let depends = depends.get(id.index()).copied().unwrap_or(false);
             any |= depends;
-            let is_made = graph.tensor(id).is_some_and(|tensor| tensor.kind == NormalKind::Virtual);
+            let is_made = graph
+                .tensor(id)
+                .is_some_and(|tensor| tensor.kind == NormalKind::Virtual);
             // Some of what is made of these is made of one of them alone, such as a mean.
             let is_data = ["x", "dy", "q", "k", "v", "token", "weight", "doutput", "d_o"].contains(&field);
             if !depends && (is_data || is_made && !is_pointwise) {

@@ -100,7 +100,11 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
                     .split_last()
                     .ok_or(EmitError::Internal("a reduction without a result"))?;
                 let math = Math::new(*inner, self.target(), compute, order.clone())?;
-                let math = if count(shape.dims, reduced)? > 1 { math.combining() } else { math };
+                let math = if count(shape.dims, reduced)? > 1 {
+                    math.combining()
+                } else {
+                    math
+                };
                 body(&math, &arguments(inner, &read, elements, compute)?, *sum)
             },
         )?;

@@ -59,10 +59,7 @@ fn the_larger_number_of_f16_is_declined_on_the_cpu() {
         let [x, y] = ["x", "y"].map(|name| b.buffer(name, dtype, &[4, 6]));
         let (ty, map) = (format!("tensor<4x6x{dtype}>"), "affine_map<(d0, d1) -> (d0, d1)>");
         let [widened, narrowed] = match dtype {
-            DataType::F16 => [
-                "%w = arith.extf %x : f16 to f32",
-                "%r = arith.truncf %m : f32 to f16",
-            ],
+            DataType::F16 => ["%w = arith.extf %x : f16 to f32", "%r = arith.truncf %m : f32 to f16"],
             _ => ["%w = arith.negf %x : f32", "%r = arith.negf %m : f32"],
         };
         let data = format!(

@@ -82,8 +82,21 @@ pub(super) fn halves() -> Result<Vec<Data>> {
             }
         }
         for (name, wide, count, bytes) in [
-            ("f64", F64, floats.len(), floats.iter().flat_map(|float| float.to_le_bytes()).collect()),
-            ("i32", I32, integers.len(), integers.iter().flat_map(|integer| integer.to_le_bytes()).collect::<Vec<u8>>()),
+            (
+                "f64",
+                F64,
+                floats.len(),
+                floats.iter().flat_map(|float| float.to_le_bytes()).collect(),
+            ),
+            (
+                "i32",
+                I32,
+                integers.len(),
+                integers
+                    .iter()
+                    .flat_map(|integer| integer.to_le_bytes())
+                    .collect::<Vec<u8>>(),
+            ),
         ] {
             let graph = packed(PointwiseMode::Identity, &[wide], half, wide, &[i64::try_from(count)?]);
             let mut case = Data::with(format!("lp_{name}_rounded_to_{half}"), graph, &[], true)?;

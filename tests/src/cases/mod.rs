@@ -17,6 +17,7 @@
 //! | `block_scale` | scales of blocks, quantised and back, and matmul on what is scaled |
 //! | `custom` | bodies in MLIR that the caller wrote |
 //! | `structure` | graphs of several nodes |
+//! | `peers` | chains that other engines say they run |
 //! | `scalar` | scalars that are passed at execution |
 //! | `declined` | what is not run, with the reason |
 //! | `resnet50` | layers of a known network, apart from the rest because they are larger |
@@ -35,6 +36,7 @@ mod low_precision;
 mod matmul;
 mod moe;
 mod norm;
+mod peers;
 mod pointwise;
 mod pooling;
 mod reduction;
@@ -193,6 +195,9 @@ pub fn all() -> Vec<Case> {
     block_scale::quantize(&mut cases);
     block_scale::chains(&mut cases);
     structure::found(&mut cases);
+    peers::miopen(&mut cases);
+    peers::hipblaslt(&mut cases);
+    peers::fusilli(&mut cases);
     cases.0
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Cases, Order, pointwise};
 use rotini_graph::{
-    BatchnormBackward, BlockScaleQuantize, ConvDgrad, ConvGeometry, DataType, GraphBuilder, LayernormBackward, Pointwise, PointwiseMode,
-    Reduction, ReductionMode, Scalar, TensorKind,
+    BatchnormBackward, BlockScaleQuantize, ConvDgrad, ConvGeometry, DataType, GraphBuilder, LayernormBackward,
+    Pointwise, PointwiseMode, Reduction, ReductionMode, Scalar, TensorKind,
 };
 
 pub(super) fn several_nodes(cases: &mut Cases) {
