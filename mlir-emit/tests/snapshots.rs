@@ -5,9 +5,9 @@
 
 use rotini_emit::{Target, emit};
 use rotini_graph::{
-    BlockScaleDequantize, BlockScaleQuantize, ConvGeometry, CustomOp, DataType, DiagonalAlignment, Graph, GraphBuilder,
-    Matmul, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, PaddingMode, Pointwise, PointwiseMode, ResampleBwd,
-    ResampleFwd, ResampleMode, Scalar, Sdpa, SdpaBackward, TensorId, TensorKind,
+    BlockScaleDequantize, BlockScaleQuantize, ConvGeometry, CustomOp, DataType, Graph, GraphBuilder, Matmul,
+    MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, PaddingMode, Pointwise, PointwiseMode, ResampleBwd, ResampleFwd,
+    ResampleMode, Scalar, Sdpa, SdpaBackward, TensorId, TensorKind,
 };
 
 fn lowered(mut graph: Graph, target: &str) -> String {
@@ -324,36 +324,11 @@ fn attention_backward() -> Graph {
     let [q, k, v] = [("q", 4), ("k", 2), ("v", 2)].map(|(name, heads)| buffer(name, heads, 8));
     let [o, d_o] = ["o", "do"].map(|name| buffer(name, 4, 8));
     let stats = buffer("stats", 4, 1);
-    let [dq, dk, dv] = [("dq", 4), ("dk", 2), ("dv", 2)].map(|(name, heads)| buffer(name, heads, 8));
+    let gradients = [("dq", 4), ("dk", 2), ("dv", 2)].map(|(name, heads)| buffer(name, heads, 8));
     let op = SdpaBackward {
-        q,
-        k,
-        v,
-        o,
-        d_o,
-        stats,
-        scale: None,
-        attn_mask: None,
-        seq_len_q: None,
-        seq_len_kv: None,
-        seed: None,
-        offset: None,
-        dropout_mask: None,
-        dropout_scale: None,
-        dropout_scale_inv: None,
-        dq,
-        dk,
-        dv,
-        dbias: None,
-        alibi_mask: false,
-        padding_mask: false,
-        causal_mask: false,
-        causal_mask_bottom_right: false,
-        dropout_probability: None,
         attn_scale_value: Some(0.5),
-        left_bound: None,
         right_bound: CAUSAL,
-        diagonal_alignment: DiagonalAlignment::TopLeft,
+        ..SdpaBackward::new([q, k, v, o, d_o, stats], gradients)
     };
     b.node("sdpa", DataType::F32, Box::new(op));
     b.build()

@@ -502,6 +502,43 @@ operation! {
     }
 }
 
+impl SdpaBackward {
+    /// The gradients of q, k and v from q, k, v, o, do and the statistic, without a mask and with a scale of 1.
+    #[must_use]
+    pub const fn new([q, k, v, o, d_o, stats]: [TensorId; 6], [dq, dk, dv]: [TensorId; 3]) -> Self {
+        SdpaBackward {
+            q,
+            k,
+            v,
+            o,
+            d_o,
+            stats,
+            scale: None,
+            attn_mask: None,
+            seq_len_q: None,
+            seq_len_kv: None,
+            seed: None,
+            offset: None,
+            dropout_mask: None,
+            dropout_scale: None,
+            dropout_scale_inv: None,
+            dq,
+            dk,
+            dv,
+            dbias: None,
+            alibi_mask: false,
+            padding_mask: false,
+            causal_mask: false,
+            causal_mask_bottom_right: false,
+            dropout_probability: None,
+            attn_scale_value: None,
+            left_bound: None,
+            right_bound: None,
+            diagonal_alignment: DiagonalAlignment::TopLeft,
+        }
+    }
+}
+
 operation! {
     /// y = x scale per block.
     BlockScaleDequantize

@@ -147,35 +147,21 @@ fn attributes() {
 fn backward(o: &[i64], stats: &[i64], dk: &[i64], mask: Option<&[i64]>, dbias: Option<&[i64]>) -> Graph {
     let mut b = GraphBuilder::new("");
     let mut tensor = |name: &str, dims: &[i64]| b.buffer(name, F32, dims);
+    let [q, k, v, o, d_o, stats] = [
+        ("q", &Q[..]),
+        ("k", &K),
+        ("v", &V),
+        ("o", o),
+        ("do", &O),
+        ("stats", stats),
+    ]
+    .map(|(name, dims)| tensor(name, dims));
+    let attn_mask = mask.map(|dims| tensor("mask", dims));
+    let gradients = [("dq", &Q[..]), ("dk", dk), ("dv", &V)].map(|(name, dims)| tensor(name, dims));
     let op = SdpaBackward {
-        q: tensor("q", &Q),
-        k: tensor("k", &K),
-        v: tensor("v", &V),
-        o: tensor("o", o),
-        d_o: tensor("do", &O),
-        stats: tensor("stats", stats),
-        scale: None,
-        attn_mask: mask.map(|dims| tensor("mask", dims)),
-        seq_len_q: None,
-        seq_len_kv: None,
-        seed: None,
-        offset: None,
-        dropout_mask: None,
-        dropout_scale: None,
-        dropout_scale_inv: None,
-        dq: tensor("dq", &Q),
-        dk: tensor("dk", dk),
-        dv: tensor("dv", &V),
+        attn_mask,
         dbias: dbias.map(|dims| tensor("dbias", dims)),
-        alibi_mask: false,
-        padding_mask: false,
-        causal_mask: false,
-        causal_mask_bottom_right: false,
-        dropout_probability: None,
-        attn_scale_value: None,
-        left_bound: None,
-        right_bound: None,
-        diagonal_alignment: DiagonalAlignment::TopLeft,
+        ..SdpaBackward::new([q, k, v, o, d_o, stats], gradients)
     };
     b.node("n", F32, Box::new(op));
     b.build()

@@ -182,34 +182,20 @@ impl Attention {
             [("dq", self.q()), ("dk", self.k()), ("dv", self.v())].map(|(name, dims)| self.tensor(&mut b, name, dims));
         let dbias = self.mask.as_ref().map(|dims| b.buffer("dbias", self.dtype, dims));
         let op = SdpaBackward {
-            q,
-            k,
-            v,
-            o,
-            d_o,
-            stats,
             scale,
             attn_mask,
             seq_len_q,
             seq_len_kv,
-            seed: None,
-            offset: None,
-            dropout_mask: None,
-            dropout_scale: None,
-            dropout_scale_inv: None,
-            dq,
-            dk,
-            dv,
             dbias,
             alibi_mask: self.alibi,
             padding_mask: self.padding,
             causal_mask: self.causal[0],
             causal_mask_bottom_right: self.causal[1],
-            dropout_probability: None,
             attn_scale_value: self.scale.filter(|_| !self.scale_tensor),
             left_bound: self.left,
             right_bound: self.right,
             diagonal_alignment: self.alignment,
+            ..SdpaBackward::new([q, k, v, o, d_o, stats], [dq, dk, dv])
         };
         b.node("sdpa", self.compute, Box::new(op));
         b.build()

@@ -211,15 +211,14 @@ fn drelu(dims: &[i64], dtype: DataType, order: Order) -> rotini_graph::Graph {
 
 /// Matmuls with a bias, an activation or both, over batches of one or both; products of block-scaled FP8.
 pub(super) fn hipblaslt(cases: &mut Cases) {
-    let clamp = |op: &mut Pointwise| (op.relu_lower_clip, op.relu_upper_clip) = (Some(-0.5), Some(0.5));
-    let activations: [(&str, PointwiseMode, fn(&mut Pointwise)); 4] = [
-        ("relu", PointwiseMode::ReluFwd, |_| {}),
-        ("clamp", PointwiseMode::ReluFwd, clamp),
-        ("gelu", PointwiseMode::GeluApproxTanhFwd, |_| {}),
-        ("swish", PointwiseMode::SwishFwd, |op| op.swish_beta = Some(1.0)),
+    let activations = [
+        ("relu", PointwiseMode::ReluFwd, None, None),
+        ("clamp", PointwiseMode::ReluFwd, Some((-0.5, 0.5)), None),
+        ("gelu", PointwiseMode::GeluApproxTanhFwd, None, None),
+        ("swish", PointwiseMode::SwishFwd, None, Some(1.0)),
     ];
     for dtype in FLOATS {
-        for (form, mode, set) in activations {
+        for (form, mode, clips, beta) in activations {
             for bias in [false, true] {
                 let mut b = GraphBuilder::new("matmul and what follows");
                 let a = b.tensor("a", dtype, &[1, 6, 9], &[54, 1, 6], TensorKind::Buffer);
@@ -235,7 +234,8 @@ pub(super) fn hipblaslt(cases: &mut Cases) {
                 }
                 let y = b.buffer("y", dtype, &dims);
                 let mut op = Pointwise::new(mode, last, None, None, y);
-                set(&mut op);
+                (op.relu_lower_clip, op.relu_upper_clip) = clips.unzip();
+                op.swish_beta = beta;
                 b.node("act", F32, op);
                 let bias = if bias { "bias_" } else { "" };
                 cases.add(format!("peers_matmul_{bias}{form}_{dtype}"), b.build());

@@ -155,38 +155,23 @@ pub(super) fn sdpa_backward(draft: &mut Draft, choices: &mut Choices<'_>) -> Opt
     let dq = result(&attention.q.dims, gradient * attention.k.range.magnitude())?;
     let dk = result(&attention.k.dims, gradient * attention.q.range.magnitude())?;
     let dv = result(&attention.v.dims, size)?;
+    let [q, k, v] = [attention.q.id, attention.k.id, attention.v.id];
+    let inputs = [q, k, v, o.id, d_o.id, stats.id];
     let compute = draft.compute(choices);
     draft.node(
         compute,
         Box::new(SdpaBackward {
-            q: attention.q.id,
-            k: attention.k.id,
-            v: attention.v.id,
-            o: o.id,
-            d_o: d_o.id,
-            stats: stats.id,
             scale: attention.scale,
             attn_mask: attention.mask,
             seq_len_q: attention.lengths.map(|[q, _]| q),
             seq_len_kv: attention.lengths.map(|[_, kv]| kv),
-            seed: None,
-            offset: None,
-            dropout_mask: None,
-            dropout_scale: None,
-            dropout_scale_inv: None,
-            dq,
-            dk,
-            dv,
-            dbias: None,
             alibi_mask: attention.alibi,
             padding_mask: attention.lengths.is_some(),
-            causal_mask: false,
-            causal_mask_bottom_right: false,
-            dropout_probability: None,
             attn_scale_value: attention.attn_scale_value,
             left_bound: attention.left,
             right_bound: attention.right,
             diagonal_alignment: attention.alignment,
+            ..SdpaBackward::new(inputs, [dq, dk, dv])
         }),
     )
 }

@@ -303,36 +303,17 @@ fn backward([b, h, hk, hv, sq, skv, d, dv]: [i64; 8], set: impl FnOnce(&mut Grap
     let mut builder = GraphBuilder::new("");
     let (q_dims, k_dims, v_dims, o_dims) = ([b, h, sq, d], [b, hk, skv, d], [b, hv, skv, dv], [b, h, sq, dv]);
     let mut tensor = |name: &str, dims: [i64; 4]| builder.buffer(name, F64, &dims);
-    let mut op = SdpaBackward {
-        q: tensor("q", q_dims),
-        k: tensor("k", k_dims),
-        v: tensor("v", v_dims),
-        o: tensor("o", o_dims),
-        d_o: tensor("do", o_dims),
-        stats: tensor("stats", [b, h, sq, 1]),
-        dq: tensor("dq", q_dims),
-        dk: tensor("dk", k_dims),
-        dv: tensor("dv", v_dims),
-        scale: None,
-        attn_mask: None,
-        seq_len_q: None,
-        seq_len_kv: None,
-        seed: None,
-        offset: None,
-        dropout_mask: None,
-        dropout_scale: None,
-        dropout_scale_inv: None,
-        dbias: None,
-        alibi_mask: false,
-        padding_mask: false,
-        causal_mask: false,
-        causal_mask_bottom_right: false,
-        dropout_probability: None,
-        attn_scale_value: None,
-        left_bound: None,
-        right_bound: None,
-        diagonal_alignment: DiagonalAlignment::TopLeft,
-    };
+    let [q, k, v, o, d_o] = [
+        ("q", q_dims),
+        ("k", k_dims),
+        ("v", v_dims),
+        ("o", o_dims),
+        ("do", o_dims),
+    ]
+    .map(|(name, dims)| tensor(name, dims));
+    let stats = tensor("stats", [b, h, sq, 1]);
+    let gradients = [("dq", q_dims), ("dk", k_dims), ("dv", v_dims)].map(|(name, dims)| tensor(name, dims));
+    let mut op = SdpaBackward::new([q, k, v, o, d_o, stats], gradients);
     set(&mut builder, &mut op);
     builder.node("", F64, Box::new(op));
     validated(builder)
