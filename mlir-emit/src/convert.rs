@@ -62,18 +62,6 @@ pub(crate) fn check_not_constant(graph: &NormalGraph, operands: &[TensorId]) -> 
     }
 }
 
-/// Declines factors of a contraction that are one value for every element, or f16 and bf16: neither of these holds the other, and
-/// IREE 3.13's code for GPUs widens both only where the shape is a lucky one.
-pub(crate) fn check_factors(graph: &NormalGraph, factors: [TensorId; 2]) -> Result<(), Unsupported> {
-    check_not_constant(graph, &factors)?;
-    match factors.map(|id| graph.tensor(id).map(|tensor| tensor.dtype)) {
-        [Some(DataType::F16), Some(DataType::Bf16)] | [Some(DataType::Bf16), Some(DataType::F16)] => {
-            Err(Unsupported::new("a product of f16 and bf16"))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// The smallest and largest value of an integer type.
 pub(crate) fn integer_range(dtype: DataType) -> (i64, i64) {
     dtype

@@ -5,7 +5,7 @@
 
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, Relation, affine_map, argument, dim};
-use crate::narrow::{contracted, is_code, is_packed, pack, packed_bytes, unpack};
+use crate::narrow::{contracted, factor_types, is_code, is_packed, pack, packed_bytes, unpack};
 use crate::shell::{Argument, Signature};
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extents};
@@ -318,16 +318,20 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         self.settled_as(id, contracted(self.value(id)?.dtype))
     }
 
-    /// Both factors of a contraction, read in these types. In f64, two that are neither the same nor f64 are converted: IREE 3.13's code
-    /// for GPUs does not widen them.
-    pub(crate) fn factors(
-        &self,
-        [a, b]: [(TensorId, DataType); 2],
-        compute: DataType,
-    ) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
-        let is_mixed = compute == DataType::F64 && a.1 != b.1 && a.1 != compute && b.1 != compute;
-        let settle = |(id, dtype)| self.settled_as(id, if is_mixed { compute } else { dtype });
-        Ok([settle(a)?, settle(b)?])
+    /// Both factors of a contraction, in the types in which they can be multiplied.
+    pub(crate) fn factors(&self, [a, b]: [TensorId; 2], compute: DataType) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
+        let types = [self.value(a)?.dtype, self.value(b)?.dtype];
+        let [of_a, of_b] = factor_types(types, compute);
+        Ok([self.settled_as(a, of_a)?, self.settled_as(b, of_b)?])
+    }
+
+    /// A tensor with its elements converted, in a dispatch of its own.
+    pub(crate) fn converted(&self, value: Ordered<'c, 'b>, dtype: DataType) -> Result<Ordered<'c, 'b>, EmitError> {
+        let value = self.carry(value, dtype)?;
+        Ok(Ordered {
+            ssa: self.at.barrier(value.ssa)?,
+            ..value
+        })
     }
 
     /// [`settled`](Self::settled) with its elements converted.
@@ -340,11 +344,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         if is_argument && value.dtype == dtype {
             return Ok(value);
         }
-        let value = self.carry(value, dtype)?;
-        Ok(Ordered {
-            ssa: self.at.barrier(value.ssa)?,
-            ..value
-        })
+        self.converted(value, dtype)
     }
 
     /// What a loop over no tensor has computed (indices, gathered elements), in a dispatch of its own where it could end up in that of

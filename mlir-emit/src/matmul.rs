@@ -1,10 +1,10 @@
 //! Matrix multiplication: one structured contraction over whatever order the operands lie in.
 
-use crate::convert::{check_compute, check_factors, compute_type};
+use crate::convert::{check_compute, check_not_constant, compute_type};
 use crate::ir::{Loop, affine_map, dim};
 use crate::lower::Lowering;
 use crate::math::multiply_add;
-use crate::narrow::contracted;
+use crate::narrow::factor_types;
 use crate::target::Target;
 use crate::value::{Operand, Ordered, Value, extent, extents};
 use crate::{EmitError, Unsupported};
@@ -23,17 +23,16 @@ pub(crate) fn check_product(
     operands: [TensorId; 2],
 ) -> Result<(), Unsupported> {
     check_compute(graph, compute, &operands)?;
-    check_factors(graph, operands)
+    check_not_constant(graph, &operands)
 }
 
 /// Lowers the operation.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Matmul) -> Result<(), EmitError> {
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
     let out = lowering.tensor(op.c)?.dims.clone();
-    let (of_a, of_b) = read_as(lowering.value(op.a)?.dtype, lowering.value(op.b)?.dtype);
-    let [a, b] = lowering.factors([(op.a, of_a), (op.b, of_b)], compute)?;
-    let (a, b) = (repeated(lowering, a, &out)?, repeated(lowering, b, &out)?);
+    let [a, b] = lowering.factors([op.a, op.b], compute)?;
     let (row, column) = (out.len().saturating_sub(2), out.len().saturating_sub(1));
+    let (a, b) = (repeated(lowering, a, &out, row)?, repeated(lowering, b, &out, row)?);
     let a = summed_last(lowering, a, column)?;
     let b = summed_last(lowering, b, row)?;
     let order = lowering.stored_order(op.c).unwrap_or_else(|| (0..out.len()).collect());
@@ -71,16 +70,6 @@ fn summed_last<'c, 'b>(
     operand.in_order(&lowering.emitter(), &order)
 }
 
-/// The types in which the operands' elements are read: what has eight bits or less in that of the other one if that is a 16-bit float, which
-/// holds all its values, so that matrix cores multiply both.
-fn read_as(a: DataType, b: DataType) -> (DataType, DataType) {
-    let like = |own: DataType, other: DataType| match contracted(other) {
-        half @ (DataType::F16 | DataType::Bf16) if own.bits() <= 8 && own != DataType::F8E8M0 => half,
-        _ => contracted(own),
-    };
-    (like(a, b), like(b, a))
-}
-
 /// The elements of what the lowering makes of the operands: each repeated for the whole batch, and the product.
 pub(crate) fn elements(graph: &NormalGraph, op: &Matmul) -> Option<u64> {
     let (a, c) = (graph.tensor(op.a)?, graph.tensor(op.c)?);
@@ -98,17 +87,17 @@ pub(crate) fn elements(graph: &NormalGraph, op: &Matmul) -> Option<u64> {
         .checked_add(product(&[*rows, *columns])?)
 }
 
-/// An operand with its batch axes repeated where they are neither 1 nor the output's: each matrix as often as it is used, one after
-/// the other, which no index map can say.
+/// An operand with those of its first axes repeated that are neither 1 nor the output's: what lies along them as often as it is used,
+/// one after the other, which no index map can say.
 pub(crate) fn repeated<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     operand: Ordered<'c, 'b>,
     out: &[i64],
+    axes: usize,
 ) -> Result<Ordered<'c, 'b>, EmitError> {
-    let rank = out.len();
     let mut dims = operand.dims.clone();
-    let mut divisors = vec![1; rank];
-    for axis in 0..rank.saturating_sub(2) {
+    let mut divisors = vec![1; out.len()];
+    for axis in 0..axes {
         let (have, want) = (extent(&operand.dims, axis)?, extent(out, axis)?);
         if have != 1 && have != want {
             let divisor = want.checked_div(have).filter(|divisor| *divisor > 0);
@@ -155,6 +144,12 @@ pub(crate) fn contract<'c, 'b>(
     compute: DataType,
 ) -> Result<Ordered<'c, 'b>, EmitError> {
     let at = lowering.emitter();
+    let types = factor_types([a.dtype, b.dtype], compute);
+    let of_type = |factor: &Ordered<'c, 'b>, dtype: DataType| match factor.dtype {
+        own if own == dtype || own.is_integer() => Ok(factor.clone()),
+        _ => lowering.converted(factor.clone(), dtype),
+    };
+    let (a, b) = (&of_type(a, types[0])?, &of_type(b, types[1])?);
     let rank = out.len();
     let (Some(row), Some(column)) = (rank.checked_sub(2), rank.checked_sub(1)) else {
         return Err(EmitError::Internal("a matrix of low rank"));

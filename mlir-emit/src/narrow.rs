@@ -128,6 +128,24 @@ pub(crate) const fn contracted(dtype: DataType) -> DataType {
     }
 }
 
+/// The types in which both factors of a contraction are read.
+///
+/// What has eight bits or less is read in the type of the other one if that is a 16-bit float, which holds all its values, so that matrix
+/// cores multiply both. Floats of two types neither of which is the compute type are converted to it: IREE 3.13's code for GPUs widens
+/// such factors only where the shape is a lucky one.
+pub(crate) fn factor_types([a, b]: [DataType; 2], compute: DataType) -> [DataType; 2] {
+    let like = |own: DataType, other: DataType| match contracted(other) {
+        half @ (DataType::F16 | DataType::Bf16) if own.bits() <= 8 && own != DataType::F8E8M0 => half,
+        _ => contracted(own),
+    };
+    let read = [like(a, b), like(b, a)];
+    let is_mixed = read.iter().all(|dtype| dtype.is_float() && *dtype != compute);
+    match read {
+        [a, b] if a != b && is_mixed => [compute; 2],
+        read => read,
+    }
+}
+
 /// How IEEE's formats of 32 and 64 bits are made.
 struct Wide<'c> {
     /// An integer of as many bits.

@@ -86,7 +86,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
                 }
             })
             .collect();
-        let written_out = self.written_out(operands, shape.dims, reduced)?;
+        let written_out = self.written_out(operands, shape.dims, reduced, compute)?;
         let operands: Vec<_> = written_out.iter().collect();
         let read = self.operands(&operands, shape.dims, shape.order)?;
         let init = at.filled(&extents(shape.dims, &kept)?, compute, start)?;
@@ -125,14 +125,15 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     }
 
     /// The operands as IREE 3.13 can sum products of them. It takes such a sum for a contraction, and builds an invalid one if an operand
-    /// is repeated along a reduced axis (for CPUs), or if one is f16 and the other bf16 (for GPUs): the former is written out, the latter
-    /// are widened, both behind a barrier. And the first has all axes if there is one that no operand has in memory: a loop has to be
-    /// of something.
+    /// is repeated along a reduced axis (for CPUs), or if two are floats of different types neither of which is the compute type (for
+    /// GPUs): the former is written out, the latter are widened, both behind a barrier. And the first has all axes if there is one that
+    /// no operand has in memory: a loop has to be of something.
     fn written_out(
         &self,
         operands: &[&Value<'c, 'b>],
         dims: &[i64],
         reduced: &[usize],
+        compute: DataType,
     ) -> Result<Vec<Value<'c, 'b>>, EmitError> {
         let own = |value: &Value<'_, '_>, axis: usize| {
             axis.checked_add(value.dims.len())
@@ -150,18 +151,22 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         };
         let is_covered = |axis: &usize| operands.iter().any(|value| has(value, *axis));
         let lacks_loops = !reduced.iter().all(is_covered);
-        let is_there = |dtype: DataType| operands.iter().any(|value| value.dtype == dtype);
-        let is_mixed = is_there(DataType::F16) && is_there(DataType::Bf16);
+        let is_narrower = |value: &Value<'_, '_>| {
+            let is_float = matches!(value.dtype, DataType::F16 | DataType::Bf16 | DataType::F32);
+            is_float && value.dtype != compute && matches!(value.data, Data::Tensor { .. })
+        };
+        let mut narrower = operands
+            .iter()
+            .filter(|value| is_narrower(value))
+            .map(|value| value.dtype);
+        let first = narrower.next();
+        let is_mixed = narrower.any(|dtype| Some(dtype) != first);
         let at = self.emitter();
         let write_out = |(position, value): (usize, &&Value<'c, 'b>)| {
-            let widens = is_mixed && matches!(value.dtype, DataType::F16 | DataType::Bf16);
+            let widens = is_mixed && is_narrower(value);
             if widens || is_repeated(value) {
                 let whole = value.materialise(&at)?;
-                let wide = if widens {
-                    self.carry(whole, DataType::F32)?
-                } else {
-                    whole
-                };
+                let wide = if widens { self.carry(whole, compute)? } else { whole };
                 let ssa = at.barrier(wide.ssa)?;
                 Ok(Value::of(Ordered { ssa, ..wide }))
             } else if lacks_loops && position == 0 {

@@ -30,11 +30,8 @@ pub(super) struct Attention<'c, 'b> {
 
 impl<'c, 'b> Attention<'c, 'b> {
     pub(super) fn new(lowering: &Lowering<'_, 'c, 'b>, op: &Scores, compute: DataType) -> Result<Self, EmitError> {
-        let (q, k, v) = (
-            lowering.settled(op.q)?,
-            lowering.settled(op.k)?,
-            lowering.settled(op.v)?,
-        );
+        let [q, k] = lowering.factors([op.q, op.k], compute)?;
+        let v = lowering.settled(op.v)?;
         let (&[batch, heads, queries, _], &[_, _, keys, _]) = (q.dims.as_slice(), k.dims.as_slice()) else {
             return Err(EmitError::Internal("an attention that is not of rank 4"));
         };
@@ -91,7 +88,7 @@ impl<'c, 'b> Attention<'c, 'b> {
         if let Some(heads) = dims.get_mut(HEAD) {
             *heads = extent(&self.dims, HEAD)?;
         }
-        repeated(lowering, tensor.clone(), &dims)
+        repeated(lowering, tensor.clone(), &dims, QUERY)
     }
 
     /// The scores, -∞ where a key is hidden.

@@ -10,21 +10,21 @@ mod staged;
 
 pub(crate) use direct::crop;
 
-use crate::convert::{check_compute, check_factors, compute_type};
+use crate::convert::{check_compute, check_not_constant, compute_type};
 use crate::ir::Emitter;
 use crate::lower::Lowering;
-use crate::narrow::contracted;
+use crate::matmul::repeated;
 use crate::target::ConvStrategy;
 use crate::value::{Ordered, Value, extent, extents, reshape};
 use crate::{EmitError, Unsupported};
 use melior::ir::Value as Ssa;
-use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvMode, ConvWgrad, DataType, NormalGraph, TensorId};
+use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvMode, ConvWgrad, DataType, NormalGraph};
 
 /// Says whether the operation can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ConvFprop) -> Result<(), Unsupported> {
     check_geometry(&op.geometry)?;
     check_compute(graph, compute, &[op.x, op.w])?;
-    check_factors(graph, [op.x, op.w])?;
+    check_not_constant(graph, &[op.x, op.w])?;
     check_reached(graph, op)
 }
 
@@ -60,23 +60,23 @@ fn check_geometry(geometry: &ConvGeometry) -> Result<(), Unsupported> {
     Ok(())
 }
 
-fn factors<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [a, b]: [TensorId; 2],
-    compute: DataType,
-) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
-    let read = |id| Ok::<_, EmitError>((id, contracted(lowering.value(id)?.dtype)));
-    lowering.factors([read(a)?, read(b)?], compute)
-}
-
 /// Lowers the operation.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &ConvFprop) -> Result<(), EmitError> {
     let at = lowering.emitter();
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let [x, w] = factors(lowering, [op.x, op.w], compute)?;
+    let [mut x, w] = lowering.factors([op.x, op.w], compute)?;
     let y = lowering.tensor(op.y)?;
-    let shape = Shape::new(&x.dims, &w.dims, &y.dims, &op.geometry)?;
-    let (ssa, order) = match lowering.target().conv_strategy() {
+    let mut shape = Shape::new(&x.dims, &w.dims, &y.dims, &op.geometry)?;
+    let strategy = lowering.target().conv_strategy();
+    if strategy == ConvStrategy::Direct && shape.is_miscompiled_multiplier() {
+        shape = shape.with_a_channel_per_filter();
+        let dims: Vec<i64> = [shape.batch, shape.groups]
+            .into_iter()
+            .chain(shape.input.iter().copied())
+            .collect();
+        x = repeated(lowering, x, &dims, 2)?;
+    }
+    let (ssa, order) = match strategy {
         ConvStrategy::Direct => direct::lower(&at, &x, &w, &shape, compute)?,
         ConvStrategy::Staged => staged::lower(&at, &x, &w, &shape, compute)?,
     };
@@ -95,7 +95,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
 pub(crate) fn check_dgrad(graph: &NormalGraph, compute: DataType, op: &ConvDgrad) -> Result<(), Unsupported> {
     check_geometry(&op.geometry)?;
     check_compute(graph, compute, &[op.dy, op.w])?;
-    check_factors(graph, [op.dy, op.w])
+    check_not_constant(graph, &[op.dy, op.w])
 }
 
 /// Lowers a gradient with respect to x.
@@ -106,7 +106,7 @@ pub(crate) fn lower_dgrad(
 ) -> Result<(), EmitError> {
     let at = lowering.emitter();
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let [dy, w] = factors(lowering, [op.dy, op.w], compute)?;
+    let [dy, w] = lowering.factors([op.dy, op.w], compute)?;
     let dx = lowering.tensor(op.dx)?;
     let forward = Shape::new(&dx.dims, &w.dims, &dy.dims, &op.geometry)?;
     let turned = gradient::turned(&at, dy, &w, &forward)?;
@@ -130,7 +130,7 @@ pub(crate) fn lower_dgrad(
 pub(crate) fn check_wgrad(graph: &NormalGraph, compute: DataType, op: &ConvWgrad) -> Result<(), Unsupported> {
     check_geometry(&op.geometry)?;
     check_compute(graph, compute, &[op.x, op.dy])?;
-    check_factors(graph, [op.x, op.dy])
+    check_not_constant(graph, &[op.x, op.dy])
 }
 
 /// Lowers a gradient with respect to w.
@@ -141,7 +141,7 @@ pub(crate) fn lower_wgrad(
 ) -> Result<(), EmitError> {
     let at = lowering.emitter();
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let [x, dy] = factors(lowering, [op.x, op.dy], compute)?;
+    let [x, dy] = lowering.factors([op.x, op.dy], compute)?;
     let dw = lowering.tensor(op.dw)?;
     let shape = Shape::new(&x.dims, &dw.dims, &dy.dims, &op.geometry)?;
     let result = Ordered {
@@ -187,6 +187,10 @@ pub(crate) fn elements(graph: &NormalGraph, op: &ConvFprop, strategy: ConvStrate
     let (x, w, y) = (graph.tensor(op.x)?, graph.tensor(op.w)?, graph.tensor(op.y)?);
     let shape = Shape::new(&x.dims, &w.dims, &y.dims, &op.geometry).ok()?;
     match strategy {
+        ConvStrategy::Direct if shape.is_miscompiled_multiplier() => {
+            let shape = shape.with_a_channel_per_filter();
+            direct::elements(&shape)?.checked_add(shape.padded_elements()?)
+        }
         ConvStrategy::Direct => direct::elements(&shape),
         ConvStrategy::Staged => staged::elements(&shape),
     }
@@ -243,6 +247,22 @@ impl<'g> Shape<'g> {
             output: output.to_vec(),
             geometry,
         })
+    }
+
+    /// Whether it is dilated and has several filters for each group of one channel: of its implicit GEMM IREE 3.13 makes wrong code for
+    /// gfx942 (seen executed on the emulated gfx942).
+    fn is_miscompiled_multiplier(&self) -> bool {
+        let is_dilated = self.geometry.dilation.iter().any(|&dilation| dilation > 1);
+        self.groups > 1 && self.channels == 1 && self.filters > 1 && is_dilated
+    }
+
+    /// The same with each channel repeated for every filter that reads it.
+    fn with_a_channel_per_filter(self) -> Self {
+        Shape {
+            groups: self.groups.saturating_mul(self.filters),
+            filters: 1,
+            ..self
+        }
     }
 
     fn spatial(&self) -> usize {

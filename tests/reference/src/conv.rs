@@ -85,7 +85,7 @@ fn convolution(
             .collect();
         return Ok(context.integer_value(dims, wrapped));
     }
-    let (a, b) = (context.floats(a)?, context.floats(b)?);
+    let (a, b) = (context.factors(a)?, context.factors(b)?);
     let sums = problem.sums(direction, &a.numbers, &b.numbers);
     let errors = match (&a.errors, &b.errors) {
         (Some(a_errors), Some(b_errors)) => {

@@ -1,7 +1,7 @@
 //! Runs a graph: reads inputs, computes node after node, writes outputs.
 
 use crate::element::{Codec, Number};
-use crate::value::{Numbers, Operand, Value};
+use crate::value::{Numbers, Operand, Value, flushed};
 use crate::walk::{Offsets, extents};
 use crate::{ReferenceError, attention, block_scale, conv, custom, matmul, moe, norm, pointwise, reduction, resample};
 use rotini_graph::{CustomOp, DataType, Graph, Node, Op, Scalar, Tensor, TensorId, TensorKind, element_span};
@@ -122,6 +122,17 @@ impl<'a> Context<'a> {
     pub(crate) fn floats(&self, id: TensorId) -> Result<Operand<'a, f64>, ReferenceError> {
         let rounded = self.options.precision == Precision::Compute;
         Ok(self.value(id)?.floats(self.compute, rounded))
+    }
+
+    /// A factor of the products that a node sums up. Devices may take subnormal ones for zero.
+    pub(crate) fn factors(&self, id: TensorId) -> Result<Operand<'a, f64>, ReferenceError> {
+        let mut operand = self.floats(id)?;
+        if let Some(errors) = &mut operand.errors {
+            for (error, &value) in errors.to_mut().iter_mut().zip(operand.numbers.iter()) {
+                *error = error.max(flushed(self.compute, value));
+            }
+        }
+        Ok(operand)
     }
 
     /// An operand of a node that computes in integers.

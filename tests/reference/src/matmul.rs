@@ -41,7 +41,7 @@ pub(crate) fn contract(
         let wrapped = sums.into_iter().map(|sum| context.compute.wrap(sum).unwrap_or(sum));
         return Ok(context.integer_value(dims, wrapped.collect()));
     }
-    let (a, b) = (context.floats(a)?, context.floats(b)?);
+    let (a, b) = (context.factors(a)?, context.factors(b)?);
     let sums = contraction.sums(&a.numbers, &b.numbers, 0.0, |sum, a, b| sum + a * b);
     let errors = match (&a.errors, &b.errors) {
         (Some(a_errors), Some(b_errors)) => {

@@ -138,6 +138,9 @@ pub(super) fn experts(cases: &mut Cases) {
         cases.add(format!("moe_one_expert_{dtype}"), one.columns().graph(false));
         let idle = Moe::new(dtype, 3, [16, 8, 8], MoeMode::None);
         cases.add(format!("moe_more_experts_than_rows_{dtype}"), idle.graph(false));
+        let single = Moe::new(dtype, 1, [4, 3, 5], MoeMode::None);
+        cases.add(format!("moe_one_row_{dtype}"), single.graph(false));
+        cases.add(format!("moe_backward_one_row_{dtype}"), single.backward());
         let matrix = Moe::new(dtype, 64, [2, 64, 64], MoeMode::None);
         cases.add(format!("moe_matrix_{dtype}"), matrix.clone().columns().graph(false));
         cases.add(format!("moe_backward_matrix_{dtype}"), matrix.backward());
@@ -158,6 +161,11 @@ pub(super) fn experts(cases: &mut Cases) {
         ("f8_to_f16", [F8E4M3, F8E4M3, F16, F32]),
         ("f8", [F8E5M2, F8E5M2, F8E5M2, F32]),
         ("i4_weights", [F16, I4, F16, F32]),
+        (
+            "f16_by_bf16",
+            [DataType::F16, DataType::Bf16, DataType::F16, DataType::F32],
+        ),
+        ("f32_by_e4m3_in_f64", [F32, F8E4M3, F64, F64]),
     ] {
         let mut moe = Moe::new(F32, 20, [3, 8, 6], MoeMode::Gather);
         moe.types = types;

@@ -1,8 +1,10 @@
 //! Graphs of several nodes: chains, diamonds, several outputs; and what random graphs were shrunk to that were wrong once.
 
-use super::{Cases, Order, pointwise};
+use super::attention::Attention;
+use super::matmul::Product;
+use super::{Cases, Conv, Order, pointwise};
 use rotini_graph::{
-    BatchnormBackward, BlockScaleQuantize, ConvDgrad, ConvGeometry, DataType, GraphBuilder, LayernormBackward,
+    BatchnormBackward, BlockScaleQuantize, ConvDgrad, ConvGeometry, DataType, Graph, GraphBuilder, LayernormBackward,
     Pointwise, PointwiseMode, Reduction, ReductionMode, Scalar, TensorKind,
 };
 
@@ -118,6 +120,7 @@ pub(super) fn found(cases: &mut Cases) {
     repeated_in_sums(cases);
     mixed_halves(cases);
     single_magnitude(cases);
+    odd_convolutions(cases);
 }
 
 /// Results that do not depend on the elements of an operand, which lies in another order than they do.
@@ -221,6 +224,45 @@ fn unreached_inputs(cases: &mut Cases) {
     }
 }
 
+/// Convolutions one of whose loops has a single step, with padding; and dilated ones with several filters for each group of one channel.
+fn odd_convolutions(cases: &mut Cases) {
+    // Names, x's extents, windows, padding before and after, strides.
+    type Odd = (&'static str, [i64; 2], [i64; 2], [i64; 2], [i64; 2], [i64; 2]);
+    let odd: [Odd; 6] = [
+        ("point", [4, 5], [1, 1], [1, 2], [0, 1], [1, 1]),
+        ("point_of_a_row", [1, 3], [1, 1], [2, 1], [0, 0], [1, 1]),
+        ("one_row", [1, 4], [2, 1], [1, 2], [0, 0], [4, 1]),
+        ("one_pixel", [2, 5], [3, 3], [1, 0], [0, 0], [1, 4]),
+        ("one_column", [5, 1], [1, 2], [1, 1], [1, 0], [1, 1]),
+        ("row_of_a_column", [1, 3], [1, 3], [2, 1], [2, 1], [1, 4]),
+    ];
+    for order in Order::BOTH {
+        for dtype in [DataType::F32, DataType::F16] {
+            for (name, input, window, pre, post, stride) in odd {
+                for groups in [1, 6] {
+                    let mut conv = Conv::new(2, 6, 6, 1, 1, 0, dtype, order).groups(groups);
+                    (conv.input, conv.window) = (input.to_vec(), window.to_vec());
+                    conv.geometry.pre_padding = pre.to_vec();
+                    conv.geometry.post_padding = post.to_vec();
+                    conv.geometry.stride = stride.to_vec();
+                    let name = format!("conv_padded_{name}_g{groups}_{}_{dtype}", order.name());
+                    cases.add(name, conv.alone());
+                }
+            }
+            for spatial in 2..=3 {
+                let mut conv = Conv::new(2, 6, 12, 6, 2, 1, dtype, order).groups(6).dilation(2);
+                (conv.input, conv.window) = (vec![6; spatial], vec![2; spatial]);
+                conv.geometry = ConvGeometry {
+                    dilation: vec![2; spatial],
+                    ..ConvGeometry::same(spatial, 1)
+                };
+                let name = format!("conv_dilated_multiplier_{spatial}d_{}_{dtype}", order.name());
+                cases.add(name, conv.alone());
+            }
+        }
+    }
+}
+
 /// Sums of products with an operand whose strides repeat it along one of the axes that are summed over.
 fn repeated_in_sums(cases: &mut Cases) {
     for (name, channels) in [("one_channel", 1), ("channels", 3)] {
@@ -247,8 +289,40 @@ fn repeated_in_sums(cases: &mut Cases) {
     }
 }
 
-/// Sums of products of f16 and bf16.
+/// Sums of products of two floats of different types, neither of which is that of the computation.
 fn mixed_halves(cases: &mut Cases) {
+    use DataType::{Bf16, F8E4M3, F8E8M0, F16, F32, F64};
+    for (first, second, compute) in [
+        (F16, Bf16, F32),
+        (Bf16, F8E4M3, F32),
+        (F32, F16, F64),
+        (F8E4M3, F8E8M0, F64),
+    ] {
+        let set = |mut graph: Graph, names: [&str; 2]| {
+            for (name, dtype) in names.into_iter().zip([first, second]) {
+                for tensor in graph.tensors.iter_mut().filter(|tensor| tensor.name == name) {
+                    tensor.dtype = dtype;
+                }
+            }
+            for node in &mut graph.nodes {
+                node.compute = compute;
+            }
+            graph
+        };
+        let conv = Conv::new(1, 6, 4, 6, 3, 1, F32, Order::Last);
+        let attention = Attention::new(1, 2, [9, 6], 4, F32);
+        for (name, graph, operands) in [
+            ("matmul", Product::new(5, 9, 3, F32).alone(), ["a", "b"]),
+            ("conv", conv.alone(), ["x", "w"]),
+            ("dgrad", conv.dgrad(), ["dy", "w"]),
+            ("wgrad", conv.wgrad(), ["x", "dy"]),
+            ("sdpa", attention.forward(false), ["q", "k"]),
+            ("sdpa_backward_qk", attention.backward(), ["q", "k"]),
+            ("sdpa_backward_v", attention.backward(), ["do", "v"]),
+        ] {
+            cases.add(format!("{name}_{first}_by_{second}_in_{compute}"), set(graph, operands));
+        }
+    }
     let mut b = GraphBuilder::new("layernorm backward in f16 and bf16");
     let (dims, last) = ([5, 1, 3], [1, 1, 3]);
     let [dy, x] = ["dy", "x"].map(|name| b.buffer(name, DataType::F16, &dims));

@@ -118,14 +118,15 @@ pub struct Kernel {
     reassembled: OnceLock<Result<(), DecodeError>>,
 }
 
-/// Whether two words are a literal of 16 bits, whose upper half an operation on 16 bits does not read: the compiler extends its sign,
-/// and the assembler does not.
+/// Whether two words are a literal of 16 bits, whose upper half an operation on 16 bits does not read: of compiler and assembler one
+/// extends its sign, and the other does not.
 fn is_short_literal(text: &str, again: &[u8], word: &[u8]) -> bool {
-    let (Some((low, [0, 0])), Some((other, [0xff, 0xff]))) = (again.split_last_chunk(), word.split_last_chunk()) else {
+    let (Some((low, again)), Some((other, word))) = (again.split_last_chunk(), word.split_last_chunk()) else {
         return false;
     };
     let name = text.split_whitespace().next().unwrap_or_default();
     low == other
+        && matches!((again, word), ([0, 0], [0xff, 0xff]) | ([0xff, 0xff], [0, 0]))
         && ["_u16", "_i16", "_b16", "_f16"]
             .iter()
             .any(|width| name.contains(width))

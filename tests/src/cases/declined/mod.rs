@@ -153,13 +153,6 @@ impl Declined {
                 format!("{node}, tensor '{}' (uid 1): {FLOAT_IN_I32}", operands[0]),
             );
             self.add(format!("{name}_compute_i8"), build(&in_i8), format!("{node}: {IN_I8}"));
-            let mut mixed = build(&Conv::new(1, 4, 4, 6, 3, 1, DataType::F16, Order::First));
-            mixed.tensors[1].dtype = DataType::Bf16;
-            self.add(
-                format!("{name}_f16_by_bf16"),
-                mixed,
-                format!("{node}: a product of f16 and bf16"),
-            );
             for (uid, operand) in (1..).zip(operands) {
                 self.add(
                     format!("{name}_constant_{operand}"),
@@ -200,11 +193,6 @@ impl Declined {
             "matmul_compute_i8",
             product([I8; 2], I8),
             format!("node 'matmul' (matmul): {IN_I8}"),
-        );
-        self.add(
-            "matmul_f16_by_bf16",
-            product([DataType::F16, DataType::Bf16], F32),
-            "node 'matmul' (matmul): a product of f16 and bf16".to_owned(),
         );
         self.add(
             "matmul_constant_a",

@@ -77,11 +77,6 @@ impl Declined {
                 build([I8; 2], I8, 4),
                 format!("{node}: {IN_I8}"),
             );
-            self.add(
-                format!("{name}_f16_by_bf16"),
-                build([DataType::F16, DataType::Bf16], F32, 4),
-                format!("{node}: a product of f16 and bf16"),
-            );
             for (uid, operand) in (1..).zip(operands) {
                 self.add(
                     format!("{name}_constant_{operand}"),

@@ -147,8 +147,10 @@ fn vector(
             [&halves.low, &halves.high, &halves.neg_low, &halves.neg_high].map(|list| list[number] != 0);
         match ty {
             Ty::PkF32 => {
+                // Of 0 both halves are 0, whatever is selected.
                 if let Source::Constant(_) = pair[0]
                     && (low || high)
+                    && operand.value != Value::Integer(0)
                 {
                     return Err("the high half of a packed constant".to_owned());
                 }
