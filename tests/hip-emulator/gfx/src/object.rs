@@ -360,3 +360,20 @@ fn bytes_at<'d>(file: &File<'d>, address: u64, size: u64) -> Option<&'d [u8]> {
     file.sections()
         .find_map(|section| section.data_range(address, size).ok().flatten())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_short_literal;
+
+    #[test]
+    fn literals_of_16_bits_may_have_either_upper_half() {
+        let same =
+            |text: &str, again: u32, word: u32| is_short_literal(text, &again.to_le_bytes(), &word.to_le_bytes());
+        for (again, word) in [(0xffab, 0xffff_ffab), (0xffff_ffab, 0xffab)] {
+            assert!(same("v_mul_lo_u16_e32 v1, 0xffab, v0", again, word));
+            assert!(!same("v_mul_lo_u32 v1, 0xffab, v0", again, word));
+        }
+        assert!(!same("v_mul_lo_u16_e32 v1, 0xffab, v0", 0xffab, 0xffff_ffaa));
+        assert!(!same("v_mul_lo_u16_e32 v1, 0xffab, v0", 0xffab, 0x1234_ffab));
+    }
+}
