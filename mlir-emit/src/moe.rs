@@ -483,7 +483,13 @@ pub(crate) fn lower(
     };
     let sources = tiles.sources(groups, index, extent(&token.dims, 1)?)?;
     let rows = tiles.rows(&token, sources)?;
-    let matrices = tiles.matrices(groups, &lowering.settled(op.weight)?)?;
+    // Single rows of 16-bit floats become a gather, of which IREE 3.13's code for gfx942 has two waves write the same shared memory.
+    let weight = if sizes.inner == 1 {
+        lowering.settled_as(op.weight, compute)?
+    } else {
+        lowering.settled(op.weight)?
+    };
+    let matrices = tiles.matrices(groups, &weight)?;
     let dims = [sizes.tiles, sizes.tile, sizes.columns];
     let product = contract(lowering, &rows, &matrices, &dims, &[0, 1, 2], compute)?;
 

@@ -138,6 +138,8 @@ pub(super) fn experts(cases: &mut Cases) {
         cases.add(format!("moe_one_expert_{dtype}"), one.columns().graph(false));
         let idle = Moe::new(dtype, 3, [16, 8, 8], MoeMode::None);
         cases.add(format!("moe_more_experts_than_rows_{dtype}"), idle.graph(false));
+        let vectors = Moe::new(dtype, 9, [2, 1, 6], MoeMode::Gather);
+        cases.add(format!("moe_vectors_{dtype}"), vectors.graph(false));
         let single = Moe::new(dtype, 1, [4, 3, 5], MoeMode::None);
         cases.add(format!("moe_one_row_{dtype}"), single.graph(false));
         cases.add(format!("moe_backward_one_row_{dtype}"), single.backward());
