@@ -198,13 +198,13 @@ fn input<'c, 'b>(
 
 /// Whether padding may become part of the convolution's dispatch.
 ///
-/// IREE 3.13's code for gfx942 forgets how far the input is moved where a loop of the convolution has one step (an axis of the output, a
-/// padded axis of the window), or reads registers that nothing has written where a group has several channels and one filter. Seen
+/// IREE 3.13's code for gfx942 forgets how far the input is moved where a loop of the convolution has one step (an axis of the output, or
+/// a padded axis of the window), and stores registers that nothing has written where a group has several channels and one filter. Seen
 /// executed on the emulated gfx942; convolutions of networks have none of that.
 fn may_fuse_padding(shape: &Shape<'_>, padding: &[(i64, i64)]) -> bool {
-    let has_steps =
-        |((&output, &window), &amount): ((&i64, &i64), &(i64, i64))| output > 1 && (window > 1 || amount == (0, 0));
-    shape.output.iter().zip(&shape.window).zip(padding).all(has_steps) && (shape.filters > 1 || shape.channels == 1)
+    let mut axes = shape.output.iter().zip(&shape.window).zip(padding);
+    let has_steps = axes.all(|((&output, &window), &amount)| output > 1 && (window > 1 || amount == (0, 0)));
+    has_steps && (shape.filters > 1 || shape.channels == 1)
 }
 
 /// The padding of axes of extent 1, which are then done with: an element for each position, which is x's at one of them.

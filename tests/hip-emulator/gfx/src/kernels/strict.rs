@@ -287,8 +287,21 @@ fn buffers_end_at_their_range_and_must_have_what_they_promise() {
     };
     // 8192 records of a buffer of 4096 bytes, and as many as there are: lanes beyond are dropped.
     defect(raw(8192, store), store, &trap, raw(4096, store));
+    // What is dropped may be anything; lane 16 is the first whose data nothing has written.
+    let sixteen = "s_mov_b64 exec, 0xffff\nv_mov_b32_e32 v3, 7\ns_mov_b64 exec, -1";
+    let store = "buffer_store_dword v3, v1, s[4:7], 0 offen";
+    let stored = |records| raw(records, &format!("{sixteen}\n{store}"));
+    defect(stored(68), store, &uninitialised(true, 3, 16), stored(64));
     let structured = "s_or_b32 s5, s5, 0x40000\nbuffer_load_dword v2, v1, s[4:7], 0 offen";
     assert!(matches!(raw(4096, structured).trap(), Some((_, Trap::Unsupported(_)))));
+}
+
+#[test]
+fn lds_addresses_wrap() {
+    let write = |before: i32| format!("v_add_u32_e32 v3, {before}, v1\nds_write_b32 v3, v0 offset:64");
+    let text = |before: i32| test(&format!("{LANE}{}", write(before))).lds(256);
+    assert_eq!(text(-64).trap(), None);
+    assert!(matches!(text(-60).trap(), Some((_, Trap::Lds { .. }))));
 }
 
 #[test]

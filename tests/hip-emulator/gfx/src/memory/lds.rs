@@ -72,7 +72,22 @@ pub(crate) fn ds<const STRICT: bool>(
         return Ok(());
     }
     // A copy: what is loaded may overwrite the address.
-    let offsets = wave.rows[usize::from(inst.address)];
+    let mut offsets = wave.rows[usize::from(inst.address)];
+    // The sum wraps: LLVM makes an address below 0 and an offset that leads back (its test ds-sub-offset.ll).
+    let wraps = |lane: usize| offsets[lane].checked_add(inst.offsets[0]).is_none();
+    let wrapped;
+    let inst = if !inst.pair && set_lanes(exec).any(wraps) {
+        for offset in &mut offsets {
+            *offset = offset.wrapping_add(inst.offsets[0]);
+        }
+        wrapped = Ds {
+            offsets: [0; 2],
+            ..*inst
+        };
+        &wrapped
+    } else {
+        inst
+    };
     let parts = if inst.pair {
         &inst.offsets[..]
     } else {

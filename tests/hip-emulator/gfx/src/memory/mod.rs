@@ -19,7 +19,7 @@ use crate::lanes::Row;
 pub(crate) use global::{Global, KERNARG};
 pub(crate) use lds::{Lds, ds};
 pub(crate) use smem::smem;
-pub(crate) use vmem::vmem;
+pub(crate) use vmem::{stored_lanes, vmem};
 
 /// Width and form of the data of a load or store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -115,6 +115,25 @@ pub(crate) fn vmem<const STRICT: bool>(wave: &mut Wave, context: &mut Context<'_
     }
 }
 
+/// The lanes of which a store stores something: a raw buffer takes nothing beyond its range, and compilers leave undefined what would
+/// be stored there.
+pub(crate) fn stored_lanes(wave: &Wave, inst: &Vmem, exec: u64) -> u64 {
+    let Address::Buffer {
+        descriptor,
+        scalar,
+        vector,
+    } = inst.address
+    else {
+        return exec;
+    };
+    let records = u64::from(wave.scalars[usize::from(descriptor & 0x7c) + 2]);
+    let fixed = u64::from(wave.scalar(scalar)) + u64::from(inst.access.bytes.min(4));
+    lanes_where(exec, |lane| {
+        let offset = vector.map_or(0, |row| wave.rows[usize::from(row)][lane]);
+        u64::from(offset.wrapping_add(inst.offset as u32)) + fixed <= records
+    })
+}
+
 /// 64-bit addresses from two rows.
 fn wide_addresses(wave: &Wave, vector: u16, offset: i32) -> [u64; 64] {
     let (low, high) = (&wave.rows[usize::from(vector)], &wave.rows[usize::from(vector) + 1]);

@@ -4,7 +4,7 @@ use crate::{
     inst::{Action, Code, Condition, Inst, LaneOp, Range, Scalar, Source, Uses, Valu, sgpr},
     lanes::{first_lane, lane},
     launch::Trap,
-    memory::{lanes_where, set_lanes},
+    memory::{lanes_where, set_lanes, stored_lanes},
     table::Rule,
     vector::{dpp_lanes, swizzled},
     wave::Wave,
@@ -321,8 +321,11 @@ fn memory_flow(wave: &mut Wave, inst: &Inst, uses: &Uses, exec: u64) -> Result<(
     for range in &uses.reads {
         if let Code::Vmem(vmem) = &inst.code
             && (matches!(vmem.action, Action::Store) && range.vector && range.first == vmem.data)
-            && exec & !wave.tracker.data(range.first.into(), vmem.access) == 0
         {
+            let stored = stored_lanes(wave, vmem, exec);
+            if stored & !wave.tracker.data(range.first.into(), vmem.access) != 0 {
+                demand(wave, *range, stored)?;
+            }
             continue;
         }
         demand(wave, *range, exec)?;
