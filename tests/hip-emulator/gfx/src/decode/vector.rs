@@ -147,19 +147,16 @@ fn vector(
             [&halves.low, &halves.high, &halves.neg_low, &halves.neg_high].map(|list| list[number] != 0);
         match ty {
             Ty::PkF32 => {
-                // Of 0 both halves are 0, whatever is selected.
-                if let Source::Constant(_) = pair[0]
-                    && (low || high)
-                    && operand.value != Value::Integer(0)
-                {
-                    return Err("the high half of a packed constant".to_owned());
-                }
                 // Each half of the result reads what is selected for it.
                 for (half, upper) in [low, high].into_iter().enumerate() {
                     let read = match (base, number) {
                         ("v_pk_mov_b32", number) => number == half,
                         _ => true,
                     };
+                    // Of 0 both halves are 0, whatever is selected. Of other constants nothing says what the high half is: LLVM leaves it
+                    // selected where it does not use the result.
+                    uses.undefined[half] |=
+                        read && upper && matches!(pair[0], Source::Constant(_)) && operand.value != Value::Integer(0);
                     uses.reads.push(crate::inst::Range {
                         first: range.first + u16::from(upper),
                         count: range.count.min(u16::from(read)),

@@ -122,7 +122,19 @@ fn conditions_and_exec_are_initialised() {
         &uninitialised(false, 126, 0),
         test(&format!("s_mov_b64 s[20:21], -1\n{exec}")),
     );
+    // The upper lanes are off: what would turn them off may be anything.
+    let lower = |words: &str| {
+        test(&format!(
+            "s_mov_b64 exec, 0xffff\n{words}\ns_and_saveexec_b64 s[22:23], s[20:21]"
+        ))
+    };
     let save = "s_and_saveexec_b64 s[22:23], s[20:21]";
+    defect(
+        lower("s_mov_b32 s21, 0"),
+        save,
+        &uninitialised(false, 20, 0),
+        lower("s_mov_b32 s20, 0"),
+    );
     defect(
         test(save),
         save,
@@ -174,6 +186,42 @@ fn lds_and_private_memory_are_initialised() {
     let spill = "v_mov_b32_e32 v2, 7\nscratch_store_dword off, v2, off offset:4";
     let elsewhere = "v_mov_b32_e32 v2, 7\nscratch_store_dword off, v2, off offset:8";
     defect(private(elsewhere), store, &uninitialised(true, 3, 0), private(spill));
+    // Of a wide spill each register keeps its own state, wherever it is read.
+    let pair = |first: &str| format!("v_mov_b32_e32 v{first}, 7\nscratch_store_dwordx2 off, v[8:9], off offset:4");
+    defect(
+        private(&pair("9")),
+        store,
+        &uninitialised(true, 3, 0),
+        private(&pair("8")),
+    );
+}
+
+/// A packed constant has no high half that is known, but for 0; the low half, and what replaces the high one, are good.
+#[test]
+fn packed_constants_have_a_low_half() {
+    let store = "global_store_dword v1, v3, s[4:5]";
+    let product = |line: &str| {
+        test(&format!(
+            "{LANE}v_mov_b32_e32 v4, 1.0\nv_mov_b32_e32 v5, 2.0\n{line}\n{store}"
+        ))
+    };
+    for (undefined, good) in [
+        (
+            "v_pk_mul_f32 v[2:3], v[4:5], 0.5",
+            "v_pk_mul_f32 v[2:3], v[4:5], 0.5 op_sel_hi:[1,0]",
+        ),
+        ("v_pk_mul_f32 v[2:3], v[4:5], 0.5", "v_pk_mul_f32 v[2:3], v[4:5], 0"),
+        (
+            "v_pk_mul_f32 v[2:3], v[4:5], 0.5",
+            "v_pk_mul_f32 v[2:3], v[4:5], 0.5\nv_mov_b32_e32 v3, v2",
+        ),
+        (
+            "v_pk_mul_f32 v[2:3], v[4:5], 0.5\nv_mov_b32_e32 v2, v3\nv_mov_b32_e32 v3, v2",
+            "v_pk_mul_f32 v[2:3], v[4:5], 0.5\nv_mov_b32_e32 v2, v4\nv_mov_b32_e32 v3, v2",
+        ),
+    ] {
+        defect(product(undefined), store, &uninitialised(true, 3, 0), product(good));
+    }
 }
 
 #[test]
@@ -292,6 +340,12 @@ fn buffers_end_at_their_range_and_must_have_what_they_promise() {
     let store = "buffer_store_dword v3, v1, s[4:7], 0 offen";
     let stored = |records| raw(records, &format!("{sixteen}\n{store}"));
     defect(stored(68), store, &uninitialised(true, 3, 16), stored(64));
+    // Of what ends beyond the range, the registers beyond it: lane 15 has none in v3.
+    let fifteen =
+        "s_mov_b64 exec, 0x1ffff\nv_mov_b32_e32 v2, 7\ns_mov_b64 exec, 0x7fff\nv_mov_b32_e32 v3, 7\ns_mov_b64 exec, -1";
+    let store = "buffer_store_dwordx2 v[2:3], v1, s[4:7], 0 offen";
+    let stored = |records| raw(records, &format!("{fifteen}\n{store}"));
+    defect(stored(68), store, &uninitialised(true, 3, 15), stored(64));
     let structured = "s_or_b32 s5, s5, 0x40000\nbuffer_load_dword v2, v1, s[4:7], 0 offen";
     assert!(matches!(raw(4096, structured).trap(), Some((_, Trap::Unsupported(_)))));
 }

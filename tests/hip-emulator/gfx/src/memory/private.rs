@@ -37,11 +37,15 @@ pub(crate) fn access<const STRICT: bool>(
     match inst.action {
         Action::Load => {
             if STRICT {
-                let known = lanes_where(exec, |lane| {
-                    let at = places[lane] as usize;
-                    wave.scratch_known[at..at + width].iter().all(|&known| known)
-                });
-                wave.tracker.set_rows(first, count, exec, known);
+                for row in 0..count {
+                    let known = lanes_where(exec, |lane| {
+                        let at = places[lane] as usize;
+                        wave.scratch_known[at + 4 * row..at + width.min(4 * (row + 1))]
+                            .iter()
+                            .all(|&known| known)
+                    });
+                    wave.tracker.set_rows(first + row, 1, exec, known);
+                }
             }
             let target = &mut wave.rows[first..first + count];
             // SAFETY: every lane's offset was checked against its part of the scratch vector.
@@ -49,10 +53,16 @@ pub(crate) fn access<const STRICT: bool>(
         }
         Action::Store => {
             if STRICT {
-                let known = wave.tracker.data(first, inst.access);
-                for lane in set_lanes(exec) {
-                    let at = places[lane] as usize;
-                    wave.scratch_known[at..at + width].fill(known >> lane & 1 != 0);
+                // Register by register: arrays are spilled with whatever lies beside them.
+                for row in 0..count {
+                    let known = match count {
+                        1 => wave.tracker.data(first, inst.access),
+                        _ => wave.tracker.row(first + row),
+                    };
+                    for lane in set_lanes(exec) {
+                        let at = places[lane] as usize;
+                        wave.scratch_known[at + 4 * row..at + width.min(4 * (row + 1))].fill(known >> lane & 1 != 0);
+                    }
                 }
             }
             let source = &wave.rows[first..first + count];

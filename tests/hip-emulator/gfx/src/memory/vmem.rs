@@ -117,7 +117,7 @@ pub(crate) fn vmem<const STRICT: bool>(wave: &mut Wave, context: &mut Context<'_
 
 /// The lanes of which a store stores something: a raw buffer takes nothing beyond its range, and compilers leave undefined what would
 /// be stored there.
-pub(crate) fn stored_lanes(wave: &Wave, inst: &Vmem, exec: u64) -> u64 {
+pub(crate) fn stored_lanes(wave: &Wave, inst: &Vmem, exec: u64, bytes: u16) -> u64 {
     let Address::Buffer {
         descriptor,
         scalar,
@@ -127,7 +127,7 @@ pub(crate) fn stored_lanes(wave: &Wave, inst: &Vmem, exec: u64) -> u64 {
         return exec;
     };
     let records = u64::from(wave.scalars[usize::from(descriptor & 0x7c) + 2]);
-    let fixed = u64::from(wave.scalar(scalar)) + u64::from(inst.access.bytes.min(4));
+    let fixed = u64::from(wave.scalar(scalar)) + u64::from(bytes);
     lanes_where(exec, |lane| {
         let offset = vector.map_or(0, |row| wave.rows[usize::from(row)][lane]);
         u64::from(offset.wrapping_add(inst.offset as u32)) + fixed <= records

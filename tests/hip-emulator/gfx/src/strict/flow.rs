@@ -5,7 +5,7 @@ use crate::{
     lanes::{first_lane, lane},
     launch::Trap,
     memory::{lanes_where, set_lanes, stored_lanes},
-    table::Rule,
+    table::{Rule, ScalarIn},
     vector::{dpp_lanes, swizzled},
     wave::Wave,
 };
@@ -25,9 +25,32 @@ pub(super) fn flow(wave: &mut Wave, inst: &Inst, uses: &Uses, exec: u64) -> Resu
             Ok(())
         }
         Code::Salu { scc, a, b, .. } => scalar_flow(wave, uses, *scc, [*a, *b]),
-        Code::SaveExec { target, .. } => {
-            for range in &uses.reads {
-                demand(wave, *range, 0)?;
+        Code::SaveExec {
+            function,
+            target,
+            source,
+        } => {
+            let words = source.map(|word| {
+                let known = match word {
+                    Scalar::Register(register) => wave.tracker.scalar(register.into()),
+                    Scalar::Constant(_) | Scalar::Scc => u32::MAX,
+                };
+                [wave.scalar(word), !known].map(u64::from)
+            });
+            let [value, unknown] = [0, 1].map(|part| words[0][part] | words[1][part] << 32);
+            // Bit by bit: those of lanes that are off before and after may be anything.
+            let of = |a| {
+                function(ScalarIn {
+                    a,
+                    b: wave.exec(),
+                    old: 0,
+                    scc: false,
+                })
+            };
+            if of(value & !unknown) != of(value | unknown) {
+                for range in &uses.reads {
+                    demand(wave, *range, 0)?;
+                }
             }
             wave.tracker.define_scalars(usize::from(*target), 2);
             wave.tracker.set_scc(true);
@@ -107,6 +130,7 @@ fn pair_flow(wave: &mut Wave, uses: &Uses, exec: u64) {
             false if wave.tracker.scalars_known(*range) => lanes,
             false => 0,
         });
+        let known = if uses.undefined[k] { 0 } else { known };
         wave.tracker
             .set_rows(target.first.into(), target.count.into(), exec, known);
     }
@@ -322,9 +346,22 @@ fn memory_flow(wave: &mut Wave, inst: &Inst, uses: &Uses, exec: u64) -> Result<(
         if let Code::Vmem(vmem) = &inst.code
             && (matches!(vmem.action, Action::Store) && range.vector && range.first == vmem.data)
         {
-            let stored = stored_lanes(wave, vmem, exec);
-            if stored & !wave.tracker.data(range.first.into(), vmem.access) != 0 {
-                demand(wave, *range, stored)?;
+            let bytes = u16::from(vmem.access.bytes);
+            let whole = stored_lanes(wave, vmem, exec, bytes);
+            if whole & !wave.tracker.data(range.first.into(), vmem.access) != 0 {
+                demand(wave, *range, whole)?;
+            }
+            // Of what ends beyond a buffer the first registers are stored.
+            for row in 0..range.count {
+                let stored = stored_lanes(wave, vmem, exec, (4 * (row + 1)).min(bytes));
+                let range = Range {
+                    first: range.first + row,
+                    count: 1,
+                    ..*range
+                };
+                if stored & !whole != 0 {
+                    demand(wave, range, stored & !whole)?;
+                }
             }
             continue;
         }

@@ -44,7 +44,6 @@ enum Trip {
 const REFUSALS: &[&str] = &[
     "op_sel of an operand of 32 bits",
     "op_sel of an operand that is not of 16 bits",
-    "the high half of a packed constant",
 ];
 
 fn trip(line: &str, bytes: &[u8], text: &str) -> Trip {
