@@ -5,7 +5,7 @@ use crate::convert::{FloatPredicate as F, check_compute, compute_type, integer_r
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
 use crate::narrow::{largest, power};
-use crate::step::{Shape, order_of};
+use crate::step::{Combiner, Shape, order_of};
 use crate::value::{Ordered, Value, extent, extents, reshape};
 use crate::{EmitError, Unsupported};
 use melior::ir::Value as Ssa;
@@ -292,12 +292,18 @@ pub(crate) fn quantize(
         order: &order_of(&x.dims, &[&x]),
         dtype: compute,
     };
-    let magnitude = lowering.reduce(&[&x], &shape, &[reduced], 0.0, |math, elements, so_far| {
-        let &[element] = elements else {
-            return Err(MISSING);
-        };
-        math.max(so_far, math.abs(element)?)
-    })?;
+    let magnitude = lowering.reduce(
+        &[&x],
+        &shape,
+        &[reduced],
+        (Combiner::Greatest, 0.0),
+        |math, elements| {
+            let &[element] = elements else {
+                return Err(MISSING);
+            };
+            math.abs(element)
+        },
+    )?;
     let shape = Shape {
         dims: &magnitude.dims,
         order: &(0..magnitude.dims.len()).collect::<Vec<_>>(),

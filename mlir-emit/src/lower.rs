@@ -392,6 +392,24 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         }
     }
 
+    /// Whether all tensors in memory lie in the order of their axes, and all tensors have all of these axes, counted from the last one, or
+    /// none of them: more than one element along them, stored.
+    pub(crate) fn is_row_major_and_whole(&self, from_the_right: &[usize]) -> bool {
+        let is_scalar = |tensor: &&NormalTensor| tensor.dims.iter().all(|&dim| dim == 1);
+        self.graph
+            .tensors()
+            .iter()
+            .filter(|tensor| !is_scalar(tensor))
+            .all(|tensor| {
+                let is_stored = matches!(tensor.kind, NormalKind::Input | NormalKind::Output);
+                let wide = tensor.dims.iter().zip(&tensor.strides).filter(|(dim, _)| **dim > 1);
+                let is_row_major = !is_stored || wide.map(|(_, stride)| stride).rev().is_sorted();
+                let has = |axis: &&usize| tensor.dims.iter().rev().nth(**axis).is_some_and(|&dim| dim > 1);
+                let count = from_the_right.iter().filter(has).count();
+                is_row_major && (count == 0 || count == from_the_right.len())
+            })
+    }
+
     /// An input as a value: its argument as it is, or gathered if it has gaps.
     fn load(&self, tensor: &NormalTensor, ssa: Ssa<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
         let data = match Layout::of(&tensor.dims, &tensor.strides) {

@@ -14,7 +14,7 @@
 use crate::convert::{check_compute, compute_type};
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
-use crate::step::{Shape, count, order_of};
+use crate::step::{Combiner, Shape, count, order_of};
 use crate::value::{Data, Value};
 use crate::{EmitError, Unsupported};
 use melior::ir::Value as Ssa;
@@ -345,9 +345,7 @@ fn sum<'c, 'b>(
         order: &order_of(&dims, operands),
         dtype: compute,
     };
-    lowering.reduce(operands, &shape, axes, 0.0, |math, elements, so_far| {
-        math.add(so_far, body(math, elements)?)
-    })
+    lowering.reduce(operands, &shape, axes, (Combiner::Sum, 0.0), body)
 }
 
 /// A step without reduction on a value that lacks the reduced axes: they stay away.

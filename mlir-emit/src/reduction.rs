@@ -5,7 +5,7 @@
 use crate::convert::{check_compute, compute_type};
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
-use crate::step::{Shape, count, order_of};
+use crate::step::{Combiner, Shape, count, order_of};
 use crate::{EmitError, Unsupported};
 use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, NormalGraph, Reduction, ReductionMode as M};
@@ -40,11 +40,11 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         dtype: compute,
     };
     let mode = op.mode;
-    let combined = lowering.reduce(&[&input], &shape, &axes, start(mode), |math, elements, so_far| {
+    let combined = lowering.reduce(&[&input], &shape, &axes, combiner(mode), |math, elements| {
         let &[element] = elements else {
             return Err(EmitError::Internal("a missing element"));
         };
-        combine(math, mode, element, so_far)
+        combined(math, mode, element)
     })?;
     let elements = count(&input.dims, &axes)? as f64;
     lowering.finish(op.output, &[&combined], compute, |math, operands| {
@@ -59,30 +59,28 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     })
 }
 
-/// What nothing combines to.
-const fn start(mode: M) -> f64 {
+/// How what is made of the elements becomes one, and what nothing combines to.
+const fn combiner(mode: M) -> (Combiner, f64) {
     match mode {
-        M::Add | M::Avg | M::Norm1 | M::Norm2 | M::Amax => 0.0,
-        M::Mul | M::MulNoZeros => 1.0,
+        M::Add | M::Avg | M::Norm1 | M::Norm2 => (Combiner::Sum, 0.0),
+        M::Mul | M::MulNoZeros => (Combiner::Product, 1.0),
         // The ends of the range, for integers.
-        M::Min => f64::INFINITY,
-        M::Max => f64::NEG_INFINITY,
+        M::Min => (Combiner::Least, f64::INFINITY),
+        M::Max => (Combiner::Greatest, f64::NEG_INFINITY),
+        M::Amax => (Combiner::Greatest, 0.0),
     }
 }
 
-fn combine<'c, 'r>(math: &Math<'c, 'r>, mode: M, element: Ssa<'c, 'r>, so_far: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+/// What of an element is combined.
+fn combined<'c, 'r>(math: &Math<'c, 'r>, mode: M, element: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
     match mode {
-        M::Add | M::Avg => math.add(so_far, element),
-        M::Norm1 => math.add(so_far, math.abs(element)?),
-        M::Norm2 => math.add(so_far, math.mul(element, element)?),
-        M::Mul => math.mul(so_far, element),
+        M::Add | M::Avg | M::Mul | M::Min | M::Max => Ok(element),
+        M::Norm1 | M::Amax => math.abs(element),
+        M::Norm2 => math.mul(element, element),
         // Zeros are left out, and nothing but zeros is 1, as in hipDNN's reference (`CpuFpReferenceReduction.hpp`).
         M::MulNoZeros => {
             let is_zero = math.equal(element, math.constant(0.0)?)?;
-            math.mul(so_far, math.select(is_zero, math.constant(1.0)?, element)?)
+            math.select(is_zero, math.constant(1.0)?, element)
         }
-        M::Min => math.min(so_far, element),
-        M::Max => math.max(so_far, element),
-        M::Amax => math.max(so_far, math.abs(element)?),
     }
 }

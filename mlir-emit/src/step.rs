@@ -8,7 +8,8 @@ use crate::convert::convert;
 use crate::ir::{Emitter, Loop, affine_map, dim};
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
-use crate::value::{Data, Operand, Ordered, Value, extent, extents};
+use crate::target::{GREATEST_SUBGROUP, Target};
+use crate::value::{Data, Operand, Ordered, Value, extent, extents, reshape};
 use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, TensorId};
 
@@ -21,6 +22,26 @@ pub(crate) struct Shape<'a> {
     pub(crate) order: &'a [usize],
     /// Type of the elements.
     pub(crate) dtype: DataType,
+}
+
+/// How elements become one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Combiner {
+    Sum,
+    Product,
+    Least,
+    Greatest,
+}
+
+impl Combiner {
+    fn combine<'c, 'r>(self, math: &Math<'c, 'r>, so_far: Ssa<'c, 'r>, element: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        match self {
+            Combiner::Sum => math.add(so_far, element),
+            Combiner::Product => math.mul(so_far, element),
+            Combiner::Least => math.min(so_far, element),
+            Combiner::Greatest => math.max(so_far, element),
+        }
+    }
 }
 
 impl<'c, 'b> Lowering<'_, 'c, 'b> {
@@ -56,15 +77,100 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         })
     }
 
-    /// Combines what `body` makes of the operands' elements and of the result so far, from `start`, over all positions along the
-    /// `reduced` axes of `shape`, all of which the first operand has. The result is of the compute type and has an extent of 1 along them.
+    /// Combines what `body` makes of the operands' elements, from `start`, over all positions along the `reduced` axes of `shape`, all of
+    /// which the first operand has. The result is of the compute type and has an extent of 1 along them.
+    ///
+    /// What IREE would miscompile at once ([`loses_sums`]) becomes two reductions: the last axis, then what is left as one loop.
     pub(crate) fn reduce(
         &self,
         operands: &[&Value<'c, 'b>],
         shape: &Shape<'_>,
         reduced: &[usize],
-        start: f64,
-        body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>], Ssa<'c, 'r>) -> Scalar<'c, 'r>,
+        (combiner, start): (Combiner, f64),
+        body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
+        let axes = || shape.order.iter().copied();
+        let wide: Vec<usize> = axes().filter(|axis| reduced.contains(axis) && is_wide(axis)).collect();
+        let splits = loses_sums(self.target(), &extents(shape.dims, &wide)?) && !self.merges(operands, shape, &wide);
+        let Some(&last) = wide.last().filter(|_| splits) else {
+            return self.reduce_at_once(operands, shape, reduced, (combiner, start), body);
+        };
+        let kept: Vec<usize> = axes().filter(|axis| !reduced.contains(axis)).collect();
+        let rest: Vec<usize> = axes().filter(|&axis| reduced.contains(&axis) && axis != last).collect();
+        let rows = Shape {
+            order: &[kept.as_slice(), &rest, &[last]].concat(),
+            ..*shape
+        };
+        let rows = self.reduce_at_once(operands, &rows, &[last], (combiner, start), body)?;
+        let Data::Tensor { ssa, .. } = rows.data else {
+            return Err(EmitError::Internal("a reduction without a result"));
+        };
+        let (at, compute) = (self.emitter(), shape.dtype);
+        let mut groups: Vec<Vec<usize>> = (0..kept.len()).map(|axis| vec![axis]).collect();
+        groups.push((kept.len()..kept.len() + rest.len()).collect());
+        let mut dims = extents(shape.dims, &kept)?;
+        dims.push(count(shape.dims, &rest)?);
+        // One loop now, which stays one behind a barrier.
+        let rows = at.barrier(reshape(&at, "tensor.collapse_shape", ssa, &groups, &dims, compute)?)?;
+        let mut loops = vec![Loop::Parallel; kept.len()];
+        loops.push(Loop::Reduction);
+        let map = |results: usize| affine_map(loops.len(), &(0..results).map(dim).collect::<Vec<_>>());
+        let init = at.filled(&extents(shape.dims, &kept)?, compute, start)?;
+        let ssa = at.generic(
+            &loops,
+            &[(rows, compute, map(loops.len()))],
+            (init, compute, map(kept.len())),
+            |inner, elements| {
+                let &[element, so_far] = elements else {
+                    return Err(EmitError::Internal("a missing element"));
+                };
+                let math = Math::new(*inner, self.target(), compute, kept.clone())?.combining();
+                combiner.combine(&math, so_far, element)
+            },
+        )?;
+        let mut dims = shape.dims.to_vec();
+        for &axis in reduced {
+            if let Some(extent) = dims.get_mut(axis) {
+                *extent = 1;
+            }
+        }
+        Ok(Value {
+            data: Data::Tensor { ssa, order: kept },
+            dtype: compute,
+            dims,
+        })
+    }
+
+    /// Whether the loops over these axes become one whatever is fused with them: they lie side by side in a graph of row-major tensors,
+    /// each of which has all of them or none.
+    fn merges(&self, operands: &[&Value<'c, 'b>], shape: &Shape<'_>, wide: &[usize]) -> bool {
+        let is_side_by_side = match (wide.first(), wide.last()) {
+            (Some(&first), Some(&last)) => (first..=last)
+                .all(|axis| wide.contains(&axis) || shape.dims.get(axis).is_none_or(|&extent| extent == 1)),
+            _ => true,
+        };
+        let orders = operands.iter().filter_map(|value| match &value.data {
+            Data::Tensor { order, .. } => Some(order.as_slice()),
+            Data::Constant(_) | Data::Scalar(_) => None,
+        });
+        let from_the_right: Vec<usize> = wide
+            .iter()
+            .filter_map(|axis| shape.dims.len().checked_sub(axis + 1))
+            .collect();
+        is_side_by_side
+            && orders.chain([shape.order]).all(<[usize]>::is_sorted)
+            && self.is_row_major_and_whole(&from_the_right)
+    }
+
+    /// [`reduce`](Self::reduce) in one operation.
+    fn reduce_at_once(
+        &self,
+        operands: &[&Value<'c, 'b>],
+        shape: &Shape<'_>,
+        reduced: &[usize],
+        (combiner, start): (Combiner, f64),
+        body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
     ) -> Result<Value<'c, 'b>, EmitError> {
         let at = self.emitter();
         let compute = shape.dtype;
@@ -105,7 +211,8 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
                 } else {
                     math
                 };
-                body(&math, &arguments(inner, &read, elements, compute)?, *sum)
+                let element = body(&math, &arguments(inner, &read, elements, compute)?)?;
+                combiner.combine(&math, *sum, element)
             },
         )?;
         // IREE 3.13 for CPUs packs a reduction's result for the epilogue of a matmul where it is reduced, and there as one column of all
@@ -229,6 +336,25 @@ pub(crate) fn order_of(dims: &[i64], operands: &[&Value<'_, '_>]) -> Vec<usize> 
             _ => None,
         })
         .unwrap_or_else(|| (0..dims.len()).collect())
+}
+
+/// Whether IREE 3.13 may leave out parts of a reduction over loops of these extents.
+///
+/// Where the loops do not become one, because a tensor in the dispatch lies in another order, GPUs give the innermost one to several
+/// subgroups. If that is no multiple of a subgroup these can be more than the lanes that add their sums up, and the first one's sum is
+/// all that is taken. Seen executed on gfx942 (64 x 28, emulated) and on an H200 (14 x 16). Whatever the operands' orders are, what stands
+/// before them or after the result may be fused.
+pub(crate) fn loses_sums(target: &Target, extents: &[i64]) -> bool {
+    let Some(subgroup) = target.least_subgroup() else {
+        return false;
+    };
+    let elements = extents
+        .iter()
+        .try_fold(1_i64, |product, &extent| product.checked_mul(extent));
+    let wide = extents.iter().filter(|&&extent| extent > 1);
+    wide.count() > 1
+        && elements.is_none_or(|elements| elements % subgroup == 0)
+        && extents.iter().any(|extent| extent % GREATEST_SUBGROUP != 0)
 }
 
 /// How many elements lie along these axes.

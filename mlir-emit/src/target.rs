@@ -80,6 +80,16 @@ impl Target {
         }
     }
 
+    /// The least number of lanes of a subgroup; `None` where there are none.
+    pub(crate) fn least_subgroup(&self) -> Option<i64> {
+        match self {
+            Target::Cpu => None,
+            // CDNA; RDNA has both.
+            Target::Rocm { arch } if arch.starts_with("gfx9") || arch.starts_with("mi") => Some(GREATEST_SUBGROUP),
+            Target::Rocm { .. } | Target::Cuda { .. } => Some(32),
+        }
+    }
+
     /// Flags to add when the compiler crashes with [`flags`](Self::flags) alone: they avoid its more ambitious paths. `None` if there
     /// are none to avoid.
     ///
@@ -166,6 +176,9 @@ fn packs_matrices(graph: &NormalGraph) -> bool {
         _ => false,
     })
 }
+
+/// The greatest number of lanes that a subgroup of any GPU has.
+pub(crate) const GREATEST_SUBGROUP: i64 = 64;
 
 /// Padding becomes part of the convolution's dispatch instead of a fill and a slow copy before it.
 const FUSE_PADDING: &str = "--iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops";

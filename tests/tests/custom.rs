@@ -88,6 +88,40 @@ fn the_larger_number_of_f16_is_declined_on_the_cpu() {
     check(&graph(DataType::F16, "maximumf"), &Target::Cpu).unwrap();
 }
 
+/// GPUs would leave parts of such a sum out if a tensor beside it lay in another order; on the CPU it is right.
+#[test]
+fn several_loops_reduced_at_once_are_declined_on_gpus() {
+    let graph = |rows: i64, columns: i64| {
+        let mut b = GraphBuilder::new("sum of everything");
+        let x = b.buffer("x", DataType::F32, &[rows, columns]);
+        let y = b.buffer("y", DataType::F32, &[1]);
+        let data = format!(
+            "func.func @f(%a: tensor<{rows}x{columns}xf32>) -> tensor<1xf32> {{\n  %c = arith.constant 0.0 : f32\n  \
+             %e = tensor.empty() : tensor<f32>\n  %z = linalg.fill ins(%c : f32) outs(%e : tensor<f32>) -> tensor<f32>\n  \
+             %s = linalg.generic {{indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> ()>], \
+             iterator_types = [\"reduction\", \"reduction\"]}} ins(%a : tensor<{rows}x{columns}xf32>) outs(%z : tensor<f32>) {{\n  \
+             ^bb0(%x: f32, %o: f32):\n    %t = arith.addf %o, %x : f32\n    linalg.yield %t : f32\n  }} -> tensor<f32>\n  \
+             %y = tensor.expand_shape %s [] output_shape [1] : tensor<f32> into tensor<1xf32>\n  \
+             return %y : tensor<1xf32>\n}}\n"
+        );
+        let op = CustomOp {
+            custom_op_id: "rotini.mlir".to_owned(),
+            inputs: vec![x],
+            outputs: vec![y],
+            data: data.into_bytes(),
+        };
+        b.node("custom", DataType::F32, op);
+        normal(&b.build())
+    };
+    let gfx942 = Target::Rocm { arch: "gfx942".into() };
+    let refused = check(&graph(64, 28), &gfx942).unwrap_err();
+    assert!(refused.reason.contains("[64, 28] reduced at once"), "{refused}");
+    for (rows, columns) in [(64, 64), (1, 64), (3, 5)] {
+        check(&graph(rows, columns), &gfx942).unwrap();
+    }
+    check(&graph(64, 28), &Target::Cpu).unwrap();
+}
+
 /// The graphs of one custom operation each.
 fn originals() -> Vec<Graph> {
     cases::all()

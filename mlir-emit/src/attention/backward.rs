@@ -6,7 +6,7 @@ use crate::EmitError;
 use crate::convert::{FloatPredicate as F, compute_type};
 use crate::lower::Lowering;
 use crate::matmul::contract;
-use crate::step::{Shape, order_of};
+use crate::step::{Combiner, Shape, order_of};
 use crate::value::{Data, Ordered, Value, extent, reshape};
 use rotini_graph::{DataType, SdpaBackward};
 
@@ -41,10 +41,16 @@ pub(crate) fn lower(
         order: &order_of(&d_o.dims, &[&d_o_value]),
         dtype: compute,
     };
-    let level = lowering.reduce(&[&d_o_value, &o], &rows, &[KEY], 0.0, |math, elements, so_far| {
-        let &[d_o, o] = elements else { return Err(MISSING) };
-        math.add(so_far, math.mul(d_o, o)?)
-    })?;
+    let level = lowering.reduce(
+        &[&d_o_value, &o],
+        &rows,
+        &[KEY],
+        (Combiner::Sum, 0.0),
+        |math, elements| {
+            let &[d_o, o] = elements else { return Err(MISSING) };
+            math.mul(d_o, o)
+        },
+    )?;
     let v = attention.for_each_head(lowering, &attention.v)?;
     let reached = Value::of(contract(
         lowering,
@@ -109,9 +115,13 @@ pub(crate) fn lower(
             own.copied().unwrap_or(1) == 1
         })
         .collect();
-    let summed = lowering.reduce(&[&Value::of(gradient)], &shape, &axes, 0.0, |math, elements, so_far| {
-        math.add(so_far, only(elements)?)
-    })?;
+    let summed = lowering.reduce(
+        &[&Value::of(gradient)],
+        &shape,
+        &axes,
+        (Combiner::Sum, 0.0),
+        |_, elements| only(elements),
+    )?;
     let summed = summed.with_dims(&at, dims)?;
     lowering.finish(bias, &[&summed], compute, |_, elements| only(elements))
 }
@@ -142,8 +152,8 @@ fn shared<'c, 'b>(
         order: &[0, 1, 2, 3, 4],
         dtype: product.dtype,
     };
-    let summed = lowering.reduce(&[&split], &shape, &[2], 0.0, |math, elements, so_far| {
-        math.add(so_far, only(elements)?)
+    let summed = lowering.reduce(&[&split], &shape, &[2], (Combiner::Sum, 0.0), |_, elements| {
+        only(elements)
     })?;
     let Data::Tensor { ssa, .. } = summed.data else {
         return Err(MISSING);

@@ -6,7 +6,7 @@ use crate::EmitError;
 use crate::convert::{FloatPredicate as F, compute_type};
 use crate::lower::Lowering;
 use crate::matmul::contract;
-use crate::step::Shape;
+use crate::step::{Combiner, Shape};
 use crate::value::{Data, Value};
 use rotini_graph::{DataType, Sdpa, TensorId};
 
@@ -76,8 +76,8 @@ fn stepwise<'c, 'b>(
         &[&scores],
         &shape,
         &[KEY],
-        f64::NEG_INFINITY,
-        |math, elements, so_far| math.max(so_far, only(elements)?),
+        (Combiner::Greatest, f64::NEG_INFINITY),
+        |_, elements| only(elements),
     )?;
     let row = Row::new(&greatest);
     let mut operands = vec![&greatest];
@@ -95,8 +95,8 @@ fn stepwise<'c, 'b>(
         };
         math.function("math.exp", math.sub(score, reference)?)
     })?);
-    let sum = lowering.reduce(&[&weights], &shape, &[KEY], 0.0, |math, elements, so_far| {
-        math.add(so_far, only(elements)?)
+    let sum = lowering.reduce(&[&weights], &shape, &[KEY], (Combiner::Sum, 0.0), |_, elements| {
+        only(elements)
     })?;
     let v = attention.for_each_head(lowering, &attention.v)?;
     let out = lowering.tensor(op.o)?.dims.clone();

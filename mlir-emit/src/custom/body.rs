@@ -151,6 +151,8 @@ pub(super) struct Body {
     pub(super) elements: u64,
     /// Whether it takes the larger or smaller number, and widens f16, perhaps for that.
     pub(super) may_compare_f16: bool,
+    /// The extents of the loops that combine elements, by operation.
+    pub(super) reductions: Vec<Vec<i64>>,
 }
 
 /// Holds the one function of a module against what is allowed.
@@ -188,6 +190,7 @@ fn verified<'c>(module: &Module<'c>, inputs: &[Type<'c>], outputs: &[Type<'c>]) 
     Ok(Body {
         elements: walk.elements,
         may_compare_f16: walk.compares && walk.widens_f16,
+        reductions: walk.reductions,
     })
 }
 
@@ -244,6 +247,8 @@ struct Walk {
     contracts: bool,
     /// Whether there is a `maxnumf` or `minnumf`.
     compares: bool,
+    /// The extents of the loops that combine elements, by operation.
+    reductions: Vec<Vec<i64>>,
     /// Whether f16 is widened.
     widens_f16: bool,
 }
@@ -367,6 +372,9 @@ impl Walk {
         let result = result.ok_or("no result")?;
         if reduced.contains(&true) {
             self.contracts |= read.len() > 1;
+            let extents = loops(operation, &maps, reduced.len())?;
+            let summed = reduced.iter().zip(&extents).filter(|(is_reduced, _)| **is_reduced);
+            self.reductions.push(summed.map(|(_, &extent)| extent).collect());
             check_combiner(result, arguments.last().copied().ok_or("no result")?)?;
         }
         if self.computed.contains(&id(&result)) {
@@ -476,6 +484,21 @@ fn reduced_loops(operation: &OperationRef<'_, '_>) -> Result<Vec<bool>, Refusal>
             other => Err(format!("the loop {other}").into()),
         })
         .collect()
+}
+
+/// The extent of each loop, from the tensors that it indexes.
+fn loops(operation: &OperationRef<'_, '_>, maps: &[Vec<usize>], count: usize) -> Result<Vec<i64>, Refusal> {
+    let mut extents = vec![1; count];
+    for (operand, map) in operation.operands().zip(maps) {
+        let tensor = RankedTensorType::try_from(operand.r#type())?;
+        for (axis, &index) in map.iter().enumerate() {
+            let extent = extent(tensor, axis).and_then(|extent| i64::try_from(extent).ok());
+            if let Some(slot) = extents.get_mut(index) {
+                *slot = extent.ok_or("an extent that is not known")?;
+            }
+        }
+    }
+    Ok(extents)
 }
 
 /// The loops that index the axes of each operand: distinct ones, so that whatever the loops do stays inside it.

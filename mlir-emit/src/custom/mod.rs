@@ -9,6 +9,7 @@ mod text;
 
 use crate::ir::{Emitter, context, dialects};
 use crate::lower::Lowering;
+use crate::step::loses_sums;
 use crate::target::Target;
 use crate::value::{Ordered, Value};
 use crate::{EmitError, Unsupported};
@@ -44,6 +45,11 @@ pub(crate) fn check(graph: &NormalGraph, target: &Target, op: &CustomOp) -> Resu
         return Err(refusal(
             "arith.maxnumf or arith.minnumf in a body that widens f16, which does not link on CPUs: arith.maximumf does".to_owned(),
         ));
+    }
+    if let Some(extents) = body.reductions.iter().find(|extents| loses_sums(target, extents)) {
+        return Err(refusal(format!(
+            "{extents:?} reduced at once, which IREE 3.13 computes wrongly on GPUs: one loop after the other is right"
+        )));
     }
     Ok(())
 }

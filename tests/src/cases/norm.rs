@@ -281,7 +281,7 @@ impl Norm {
 }
 
 /// Extents by what they are about; the first is run in every type.
-const CHANNELS: [(&str, &[i64]); 8] = [
+const CHANNELS: [(&str, &[i64]); 9] = [
     ("4d", &[2, 6, 5, 4]),
     ("2d", &[9, 7]),
     ("3d", &[3, 5, 11]),
@@ -290,6 +290,7 @@ const CHANNELS: [(&str, &[i64]); 8] = [
     ("one_image", &[1, 8, 7, 5]),
     ("one_pixel", &[6, 16, 1, 1]),
     ("wide", &[2, 32, 16, 16]),
+    ("of_subgroups", &[32, 5, 4, 7]),
 ];
 
 pub(super) fn batchnorm(cases: &mut Cases) {
@@ -396,6 +397,20 @@ pub(super) fn layernorm(cases: &mut Cases) {
     cases.add("layernorm_backward_nhwc", last.layernorm_backward(3, true));
     cases.add("rmsnorm_nhwc", last.rms_norm(3, NormPhase::Training, true));
     cases.add("rmsnorm_backward_nhwc", last.rms_norm_backward(3, true));
+    // What is summed up is whole subgroups, none of its axes is, and parameters are row-major: GPUs would leave parts of the sums out.
+    for order in Order::BOTH {
+        for dims in [[2, 28, 4, 4], [5, 6, 4, 8]] {
+            let norm = Norm::new(&dims, F32, order);
+            let suffix = format!("{}_of_{}_subgroups", order.name(), dims[1]);
+            cases.add(
+                format!("layernorm_{suffix}"),
+                norm.layernorm(3, NormPhase::Training, true),
+            );
+            cases.add(format!("layernorm_backward_{suffix}"), norm.layernorm_backward(3, true));
+            cases.add(format!("rmsnorm_{suffix}"), norm.rms_norm(3, NormPhase::Training, true));
+            cases.add(format!("rmsnorm_backward_{suffix}"), norm.rms_norm_backward(3, true));
+        }
+    }
     let mut double = Norm::new(&[4, 30], DataType::F64, Order::First);
     double.compute = DataType::F64;
     cases.add("layernorm_f64", double.layernorm(1, NormPhase::Training, true));

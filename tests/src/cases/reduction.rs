@@ -182,4 +182,39 @@ pub(super) fn fused(cases: &mut Cases) {
     reduce(&mut b, DataType::F32, ReductionMode::Add, biased, sum);
     reduce(&mut b, DataType::F32, ReductionMode::Max, biased, most);
     cases.add("two_reductions", b.build());
+    // One element of two tensors in different orders: as one reduction of several loops, GPUs would leave parts of it out.
+    let compute = DataType::F32;
+    for mode in [ReductionMode::Add, ReductionMode::Max] {
+        for dims in [&[64, 28][..], &[16, 14], &[256, 28], &[1, 64, 4, 7]] {
+            let mut b = GraphBuilder::new("one element of everything");
+            let mut strides = dims.to_vec();
+            let mut next = 1;
+            for (stride, &dim) in strides.iter_mut().zip(dims) {
+                *stride = next;
+                next *= dim;
+            }
+            let x = b.buffer("x", compute, dims);
+            let turned = b.tensor("turned", compute, dims, &strides, TensorKind::Buffer);
+            let products = b.virtual_tensor("products", compute, dims);
+            let whole = b.virtual_tensor("whole", compute, &vec![1; dims.len()]);
+            let y = b.buffer("y", compute, dims);
+            b.pointwise(compute, Mul, &[x, turned], products);
+            reduce(&mut b, compute, mode, products, whole);
+            b.pointwise(compute, Mul, &[x, whole], y);
+            let extents: Vec<String> = dims.iter().map(i64::to_string).collect();
+            let mode = format!("{mode:?}").to_lowercase();
+            cases.add(format!("reduce_{mode}_whole_{}", extents.join("x")), b.build());
+        }
+    }
+    // The same with what repeats along one of the axes.
+    for rows in [64, 16] {
+        let mut b = GraphBuilder::new("one element of everything, biased");
+        let x = b.buffer("x", compute, &[rows, 28]);
+        let bias = b.buffer("bias", compute, &[rows, 1]);
+        let biased = b.virtual_tensor("biased", compute, &[rows, 28]);
+        let whole = b.buffer("whole", compute, &[1, 1]);
+        b.pointwise(compute, Add, &[x, bias], biased);
+        reduce(&mut b, compute, ReductionMode::Add, biased, whole);
+        cases.add(format!("reduce_add_whole_biased_{rows}x28"), b.build());
+    }
 }
