@@ -214,8 +214,15 @@ pub const SETTINGS: &[Setting] = &[
         Reader::Tests,
         "ROTINI_CASE",
         "part of a name",
-        "all",
+        "",
         "The conformance cases that are run.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_CASES",
+        "`all`",
+        "one of each form, and all that prove something of their own",
+        "Runs every conformance case.",
     ),
     setting(
         Reader::Tests,

@@ -9,6 +9,7 @@ use rotini_host::{Context, DeviceBuffer, Handle, Plugin, ShapeOverride, engine_c
 use rotini_reference::{Buffers, Profile, UNTOUCHED, evaluate, fill_all, fill_all_with};
 use std::collections::HashMap;
 use std::ffi::{CStr, OsStr, c_char};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tempfile::TempDir;
 
@@ -16,7 +17,7 @@ use tempfile::TempDir;
 const GUARD: usize = 256;
 const GUARD_BYTE: u8 = 0xA5;
 
-/// The plugin on a device, with a cache folder of this process's own.
+/// The plugin on a device, with a cache folder of the tests' own.
 pub struct Runner {
     handle: Handle,
     engine: i64,
@@ -578,18 +579,17 @@ fn environment(device: &str, hip_library: Option<&OsStr>) -> Result<()> {
             // The process that started this one has chosen.
             return Ok(std::env::var("ROTINI_DEVICE").unwrap_or_default());
         }
-        let folder = tempfile::tempdir()?;
+        let cache = cache_folder()?;
         // SAFETY: done once, before the plugin is loaded; nothing else in these tests reads or writes the environment meanwhile. The
         // function takes nothing, and lives as long as the process.
         unsafe {
             std::env::set_var("ROTINI_DEVICE", device);
-            std::env::set_var("ROTINI_CACHE_DIR", folder.path());
+            std::env::set_var("ROTINI_CACHE_DIR", cache);
             if let Some(library) = hip_library {
                 std::env::set_var("ROTINI_HIP_LIBRARY", library);
             }
             libc::atexit(remove_cache);
         }
-        *CACHE.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder);
         Ok(device.to_owned())
     });
     match chosen {
@@ -599,7 +599,23 @@ fn environment(device: &str, hip_library: Option<&OsStr>) -> Result<()> {
     }
 }
 
-/// The cache folder of this process, which [`remove_cache`] removes: what is in a static is never dropped.
+/// A cache folder of this process's own; or, below `ROTINI_TEST_CACHE`, the one of its test binary, whose tests may be processes apart and
+/// compile the same graphs.
+fn cache_folder() -> std::io::Result<PathBuf> {
+    let shared = std::env::var_os("ROTINI_TEST_CACHE").filter(|parent| !parent.is_empty());
+    if let Some(parent) = shared {
+        let binary = std::env::current_exe()?;
+        let folder = Path::new(&parent).join(binary.file_name().unwrap_or_default());
+        std::fs::create_dir_all(&folder)?;
+        return Ok(folder);
+    }
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().to_owned();
+    *CACHE.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder);
+    Ok(path)
+}
+
+/// The cache folder of this process alone, which [`remove_cache`] removes: what is in a static is never dropped.
 static CACHE: Mutex<Option<TempDir>> = Mutex::new(None);
 
 extern "C" fn remove_cache() {

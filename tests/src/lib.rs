@@ -1,4 +1,4 @@
-//! What the suites share: the cases, graphs whose shapes change, a harness that runs them through the plugin's C ABI, and a reader of compiled AMD GPU code.
+//! What the suites share: the cases and what each proves, graphs whose shapes change, a harness that runs them through the plugin's C ABI, and a reader of compiled AMD GPU code.
 //!
 //! | Suite | What it asserts |
 //! |---|---|
@@ -17,6 +17,7 @@
 
 pub mod cases;
 pub mod code_object;
+pub mod facts;
 pub mod harness;
 pub mod plugin;
 pub mod process;

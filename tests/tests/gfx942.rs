@@ -101,10 +101,13 @@ fn resnet50_layers_are_one_kernel_each() {
     none_has(&cases::resnet50(1), is_one_good_kernel);
 }
 
-/// The same for a batch of 32.
+/// The same for a batch of 32 in f16.
 #[test]
 fn resnet50_layers_are_one_kernel_each_in_batches() {
-    none_has(&cases::resnet50(32), is_one_good_kernel);
+    let mut half = cases::resnet50(32);
+    half.retain(|case| case.name.ends_with("_f16"));
+    assert_eq!(half.len(), 48);
+    none_has(&half, is_one_good_kernel);
 }
 
 /// Convolution with batchnorm and relu (and a residual), matmul with bias and gelu.

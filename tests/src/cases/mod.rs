@@ -22,7 +22,8 @@
 //! | `declined` | what is not run, with the reason |
 //! | `resnet50` | layers of a known network, apart from the rest because they are larger |
 //!
-//! A family of operations has a module of its own here as it has in the lowering; [`all`] lists them.
+//! A family of operations has a module of its own here as it has in the lowering; [`all`] lists them. A run takes [some of
+//! them](of_a_run).
 
 mod attention;
 mod block_scale;
@@ -41,6 +42,7 @@ mod pointwise;
 mod pooling;
 mod reduction;
 mod resnet50;
+mod sample;
 mod scalar;
 mod structure;
 
@@ -50,6 +52,7 @@ pub use declined::declined;
 pub use fusions::{conv_gradients, fusions, residual_layernorms};
 pub use pointwise::WITHOUT_F64;
 pub use resnet50::resnet50;
+pub use sample::{of_a_run, sample};
 
 use anyhow::{Context as _, Result};
 use rotini_graph::{DataType, Graph, GraphBuilder, TensorId};

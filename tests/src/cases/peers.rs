@@ -140,38 +140,36 @@ pub(super) fn miopen(cases: &mut Cases) {
         }
         let dtype = FLOATS[index % FLOATS.len()];
         cases.add(format!("peers_bn_drelu_{}", name(dtype)), drelu(&dims, dtype, order));
-        for (clip, (form, lower, upper)) in CLIPS.into_iter().enumerate() {
-            let dtype = FLOATS[(index + clip) % FLOATS.len()];
-            for (bias, wide) in [(false, true), (true, true), (true, false)] {
-                let between = if wide { F32 } else { dtype };
-                let mut b = GraphBuilder::new("convolution and relu");
-                let mut w_dims = vec![3; dims.len()];
-                w_dims[..2].copy_from_slice(&[5, dims[1]]);
-                let mut y_dims = dims.clone();
-                y_dims[1] = 5;
-                let x = order.buffer(&mut b, "x", dtype, &dims);
-                let w = order.buffer(&mut b, "w", dtype, &w_dims);
-                let product = b.virtual_tensor("product", between, &y_dims);
-                let y = order.buffer(&mut b, "y", dtype, &y_dims);
-                b.conv_fprop(F32, x, w, product, ConvGeometry::same(dims.len() - 2, 1));
-                let mut last = product;
-                if bias {
-                    let bias = b.buffer("bias", dtype, &channel(&y_dims));
-                    last = b.virtual_tensor("biased", between, &y_dims);
-                    // The bias is added in the type of the data.
-                    b.pointwise(dtype, PointwiseMode::Add, &[product, bias], last);
-                }
-                b.node("act", F32, relu(last, y, lower, upper));
-                let bias = match (bias, wide) {
-                    (false, _) => "",
-                    (true, true) => "bias_",
-                    (true, false) => "narrow_bias_",
-                };
-                // One layout of each but the first form: convolutions take long to compile.
-                if clip == index % CLIPS.len() {
-                    cases.add(format!("peers_conv_{bias}{form}_{}", name(dtype)), b.build());
-                }
+        // One clip of each layout: convolutions take long to compile.
+        let clip = index % CLIPS.len();
+        let (form, lower, upper) = CLIPS[clip];
+        let dtype = FLOATS[(index + clip) % FLOATS.len()];
+        for (bias, wide) in [(false, true), (true, true), (true, false)] {
+            let between = if wide { F32 } else { dtype };
+            let mut b = GraphBuilder::new("convolution and relu");
+            let mut w_dims = vec![3; dims.len()];
+            w_dims[..2].copy_from_slice(&[5, dims[1]]);
+            let mut y_dims = dims.clone();
+            y_dims[1] = 5;
+            let x = order.buffer(&mut b, "x", dtype, &dims);
+            let w = order.buffer(&mut b, "w", dtype, &w_dims);
+            let product = b.virtual_tensor("product", between, &y_dims);
+            let y = order.buffer(&mut b, "y", dtype, &y_dims);
+            b.conv_fprop(F32, x, w, product, ConvGeometry::same(dims.len() - 2, 1));
+            let mut last = product;
+            if bias {
+                let bias = b.buffer("bias", dtype, &channel(&y_dims));
+                last = b.virtual_tensor("biased", between, &y_dims);
+                // The bias is added in the type of the data.
+                b.pointwise(dtype, PointwiseMode::Add, &[product, bias], last);
             }
+            b.node("act", F32, relu(last, y, lower, upper));
+            let bias = match (bias, wide) {
+                (false, _) => "",
+                (true, true) => "bias_",
+                (true, false) => "narrow_bias_",
+            };
+            cases.add(format!("peers_conv_{bias}{form}_{}", name(dtype)), b.build());
         }
     }
 }

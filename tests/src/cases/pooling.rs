@@ -416,22 +416,21 @@ pub(super) fn fused(cases: &mut Cases) {
 /// Elements where implementations differ: NaN first, last and alone in its window, infinities, zeros of both signs, denormals.
 pub(super) fn edges() -> Result<Vec<Data>> {
     let mut data = Vec::new();
-    for (mode, resample, padding) in MODES {
-        for dtype in FLOATS {
-            for order in Order::BOTH {
-                let pool = |padding_extent, stride, window| {
-                    Pool::new(&[2, 5, 8, 8], padding_extent, stride, window, (resample, padding)).of(dtype, order)
-                };
-                let index = (resample == ResampleMode::Maxpool).then_some(DataType::I32);
-                for (name, operand, graph) in [
-                    ("padded", "x", pool(1, 2, 3).forward(index)),
-                    ("exact", "x", pool(0, 2, 2).forward(index)),
-                    ("values", "x", pool(1, 1, 2).forward(None)),
-                    ("backward", "dy", pool(1, 2, 3).backward()),
-                ] {
-                    let name = format!("pool_edges_{mode}_{name}_{}_{dtype}", order.name());
-                    data.push(Data::filled(name, graph, operand, Profile::Edge)?);
-                }
+    for (turn, (mode, resample, padding)) in MODES.into_iter().enumerate() {
+        for (place, dtype) in FLOATS.into_iter().enumerate() {
+            let order = Order::BOTH[(turn + place) % 2];
+            let pool = |padding_extent, stride, window| {
+                Pool::new(&[2, 5, 8, 8], padding_extent, stride, window, (resample, padding)).of(dtype, order)
+            };
+            let index = (resample == ResampleMode::Maxpool).then_some(DataType::I32);
+            for (name, operand, graph) in [
+                ("padded", "x", pool(1, 2, 3).forward(index)),
+                ("exact", "x", pool(0, 2, 2).forward(index)),
+                ("values", "x", pool(1, 1, 2).forward(None)),
+                ("backward", "dy", pool(1, 2, 3).backward()),
+            ] {
+                let name = format!("pool_edges_{mode}_{name}_{}_{dtype}", order.name());
+                data.push(Data::filled(name, graph, operand, Profile::Edge)?);
             }
         }
     }

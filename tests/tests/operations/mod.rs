@@ -4,11 +4,9 @@
 //! document is both together with what is declined. A run whose facts are not those of its file fails, and so does one that finds
 //! another document than the files make. `scripts/operations` writes them.
 
-mod facts;
-
-use facts::{Fact, LAYOUTS, facts};
 use rotini_emit::Target;
 use rotini_tests::cases::{self, Case};
+use rotini_tests::facts::{Fact, LAYOUTS, facts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -1,30 +1,50 @@
 //! What a case that ran right proves: which operation it ran, on which types and in which layouts.
 
+use crate::cases::Case;
 use rotini_graph::{DataType, DiagonalAlignment, Graph, Layout, Node, Op, Tensor, TensorId, TensorKind, element_span};
-use rotini_tests::cases::Case;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One thing that ran right.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Fact {
+pub enum Fact {
     /// An operation on tensors in memory.
     Node {
+        /// Its kind.
         operation: String,
         /// Its mode, or nothing.
         mode: String,
         /// Types of the tensors that it reads and writes, and the one it computes in.
         types: [String; 3],
+        /// One of [`LAYOUTS`].
         layout: String,
     },
     /// An operation with something that not all of its kind have.
-    Feature { operation: String, feature: String },
+    Feature {
+        /// Its kind.
+        operation: String,
+        /// An attribute, an optional tensor or a rank.
+        feature: String,
+    },
     /// Several operations in one graph, and the types of its tensors in memory.
-    Graph { operations: String, types: String },
+    Graph {
+        /// Their kinds and modes in order.
+        operations: String,
+        /// The types, largest first.
+        types: String,
+    },
 }
 
 impl Fact {
+    fn with(operation: &str, feature: String) -> Self {
+        Fact::Feature {
+            operation: operation.to_owned(),
+            feature,
+        }
+    }
+
     /// One line, which [`parse`](Self::parse) reads.
-    pub(crate) fn line(&self) -> String {
+    #[must_use]
+    pub fn line(&self) -> String {
         match self {
             Fact::Node {
                 operation,
@@ -37,7 +57,9 @@ impl Fact {
         }
     }
 
-    pub(crate) fn parse(line: &str) -> Option<Self> {
+    /// The fact of a line.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<Self> {
         let fields: Vec<String> = line.split('\t').map(str::to_owned).collect();
         match fields.as_slice() {
             [kind, operation, mode, reads, writes, compute, layout] if kind == "node" => Some(Fact::Node {
@@ -60,17 +82,38 @@ impl Fact {
 }
 
 /// What cases prove that all ran right.
-pub(crate) fn facts(cases: &[Case]) -> BTreeSet<Fact> {
+#[must_use]
+pub fn facts(cases: &[Case]) -> BTreeSet<Fact> {
     let mut facts = BTreeSet::new();
-    let mut features = Features::default();
+    // What nodes of each kind have, and how many nodes there are.
+    let mut kinds: BTreeMap<&str, (usize, BTreeMap<String, usize>)> = BTreeMap::new();
     for Case { graph, .. } in cases {
         for node in &graph.nodes {
             facts.extend(node_facts(graph, node));
-            features.add(graph, node);
+            let (nodes, counts) = kinds.entry(node.op.kind()).or_default();
+            *nodes += 1;
+            for feature in features(graph, node) {
+                *counts.entry(feature).or_default() += 1;
+            }
         }
         facts.extend(graph_fact(graph));
     }
-    facts.extend(features.into_facts());
+    // What some nodes of a kind have and others have not.
+    for (operation, (nodes, counts)) in kinds {
+        let some = counts.into_iter().filter(|(_, count)| *count < nodes);
+        facts.extend(some.map(|(feature, _)| Fact::with(operation, feature)));
+    }
+    facts
+}
+
+/// What one case proves whatever the others are: also what all nodes of a kind may have.
+#[must_use]
+pub fn of_one(case: &Case) -> BTreeSet<Fact> {
+    let mut facts = facts(std::slice::from_ref(case));
+    for node in &case.graph.nodes {
+        let all = features(&case.graph, node).into_iter();
+        facts.extend(all.map(|feature| Fact::with(node.op.kind(), feature)));
+    }
     facts
 }
 
@@ -163,7 +206,7 @@ fn node_facts(graph: &Graph, node: &Node) -> Vec<Fact> {
 }
 
 /// Layouts, in the order of the table's columns.
-pub(crate) const LAYOUTS: [&str; 6] = [
+pub const LAYOUTS: [&str; 6] = [
     "row-major",
     "channels-last",
     "other orders",
@@ -233,85 +276,63 @@ fn graph_fact(graph: &Graph) -> Option<Fact> {
     })
 }
 
-/// What nodes of each kind have, and how many nodes there are.
-#[derive(Default)]
-struct Features(BTreeMap<String, (usize, BTreeMap<String, usize>)>);
-
-impl Features {
-    fn add(&mut self, graph: &Graph, node: &Node) {
-        let (read, written) = tensors(graph, node);
-        let mut features = BTreeSet::new();
-        // A mode says how many operands there are; lists have no optional ones.
-        if !matches!(node.op, Op::Pointwise(_)) {
-            features.extend(read.iter().chain(&written).map(|(name, _)| (*name).to_owned()));
+/// What a node has that not all of its kind need to have.
+fn features(graph: &Graph, node: &Node) -> BTreeSet<String> {
+    let (read, written) = tensors(graph, node);
+    let mut features = BTreeSet::new();
+    // A mode says how many operands there are; lists have no optional ones.
+    if !matches!(node.op, Op::Pointwise(_)) {
+        features.extend(read.iter().chain(&written).map(|(name, _)| (*name).to_owned()));
+    }
+    if let Some((_, output)) = written.first() {
+        features.insert(format!("rank {}", output.dims.len()));
+    }
+    let mut says = |word: &str, holds: bool| {
+        if holds {
+            features.insert(word.to_owned());
         }
-        if let Some((_, output)) = written.first() {
-            features.insert(format!("rank {}", output.dims.len()));
-        }
-        let mut says = |word: &str, holds: bool| {
-            if holds {
-                features.insert(word.to_owned());
-            }
-        };
-        let is_wide = |values: &[i64]| values.iter().any(|&value| value > 1);
-        let channels = |id: TensorId| graph.tensors[id.index()].dims.get(1).copied();
-        let geometry = match &node.op {
-            Op::ConvFprop(op) => Some((&op.geometry, channels(op.x) != channels(op.w))),
-            Op::ConvDgrad(op) => Some((&op.geometry, channels(op.dx) != channels(op.w))),
-            Op::ConvWgrad(op) => Some((&op.geometry, channels(op.x) != channels(op.dw))),
-            _ => None,
-        };
-        if let Some((geometry, has_groups)) = geometry {
-            says("groups", has_groups);
-            says("stride", is_wide(&geometry.stride));
-            says("dilation", is_wide(&geometry.dilation));
+    };
+    let is_wide = |values: &[i64]| values.iter().any(|&value| value > 1);
+    let channels = |id: TensorId| graph.tensors[id.index()].dims.get(1).copied();
+    let geometry = match &node.op {
+        Op::ConvFprop(op) => Some((&op.geometry, channels(op.x) != channels(op.w))),
+        Op::ConvDgrad(op) => Some((&op.geometry, channels(op.dx) != channels(op.w))),
+        Op::ConvWgrad(op) => Some((&op.geometry, channels(op.x) != channels(op.dw))),
+        _ => None,
+    };
+    if let Some((geometry, has_groups)) = geometry {
+        says("groups", has_groups);
+        says("stride", is_wide(&geometry.stride));
+        says("dilation", is_wide(&geometry.dilation));
+        says(
+            "padding",
+            geometry
+                .pre_padding
+                .iter()
+                .chain(&geometry.post_padding)
+                .any(|&padding| padding > 0),
+        );
+        says("asymmetric padding", geometry.pre_padding != geometry.post_padding);
+    }
+    macro_rules! attention {
+        ($op:ident) => {{
+            says("causal mask", $op.causal_mask);
+            says("causal mask from the bottom right", $op.causal_mask_bottom_right);
+            says("left bound", $op.left_bound.is_some());
+            says("right bound", $op.right_bound.is_some());
             says(
-                "padding",
-                geometry
-                    .pre_padding
-                    .iter()
-                    .chain(&geometry.post_padding)
-                    .any(|&padding| padding > 0),
+                "diagonal from the bottom right",
+                $op.diagonal_alignment == DiagonalAlignment::BottomRight,
             );
-            says("asymmetric padding", geometry.pre_padding != geometry.post_padding);
-        }
-        macro_rules! attention {
-            ($op:ident) => {{
-                says("causal mask", $op.causal_mask);
-                says("causal mask from the bottom right", $op.causal_mask_bottom_right);
-                says("left bound", $op.left_bound.is_some());
-                says("right bound", $op.right_bound.is_some());
-                says(
-                    "diagonal from the bottom right",
-                    $op.diagonal_alignment == DiagonalAlignment::BottomRight,
-                );
-                says("ALiBi", $op.alibi_mask);
-                says("scale by value", $op.attn_scale_value.is_some());
-                says("heads that share keys", channels($op.q) != channels($op.k));
-            }};
-        }
-        match &node.op {
-            Op::Sdpa(op) => attention!(op),
-            Op::SdpaBackward(op) => attention!(op),
-            _ => {}
-        }
-        let (nodes, counts) = self.0.entry(node.op.kind().to_owned()).or_default();
-        *nodes += 1;
-        for feature in features {
-            *counts.entry(feature).or_default() += 1;
-        }
+            says("ALiBi", $op.alibi_mask);
+            says("scale by value", $op.attn_scale_value.is_some());
+            says("heads that share keys", channels($op.q) != channels($op.k));
+        }};
     }
-
-    /// What some nodes of a kind have and others have not.
-    fn into_facts(self) -> impl Iterator<Item = Fact> {
-        self.0.into_iter().flat_map(|(operation, (nodes, counts))| {
-            counts
-                .into_iter()
-                .filter(move |(_, count)| *count < nodes)
-                .map(move |(feature, _)| Fact::Feature {
-                    operation: operation.clone(),
-                    feature,
-                })
-        })
+    match &node.op {
+        Op::Sdpa(op) => attention!(op),
+        Op::SdpaBackward(op) => attention!(op),
+        _ => {}
     }
+    features
 }
