@@ -97,15 +97,14 @@ fn iree_source() -> Result<PathBuf> {
     let source = match env::var_os("ROTINI_IREE_SOURCE") {
         Some(path) => PathBuf::from(path),
         None => {
-            // The crate has no `links` key that would hand its path to dependents. The lock file is complete by the
-            // time a build script runs, hence `--locked --offline`; packages of other platforms are not downloaded,
-            // hence the filter.
+            // The crate has no `links` key that would hand its path to dependents. Cargo wants every package of the workspace here, and
+            // has downloaded those that are being built: on a new machine the others, which tests need, are downloaded now, so no
+            // `--offline`. Packages of other platforms are left out.
             let metadata = cargo_metadata::MetadataCommand::new()
                 .cargo_path(env::var("CARGO")?)
                 .manifest_path(Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("Cargo.toml"))
                 .other_options([
                     "--locked".into(),
-                    "--offline".into(),
                     format!("--filter-platform={}", env::var("HOST")?),
                 ])
                 .exec()?;
