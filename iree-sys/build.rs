@@ -103,10 +103,7 @@ fn iree_source() -> Result<PathBuf> {
             let metadata = cargo_metadata::MetadataCommand::new()
                 .cargo_path(env::var("CARGO")?)
                 .manifest_path(Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("Cargo.toml"))
-                .other_options([
-                    "--locked".into(),
-                    format!("--filter-platform={}", env::var("HOST")?),
-                ])
+                .other_options(["--locked".into(), format!("--filter-platform={}", env::var("HOST")?)])
                 .exec()?;
             let package = metadata
                 .packages

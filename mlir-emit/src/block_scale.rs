@@ -2,6 +2,7 @@
 
 use crate::conv::{crop, pad};
 use crate::convert::{FloatPredicate as F, check_compute, compute_type, integer_range};
+use crate::ir::MISSING;
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
 use crate::narrow::{largest, power};
@@ -10,8 +11,6 @@ use crate::value::{Ordered, Value, extent, extents, reshape};
 use crate::{EmitError, Unsupported};
 use melior::ir::Value as Ssa;
 use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, DataType, NormalGraph, TensorId};
-
-const MISSING: EmitError = EmitError::Internal("a missing element");
 
 /// Says whether the operation can be lowered.
 pub(crate) fn check_dequantize(

@@ -449,3 +449,11 @@ pub(crate) fn first<T>(results: Vec<T>) -> Result<T, EmitError> {
         .next()
         .ok_or(EmitError::Internal("an operation without results"))
 }
+
+/// What a body that has fewer elements than operands fails with.
+pub(crate) const MISSING: EmitError = EmitError::Internal("a missing element");
+
+/// The element of a body with one operand.
+pub(crate) fn only<'c, 'b>(elements: &[Value<'c, 'b>]) -> Result<Value<'c, 'b>, EmitError> {
+    elements.first().copied().ok_or(MISSING)
+}

@@ -4,7 +4,7 @@
 //! their memory order and returned. There is one `match` over the operations, here, and one in [`check`].
 
 use crate::convert::convert;
-use crate::ir::{Emitter, Loop, Relation, affine_map, argument, dim};
+use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, argument, dim};
 use crate::narrow::{contracted, factor_types, is_code, is_packed, pack, packed_bytes, unpack};
 use crate::shell::{Argument, Signature};
 use crate::target::Target;
@@ -503,10 +503,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
             &inputs,
             (init, dtype, identity),
             |body, elements| {
-                let element = elements
-                    .first()
-                    .copied()
-                    .ok_or(EmitError::Internal("a missing element"))?;
+                let element = elements.first().copied().ok_or(MISSING)?;
                 convert(body, element, value.dtype, dtype)
             },
         )?;
@@ -554,10 +551,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
             &inputs,
             (init, tensor.dtype, identity()),
             |body, elements| {
-                let old = elements
-                    .first()
-                    .copied()
-                    .ok_or(EmitError::Internal("a missing element"))?;
+                let old = elements.first().copied().ok_or(MISSING)?;
                 let index = body.index_type();
                 let zero = body.integer(0, index)?;
                 let mut rest = body.loop_index(0)?;

@@ -1,7 +1,7 @@
 //! Matrix multiplication: one structured contraction over whatever order the operands lie in.
 
 use crate::convert::{check_compute, check_not_constant, compute_type};
-use crate::ir::{Loop, affine_map, dim};
+use crate::ir::{Loop, MISSING, affine_map, dim};
 use crate::lower::Lowering;
 use crate::math::multiply_add;
 use crate::narrow::factor_types;
@@ -191,7 +191,7 @@ pub(crate) fn contract<'c, 'b>(
     let map = affine_map(rank + 1, &(0..rank).map(dim).collect::<Vec<_>>());
     let ssa = at.generic(&kinds, &inputs, (init, compute, map), |body, elements| {
         let [x, y, so_far] = elements else {
-            return Err(EmitError::Internal("a missing element"));
+            return Err(MISSING);
         };
         multiply_add(body, (*x, a.dtype), (*y, b.dtype), *so_far, compute)
     })?;

@@ -9,7 +9,7 @@
 //! used, so that whatever they are, nothing is read or written outside of a buffer.
 
 use crate::convert::{IntegerPredicate as I, compare_integer, compute_type};
-use crate::ir::{Emitter, Loop, Relation, affine_map, dim, first};
+use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim, first};
 use crate::lower::Lowering;
 use crate::math::Scalar;
 use crate::matmul::{check_product, contract};
@@ -18,8 +18,6 @@ use crate::value::{Ordered, Value, extent, extents};
 use crate::{EmitError, Unsupported};
 use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, NormalGraph, TensorId};
-
-const MISSING: EmitError = EmitError::Internal("a missing element");
 
 /// Rows of the smallest tile: those of a matrix instruction.
 const LEAST_TILE: i64 = 16;

@@ -21,7 +21,7 @@
 use crate::EmitError;
 use crate::conv::{crop, pad};
 use crate::convert::{IntegerPredicate, compare_integer, convert};
-use crate::ir::{Emitter, Loop, affine_map, dim};
+use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
 use crate::value::reshape;
 use melior::ir::{Type, Value as Ssa, ValueLike as _};
 use rotini_graph::DataType;
@@ -524,7 +524,7 @@ fn repack<'c, 'b>(
     let inputs = [(tensor, DataType::U8, map(old))];
     at.generic(&loops, &inputs, (init, dtype, map(new)), |body, elements| {
         let &[piece, so_far] = elements else {
-            return Err(EmitError::Internal("a missing element"));
+            return Err(MISSING);
         };
         let word = body.element_type(DataType::I32)?;
         let bits = Bits { at: body, ty: word };

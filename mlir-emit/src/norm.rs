@@ -12,6 +12,7 @@
 //! where avg is along the axes of the statistics, and Σ along those that scale lacks.
 
 use crate::convert::{check_compute, compute_type};
+use crate::ir::{MISSING, only};
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
 use crate::step::{Combiner, Shape, count, order_of};
@@ -255,16 +256,10 @@ fn matching(x: &[i64], scale: &[i64]) -> Result<Vec<usize>, EmitError> {
     Ok((first..x.len()).collect())
 }
 
-const MISSING: EmitError = EmitError::Internal("a missing element");
-
 fn float(compute: DataType) -> Result<DataType, EmitError> {
     compute_type(compute)
         .filter(|compute| compute.is_float())
         .ok_or(EmitError::Internal("a compute type that check declines"))
-}
-
-fn only<'c, 'r>(elements: &[Ssa<'c, 'r>]) -> Scalar<'c, 'r> {
-    elements.first().copied().ok_or(MISSING)
 }
 
 fn values<'c, 'b, const N: usize>(

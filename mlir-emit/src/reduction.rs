@@ -3,6 +3,7 @@
 //! MIN, MAX and AMAX pass over NaN, as hipDNN's reference does (`CpuFpReferenceReduction.hpp`).
 
 use crate::convert::{check_compute, compute_type};
+use crate::ir::MISSING;
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
 use crate::step::{Combiner, Shape, count, order_of};
@@ -42,14 +43,14 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let mode = op.mode;
     let combined = lowering.reduce(&[&input], &shape, &axes, combiner(mode), |math, elements| {
         let &[element] = elements else {
-            return Err(EmitError::Internal("a missing element"));
+            return Err(MISSING);
         };
         combined(math, mode, element)
     })?;
     let elements = count(&input.dims, &axes)? as f64;
     lowering.finish(op.output, &[&combined], compute, |math, operands| {
         let &[total] = operands else {
-            return Err(EmitError::Internal("a missing element"));
+            return Err(MISSING);
         };
         match mode {
             M::Avg => math.div(total, math.constant(elements)?),

@@ -5,7 +5,7 @@
 
 use crate::EmitError;
 use crate::convert::convert;
-use crate::ir::{Emitter, Loop, affine_map, dim};
+use crate::ir::{Emitter, Loop, affine_map, dim, only};
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
 use crate::target::{GREATEST_SUBGROUP, Target};
@@ -106,40 +106,34 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         let Data::Tensor { ssa, .. } = rows.data else {
             return Err(EmitError::Internal("a reduction without a result"));
         };
+        // One loop now, which stays one behind a barrier.
         let (at, compute) = (self.emitter(), shape.dtype);
         let mut groups: Vec<Vec<usize>> = (0..kept.len()).map(|axis| vec![axis]).collect();
         groups.push((kept.len()..kept.len() + rest.len()).collect());
         let mut dims = extents(shape.dims, &kept)?;
         dims.push(count(shape.dims, &rest)?);
-        // One loop now, which stays one behind a barrier.
-        let rows = at.barrier(reshape(&at, "tensor.collapse_shape", ssa, &groups, &dims, compute)?)?;
-        let mut loops = vec![Loop::Parallel; kept.len()];
-        loops.push(Loop::Reduction);
-        let map = |results: usize| affine_map(loops.len(), &(0..results).map(dim).collect::<Vec<_>>());
-        let init = at.filled(&extents(shape.dims, &kept)?, compute, start)?;
-        let ssa = at.generic(
-            &loops,
-            &[(rows, compute, map(loops.len()))],
-            (init, compute, map(kept.len())),
-            |inner, elements| {
-                let &[element, so_far] = elements else {
-                    return Err(EmitError::Internal("a missing element"));
-                };
-                let math = Math::new(*inner, self.target(), compute, kept.clone())?.combining();
-                combiner.combine(&math, so_far, element)
-            },
-        )?;
-        let mut dims = shape.dims.to_vec();
-        for &axis in reduced {
-            if let Some(extent) = dims.get_mut(axis) {
-                *extent = 1;
-            }
-        }
-        Ok(Value {
-            data: Data::Tensor { ssa, order: kept },
+        let merged = Value::of(Ordered {
+            ssa: at.barrier(reshape(&at, "tensor.collapse_shape", ssa, &groups, &dims, compute)?)?,
+            order: (0..dims.len()).collect(),
             dtype: compute,
-            dims,
-        })
+            dims: dims.clone(),
+        });
+        let merged_shape = Shape {
+            dims: &dims,
+            order: &(0..dims.len()).collect::<Vec<_>>(),
+            dtype: compute,
+        };
+        let whole = self.reduce_at_once(
+            &[&merged],
+            &merged_shape,
+            &[kept.len()],
+            (combiner, start),
+            |_, elements| only(elements),
+        )?;
+        let Data::Tensor { ssa, .. } = whole.data else {
+            return Err(EmitError::Internal("a reduction without a result"));
+        };
+        Ok(reduced_value(ssa, kept, shape, reduced))
     }
 
     /// Whether the loops over these axes become one whatever is fused with them: they lie side by side in a graph of row-major tensors,
@@ -218,17 +212,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         // IREE 3.13 for CPUs packs a reduction's result for the epilogue of a matmul where it is reduced, and there as one column of all
         // batches: packed, the rows of each batch are padded to whole tiles, and those of the later ones are not where they are read.
         let ssa = self.apart_ssa(ssa)?;
-        let mut dims = shape.dims.to_vec();
-        for &axis in reduced {
-            if let Some(extent) = dims.get_mut(axis) {
-                *extent = 1;
-            }
-        }
-        Ok(Value {
-            data: Data::Tensor { ssa, order: kept },
-            dtype: compute,
-            dims,
-        })
+        Ok(reduced_value(ssa, kept, shape, reduced))
     }
 
     /// The operands as IREE 3.13 can sum products of them. It takes such a sum for a contraction, and builds an invalid one if an operand
@@ -355,6 +339,18 @@ pub(crate) fn loses_sums(target: &Target, extents: &[i64]) -> bool {
     wide.count() > 1
         && elements.is_none_or(|elements| elements % subgroup == 0)
         && extents.iter().any(|extent| extent % GREATEST_SUBGROUP != 0)
+}
+
+/// A tensor over the axes that a reduction keeps, with an extent of 1 along the others.
+fn reduced_value<'c, 'b>(ssa: Ssa<'c, 'b>, kept: Vec<usize>, shape: &Shape<'_>, reduced: &[usize]) -> Value<'c, 'b> {
+    let extents = shape.dims.iter().enumerate();
+    Value {
+        data: Data::Tensor { ssa, order: kept },
+        dtype: shape.dtype,
+        dims: extents
+            .map(|(axis, &extent)| if reduced.contains(&axis) { 1 } else { extent })
+            .collect(),
+    }
 }
 
 /// How many elements lie along these axes.

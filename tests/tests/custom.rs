@@ -51,12 +51,24 @@ fn accepted(graph: &Graph) -> bool {
     }
 }
 
+/// A graph of one body with one operand and one result of these extents.
+fn of_one(dtype: DataType, [x, y]: [&[i64]; 2], data: String) -> NormalGraph {
+    let mut b = GraphBuilder::new("custom");
+    let (x, y) = (b.buffer("x", dtype, x), b.buffer("y", dtype, y));
+    let op = CustomOp {
+        custom_op_id: "rotini.mlir".to_owned(),
+        inputs: vec![x],
+        outputs: vec![y],
+        data: data.into_bytes(),
+    };
+    b.node("custom", DataType::F32, op);
+    normal(&b.build())
+}
+
 /// LLVM compares f16 for x86 with a function that nobody brings; in f32 there is none.
 #[test]
 fn the_larger_number_of_f16_is_declined_on_the_cpu() {
     let graph = |dtype: DataType, combiner: &str| {
-        let mut b = GraphBuilder::new("custom");
-        let [x, y] = ["x", "y"].map(|name| b.buffer(name, dtype, &[4, 6]));
         let (ty, map) = (format!("tensor<4x6x{dtype}>"), "affine_map<(d0, d1) -> (d0, d1)>");
         let [widened, narrowed] = match dtype {
             DataType::F16 => ["%w = arith.extf %x : f16 to f32", "%r = arith.truncf %m : f32 to f16"],
@@ -69,14 +81,7 @@ fn the_larger_number_of_f16_is_declined_on_the_cpu() {
              %m = arith.{combiner} %w, %w : f32\n    {narrowed}\n    linalg.yield %r : {dtype}\n  }} -> {ty}\n  \
              return %y : {ty}\n}}\n"
         );
-        let op = CustomOp {
-            custom_op_id: "rotini.mlir".to_owned(),
-            inputs: vec![x],
-            outputs: vec![y],
-            data: data.into_bytes(),
-        };
-        b.node("custom", DataType::F32, op);
-        normal(&b.build())
+        of_one(dtype, [&[4, 6], &[4, 6]], data)
     };
     let gfx942 = Target::Rocm { arch: "gfx942".into() };
     for combiner in ["maxnumf", "minnumf"] {
@@ -92,9 +97,6 @@ fn the_larger_number_of_f16_is_declined_on_the_cpu() {
 #[test]
 fn several_loops_reduced_at_once_are_declined_on_gpus() {
     let graph = |rows: i64, columns: i64| {
-        let mut b = GraphBuilder::new("sum of everything");
-        let x = b.buffer("x", DataType::F32, &[rows, columns]);
-        let y = b.buffer("y", DataType::F32, &[1]);
         let data = format!(
             "func.func @f(%a: tensor<{rows}x{columns}xf32>) -> tensor<1xf32> {{\n  %c = arith.constant 0.0 : f32\n  \
              %e = tensor.empty() : tensor<f32>\n  %z = linalg.fill ins(%c : f32) outs(%e : tensor<f32>) -> tensor<f32>\n  \
@@ -104,14 +106,7 @@ fn several_loops_reduced_at_once_are_declined_on_gpus() {
              %y = tensor.expand_shape %s [] output_shape [1] : tensor<f32> into tensor<1xf32>\n  \
              return %y : tensor<1xf32>\n}}\n"
         );
-        let op = CustomOp {
-            custom_op_id: "rotini.mlir".to_owned(),
-            inputs: vec![x],
-            outputs: vec![y],
-            data: data.into_bytes(),
-        };
-        b.node("custom", DataType::F32, op);
-        normal(&b.build())
+        of_one(DataType::F32, [&[rows, columns], &[1]], data)
     };
     let gfx942 = Target::Rocm { arch: "gfx942".into() };
     let refused = check(&graph(64, 28), &gfx942).unwrap_err();

@@ -1,9 +1,10 @@
 //! The gradients.
 
 use super::scores::{Attention, transposed};
-use super::{HEAD, KEY, MISSING, only, scores_of};
+use super::{HEAD, KEY, scores_of};
 use crate::EmitError;
 use crate::convert::{FloatPredicate as F, compute_type};
+use crate::ir::{MISSING, only};
 use crate::lower::Lowering;
 use crate::matmul::contract;
 use crate::step::{Combiner, Shape, order_of};

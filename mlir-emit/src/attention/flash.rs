@@ -9,10 +9,10 @@
 
 use super::forward::Softmax;
 use super::scores::Attention;
-use super::{HEAD, KEY, MISSING, QUERY};
+use super::{HEAD, KEY, QUERY};
 use crate::EmitError;
 use crate::convert::{FloatPredicate as F, compute_type};
-use crate::ir::{Emitter, affine_map, dim};
+use crate::ir::{Emitter, MISSING, affine_map, dim};
 use crate::lower::Lowering;
 use crate::step::{Shape, order_of};
 use crate::target::Target;

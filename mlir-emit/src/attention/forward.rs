@@ -1,9 +1,10 @@
 //! The forward direction: softmax of the scores and the values' sum that it weighs.
 
 use super::scores::Attention;
-use super::{KEY, MISSING, flash, only, scores_of};
+use super::{KEY, flash, scores_of};
 use crate::EmitError;
 use crate::convert::{FloatPredicate as F, compute_type};
+use crate::ir::{MISSING, only};
 use crate::lower::Lowering;
 use crate::matmul::contract;
 use crate::step::{Combiner, Shape};

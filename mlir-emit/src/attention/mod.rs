@@ -24,10 +24,8 @@ pub(crate) use backward::lower as lower_backward;
 pub(crate) use flash::is_one_dispatch;
 pub(crate) use forward::lower;
 
+use crate::Unsupported;
 use crate::convert::{check_compute, check_not_constant};
-use crate::math::Scalar;
-use crate::{EmitError, Unsupported};
-use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, DiagonalAlignment, NormalGraph, Sdpa, SdpaBackward, TensorId};
 
 /// Axes of scores.
@@ -37,8 +35,6 @@ const KEY: usize = 3;
 
 /// Positions up to this are exact in f32, in which they are compared.
 const MAX_POSITION: i64 = 1 << 24;
-
-const MISSING: EmitError = EmitError::Internal("a missing element");
 
 /// What both directions are told of scores: their structs share the names of fields.
 struct Scores {
@@ -231,8 +227,4 @@ fn made(graph: &NormalGraph, [q, k, v]: [TensorId; 3], scores: u64) -> Option<u6
     [[keys, d], [keys, columns], [queries, columns]]
         .into_iter()
         .try_fold(scores, |sum, dims| sum.checked_add(product(dims)?))
-}
-
-fn only<'c, 'r>(elements: &[Ssa<'c, 'r>]) -> Scalar<'c, 'r> {
-    elements.first().copied().ok_or(MISSING)
 }

@@ -1,8 +1,9 @@
 //! Operands, masks and scores, which are the same in both directions.
 
-use super::{Diagonal, HEAD, KEY, MISSING, QUERY, Scores};
+use super::{Diagonal, HEAD, KEY, QUERY, Scores};
 use crate::EmitError;
 use crate::convert::FloatPredicate as F;
+use crate::ir::MISSING;
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
 use crate::matmul::{contract, repeated};

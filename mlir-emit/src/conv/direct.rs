@@ -5,7 +5,7 @@
 
 use super::{Shape, channels_first, channels_last, pad, product, split_axis};
 use crate::EmitError;
-use crate::ir::{Emitter, Loop, Relation, affine_map, dim};
+use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim};
 use crate::math::multiply_add;
 use crate::value::{Ordered, reshape};
 use melior::ir::{Value as Ssa, ValueLike as _};
@@ -107,7 +107,7 @@ pub(super) fn lower<'c, 'b>(
     ];
     let ssa = at.generic(&loops, &inputs, (init, compute, y_map), |body, elements| {
         let [x_element, w_element, sum] = elements else {
-            return Err(EmitError::Internal("a missing element"));
+            return Err(MISSING);
         };
         multiply_add(body, (*x_element, x.dtype), (*w_element, w.dtype), *sum, compute)
     })?;

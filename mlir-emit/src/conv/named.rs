@@ -3,7 +3,7 @@
 use super::{pad, split_axis};
 use crate::EmitError;
 use crate::convert::convert;
-use crate::ir::{Emitter, Loop, affine_map, dim};
+use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
 use crate::math::multiply_add;
 use crate::value::{Ordered, reshape};
 use melior::ir::{Attribute, Value as Ssa};
@@ -134,10 +134,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
             leading(loops.len(), loops.len()),
         );
         let ssa = at.generic(&vec![Loop::Parallel; loops.len()], &inputs, init, |body, elements| {
-            let element = elements
-                .first()
-                .copied()
-                .ok_or(EmitError::Internal("a missing element"))?;
+            let element = elements.first().copied().ok_or(MISSING)?;
             convert(body, element, self.dtype, dtype)
         })?;
         Ok(Tensor {
@@ -317,7 +314,7 @@ pub(super) fn sum<'c, 'b>(
     );
     let ssa = at.generic(&kinds, &inputs, init, |body, elements| {
         let [x_element, w_element, sum] = elements else {
-            return Err(EmitError::Internal("a missing element"));
+            return Err(MISSING);
         };
         multiply_add(body, (*x_element, x.dtype), (*w_element, w.dtype), *sum, compute)
     })?;

@@ -1,8 +1,9 @@
 //! The gradient of pooling.
 
+use super::check_window;
 use super::windows::{Axis, Fold, Windows, divisor};
-use super::{MISSING, check_window};
 use crate::convert::{check_compute, compute_type, convert};
+use crate::ir::MISSING;
 use crate::ir::Relation;
 use crate::lower::Lowering;
 use crate::value::Value;

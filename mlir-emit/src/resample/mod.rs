@@ -15,7 +15,7 @@ use crate::conv::crop;
 use crate::convert::{
     FloatPredicate as F, IntegerPredicate as I, check_compute, compare_integer, compute_type, convert, integer_range,
 };
-use crate::ir::{Relation, affine_map, dim};
+use crate::ir::{MISSING, Relation, affine_map, dim};
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
 use crate::step::Shape;
@@ -25,8 +25,6 @@ use crate::{EmitError, Unsupported};
 use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, NormalGraph, PaddingMode, ResampleFwd, ResampleMode as M};
 use windows::{Axis, Fold, Places, Windows, divisor};
-
-const MISSING: EmitError = EmitError::Internal("a missing element");
 
 /// Says whether the operation can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ResampleFwd) -> Result<(), Unsupported> {

@@ -1,9 +1,8 @@
 //! Windows over the spatial axes, arithmetic on where things lie, and loops over many of them for each element of a result.
 
-use super::MISSING;
 use crate::EmitError;
 use crate::convert::convert;
-use crate::ir::{Emitter, Loop, Relation, affine_map, dim};
+use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim};
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
 use crate::target::Target;

@@ -285,7 +285,7 @@ impl Evaluation<'_> {
 fn judged(codec: Codec, got: Number, want: Number, error: f64) -> Element {
     let value = want.to_f64();
     let special = !value.is_finite();
-    let unbounded = !special && !error.is_finite();
+    let unbounded = !error.is_finite();
     let end = |error: f64| codec.convert(Number::Float(value + error));
     let (low, high) = if error == 0.0 || special {
         (codec.convert(want), codec.convert(want))

@@ -211,7 +211,10 @@ fn run(
             bounds,
         };
         let (compute, results) = (context.compute, compute(&context, node)?);
-        for (id, value) in results {
+        for (id, mut value) in results {
+            if !matches!(node.op, Op::Pointwise(_)) {
+                special_for_certain(&mut value);
+            }
             let value = settle(graph, id, value, compute, options)?;
             if let Some(slot) = values.get_mut(id.index()) {
                 *slot = Some(value);
@@ -270,6 +273,17 @@ fn custom_op(context: &Context<'_>, op: &CustomOp) -> Result<Vec<(TensorId, Valu
         *value = value.clone().convert(Codec::of(tensor_of(context.graph, *id)?.dtype));
     }
     Ok(results)
+}
+
+/// Takes NaN and infinities for what they are: only pointwise operations tell whether an operand that is flushed to zero makes another
+/// special value of one.
+fn special_for_certain(value: &mut Value) {
+    let errors = value.errors.iter_mut().flatten();
+    for (error, number) in errors.zip(value.numbers.iter()) {
+        if !number.to_f64().is_finite() {
+            *error = 0.0;
+        }
+    }
 }
 
 /// What later nodes read of a result: in an integer tensor its conversion, and in one of few bits, which is what such a tensor is for; in

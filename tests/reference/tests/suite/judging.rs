@@ -3,7 +3,8 @@
 use crate::{bytes, elements, validated};
 use half::f16;
 use rotini_graph::{
-    ConvGeometry, DataType, Graph, GraphBuilder, PointwiseMode as Mode, Scalar, Tensor, TensorId, TensorKind,
+    ConvGeometry, DataType, Graph, GraphBuilder, PointwiseMode as Mode, Reduction, ReductionMode, Scalar, Tensor,
+    TensorId, TensorKind,
 };
 use rotini_reference::{
     Buffers, Mismatch, Options, Precision, Tolerance, compare, evaluate, execute, execute_with, fill_all, tolerance,
@@ -346,6 +347,37 @@ fn an_f32_overflow_is_not_held_against_a_kernel() {
     evaluation
         .judge(y, &bytes(DataType::F32, &[f64::INFINITY, 1.5]), &[0; 8])
         .unwrap_err();
+}
+
+/// What is subnormal may be taken for zero, of which an infinity makes NaN; of anything else it makes an infinity for certain.
+#[test]
+fn an_infinite_product_of_a_subnormal_may_be_anything() {
+    let mut builder = GraphBuilder::new("");
+    let x = builder.buffer("x", DataType::F32, &[3]);
+    let most = builder.virtual_tensor("most", DataType::F32, &[1]);
+    let y = builder.buffer("y", DataType::F32, &[3]);
+    let op = Reduction {
+        mode: ReductionMode::Max,
+        input: x,
+        output: most,
+        is_deterministic: false,
+    };
+    builder.node("most", DataType::F32, op);
+    builder.pointwise(DataType::F32, Mode::Mul, &[x, most], y);
+    let graph = validated(builder);
+    let subnormal = f64::from(f32::from_bits(1));
+    let buffers = Buffers::from([
+        (1, bytes(DataType::F32, &[-subnormal, f64::INFINITY, -1.0])),
+        (3, vec![0; 12]),
+    ]);
+    let evaluation = evaluate(&graph, &buffers).unwrap();
+    let judge = |values: [f64; 3]| evaluation.judge(y, &bytes(DataType::F32, &values), &[0; 12]);
+    for first in [f64::NEG_INFINITY, f64::NAN] {
+        let report = judge([first, f64::INFINITY, f64::NEG_INFINITY]).unwrap();
+        assert_eq!((report.unbounded, report.wrong), (1, 0));
+    }
+    judge([f64::NAN, f64::INFINITY, f64::NAN]).unwrap_err();
+    judge([f64::NAN, f64::NAN, f64::NEG_INFINITY]).unwrap_err();
 }
 
 #[test]
