@@ -90,12 +90,13 @@ impl Target {
         }
     }
 
-    /// Flags to add when the compiler crashes with [`flags`](Self::flags) alone: they avoid its more ambitious paths. `None` if there
-    /// are none to avoid.
+    /// Flags to add when the compiler crashes or rejects its own code with [`flags`](Self::flags) alone: they avoid its more ambitious
+    /// paths. `None` if there are none to avoid.
     ///
     /// Seen with IREE 3.13: a grouped NCHW convolution in f32 (8 channels to 12 in 2 groups, 7x7, 3x3) recurses without end in the
     /// lowering of buffer pointers after the implicit GEMM, and compiles without it. So does a batched matmul of 6 or 10 rows and an even
-    /// batch on padded tiles, whatever its other extents and types; with plain pointers it compiles, but reads what lies outside.
+    /// batch on padded tiles, whatever its other extents and types; with plain pointers it compiles, but reads what lies outside. A
+    /// batched matmul that is no whole number of tiles and is stored with its batches innermost becomes a scatter that nothing lowers.
     #[must_use]
     pub fn cautious_flags(&self) -> Option<Vec<String>> {
         match self {

@@ -537,8 +537,9 @@ fn identity(device: &Arc<dyn Device>) -> usize {
     Arc::as_ptr(device).addr()
 }
 
-/// Compiles a module for a target. If the compiler crashes, it is called once more with the target's cautious flags. Either way the code
-/// is right, so the cache's key need not tell which it was.
+/// Compiles a module for a target. If the compiler crashes on it or rejects it, it is called once more with the target's cautious flags:
+/// what is emitted is valid, so a rejection is a pass that could not finish what another began. Either way the code is right, so the
+/// cache's key need not tell which it was.
 fn compile_for(compiler: &dyn Compiler, emitted: &Emitted, target: &Target) -> Result<Compiled, CompileError> {
     let mut flags = emitted.flags.clone();
     let compile = |flags: &[String]| {
@@ -550,10 +551,11 @@ fn compile_for(compiler: &dyn Compiler, emitted: &Emitted, target: &Target) -> R
         })
     };
     match (compile(&flags), target.cautious_flags()) {
-        (Err(error @ CompileError::Crashed { .. }), Some(cautious)) => {
-            tracing::warn!(%target, "the compiler crashed and is called again with cautious flags: {error}");
+        (Err(error @ (CompileError::Crashed { .. } | CompileError::Rejected { .. })), Some(cautious)) => {
+            tracing::warn!(%target, "{error}; the compiler is called again with cautious flags");
             flags.extend(cautious);
-            compile(&flags)
+            // A reproducer has the flags of the first call.
+            compile(&flags).map_err(|_| error)
         }
         (result, _) => result,
     }

@@ -41,7 +41,7 @@ fn compile(case: &Case, target: &Target) -> Result<(Compiled, Vec<Kernel>), Stri
     let mut flags = emitted.flags;
     let compiled = match compile(&flags) {
         // As the plugin does.
-        Err(CompileError::Crashed { .. }) => {
+        Err(CompileError::Crashed { .. } | CompileError::Rejected { .. }) => {
             flags.extend(target.cautious_flags().unwrap_or_default());
             compile(&flags)
         }

@@ -204,6 +204,27 @@ pub(super) fn alone(cases: &mut Cases) {
     let c = b.tensor("c", F32, &[2, 5, 4], &[40, 7, 1], TensorKind::Buffer);
     b.node("matmul", F32, Matmul { a: x, b: w, c });
     cases.add("matmul_gaps", b.build());
+    // Batches innermost in what is stored, and no whole tiles: IREE 3.13 for gfx942 makes a scatter of it that it does not lower.
+    for (dtype, extents) in [(F16, [12, 20, 8, 24]), (F32, [9, 17, 16, 20]), (F64, [5, 17, 16, 20])] {
+        let [batch, rows, inner, columns] = extents;
+        for fused in [false, true] {
+            let mut b = GraphBuilder::new("matmul with its batches innermost");
+            let x = b.buffer("a", dtype, &[batch, rows, inner]);
+            let w = b.buffer("b", dtype, &[batch, inner, columns]);
+            let dims = [batch, rows, columns];
+            let y = b.tensor("y", dtype, &dims, &[1, columns * batch, batch], TensorKind::Buffer);
+            let compute = if dtype == F64 { F64 } else { F32 };
+            if fused {
+                let c = b.virtual_tensor("c", compute, &dims);
+                b.node("matmul", compute, Matmul { a: x, b: w, c });
+                b.pointwise(compute, PointwiseMode::Abs, &[c], y);
+            } else {
+                b.node("matmul", compute, Matmul { a: x, b: w, c: y });
+            }
+            let fused = if fused { "_abs" } else { "" };
+            cases.add(format!("matmul_batches_innermost{fused}_{dtype}"), b.build());
+        }
+    }
     // A matrix that is repeated by stride 0 instead of by its extent.
     let mut b = GraphBuilder::new("matmul with a repeated operand");
     let x = b.buffer("a", F32, &[3, 5, 6]);
