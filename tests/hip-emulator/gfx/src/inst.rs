@@ -325,8 +325,6 @@ pub(crate) struct Uses {
     /// Also reads the condition code (branches say so themselves)
     pub(crate) reads_scc: bool,
     pub(crate) rule: Rule,
-    /// Which of two written registers come from something that has no definition
-    pub(crate) undefined: [bool; 2],
     /// The same as bit sets, made when the instruction is complete
     pub(crate) footprint: Footprint,
 }

@@ -153,10 +153,6 @@ fn vector(
                         ("v_pk_mov_b32", number) => number == half,
                         _ => true,
                     };
-                    // Of 0 both halves are 0, whatever is selected. Of other constants nothing says what the high half is: LLVM leaves it
-                    // selected where it does not use the result.
-                    uses.undefined[half] |=
-                        read && upper && matches!(pair[0], Source::Constant(_)) && operand.value != Value::Integer(0);
                     uses.reads.push(crate::inst::Range {
                         first: range.first + u16::from(upper),
                         count: range.count.min(u16::from(read)),
@@ -297,6 +293,11 @@ fn source(
             _ => u64::from(inline_f32(*value)),
         },
         other => return Err(format!("operand {other:?} instead of a vector source")),
+    };
+    // Both halves are the constant: the ISA manual is silent, but AMD's emulator (rocjitsu) has it so, and LLVM takes it for that.
+    let value = match ty {
+        Ty::PkF32 => u64::from(value as u32) << 32 | u64::from(value as u32),
+        _ => value,
     };
     let low = Source::Constant(decoder.constant(value as u32));
     if count == 1 {

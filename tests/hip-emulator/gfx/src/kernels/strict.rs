@@ -196,34 +196,6 @@ fn lds_and_private_memory_are_initialised() {
     );
 }
 
-/// A packed constant has no high half that is known, but for 0; the low half, and what replaces the high one, are good.
-#[test]
-fn packed_constants_have_a_low_half() {
-    let store = "global_store_dword v1, v3, s[4:5]";
-    let product = |line: &str| {
-        test(&format!(
-            "{LANE}v_mov_b32_e32 v4, 1.0\nv_mov_b32_e32 v5, 2.0\n{line}\n{store}"
-        ))
-    };
-    for (undefined, good) in [
-        (
-            "v_pk_mul_f32 v[2:3], v[4:5], 0.5",
-            "v_pk_mul_f32 v[2:3], v[4:5], 0.5 op_sel_hi:[1,0]",
-        ),
-        ("v_pk_mul_f32 v[2:3], v[4:5], 0.5", "v_pk_mul_f32 v[2:3], v[4:5], 0"),
-        (
-            "v_pk_mul_f32 v[2:3], v[4:5], 0.5",
-            "v_pk_mul_f32 v[2:3], v[4:5], 0.5\nv_mov_b32_e32 v3, v2",
-        ),
-        (
-            "v_pk_mul_f32 v[2:3], v[4:5], 0.5\nv_mov_b32_e32 v2, v3\nv_mov_b32_e32 v3, v2",
-            "v_pk_mul_f32 v[2:3], v[4:5], 0.5\nv_mov_b32_e32 v2, v4\nv_mov_b32_e32 v3, v2",
-        ),
-    ] {
-        defect(product(undefined), store, &uninitialised(true, 3, 0), product(good));
-    }
-}
-
 #[test]
 fn lanes_bring_their_state_along() {
     // Lane 0 alone is initialised; all lanes read it, or their neighbour.

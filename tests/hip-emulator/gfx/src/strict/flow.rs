@@ -130,7 +130,6 @@ fn pair_flow(wave: &mut Wave, uses: &Uses, exec: u64) {
             false if wave.tracker.scalars_known(*range) => lanes,
             false => 0,
         });
-        let known = if uses.undefined[k] { 0 } else { known };
         wave.tracker
             .set_rows(target.first.into(), target.count.into(), exec, known);
     }

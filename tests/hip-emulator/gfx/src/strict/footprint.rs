@@ -37,7 +37,7 @@ pub(crate) struct Footprint {
     pub(crate) writes_scc: bool,
     /// Works on all lanes whatever EXEC is.
     pub(crate) all_lanes: bool,
-    /// Writes less than the lanes of EXEC, or what is undefined: `flow` has to look.
+    /// Writes less than the lanes of EXEC: `flow` has to look.
     pub(crate) special: bool,
     pub(crate) counters: Option<Counters>,
 }
@@ -48,7 +48,7 @@ impl Footprint {
             all_lanes: matches!(inst.code, Code::Mfma(_)),
             special: match &inst.code {
                 Code::Lanes(op) => matches!(op, LaneOp::WriteLane(..)),
-                Code::Valu(valu) => valu.dpp.is_some() || uses.undefined != [false; 2],
+                Code::Valu(valu) => valu.dpp.is_some(),
                 _ => false,
             },
             reads_scc: uses.reads_scc,

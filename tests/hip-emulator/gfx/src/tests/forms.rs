@@ -317,6 +317,9 @@ fn halves_are_chosen_and_kept() {
             [-3.0, 4.0],
         ),
         ("v_pk_add_f32 v[0:1], v[2:3], 0", [2.0, 3.0]),
+        // A constant is both halves.
+        ("v_pk_mul_f32 v[0:1], v[2:3], 0.5", [1.0, 1.5]),
+        ("v_pk_mul_f32 v[0:1], 4.0, v[2:3] op_sel_hi:[0,1]", [8.0, 12.0]),
         ("v_pk_mov_b32 v[0:1], v[2:3], v[4:5] op_sel:[0,1]", [2.0, 7.0]),
         ("v_pk_mov_b32 v[0:1], v[2:3], v[4:5] op_sel:[1,0]", [3.0, 5.0]),
     ] {
