@@ -269,6 +269,15 @@ pub(crate) enum Code {
         condition: Condition,
         target: u32,
     },
+    /// `s_getpc_b64`: the address of the next instruction
+    GetPc {
+        target: u8,
+        address: u64,
+    },
+    /// `s_setpc_b64`: to the instruction at an address, for jumps that no branch reaches
+    SetPc {
+        source: u8,
+    },
     Smem(Smem),
     Wait {
         vector: Option<u8>,

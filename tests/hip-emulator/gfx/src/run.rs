@@ -90,16 +90,16 @@ pub(crate) fn run<const STRICT: bool>(wave: &mut Wave, context: &mut Context<'_>
                 if taken(wave, *condition) {
                     context.executions.ran(begin, pc + 1);
                     begin = *target as usize;
-                    wave.pc = begin;
-                    // Only a loop comes back.
-                    if begin <= pc {
-                        wave.steps += (pc + 1 - begin) as u64;
-                        if wave.steps > context.limit {
-                            wave.pc = pc + 1;
-                            return Err(Trap::Endless(context.limit));
-                        }
-                    }
+                    jump(wave, context, begin)?;
                 }
+            }
+            Code::GetPc { target, address } => wave.set_pair(*target, *address),
+            Code::SetPc { source } => {
+                let found = program.addresses.binary_search(&wave.pair(*source));
+                let target = found.map_err(|_| Trap::Unsupported("a jump to where the kernel has no instruction"))?;
+                context.executions.ran(begin, pc + 1);
+                begin = target;
+                jump(wave, context, begin)?;
             }
             Code::Mfma(mfma) => matrix::mfma(wave, context, mfma)?,
             Code::Ds(ds) => memory::ds::<STRICT>(wave, context, ds, pc)?,
@@ -135,6 +135,20 @@ pub(crate) fn run<const STRICT: bool>(wave: &mut Wave, context: &mut Context<'_>
     };
     context.executions.ran(begin, wave.pc);
     Ok(stop)
+}
+
+/// Goes on at `target`.
+#[inline]
+fn jump(wave: &mut Wave, context: &Context<'_>, target: usize) -> Result<(), Trap> {
+    // Only a loop comes back.
+    if target < wave.pc {
+        wave.steps += (wave.pc - target) as u64;
+        if wave.steps > context.limit {
+            return Err(Trap::Endless(context.limit));
+        }
+    }
+    wave.pc = target;
+    Ok(())
 }
 
 /// Bits of a hardware register's field.

@@ -73,6 +73,26 @@ pub(super) fn decode(decoder: &Decoder, text: &mut Text) -> Result<Option<(Inst,
             class = Class::Smem;
             Code::Time { target }
         }
+        "s_getpc_b64" => {
+            let [target] = text.operands.as_slice() else {
+                return Err("operands".to_owned());
+            };
+            let target = scalar_register(target, 2)?;
+            uses.writes.push(scalars(Scalar::Register(target), 2));
+            class = Class::Salu;
+            Code::GetPc {
+                target,
+                address: decoder.next,
+            }
+        }
+        "s_setpc_b64" => {
+            let [source] = text.operands.as_slice() else {
+                return Err("operands".to_owned());
+            };
+            let source = scalar_register(source, 2)?;
+            uses.reads.push(scalars(Scalar::Register(source), 2));
+            Code::SetPc { source }
+        }
         _ if mnemonic.starts_with("s_branch") || mnemonic.starts_with("s_cbranch_") => branch(decoder, text)?,
         "s_set_gpr_idx_on" => {
             let [

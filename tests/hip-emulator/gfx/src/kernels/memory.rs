@@ -474,6 +474,21 @@ fn scalar_loads_and_hardware_registers() {
     assert_eq!(with(mode), [0xf, 0]);
     let time = "s_memtime s[20:21]\ns_memtime s[22:23]\ns_waitcnt lgkmcnt(0)\ns_cmp_lg_u64 s[20:21], s[22:23]\ns_cselect_b32 s20, 1, 0\ns_mov_b32 s21, 0";
     assert_eq!(with(time), [1, 0]);
+    // Where no branch reaches: over the instruction that follows, and back.
+    let jump = |distance: &str| {
+        format!("s_getpc_b64 s[22:23]\ns_add_u32 s22, s22, {distance}\ns_addc_u32 s23, s23, 0\ns_setpc_b64 s[22:23]")
+    };
+    let over = format!(
+        "s_mov_b64 s[20:21], 5\n{}\ns_mov_b32 s20, 9\ns_add_u32 s21, s21, 7",
+        jump("16")
+    );
+    assert_eq!(with(&over), [5, 7]);
+    let nowhere = test(&jump("17")).trap().expect("no instruction");
+    assert!(matches!(nowhere.1, Trap::Unsupported(_)), "{nowhere:?}");
+    let loops = "s_getpc_b64 s[22:23]\ns_nop 0\ns_setpc_b64 s[22:23]";
+    let mut endless = test(loops);
+    endless.limit = Some(1000);
+    assert_eq!(endless.trap().map(|(_, trap)| trap), Some(Trap::Endless(1000)));
 }
 
 #[test]
@@ -481,7 +496,7 @@ fn what_is_not_modelled_is_refused() {
     for text in [
         "buffer_load_format_x v2, v1, s[4:7], 0 offen",
         "ds_append v2",
-        "s_setpc_b64 s[4:5]",
+        "s_swappc_b64 s[4:5], s[6:7]",
         "s_getreg_b32 s20, hwreg(HW_REG_HW_ID)",
     ] {
         let fault = test(text).launch().expect_err(text);
