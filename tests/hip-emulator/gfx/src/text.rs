@@ -204,7 +204,9 @@ fn value(word: &str) -> Option<Value> {
             return (first + count <= limit).then_some(Value::Register { file, first, count });
         }
     }
-    if let Some(hex) = word.strip_prefix("0x") {
+    // A literal that is an inline constant as well is printed `lit(0x0)`.
+    let literal = word.strip_prefix("lit(").and_then(|word| word.strip_suffix(')'));
+    if let Some(hex) = literal.unwrap_or(word).strip_prefix("0x") {
         return u32::from_str_radix(hex, 16).ok().map(Value::Literal);
     }
     if let Ok(number) = word.parse::<i64>() {
