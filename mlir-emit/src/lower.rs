@@ -325,6 +325,29 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         Ok([self.settled_as(a, of_a)?, self.settled_as(b, of_b)?])
     }
 
+    /// Both factors of a contraction to a matrix of these `rows` and `columns` over loops of these `summed` extents, in types in which they
+    /// can be summed.
+    ///
+    /// Products of f16 with so few rows or columns that no matrix core multiplies them are summed by threads, and IREE 3.13 does not
+    /// compile that for AMD GPUs where a thread takes 5 or 7 of them at a time, as it does of an odd number: these are widened.
+    pub(crate) fn summable(
+        &self,
+        factors: [Ordered<'c, 'b>; 2],
+        [rows, columns]: [i64; 2],
+        summed: &[i64],
+        compute: DataType,
+    ) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
+        const FEW: i64 = 4;
+        let is_odd = |&extent: &i64| extent % 2 != 0 && (extent % 5 == 0 || extent % 7 == 0);
+        let halves = factors.iter().all(|factor| factor.dtype == DataType::F16) && compute != DataType::F16;
+        let is_amd = matches!(self.target, Target::Rocm { .. });
+        if !is_amd || !halves || rows.min(columns) > FEW || !summed.iter().any(is_odd) {
+            return Ok(factors);
+        }
+        let [a, b] = factors;
+        Ok([self.converted(a, compute)?, self.converted(b, compute)?])
+    }
+
     /// A tensor with its elements converted, in a dispatch of its own.
     pub(crate) fn converted(&self, value: Ordered<'c, 'b>, dtype: DataType) -> Result<Ordered<'c, 'b>, EmitError> {
         let value = self.carry(value, dtype)?;

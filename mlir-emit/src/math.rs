@@ -19,6 +19,8 @@ pub(crate) struct Math<'c, 'r> {
     pub(crate) lacks_math_library: bool,
     /// Whether sin and cos are exact near 0 alone.
     pub(crate) reduces_angles: bool,
+    /// Whether no function may end in the copy of its operand's sign.
+    pub(crate) copies_no_sign: bool,
     /// Whether the larger and the smaller one are found by comparison.
     compares: bool,
     /// The logical axis of each loop.
@@ -40,6 +42,7 @@ impl<'c, 'r> Math<'c, 'r> {
             lacks_math_library: *target == Target::Cpu,
             // AMD's device library is exact to the last digits whatever the angle.
             reduces_angles: compute == DataType::F32 && !matches!(target, Target::Rocm { .. }),
+            copies_no_sign: compute == DataType::F32 && matches!(target, Target::Rocm { .. }),
             compares: compute.is_float() && *target == Target::Cpu,
             axes,
         })

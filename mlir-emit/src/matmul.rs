@@ -144,23 +144,24 @@ pub(crate) fn contract<'c, 'b>(
     compute: DataType,
 ) -> Result<Ordered<'c, 'b>, EmitError> {
     let at = lowering.emitter();
+    let rank = out.len();
+    let (Some(row), Some(column)) = (rank.checked_sub(2), rank.checked_sub(1)) else {
+        return Err(EmitError::Internal("a matrix of low rank"));
+    };
+    let inner = extent(&a.dims, column)?;
     let types = factor_types([a.dtype, b.dtype], compute);
     let of_type = |factor: &Ordered<'c, 'b>, dtype: DataType| match factor.dtype {
         own if own == dtype || own.is_integer() => Ok(factor.clone()),
         _ => lowering.converted(factor.clone(), dtype),
     };
-    let (a, b) = (&of_type(a, types[0])?, &of_type(b, types[1])?);
-    let rank = out.len();
-    let (Some(row), Some(column)) = (rank.checked_sub(2), rank.checked_sub(1)) else {
-        return Err(EmitError::Internal("a matrix of low rank"));
-    };
+    let factors = [of_type(a, types[0])?, of_type(b, types[1])?];
+    let [a, b] = &lowering.summable(factors, [extent(out, row)?, extent(out, column)?], &[inner], compute)?;
     // The iteration's axes are the output's and, after them, the one that is summed over.
     let sum = rank;
     let mut loops: Vec<usize> = order.to_vec();
     loops.push(sum);
     let mut kinds = vec![Loop::Parallel; rank];
     kinds.push(Loop::Reduction);
-    let inner = extent(&a.dims, column)?;
     let input = |operand: &Ordered<'c, 'b>, swap: usize| -> Result<(Ssa<'c, 'b>, DataType, String), EmitError> {
         // The operand as a tensor over the iteration's axes, with an extent of 1 along the other matrix's.
         let mut dims = operand.dims.clone();

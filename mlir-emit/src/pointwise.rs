@@ -190,6 +190,19 @@ impl<'c, 'r> Math<'c, 'r> {
         self.div(one, self.add(one, exp)?)
     }
 
+    /// erf(x). AMD's code generator (LLVM 24) crashes where it copies the sign of a single f64 to an f32: there the function, which is
+    /// odd, is that of |x|.
+    fn erf(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        if !self.copies_no_sign {
+            return self.function("math.erf", x);
+        }
+        let of_magnitude = self.function("math.erf", self.abs(x)?)?;
+        let zero = self.constant(0.0)?;
+        let result = self.select(self.compare(F::Less, x, zero)?, self.neg(of_magnitude)?, of_magnitude)?;
+        // With its sign.
+        self.select(self.equal(x, zero)?, x, result)
+    }
+
     /// Φ(x), the normal distribution's cumulative function.
     fn normal_cdf(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         let erf = self.function("math.erf", self.scale(std::f64::consts::FRAC_1_SQRT_2, x)?)?;
@@ -297,7 +310,7 @@ impl<'c, 'r> Math<'c, 'r> {
                 let below = self.scale(parameter(op.elu_alpha, 1.0), self.function("math.expm1", x)?)?;
                 self.select(self.compare(F::Greater, x, zero()?)?, x, below)
             }
-            M::Erf => self.function("math.erf", x),
+            M::Erf => self.erf(x),
             M::Exp => self.function("math.exp", x),
             M::Floor => self.function("math.floor", x),
             M::GeluApproxTanhFwd => {

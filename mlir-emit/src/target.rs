@@ -91,23 +91,25 @@ impl Target {
     }
 
     /// Flags to add when the compiler crashes or rejects its own code with [`flags`](Self::flags) alone: they avoid its more ambitious
-    /// paths. `None` if there are none to avoid.
+    /// paths.
     ///
     /// Seen with IREE 3.13: a grouped NCHW convolution in f32 (8 channels to 12 in 2 groups, 7x7, 3x3) recurses without end in the
     /// lowering of buffer pointers after the implicit GEMM, and compiles without it. So does a batched matmul of 6 or 10 rows and an even
     /// batch on padded tiles, whatever its other extents and types; with plain pointers it compiles, but reads what lies outside. A
     /// batched matmul that is no whole number of tiles and is stored with its batches innermost becomes a scatter that nothing lowers.
     #[must_use]
-    pub fn cautious_flags(&self) -> Option<Vec<String>> {
-        match self {
-            Target::Rocm { .. } => Some(vec![
-                "--iree-codegen-llvmgpu-use-igemm=false".to_owned(),
-                "--iree-codegen-llvmgpu-use-tile-and-fuse-matmul=false".to_owned(),
-            ]),
+    pub fn cautious_flags(&self) -> Vec<String> {
+        let flags: &[&str] = match self {
+            Target::Rocm { .. } => &[
+                "--iree-codegen-llvmgpu-use-igemm=false",
+                "--iree-codegen-llvmgpu-use-tile-and-fuse-matmul=false",
+            ],
             // Seen with loops over no tensor inside a matmul's dispatch; see `Lowering::apart`.
-            Target::Cpu => Some(vec!["--iree-opt-data-tiling=false".to_owned()]),
-            Target::Cuda { .. } => None,
-        }
+            Target::Cpu => &["--iree-opt-data-tiling=false"],
+            // Seen with convolutions with several windows of one element.
+            Target::Cuda { .. } => &["--iree-codegen-llvmgpu-use-igemm=false"],
+        };
+        flags.iter().map(|&flag| flag.to_owned()).collect()
     }
 
     /// The compiler's flags for a graph.

@@ -550,20 +550,20 @@ fn compile_for(compiler: &dyn Compiler, emitted: &Emitted, target: &Target) -> R
             dump_executables: None,
         })
     };
-    match (compile(&flags), target.cautious_flags()) {
-        (Err(error @ (CompileError::Crashed { .. } | CompileError::Rejected { .. })), Some(cautious)) => {
+    match compile(&flags) {
+        Err(error @ (CompileError::Crashed { .. } | CompileError::Rejected { .. })) => {
             tracing::warn!(%target, "{error}; the compiler is called again with cautious flags");
-            flags.extend(cautious);
+            flags.extend(target.cautious_flags());
             // A reproducer has the flags of the first call.
             compile(&flags).map_err(|_| error)
         }
-        (result, _) => result,
+        result => result,
     }
 }
 
 /// The flags that may decide what code there is.
 fn all_flags(flags: Vec<String>, target: &Target) -> Vec<String> {
-    [flags, target.cautious_flags().unwrap_or_default()].concat()
+    [flags, target.cautious_flags()].concat()
 }
 
 /// A graph by the labels of its nodes, the first few of them.

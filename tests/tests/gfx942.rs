@@ -42,7 +42,7 @@ fn compile(case: &Case, target: &Target) -> Result<(Compiled, Vec<Kernel>), Stri
     let compiled = match compile(&flags) {
         // As the plugin does.
         Err(CompileError::Crashed { .. } | CompileError::Rejected { .. }) => {
-            flags.extend(target.cautious_flags().unwrap_or_default());
+            flags.extend(target.cautious_flags());
             compile(&flags)
         }
         result => result,

@@ -64,9 +64,10 @@ fn check_geometry(geometry: &ConvGeometry) -> Result<(), Unsupported> {
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &ConvFprop) -> Result<(), EmitError> {
     let at = lowering.emitter();
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
-    let [mut x, w] = lowering.factors([op.x, op.w], compute)?;
+    let [x, w] = lowering.factors([op.x, op.w], compute)?;
     let y = lowering.tensor(op.y)?;
     let mut shape = Shape::new(&x.dims, &w.dims, &y.dims, &op.geometry)?;
+    let [mut x, w] = lowering.summable([x, w], [shape.pixels(), shape.filters], &[shape.channels], compute)?;
     let strategy = lowering.target().conv_strategy();
     if strategy == ConvStrategy::Direct && shape.is_miscompiled_multiplier() {
         shape = shape.with_a_channel_per_filter();
@@ -109,6 +110,8 @@ pub(crate) fn lower_dgrad(
     let [dy, w] = lowering.factors([op.dy, op.w], compute)?;
     let dx = lowering.tensor(op.dx)?;
     let forward = Shape::new(&dx.dims, &w.dims, &dy.dims, &op.geometry)?;
+    let extents = [forward.pixels(), forward.channels];
+    let [dy, w] = lowering.summable([dy, w], extents, &[forward.filters], compute)?;
     let turned = gradient::turned(&at, dy, &w, &forward)?;
     let shape = Shape::new(&turned.dy.dims, &turned.w.dims, &dx.dims, &turned.geometry)?;
     let (ssa, order) = match lowering.target().conv_strategy() {
@@ -144,6 +147,8 @@ pub(crate) fn lower_wgrad(
     let [x, dy] = lowering.factors([op.x, op.dy], compute)?;
     let dw = lowering.tensor(op.dw)?;
     let shape = Shape::new(&x.dims, &dw.dims, &dy.dims, &op.geometry)?;
+    let summed = [&[shape.batch], shape.output.as_slice()].concat();
+    let [x, dy] = lowering.summable([x, dy], [shape.channels, shape.filters], &summed, compute)?;
     let result = Ordered {
         ssa: gradient::filter(&at, &x, &dy, &shape, compute)?,
         order: (0..dw.dims.len()).collect(),
@@ -247,6 +252,13 @@ impl<'g> Shape<'g> {
             output: output.to_vec(),
             geometry,
         })
+    }
+
+    /// The elements of one channel of y.
+    fn pixels(&self) -> i64 {
+        self.output
+            .iter()
+            .fold(self.batch, |count, &extent| count.saturating_mul(extent))
     }
 
     /// Whether it is dilated and has several filters for each group of one channel: of its implicit GEMM IREE 3.13 makes wrong code for

@@ -188,6 +188,10 @@ pub(super) fn alone(cases: &mut Cases) {
                 cases.add(format!("conv_to_{suffix}"), thin.alone());
             }
         }
+        for (c, k, window) in [(7, 3, 1), (5, 2, 3)] {
+            let thin = Conv::new(2, c, k, 9, window, window / 2, DataType::F16, order);
+            cases.add(format!("conv_thin_{c}to{k}_{name}_f16"), thin.alone());
+        }
         cases.add(format!("conv_one_channel_{name}"), f32(2, 1, 1, 6, 3, 1).alone());
         cases.add(
             format!("conv_depthwise_multiplier_{name}"),

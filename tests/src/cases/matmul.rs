@@ -204,6 +204,13 @@ pub(super) fn alone(cases: &mut Cases) {
     let c = b.tensor("c", F32, &[2, 5, 4], &[40, 7, 1], TensorKind::Buffer);
     b.node("matmul", F32, Matmul { a: x, b: w, c });
     cases.add("matmul_gaps", b.build());
+    // Few rows or columns of f16 and odd sums: IREE 3.13 for gfx942 does not compile what a thread makes of them.
+    for (rows, inner, columns) in [(72, 7, 2), (100, 25, 3), (2, 77, 100)] {
+        let product = Product::new(rows, inner, columns, F16);
+        cases.add(format!("matmul_thin_{rows}x{inner}x{columns}_f16"), product.alone());
+    }
+    let product = Product::new(8, 7, 2, F16).batched(&[9], &[1]);
+    cases.add("matmul_thin_batch_f16", product.alone());
     // Batches innermost in what is stored, and no whole tiles: IREE 3.13 for gfx942 makes a scatter of it that it does not lower.
     for (dtype, extents) in [(F16, [12, 20, 8, 24]), (F32, [9, 17, 16, 20]), (F64, [5, 17, 16, 20])] {
         let [batch, rows, inner, columns] = extents;

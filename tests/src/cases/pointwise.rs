@@ -123,6 +123,17 @@ pub(super) fn types(cases: &mut Cases) {
         "pw_mixed_i8_f16",
         packed(PointwiseMode::Add, &[I8, F16], F32, F32, &[6, 10]),
     );
+    // A single f64 in each step of a thread.
+    for mode in [
+        PointwiseMode::Erf,
+        PointwiseMode::Exp,
+        PointwiseMode::GeluFwd,
+        PointwiseMode::SoftplusFwd,
+        PointwiseMode::TanhFwd,
+    ] {
+        let graph = packed(mode, &[F64], F32, F32, &[1, 7]);
+        cases.add(format!("pw_{}_f64_in_f32", mode.name()), graph);
+    }
     cases.add(
         "pw_half_compute",
         packed(PointwiseMode::Add, &[F16], F16, F16, &[6, 10]),

@@ -476,7 +476,9 @@ fn scalar_loads_and_hardware_registers() {
     assert_eq!(with(time), [1, 0]);
     // Where no branch reaches: over the instruction that follows, and back.
     let jump = |distance: &str| {
-        format!("s_getpc_b64 s[22:23]\ns_add_u32 s22, s22, {distance}\ns_addc_u32 s23, s23, lit(0)\ns_setpc_b64 s[22:23]")
+        format!(
+            "s_getpc_b64 s[22:23]\ns_add_u32 s22, s22, {distance}\ns_addc_u32 s23, s23, lit(0)\ns_setpc_b64 s[22:23]"
+        )
     };
     let over = format!(
         "s_mov_b64 s[20:21], 5\n{}\ns_mov_b32 s20, 9\ns_add_u32 s21, s21, 7",

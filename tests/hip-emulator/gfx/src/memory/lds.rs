@@ -74,14 +74,15 @@ pub(crate) fn ds<const STRICT: bool>(
     // A copy: what is loaded may overwrite the address.
     let mut offsets = wave.rows[usize::from(inst.address)];
     // The sum wraps: LLVM makes an address below 0 and an offset that leads back (its test ds-sub-offset.ll).
-    let wraps = |lane: usize| offsets[lane].checked_add(inst.offsets[0]).is_none();
+    let least = inst.offsets.into_iter().take(if inst.pair { 2 } else { 1 }).min();
+    let least = least.unwrap_or(0);
     let wrapped;
-    let inst = if !inst.pair && set_lanes(exec).any(wraps) {
+    let inst = if set_lanes(exec).any(|lane| offsets[lane].checked_add(least).is_none()) {
         for offset in &mut offsets {
-            *offset = offset.wrapping_add(inst.offsets[0]);
+            *offset = offset.wrapping_add(least);
         }
         wrapped = Ds {
-            offsets: [0; 2],
+            offsets: inst.offsets.map(|offset| offset.saturating_sub(least)),
             ..*inst
         };
         &wrapped
