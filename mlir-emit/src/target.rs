@@ -96,13 +96,15 @@ impl Target {
     /// Seen with IREE 3.13: a grouped NCHW convolution in f32 (8 channels to 12 in 2 groups, 7x7, 3x3) recurses without end in the
     /// lowering of buffer pointers after the implicit GEMM, and compiles without it. So does a batched matmul of 6 or 10 rows and an even
     /// batch on padded tiles, whatever its other extents and types; with plain pointers it compiles, but reads what lies outside. A
-    /// batched matmul that is no whole number of tiles and is stored with its batches innermost becomes a scatter that nothing lowers.
+    /// batched matmul that is no whole number of tiles and is stored with its batches innermost becomes a scatter that nothing lowers. And fused
+    /// aggressively, the sums of layernorm backward of a converted f64 use what is defined after them.
     #[must_use]
     pub fn cautious_flags(&self) -> Vec<String> {
         let flags: &[&str] = match self {
             Target::Rocm { .. } => &[
                 "--iree-codegen-llvmgpu-use-igemm=false",
                 "--iree-codegen-llvmgpu-use-tile-and-fuse-matmul=false",
+                "--iree-dispatch-creation-enable-aggressive-fusion=false",
             ],
             // Seen with loops over no tensor inside a matmul's dispatch; see `Lowering::apart`.
             Target::Cpu => &["--iree-opt-data-tiling=false"],

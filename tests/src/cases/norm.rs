@@ -411,6 +411,28 @@ pub(super) fn layernorm(cases: &mut Cases) {
             cases.add(format!("rmsnorm_backward_{suffix}"), norm.rms_norm_backward(3, true));
         }
     }
+    // IREE 3.13 for gfx942 rejects its own code for these sums if it fuses aggressively.
+    let mut b = GraphBuilder::new("layernorm backward of a converted tensor");
+    let x = b.buffer("x", DataType::F64, &[6, 1, 3]);
+    let scale = b.buffer("scale", DataType::F64, &[1, 1, 3]);
+    let dy = b.virtual_tensor("dy", F32, &[6, 1, 3]);
+    let dx = b.buffer("dx", F32, &[6, 1, 3]);
+    let [dscale, dbias] = ["dscale", "dbias"].map(|name| b.buffer(name, F32, &[1, 1, 3]));
+    b.pointwise(F32, PointwiseMode::Identity, &[x], dy);
+    let op = LayernormBackward {
+        dy,
+        x,
+        scale,
+        mean: None,
+        inv_variance: None,
+        epsilon: None,
+        dx,
+        dscale,
+        dbias,
+        normalized_dim_count: 1,
+    };
+    b.node("norm", F32, op);
+    cases.add("layernorm_backward_of_converted_f64", b.build());
     let mut double = Norm::new(&[4, 30], DataType::F64, Order::First);
     double.compute = DataType::F64;
     cases.add("layernorm_f64", double.layernorm(1, NormPhase::Training, true));
