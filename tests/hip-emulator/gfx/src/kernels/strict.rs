@@ -194,6 +194,25 @@ fn lds_and_private_memory_are_initialised() {
         &uninitialised(true, 3, 0),
         private(&pair("8")),
     );
+    // So do those of wide accesses to LDS, written together or read together.
+    let wide = |moved: &str| {
+        test(&format!(
+            "{LANE}v_lshlrev_b32_e32 v4, 1, v1\n{moved}\ns_waitcnt lgkmcnt(0)\n{store}"
+        ))
+        .lds(512)
+    };
+    let written = |first: &str| {
+        wide(&format!(
+            "v_mov_b32_e32 v{first}, 7\nds_write_b64 v4, v[8:9]\nds_read_b32 v3, v4"
+        ))
+    };
+    let read = |word: &str| {
+        wide(&format!(
+            "v_mov_b32_e32 v8, 7\nds_write_b32 v4, v8 offset:{word}\nds_read_b64 v[2:3], v4"
+        ))
+    };
+    defect(written("9"), store, &uninitialised(true, 3, 0), written("8"));
+    defect(read("0"), store, &uninitialised(true, 3, 0), read("4"));
 }
 
 #[test]

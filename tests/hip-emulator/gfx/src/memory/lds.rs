@@ -170,21 +170,42 @@ pub(crate) unsafe fn access<const STRICT: bool>(
                 (Touch::Atomic, wave.tracker.lanes(first, count) & compare)
             }
         };
-        let accesses = Accesses {
-            offsets,
-            offset,
-            mask: exec,
-            known,
-        };
-        let old = lds
-            .shadow
-            .touch(&accesses, inst.access.bytes, wave.number as u8, touch)
-            .map_err(|(lane, other)| Trap::Race {
+        let mut touched = |offset: u32, bytes: u8, known: u64| {
+            let accesses = Accesses {
+                offsets,
+                offset,
+                mask: exec,
+                known,
+            };
+            let old = lds.shadow.touch(&accesses, bytes, wave.number as u8, touch);
+            old.map_err(|(lane, other)| Trap::Race {
                 offset: offsets[lane] + offset,
                 lane: lane as u32,
                 other,
-            })?;
+            })
+        };
+        let old = touched(offset, inst.access.bytes, known)?;
+        // Register by register, where some are not: compilers widen what they move.
+        let apart = |row: usize| {
+            (
+                offset + 4 * row as u32,
+                inst.access.bytes.saturating_sub(4 * row as u8).min(4),
+            )
+        };
         match inst.action {
+            Action::Load if count > 1 && old & exec != exec => {
+                for row in 0..count {
+                    let (offset, bytes) = apart(row);
+                    let old = touched(offset, bytes, 0)?;
+                    wave.tracker.set_rows(first + row, 1, exec, old);
+                }
+            }
+            Action::Store if count > 1 && known & exec != exec => {
+                for row in 0..count {
+                    let (offset, bytes) = apart(row);
+                    touched(offset, bytes, wave.tracker.row(first + row))?;
+                }
+            }
             Action::Load => wave.tracker.set_rows(first, count, exec, old),
             Action::Atomic(_, true) => wave.tracker.set_rows(inst.target.into(), count, exec, old),
             _ => {}
