@@ -31,10 +31,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
     let out = lowering.tensor(op.c)?.dims.clone();
     let [a, b] = lowering.factors([op.a, op.b], compute)?;
-    let (row, column) = (out.len().saturating_sub(2), out.len().saturating_sub(1));
+    let row = out.len().saturating_sub(2);
     let (a, b) = (repeated(lowering, a, &out, row)?, repeated(lowering, b, &out, row)?);
-    let a = summed_last(lowering, a, column)?;
-    let b = summed_last(lowering, b, row)?;
     let order = lowering.stored_order(op.c).unwrap_or_else(|| (0..out.len()).collect());
     let product = contract(lowering, &a, &b, &out, &order, compute)?;
     let carried = lowering.carry(product, lowering.carried_type(op.c, compute)?)?;
@@ -155,7 +153,8 @@ pub(crate) fn contract<'c, 'b>(
         _ => lowering.converted(factor.clone(), dtype),
     };
     let factors = [of_type(a, types[0])?, of_type(b, types[1])?];
-    let [a, b] = &lowering.summable(factors, [extent(out, row)?, extent(out, column)?], &[inner], compute)?;
+    let [a, b] = lowering.summable(factors, [extent(out, row)?, extent(out, column)?], &[inner], compute)?;
+    let (a, b) = (&summed_last(lowering, a, column)?, &summed_last(lowering, b, row)?);
     // The iteration's axes are the output's and, after them, the one that is summed over.
     let sum = rank;
     let mut loops: Vec<usize> = order.to_vec();

@@ -270,6 +270,12 @@ fn kinds() -> Vec<(String, Attention)> {
     );
     add("causal_flag", plain.with(|op| op.causal = [true, false]));
     add("causal_bottom_right_flag", plain.with(|op| op.causal = [false, true]));
+    // Sums that end before a matrix core's step, over rows that do too.
+    add(
+        "short",
+        Attention::new(2, 1, [3, 3], 5, F32).with(|op| op.columns = [5, 1]),
+    );
+    add("short_halves", Attention::new(2, 2, [9, 7], 12, DataType::F16));
     add("one_query", plain.with(|op| op.lengths = [1, 40]));
     add("one_key", plain.with(|op| op.lengths = [7, 1]));
     add("one_column", plain.with(|op| op.columns = [1, 1]));
