@@ -551,13 +551,22 @@ fn compile_for(compiler: &dyn Compiler, emitted: &Emitted, target: &Target) -> R
         })
     };
     match compile(&flags) {
-        Err(error @ (CompileError::Crashed { .. } | CompileError::Rejected { .. })) => {
+        Err(error) if is_worth_another_way(&error) => {
             tracing::warn!(%target, "{error}; the compiler is called again with cautious flags");
             flags.extend(target.cautious_flags());
             // A reproducer has the flags of the first call.
             compile(&flags).map_err(|_| error)
         }
         result => result,
+    }
+}
+
+/// Whether other flags may help. A linker without space for its files, say, would keep the slower code that they make.
+fn is_worth_another_way(error: &CompileError) -> bool {
+    match error {
+        CompileError::Crashed { .. } => true,
+        CompileError::Rejected { .. } => error.blames_module(),
+        _ => false,
     }
 }
 

@@ -74,8 +74,8 @@ pub(crate) fn ds<const STRICT: bool>(
     // A copy: what is loaded may overwrite the address.
     let mut offsets = wave.rows[usize::from(inst.address)];
     // The sum wraps: LLVM makes an address below 0 and an offset that leads back (its test ds-sub-offset.ll).
-    let least = inst.offsets.into_iter().take(if inst.pair { 2 } else { 1 }).min();
-    let least = least.unwrap_or(0);
+    let [first, second] = inst.offsets;
+    let least = if inst.pair { first.min(second) } else { first };
     let wrapped;
     let inst = if set_lanes(exec).any(|lane| offsets[lane].checked_add(least).is_none()) {
         for offset in &mut offsets {
