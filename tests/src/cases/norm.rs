@@ -432,7 +432,7 @@ pub(super) fn layernorm(cases: &mut Cases) {
         normalized_dim_count: 1,
     };
     b.node("norm", F32, op);
-    cases.add("layernorm_backward_of_converted_f64", b.build());
+    cases.add("layernorm_backward_of_narrowed_f64", b.build());
     let mut double = Norm::new(&[4, 30], DataType::F64, Order::First);
     double.compute = DataType::F64;
     cases.add("layernorm_f64", double.layernorm(1, NormPhase::Training, true));
