@@ -63,6 +63,29 @@ fn addresses_and_stored_data_are_initialised() {
 }
 
 #[test]
+fn shifted_scalars_keep_the_state_of_each_bit() {
+    let store = "global_store_dword v1, v2, s[4:5]";
+    let of = |text: &str| test(&format!("{LANE}{text}\nv_mov_b32_e32 v2, s24\n{store}"));
+    let trap = uninitialised(true, 2, 0);
+    // s20 holds a number, s21 nothing: the upper byte of s20 is the lowest one of the shifted pair.
+    let pair = "s_mov_b32 s20, 0x12345678\ns_lshr_b64 s[22:23], s[20:21], 24\n";
+    let masked = |mask: u32| of(&format!("{pair}s_and_b32 s24, s22, {mask}"));
+    defect(masked(0x1ff), store, &trap, masked(0xff));
+    let field = |field: u32| of(&format!("{pair}s_bfe_i32 s24, s22, {field}"));
+    defect(field(0x9_0000), store, &trap, field(0x8_0000));
+    let byte = |shift: u32| of(&format!("{pair}s_lshr_b32 s23, s22, {shift}\ns_sext_i32_i8 s24, s23"));
+    defect(byte(1), store, &trap, byte(0));
+    // What a shift to the left brings in is 0; the sign is as unknown as its bit.
+    let left = |amount: u32| of(&format!("{pair}s_lshl_b32 s24, s22, {amount}"));
+    defect(left(23), store, &trap, left(24));
+    let signed = |amount: u32| of(&format!("{pair}s_lshl_b32 s23, s22, {amount}\ns_ashr_i32 s24, s23, 31"));
+    defect(signed(23), store, &trap, signed(24));
+    // An unknown amount leaves nothing known.
+    let by = |amount: &str| of(&format!("s_mov_b32 s20, 1\ns_lshr_b32 s24, s20, {amount}"));
+    defect(by("s21"), store, &trap, by("s20"));
+}
+
+#[test]
 fn halves_of_wide_results_come_from_halves_of_sources() {
     let set = "v_mov_b32_e32 v10, 3\n";
     let store = |row: &str| format!("global_store_dword v1, {row}, s[4:5]");

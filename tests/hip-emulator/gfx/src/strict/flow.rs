@@ -5,7 +5,7 @@ use crate::{
     lanes::{first_lane, lane},
     launch::Trap,
     memory::{lanes_where, set_lanes, stored_lanes},
-    table::{Rule, ScalarIn},
+    table::{Rule, ScalarFn, ScalarIn},
     vector::{dpp_lanes, swizzled},
     wave::Wave,
 };
@@ -24,7 +24,9 @@ pub(super) fn flow(wave: &mut Wave, inst: &Inst, uses: &Uses, exec: u64) -> Resu
             }
             Ok(())
         }
-        Code::Salu { scc, a, b, .. } => scalar_flow(wave, uses, *scc, [*a, *b]),
+        Code::Salu {
+            function, scc, a, b, ..
+        } => scalar_flow(wave, uses, *function, *scc, [*a, *b]),
         Code::SaveExec {
             function,
             target,
@@ -224,17 +226,24 @@ fn valu_flow(wave: &mut Wave, uses: &Uses, exec: u64, valu: &Valu) {
 }
 
 /// Scalar results: all or nothing, or bit by bit.
-fn scalar_flow(wave: &mut Wave, uses: &Uses, writes_scc: bool, sources: [[Scalar; 2]; 2]) -> Result<(), Trap> {
+fn scalar_flow(
+    wave: &mut Wave,
+    uses: &Uses,
+    function: ScalarFn,
+    writes_scc: bool,
+    sources: [[Scalar; 2]; 2],
+) -> Result<(), Trap> {
     let complete =
         (!uses.reads_scc || wave.tracker.scc()) && uses.reads.iter().all(|range| wave.tracker.scalars_known(*range));
     let words = usize::from(uses.writes.first().map_or(1, |range| range.count)).clamp(1, 2);
+    let known_bits = |source: Scalar| match source {
+        Scalar::Register(register) => wave.tracker.scalar(register.into()),
+        Scalar::Constant(_) | Scalar::Scc => u32::MAX,
+    };
     let mut result = [u32::MAX; 2];
     for (word, bits) in result.iter_mut().enumerate().take(words) {
         let [a, b] = sources.map(|source| wave.scalar(source[word]));
-        let [known_a, known_b] = sources.map(|source| match source[word] {
-            Scalar::Register(register) => wave.tracker.scalar(register.into()),
-            Scalar::Constant(_) | Scalar::Scc => u32::MAX,
-        });
+        let [known_a, known_b] = sources.map(|source| known_bits(source[word]));
         let both = known_a & known_b;
         *bits = match uses.rule {
             // A 0 of either side decides, as a 1 does for or.
@@ -244,6 +253,18 @@ fn scalar_flow(wave: &mut Wave, uses: &Uses, writes_scc: bool, sources: [[Scalar
             _ if complete => u32::MAX,
             _ => 0,
         };
+    }
+    let [a, amount] = sources;
+    if uses.rule == Rule::Shift && known_bits(amount[0]) == u32::MAX {
+        // Unknown bits move as the bits themselves do; what moves in is a known 0, or a sign.
+        let [low, high] = a.map(|word| u64::from(!known_bits(word)));
+        let (unknown, _) = function(ScalarIn {
+            a: low | high << 32,
+            b: wave.scalar(amount[0]).into(),
+            old: 0,
+            scc: false,
+        });
+        result = [!unknown as u32, !(unknown >> 32) as u32];
     }
     let all = result[..words].iter().all(|&bits| bits == u32::MAX);
     for range in &uses.writes {

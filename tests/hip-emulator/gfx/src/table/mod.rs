@@ -96,6 +96,8 @@ pub(crate) enum Rule {
     Or,
     /// Bit by bit, all sources
     Bits,
+    /// A shift or a field: each result bit is a bit of the first source, which the second source chooses, or 0.
+    Shift,
     /// Reads must be initialised: the instruction faults otherwise (addresses, branches, stored data).
     Demand,
 }

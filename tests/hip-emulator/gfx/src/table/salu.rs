@@ -220,8 +220,12 @@ pub(super) const OPS: &[Entry] = &[
     reads_target(op("s_bitset1_b64", [64, 32, 0], false, |s| {
         (s.old | 1 << (s.a & 63), false)
     })),
-    op("s_sext_i32_i8", W1, false, |s| (s.a as i8 as u32 as u64, false)),
-    op("s_sext_i32_i16", W1, false, |s| (s.a as i16 as u32 as u64, false)),
+    ruled("s_sext_i32_i8", W1, false, Rule::Shift, |s| {
+        (s.a as i8 as u32 as u64, false)
+    }),
+    ruled("s_sext_i32_i16", W1, false, Rule::Shift, |s| {
+        (s.a as i16 as u32 as u64, false)
+    }),
     reads_target(op("s_bitset0_b32", W1, false, |s| (s.old & !(1 << (s.a & 31)), false))),
     reads_target(op("s_bitset1_b32", W1, false, |s| (s.old | 1 << (s.a & 31), false))),
     op("s_abs_i32", W1, true, |s| flag32((s.a as i32).unsigned_abs())),
@@ -267,12 +271,22 @@ pub(super) const OPS: &[Entry] = &[
     ruled("s_nor_b64", D, true, Rule::Bits, |s| flag(!(s.a | s.b))),
     ruled("s_xnor_b32", W, true, Rule::Bits, u32s!(|a, b| flag32(!(a ^ b)))),
     ruled("s_xnor_b64", D, true, Rule::Bits, |s| flag(!(s.a ^ s.b))),
-    op("s_lshl_b32", W, true, u32s!(|a, b| flag32(a << (b & 31)))),
-    op("s_lshl_b64", [64, 64, 32], true, |s| flag(s.a << (s.b & 63))),
-    op("s_lshr_b32", W, true, u32s!(|a, b| flag32(a >> (b & 31)))),
-    op("s_lshr_b64", [64, 64, 32], true, |s| flag(s.a >> (s.b & 63))),
-    op("s_ashr_i32", W, true, i32s!(|a, b| flag32((a >> (b & 31)) as u32))),
-    op("s_ashr_i64", [64, 64, 32], true, |s| {
+    ruled("s_lshl_b32", W, true, Rule::Shift, u32s!(|a, b| flag32(a << (b & 31)))),
+    ruled("s_lshl_b64", [64, 64, 32], true, Rule::Shift, |s| {
+        flag(s.a << (s.b & 63))
+    }),
+    ruled("s_lshr_b32", W, true, Rule::Shift, u32s!(|a, b| flag32(a >> (b & 31)))),
+    ruled("s_lshr_b64", [64, 64, 32], true, Rule::Shift, |s| {
+        flag(s.a >> (s.b & 63))
+    }),
+    ruled(
+        "s_ashr_i32",
+        W,
+        true,
+        Rule::Shift,
+        i32s!(|a, b| flag32((a >> (b & 31)) as u32)),
+    ),
+    ruled("s_ashr_i64", [64, 64, 32], true, Rule::Shift, |s| {
         flag(((s.a as i64) >> (s.b & 63)) as u64)
     }),
     op(
@@ -302,10 +316,14 @@ pub(super) const OPS: &[Entry] = &[
         false,
         i32s!(|a, b| (u64::from(((i64::from(a) * i64::from(b)) >> 32) as u32), false)),
     ),
-    op("s_bfe_u32", W, true, |s| flag(bfe_u(s.a, s.b, 32))),
-    op("s_bfe_i32", W, true, |s| flag(bfe_i(s.a, s.b, 32))),
-    op("s_bfe_u64", [64, 64, 32], true, |s| flag(bfe_u(s.a, s.b, 64))),
-    op("s_bfe_i64", [64, 64, 32], true, |s| flag(bfe_i(s.a, s.b, 64))),
+    ruled("s_bfe_u32", W, true, Rule::Shift, |s| flag(bfe_u(s.a, s.b, 32))),
+    ruled("s_bfe_i32", W, true, Rule::Shift, |s| flag(bfe_i(s.a, s.b, 32))),
+    ruled("s_bfe_u64", [64, 64, 32], true, Rule::Shift, |s| {
+        flag(bfe_u(s.a, s.b, 64))
+    }),
+    ruled("s_bfe_i64", [64, 64, 32], true, Rule::Shift, |s| {
+        flag(bfe_i(s.a, s.b, 64))
+    }),
     op(
         "s_absdiff_i32",
         W,
