@@ -334,6 +334,8 @@ pub(crate) struct Uses {
     /// Also reads the condition code (branches say so themselves)
     pub(crate) reads_scc: bool,
     pub(crate) rule: Rule,
+    /// The reads, by number, of which only the low half counts
+    pub(crate) low: u8,
     /// The same as bit sets, made when the instruction is complete
     pub(crate) footprint: Footprint,
 }

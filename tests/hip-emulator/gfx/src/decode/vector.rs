@@ -187,6 +187,9 @@ fn vector(
             uses.reads
                 .extend([range.first, range.first + count].map(|first| crate::inst::Range { first, count, ..range }));
         } else {
+            if matches!(ty, Ty::B16 | Ty::F16) && modifier.select == Select::Dword {
+                uses.low |= 1 << uses.reads.len();
+            }
             uses.reads.push(range);
         }
         let plain = Prepare { ty, ..PLAIN };

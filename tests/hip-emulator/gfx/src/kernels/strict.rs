@@ -63,6 +63,25 @@ fn addresses_and_stored_data_are_initialised() {
 }
 
 #[test]
+fn bits_that_do_not_decide_may_be_anything() {
+    let store = "global_store_dword v1, v2, s[4:5]";
+    let of = |text: &str| test(&format!("{LANE}{text}\nv_mov_b32_e32 v2, s24\n{store}"));
+    let trap = uninitialised(true, 2, 0);
+    for (op, decides, leaves) in [
+        ("s_and_b32", 0, -1),
+        ("s_or_b32", -1, 0),
+        ("s_andn2_b32", -1, 0),
+        ("s_orn2_b32", 0, -1),
+        ("s_nor_b32", -1, 0),
+    ] {
+        let with = |mask: i32| of(&format!("{op} s24, s20, {mask}"));
+        defect(with(leaves), store, &trap, with(decides));
+    }
+    let xor = |a: &str| of(&format!("s_mov_b32 s21, 5\ns_xor_b32 s24, {a}, s21"));
+    defect(xor("s20"), store, &trap, xor("s21"));
+}
+
+#[test]
 fn shifted_scalars_keep_the_state_of_each_bit() {
     let store = "global_store_dword v1, v2, s[4:5]";
     let of = |text: &str| test(&format!("{LANE}{text}\nv_mov_b32_e32 v2, s24\n{store}"));
@@ -111,6 +130,19 @@ fn halves_of_wide_results_come_from_halves_of_sources() {
     let short = "global_store_short v1, v4, s[4:5]";
     let shifted = |amount: u32| test(&format!("{LANE}s_mov_b32 s20, {amount}\n{four}\n{short}"));
     defect(shifted(16), short, &uninitialised(true, 4, 0), shifted(0));
+    // Selected, and converted from f16: only the low half counts.
+    let half = "v_mov_b32_e32 v10, 0\nv_pack_b32_f16 v2, v10, v11\nv_cmp_eq_u32_e32 vcc, v0, v0\n";
+    let converted = |from: &str| {
+        let select = "v_cndmask_b32_e32 v4, v11, v2, vcc";
+        test(&format!("{LANE}{half}{select}\nv_cvt_f32_f16{from}\n{}", store("v5")))
+    };
+    let high = "_sdwa v5, v4 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_1";
+    defect(
+        converted(high),
+        &store("v5"),
+        &uninitialised(true, 5, 0),
+        converted("_e32 v5, v4"),
+    );
     let crossed = "v_pk_add_f32 v[2:3], v[10:11], 1.0 op_sel:[1,0] op_sel_hi:[0,0]";
     defect(
         with(crossed, "v2"),
@@ -209,6 +241,13 @@ fn lds_and_private_memory_are_initialised() {
     let spill = "v_mov_b32_e32 v2, 7\nscratch_store_dword off, v2, off offset:4";
     let elsewhere = "v_mov_b32_e32 v2, 7\nscratch_store_dword off, v2, off offset:8";
     defect(private(elsewhere), store, &uninitialised(true, 3, 0), private(spill));
+    // Of a half the other half is as it was.
+    let half = |at: u32| {
+        let spill = format!("v_mov_b32_e32 v2, 7\nscratch_store_short off, v2, off offset:{at}");
+        let load = "scratch_load_dword v2, off, off offset:4\ns_waitcnt vmcnt(0)\nv_cvt_f32_f16_e32 v3, v2";
+        test(&format!("{LANE}{spill}\n{load}\n{store}")).scratch(16)
+    };
+    defect(half(6), store, &uninitialised(true, 3, 0), half(4));
     // Of a wide spill each register keeps its own state, wherever it is read.
     let pair = |first: &str| format!("v_mov_b32_e32 v{first}, 7\nscratch_store_dwordx2 off, v[8:9], off offset:4");
     defect(

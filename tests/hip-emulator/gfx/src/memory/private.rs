@@ -38,13 +38,17 @@ pub(crate) fn access<const STRICT: bool>(
         Action::Load => {
             if STRICT {
                 for row in 0..count {
-                    let known = lanes_where(exec, |lane| {
-                        let at = places[lane] as usize;
-                        wave.scratch_known[at + 4 * row..at + width.min(4 * (row + 1))]
-                            .iter()
-                            .all(|&known| known)
-                    });
-                    wave.tracker.set_rows(first + row, 1, exec, known);
+                    let known = |bytes: usize| {
+                        lanes_where(exec, |lane| {
+                            let at = places[lane] as usize;
+                            wave.scratch_known[at + 4 * row..at + width.min(4 * row + bytes)]
+                                .iter()
+                                .all(|&known| known)
+                        })
+                    };
+                    let (low, whole) = (known(2), known(4));
+                    wave.tracker.set_rows(first + row, 1, exec, whole);
+                    wave.tracker.add_low(first + row, exec, low);
                 }
             }
             let target = &mut wave.rows[first..first + count];

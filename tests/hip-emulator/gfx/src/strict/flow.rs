@@ -172,7 +172,10 @@ fn valu_flow(wave: &mut Wave, uses: &Uses, exec: u64, valu: &Valu) {
     let mut known = u64::MAX;
     // Of the low rows alone
     let mut low = u64::MAX;
+    // Of the low half of the row
+    let mut low_half = 0;
     let mut sides = [u64::MAX; 2];
+    let mut low_sides = sides;
     // Of pairs each row of a source is a range.
     let first_ranges = if uses.rule == Rule::Pairs { 2 } else { 1 };
     for (number, range) in uses.reads.iter().enumerate() {
@@ -187,7 +190,10 @@ fn valu_flow(wave: &mut Wave, uses: &Uses, exec: u64, valu: &Valu) {
                 0
             }
         };
-        let mut lanes = of_range(range.count);
+        let mut lanes = match range.vector && uses.low >> number & 1 != 0 {
+            true => tracker.low_half(first),
+            false => of_range(range.count),
+        };
         if is_mask {
             lanes = u64::from(tracker.scalar(first)) | u64::from(tracker.scalar(first + 1)) << 32;
         }
@@ -202,12 +208,17 @@ fn valu_flow(wave: &mut Wave, uses: &Uses, exec: u64, valu: &Valu) {
             known &= lanes;
         } else {
             sides[number.min(1)] &= lanes;
+            low_sides[number.min(1)] &= match range.vector && moved.is_none() {
+                true => tracker.low_half(first),
+                false => lanes,
+            };
         }
     }
     if uses.rule == Rule::Select {
         // `uses.reads` has one range per data source, in order: constants are empty ranges.
         let mask = valu.mask_in.map_or(0, |pair| wave.pair(pair));
-        known &= sides[0] & !mask | sides[1] & mask;
+        let selected = |sides: [u64; 2]| known & (sides[0] & !mask | sides[1] & mask);
+        (known, low_half) = (selected(sides), selected(low_sides));
     }
     for range in &uses.writes {
         let first = usize::from(range.first);
@@ -216,6 +227,7 @@ fn valu_flow(wave: &mut Wave, uses: &Uses, exec: u64, valu: &Valu) {
             if uses.rule == Rule::Low {
                 wave.tracker.set_rows(first, 1, exec, low);
             }
+            wave.tracker.add_low(first, exec, low_half);
         } else if valu.mask_out == Some(range.first as u8) {
             // Lanes that are off get a defined 0.
             let bits = known | !exec;
@@ -236,37 +248,40 @@ fn scalar_flow(
     let complete =
         (!uses.reads_scc || wave.tracker.scc()) && uses.reads.iter().all(|range| wave.tracker.scalars_known(*range));
     let words = usize::from(uses.writes.first().map_or(1, |range| range.count)).clamp(1, 2);
-    let known_bits = |source: Scalar| match source {
-        Scalar::Register(register) => wave.tracker.scalar(register.into()),
-        Scalar::Constant(_) | Scalar::Scc => u32::MAX,
-    };
-    let mut result = [u32::MAX; 2];
-    for (word, bits) in result.iter_mut().enumerate().take(words) {
-        let [a, b] = sources.map(|source| wave.scalar(source[word]));
-        let [known_a, known_b] = sources.map(|source| known_bits(source[word]));
-        let both = known_a & known_b;
-        *bits = match uses.rule {
-            // A 0 of either side decides, as a 1 does for or.
-            Rule::And => both | known_a & !a | known_b & !b,
-            Rule::Or => both | known_a & a | known_b & b,
-            Rule::Bits => both,
-            _ if complete => u32::MAX,
-            _ => 0,
-        };
-    }
-    let [a, amount] = sources;
-    if uses.rule == Rule::Shift && known_bits(amount[0]) == u32::MAX {
-        // Unknown bits move as the bits themselves do; what moves in is a known 0, or a sign.
-        let [low, high] = a.map(|word| u64::from(!known_bits(word)));
-        let (unknown, _) = function(ScalarIn {
-            a: low | high << 32,
-            b: wave.scalar(amount[0]).into(),
-            old: 0,
-            scc: false,
+    let [a, b] = sources.map(|source| {
+        let words = source.map(|word| {
+            let unknown = match word {
+                Scalar::Register(register) => !wave.tracker.scalar(register.into()),
+                Scalar::Constant(_) | Scalar::Scc => 0,
+            };
+            [wave.scalar(word) & !unknown, wave.scalar(word) | unknown].map(u64::from)
         });
-        result = [!unknown as u32, !(unknown >> 32) as u32];
+        // With every unknown bit as 0, and as 1
+        [0, 1].map(|way| words[0][way] | words[1][way] << 32)
+    });
+    let is_bitwise = match uses.rule {
+        Rule::Bits => true,
+        Rule::Shift => b[0] == b[1],
+        _ => false,
+    };
+    // A result bit is known if it is the same either way.
+    let mut unknown = if is_bitwise {
+        let of = |a, b| {
+            let (old, scc) = (0, false);
+            function(ScalarIn { a, b, old, scc }).0
+        };
+        let results = [of(a[0], b[0]), of(a[0], b[1]), of(a[1], b[0]), of(a[1], b[1])];
+        results.iter().fold(0, |all, result| all | (result ^ results[0]))
+    } else if complete {
+        0
+    } else {
+        u64::MAX
+    };
+    if words == 1 {
+        unknown &= u64::from(u32::MAX);
     }
-    let all = result[..words].iter().all(|&bits| bits == u32::MAX);
+    let result = [!unknown as u32, !(unknown >> 32) as u32];
+    let all = unknown == 0;
     for range in &uses.writes {
         if range.first == u16::from(sgpr::EXEC) && !all {
             return Err(Trap::Uninitialised {

@@ -78,7 +78,7 @@ pub(crate) enum Rule {
     /// A result lane is initialised if that lane of every source is.
     #[default]
     Lanes,
-    /// As `Lanes`, of the two sources the one that the mask selects.
+    /// As `Lanes`, of the two sources the one that the mask selects; also of their low halves alone.
     Select,
     /// As `Lanes`, the low row of the result from the low rows of the sources (64-bit sums).
     Low,
@@ -90,11 +90,7 @@ pub(crate) enum Rule {
     ShiftRight,
     /// Every source bit must be initialised for any result bit to be.
     All,
-    /// Bitwise: a bit is initialised where the sources that decide it are.
-    And,
-    /// As `And`, for or
-    Or,
-    /// Bit by bit, all sources
+    /// Bitwise: a result bit is initialised if that bit of the sources that decide it is.
     Bits,
     /// A shift or a field: each result bit is a bit of the first source, which the second source chooses, or 0.
     Shift,

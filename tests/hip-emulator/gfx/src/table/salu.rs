@@ -255,10 +255,10 @@ pub(super) const OPS: &[Entry] = &[
     reads_scc(op("s_cselect_b64", D, false, |s| {
         (if s.scc { s.a } else { s.b }, false)
     })),
-    ruled("s_and_b32", W, true, Rule::And, |s| flag(s.a & s.b)),
-    ruled("s_and_b64", D, true, Rule::And, |s| flag(s.a & s.b)),
-    ruled("s_or_b32", W, true, Rule::Or, |s| flag(s.a | s.b)),
-    ruled("s_or_b64", D, true, Rule::Or, |s| flag(s.a | s.b)),
+    ruled("s_and_b32", W, true, Rule::Bits, |s| flag(s.a & s.b)),
+    ruled("s_and_b64", D, true, Rule::Bits, |s| flag(s.a & s.b)),
+    ruled("s_or_b32", W, true, Rule::Bits, |s| flag(s.a | s.b)),
+    ruled("s_or_b64", D, true, Rule::Bits, |s| flag(s.a | s.b)),
     ruled("s_xor_b32", W, true, Rule::Bits, |s| flag(s.a ^ s.b)),
     ruled("s_xor_b64", D, true, Rule::Bits, |s| flag(s.a ^ s.b)),
     ruled("s_andn2_b32", W, true, Rule::Bits, u32s!(|a, b| flag32(a & !b))),
