@@ -10,7 +10,7 @@ use crate::target::Target;
 use crate::value::{Data, Ordered, Value};
 use crate::{EmitError, Unsupported};
 use melior::ir::{Value as Ssa, ValueLike};
-use rotini_graph::{DataType, NormalGraph, NormalNode, Op, Pointwise, PointwiseMode as M};
+use rotini_graph::{DataType, NormalGraph, NormalNode, Op, Pointwise, PointwiseMode as M, TensorId};
 
 /// How the two operands of a gradient are ordered.
 ///
@@ -126,6 +126,12 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         .flatten()
         .map(|id| lowering.value(id).cloned())
         .collect::<Result<Vec<_>, _>>()?;
+    let same = operand_that_is_yielded(op, &values, compute);
+    let same = same.map(|operand| Pointwise::new(M::Identity, operand, None, None, op.out_0));
+    let (op, values) = match &same {
+        Some(identity) => (identity, vec![lowering.value(identity.in_0)?.clone()]),
+        None => (op, values),
+    };
     let operands: Vec<_> = values.iter().collect();
     let order = if may_fold(op, &values) {
         order_of(&out.dims, &operands)
@@ -157,6 +163,42 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     };
     lowering.define(op.out_0, Value::of(result));
     Ok(())
+}
+
+/// The operand that is the result, whatever the elements are: x, if it is what a constant mask selects, max(x, x), 1 times x of integers.
+///
+/// Behind the barrier of what [may be constant](may_be_constant) it would look like another tensor than x. Where both meet in a further
+/// operation that yields x if they are the same, IREE 3.13 sees that too late, and rejects the kernel that does nothing but copy.
+fn operand_that_is_yielded(op: &Pointwise, values: &[Value<'_, '_>], compute: DataType) -> Option<TensorId> {
+    let operands = [Some(op.in_0), op.in_1, op.in_2];
+    let constant = |position: usize| match values.get(position)?.data {
+        Data::Constant(scalar) => Some(scalar.to_f64()),
+        _ => None,
+    };
+    let first_or_second = |neutral: f64| match (constant(0), constant(1)) {
+        (_, Some(value)) if value == neutral => Some(0),
+        (Some(value), _) if value == neutral => Some(1),
+        _ => None,
+    };
+    let is_same = op.in_1 == Some(op.in_0);
+    let position = match op.mode {
+        M::BinarySelect if is_same => SELECT_OPERANDS.set,
+        M::BinarySelect => match constant(SELECT_OPERANDS.mask)? {
+            0.0 => SELECT_OPERANDS.unset,
+            // Not 0 in any compute type
+            1.0..=127.0 => SELECT_OPERANDS.set,
+            _ => return None,
+        },
+        M::Max | M::Min if is_same => 0,
+        M::Mul if compute.is_integer() => first_or_second(1.0)?,
+        M::Add if compute.is_integer() => first_or_second(0.0)?,
+        M::Sub if compute.is_integer() => constant(1).filter(|value| *value == 0.0).map(|_| 0)?,
+        _ => return None,
+    };
+    let is_tensor = values
+        .get(position)
+        .is_some_and(|value| matches!(value.data, Data::Tensor { .. }));
+    operands.get(position).copied().flatten().filter(|_| is_tensor)
 }
 
 /// Whether the compiler may find that all elements of the result are the same: x or true, 0 times x of integers, an index along one.
