@@ -50,7 +50,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Part of the cache key: raised whenever the same graph is lowered to another module.
-pub const EMITTER_VERSION: u32 = 6;
+pub const EMITTER_VERSION: u32 = 7;
 
 /// Whether [`check`] and [`workspace_bound`] build MLIR for this graph: they are not for every thread then, as [`emit`] is not.
 #[must_use]

@@ -13,7 +13,7 @@ use crate::{
     EmitError, Unsupported, attention, block_scale, conv, custom, matmul, moe, norm, pointwise, reduction, resample,
 };
 use melior::ir::{Block, Type, Value as Ssa};
-use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, SlotRole, TensorId};
+use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalNode, NormalTensor, Op, SlotRole, TensorId};
 
 /// Says whether a graph can be lowered, compiled and executed for the target; if not, why and where.
 ///
@@ -298,6 +298,57 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         if let Some(slot) = self.values.get_mut(id.index()) {
             *slot = Some(value);
         }
+    }
+
+    /// Defines a tensor as the sums of a contraction or a window, which are of the compute type.
+    ///
+    /// Where the sums themselves are stored as well as more than one tensor of what is made of them, IREE 3.13's code for AMD GPUs keeps
+    /// those of a tile that is cut off in shared memory, where threads overwrite each other's: there nothing is fused to the sums.
+    pub(crate) fn define_sums(
+        &mut self,
+        id: TensorId,
+        sums: Ordered<'c, 'b>,
+        compute: DataType,
+    ) -> Result<(), EmitError> {
+        let carried_type = self.carried_type(id, compute)?;
+        let is_stored = self
+            .tensor(id)
+            .is_ok_and(|tensor| tensor.kind == NormalKind::Output && tensor.dtype == sums.dtype);
+        let escapes = carried_type == sums.dtype && (is_stored || self.readers(id).count() > 1);
+        let mut carried = self.carry(sums, carried_type)?;
+        if escapes && matches!(self.target, Target::Rocm { .. }) && self.stores_on_the_way(id) {
+            carried.ssa = self.at.barrier(carried.ssa)?;
+        }
+        self.define(id, Value::of(carried));
+        Ok(())
+    }
+
+    /// The nodes that read a tensor.
+    fn readers(&self, id: TensorId) -> impl Iterator<Item = &'g NormalNode> {
+        self.graph.nodes().iter().filter(move |node| {
+            let mut reads = false;
+            node.op.for_each_input(&mut |_, input| reads |= input == id);
+            reads
+        })
+    }
+
+    /// Whether what is computed element by element from a tensor may be more than one tensor, of which one is made of the other.
+    fn stores_on_the_way(&self, id: TensorId) -> bool {
+        let mut next = vec![id];
+        while let Some(id) = next.pop() {
+            for reader in self.readers(id) {
+                let Op::Pointwise(op) = &reader.op else { return true };
+                let is_stored = self
+                    .tensor(op.out_0)
+                    .is_ok_and(|tensor| tensor.kind == NormalKind::Output);
+                match self.readers(op.out_0).count() {
+                    0 => {}
+                    1 if !is_stored => next.push(op.out_0),
+                    _ => return true,
+                }
+            }
+        }
+        false
     }
 
     /// The type in which a tensor's value is carried to its consumers: the compute type, so that it is rounded only when stored; but

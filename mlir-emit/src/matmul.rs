@@ -35,9 +35,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let (a, b) = (repeated(lowering, a, &out, row)?, repeated(lowering, b, &out, row)?);
     let order = lowering.stored_order(op.c).unwrap_or_else(|| (0..out.len()).collect());
     let product = contract(lowering, &a, &b, &out, &order, compute)?;
-    let carried = lowering.carry(product, lowering.carried_type(op.c, compute)?)?;
-    lowering.define(op.c, Value::of(carried));
-    Ok(())
+    lowering.define_sums(op.c, product, compute)
 }
 
 /// Whether packing both operands into tiles pays off on a CPU: with more rows and columns than about this, seen on Zen 4.

@@ -592,7 +592,5 @@ pub(crate) fn lower_backward(
         dtype: compute,
         dims: dims.clone(),
     })?;
-    let carried = lowering.carry(dweight, lowering.carried_type(op.dweight, compute)?)?;
-    lowering.define(op.dweight, Value::of(carried));
-    Ok(())
+    lowering.define_sums(op.dweight, dweight, compute)
 }

@@ -15,7 +15,7 @@ use crate::ir::Emitter;
 use crate::lower::Lowering;
 use crate::matmul::repeated;
 use crate::target::ConvStrategy;
-use crate::value::{Ordered, Value, extent, extents, reshape};
+use crate::value::{Ordered, extent, extents, reshape};
 use crate::{EmitError, Unsupported};
 use melior::ir::Value as Ssa;
 use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvMode, ConvWgrad, DataType, NormalGraph};
@@ -87,9 +87,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         dtype: compute,
         dims: y.dims.clone(),
     };
-    let carried = lowering.carry(result, lowering.carried_type(op.y, compute)?)?;
-    lowering.define(op.y, Value::of(carried));
-    Ok(())
+    lowering.define_sums(op.y, result, compute)
 }
 
 /// Says whether a gradient with respect to x can be lowered.
@@ -124,9 +122,7 @@ pub(crate) fn lower_dgrad(
         dtype: compute,
         dims: dx.dims.clone(),
     };
-    let carried = lowering.carry(result, lowering.carried_type(op.dx, compute)?)?;
-    lowering.define(op.dx, Value::of(carried));
-    Ok(())
+    lowering.define_sums(op.dx, result, compute)
 }
 
 /// Says whether a gradient with respect to w can be lowered.
@@ -155,9 +151,7 @@ pub(crate) fn lower_wgrad(
         dtype: compute,
         dims: dw.dims.clone(),
     };
-    let carried = lowering.carry(result, lowering.carried_type(op.dw, compute)?)?;
-    lowering.define(op.dw, Value::of(carried));
-    Ok(())
+    lowering.define_sums(op.dw, result, compute)
 }
 
 /// The elements of what the lowering makes of the operands of a gradient with respect to x.
