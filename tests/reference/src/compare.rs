@@ -114,7 +114,7 @@ pub enum Mismatch {
 /// hipDNN's tolerance for an output of a graph, by the operations that lead to it and the coarsest type among the inputs, the
 /// compute types and the output itself. Integers are exact.
 ///
-/// Intermediates do not count: they are not rounded. Values are those of hipDNN's `test_sdk`; where its table has none
+/// Intermediates do not count, since they are not rounded, but for those of eight bits and less. Values are those of hipDNN's `test_sdk`; where its table has none
 /// (convolutions and others in f64), the pointwise row's.
 ///
 /// # Errors
@@ -127,6 +127,7 @@ pub fn tolerance(graph: &Graph, output: TensorId) -> Result<Tolerance, Reference
     }
     let mut types = vec![tensor.dtype];
     let mut needed = HashSet::from([output]);
+    let mut written = HashSet::new();
     let mut before = Vec::new();
     for (position, node) in graph.nodes.iter().enumerate().rev() {
         let mut wanted = false;
@@ -134,6 +135,7 @@ pub fn tolerance(graph: &Graph, output: TensorId) -> Result<Tolerance, Reference
         if !wanted {
             continue;
         }
+        node.op.for_each_output(&mut |_, id| _ = written.insert(id));
         before.push((position, &node.op));
         types.push(node.compute);
         node.op.for_each_input(&mut |_, id| {
@@ -152,14 +154,16 @@ pub fn tolerance(graph: &Graph, output: TensorId) -> Result<Tolerance, Reference
         .filter_map(|codec| Some((codec.precision()?, codec)))
         .min_by_key(|(precision, _)| *precision)
         .map_or(Codec::F64, |(_, codec)| codec);
-    // The table has none of the types for storage alone: one step of such an output.
-    let step = match Codec::of(tensor.dtype) {
-        Codec::Narrow(format) => Tolerance {
-            absolute: format.value(1),
-            relative: 2.0_f64.powi(1 - format.precision()),
-        },
-        _ => Tolerance::EXACT,
-    };
+    // The table has none of the types for storage alone: one step of each that is rounded to on the way.
+    let step = needed.iter().try_fold(Tolerance::EXACT, |tolerance, id| {
+        Ok::<_, ReferenceError>(match Codec::of(tensor_of(graph, *id)?.dtype) {
+            Codec::Narrow(format) if written.contains(id) => tolerance.or(Tolerance {
+                absolute: format.value(1),
+                relative: 2.0_f64.powi(1 - format.precision()),
+            }),
+            _ => tolerance,
+        })
+    })?;
     before.into_iter().try_fold(step, |tolerance, (position, op)| {
         Ok(tolerance.or(row(graph, position, op, coarsest)?))
     })

@@ -400,8 +400,12 @@ fn the_table_is_chosen_by_operation_and_coarsest_type() {
         builder.pointwise(compute, Mode::Abs, &[z], y);
         tolerance(&validated(builder), y).unwrap()
     };
-    use DataType::{Bf16, F16, F32, F64, I8};
+    use DataType::{Bf16, F8E4M3, F16, F32, F64, I8};
     assert_eq!(pointwise(F32, F32, F32, F32).absolute, 1e-5);
+    // One step of what is converted to eight bits, on the way too, but not of what was before.
+    assert_eq!(pointwise(F32, F32, F32, F8E4M3).relative, 0.125);
+    assert_eq!(pointwise(F32, F8E4M3, F32, F32).relative, 0.125);
+    assert_eq!(pointwise(F8E4M3, F32, F32, F32).relative, 1e-5);
     assert_eq!(pointwise(F16, F32, F32, F32).absolute, 1e-3);
     assert_eq!(
         pointwise(F32, F16, F32, F32).absolute,
