@@ -10,7 +10,7 @@ use rotini_reference::{Buffers, Profile, UNTOUCHED, evaluate, fill_all, fill_all
 use std::collections::HashMap;
 use std::ffi::{CStr, OsStr, c_char};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
 use tempfile::TempDir;
 
 /// The bytes on both sides of every buffer that nothing may touch.
@@ -142,9 +142,7 @@ impl Runner {
             estimate_cached == exact,
             "the estimate of a cached graph is {estimate_cached}, not {exact}"
         );
-        let judged = self
-            .execute_and_judge(&graph, &context, exact, alignment)
-            .map_err(|error| self.explain(error))?;
+        let judged = self.executing(|| self.execute_and_judge(&graph, &context, exact, alignment))?;
         Ok(Outcome {
             estimate,
             exact,
@@ -163,32 +161,53 @@ impl Runner {
     pub fn judge(&self, case: &Case, context: &Context, alignment: usize) -> Result<f64> {
         let mut graph = case.graph.clone();
         graph.validate().context("the case is not valid")?;
-        self.execute_and_judge(&graph, context, context.workspace()?, alignment)
+        let workspace = context.workspace()?;
+        self.executing(|| self.execute_and_judge(&graph, context, workspace, alignment))
             .map(|judged| judged.worst)
-            .map_err(|error| self.explain(error))
     }
 
-    /// The error with what the emulator found, if it was its fault, and the emulated GPU made usable again for the next case.
-    fn explain(&self, error: anyhow::Error) -> anyhow::Error {
-        let Place::Gpu(gpu) = &self.place else {
-            return error;
+    /// Does what executes something; on the emulator with what it found as a part of the error.
+    ///
+    /// A fault is the whole GPU's, as on a real one, while other threads execute too: what fails there is done again alone.
+    fn executing<T>(&self, execute: impl Fn() -> Result<T>) -> Result<T> {
+        static EXECUTIONS: RwLock<()> = RwLock::new(());
+        let first = {
+            let _shared = EXECUTIONS.read().unwrap_or_else(PoisonError::into_inner);
+            execute()
         };
+        if first.is_ok() {
+            return first;
+        }
+        let _alone = EXECUTIONS.write().unwrap_or_else(PoisonError::into_inner);
+        if self.take_fault().is_none() {
+            return first;
+        }
+        execute().map_err(|error| match self.take_fault() {
+            Some(fault) if !fault.is_empty() => error.context(fault),
+            _ => error,
+        })
+    }
+
+    /// What the emulator found first, or nothing, and its GPU made usable again; none if there is no emulator.
+    fn take_fault(&self) -> Option<String> {
+        let Place::Gpu(gpu) = &self.place else { return None };
         // SAFETY: the emulator declares them so; no other library has such functions.
         unsafe {
             let fault = gpu
                 .driver()
-                .function::<unsafe extern "C" fn() -> *const c_char>("hipemu_last_fault");
-            let clear = gpu.driver().function::<unsafe extern "C" fn()>("hipemu_clear_fault");
-            let (Ok(fault), Ok(clear)) = (fault, clear) else {
-                return error;
-            };
+                .function::<unsafe extern "C" fn() -> *const c_char>("hipemu_last_fault")
+                .ok()?;
+            let clear = gpu
+                .driver()
+                .function::<unsafe extern "C" fn()>("hipemu_clear_fault")
+                .ok()?;
             let text = fault();
             if text.is_null() {
-                return error;
+                return None;
             }
             let text = CStr::from_ptr(text).to_string_lossy().into_owned();
             clear();
-            if text.is_empty() { error } else { error.context(text) }
+            Some(text)
         }
     }
 
@@ -211,7 +230,7 @@ impl Runner {
             workspace: context.workspace()?,
             alignment: 16,
         };
-        let memory = self.execute(context, &execution).map_err(|error| self.explain(error))?;
+        let memory = self.executing(|| self.execute(context, &execution))?;
         Ok(execution.judge(&memory)?.worst)
     }
 
@@ -234,9 +253,7 @@ impl Runner {
             workspace: context.workspace()?,
             alignment: 64,
         };
-        let memory = self
-            .execute(&context, &execution)
-            .map_err(|error| self.explain(error))?;
+        let memory = self.executing(|| self.execute(&context, &execution))?;
         if data.has_meaning {
             execution.judge(&memory)?;
         }

@@ -274,6 +274,34 @@ impl Launch<'_> {
         Ok(lanes as u32)
     }
 
+    /// Where the dispatch packet lies behind the arguments.
+    fn packet_offset(&self) -> usize {
+        self.kernarg.len().next_multiple_of(64)
+    }
+
+    /// The arguments, and behind them the dispatch packet (`hsa_kernel_dispatch_packet_t`) if the kernel asks for it.
+    fn arguments(&self) -> Vec<u8> {
+        let mut bytes = self.kernarg.to_vec();
+        if self.kernel.setup.packet {
+            bytes.resize(self.packet_offset() + 64, 0);
+            let mut put = |at: usize, value: &[u8]| {
+                let at = self.packet_offset() + at;
+                bytes[at..at + value.len()].copy_from_slice(value);
+            };
+            // A kernel dispatch in three dimensions
+            put(0, &2_u16.to_le_bytes());
+            put(2, &3_u16.to_le_bytes());
+            for (axis, (lanes, groups)) in self.block.into_iter().zip(self.grid).enumerate() {
+                put(4 + 2 * axis, &(lanes as u16).to_le_bytes());
+                put(12 + 4 * axis, &lanes.saturating_mul(groups).to_le_bytes());
+            }
+            put(24, &self.kernel.scratch_bytes.to_le_bytes());
+            put(28, &(self.kernel.lds_bytes + self.dynamic_lds).to_le_bytes());
+            put(40, &KERNARG.to_le_bytes());
+        }
+        bytes
+    }
+
     fn refused(&self, what: String) -> Fault {
         Fault::Launch {
             kernel: self.kernel.name.clone(),
@@ -299,7 +327,7 @@ struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     fn new(launch: &'a Launch<'a>, program: &'a Program, lanes: u32, lds: u32) -> Self {
-        let memory = Global::new(launch.memory, launch.kernarg);
+        let memory = Global::new(launch.memory, launch.arguments());
         let context = Context::new(
             program,
             memory,
@@ -361,9 +389,14 @@ fn start(wave: &mut Wave, launch: &Launch<'_>, group: [u32; 3], lanes: u32) {
     let setup = launch.kernel.setup;
     wave.mode = Mode(setup.mode);
     let mut next = 0_usize;
-    if setup.kernarg {
-        wave.set_pair(0, KERNARG);
-        next = 2;
+    for (wanted, address) in [
+        (setup.packet, KERNARG + launch.packet_offset() as u64),
+        (setup.kernarg, KERNARG),
+    ] {
+        if wanted {
+            wave.set_pair(next as u8, address);
+            next += 2;
+        }
     }
     wave.tracker.define_scalars(0, next);
     // Preloaded arguments are loaded by the prologue at the entry.

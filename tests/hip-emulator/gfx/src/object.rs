@@ -80,7 +80,9 @@ pub enum DecodeError {
 /// How a wave starts (kernel descriptor).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
-    /// s[0:1] hold the address of the arguments
+    /// The first two scalar registers hold the address of the dispatch packet.
+    pub(crate) packet: bool,
+    /// The first two, or those after them, hold the address of the arguments.
     pub(crate) kernarg: bool,
     pub(crate) user_scalars: u8,
     pub(crate) workgroup_ids: [bool; 3],
@@ -208,6 +210,7 @@ impl Kernel {
             max_workgroup: 1024,
             required_workgroup: None,
             setup: Setup {
+                packet: false,
                 kernarg: true,
                 user_scalars: 2,
                 workgroup_ids: [true, false, false],
@@ -235,6 +238,10 @@ const MACH: u32 = 0xff;
 /// MODE with rounding to nearest even and denormals kept, for f32 and for f16 and f64.
 #[cfg(test)]
 const IEEE_MODE: u32 = 0xf0;
+
+/// What a kernel's descriptor asks for in scalar registers: addresses of the dispatch packet and of the arguments.
+const DISPATCH_PACKET: u32 = 1 << 1;
+const KERNARG: u32 = 1 << 3;
 
 /// The bits of MODE that say how to round, of which 0 is to nearest even.
 const ROUNDING: u32 = 0xf;
@@ -302,14 +309,15 @@ fn kernel(file: &File<'_>, entry: &Value) -> Result<Kernel, CodeObjectError> {
         .ok_or_else(|| bad("no code"))?
         .to_vec();
     let (rsrc1, rsrc2, properties) = (word(48), word(52), word(56) & 0xffff);
-    // Bit 3: kernarg pointer. Anything else would move the registers, or the wave would be of 32 lanes.
-    if properties & !8 != 0 {
+    // Anything else would move the registers, or the wave would be of 32 lanes.
+    if properties & !(DISPATCH_PACKET | KERNARG) != 0 {
         return Err(bad(&format!(
-            "unsupported properties {properties:#x} (only the kernarg pointer, wave64)"
+            "unsupported properties {properties:#x} (only the dispatch packet, the kernarg pointer, wave64)"
         )));
     }
     let setup = Setup {
-        kernarg: properties & 8 != 0,
+        packet: properties & DISPATCH_PACKET != 0,
+        kernarg: properties & KERNARG != 0,
         user_scalars: (rsrc2 >> 1 & 31) as u8,
         workgroup_ids: [7, 8, 9].map(|bit| rsrc2 >> bit & 1 != 0),
         work_item_ids: (rsrc2 >> 11 & 3) as u8,

@@ -35,6 +35,8 @@ struct Test {
     grid: u32,
     lanes: u32,
     strict: bool,
+    /// s[0:1] hold the address of the dispatch packet, s[2:3] that of the arguments
+    packet: bool,
     threads: usize,
     limit: Option<u64>,
     buffers: Vec<Vec<u8>>,
@@ -67,6 +69,7 @@ fn test(text: &str) -> Test {
         grid: 1,
         lanes: 64,
         strict: true,
+        packet: false,
         threads: 1,
         limit: None,
         buffers: vec![vec![0; 4096]; 2],
@@ -92,7 +95,10 @@ impl Test {
 
     /// Runs it; the buffers hold what the kernel left.
     fn launch(&mut self) -> Result<Report, Fault> {
-        let kernel = Kernel::assembled(&self.text, self.lds, self.scratch).unwrap();
+        let mut kernel = Kernel::assembled(&self.text, self.lds, self.scratch).unwrap();
+        if self.packet {
+            (kernel.setup.packet, kernel.setup.user_scalars) = (true, 4);
+        }
         let mut kernarg: Vec<u8> = (1..=4_u64).flat_map(|n| (n * BUFFERS).to_le_bytes()).collect();
         kernarg.extend([0; 32]);
         let arena = self.buffers.iter_mut().map(|b| (b.as_mut_ptr(), b.len())).collect();

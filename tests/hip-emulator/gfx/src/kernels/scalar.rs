@@ -422,3 +422,18 @@ fn same(op: ScalarOp, mutant: ScalarFn) -> bool {
         value && (own.1 == other.1 || !op.scc)
     })
 }
+
+#[test]
+fn the_dispatch_packet_tells_the_sizes_of_the_launch() {
+    let text = "s_load_dwordx4 s[8:11], s[2:3], 0x0\ns_load_dwordx4 s[12:15], s[0:1], 0x4\ns_waitcnt lgkmcnt(0)\n\
+        v_mov_b32_e32 v1, 0\nv_mov_b32_e32 v2, s12\nv_mov_b32_e32 v3, s13\nv_mov_b32_e32 v4, s14\nv_mov_b32_e32 v5, s4\n\
+        global_store_dwordx4 v1, v[2:5], s[10:11]\ns_endpgm";
+    let test = super::Test {
+        text: text.to_owned(),
+        packet: true,
+        grid: 1,
+        ..test("").lanes(96)
+    };
+    // Lanes of a workgroup in x and y, and in z, all lanes in x; behind both addresses the workgroup's number.
+    assert_eq!(test.words()[..4], [96 | 1 << 16, 1, 96, 0]);
+}

@@ -16,10 +16,10 @@ pub(crate) struct Global<'a> {
 }
 
 impl<'a> Global<'a> {
-    pub(crate) fn new(memory: &'a dyn Memory, kernarg: &[u8]) -> Self {
+    pub(crate) fn new(memory: &'a dyn Memory, kernarg: Vec<u8>) -> Self {
         Self {
             memory,
-            kernarg: kernarg.to_vec(),
+            kernarg,
             recent: [None; 4],
             next: 0,
         }

@@ -54,6 +54,41 @@ fn frexp(a: f64) -> (f64, i32) {
     (fraction, exponent(bits) - 1022 - less)
 }
 
+/// The first 1201 bits of the fraction 2/π.
+const TWO_OVER_PI: [u64; 19] = [
+    0xa2f9_836e_4e44_1529,
+    0xfc27_57d1_f534_ddc0,
+    0xdb62_9599_3c43_9041,
+    0xfe51_63ab_debb_c561,
+    0xb724_6e3a_424d_d2e0,
+    0x0649_2eea_09d1_921c,
+    0xfe1d_eb1c_b129_a73e,
+    0xe882_35f5_2ebb_4484,
+    0xe99c_7026_b45f_7e41,
+    0x3991_d639_8353_39f4,
+    0x9c84_5f8b_bdf9_283b,
+    0x1ff8_97ff_de05_980f,
+    0xef2f_118b_5a0a_6d1f,
+    0x6d36_7ecf_27cb_09b7,
+    0x4f46_3f66_9e5f_ea2d,
+    0x7527_bac7_ebe5_f17b,
+    0x3d07_39f7_8a52_92ea,
+    0x6bfb_5fb1_1f8d_5d08,
+    0x5603_3046_fc7b_0000,
+];
+
+/// 53 bits of 2/π with which the angle of these bits is reduced: those of a segment, counted from where the angle's own exponent says.
+fn two_over_pi(angle: u64, segment: u32) -> f64 {
+    let exponent = exponent(angle);
+    let skipped = 53 * segment as i32 + (exponent - 1077).max(0);
+    let word = |index: i32| TWO_OVER_PI.get(index as usize).copied().unwrap_or(0);
+    let pair = u128::from(word(skipped / 64)) << 64 | u128::from(word(skipped / 64 + 1));
+    let bits = (pair << (skipped % 64) >> 75) as u64;
+    // Scaled up where the product with the angle would lose digits of what is tiny.
+    let scale = if exponent >= 1968 { 128 } else { 0 };
+    ldexp(bits as f64, scale - 53 - skipped)
+}
+
 /// a·2^b, rounded once.
 #[inline(always)]
 fn ldexp(a: f64, b: i32) -> f64 {
@@ -219,6 +254,17 @@ pub(super) const OPS: &[Entry] = &[
             }
         }),
         LDEXP,
+    ),
+    float(
+        "v_trig_preop_f64",
+        F64,
+        &[F64, B32],
+        kernel!(|input, out| {
+            for l in 0..64 {
+                let value = two_over_pi(wide(input.r[0], input.r[1], l), input.r[2][l] & 31);
+                put_wide(&mut out.r, l, value.to_bits());
+            }
+        }),
     ),
     vector(
         "v_div_scale_f64",

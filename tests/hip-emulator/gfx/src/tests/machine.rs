@@ -76,7 +76,7 @@ pub(super) fn execute(code: &Code, constants: Vec<Row>, registers: &mut Register
     wave.rows.clone_from(&registers.v);
     wave.scalars = registers.s;
     wave.mode = registers.mode;
-    let mut context = Context::new(&program, Global::new(&Nothing, &[]), Lds::new(0, false), 0);
+    let mut context = Context::new(&program, Global::new(&Nothing, Vec::new()), Lds::new(0, false), 0);
     match code {
         Code::Valu(valu) if plain::is(valu, &wave) => {
             // Both drivers do it, to the same effect.

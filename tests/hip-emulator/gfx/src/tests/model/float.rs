@@ -1,5 +1,8 @@
 //! Float arithmetic, to nearest even.
 
+use std::sync::LazyLock;
+
+use num_bigint::{BigInt, BigUint};
 use rustc_apfloat::{
     Category, Float, Round,
     ieee::{Double, Half, Single},
@@ -40,6 +43,7 @@ pub(super) fn result(name: &str, lane: Lane) -> Option<Result> {
                 arithmetic::<Single>("mul", lane, 32)
             };
         }
+        "trig_preop_f64" => return Some(trig_preop(lane)),
         "rcp_iflag_f32" => return approximate("rcp", lane, 32),
         "fma_mix_f32" => return arithmetic::<Single>("fma", lane, 32),
         _ => {}
@@ -160,6 +164,35 @@ fn arithmetic<F: Float>(op: &str, lane: Lane, bits: u32) -> Option<Result> {
         _ => return None,
     };
     Some(bits_of(value, bits))
+}
+
+/// 53 bits of 2/π, from π by Machin's formula.
+fn trig_preop(lane: Lane) -> Result {
+    static TWO_OVER_PI: LazyLock<BigUint> = LazyLock::new(|| {
+        let one: BigUint = BigUint::from(1_u32) << 1400_u32;
+        let arctan_of_one_over = |x: u32| -> BigInt {
+            let (mut power, mut sum) = (BigInt::from(one.clone()) / x, BigInt::ZERO);
+            for n in 0_i32.. {
+                let term: BigInt = &power / (2 * n + 1);
+                if term == BigInt::ZERO {
+                    break;
+                }
+                sum += if n % 2 == 0 { term } else { -term };
+                power /= x * x;
+            }
+            sum
+        };
+        let pi: BigInt = 4 * (4 * arctan_of_one_over(5) - arctan_of_one_over(239));
+        (one << 1202_u32) / pi.to_biguint().unwrap()
+    });
+    let exponent = (lane.s[0] >> 52 & 0x7ff) as i32;
+    let shift = 53 * (lane.s[1] & 31) as i32 + if exponent > 1077 { exponent - 1077 } else { 0 };
+    let bits = (1148 - shift..=1200 - shift).rev().fold(0_u64, |bits, position| {
+        let bit = u64::try_from(position).is_ok_and(|position| TWO_OVER_PI.bit(position));
+        bits << 1 | u64::from(bit)
+    });
+    let scale = -53 - shift + if exponent >= 1968 { 128 } else { 0 };
+    bits_of(Double::from_u128(bits.into()).value.scalbn_r(scale, EVEN), 64)
 }
 
 fn exponent<F: Float>(a: F, bits: u32) -> Result {
