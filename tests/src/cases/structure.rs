@@ -5,7 +5,7 @@ use super::matmul::Product;
 use super::{Cases, Conv, Order, pointwise};
 use rotini_graph::{
     BatchnormBackward, BlockScaleQuantize, ConvDgrad, ConvGeometry, DataType, Graph, GraphBuilder, LayernormBackward,
-    Pointwise, PointwiseMode, Reduction, ReductionMode, Scalar, TensorKind,
+    Matmul, Pointwise, PointwiseMode, Reduction, ReductionMode, Scalar, TensorKind,
 };
 
 pub(super) fn several_nodes(cases: &mut Cases) {
@@ -121,6 +121,8 @@ pub(super) fn found(cases: &mut Cases) {
     mixed_halves(cases);
     single_magnitude(cases);
     odd_convolutions(cases);
+    stored_on_the_way(cases);
+    selected_twice(cases);
 }
 
 /// Results that do not depend on the elements of an operand, which lies in another order than they do.
@@ -343,6 +345,82 @@ fn mixed_halves(cases: &mut Cases) {
     };
     b.node("norm", DataType::F32, op);
     cases.add("layernorm_backward_f16_by_bf16", b.build());
+}
+
+/// Sums that are stored beside several tensors that are made of them, one of the other.
+fn stored_on_the_way(cases: &mut Cases) {
+    use DataType::{F8E4M3, F8E8M0, F32};
+    for (rows, inner, columns) in [(17, 33, 9), (3, 24, 6)] {
+        let dims = [1, rows, columns];
+        let product = |b: &mut GraphBuilder| {
+            let x = b.buffer("a", F32, &[1, rows, inner]);
+            let w = b.buffer("b", F32, &[1, inner, columns]);
+            let y = b.buffer("y", F32, &dims);
+            b.node("matmul", F32, Matmul { a: x, b: w, c: y });
+            y
+        };
+        let mut b = GraphBuilder::new("matmul and a chain, all stored");
+        let y = product(&mut b);
+        let [z, w] = ["z", "w"].map(|name| b.buffer(name, F32, &dims));
+        b.pointwise(F32, PointwiseMode::Abs, &[y], z);
+        b.pointwise(F32, PointwiseMode::Neg, &[z], w);
+        cases.add(format!("matmul_chain_stored_{rows}x{inner}x{columns}"), b.build());
+        // Blocks of one column are made of their scales, element by element.
+        let mut b = GraphBuilder::new("matmul and its blocks, all stored");
+        let x = product(&mut b);
+        let y = b.buffer("quantized", F8E4M3, &dims);
+        let scale = b.buffer("scale", F8E8M0, &dims);
+        let op = BlockScaleQuantize {
+            x,
+            y,
+            scale,
+            block_size: 2,
+            axis: Some(0),
+            transpose: false,
+        };
+        b.node("quantize", F32, op);
+        cases.add(format!("matmul_blocks_stored_{rows}x{inner}x{columns}"), b.build());
+    }
+}
+
+/// A tensor, or the same one behind a selection that always takes it.
+fn selected_twice(cases: &mut Cases) {
+    use PointwiseMode::{BinarySelect, Max, Mul};
+    let dims = [6, 4, 1];
+    for (name, dtype) in [
+        ("select", DataType::F32),
+        ("max", DataType::I32),
+        ("once", DataType::I32),
+    ] {
+        let mut b = GraphBuilder::new("a tensor or itself");
+        let x = b.buffer("x", dtype, &dims);
+        let mask = b.buffer("mask", dtype, &[6, 1, 1]);
+        let largest = b.buffer("largest", dtype, &[6, 1, 1]);
+        let same = b.virtual_tensor("same", dtype, &[6, 1, 1]);
+        let y = b.buffer("y", dtype, &[6, 1, 1]);
+        let reduce = Reduction {
+            input: x,
+            output: largest,
+            mode: ReductionMode::Max,
+            is_deterministic: false,
+        };
+        b.node("reduce", dtype, reduce);
+        match name {
+            "select" => {
+                let yes = b.constant("yes", dtype, &[1; 3], Scalar::float(2.0));
+                b.pointwise(dtype, BinarySelect, &[largest, mask, yes], same);
+            }
+            "max" => {
+                b.pointwise(dtype, Max, &[largest, largest], same);
+            }
+            _ => {
+                let one = b.constant("one", dtype, &[1; 3], Scalar::Integer(1));
+                b.pointwise(dtype, Mul, &[one, largest], same);
+            }
+        }
+        b.pointwise(dtype, BinarySelect, &[largest, same, mask], y);
+        cases.add(format!("itself_or_itself_{name}"), b.build());
+    }
 }
 
 /// The magnitude of a block of one f16, beside a product of the same tensor.
