@@ -11,6 +11,7 @@ use crate::value::{Data, Ordered, Value};
 use crate::{EmitError, Unsupported};
 use melior::ir::{Value as Ssa, ValueLike};
 use rotini_graph::{DataType, NormalGraph, NormalNode, Op, Pointwise, PointwiseMode as M, TensorId};
+use std::ops::RangeInclusive;
 
 /// How the two operands of a gradient are ordered.
 ///
@@ -165,6 +166,9 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     Ok(())
 }
 
+/// Magnitudes of constant masks that are not 0 in any compute type.
+const SET_IN_ANY_TYPE: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=i32::MAX as f64;
+
 /// The operand that is the result, whatever the elements are: x, if it is what a constant mask selects, max(x, x), 1 times x of integers.
 ///
 /// Behind the barrier of what [may be constant](may_be_constant) it would look like another tensor than x. Where both meet in a further
@@ -183,10 +187,9 @@ fn operand_that_is_yielded(op: &Pointwise, values: &[Value<'_, '_>], compute: Da
     let is_same = op.in_1 == Some(op.in_0);
     let position = match op.mode {
         M::BinarySelect if is_same => SELECT_OPERANDS.set,
-        M::BinarySelect => match constant(SELECT_OPERANDS.mask)? {
+        M::BinarySelect => match constant(SELECT_OPERANDS.mask)?.abs() {
             0.0 => SELECT_OPERANDS.unset,
-            // Not 0 in any compute type
-            1.0..=127.0 => SELECT_OPERANDS.set,
+            mask if SET_IN_ANY_TYPE.contains(&mask) => SELECT_OPERANDS.set,
             _ => return None,
         },
         M::Max | M::Min if is_same => 0,
