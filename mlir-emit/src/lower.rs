@@ -300,7 +300,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         }
     }
 
-    /// Defines a tensor as the sums of a contraction or a window, which are of the compute type.
+    /// Defines a tensor as the sums of a contraction, which are of the compute type.
     ///
     /// Where the sums themselves are stored as well as more than one tensor of what is made of them, IREE 3.13's code for AMD GPUs keeps
     /// those of a tile that is cut off in shared memory, where threads overwrite each other's: there nothing is fused to the sums.

@@ -168,27 +168,29 @@ impl Runner {
 
     /// Does what executes something; on the emulator with what it found as a part of the error.
     ///
-    /// A fault is the whole GPU's, as on a real one, while other threads execute too: what fails there is done again alone.
+    /// A fault is the whole GPU's, as on a real one, while other threads execute too: what failed while there was one is done again
+    /// alone. Without a fault a failure stands.
     fn executing<T>(&self, execute: impl Fn() -> Result<T>) -> Result<T> {
-        static EXECUTIONS: RwLock<()> = RwLock::new(());
-        let first = {
-            let _shared = EXECUTIONS.read().unwrap_or_else(PoisonError::into_inner);
-            execute()
+        static FAULTS: RwLock<u64> = RwLock::new(0);
+        let (first, before) = {
+            let faults = FAULTS.read().unwrap_or_else(PoisonError::into_inner);
+            (execute(), *faults)
         };
         if first.is_ok() {
             return first;
         }
-        let _alone = EXECUTIONS.write().unwrap_or_else(PoisonError::into_inner);
-        if self.take_fault().is_none() {
+        let mut faults = FAULTS.write().unwrap_or_else(PoisonError::into_inner);
+        *faults += u64::from(self.take_fault().is_some());
+        if *faults == before {
             return first;
         }
         execute().map_err(|error| match self.take_fault() {
-            Some(fault) if !fault.is_empty() => error.context(fault),
-            _ => error,
+            Some(fault) => error.context(fault),
+            None => error,
         })
     }
 
-    /// What the emulator found first, or nothing, and its GPU made usable again; none if there is no emulator.
+    /// What the emulator found first, if it did, and its GPU made usable again.
     fn take_fault(&self) -> Option<String> {
         let Place::Gpu(gpu) = &self.place else { return None };
         // SAFETY: the emulator declares them so; no other library has such functions.
@@ -207,7 +209,7 @@ impl Runner {
             }
             let text = CStr::from_ptr(text).to_string_lossy().into_owned();
             clear();
-            Some(text)
+            Some(text).filter(|text| !text.is_empty())
         }
     }
 

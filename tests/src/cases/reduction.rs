@@ -19,7 +19,7 @@ fn name_of(mode: ReductionMode) -> String {
     format!("{mode:?}").to_lowercase()
 }
 
-fn reduce(b: &mut GraphBuilder, compute: DataType, mode: ReductionMode, input: TensorId, output: TensorId) {
+pub(super) fn reduce(b: &mut GraphBuilder, compute: DataType, mode: ReductionMode, input: TensorId, output: TensorId) {
     let op = Reduction {
         input,
         output,

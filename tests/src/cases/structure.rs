@@ -2,10 +2,11 @@
 
 use super::attention::Attention;
 use super::matmul::Product;
+use super::reduction::reduce;
 use super::{Cases, Conv, Order, pointwise};
 use rotini_graph::{
     BatchnormBackward, BlockScaleQuantize, ConvDgrad, ConvGeometry, DataType, Graph, GraphBuilder, LayernormBackward,
-    Matmul, Pointwise, PointwiseMode, Reduction, ReductionMode, Scalar, TensorKind,
+    Matmul, Pointwise, PointwiseMode, ReductionMode, Scalar, TensorKind,
 };
 
 pub(super) fn several_nodes(cases: &mut Cases) {
@@ -187,13 +188,7 @@ fn sums_of_constants(cases: &mut Cases) {
         let same = b.virtual_tensor("same", dtype, &dims);
         let y = b.buffer("y", dtype, &channel);
         b.pointwise(dtype, mode, &[x, constant], same);
-        let sum = Reduction {
-            input: same,
-            output: y,
-            mode: ReductionMode::Add,
-            is_deterministic: false,
-        };
-        b.node("sum", dtype, sum);
+        reduce(&mut b, dtype, ReductionMode::Add, same, y);
         cases.add(format!("sum_of_{name}"), b.build());
     }
 }
@@ -398,13 +393,7 @@ fn selected_twice(cases: &mut Cases) {
         let largest = b.buffer("largest", dtype, &[6, 1, 1]);
         let same = b.virtual_tensor("same", dtype, &[6, 1, 1]);
         let y = b.buffer("y", dtype, &[6, 1, 1]);
-        let reduce = Reduction {
-            input: x,
-            output: largest,
-            mode: ReductionMode::Max,
-            is_deterministic: false,
-        };
-        b.node("reduce", dtype, reduce);
+        reduce(&mut b, dtype, ReductionMode::Max, x, largest);
         match name {
             "select" => {
                 let yes = b.constant("yes", dtype, &[1; 3], Scalar::float(2.0));

@@ -431,9 +431,9 @@ fn the_dispatch_packet_tells_the_sizes_of_the_launch() {
     let test = super::Test {
         text: text.to_owned(),
         packet: true,
-        grid: 1,
+        grid: 2,
         ..test("").lanes(96)
     };
-    // Lanes of a workgroup in x and y, and in z, all lanes in x; behind both addresses the workgroup's number.
-    assert_eq!(test.words()[..4], [96 | 1 << 16, 1, 96, 0]);
+    // Lanes of a workgroup in x and y, and in z, all lanes in x; behind both addresses the last workgroup's number.
+    assert_eq!(test.words()[..4], [96 | 1 << 16, 1, 192, 1]);
 }
