@@ -11,7 +11,7 @@ use crate::entry::ENTRY_FORMAT;
 
 /// The scheme of the key itself. BLAKE3 derives a hash function of its own from it: raise the number when a field is
 /// added, removed or changes meaning, and every older key becomes unreachable.
-const CONTEXT: &str = "rotini jit-cache key v1";
+const CONTEXT: &str = "rotini jit-cache key v2";
 /// The same for [`ContentKey`]: what is a key of one kind is never one of the other.
 const CONTENT_CONTEXT: &str = "rotini jit-cache content key v1";
 
@@ -27,8 +27,8 @@ pub struct KeyInputs<'a> {
     /// The features of that target, as the compiler is told. For the host's CPU the resolved list, never `host`: the folder
     /// may be shared between machines.
     pub target_features: &'a str,
-    /// The version constant of the emitter: raised when the same graph is lowered to other code.
-    pub emitter_version: u32,
+    /// The fingerprint of the emitter's sources: another one where the same graph may be lowered to other code.
+    pub emitter: &'a str,
     /// The lowering strategy, when a target has more than one.
     pub strategy: &'a str,
     /// The compiler's flags, in the order given: order can matter to a compiler.
@@ -52,7 +52,7 @@ impl Key {
             graph,
             target,
             target_features,
-            emitter_version,
+            emitter,
             strategy,
             flags,
             compiler,
@@ -61,7 +61,7 @@ impl Key {
             framing.field("graph", graph);
             framing.field("target", target.as_bytes());
             framing.field("target_features", target_features.as_bytes());
-            framing.field("emitter_version", &emitter_version.to_le_bytes());
+            framing.field("emitter", emitter.as_bytes());
             framing.field("strategy", strategy.as_bytes());
             framing.flags(flags);
             framing.field("compiler", compiler.as_bytes());
@@ -223,7 +223,7 @@ mod tests {
             graph: b"graph",
             target: "gfx942",
             target_features: "+sramecc,-xnack",
-            emitter_version: 7,
+            emitter: "7",
             strategy: "conv",
             flags: &flags,
             compiler: "iree 3.13.0 @ 0123abcd",
@@ -252,8 +252,8 @@ mod tests {
     }
 
     #[test]
-    fn emitter_version_changes_the_key() {
-        assert_ne!(key(|inputs| inputs.emitter_version = 8), base());
+    fn emitter_changes_the_key() {
+        assert_ne!(key(|inputs| inputs.emitter = "8"), base());
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
                 graph: b"graph",
                 target: "gfx942",
                 target_features: "+sramecc,-xnack",
-                emitter_version: 7,
+                emitter: "7",
                 strategy: "conv",
                 flags: &list,
                 compiler: "iree 3.13.0 @ 0123abcd",
@@ -314,13 +314,13 @@ mod tests {
     /// `CONTEXT` would silently strand or, worse, confuse what users have stored.
     #[test]
     fn key_is_the_documented_hash() {
-        let mut hasher = blake3::Hasher::new_derive_key("rotini jit-cache key v1");
+        let mut hasher = blake3::Hasher::new_derive_key("rotini jit-cache key v2");
         let fields: [(&str, &[u8]); 10] = [
             ("entry_format", &[2, 0, 0, 0]),
             ("graph", b"graph"),
             ("target", b"gfx942"),
             ("target_features", b"+sramecc,-xnack"),
-            ("emitter_version", &[7, 0, 0, 0]),
+            ("emitter", b"7"),
             ("strategy", b"conv"),
             ("flag_count", &[2, 0, 0, 0, 0, 0, 0, 0]),
             ("flag", b"--iree-opt-level=O3"),
@@ -341,7 +341,7 @@ mod tests {
     fn key_is_stable() {
         assert_eq!(
             base().to_string(),
-            "ae34524877c6777b96101bcbbd330efb207fdfdb920595f85d6ea428501baf11"
+            "cdd238507d6c52bbc93064bf269d65df3517dcf6fe913a98be132ad51a37f954"
         );
     }
 

@@ -26,7 +26,7 @@
 //!     graph: b"canonical bytes",
 //!     target: "gfx942",
 //!     target_features: "",
-//!     emitter_version: 1,
+//!     emitter: "1",
 //!     strategy: "conv",
 //!     flags: &[],
 //!     compiler: "iree 3.13.0",

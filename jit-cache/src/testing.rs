@@ -11,7 +11,7 @@ pub(crate) fn key(number: u64) -> Key {
         graph: &number.to_le_bytes(),
         target: "gfx942",
         target_features: "",
-        emitter_version: 1,
+        emitter: "1",
         strategy: "conv",
         flags: &[],
         compiler: "test",

@@ -49,8 +49,8 @@ use rotini_graph::{NormalGraph, Op};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Part of the cache key: raised whenever the same graph is lowered to another module.
-pub const EMITTER_VERSION: u32 = 7;
+/// Part of the cache key: the hash of all sources that decide what a graph is lowered to, in hexadecimal. The build makes it.
+pub const FINGERPRINT: &str = env!("EMIT_FINGERPRINT");
 
 /// Whether [`check`] and [`workspace_bound`] build MLIR for this graph: they are not for every thread then, as [`emit`] is not.
 #[must_use]

@@ -17,7 +17,7 @@ use iree_sys::runtime::{Executable as Module, Instance};
 use rotini_cache::{
     Cache, CacheConfig, ContentInputs, ContentKey, CreateError, Creation, Entry, Key, KeyInputs, NewEntry, Origin,
 };
-use rotini_emit::{EMITTER_VERSION, ENTRY_POINT, Emitted, Target};
+use rotini_emit::{ENTRY_POINT, Emitted, FINGERPRINT, Target};
 use rotini_graph::{Graph, NormalGraph};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -364,7 +364,7 @@ impl Runtime {
                 graph: &graph,
                 target: &target_name,
                 target_features: features,
-                emitter_version: EMITTER_VERSION,
+                emitter: FINGERPRINT,
                 strategy: target.conv_strategy().name(),
                 flags: &flags,
                 compiler,
@@ -489,7 +489,7 @@ impl Runtime {
                 diagnostics: error.diagnostics().to_owned(),
                 versions: Versions {
                     rotini: env!("CARGO_PKG_VERSION").to_owned(),
-                    emitter: EMITTER_VERSION,
+                    emitter: FINGERPRINT.to_owned(),
                     compiler: self
                         .compiler()
                         .map_or_else(|error| error.to_string(), |found| found.identity().to_owned()),

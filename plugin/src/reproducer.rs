@@ -31,8 +31,8 @@ const DIAGNOSTICS_LIMIT: usize = 256 * 1024;
 pub struct Versions {
     /// rotini's version.
     pub rotini: String,
-    /// The lowering's.
-    pub emitter: u32,
+    /// The fingerprint of the lowering's sources.
+    pub emitter: String,
     /// The compiler's build.
     pub compiler: String,
     /// What was compiled for.
@@ -152,7 +152,7 @@ mod tests {
             diagnostics: "error: no".into(),
             versions: Versions {
                 rotini: "1".into(),
-                emitter: 2,
+                emitter: "2".into(),
                 compiler: "build-id:0".into(),
                 target: "gfx942".into(),
                 features: String::new(),

@@ -14,7 +14,7 @@
 use crate::error::Error;
 use bytes::Bytes;
 use rotini_cache::{Key, KeyInputs};
-use rotini_emit::{Argument, EMITTER_VERSION, Signature};
+use rotini_emit::{Argument, Signature};
 use rotini_graph::{Bindings, DataType, SlotRole};
 use serde::{Deserialize, Serialize};
 
@@ -157,7 +157,8 @@ impl Portable {
             graph: &content,
             target: &self.target,
             target_features: &self.features,
-            emitter_version: EMITTER_VERSION,
+            // The code is there already.
+            emitter: "",
             strategy: "serialized execution context",
             flags: &[],
             compiler: &self.producer,

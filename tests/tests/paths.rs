@@ -75,7 +75,7 @@ fn execute(gpu: &Gpu, device: &Arc<dyn Device>, way: &Way, signature: &Signature
         graph: b"paths",
         target: way.name,
         target_features: "",
-        emitter_version: 0,
+        emitter: "",
         strategy: "",
         flags: &[],
         compiler: "",

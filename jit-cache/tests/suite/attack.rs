@@ -36,7 +36,7 @@ fn code_of_another_target_is_never_returned() {
             graph: b"graph",
             target,
             target_features: "",
-            emitter_version: 1,
+            emitter: "1",
             strategy: "conv",
             flags: &[],
             compiler: "test",

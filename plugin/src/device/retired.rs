@@ -82,7 +82,7 @@ mod tests {
             graph: &number.to_le_bytes(),
             target: "",
             target_features: "",
-            emitter_version: 0,
+            emitter: "",
             strategy: "",
             flags: &[],
             compiler: "",

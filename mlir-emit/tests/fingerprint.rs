@@ -1,0 +1,87 @@
+//! The fingerprint of the sources, which keeps code of an older lowering out of the cache.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+#[expect(dead_code, reason = "`main` is for the build")]
+#[path = "../build.rs"]
+mod build;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A folder that has all sources, with little in them.
+struct Sources(tempfile::TempDir);
+
+impl Sources {
+    fn new() -> Self {
+        let sources = Self(tempfile::tempdir().unwrap());
+        for folder in ["src/conv", "graph/src", "tests/snapshots"] {
+            fs::create_dir_all(sources.folder().join(folder)).unwrap();
+        }
+        for name in [
+            "src/lib.rs",
+            "src/conv/mod.rs",
+            "Cargo.toml",
+            "graph/src/lib.rs",
+            "graph/Cargo.toml",
+            "../Cargo.lock",
+            "tests/conv.rs",
+        ] {
+            sources.write(name, "// one\n");
+        }
+        sources
+    }
+
+    /// The crate is one folder below `Cargo.lock`.
+    fn folder(&self) -> PathBuf {
+        self.0.path().join("emit")
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.folder().join(name), text).unwrap();
+    }
+
+    fn fingerprint(&self) -> String {
+        build::fingerprint(&self.folder()).unwrap()
+    }
+}
+
+#[test]
+fn any_change_of_a_source_is_another_fingerprint() {
+    let changes: [&dyn Fn(&Sources); 8] = [
+        &|sources| sources.write("src/lib.rs", "// two\n"),
+        &|sources| sources.write("src/conv/mod.rs", "// one\n "),
+        &|sources| sources.write("graph/src/lib.rs", ""),
+        &|sources| sources.write("Cargo.toml", "// two\n"),
+        &|sources| sources.write("graph/Cargo.toml", "// two\n"),
+        &|sources| sources.write("../Cargo.lock", "melior 0.28"),
+        // Not Rust.
+        &|sources| sources.write("src/body.grammar", ""),
+        &|sources| fs::rename(sources.folder().join("src/conv"), sources.folder().join("src/matmul")).unwrap(),
+    ];
+    let mut seen = vec![Sources::new().fingerprint()];
+    for change in changes {
+        let sources = Sources::new();
+        change(&sources);
+        let fingerprint = sources.fingerprint();
+        assert!(!seen.contains(&fingerprint), "change {} is not seen", seen.len());
+        seen.push(fingerprint);
+    }
+}
+
+#[test]
+fn the_same_sources_elsewhere_and_other_tests_are_the_same_fingerprint() {
+    let sources = Sources::new();
+    assert_eq!(sources.fingerprint(), Sources::new().fingerprint());
+    let before = sources.fingerprint();
+    sources.write("tests/conv.rs", "// two\n");
+    sources.write("tests/snapshots/conv.snap", "");
+    assert_eq!(sources.fingerprint(), before);
+}
+
+/// The build has seen the sources as they are.
+#[test]
+fn the_crate_has_the_fingerprint_of_its_sources() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    assert_eq!(rotini_emit::FINGERPRINT, build::fingerprint(folder).unwrap());
+}
