@@ -8,7 +8,7 @@ use crate::stream::Stream;
 use crate::sys::{self, hipError_t};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What differs between architectures, of what programs ask for.
 #[derive(Clone, Copy, Debug)]
@@ -110,11 +110,35 @@ pub(crate) struct Device {
     pub(crate) flags: AtomicU32,
     /// Zero, or the error that every use gives since a kernel or copy failed.
     failed: AtomicU32,
-    fault: Mutex<String>,
+    /// What failed, the first one first.
+    faults: Mutex<Vec<Fault>>,
     null: OnceLock<&'static Handle<Stream>>,
     context: OnceLock<&'static Handle<Context>>,
     pub(crate) default_pool: OnceLock<&'static Handle<Pool>>,
     pub(crate) pool: Mutex<Option<&'static Handle<Pool>>>,
+}
+
+/// A command that failed.
+#[derive(Debug)]
+struct Fault {
+    submitter: Submitter,
+    text: String,
+}
+
+/// The thread of the host that submitted a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Submitter(u64);
+
+impl Submitter {
+    /// The calling thread. Numbers are not given twice, as the system's are.
+    pub(crate) fn current() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        thread_local! {
+            static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
+        }
+        // A thread that is about to end may have none any more.
+        Submitter(NUMBER.try_with(|number| *number).unwrap_or(0))
+    }
 }
 
 /// A device's primary context, the only one it has.
@@ -152,7 +176,7 @@ impl Device {
             retained: AtomicU32::new(0),
             flags: AtomicU32::new(0),
             failed: AtomicU32::new(0),
-            fault: Mutex::default(),
+            faults: Mutex::default(),
             null: OnceLock::new(),
             context: OnceLock::new(),
             default_pool: OnceLock::new(),
@@ -178,27 +202,37 @@ impl Device {
         }
     }
 
-    /// Notes a failure: the first one stays until the device is reset.
-    pub(crate) fn fail(&self, error: hipError_t, text: &str) {
+    /// Notes a failure: the first one's error stays until the device is reset.
+    pub(crate) fn fail(&self, submitter: Submitter, error: hipError_t, text: String) {
         config::warn(&format!("device {}: {text}", self.ordinal));
-        let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut faults = self.faults();
         if self.failed.load(Ordering::Acquire) == 0 {
-            text.clone_into(&mut fault);
             self.failed.store(error, Ordering::Release);
         }
+        faults.push(Fault { submitter, text });
     }
 
-    /// What failed first, if something did.
+    /// What failed first, of what nobody has taken.
     pub(crate) fn fault(&self) -> Option<String> {
-        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        self.check().is_err().then(|| fault.clone())
+        self.faults().first().map(|fault| fault.text.clone())
     }
 
-    /// Forgets a failure.
+    /// What failed first of a thread's commands. They are its own from then on: nobody else is told. The device stays as it is.
+    pub(crate) fn take_fault(&self, submitter: Submitter) -> Option<String> {
+        let mut faults = self.faults();
+        let own = faults.extract_if(.., |fault| fault.submitter == submitter);
+        own.map(|fault| fault.text).reduce(|first, _| first)
+    }
+
+    /// Forgets all failures.
     pub(crate) fn forgive(&self) {
-        let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        fault.clear();
+        let mut faults = self.faults();
+        faults.clear();
         self.failed.store(0, Ordering::Release);
+    }
+
+    fn faults(&self) -> MutexGuard<'_, Vec<Fault>> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sixteen bytes that tell devices apart.

@@ -13,7 +13,7 @@
 //! look at memory instead. One thread's calls therefore give one order per seed; with several threads it also depends on them.
 
 use crate::config;
-use crate::device::Device;
+use crate::device::{Device, Submitter};
 use crate::stream::{Point, Stream};
 use crate::work::Work;
 use rand_chacha::ChaCha8Rng;
@@ -35,6 +35,7 @@ const PATIENCE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 struct Command {
     work: Work,
+    submitter: Submitter,
     after: Points,
 }
 
@@ -144,7 +145,11 @@ impl Scheduler {
             parked: false,
             closed: false,
         });
-        queue.commands.push_back(Command { work, after: points });
+        queue.commands.push_back(Command {
+            work,
+            submitter: Submitter::current(),
+            after: points,
+        });
         if state.seeded.is_some() {
             self.grant(state);
             return;
@@ -205,7 +210,7 @@ impl Scheduler {
             {
                 queue.busy = true;
                 drop(state);
-                command.work.run(stream);
+                command.work.run(stream, command.submitter);
                 state = self.lock();
                 self.complete(&mut state, stream);
                 spun = false;
@@ -383,7 +388,7 @@ impl Scheduler {
             if command.work.calls_host() {
                 // A function of the host may wait for anything, this scheduler included.
                 let run = move || {
-                    command.work.run(stream);
+                    command.work.run(stream, command.submitter);
                     let mut state = self.lock();
                     self.complete(&mut state, stream);
                 };
@@ -395,7 +400,7 @@ impl Scheduler {
                 }
                 state = self.lock();
             } else {
-                command.work.run(stream);
+                command.work.run(stream, command.submitter);
                 state = self.lock();
                 self.complete(&mut state, stream);
             }

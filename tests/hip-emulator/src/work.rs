@@ -1,6 +1,6 @@
 //! What streams do: the commands and how each is carried out.
 
-use crate::device::Device;
+use crate::device::{Device, Submitter};
 use crate::handle::Handle;
 use crate::kernels;
 use crate::memory::{Allocation, Use};
@@ -131,7 +131,7 @@ impl Work {
     }
 
     /// Carries it out. A failure stays with the stream's device, which does nothing more.
-    pub(crate) fn run(self, stream: &'static Stream) {
+    pub(crate) fn run(self, stream: &'static Stream, submitter: Submitter) {
         let device = stream.device;
         if let Work::Event(record) = self {
             record.complete();
@@ -149,7 +149,7 @@ impl Work {
             })
         });
         if let Err(failed) = done {
-            device.fail(failed.error, &failed.text);
+            device.fail(submitter, failed.error, failed.text);
         }
     }
 

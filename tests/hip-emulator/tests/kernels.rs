@@ -103,6 +103,41 @@ fn a_fault_is_reported_and_stays() {
     assert_eq!(hip.read(to, 64), [2; 64]);
 }
 
+/// A fault hits all who use the device, and is that thread's whose command it was.
+#[test]
+fn a_fault_has_an_owner() {
+    let hip = Emulator::open(&[]);
+    let (_, function) = hip.add_one();
+    let pointers = [function, hip.words(&[1; 128]), hip.malloc(64 * 4)].map(<*mut _>::expose_provenance);
+    let launch = |workgroups| {
+        let [function, from, to] = pointers.map(std::ptr::with_exposed_provenance_mut);
+        hip.launch(function, workgroups, from, to, null_mut())
+    };
+    std::thread::scope(|scope| {
+        let culprit = scope.spawn(|| {
+            assert_eq!(launch(2), SUCCESS);
+            assert_eq!(hip.hipDeviceSynchronize(), ILLEGAL_ADDRESS);
+        });
+        culprit.join().unwrap();
+        scope.spawn(|| {
+            assert_eq!(launch(1), ILLEGAL_ADDRESS);
+            assert_eq!(hip.take_thread_fault(), "", "not this thread's");
+        });
+    });
+    assert!(hip.fault().contains("add_one"), "{}", hip.fault());
+    hip.hipemu_clear_fault();
+    assert_eq!((launch(2), hip.hipDeviceSynchronize()), (SUCCESS, ILLEGAL_ADDRESS));
+    assert!(hip.take_thread_fault().contains("add_one"));
+    assert_eq!(
+        (hip.take_thread_fault().as_str(), hip.fault().as_str()),
+        ("", ""),
+        "it is taken"
+    );
+    assert_eq!(launch(1), ILLEGAL_ADDRESS, "the device is as unusable as before");
+    hip.hipemu_clear_fault();
+    assert_eq!((launch(1), hip.hipDeviceSynchronize()), (SUCCESS, SUCCESS));
+}
+
 #[test]
 fn use_after_free_is_named() {
     let hip = Emulator::open(&[]);

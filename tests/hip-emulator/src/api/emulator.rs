@@ -3,6 +3,7 @@
 use super::text;
 use crate::calls::{self, Failure};
 use crate::config;
+use crate::device::Submitter;
 use crate::runtime::{self, current};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
@@ -81,10 +82,22 @@ extern "C" fn hipemu_calls_summary() -> *const c_char {
     catch_unwind(|| give(calls::summary())).unwrap_or(c"".as_ptr())
 }
 
-/// The text of the current device's first failure since it was reset; empty if there was none.
+/// The text of the current device's first failure since it was reset, of those that nobody took; empty if there is none.
 #[unsafe(no_mangle)]
 extern "C" fn hipemu_last_fault() -> *const c_char {
     catch_unwind(|| give(current().ok().and_then(|device| device.fault()).unwrap_or_default())).unwrap_or(c"".as_ptr())
+}
+
+/// Waits until the current device is idle, then takes the first failure of what the calling thread submitted: its text, or none. The
+/// device stays as unusable as it is.
+#[unsafe(no_mangle)]
+extern "C" fn hipemu_take_thread_fault() -> *const c_char {
+    let take = || {
+        let (runtime, device) = (runtime::get().ok()?, current().ok()?);
+        runtime.scheduler.wait_device(device);
+        device.take_fault(Submitter::current())
+    };
+    catch_unwind(|| give(take().unwrap_or_default())).unwrap_or(c"".as_ptr())
 }
 
 /// Forgets the failures of all devices.

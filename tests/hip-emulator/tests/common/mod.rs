@@ -128,6 +128,7 @@ functions! {
     hipemu_thread_calls(name: *const c_char) -> u64;
     hipemu_thread_calls_total() -> u64;
     hipemu_last_fault() -> *const c_char;
+    hipemu_take_thread_fault() -> *const c_char;
     hipemu_clear_fault() -> ();
     hipemu_set_seed(seed: u64) -> ();
     hipemu_clear_seed() -> ();
@@ -241,7 +242,14 @@ impl Emulator {
     }
 
     pub(crate) fn fault(&self) -> String {
-        let text = self.hipemu_last_fault();
+        Self::text(self.hipemu_last_fault())
+    }
+
+    pub(crate) fn take_thread_fault(&self) -> String {
+        Self::text(self.hipemu_take_thread_fault())
+    }
+
+    fn text(text: *const c_char) -> String {
         // SAFETY: a C string until the thread's next such call.
         unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned()
     }
