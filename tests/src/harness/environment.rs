@@ -1,0 +1,92 @@
+//! What the plugin reads of the environment when it is loaded: set once, before.
+
+use anyhow::{Result, bail};
+use rotini_host::gpu::{Api, Driver, Gpu};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use tempfile::TempDir;
+
+/// Sets the environment that the plugin reads when it is loaded: the CPU, and a cache folder that is gone when the process ends.
+///
+/// # Errors
+///
+/// Without a temporary folder; if this process is set up for a GPU.
+pub fn cpu_only() -> Result<()> {
+    environment("cpu", None)
+}
+
+/// The GPU that the tests use, and the environment for it: the emulated MI300, or what `ROTINI_TEST_DEVICE` names (`cuda`: an NVIDIA
+/// GPU; `hip`: an AMD GPU of this machine).
+///
+/// # Errors
+///
+/// Without the GPU or its library; if this process is set up for another device.
+pub fn gpu() -> Result<Gpu> {
+    let device = std::env::var("ROTINI_TEST_DEVICE").unwrap_or_default();
+    let (api, path) = match device.as_str() {
+        "" => (Api::Hip, Some(crate::plugin::emulator()?.into_os_string())),
+        "hip" => (Api::Hip, None),
+        "cuda" => (Api::Cuda, None),
+        other => bail!("ROTINI_TEST_DEVICE={other}"),
+    };
+    let name = match api {
+        Api::Hip => "hip",
+        Api::Cuda => "cuda",
+    };
+    environment(name, path.as_deref())?;
+    // SAFETY: the emulator that this workspace builds, or the library of the machine's driver.
+    let driver = unsafe { Driver::load(api, path.as_deref()) }?;
+    Ok(driver.gpu(0)?)
+}
+
+/// Sets up this process for a device.
+fn environment(device: &str, hip_library: Option<&OsStr>) -> Result<()> {
+    static CHOSEN: OnceLock<std::io::Result<String>> = OnceLock::new();
+    let chosen = CHOSEN.get_or_init(|| {
+        if std::env::var_os("ROTINI_TEST_CHILD").is_some_and(|child| child.to_string_lossy().contains(' ')) {
+            // The process that started this one has chosen.
+            return Ok(std::env::var("ROTINI_DEVICE").unwrap_or_default());
+        }
+        let cache = cache_folder()?;
+        // SAFETY: done once, before the plugin is loaded; nothing else in these tests reads or writes the environment meanwhile. The
+        // function takes nothing, and lives as long as the process.
+        unsafe {
+            std::env::set_var("ROTINI_DEVICE", device);
+            std::env::set_var("ROTINI_CACHE_DIR", cache);
+            if let Some(library) = hip_library {
+                std::env::set_var("ROTINI_HIP_LIBRARY", library);
+            }
+            libc::atexit(remove_cache);
+        }
+        Ok(device.to_owned())
+    });
+    match chosen {
+        Ok(chosen) if chosen == device => Ok(()),
+        Ok(chosen) => bail!("this process is set up for {chosen}, not for {device}"),
+        Err(error) => bail!("no temporary folder: {error}"),
+    }
+}
+
+/// A cache folder of this process's own; or, below `ROTINI_TEST_CACHE`, the one of its test binary, whose tests may be processes apart and
+/// compile the same graphs.
+fn cache_folder() -> std::io::Result<PathBuf> {
+    let shared = std::env::var_os("ROTINI_TEST_CACHE").filter(|parent| !parent.is_empty());
+    if let Some(parent) = shared {
+        let binary = std::env::current_exe()?;
+        let folder = Path::new(&parent).join(binary.file_name().unwrap_or_default());
+        std::fs::create_dir_all(&folder)?;
+        return Ok(folder);
+    }
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().to_owned();
+    *CACHE.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder);
+    Ok(path)
+}
+
+/// The cache folder of this process alone, which [`remove_cache`] removes: what is in a static is never dropped.
+static CACHE: Mutex<Option<TempDir>> = Mutex::new(None);
+
+extern "C" fn remove_cache() {
+    drop(CACHE.lock().unwrap_or_else(PoisonError::into_inner).take());
+}

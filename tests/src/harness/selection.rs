@@ -1,0 +1,72 @@
+//! Which cases are run.
+
+use crate::cases;
+use rayon::prelude::*;
+
+/// Tries all that have `ROTINI_CASE` in their names. None of a test's cases may have it, if one of another test's has.
+///
+/// # Panics
+///
+/// If any fails, or nothing is selected.
+#[expect(clippy::print_stdout, reason = "what is left out is told")]
+pub(super) fn expect<T: Sync>(
+    all: &[T],
+    name: fn(&T) -> &str,
+    on_gpu: bool,
+    run: impl Fn(&T) -> anyhow::Result<()> + Sync,
+) {
+    let only = std::env::var("ROTINI_CASE").unwrap_or_default();
+    let chosen: Vec<&T> = all.iter().filter(|one| name(one).contains(&only)).collect();
+    if chosen.len() < all.len() {
+        println!("ROTINI_CASE={only}: {} of {} cases", chosen.len(), all.len());
+    }
+    assert!(
+        !chosen.is_empty() || is_in_a_name(&only, on_gpu),
+        "there is no case to run: ROTINI_CASE={only} is in no case's name"
+    );
+    let failures: Vec<String> = chosen
+        .par_iter()
+        .filter_map(|one| {
+            let error = run(one).err()?;
+            Some(format!("{}: {error:#}", name(one)))
+        })
+        .collect();
+    assert!(
+        failures.is_empty(),
+        "{} of {} cases failed:\n{}",
+        failures.len(),
+        chosen.len(),
+        failures.join("\n")
+    );
+}
+
+/// Whether the conformance suite on a device has a case with these letters in its name, in whichever of its tests; never without letters.
+fn is_in_a_name(letters: &str, on_gpu: bool) -> bool {
+    let mut names: Vec<String> = cases::all().into_iter().map(|case| case.name).collect();
+    let data = cases::with_data().unwrap_or_default();
+    names.extend(data.into_iter().map(|data| data.case.name));
+    if on_gpu {
+        let declined = cases::declined().into_iter().map(|(case, _)| case);
+        let executed = declined.filter(|case| case.name == "f64");
+        names.extend(executed.chain(cases::resnet50(1)).map(|case| case.name));
+    }
+    !letters.is_empty() && names.iter().any(|name| name.contains(letters))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selection_is_of_something() {
+        assert!(is_in_a_name("pw_ADD", false) && is_in_a_name("pw_ADD", true));
+        assert!(is_in_a_name("n1_64to64", true) && !is_in_a_name("n1_64to64", false));
+        assert!(!is_in_a_name("typo", true) && !is_in_a_name("", true));
+    }
+
+    #[test]
+    #[should_panic(expected = "there is no case to run")]
+    fn nothing_is_not_right() {
+        expect(&[], |name: &&str| *name, false, |_| Ok(()));
+    }
+}
