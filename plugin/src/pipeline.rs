@@ -20,7 +20,7 @@ use rotini_cache::{
 use rotini_emit::{ENTRY_POINT, Emitted, FINGERPRINT, Target};
 use rotini_graph::{Graph, NormalGraph};
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -450,7 +450,7 @@ impl Runtime {
         if let Some(same) = self.cache.find_content(&content) {
             return Ok(Creation::Same(same));
         }
-        let compiled = compile_for(compiler.as_ref(), &emitted, target)
+        let compiled = compile_for(compiler.as_ref(), &emitted, target, None)
             .map_err(|error| self.failed(key, source, emitted, &error))?;
         // A result that is not computed in place would be allocated and copied at every execution.
         if compiled.statistics.allocated_bytes != 0 {
@@ -539,15 +539,25 @@ fn identity(device: &Arc<dyn Device>) -> usize {
 
 /// Compiles a module for a target. If the compiler crashes on it or rejects it, it is called once more with the target's cautious flags:
 /// what is emitted is valid, so a rejection is a pass that could not finish what another began. Either way the code is right, so the
-/// cache's key need not tell which it was.
-fn compile_for(compiler: &dyn Compiler, emitted: &Emitted, target: &Target) -> Result<Compiled, CompileError> {
+/// cache's key need not tell which it was. The kernels are also written to the folder `dump_executables`, if there is one, for who looks
+/// at them.
+///
+/// # Errors
+///
+/// The first call's, if it was of no use.
+pub fn compile_for(
+    compiler: &dyn Compiler,
+    emitted: &Emitted,
+    target: &Target,
+    dump_executables: Option<&Path>,
+) -> Result<Compiled, CompileError> {
     let mut flags = emitted.flags.clone();
     let compile = |flags: &[String]| {
         compiler.compile(&CompileRequest {
             mlir: &emitted.mlir,
             name: SOURCE_NAME,
             flags,
-            dump_executables: None,
+            dump_executables,
         })
     };
     match compile(&flags) {

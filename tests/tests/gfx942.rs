@@ -6,14 +6,14 @@
     reason = "a test that cannot be set up has failed"
 )]
 
+use iree_sys::compiler::{Compiled, Program, find_program};
 use rayon::prelude::*;
 use rotini_emit::{Target, emit};
 use rotini_graph::DataType;
+use rotini_plugin::pipeline::compile_for;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::code_object::{Kernel, kernels};
 use std::sync::OnceLock;
-
-use iree_sys::compiler::{CompileError, CompileRequest, Compiled, Compiler, Program, find_program};
 
 fn compiler() -> &'static Program {
     static COMPILER: OnceLock<Program> = OnceLock::new();
@@ -23,31 +23,13 @@ fn compiler() -> &'static Program {
     })
 }
 
-/// Compiles a case and reads the kernels that come out.
+/// Compiles a case as the plugin does and reads the kernels that come out.
 fn compile(case: &Case, target: &Target) -> Result<(Compiled, Vec<Kernel>), String> {
     let mut graph = case.graph.clone();
     graph.validate().map_err(|error| error.to_string())?;
     let emitted = emit(&graph.normalise().0, target).map_err(|error| error.to_string())?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let compile = |flags: &[String]| {
-        let dump_executables = Some(folder.path());
-        compiler().compile(&CompileRequest {
-            mlir: &emitted.mlir,
-            name: "case.mlir",
-            flags,
-            dump_executables,
-        })
-    };
-    let mut flags = emitted.flags;
-    let compiled = match compile(&flags) {
-        // As the plugin does.
-        Err(CompileError::Crashed { .. } | CompileError::Rejected { .. }) => {
-            flags.extend(target.cautious_flags());
-            compile(&flags)
-        }
-        result => result,
-    };
-    let compiled = compiled.map_err(|error| error.to_string())?;
+    let compiled = compile_for(compiler(), &emitted, target, Some(folder.path())).map_err(|error| error.to_string())?;
     let kernels = kernels(folder.path()).map_err(|error| format!("{error:#}"))?;
     Ok((compiled, kernels))
 }

@@ -27,7 +27,9 @@ pub(crate) fn record(run: &str, cases: &[Case]) {
         }
     }
     let found: String = facts(cases).iter().map(|fact| fact.line() + "\n").collect();
-    if std::env::var("ROTINI_OPERATIONS").is_ok_and(|action| action == "write") {
+    let action = std::env::var("ROTINI_OPERATIONS").unwrap_or_default();
+    assert!(["", "write"].contains(&action.as_str()), "ROTINI_OPERATIONS={action}");
+    if action == "write" {
         std::fs::write(kept(run), found).expect("the folder of facts can be written");
         std::fs::write(document(), rendered()).expect("the document can be written");
         return;
