@@ -215,7 +215,7 @@ pub const SETTINGS: &[Setting] = &[
         "ROTINI_CASE",
         "part of a name",
         "",
-        "The conformance cases that are run.",
+        "The conformance cases that are run. If it is in no name, the tests fail.",
     ),
     setting(
         Reader::Tests,
@@ -229,7 +229,7 @@ pub const SETTINGS: &[Setting] = &[
         "ROTINI_GRAPHS",
         "a number",
         "200 (40 emulated)",
-        "How many random graphs are run.",
+        "How many random graphs are run. Three of five have to be accepted, also of few.",
     ),
     setting(
         Reader::Tests,
