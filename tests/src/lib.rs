@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `conformance` | every case is right, through the C ABI of the shared library, on the CPU |
 //! | `emulated` | the same on the emulated MI300, or on a GPU that `ROTINI_TEST_DEVICE` names ([`harness::gpu`]) |
+//! | `mutants` | the harness fails a plugin that is made worse |
 //! | `random_graphs`, `random_emulated` | graphs from a seed are right or declined with a reason, on the CPU and on the emulated MI300 |
 //! | `attributes` | every attribute of every operation changes what is compiled, or the reason why nothing is |
 //! | `rounding` | half-precision graphs round once, and the judge would see it if they did not |
