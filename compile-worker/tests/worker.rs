@@ -19,7 +19,7 @@ use std::{
 };
 
 use iree_sys::compiler::{
-    CompileError, CompileRequest, Compiler, Program, Worker, WorkerOptions, find_library, find_program,
+    Blame, CompileError, CompileRequest, Compiler, Program, Worker, WorkerOptions, find_library, find_program,
 };
 use rustix::process::{Pid, Signal};
 
@@ -195,7 +195,7 @@ fn a_crash_of_the_compiler_is_an_error() {
     let error = worker.compile(&request(CRASHING, &gfx942())).unwrap_err();
     assert!(start.elapsed() < PROMPT, "{:?}", start.elapsed());
     assert!(
-        matches!(error, CompileError::Crashed { .. }) && error.blames_module(),
+        matches!(error, CompileError::Crashed { .. }) && error.blame() == Blame::Module,
         "{error:?}"
     );
     assert!(error.to_string().contains("overflow"), "{error}");
@@ -285,7 +285,7 @@ fn a_library_that_is_missing_or_another_is_named() {
     let error = worker.compile(&request(MODULE, &gfx942())).unwrap_err();
     let text = error.to_string();
     assert!(
-        matches!(error, CompileError::Setup { .. }) && error.blames_installation(),
+        matches!(error, CompileError::Setup { .. }) && error.blame() == Blame::Installation,
         "{error:?}"
     );
     assert!(text.contains("build-id:") && text.contains("blake3:"), "{text}");

@@ -2,9 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-use std::{env, fs, os::unix::fs::symlink, path::Path};
+use std::{
+    env, fs,
+    os::unix::fs::{PermissionsExt as _, symlink},
+    path::Path,
+};
 
-use iree_sys::compiler::{find_library, find_program};
+use iree_sys::compiler::{find_library, find_program, find_worker};
 
 const WHEEL: &str = "lib/python3.99/site-packages/iree/compiler/_mlir_libs";
 
@@ -15,7 +19,12 @@ fn install(prefix: &Path) {
     for name in ["iree-compile", "libIREECompiler.so"] {
         fs::write(prefix.join(WHEEL).join(name), b"\x7fELF").unwrap();
     }
+    mode(&prefix.join(WHEEL).join("iree-compile"), 0o755);
     fs::write(prefix.join("bin/iree-compile"), "#!/usr/bin/python3\n").unwrap();
+}
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
 fn set(name: &str, value: Option<&Path>) {
@@ -50,8 +59,9 @@ fn order_of_places() {
 
     set("ROTINI_IREE_COMPILE", Some(&empty.join("iree-compile")));
     let error = find_program().unwrap_err();
-    assert_eq!(error.tried(), [empty.join("iree-compile")]);
+    assert!(error.tried().eq([empty.join("iree-compile")]), "{error}");
     assert!(error.to_string().contains("ROTINI_IREE_COMPILE"), "{error}");
+    true_reasons(&empty);
 
     set("ROTINI_IREE_COMPILE", None);
     set("ROTINI_IREE_COMPILER_LIB", None);
@@ -64,27 +74,67 @@ fn order_of_places() {
     assert_eq!(find_library().unwrap(), library(&venv));
 
     set("VIRTUAL_ENV", None);
-    fs::set_permissions(
-        path.join("bin/iree-compile"),
-        std::os::unix::fs::PermissionsExt::from_mode(0o755),
-    )
-    .unwrap();
+    mode(&path.join("bin/iree-compile"), 0o755);
     assert_eq!(find_program().unwrap(), program(&path));
     assert_eq!(find_library().unwrap(), library(&path));
 
     // A Python alone, reached through a link as in a virtual environment.
     fs::remove_file(path.join("bin/iree-compile")).unwrap();
     fs::write(path.join("bin/python3.99"), "").unwrap();
-    fs::set_permissions(
-        path.join("bin/python3.99"),
-        std::os::unix::fs::PermissionsExt::from_mode(0o755),
-    )
-    .unwrap();
+    mode(&path.join("bin/python3.99"), 0o755);
     symlink(path.join("bin/python3.99"), empty.join("bin/python3")).unwrap();
     set("PATH", Some(&empty.join("bin")));
     assert_eq!(find_program().unwrap(), program(&path));
 
     fs::remove_dir_all(&path).unwrap();
     let error = find_library().unwrap_err();
-    assert!(error.tried().iter().any(|tried| tried.starts_with(&empty)), "{error}");
+    assert!(error.tried().any(|tried| tried.starts_with(&empty)), "{error}");
+}
+
+/// What is named and not used is told by what it is.
+fn true_reasons(folder: &Path) {
+    let file = |name: &str, content: &[u8], bits| {
+        let path = folder.join(name);
+        fs::write(&path, content).unwrap();
+        mode(&path, bits);
+        path
+    };
+    let reasons = [
+        (folder.join("nothing"), "there is no such file", "there is no such file"),
+        (folder.to_owned(), "it is a folder", "it is a folder"),
+        (file("text", b"no program\n", 0o755), "it is not an ELF program", ""),
+        (file("short", b"\x7fE", 0o755), "it is not an ELF program", ""),
+        (
+            file("data", b"\x7fELF", 0o644),
+            "it is not executable",
+            "it is not executable",
+        ),
+        (
+            file("open", b"\x7fELF", 0o757),
+            "others than its owner can write",
+            "others than its owner can write",
+        ),
+    ];
+    for (path, of_program, of_worker) in reasons {
+        set("ROTINI_IREE_COMPILE", Some(&path));
+        set("ROTINI_COMPILE_WORKER", Some(&path));
+        let said = find_program().unwrap_err().to_string();
+        let expected = format!(
+            "ROTINI_IREE_COMPILE names {}, which is not used: {of_program}",
+            path.display()
+        );
+        assert!(said.starts_with(&expected), "{said}");
+        // A worker may be a script.
+        match find_worker() {
+            Ok(found) => assert!(
+                of_worker.is_empty() && found.ends_with(path.file_name().unwrap()),
+                "{found:?}"
+            ),
+            Err(error) => assert!(
+                !of_worker.is_empty() && error.to_string().contains(of_worker),
+                "{error}"
+            ),
+        }
+    }
+    set("ROTINI_COMPILE_WORKER", None);
 }

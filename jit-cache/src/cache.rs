@@ -126,7 +126,7 @@ pub enum CreateError<E> {
     /// The creation failed: this caller's, or that of the thread it waited for.
     #[error(transparent)]
     Failed(Arc<E>),
-    /// An earlier creation failed for good, in this process or another, and was not repeated.
+    /// An earlier creation failed in a way that lasts, in this process or another, and was not repeated.
     #[error("{}", .0.reason)]
     Remembered(Arc<Failure>),
 }
@@ -235,8 +235,9 @@ impl Cache {
     /// share the folder, where it has locks; if the process that creates dies, one that waits takes over. `create` must not
     /// ask this cache for the same key: it would wait for itself.
     ///
-    /// `permanent` says of an error whether the same creation would fail again, and why. Such a failure is remembered, 1024
-    /// of them at most, for an hour in memory and for a day in the folder, and returned at once to whoever asks meanwhile.
+    /// `lasting` says of an error whether the same creation would fail again, why, and for how long. Such a failure is remembered,
+    /// 1024 of them at most, for an hour in memory and for a day in the folder at the longest, and returned at once to whoever asks
+    /// meanwhile.
     ///
     /// # Errors
     ///
@@ -246,13 +247,13 @@ impl Cache {
     ///
     /// # Panics
     ///
-    /// Only when `create` or `permanent` does. Its panic goes to its caller; of the waiters one takes over with its own
+    /// Only when `create` or `lasting` does. Its panic goes to its caller; of the waiters one takes over with its own
     /// closure.
     pub fn get_or_create<F, C, E>(
         &self,
         key: &Key,
         create: F,
-        permanent: impl Fn(&E) -> Option<String>,
+        lasting: impl Fn(&E) -> Option<Failure>,
     ) -> Result<(Arc<Entry>, Origin), CreateError<E>>
     where
         F: FnOnce() -> Result<C, E>,
@@ -268,7 +269,7 @@ impl Cache {
             }
             let landing = match self.flights.board(*key) {
                 Boarding::Leader(leader) => {
-                    let result = self.find_or_make(key, create, permanent);
+                    let result = self.find_or_make(key, create, lasting);
                     leader.land(match &result {
                         Ok((entry, _)) => Landing::Entry(Arc::clone(entry)),
                         Err(CreateError::Failed(error)) => Landing::Failed(Arc::clone(error) as _),
@@ -334,7 +335,7 @@ impl Cache {
         &self,
         key: &Key,
         create: F,
-        permanent: impl Fn(&E) -> Option<String>,
+        lasting: impl Fn(&E) -> Option<Failure>,
     ) -> Result<(Arc<Entry>, Origin), CreateError<E>>
     where
         F: FnOnce() -> Result<C, E>,
@@ -358,8 +359,8 @@ impl Cache {
         };
         let creation = create().map_err(|error| {
             self.counters.failed.add(1);
-            if let Some(reason) = permanent(&error) {
-                self.remember(key, reason);
+            if let Some(failure) = lasting(&error) {
+                self.remember(key, failure);
             }
             CreateError::Failed(Arc::new(error))
         })?;
@@ -428,8 +429,8 @@ impl Cache {
         }
     }
 
-    fn remember(&self, key: &Key, reason: String) {
-        let failure = Arc::new(Failure::now(reason));
+    fn remember(&self, key: &Key, failure: Failure) {
+        let failure = Arc::new(failure);
         if let Some(disk) = &self.disk {
             disk.remember(key, &failure, &self.counters);
         }

@@ -1,7 +1,7 @@
 //! Creations that failed and would fail again: remembered, so that nobody repeats them all the time.
 //!
-//! What is remembered is bounded in number and expires: in memory after an hour, in the folder after a day, so that
-//! a compiler that is mended in place, or was short of something after all, gets another chance.
+//! What is remembered is bounded in number and expires, so that a compiler that is mended in place, or was short of something after all,
+//! gets another chance: when whoever reported it said, at the latest after an hour in memory and a day in the folder.
 //!
 //! On disk a failure is a small file: postcard, and the BLAKE3 of that.
 
@@ -16,44 +16,56 @@ use crate::key::Key;
 
 /// How many failures are remembered, in memory and in a folder.
 pub(crate) const MAX_FAILURES: usize = 1024;
-/// How long a file counts.
-pub(crate) const DISK_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 const MEMORY_LIFETIME: Duration = Duration::from_secs(60 * 60);
 /// Longer texts are cut: a reason is for a line of a log.
 const MAX_REASON: usize = 2048;
 const MAX_FILE: u64 = 4096;
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
-/// A creation that failed for good.
+/// A creation that failed, and would fail again for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// What the error said, cut after some 2,000 bytes.
     pub reason: String,
     /// When it happened.
     pub since: SystemTime,
+    /// How long it counts from then on.
+    pub lifetime: Duration,
 }
 
 impl Failure {
-    pub(crate) fn now(mut reason: String) -> Self {
+    /// How long a failure counts at most: a day.
+    pub const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+    /// A failure of now, which counts for `lifetime`, and for [`LONGEST`](Self::LONGEST) at most.
+    #[must_use]
+    pub fn new(mut reason: String, lifetime: Duration) -> Self {
         reason.truncate(reason.floor_char_boundary(MAX_REASON));
         Self {
             reason,
             since: SystemTime::now(),
+            lifetime: lifetime.min(Self::LONGEST),
         }
+    }
+
+    /// How much longer it counts.
+    fn left(&self) -> Duration {
+        self.lifetime.min(Self::LONGEST).saturating_sub(age(self.since))
     }
 }
 
 /// The failures that this process knows.
 #[derive(Default)]
 pub(crate) struct Failures {
+    /// Each with the moment from which on it does not count any more.
     known: Mutex<HashMap<Key, (Instant, Arc<Failure>)>>,
 }
 
 impl Failures {
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Failure>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (learnt, failure) = known.get(key)?;
-        if learnt.elapsed() < MEMORY_LIFETIME {
+        let (until, failure) = known.get(key)?;
+        if Instant::now() < *until {
             return Some(Arc::clone(failure));
         }
         known.remove(key);
@@ -62,11 +74,14 @@ impl Failures {
 
     pub(crate) fn insert(&self, key: Key, failure: Arc<Failure>) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(key, (Instant::now(), failure));
+        let now = Instant::now();
+        // A clock that cannot tell so far ahead would remember nothing.
+        let until = now.checked_add(failure.left().min(MEMORY_LIFETIME)).unwrap_or(now);
+        known.insert(key, (until, failure));
         while known.len() > MAX_FAILURES {
-            let oldest = known.iter().min_by_key(|(_, (learnt, _))| *learnt).map(|(&key, _)| key);
-            let Some(oldest) = oldest else { break };
-            known.remove(&oldest);
+            let first = known.iter().min_by_key(|(_, (until, _))| *until).map(|(&key, _)| key);
+            let Some(first) = first else { break };
+            known.remove(&first);
         }
     }
 
@@ -82,6 +97,7 @@ struct Record {
     key: [u8; Key::LEN],
     reason: String,
     since_unix: u64,
+    lifetime_seconds: u64,
 }
 
 /// Leaves word of a failure for other processes.
@@ -94,6 +110,7 @@ pub(crate) fn store(folder: &Folder, key: &Key, failure: &Failure) -> std::io::R
             .since
             .duration_since(UNIX_EPOCH)
             .map_or(0, |time| time.as_secs()),
+        lifetime_seconds: failure.lifetime.as_secs(),
     };
     let record = postcard::to_stdvec(&record).map_err(std::io::Error::other)?;
     let hash = blake3::hash(&record);
@@ -107,7 +124,7 @@ pub(crate) fn load(folder: &Folder, key: &Key) -> Result<Option<Failure>, LoadEr
         Err(error) if error.is_missing() => return Ok(None),
         Err(error) => return Err(error),
     };
-    Ok(decode(key, &bytes).filter(|failure| age(failure.since) < DISK_LIFETIME))
+    Ok(decode(key, &bytes).filter(|failure| !failure.left().is_zero()))
 }
 
 fn decode(key: &Key, bytes: &[u8]) -> Option<Failure> {
@@ -120,6 +137,7 @@ fn decode(key: &Key, bytes: &[u8]) -> Option<Failure> {
     Some(Failure {
         reason: record.reason,
         since: UNIX_EPOCH.checked_add(Duration::from_secs(record.since_unix))?,
+        lifetime: Duration::from_secs(record.lifetime_seconds),
     })
 }
 

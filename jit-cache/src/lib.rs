@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A key is made once, however many threads and processes ask: the others wait for that key alone, and one of them takes
-//! over if the maker dies. A failure that its error calls permanent is remembered, for a while, in memory and in the folder.
+//! over if the maker dies. A failure that lasts, as its error says, is remembered for a while, in memory and in the folder.
 //!
 //! A cache never makes anything fail that would work without it: trouble with the disk is one warning, and then memory is
 //! all there is. An entry is verified each time it is loaded from disk, against damage by its checksums and against

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Stat;
 
-use crate::failure::{self, MAX_FAILURES};
+use crate::failure::{self, Failure, MAX_FAILURES};
 use crate::folder::{Folder, Kind, SWEEP_LOCK, name};
 use crate::key::Key;
 use crate::lock::Lock;
@@ -111,7 +111,7 @@ pub(crate) fn sweep(folder: &Arc<Folder>, limit: u64, goal: u64) -> io::Result<O
     failures.sort_unstable();
     let too_many = failures.len().saturating_sub(MAX_FAILURES);
     for (position, (since, name)) in failures.into_iter().enumerate() {
-        if (position < too_many || failure::age(since) > failure::DISK_LIFETIME) && remove(&name) {
+        if (position < too_many || failure::age(since) > Failure::LONGEST) && remove(&name) {
             swept.failures += 1;
         }
     }

@@ -1,32 +1,60 @@
 //! The compiler as the settings ask for it, and what takes its place where that cannot be had.
 
 use crate::config::{CompilerMode, Config};
-use crate::error::Error;
+use crate::told::Told;
 use iree_sys::compiler::{
-    CompileError, CompileRequest, Compiled, Compiler, InProcess, Program, Worker, WorkerOptions, find_library,
-    find_program, find_worker,
+    Blame, CompileError, CompileRequest, Compiled, Compiler, InProcess, NotFound, Program, Worker, WorkerOptions,
+    find_library, find_program, find_worker, is_shortage,
 };
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// An idle worker is the price of the next graph's start; after this long there is none.
 const WORKER_IDLE: Duration = Duration::from_secs(60);
 
-/// One way of calling the compiler after the other, until one can be had. Ways are only exchanged for those of the same build, since
-/// that is part of every key.
+/// The build that all of rotini is proven with: IREE 3.13.0, the same library in the wheels for every Python.
+const PROVEN: &str = "build-id:c508b0a380357dc0";
+
+/// The way of calling the compiler that the settings ask for, and the one that takes its place if it turns out to be of no use. Both are of
+/// the same build, since that is part of every key, and only a setting puts the compiler into this process.
 pub struct Chosen {
     config: Config,
-    identity: String,
-    current: Mutex<Current>,
+    compiler: Arc<dyn Compiler>,
+    /// What may take its place.
+    other: Option<CompilerMode>,
+    /// What has taken its place.
+    replacement: OnceLock<Arc<dyn Compiler>>,
     turns: Turns,
 }
 
-struct Current {
-    compiler: Arc<dyn Compiler>,
-    /// Why those before it are not used, until that has been told: once it is known what takes their place.
-    untold: Vec<String>,
-    /// What is left to try if it cannot be started.
-    rest: &'static [CompilerMode],
+/// Why a compiler cannot be had.
+#[derive(Debug)]
+pub struct NotHad {
+    /// In words.
+    pub reason: String,
+    /// Whether the system was short of something: the next attempt may go well.
+    pub passes: bool,
+}
+
+impl From<NotFound> for NotHad {
+    fn from(error: NotFound) -> Self {
+        NotHad {
+            passes: error.passes(),
+            reason: error.to_string(),
+        }
+    }
+}
+
+impl From<CompileError> for NotHad {
+    fn from(error: CompileError) -> Self {
+        NotHad {
+            passes: match &error {
+                CompileError::Io { source, .. } => is_shortage(source),
+                error => error.blame() == Blame::Moment,
+            },
+            reason: error.to_string(),
+        }
+    }
 }
 
 impl Chosen {
@@ -34,49 +62,50 @@ impl Chosen {
     ///
     /// # Errors
     ///
-    /// [`Error::NoCompiler`], saying where it was looked for.
-    pub fn new(config: &Config) -> Result<Self, Error> {
-        let ways = ways(config.compiler);
-        let (current, left_out) = first(config, ways, |_| true).map_err(Error::NoCompiler)?;
-        if let Some(reason) = left_out {
-            tracing::warn!("{} is used, because {reason}", current.compiler.describe());
+    /// Where it was looked for. While the system is short of something, nothing takes the place of what cannot be had.
+    pub fn new(config: &Config) -> Result<Self, NotHad> {
+        let (mode, other) = ways(config.compiler);
+        let (compiler, other) = match open(config, mode) {
+            Ok(compiler) => (compiler, Some(other)),
+            Err(first) if first.passes => return Err(first),
+            Err(first) => match open(config, other) {
+                Ok(compiler) => {
+                    tracing::warn!("{} is used, because {}", compiler.describe(), first.reason);
+                    (compiler, None)
+                }
+                Err(second) => {
+                    return Err(NotHad {
+                        reason: format!("{}; {}", first.reason, second.reason),
+                        passes: second.passes,
+                    });
+                }
+            },
+        };
+        static TOLD: Told = Told::new();
+        if compiler.identity() != PROVEN && TOLD.is_news(compiler.identity().as_bytes()) {
+            tracing::warn!(
+                "the compiler is not the build that rotini is proven with, IREE 3.13.0 ({PROVEN}), but {}: it is used, and may make slow or \
+                 wrong code",
+                compiler.identity()
+            );
         }
         Ok(Chosen {
             config: config.clone(),
-            identity: current.compiler.identity().to_owned(),
-            current: Mutex::new(current),
+            compiler,
+            other,
+            replacement: OnceLock::new(),
             turns: Turns::new(config.compile_workers),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Current> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    fn current(&self) -> &Arc<dyn Compiler> {
+        self.replacement.get().unwrap_or(&self.compiler)
     }
 
-    /// What takes the place of a way that cannot be started, for this and all later graphs.
-    fn instead(&self, failed: &Arc<dyn Compiler>, error: &CompileError) -> Option<Arc<dyn Compiler>> {
-        let mut current = self.lock();
-        // Another thread may have been faster.
-        if Arc::ptr_eq(&current.compiler, failed) {
-            let same_build = |compiler: &dyn Compiler| compiler.identity() == self.identity;
-            let (mut next, _) = first(&self.config, current.rest, same_build).ok()?;
-            next.untold = std::mem::take(&mut current.untold);
-            next.untold.push(error.to_string());
-            *current = next;
-        }
-        Some(Arc::clone(&current.compiler))
-    }
-
-    /// Says once what is used instead of what was asked for.
-    fn tell(&self) {
-        let mut current = self.lock();
-        let reasons = std::mem::take(&mut current.untold);
-        let compiler = Arc::clone(&current.compiler);
-        // Describing may take as long as starting a program.
-        drop(current);
-        if !reasons.is_empty() {
-            tracing::warn!("{} is used from now on: {}", compiler.describe(), reasons.join("; "));
-        }
+    /// What may take the place of a way that is of no use.
+    fn other(&self) -> Option<Arc<dyn Compiler>> {
+        let other = open(&self.config, self.other?).ok()?;
+        (other.identity() == self.compiler.identity()).then_some(other)
     }
 }
 
@@ -117,86 +146,62 @@ impl Drop for Turn<'_> {
 
 impl Compiler for Chosen {
     fn identity(&self) -> &str {
-        &self.identity
+        self.compiler.identity()
     }
 
     fn describe(&self) -> String {
-        let compiler = Arc::clone(&self.lock().compiler);
-        compiler.describe()
+        self.current().describe()
     }
 
     fn compile(&self, request: &CompileRequest<'_>) -> Result<Compiled, CompileError> {
         let _turn = self.turns.take();
-        let mut compiler = Arc::clone(&self.lock().compiler);
-        loop {
-            match compiler.compile(request) {
-                Err(error) if error.blames_installation() => match self.instead(&compiler, &error) {
-                    Some(next) => compiler = next,
-                    None => return Err(error),
-                },
-                result => {
-                    self.tell();
-                    return result;
+        let error = match self.current().compile(request) {
+            Err(error) if error.blame() == Blame::Installation && self.replacement.get().is_none() => error,
+            result => return result,
+        };
+        let Some(other) = self.other() else {
+            return Err(error);
+        };
+        let result = other.compile(request);
+        match result.as_ref().map_err(CompileError::blame) {
+            // No better, so nothing changes.
+            Err(Blame::Installation | Blame::Moment) => Err(error),
+            _ => {
+                let description = other.describe();
+                // Another thread may have been faster, and has told.
+                if self.replacement.set(other).is_ok() {
+                    tracing::warn!("{description} is used from now on: {error}");
                 }
+                result
             }
         }
     }
 }
 
-/// The ways to try, in order. What keeps the compiler's crashes out of this process comes before what does not.
-const fn ways(mode: CompilerMode) -> &'static [CompilerMode] {
+/// What is used, and what takes its place where it cannot be had. What keeps the compiler's crashes out of this process is never replaced by
+/// what does not.
+const fn ways(mode: CompilerMode) -> (CompilerMode, CompilerMode) {
     match mode {
-        CompilerMode::Worker => &[CompilerMode::Worker, CompilerMode::Cli, CompilerMode::InProcess],
-        CompilerMode::Cli => &[CompilerMode::Cli, CompilerMode::Worker, CompilerMode::InProcess],
-        CompilerMode::InProcess => &[CompilerMode::InProcess, CompilerMode::Worker, CompilerMode::Cli],
+        CompilerMode::Worker => (CompilerMode::Worker, CompilerMode::Cli),
+        CompilerMode::Cli => (CompilerMode::Cli, CompilerMode::Worker),
+        CompilerMode::InProcess => (CompilerMode::InProcess, CompilerMode::Cli),
     }
 }
 
-/// The first way that can be had and is accepted, and why those before it were not. If none, why not any.
-fn first(
-    config: &Config,
-    ways: &'static [CompilerMode],
-    accept: impl Fn(&dyn Compiler) -> bool,
-) -> Result<(Current, Option<String>), String> {
-    let mut reasons = Vec::new();
-    let mut rest = ways;
-    while let Some((&way, others)) = rest.split_first() {
-        rest = others;
-        match open(config, way) {
-            Ok(compiler) if accept(compiler.as_ref()) => {
-                let left_out = (!reasons.is_empty()).then(|| reasons.join("; "));
-                let untold = Vec::new();
-                return Ok((Current { compiler, untold, rest }, left_out));
-            }
-            Ok(compiler) => reasons.push(format!("{} is another build", compiler.describe())),
-            Err(reason) => reasons.push(reason),
-        }
-    }
-    Err(reasons.join("; "))
-}
-
-fn open(config: &Config, mode: CompilerMode) -> Result<Arc<dyn Compiler>, String> {
-    match mode {
-        CompilerMode::Worker => Worker::new(WorkerOptions {
-            program: find_worker().map_err(|error| error.to_string())?,
-            library: find_library().map_err(|error| error.to_string())?,
+fn open(config: &Config, mode: CompilerMode) -> Result<Arc<dyn Compiler>, NotHad> {
+    Ok(match mode {
+        CompilerMode::Worker => Arc::new(Worker::new(WorkerOptions {
+            program: find_worker()?,
+            library: find_library()?,
             workers: config.compile_workers,
             timeout: config.compile_timeout,
             memory_bytes: config.compile_memory,
             idle: WORKER_IDLE,
-        })
-        .map(|worker| Arc::new(worker) as Arc<dyn Compiler>),
-        CompilerMode::Cli => {
-            let path = find_program().map_err(|error| error.to_string())?;
-            Program::new(&path).map(|program| Arc::new(program) as Arc<dyn Compiler>)
-        }
-        CompilerMode::InProcess => {
-            let path = find_library().map_err(|error| error.to_string())?;
-            // SAFETY: the library is IREE's compiler, of an installation that the user or this project chose.
-            unsafe { InProcess::open(&path) }.map(|library| Arc::new(library) as Arc<dyn Compiler>)
-        }
-    }
-    .map_err(|error| error.to_string())
+        })?),
+        CompilerMode::Cli => Arc::new(Program::new(&find_program()?)?),
+        // SAFETY: the library is IREE's compiler, of an installation that the user or this project chose.
+        CompilerMode::InProcess => Arc::new(unsafe { InProcess::open(&find_library()?) }?),
+    })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use crate::abi::{LogSeverity, logging};
 use bytesize::ByteSize;
+use iree_sys::compiler::has_raised_privileges;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -15,6 +16,16 @@ use std::time::Duration;
 const PREFIX: &str = "ROTINI_";
 /// Variables with this prefix belong to single tests.
 const TEST_PREFIX: &str = "ROTINI_TEST_";
+/// Variables that name a program, a library or a folder. In a process with raised privileges whoever started it has no say in these.
+const PLACES: [&str; 7] = [
+    "ROTINI_HIP_LIBRARY",
+    "ROTINI_COMPILE_WORKER",
+    "ROTINI_IREE_COMPILE",
+    "ROTINI_IREE_COMPILER_LIB",
+    "ROTINI_CACHE_DIR",
+    "ROTINI_CACHE_PATH",
+    "ROTINI_REPRODUCERS",
+];
 
 /// Who reads a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,8 +98,8 @@ pub const SETTINGS: &[Setting] = &[
         "`worker`, `in-process`, `cli`",
         "`worker`",
         "How the compiler is called: its library in processes that are kept for the next graph, its library in this process, or the \
-         program `iree-compile`. The first and the last keep a crash of the compiler from being the host's. What cannot be had is \
-         replaced, with a warning: `worker` by `cli`, `cli` by `worker`, and both by `in-process`.",
+         program `iree-compile`. The first and the last keep a crash of the compiler from being the host's, and take each other's place, \
+         with a warning, where one cannot be had. The compiler is in this process only where this says so.",
     ),
     setting(
         Reader::Plugin,
@@ -109,14 +120,15 @@ pub const SETTINGS: &[Setting] = &[
         "ROTINI_COMPILE_TIMEOUT",
         "seconds, from 1",
         "120",
-        "How long one graph may be compiled in a worker before it counts as one that cannot be.",
+        "How long one graph may be compiled in a worker. One that takes longer is declined for five minutes.",
     ),
     setting(
         Reader::Plugin,
         "ROTINI_COMPILE_MEMORY",
         "bytes, also as `512 MiB` or `8 GiB`",
         "8 GiB",
-        "What one worker may have in data: heap and stacks, without the compiler's own code.",
+        "What one worker may have in data: heap and stacks, without the compiler's own code. A graph that needs more is declined for five \
+         minutes.",
     ),
     setting(
         Reader::Plugin,
@@ -261,6 +273,9 @@ pub fn document() -> String {
         "# Settings\n\n\
          All settings are environment variables, and each is read once. A value that is not understood is reported in the log, and the\n\
          default holds. So is a name that begins with `ROTINI_` and is not in these tables.\n\n\
+         In a process with raised privileges (`AT_SECURE`: set-user-ID, file capabilities) no variable names a library, a program or a folder,\n\
+         these and `PATH`, `VIRTUAL_ENV`, `HOME` and `XDG_CACHE_HOME` alike: the compiler is found beside the plugin or where the build was\n\
+         told, and graphs are kept in memory only. One warning says so.\n\n\
          This page is made from the table in `plugin/src/config.rs`, and a test compares the two:\n\
          `ROTINI_TEST_BLESS=1 cargo test --package rotini-plugin settings` writes it anew.\n",
     );
@@ -351,17 +366,18 @@ impl Config {
     /// Reads the environment.
     #[must_use]
     pub fn from_env() -> Self {
-        Self::read(std::env::vars_os())
+        Self::read(std::env::vars_os(), has_raised_privileges())
     }
 
-    /// Reads the settings from anywhere. A value that is not understood is reported and its default used.
+    /// Reads the settings from anywhere. A value that is not understood is reported and its default used. With raised privileges nothing
+    /// is followed that names a place.
     #[must_use]
-    pub fn read(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+    pub fn read(variables: impl IntoIterator<Item = (OsString, OsString)>, is_raised: bool) -> Self {
         let variables = variables
             .into_iter()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
             .filter(|(name, _)| name.starts_with(PREFIX));
-        Values::new(variables).config()
+        Values::new(variables, is_raised).config()
     }
 }
 
@@ -374,19 +390,33 @@ pub fn log_level() -> Option<LogSeverity> {
 /// What is set, and what is wrong with it.
 struct Values {
     values: Vec<(String, OsString)>,
+    is_raised: bool,
     complaints: Vec<String>,
 }
 
 impl Values {
-    fn new(values: impl Iterator<Item = (String, OsString)>) -> Self {
-        let values: Vec<_> = values.collect();
+    fn new(values: impl Iterator<Item = (String, OsString)>, is_raised: bool) -> Self {
+        let mut values: Vec<_> = values.collect();
         let unknown: BTreeSet<_> = values.iter().filter(|(name, _)| !is_known(name)).collect();
+        let mut complaints: Vec<_> = unknown
+            .iter()
+            .map(|(name, _)| format!("{name} is set, and none of rotini's settings; docs/settings.md has them all"))
+            .collect();
+        if is_raised {
+            let ignored: Vec<_> = values
+                .extract_if(.., |(name, _)| PLACES.contains(&name.as_str()))
+                .map(|(name, _)| format!(" {name} is not followed."))
+                .collect();
+            complaints.push(format!(
+                "this process has raised privileges, so no variable names a library, a program or a folder, and graphs are kept in memory \
+                 only.{}",
+                ignored.concat()
+            ));
+        }
         Values {
-            complaints: unknown
-                .iter()
-                .map(|(name, _)| format!("{name} is set, and none of rotini's settings; docs/settings.md has them all"))
-                .collect(),
             values,
+            is_raised,
+            complaints,
         }
     }
 
@@ -394,6 +424,8 @@ impl Values {
         let cuda = if cfg!(feature = "cuda") { ", cuda" } else { "" };
         let cache_dir = match self.path("ROTINI_CACHE_DIR") {
             Some(dir) => dir,
+            // A home is a variable, too.
+            None if self.is_raised => None,
             None => rotini_cache::default_dir(),
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -3,7 +3,11 @@ use std::fs;
 use std::path::Path;
 
 fn read(pairs: &[(&str, &str)]) -> Config {
-    Config::read(pairs.iter().map(|(name, value)| (name.into(), value.into())))
+    read_as(pairs, false)
+}
+
+fn read_as(pairs: &[(&str, &str)], is_raised: bool) -> Config {
+    Config::read(pairs.iter().map(|(name, value)| (name.into(), value.into())), is_raised)
 }
 
 #[test]
@@ -53,6 +57,26 @@ fn reproducers_are_in_the_cache_folder_or_where_they_shall_be() {
     let both = [("ROTINI_CACHE_DIR", "/c"), ("ROTINI_REPRODUCERS", "/r")];
     assert_eq!(folder(&both), Some("/r".into()));
     assert_eq!(folder(&[("ROTINI_CACHE_DIR", "/c"), ("ROTINI_REPRODUCERS", "")]), None);
+}
+
+#[test]
+fn with_raised_privileges_nothing_names_a_place() {
+    let all: Vec<_> = PLACES.iter().map(|&name| (name, "/somewhere")).collect();
+    let raised = read_as(&[&all[..], &[("ROTINI_COMPILE_WORKERS", "3")]].concat(), true);
+    assert_eq!(
+        (raised.cache_dir, raised.reproducers, raised.hip_library),
+        (None, None, None)
+    );
+    assert_eq!((raised.cache_path, raised.compile_workers), (Vec::new(), 3));
+    let [complaint] = &raised.complaints[..] else {
+        panic!("{:?}", raised.complaints)
+    };
+    assert!(PLACES.iter().all(|name| complaint.contains(name)), "{complaint}");
+    // Whatever else is a path or a folder to the plugin is among them.
+    for setting in SETTINGS.iter().filter(|setting| setting.reader == Reader::Plugin) {
+        let is_place = setting.values.contains("path") || setting.values.contains("folder");
+        assert_eq!(PLACES.contains(&setting.name), is_place, "{}", setting.name);
+    }
 }
 
 #[test]

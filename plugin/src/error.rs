@@ -1,9 +1,15 @@
 //! Errors and the statuses that the ABI knows.
 
 use crate::device::gpu::DriverError;
+use iree_sys::compiler::Blame;
+use rotini_cache::Failure;
 use rotini_graph::OverrideError;
 use std::sync::Arc;
+use std::time::Duration;
 use thiserror::Error;
+
+/// How long a graph counts as one that exceeds the limits of the compiler.
+const LIMITS_LAST: Duration = Duration::from_secs(5 * 60);
 
 /// The ABI's status codes (`hipdnnPluginStatus_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,8 +109,8 @@ pub enum Error {
         graph: String,
         /// What it was compiled for.
         target: String,
-        /// Whether trying again is of no use, as far as anyone can tell.
-        is_permanent: bool,
+        /// What is to blame.
+        blame: Blame,
     },
     /// The graph has failed to compile not long ago.
     #[error("the graph is declined for now, because it failed to compile: {0}")]
@@ -164,10 +170,20 @@ impl Error {
         }
     }
 
-    /// Whether creating the same code again would fail again, so that it is worth remembering.
+    /// For how long creating the same code again would fail again, as far as anyone can tell: so long it is worth remembering.
     #[must_use]
-    pub const fn is_permanent(&self) -> bool {
-        matches!(self, Error::Compile { is_permanent: true, .. } | Error::BadCode(_))
+    pub const fn lasts(&self) -> Option<Duration> {
+        match self {
+            Error::BadCode(_)
+            | Error::Compile {
+                blame: Blame::Module, ..
+            } => Some(Failure::LONGEST),
+            // Time and memory also depend on what else the machine does.
+            Error::Compile {
+                blame: Blame::Limit, ..
+            } => Some(LIMITS_LAST),
+            _ => None,
+        }
     }
 
     /// Whether the runtime refuses the code as such, so that it is of no use to anyone here.

@@ -17,10 +17,12 @@ pub mod device;
 pub mod engine;
 pub mod error;
 pub mod handle;
+pub mod knobs;
 pub mod known_compilers;
 pub mod pipeline;
 pub mod plan;
 pub mod reproducer;
 pub mod serialized;
+mod told;
 
 pub use error::{Error, Status};

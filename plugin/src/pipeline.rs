@@ -12,10 +12,11 @@ pub use crate::plan::{Plan, Source, check, decode};
 use crate::reproducer::{Reproducer, Versions};
 use crate::serialized::{Portable, Serialized};
 use bytes::Bytes;
-use iree_sys::compiler::{CompileError, CompileRequest, Compiled, Compiler};
+use iree_sys::compiler::{Blame, CompileError, CompileRequest, Compiled, Compiler};
 use iree_sys::runtime::{Executable as Module, Instance};
 use rotini_cache::{
-    Cache, CacheConfig, ContentInputs, ContentKey, CreateError, Creation, Entry, Key, KeyInputs, NewEntry, Origin,
+    Cache, CacheConfig, ContentInputs, ContentKey, CreateError, Creation, Entry, Failure, Key, KeyInputs, NewEntry,
+    Origin,
 };
 use rotini_emit::{ENTRY_POINT, Emitted, FINGERPRINT, Target};
 use rotini_graph::{Graph, NormalGraph};
@@ -160,9 +161,21 @@ impl Runtime {
     ///
     /// [`Error::NoCompiler`], saying where it was looked for.
     pub fn compiler(&self) -> Result<Arc<dyn Compiler>, Error> {
-        self.compiler
-            .get_or_init(|| Chosen::new(&self.config).map(|compiler| Arc::new(compiler) as Arc<dyn Compiler>))
-            .clone()
+        if let Some(settled) = self.compiler.get() {
+            return settled.clone();
+        }
+        let found = match Chosen::new(&self.config) {
+            Ok(compiler) => Ok(Arc::new(compiler) as Arc<dyn Compiler>),
+            // No verdict: it is looked for again.
+            Err(error) if error.passes => return Err(Error::NoCompiler(error.reason)),
+            Err(error) => Err(Error::NoCompiler(error.reason)),
+        };
+        self.compiler.get_or_init(|| found).clone()
+    }
+
+    /// Whether the compiler cannot even be looked for, because the system is short of something.
+    fn is_unsettled(&self) -> bool {
+        self.compiler().is_err() && self.compiler.get().is_none()
     }
 
     /// Says whether a graph can be had for a target with these features; if not, why. Compiles nothing.
@@ -172,6 +185,10 @@ impl Runtime {
     /// The first reason found: what [`check`] says, no compiler for a graph that is not cached, or that it failed to compile before.
     pub fn applicable(&self, bytes: &[u8], target: &Target, features: &str) -> Result<Plan, Error> {
         let plan = check(bytes, target)?;
+        if self.is_unsettled() {
+            // What passes is no reason to decline.
+            return Ok(plan);
+        }
         let keys = self.keys(&plan.graph, target, features)?;
         match self.compiler() {
             Ok(_) => match keys.iter().find_map(|key| self.cache.failure(key)) {
@@ -306,10 +323,10 @@ impl Runtime {
                 )))
             })
         };
-        let permanent = |error: &Error| error.is_permanent().then(|| error.to_string());
+        let lasting = |error: &Error| Some(Failure::new(error.to_string(), error.lasts()?));
         let (entry, origin) = self
             .cache
-            .get_or_create(key, create, permanent)
+            .get_or_create(key, create, lasting)
             .map_err(|error| match error {
                 CreateError::Failed(error) => error.as_ref().clone(),
                 CreateError::Remembered(failure) => Error::FailedBefore(failure.reason.clone()),
@@ -338,7 +355,13 @@ impl Runtime {
     ///
     /// [`Error::NoCompiler`] if there are none either.
     pub fn builds(&self) -> Result<&[String], Error> {
-        let builds = self.builds.get_or_init(|| match self.compiler() {
+        let compiler = self.compiler();
+        if let Err(error) = &compiler
+            && self.compiler.get().is_none()
+        {
+            return Err(error.clone());
+        }
+        let builds = self.builds.get_or_init(|| match compiler {
             Ok(compiler) => Ok(vec![compiler.identity().to_owned()]),
             Err(error) => {
                 let folders = self.cache.dir().into_iter();
@@ -480,9 +503,11 @@ impl Runtime {
     fn failed(&self, key: &Key, source: &Source<'_>, emitted: Emitted, error: &CompileError) -> Error {
         let (first_line, target) = (error.to_string(), source.target.to_string());
         let graph = describe(source.nodes);
-        let is_permanent = error.blames_module();
+        let blame = error.blame();
         tracing::error!("{first_line} (compiling {graph} for {target})");
-        if is_permanent && let Some(parent) = &self.config.reproducers {
+        if matches!(blame, Blame::Module | Blame::Limit)
+            && let Some(parent) = &self.config.reproducers
+        {
             let reproducer = Reproducer {
                 graph: source.bytes.to_vec(),
                 mlir: emitted.mlir,
@@ -508,7 +533,7 @@ impl Runtime {
             first_line,
             graph,
             target,
-            is_permanent,
+            blame,
         }
     }
 
@@ -573,11 +598,7 @@ pub fn compile_for(
 
 /// Whether other flags may help. A linker without space for its files, say, would keep the slower code that they make.
 fn is_worth_another_way(error: &CompileError) -> bool {
-    match error {
-        CompileError::Crashed { .. } => true,
-        CompileError::Rejected { .. } => error.blames_module(),
-        _ => false,
-    }
+    matches!(error, CompileError::Crashed { .. } | CompileError::Rejected { .. }) && error.blame() == Blame::Module
 }
 
 /// The flags that may decide what code there is.

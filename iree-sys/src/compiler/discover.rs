@@ -9,15 +9,15 @@ use object::read::elf::{FileHeader as _, ProgramHeader as _};
 use object::{Endianness, ReadCache};
 use std::{
     env,
-    ffi::{CStr, OsStr},
+    ffi::{CStr, OsStr, OsString},
     fmt, fs,
-    io::Read,
+    io::{self, Read},
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
 };
 
 use super::{
-    CompileError,
+    CompileError, is_shortage,
     trust::{Distrust, Origin, Trusted},
 };
 
@@ -31,28 +31,73 @@ const WORKER: &str = "rotini-compile-worker";
 const WHEEL: &str = "iree/compiler/_mlir_libs";
 
 /// No installation of the compiler, or no worker program, was found.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug)]
 pub struct NotFound {
     what: &'static str,
     variable: &'static str,
-    tried: Vec<PathBuf>,
-    refused: Vec<(PathBuf, Distrust)>,
+    origin: Origin,
+    tried: Vec<(PathBuf, Refusal)>,
+    passes: bool,
+}
+
+/// Why a file is not used.
+#[derive(Clone, Debug, thiserror::Error)]
+enum Refusal {
+    #[error("there is no such file")]
+    Missing,
+    #[error("it is a folder")]
+    Folder,
+    #[error("it is not an ELF program or library")]
+    NotElf,
+    #[error("it is not executable")]
+    NotExecutable,
+    #[error("{0}")]
+    Distrust(#[from] Distrust),
+    #[error("{0}")]
+    System(String),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Missing,
+            io::ErrorKind::IsADirectory => Self::Folder,
+            // Files of one to three bytes.
+            io::ErrorKind::UnexpectedEof => Self::NotElf,
+            _ => Self::System(error.to_string()),
+        }
+    }
 }
 
 impl NotFound {
     /// Every path that was looked at, in order.
+    pub fn tried(&self) -> impl Iterator<Item = &Path> {
+        self.tried.iter().map(|(path, _)| path.as_path())
+    }
+
+    /// Whether the system was short of something, so that the next search may find what this one did not.
     #[must_use]
-    pub fn tried(&self) -> &[PathBuf] {
-        &self.tried
+    pub const fn passes(&self) -> bool {
+        self.passes
     }
 }
 
+impl std::error::Error for NotFound {}
+
 impl fmt::Display for NotFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no {} found; set {} to its path. Tried:", self.what, self.variable)?;
-        for path in &self.tried {
-            write!(f, "\n  {}", path.display())?;
-            if let Some((_, why)) = self.refused.iter().find(|(refused, _)| refused == path) {
+        let (what, variable) = (self.what, self.variable);
+        match (self.origin, self.tried.first()) {
+            (Origin::Named, Some((path, why))) => {
+                return write!(f, "{variable} names {}, which is not used: {why}", path.display());
+            }
+            _ => write!(f, "no {what} found; set {variable} to its path. Tried: ")?,
+        }
+        for (position, (path, why)) in self.tried.iter().enumerate() {
+            let separator = if position == 0 { "" } else { ", " };
+            write!(f, "{separator}{}", path.display())?;
+            // That most of them are not there is what makes it a search.
+            if !matches!(why, Refusal::Missing) {
                 write!(f, " (refused: {why})")?;
             }
         }
@@ -60,11 +105,25 @@ impl fmt::Display for NotFound {
     }
 }
 
+/// Whether this process was given more privileges than whoever started it has (`AT_SECURE`): by the mode of its program's file, say. Then
+/// what the environment says of programs, libraries and folders is a stranger's word.
+#[must_use]
+pub fn has_raised_privileges() -> bool {
+    // SAFETY: only asks.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// What a variable names, unless a stranger may have set it.
+fn named_by(variable: &str) -> Option<OsString> {
+    env::var_os(variable).filter(|_| !has_raised_privileges())
+}
+
 /// Finds the `iree-compile` program, the ELF.
 ///
 /// In this order: `ROTINI_IREE_COMPILE`, and nothing else if it is set; what that variable was when this crate was built;
 /// the virtual environment that `VIRTUAL_ENV` names; beside `iree-compile` and then `python3` on `PATH`; the user's own
-/// site-packages. A script stands for the program of its installation.
+/// site-packages. A script stands for the program of its installation. A process with [raised privileges](has_raised_privileges) looks
+/// at no variable.
 ///
 /// # Errors
 ///
@@ -72,14 +131,18 @@ impl fmt::Display for NotFound {
 pub fn find_program() -> Result<PathBuf, NotFound> {
     let built_with = option_env!("ROTINI_IREE_COMPILE");
     find(PROGRAM, "ROTINI_IREE_COMPILE", built_with, |path| {
-        if is_elf(path) {
-            return Some(path.to_owned());
-        }
+        let why = match expect_elf(path).and_then(|()| expect_executable(path)) {
+            Ok(()) => return Ok(path.to_owned()),
+            Err(why) => why,
+        };
         // A script in `PREFIX/bin`.
-        let prefix = path.parent()?.parent()?;
-        wheels(prefix)
+        let prefix = path.parent().and_then(Path::parent);
+        prefix
+            .into_iter()
+            .flat_map(wheels)
             .map(|wheel| wheel.join(PROGRAM))
-            .find(|program| is_elf(program))
+            .find(|program| expect_elf(program).is_ok())
+            .ok_or(why)
     })
 }
 
@@ -91,7 +154,7 @@ pub fn find_program() -> Result<PathBuf, NotFound> {
 pub fn find_library() -> Result<PathBuf, NotFound> {
     let built_with = option_env!("ROTINI_IREE_COMPILER_LIB");
     find(LIBRARY, "ROTINI_IREE_COMPILER_LIB", built_with, |path| {
-        is_elf(path).then(|| path.to_owned())
+        expect_elf(path).map(|()| path.to_owned())
     })
 }
 
@@ -99,16 +162,18 @@ fn find(
     what: &'static str,
     variable: &'static str,
     built_with: Option<&str>,
-    accept: impl Fn(&Path) -> Option<PathBuf>,
+    accept: impl Fn(&Path) -> Result<PathBuf, Refusal>,
 ) -> Result<PathBuf, NotFound> {
-    let named = env::var_os(variable);
+    let named = named_by(variable);
     let mut search = Search::new(what, variable, named.is_some());
     let mut attempt = |path: PathBuf| search.attempt(path, &accept);
     let found = match named {
         // Someone who names a compiler does not want another one.
         Some(path) => attempt(path.into()),
         None => {
-            let on_path = (what == PROGRAM).then(|| which::which(PROGRAM).ok()).flatten();
+            let on_path = (what == PROGRAM && !has_raised_privileges())
+                .then(|| which::which(PROGRAM).ok())
+                .flatten();
             let installed = prefixes().into_iter().flat_map(|prefix| {
                 let wheels: Vec<_> = wheels(&prefix).collect();
                 if wheels.is_empty() {
@@ -126,7 +191,7 @@ fn find(
                 .find_map(&mut attempt)
         }
     };
-    found.ok_or(search.account)
+    found.ok_or_else(|| search.give_up())
 }
 
 /// Finds `rotini-compile-worker`, the program that [`Worker`](super::Worker) starts.
@@ -139,9 +204,10 @@ fn find(
 /// What was tried.
 pub fn find_worker() -> Result<PathBuf, NotFound> {
     const VARIABLE: &str = "ROTINI_COMPILE_WORKER";
-    let named = env::var_os(VARIABLE);
+    let named = named_by(VARIABLE);
     let mut search = Search::new(WORKER, VARIABLE, named.is_some());
-    let mut attempt = |path: PathBuf| search.attempt(path, |path| is_executable(path).then(|| path.to_owned()));
+    let accept = |path: &Path| expect_executable(path).map(|()| path.to_owned());
+    let mut attempt = |path: PathBuf| search.attempt(path, accept);
     let found = match named {
         Some(path) => attempt(path.into()),
         None => own_file()
@@ -152,7 +218,7 @@ pub fn find_worker() -> Result<PathBuf, NotFound> {
             .flat_map(|folder| ["", "../libexec", "../bin", ".."].map(|other| folder.join(other).join(WORKER)))
             .find_map(&mut attempt),
     };
-    found.ok_or(search.account)
+    found.ok_or_else(|| search.give_up())
 }
 
 /// The shared library that this code is in, or the program.
@@ -180,7 +246,6 @@ fn own_file() -> Option<PathBuf> {
 /// Looks at places one after the other and keeps account of them.
 struct Search {
     account: NotFound,
-    origin: Origin,
     trusted: Trusted,
 }
 
@@ -190,46 +255,61 @@ impl Search {
             account: NotFound {
                 what,
                 variable,
+                origin: if is_named { Origin::Named } else { Origin::Searched },
                 tried: Vec::new(),
-                refused: Vec::new(),
+                passes: false,
             },
-            origin: if is_named { Origin::Named } else { Origin::Searched },
             trusted: Trusted::with_code(own_file().as_deref()),
         }
     }
 
     /// The real path of what `accept` makes of a path, unless a stranger could have put it there.
-    fn attempt(&mut self, path: PathBuf, accept: impl Fn(&Path) -> Option<PathBuf>) -> Option<PathBuf> {
-        if let Some(found) = accept(&path) {
-            match self.examine(&found) {
-                Ok(real) => return Some(real),
-                Err(why) => self.account.refused.push((path.clone(), why)),
+    fn attempt(&mut self, path: PathBuf, accept: impl Fn(&Path) -> Result<PathBuf, Refusal>) -> Option<PathBuf> {
+        match accept(&path).and_then(|found| Ok(self.examine(&found)?)) {
+            Ok(real) => return Some(real),
+            Err(why) if !self.account.tried.iter().any(|(tried, _)| *tried == path) => {
+                self.account.tried.push((path, why));
             }
-        }
-        if !self.account.tried.contains(&path) {
-            self.account.tried.push(path);
+            Err(_) => {}
         }
         None
     }
 
+    /// The account of a search in vain.
+    fn give_up(mut self) -> NotFound {
+        // Where folders cannot be listed and files not be read, nothing is found. That ends with what the system is short of.
+        self.account.passes = fs::File::open("/").is_err_and(|error| is_shortage(&error));
+        self.account
+    }
+
     /// The real path of a file, if it may be executed with the library beside it, which `iree-compile` is only a stub around.
     fn examine(&self, path: &Path) -> Result<PathBuf, Distrust> {
-        let real = self.trusted.examine(path, self.origin)?;
+        let real = self.trusted.examine(path, self.account.origin)?;
         let library = real.with_file_name(LIBRARY);
         if library.is_file() {
-            self.trusted.examine(&library, self.origin)?;
+            self.trusted.examine(&library, self.account.origin)?;
         }
         Ok(real)
     }
 }
 
-fn is_executable(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.mode() & 0o111 != 0)
+fn expect_executable(path: &Path) -> Result<(), Refusal> {
+    let metadata = fs::metadata(path)?;
+    if metadata.is_dir() {
+        Err(Refusal::Folder)
+    } else if metadata.mode() & 0o111 == 0 {
+        Err(Refusal::NotExecutable)
+    } else {
+        Ok(())
+    }
 }
 
-/// Installation prefixes that may have the wheel, most specific first.
+/// Installation prefixes that may have the wheel, most specific first. All are found by variables.
 fn prefixes() -> Vec<PathBuf> {
     let mut prefixes = Vec::new();
+    if has_raised_privileges() {
+        return prefixes;
+    }
     prefixes.extend(env::var_os("VIRTUAL_ENV").map(PathBuf::from));
     for program in [PROGRAM, "python3"] {
         for path in which::which_all(program).into_iter().flatten() {
@@ -272,11 +352,20 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
     folders
 }
 
-fn is_elf(path: &Path) -> bool {
+fn expect_elf(path: &Path) -> Result<(), Refusal> {
+    // Opening what is no file may wait for someone.
+    let metadata = fs::metadata(path)?;
+    if metadata.is_dir() {
+        return Err(Refusal::Folder);
+    }
     let mut magic = [0; 4];
-    fs::File::open(path)
-        .and_then(|mut file| file.read_exact(&mut magic))
-        .is_ok_and(|()| magic == *b"\x7fELF")
+    if metadata.is_file() {
+        fs::File::open(path)?.read_exact(&mut magic)?;
+    }
+    match &magic {
+        b"\x7fELF" => Ok(()),
+        _ => Err(Refusal::NotElf),
+    }
 }
 
 /// The identity of the compiler's library: the build id that its linker put there, else the hash of its bytes.

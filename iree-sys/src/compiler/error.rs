@@ -1,7 +1,8 @@
 //! Why a compilation failed.
 
 use std::{
-    io,
+    error::Error,
+    io, iter,
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::ExitStatus,
@@ -54,14 +55,14 @@ pub enum CompileError {
         diagnostics: String,
     },
 
-    /// The compile worker failed before it was given a module, in a way that all other variants but the next are for.
+    /// The compile worker failed before it was given a module, in a way that the other variants are for.
     #[error("the compile worker cannot be set up: {source}")]
     Setup {
         /// How.
         source: Box<CompileError>,
     },
 
-    /// A process to compile in cannot be started: use another [`Compiler`](super::Compiler).
+    /// A process to compile in cannot be started.
     #[error("cannot start {}: {reason}", program.display())]
     Unavailable {
         /// The program.
@@ -125,32 +126,41 @@ impl CompileError {
         }
     }
 
-    /// Whether the module is to blame, as far as one can tell, so that the same compiler would fail again. Worth remembering for a
-    /// while and no longer: time and memory also depend on what else the machine does.
+    /// What is to blame, as far as one can tell.
     #[must_use]
-    pub fn blames_module(&self) -> bool {
+    pub fn blame(&self) -> Blame {
         match self {
             // The linker is a program of its own: there may be no place for its files, or no programs allowed.
-            Self::Rejected { diagnostics } => !["failed to link executable", "iree-lld execute fail"]
-                .iter()
-                .any(|text| diagnostics.contains(text)),
-            Self::Timeout { .. } | Self::Memory { .. } | Self::Protocol { .. } => true,
-            // Nobody kills themselves with these two.
-            Self::Crashed { status, .. } => !status
-                .and_then(|status| status.signal())
-                .is_some_and(|signal| [libc::SIGKILL, libc::SIGTERM].contains(&signal)),
-            _ => false,
-        }
-    }
-
-    /// Whether this way of calling the compiler is of no use, while another one may be: a process cannot be started, or an installation
-    /// was changed while it was in use. The compiler's own failures and limits are not among that.
-    #[must_use]
-    pub fn blames_installation(&self) -> bool {
-        match self {
-            Self::Unavailable { .. } | Self::Library { .. } => true,
-            Self::Setup { source } => matches!(**source, Self::Protocol { .. }),
-            _ => false,
+            Self::Rejected { diagnostics }
+                if LINKER.iter().any(|text| diagnostics.contains(text)) || tells_of_shortage(diagnostics) =>
+            {
+                Blame::Moment
+            }
+            Self::Crashed { status, diagnostics } => match status.and_then(|status| status.signal()) {
+                // Nobody kills themselves with these two.
+                Some(libc::SIGKILL | libc::SIGTERM) => Blame::Moment,
+                _ if tells_of_shortage(diagnostics) => Blame::Moment,
+                _ => Blame::Module,
+            },
+            Self::Rejected { .. } | Self::Protocol { .. } => Blame::Module,
+            Self::Timeout { .. } | Self::Memory { .. } => Blame::Limit,
+            Self::Unavailable { reason, source, .. } => match source {
+                Some(source) if is_shortage(source) => Blame::Moment,
+                _ if tells_of_shortage(reason) => Blame::Moment,
+                _ => Blame::Installation,
+            },
+            Self::Library { reason, source, .. } => {
+                let said = chain(source.as_ref().map(|source| source as &dyn Error));
+                if tells_of_shortage(reason) || tells_of_shortage(&said) {
+                    Blame::Moment
+                } else {
+                    Blame::Installation
+                }
+            }
+            Self::Setup { source } if matches!(**source, Self::Protocol { .. }) => Blame::Installation,
+            Self::Setup { .. } | Self::Worker { .. } | Self::Request(_) | Self::Statistics(_) | Self::Io { .. } => {
+                Blame::Moment
+            }
         }
     }
 
@@ -161,6 +171,64 @@ impl CompileError {
             source,
         }
     }
+}
+
+/// What is to blame for a failed compilation, and so what is of use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// The module: the same compiler would fail again.
+    Module,
+    /// The module and a limit on time or memory. What is needed of both also depends on what else the machine does.
+    Limit,
+    /// The way in which the compiler is called: no process can be started, or an installation was changed while it was in use.
+    /// Another way may do.
+    Installation,
+    /// What passes: the next attempt may go well.
+    Moment,
+}
+
+/// What the compiler says when its linker did not run.
+const LINKER: [&str; 2] = ["failed to link executable", "iree-lld execute fail"];
+
+/// Whether the system was short of something that it may have again: descriptors, processes, memory, room.
+#[must_use]
+pub fn is_shortage(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let passing = [
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::AGAIN,
+        Errno::NOMEM,
+        Errno::NOSPC,
+        Errno::DQUOT,
+        Errno::INTR,
+        // A program that is being written.
+        Errno::TXTBSY,
+    ];
+    error
+        .raw_os_error()
+        .is_some_and(|code| passing.iter().any(|errno| errno.raw_os_error() == code))
+}
+
+/// The same of what another process has said, in the words of the C library.
+fn tells_of_shortage(text: &str) -> bool {
+    [
+        "Too many open files",
+        "Resource temporarily unavailable",
+        "annot allocate memory",
+        "No space left on device",
+        "Disk quota exceeded",
+    ]
+    .iter()
+    .any(|said| text.contains(said))
+}
+
+/// An error and all its causes, on one line.
+pub(super) fn chain(error: Option<&dyn Error>) -> String {
+    let chain: Vec<_> = iter::successors(error, |&error| error.source())
+        .map(ToString::to_string)
+        .collect();
+    chain.join(": ")
 }
 
 /// How a process ended, as part of a sentence.
@@ -203,19 +271,79 @@ mod tests {
         let rejected = |diagnostics: &str| CompileError::Rejected {
             diagnostics: diagnostics.to_owned(),
         };
-        assert!(rejected("x.mlir:2:7: error: bad op").blames_module());
-        assert!(!rejected("x.mlir:2:7: error: failed to link executable and generate target dylib").blames_module());
-        assert!(!rejected("x.mlir:2:7: error: iree-lld execute fail:posix_spawn failed").blames_module());
+        assert_eq!(rejected("x.mlir:2:7: error: bad op").blame(), Blame::Module);
+        for passing in [
+            "failed to link executable and generate target dylib",
+            "iree-lld execute fail:posix_spawn failed",
+            "cannot open `rotini.o`: Too many open files",
+        ] {
+            assert_eq!(
+                rejected(&format!("x.mlir:2:7: error: {passing}")).blame(),
+                Blame::Moment
+            );
+        }
     }
 
     #[test]
     fn a_kill_from_outside_blames_no_module() {
-        let crashed = |signal| CompileError::Crashed {
+        let crashed = |signal, diagnostics: &str| CompileError::Crashed {
             status: Some(ExitStatus::from_raw(signal)),
-            diagnostics: String::new(),
+            diagnostics: diagnostics.to_owned(),
         };
-        assert!(crashed(libc::SIGSEGV).blames_module());
-        assert!(!crashed(libc::SIGKILL).blames_module());
-        assert!(crashed(libc::SIGKILL).to_string().contains("from outside"));
+        assert_eq!(crashed(libc::SIGSEGV, "").blame(), Blame::Module);
+        assert_eq!(crashed(libc::SIGKILL, "").blame(), Blame::Moment);
+        assert!(crashed(libc::SIGKILL, "").to_string().contains("from outside"));
+        let no_thread = "LLVM ERROR: pthread_create failed: Resource temporarily unavailable";
+        assert_eq!(crashed(libc::SIGABRT, no_thread).blame(), Blame::Moment);
+    }
+
+    /// What the system is short of passes; a program that is not there does not.
+    #[test]
+    fn a_shortage_blames_the_moment_alone() {
+        let unavailable = |code| CompileError::Unavailable {
+            program: "worker".into(),
+            reason: String::new(),
+            source: Some(io::Error::from_raw_os_error(code)),
+        };
+        for code in [libc::EMFILE, libc::ENFILE, libc::EAGAIN, libc::ENOMEM] {
+            assert_eq!(unavailable(code).blame(), Blame::Moment, "{code}");
+        }
+        for code in [libc::ENOENT, libc::EACCES, libc::EPERM, libc::ENOEXEC] {
+            assert_eq!(unavailable(code).blame(), Blame::Installation, "{code}");
+        }
+        let library = |reason: &str| CompileError::Library {
+            path: "lib".into(),
+            reason: reason.to_owned(),
+            source: None,
+        };
+        assert_eq!(
+            library("lib: cannot open shared object file: Too many open files").blame(),
+            Blame::Moment
+        );
+        assert_eq!(
+            library("lib: cannot open shared object file: No such file").blame(),
+            Blame::Installation
+        );
+        let limits = [
+            CompileError::Timeout {
+                seconds: 1.0,
+                diagnostics: String::new(),
+            },
+            CompileError::Memory {
+                limit: 1,
+                diagnostics: "Cannot allocate memory".into(),
+            },
+        ];
+        for limit in limits {
+            assert_eq!(limit.blame(), Blame::Limit);
+            // Before it had the module.
+            assert_eq!(
+                CompileError::Setup {
+                    source: Box::new(limit)
+                }
+                .blame(),
+                Blame::Moment
+            );
+        }
     }
 }

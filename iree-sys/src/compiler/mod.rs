@@ -22,8 +22,8 @@ pub mod worker;
 
 use std::path::Path;
 
-pub use discover::{NotFound, find_library, find_program, find_worker};
-pub use error::CompileError;
+pub use discover::{NotFound, find_library, find_program, find_worker, has_raised_privileges};
+pub use error::{Blame, CompileError, is_shortage};
 pub use in_process::InProcess;
 pub use program::Program;
 pub use statistics::Statistics;

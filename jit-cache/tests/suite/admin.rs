@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use crate::common::{entry_path, fetch, key, names, open};
 use crate::processes::wait_until;
 use rotini_cache::admin::{self, AdminError};
-use rotini_cache::{Key, NewEntry, Origin};
+use rotini_cache::{Failure, Key, NewEntry, Origin};
 
 fn filled(entries: u64) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
@@ -60,7 +60,14 @@ fn stats_count_what_is_there() {
     let cache = open(folder.path());
     cache.reject(&key(0), &std::io::Error::other("bad"));
     let fails = || Err::<NewEntry, _>("no");
-    assert!(cache.get_or_create(&key(9), fails, |_| Some("no".to_owned())).is_err());
+    assert!(
+        cache
+            .get_or_create(&key(9), fails, |_| Some(Failure::new(
+                "no".to_owned(),
+                Failure::LONGEST
+            )))
+            .is_err()
+    );
     fs::write(folder.path().join(".publish-1-2-3.tmp"), "").expect("a file");
     fs::write(folder.path().join(format!("{}.lock", key(5))), "").expect("a file");
     let stats = admin::stats(folder.path()).expect("a folder");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rotini_cache::{Cache, CacheConfig, Key, KeyInputs, NewEntry, Origin};
+use rotini_cache::{Cache, CacheConfig, Failure, Key, KeyInputs, NewEntry, Origin};
 use tracing::span;
 
 pub(crate) fn key(number: u64) -> Key {
@@ -38,7 +38,7 @@ pub(crate) fn new_entry(number: u64, bytes: usize) -> NewEntry {
 }
 
 /// Remembers no failure.
-pub(crate) fn never<E>(_: &E) -> Option<String> {
+pub(crate) fn never<E>(_: &E) -> Option<Failure> {
     None
 }
 

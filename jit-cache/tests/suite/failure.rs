@@ -1,21 +1,27 @@
-//! Creations that failed for good: remembered, in memory and in the folder, bounded, and not for ever.
+//! Creations that failed and would fail again: remembered, in memory and in the folder, bounded, and not for ever.
 
 use std::convert::Infallible;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::common::{fetch, key, memory_only, names, never, new_entry, open, warnings};
-use rotini_cache::{Cache, CreateError, NewEntry, Origin, admin};
+use rotini_cache::{Cache, CreateError, Failure, NewEntry, Origin, admin};
 
 fn failed_path(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{}.failed", key(number)))
 }
 
 /// Tries to make entry `number` and says whether the attempt was made.
-fn attempt(cache: &Cache, number: u64, is_permanent: bool) -> bool {
+fn attempt(cache: &Cache, number: u64, is_lasting: bool) -> bool {
+    attempt_for(cache, number, is_lasting.then_some(Failure::LONGEST))
+}
+
+/// The same with a failure that counts for some time.
+fn attempt_for(cache: &Cache, number: u64, lifetime: Option<Duration>) -> bool {
     let fails = || Err::<NewEntry, _>(format!("error {number}"));
-    match cache.get_or_create(&key(number), fails, |error| is_permanent.then(|| error.clone())) {
+    let lasting = |error: &String| lifetime.map(|lifetime| Failure::new(error.clone(), lifetime));
+    match cache.get_or_create(&key(number), fails, lasting) {
         Err(CreateError::Failed(_)) => true,
         Err(CreateError::Remembered(failure)) => {
             assert_eq!(failure.reason, format!("error {number}"));
@@ -26,7 +32,7 @@ fn attempt(cache: &Cache, number: u64, is_permanent: bool) -> bool {
 }
 
 #[test]
-fn permanent_failures_are_not_repeated_and_others_are() {
+fn lasting_failures_are_not_repeated_and_others_are() {
     let cache = Cache::open(memory_only());
     assert!(attempt(&cache, 1, false));
     assert!(cache.failure(&key(1)).is_none());
@@ -50,6 +56,25 @@ fn other_processes_know_of_a_failure_for_a_day() {
     assert!(attempt(&open(folder.path()), 1, true));
 }
 
+/// A failure that counts for a moment, in memory and in the folder: this process and another try again after it.
+#[test]
+fn a_failure_counts_for_as_long_as_it_says() {
+    const SHORT: Duration = Duration::from_secs(2);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (cache, other, late) = (open(folder.path()), open(folder.path()), open(folder.path()));
+    let start = Instant::now();
+    assert!(attempt_for(&cache, 1, Some(SHORT)));
+    let is_remembered = [&cache, &other].map(|cache| cache.failure(&key(1)).is_some());
+    // Unless this machine was busy for so long.
+    assert!(is_remembered == [true; 2] || start.elapsed() >= Duration::from_secs(1));
+    // The file has whole seconds.
+    std::thread::sleep(SHORT + Duration::from_secs(1));
+    for cache in [&cache, &other, &late] {
+        assert!(cache.failure(&key(1)).is_none());
+    }
+    assert!(attempt(&other, 1, true));
+}
+
 /// The time counts that is in the file, under its checksum. It is written here by hand, as the module documents it.
 #[test]
 fn failures_expire() {
@@ -59,25 +84,42 @@ fn failures_expire() {
         key: [u8; 32],
         reason: String,
         since_unix: u64,
+        lifetime_seconds: u64,
     }
     const HOUR: i64 = 3600;
+    const DAY: u64 = 24 * 3600;
     let folder = tempfile::tempdir().expect("a folder");
     let now = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .expect("after the epoch")
         .as_secs();
-    for (age, expected) in [(0, true), (23 * HOUR, true), (25 * HOUR, false), (-25 * HOUR, false)] {
+    for (age, lifetime, expected) in [
+        (0, DAY, true),
+        (23 * HOUR, DAY, true),
+        (25 * HOUR, DAY, false),
+        (-25 * HOUR, DAY, false),
+        // Nobody says for longer than a day.
+        (25 * HOUR, u64::MAX, false),
+        (60, 300, true),
+        (HOUR, 300, false),
+        (-HOUR, 300, false),
+    ] {
         let mut bytes = postcard::to_stdvec(&Record {
-            format: 1,
+            format: 2,
             key: *key(1).as_bytes(),
             reason: "error 1".to_owned(),
             since_unix: now.checked_add_signed(-age).expect("a time"),
+            lifetime_seconds: lifetime,
         })
         .expect("small");
         let hash = blake3::hash(&bytes);
         bytes.extend(hash.as_bytes());
         fs::write(failed_path(folder.path(), 1), bytes).expect("our own file");
-        assert_eq!(open(folder.path()).failure(&key(1)).is_some(), expected, "{age}");
+        assert_eq!(
+            open(folder.path()).failure(&key(1)).is_some(),
+            expected,
+            "{age}, {lifetime}"
+        );
     }
 }
 
@@ -147,7 +189,9 @@ fn reasons_are_cut_and_links_not_followed() {
     std::os::unix::fs::symlink(&victim, failed_path(folder.path(), 1)).expect("a link");
     let long = || Err::<NewEntry, _>("\u{e4}".repeat(100_000));
     let warned = warnings(|| {
-        let result = cache.get_or_create(&key(1), long, |error| Some(error.clone()));
+        let result = cache.get_or_create(&key(1), long, |error| {
+            Some(Failure::new(error.clone(), Failure::LONGEST))
+        });
         assert!(matches!(result, Err(CreateError::Failed(_))));
     });
     assert_eq!(warned, 0);

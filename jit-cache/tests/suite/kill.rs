@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::common::{entry_path, key, memory_only, names, never, new_entry, open, payload, warnings};
 use crate::processes::start;
-use rotini_cache::{Cache, CacheConfig, ContentInputs, ContentKey, CreateError, Creation, NewEntry, admin};
+use rotini_cache::{Cache, CacheConfig, ContentInputs, ContentKey, CreateError, Creation, Failure, NewEntry, admin};
 
 const PAYLOAD: usize = 300_000;
 const KEYS: u64 = 50;
@@ -46,7 +46,9 @@ pub(crate) fn publish(folder: &Path) {
         });
         if number % 10 == 9 {
             let fails = || Err::<NewEntry, _>("no");
-            let failed = cache.get_or_create(&key(KEYS + number), fails, |error| Some((*error).to_owned()));
+            let failed = cache.get_or_create(&key(KEYS + number), fails, |error| {
+                Some(Failure::new((*error).to_owned(), Failure::LONGEST))
+            });
             assert!(matches!(
                 failed,
                 Err(CreateError::Failed(_) | CreateError::Remembered(_))

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{fetch, key, memory_only, names, never, new_entry, open, payload, warnings};
-use rotini_cache::{Cache, CacheConfig, CreateError, NewEntry, Origin};
+use rotini_cache::{Cache, CacheConfig, CreateError, Failure, NewEntry, Origin};
 
 const ROLE: &str = "ROTINI_TEST_ROLE";
 const FOLDER: &str = "ROTINI_TEST_FOLDER";
@@ -250,7 +250,9 @@ fn fail(folder: &Path) {
     let cache = open(&cache_of(folder));
     note(folder, "ready");
     wait_until("everybody is ready", || folder.join("go").exists());
-    match cache.get_or_create(&key(1), create, |error| Some(error.clone())) {
+    match cache.get_or_create(&key(1), create, |error| {
+        Some(Failure::new(error.clone(), Failure::LONGEST))
+    }) {
         Err(CreateError::Failed(error)) => assert_eq!(*error, "the compiler crashed"),
         Err(CreateError::Remembered(failure)) => assert_eq!(failure.reason, "the compiler crashed"),
         Ok(_) => panic!("it cannot be made"),

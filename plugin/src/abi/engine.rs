@@ -6,6 +6,8 @@ use crate::context::{DeviceBuffer, ExecutionContext};
 use crate::engine;
 use crate::error::Error;
 use crate::handle::Handle;
+use crate::knobs::Knobs;
+use crate::told;
 use rotini_graph::ShapeOverride;
 use rotini_wire::engine_details::{self, BehaviorNote, EngineDetails};
 use smallvec::SmallVec;
@@ -123,7 +125,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetApplicableEngineIds(
             .device()
             .and_then(|device| handle.runtime().applicable(graph, &device.target(), device.features()));
         if let Err(reason) = checked {
-            tracing::info!("declined: {reason}");
+            told::declined(graph, &reason);
             return Ok(());
         }
         if max > 0 {
@@ -162,7 +164,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetEngineDetails(
         let bytes = engine_details::encode(&EngineDetails {
             engine_id,
             name: engine::NAME.to_owned(),
-            knobs: Vec::new(),
+            knobs: Knobs::offered(),
             behavior_notes,
         });
         give(&details, bytes);
@@ -208,9 +210,10 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetWorkspaceSize(
                 place(size, "size")?,
             )
         };
-        expect_config(config)?;
+        let knobs = Knobs::read(config)?;
         let bytes = handle.runtime().workspace_bytes(handle.device()?.as_ref(), graph)?;
-        size.write(to_usize(bytes)?);
+        // What needs more than it may have is refused when its context is created.
+        size.write(to_usize(bytes.min(knobs.workspace_limit))?);
         Ok(())
     })
 }
@@ -238,8 +241,9 @@ pub unsafe extern "C" fn hipdnnEnginePluginCreateExecutionContext(
             )
         };
         place.write(std::ptr::null_mut());
-        expect_config(config)?;
+        let knobs = Knobs::read(config)?;
         let context = handle.runtime().create_context(&handle.device()?, graph)?;
+        knobs.expect_workspace(context.workspace_bytes())?;
         place.write(Box::into_raw(Box::new(context)));
         Ok(())
     })
@@ -523,18 +527,6 @@ fn expect_engine(engine_id: i64) -> Result<(), Error> {
         Ok(())
     } else {
         Err(Error::UnknownEngine(engine_id))
-    }
-}
-
-/// Reads an engine config: this engine's id, and no knobs, since it has none.
-fn expect_config(bytes: &[u8]) -> Result<(), Error> {
-    let config = rotini_wire::engine_config::decode(bytes).map_err(|error| Error::EngineConfig(error.to_string()))?;
-    expect_engine(config.engine_id)?;
-    match config.knobs.first() {
-        None => Ok(()),
-        Some((name, _)) => Err(Error::InvalidArgument(format!(
-            "the knob {name} is not one of rotini's: it has none"
-        ))),
     }
 }
 

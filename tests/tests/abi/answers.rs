@@ -5,7 +5,9 @@ use rotini_host::{HostError, engine_config};
 use rotini_tests::cases;
 use rotini_wire::KnobValue;
 use rotini_wire::engine_config::{EngineConfig, encode};
+use std::ffi::{CStr, c_char};
 use std::path::Path;
+use std::sync::Mutex;
 
 const BAD_PARAM: i32 = 1;
 const INVALID_VALUE: i32 = 2;
@@ -121,12 +123,99 @@ fn bad_configs_are_refused() {
         assert_fails(handle.workspace_estimate(config, &graph), BAD_PARAM, "engine config");
         assert_fails(handle.context(config, &graph), BAD_PARAM, "engine config");
     }
-    let knobs = vec![("global.benchmarking".to_owned(), KnobValue::Integer(1))];
-    let config = encode(&EngineConfig {
+    for value in [
+        KnobValue::Integer(-1),
+        KnobValue::Float(1.0),
+        KnobValue::Text("1".to_owned()),
+    ] {
+        let config = with_knobs(engine, &[("global.workspace_size_limit", value)]);
+        assert_fails(
+            handle.context(&config, &graph),
+            INVALID_VALUE,
+            "global.workspace_size_limit",
+        );
+    }
+}
+
+/// An engine config with these knobs set.
+fn with_knobs(engine: i64, knobs: &[(&str, KnobValue)]) -> Vec<u8> {
+    let knobs = knobs
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.clone()))
+        .collect();
+    encode(&EngineConfig {
         engine_id: engine,
         knobs,
+    })
+}
+
+/// Hosts pass on what their users set for some other engine.
+#[test]
+fn knobs_that_are_not_rotinis_are_ignored_with_one_warning_each() {
+    let (plugin, handle, engine) = cpu();
+    plugin.set_logging(Some(log), 0).unwrap();
+    let knobs = [
+        ("global.benchmarking", KnobValue::Integer(1)),
+        ("global.of_the_future", KnobValue::Float(0.5)),
+        ("miopen.conv.tile_size", KnobValue::Text("large".to_owned())),
+    ];
+    let (graph, config) = (some_graph(), with_knobs(engine, &knobs));
+    for _ in 0..3 {
+        handle.workspace_estimate(&config, &graph).unwrap();
+        handle.context(&config, &graph).unwrap();
+    }
+    let log = LOG.lock().unwrap();
+    for (name, _) in &knobs {
+        let told: Vec<_> = log.iter().filter(|(_, text)| text.contains(name)).collect();
+        assert!(matches!(&told[..], [(1, _)]), "{name}: {told:?}");
+    }
+}
+
+static LOG: Mutex<Vec<(i32, String)>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn log(severity: i32, message: *const c_char) {
+    // SAFETY: the plugin passes a text with a terminator.
+    let text = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
+    LOG.lock().unwrap().push((severity, text));
+}
+
+/// The default of the benchmark is no benchmark, and a limit holds from the byte on that is missing.
+#[test]
+fn global_knobs_are_honoured() {
+    let (_plugin, handle, engine) = cpu();
+    let case = cases::all().into_iter().find(|case| {
+        let graph = rotini_wire::encode(&case.graph);
+        handle
+            .workspace_estimate(&engine_config(engine), &graph)
+            .is_ok_and(|bytes| bytes > 0)
+            && handle
+                .context(&engine_config(engine), &graph)
+                .is_ok_and(|context| context.workspace().unwrap() > 0)
     });
-    assert_fails(handle.context(&config, &graph), INVALID_VALUE, "global.benchmarking");
+    let graph = rotini_wire::encode(&case.expect("one of them needs workspace").graph);
+    let needed = handle
+        .context(&engine_config(engine), &graph)
+        .unwrap()
+        .workspace()
+        .unwrap();
+    let limited = |bytes: usize| {
+        let limit = KnobValue::Integer(i64::try_from(bytes).unwrap());
+        let knobs = [
+            ("global.workspace_size_limit", limit),
+            ("global.benchmarking", KnobValue::Integer(0)),
+        ];
+        with_knobs(engine, &knobs)
+    };
+    assert_eq!(
+        handle.context(&limited(needed), &graph).unwrap().workspace().unwrap(),
+        needed
+    );
+    assert_fails(
+        handle.context(&limited(needed - 1), &graph),
+        NOT_APPLICABLE,
+        "global.workspace_size_limit",
+    );
+    assert!(handle.workspace_estimate(&limited(needed - 1), &graph).unwrap() < needed);
 }
 
 #[test]
@@ -135,8 +224,9 @@ fn details_are_true() {
     let details = handle.details(engine, &some_graph()).unwrap();
     assert_eq!(details.engine_id, engine);
     assert_eq!(details.name, plugin.engine_name(engine).unwrap());
-    // No knob is refused above, so none may be offered.
-    assert_eq!(details.knobs, []);
+    // Offered are those that are honoured.
+    let offered: Vec<_> = details.knobs.iter().map(|knob| knob.id.as_str()).collect();
+    assert_eq!(offered, ["global.workspace_size_limit"]);
 }
 
 /// Old hosts check nothing: a graph that asks for a newer API than the plugin has arrives all the same.

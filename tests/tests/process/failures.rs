@@ -1,8 +1,8 @@
 //! Graphs that do not compile, and hosts that live on.
 
 use crate::{
-    INTERNAL_ERROR, NOT_APPLICABLE, bytes, counted, create, expect_right, expect_status, files, logged, logging, small,
-    warnings,
+    INTERNAL_ERROR, NOT_APPLICABLE, UNPROVEN, bytes, counted, create, expect_right, expect_status, files, logged,
+    logging, small, warnings,
 };
 use rotini_tests::process::{command, part, run, small_graph, without_compiler};
 use std::fs;
@@ -41,9 +41,16 @@ fn bad_graph(test: &str, fault: &str, said: &str) {
         );
         assert_eq!(logged("rotini replay").len(), 1);
     }
-    // Declined from now on, in all processes, and the log says why.
-    assert!(runner.handle().applicable(&bytes(&bad)).unwrap().is_empty());
-    assert!(!logged("declined").is_empty());
+    // Declined from now on, in all processes, and the log says why where users see it: once.
+    for _ in 0..3 {
+        assert!(runner.handle().applicable(&bytes(&bad)).unwrap().is_empty());
+    }
+    let declined = logged("declined: ").into_iter().filter(|(severity, _)| *severity == 1);
+    let declined: Vec<_> = declined.collect();
+    assert!(
+        matches!(&declined[..], [(_, one)] if one.contains(said) && one.contains("node 'ADD'") && !one.contains('\n')),
+        "{declined:?}"
+    );
     let text = expect_status(create(&runner, &bad), NOT_APPLICABLE);
     assert!(text.contains(said), "{text}");
     expect_right(&runner, &small(if part == "first" { 30 } else { 31 }));
@@ -87,6 +94,30 @@ fn a_graph_that_crashes_the_compiler_is_declined_from_then_on() {
         "crash",
         "the compiler crashed",
     );
+}
+
+/// A compiler of another build is used, with one warning that says so. The proven one is used without.
+#[test]
+fn a_compiler_that_is_not_the_proven_one_is_told() {
+    const TEST: &str = "failures::a_compiler_that_is_not_the_proven_one_is_told";
+    let Some(part) = part(TEST) else {
+        for part in ["proven", "another"] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut command = command(TEST, part, &folder.path().join("cache")).unwrap();
+            if part == "another" {
+                counted(&mut command, &folder.path().join("runs"));
+            }
+            run(&mut command).unwrap();
+        }
+        return;
+    };
+    for elements in 30..32 {
+        // Each with a state of its own.
+        expect_right(&logging(), &small(elements));
+    }
+    let told = logged(UNPROVEN);
+    assert_eq!(told.len(), if part == "another" { 1 } else { 0 }, "{told:?}");
+    assert!(told.iter().all(|(severity, _)| *severity == 1), "{told:?}");
 }
 
 /// What is not there is replaced by what is, with one warning each.

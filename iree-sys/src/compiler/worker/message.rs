@@ -4,16 +4,14 @@
 //! not be UTF-8.
 
 use std::{
-    error::Error,
     ffi::OsString,
-    iter,
     os::unix::ffi::{OsStrExt, OsStringExt},
     path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
 
-use crate::compiler::{CompileError, CompileRequest, Compiler, Statistics};
+use crate::compiler::{CompileError, CompileRequest, Compiler, Statistics, error::chain};
 
 /// A path as it travels.
 #[derive(Debug, Serialize, Deserialize)]
@@ -135,10 +133,10 @@ impl From<CompileError> for Failure {
             CompileError::Library { path, reason, source } => Self::Library {
                 path: path.as_path().into(),
                 // What the loader says is at the end of the chain.
-                reason: iter::successors(source.as_ref().map(|error| error as &dyn Error), |&error| {
-                    error.source()
-                })
-                .fold(reason, |text, error| format!("{text}: {error}")),
+                reason: match &source {
+                    None => reason,
+                    Some(source) => format!("{reason}: {}", chain(Some(source))),
+                },
             },
             other => Self::Other(other.to_string()),
         }

@@ -14,6 +14,7 @@ use std::{
 };
 
 use super::*;
+use crate::compiler::Blame;
 use frame::Incoming;
 
 /// Names the file that says how the worker misbehaves.
@@ -279,7 +280,7 @@ type Expected = fn(&CompileError) -> bool;
 
 /// Whether a worker failed in this way before it had a module, which is then not to blame.
 fn failed_at_first(error: &CompileError, how: Expected) -> bool {
-    matches!(error, CompileError::Setup { source } if how(source)) && !error.blames_module()
+    matches!(error, CompileError::Setup { source } if how(source))
 }
 
 /// Each fault once, each followed by a request that works.
@@ -331,14 +332,14 @@ fn a_fault_while_compiling_is_named_and_the_next_request_works() {
         &[
             (
                 "segv",
-                |e| matches!(e, E::Crashed { .. }) && e.blames_module(),
+                |e| matches!(e, E::Crashed { .. }) && e.blame() == Blame::Module,
                 "SIGSEGV",
             ),
             ("segv", |e| matches!(e, E::Crashed { .. }), "error: last words"),
             ("abort", |e| matches!(e, E::Crashed { .. }), "LLVM ERROR: cannot go on"),
             (
                 "killed",
-                |e| matches!(e, E::Crashed { .. }) && !e.blames_module(),
+                |e| matches!(e, E::Crashed { .. }) && e.blame() == Blame::Moment,
                 "from outside",
             ),
             (
@@ -370,17 +371,17 @@ fn a_fault_while_starting_is_named_and_the_next_request_works() {
         &[
             (
                 "start:words",
-                |e| failed_at_first(e, |e| matches!(e, E::Protocol { .. })) && e.blames_installation(),
+                |e| failed_at_first(e, |e| matches!(e, E::Protocol { .. })) && e.blame() == Blame::Installation,
                 "hello",
             ),
             (
                 "start:words",
-                |e| failed_at_first(e, |e| matches!(e, E::Protocol { .. })) && e.blames_installation(),
+                |e| failed_at_first(e, |e| matches!(e, E::Protocol { .. })) && e.blame() == Blame::Installation,
                 "only words",
             ),
             (
                 "start:version",
-                |e| failed_at_first(e, |e| matches!(e, E::Protocol { .. })) && e.blames_installation(),
+                |e| failed_at_first(e, |e| matches!(e, E::Protocol { .. })) && e.blame() == Blame::Installation,
                 "version 99",
             ),
             (
@@ -394,7 +395,7 @@ fn a_fault_while_starting_is_named_and_the_next_request_works() {
                     failed_at_first(
                         e,
                         |e| matches!(e, E::Crashed { status: Some(status), .. } if status.signal() == Some(libc::SIGSEGV)),
-                    ) && !e.blames_installation()
+                    ) && e.blame() == Blame::Moment
                 },
                 "loading",
             ),
@@ -411,12 +412,12 @@ fn a_worker_that_hangs_is_ended_with_its_linker() {
         &[
             (
                 "hang",
-                |e| matches!(e, E::Timeout { seconds: 1.0, .. }) && e.blames_module(),
+                |e| matches!(e, E::Timeout { seconds: 1.0, .. }) && e.blame() == Blame::Limit,
                 "this may take a while",
             ),
             (
                 "start:hang",
-                |e| failed_at_first(e, |e| matches!(e, E::Timeout { .. })),
+                |e| failed_at_first(e, |e| matches!(e, E::Timeout { .. })) && e.blame() == Blame::Moment,
                 "longer than 1 s",
             ),
         ],

@@ -1,0 +1,82 @@
+//! What the log has said already, so that a host that asks the same in a loop is told once.
+
+use crate::error::Error;
+use crate::plan;
+use std::sync::{Mutex, PoisonError};
+use tracing::Level;
+
+/// How many messages are remembered: the last.
+const CAPACITY: usize = 1024;
+
+/// Messages that were logged, by their hashes. It never grows.
+pub(crate) struct Told(Mutex<Recent>);
+
+struct Recent {
+    /// 0 is none.
+    hashes: [u64; CAPACITY],
+    /// Where the next one goes.
+    next: usize,
+}
+
+impl Told {
+    pub(crate) const fn new() -> Self {
+        Told(Mutex::new(Recent {
+            hashes: [0; CAPACITY],
+            next: 0,
+        }))
+    }
+
+    /// Whether this was not told lately; from now on it was.
+    pub(crate) fn is_news(&self, what: &[u8]) -> bool {
+        let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(what).as_bytes();
+        let hash = u64::from_le_bytes([a, b, c, d, e, f, g, h]).max(1);
+        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if recent.hashes.contains(&hash) {
+            return false;
+        }
+        let next = recent.next;
+        if let Some(place) = recent.hashes.get_mut(next) {
+            *place = hash;
+        }
+        recent.next = next.wrapping_add(1) % CAPACITY;
+        true
+    }
+}
+
+/// Says why a graph is declined. hipDNN tells its user no more than that no engine is left, so each graph is told once in a way that a user
+/// sees who has not asked for more; graphs with other labels and ids are the same.
+pub(crate) fn declined(bytes: &[u8], reason: &Error) {
+    static DECLINED: Told = Told::new();
+    let reason = reason.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    let is_news = tracing::enabled!(Level::WARN) && {
+        let canonical = plan::decode(bytes)
+            .ok()
+            .and_then(|plan| plan.graph.canonical_bytes().ok());
+        DECLINED.is_news(canonical.as_deref().unwrap_or(bytes))
+    };
+    if is_news {
+        tracing::warn!("declined: {reason}");
+    } else {
+        tracing::info!("declined: {reason}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_is_no_news_until_much_else_was_told() {
+        let told = Told::new();
+        let text = |number: usize| format!("message {number}").into_bytes();
+        for number in 0..CAPACITY {
+            assert!(told.is_news(&text(number)));
+        }
+        for number in 0..CAPACITY {
+            assert!(!told.is_news(&text(number)));
+        }
+        assert!(told.is_news(&text(CAPACITY)));
+        // It took the place of the first.
+        assert!(!told.is_news(&text(1)) && told.is_news(&text(0)));
+    }
+}

@@ -1,0 +1,71 @@
+//! A host with more privileges than whoever started it: the environment names no code and no place.
+
+use crate::{expect_right, logging, small, warnings};
+use iree_sys::compiler::has_raised_privileges;
+use rotini_tests::process::{command, part, run};
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::process::Command;
+
+#[test]
+fn no_variable_names_a_place() {
+    const TEST: &str = "privileges::no_variable_names_a_place";
+    const OWNER: u32 = 54_323;
+    if part(TEST).is_some() {
+        if !has_raised_privileges() {
+            return println!("skipped: this folder's file system raises no privileges");
+        }
+        let runner = logging();
+        expect_right(&runner, &small(30));
+        let warnings = warnings();
+        let [warning] = &warnings[..] else {
+            panic!("{warnings:?}")
+        };
+        for said in [
+            "raised privileges",
+            "ROTINI_CACHE_DIR",
+            "ROTINI_COMPILE_WORKER",
+            "ROTINI_IREE_COMPILE",
+        ] {
+            assert!(warning.contains(said), "{warning}");
+        }
+        return;
+    }
+    assert!(!has_raised_privileges());
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return println!("skipped: only root can give files away");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let set = |name: &str, mode| {
+        let path = folder.path().join(name);
+        chown(&path, Some(OWNER), Some(OWNER)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    };
+    // A folder and a program that would be used if the environment had a say.
+    fs::create_dir(folder.path().join("cache")).unwrap();
+    let cache = set("cache", 0o700);
+    fs::write(folder.path().join("worker"), "#!/bin/sh\n: >${0%/*}/cache/trace\n").unwrap();
+    let worker = set("worker", 0o755);
+    // This test, as a program that belongs to someone and runs as them.
+    fs::copy(std::env::current_exe().unwrap(), folder.path().join("test")).unwrap();
+    let program = set("test", 0o4755);
+    let usual = command(TEST, "raised", &cache).unwrap();
+    let mut raised = Command::new(program);
+    raised.args(usual.get_args());
+    raised.envs(usual.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    raised
+        .env("ROTINI_COMPILE_WORKER", &worker)
+        .env("ROTINI_IREE_COMPILE", &worker)
+        .env("HOME", &cache)
+        .env("XDG_CACHE_HOME", &cache)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    println!("{}", run(&mut raised).unwrap());
+    let left: Vec<_> = fs::read_dir(&cache)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
