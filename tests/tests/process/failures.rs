@@ -2,8 +2,9 @@
 
 use crate::{
     INTERNAL_ERROR, NOT_APPLICABLE, UNPROVEN, bytes, counted, create, expect_right, expect_status, files, logged,
-    logging, small, warnings,
+    logging, logging_library, small, warnings,
 };
+use rotini_tests::harness::Runner;
 use rotini_tests::process::{command, part, run, small_graph, without_compiler};
 use std::fs;
 use std::path::Path;
@@ -111,9 +112,10 @@ fn a_compiler_that_is_not_the_proven_one_is_told() {
         }
         return;
     };
+    let _library = logging_library();
     for elements in 30..32 {
         // Each with a state of its own.
-        expect_right(&logging(), &small(elements));
+        expect_right(&Runner::cpu().unwrap(), &small(elements));
     }
     let told = logged(UNPROVEN);
     assert_eq!(told.len(), if part == "another" { 1 } else { 0 }, "{told:?}");
