@@ -5,6 +5,7 @@
 //! | `strict` | each kind of defect and the kernel without it |
 //! | `memory` | every width and address form of loads, stores and atomics |
 //! | `scalar` | scalar opcodes against a second model, and mutants of them |
+//! | `division` | division as compilers spell it, against IEEE's |
 //! | `figures` | the report and occupancy |
 
 #![allow(
@@ -15,6 +16,7 @@
     reason = "a test that cannot be set up has failed; mutants are printed"
 )]
 
+mod division;
 mod figures;
 mod memory;
 mod scalar;

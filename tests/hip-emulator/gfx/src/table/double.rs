@@ -131,7 +131,7 @@ fn div_scale(s0: u64, s1: u64, s2: u64) -> (u64, bool) {
     }
 }
 
-/// V_DIV_FIXUP_F64: the special cases of n/d, else the refined quotient with the right sign.
+/// V_DIV_FIXUP_F64: as `single`'s.
 #[inline(always)]
 fn div_fixup(q: u64, d: u64, n: u64) -> u64 {
     let (df, nf) = (f64::from_bits(d), f64::from_bits(n));
@@ -146,6 +146,8 @@ fn div_fixup(q: u64, d: u64, n: u64) -> u64 {
         sign | INFINITY
     } else if df.is_infinite() || nf == 0.0 || exponent(n) - exponent(d) < -1075 {
         sign
+    } else if exponent(q) == 0x7ff {
+        sign | INFINITY
     } else {
         q & !SIGN | sign
     }

@@ -280,6 +280,9 @@ fn div_scale([s0, s1, s2]: [u32; 3]) -> (u32, bool) {
 }
 
 /// The special cases of n/d, else the refined quotient with the right sign.
+///
+/// The refinement of a quotient that overflows multiplies infinities: what arrives is an infinity or NaN, and hardware makes it an
+/// infinity. The ISA's text has the denominator's exponent in that branch, where it can only be reached by what was decided before.
 #[inline(always)]
 fn div_fixup(q: u32, d: u32, n: u32) -> u32 {
     let (df, nf) = (f32::from_bits(d), f32::from_bits(n));
@@ -297,7 +300,8 @@ fn div_fixup(q: u32, d: u32, n: u32) -> u32 {
     } else if exponent(n) - exponent(d) < -150 {
         // Underflow
         sign
-    } else if exponent(d) == 255 {
+    } else if exponent(q) == 255 {
+        // Overflow
         sign | 0x7f80_0000
     } else {
         q & 0x7fff_ffff | sign

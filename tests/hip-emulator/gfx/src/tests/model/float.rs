@@ -278,6 +278,8 @@ fn divide<F: Float>(op: &str, lane: Lane, bits: u32) -> Option<Result> {
                 // The quotient is below half the smallest number.
                 _ if bits == 32 && field(n) - field(d) < -150 => signed(F::ZERO),
                 _ if bits == 64 && field(n) - field(d) < -1075 => signed(F::ZERO),
+                // The quotient overflowed while it was refined.
+                _ if bits != 16 && !q.is_finite() => signed(F::INFINITY),
                 _ => signed(q.abs()),
             })
         }
