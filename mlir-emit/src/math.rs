@@ -1,7 +1,7 @@
 //! Scalar arithmetic inside the body of a structured operation, in one compute type.
 
 use crate::EmitError;
-use crate::convert::{FloatPredicate, IntegerPredicate, compare_float, compare_integer, convert};
+use crate::convert::{FloatPredicate, IntegerPredicate, compare_float, compare_integer, convert, integer_range};
 use crate::ir::Emitter;
 use crate::target::Target;
 use melior::ir::{Type, Value as Ssa, ValueLike as _};
@@ -23,6 +23,8 @@ pub(crate) struct Math<'c, 'r> {
     pub(crate) copies_no_sign: bool,
     /// Whether the larger and the smaller one are found by comparison.
     compares: bool,
+    /// Whether what keeps NaN has to be asked for it.
+    loses_nan: bool,
     /// The logical axis of each loop.
     axes: Vec<usize>,
 }
@@ -44,6 +46,7 @@ impl<'c, 'r> Math<'c, 'r> {
             reduces_angles: compute == DataType::F32 && !matches!(target, Target::Rocm { .. }),
             copies_no_sign: compute == DataType::F32 && matches!(target, Target::Rocm { .. }),
             compares: compute.is_float() && *target == Target::Cpu,
+            loses_nan: compute.is_float() && *target != Target::Cpu,
             axes,
         })
     }
@@ -108,6 +111,28 @@ impl<'c, 'r> Math<'c, 'r> {
         self.select(is_nan, x, chosen)
     }
 
+    /// The larger one; NaN if either is.
+    pub(crate) fn maximum(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let larger = self.arithmetic("arith.maximumf", "arith.maxsi", &[x, y])?;
+        self.or_nan(x, y, larger)
+    }
+
+    /// The smaller one; NaN if either is.
+    pub(crate) fn minimum(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let smaller = self.arithmetic("arith.minimumf", "arith.minsi", &[x, y])?;
+        self.or_nan(x, y, smaller)
+    }
+
+    /// What is made of x and y, or NaN if either is: IREE 3.13 makes of `arith.maximumf` and `arith.minimumf` an instruction of gfx942
+    /// that passes over NaN.
+    fn or_nan(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>, result: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        if !self.loses_nan {
+            return Ok(result);
+        }
+        let are_numbers = self.compare(FloatPredicate::Ordered, x, y)?;
+        self.select(are_numbers, result, self.constant(f64::NAN)?)
+    }
+
     pub(crate) fn abs(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         self.arithmetic("math.absf", "math.absi", &[x])
     }
@@ -115,6 +140,20 @@ impl<'c, 'r> Math<'c, 'r> {
     /// A quotient of floats.
     pub(crate) fn div(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         self.at.same("arith.divf", &[x, y])
+    }
+
+    /// A quotient of integers, toward zero; 0 if y is, and the least one divided by -1 wraps. Both trap on some processors, and are
+    /// undefined to the compiler.
+    pub(crate) fn integer_div(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let constant = |value: i64| self.at.integer(value, self.ty);
+        let (zero, one) = (constant(0)?, constant(1)?);
+        let compare = |y, value| compare_integer(&self.at, IntegerPredicate::Equal, y, value);
+        let is_zero = compare(y, zero)?;
+        let is_least = compare(x, constant(integer_range(self.compute).0)?)?;
+        let wraps = self.at.same("arith.andi", &[is_least, compare(y, constant(-1)?)?])?;
+        let is_undefined = self.at.same("arith.ori", &[is_zero, wraps])?;
+        let quotient = self.at.same("arith.divsi", &[x, self.select(is_undefined, one, y)?])?;
+        self.select(is_zero, zero, quotient)
     }
 
     pub(crate) fn neg(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {

@@ -104,6 +104,7 @@ const fn is_integer_mode(mode: M) -> bool {
             | M::CmpLe
             | M::CmpLt
             | M::CmpNeq
+            | M::Div
             | M::GenIndex
             | M::Identity
             | M::LogicalAnd
@@ -169,7 +170,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
 /// Magnitudes of constant masks that are not 0 in any compute type.
 const SET_IN_ANY_TYPE: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=i32::MAX as f64;
 
-/// The operand that is the result, whatever the elements are: x, if it is what a constant mask selects, max(x, x), 1 times x of integers.
+/// The operand that is the result, whatever the elements are: x, if it is what a constant mask selects, max(x, x), 1 times x of integers,
+/// x of them divided by 1.
 ///
 /// Behind the barrier of what [may be constant](may_be_constant) it would look like another tensor than x. Where both meet in a further
 /// operation that yields x if they are the same, IREE 3.13 sees that too late, and rejects the kernel that does nothing but copy.
@@ -196,6 +198,7 @@ fn operand_that_is_yielded(op: &Pointwise, values: &[Value<'_, '_>], compute: Da
         M::Mul if compute.is_integer() => first_or_second(1.0)?,
         M::Add if compute.is_integer() => first_or_second(0.0)?,
         M::Sub if compute.is_integer() => constant(1).filter(|value| *value == 0.0).map(|_| 0)?,
+        M::Div if compute.is_integer() => constant(1).filter(|value| *value == 1.0).map(|_| 0)?,
         _ => return None,
     };
     let is_tensor = values
@@ -369,8 +372,8 @@ impl<'c, 'r> Math<'c, 'r> {
             M::LogicalAnd => self.flag(self.at.same("arith.andi", &[is_set(x)?, is_set(y()?)?])?),
             M::LogicalNot => self.flag(self.compare(F::Equal, x, zero()?)?),
             M::LogicalOr => self.flag(self.at.same("arith.ori", &[is_set(x)?, is_set(y()?)?])?),
-            M::Max => self.at.same("arith.maximumf", &[x, y()?]),
-            M::Min => self.at.same("arith.minimumf", &[x, y()?]),
+            M::Max => self.maximum(x, y()?),
+            M::Min => self.minimum(x, y()?),
             M::Mul => self.mul(x, y()?),
             M::Neg => self.neg(x),
             M::Reciprocal => self.div(one()?, x),
@@ -518,13 +521,14 @@ impl<'c, 'r> Math<'c, 'r> {
             M::CmpLe => compare(I::LessEqual),
             M::CmpLt => compare(I::Less),
             M::CmpNeq => compare(I::NotEqual),
+            M::Div => self.integer_div(x, y()?),
             M::GenIndex => self.index(axis.ok_or(EmitError::Internal("GEN_INDEX without an axis"))?),
             M::Identity => Ok(x),
             M::LogicalAnd => self.flag(self.at.same("arith.andi", &[is_set(x)?, is_set(y()?)?])?),
             M::LogicalNot => self.flag(compare_integer(&self.at, I::Equal, x, zero()?)?),
             M::LogicalOr => self.flag(self.at.same("arith.ori", &[is_set(x)?, is_set(y()?)?])?),
-            M::Max => self.at.same("arith.maxsi", &[x, y()?]),
-            M::Min => self.at.same("arith.minsi", &[x, y()?]),
+            M::Max => self.maximum(x, y()?),
+            M::Min => self.minimum(x, y()?),
             M::Mul => self.at.same("arith.muli", &[x, y()?]),
             M::Neg => self.at.same("arith.subi", &[zero()?, x]),
             M::ReluFwd => {

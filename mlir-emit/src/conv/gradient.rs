@@ -1,44 +1,37 @@
 //! The gradients of a convolution.
 //!
-//! With respect to x it is a convolution itself: of dy, its elements as far apart as the windows were and zeros between them, with the
-//! filter turned around and its two kinds of channels exchanged. With respect to w it is a matmul: dy times the patches of x, summed
-//! over all positions.
+//! With respect to x it is a convolution itself where the windows are one step apart: of dy with zeros around it, with the filter turned
+//! around and its two kinds of channels exchanged. Where they are further apart, dy would need zeros between its elements as well, most of
+//! the products would be with those, and an infinity in w would make NaN where no window is: there dy times the filter is a matmul, and
+//! each element of dx the sum over what the windows that reach it have at its place. With respect to w it is a matmul: dy times the patches
+//! of x, summed over all positions.
 
 use super::named::{Axis, Dim, Tensor, between, sum};
 use super::{Shape, direct, product};
 use crate::EmitError;
-use crate::ir::{Emitter, Relation};
+use crate::ir::{Emitter, MISSING, Relation};
+use crate::lower::Lowering;
+use crate::resample::windows::{Fold, Places};
 use crate::value::{Ordered, extent, extents};
 use melior::ir::Value as Ssa;
 use rotini_graph::{ConvGeometry, ConvMode, DataType};
 
 /// The convolution that a gradient with respect to x is.
 pub(super) struct Turned<'c, 'b> {
-    pub(super) dy: Ordered<'c, 'b>,
     pub(super) w: Ordered<'c, 'b>,
     pub(super) geometry: ConvGeometry,
 }
 
-/// Prepares the operands of the gradient with respect to x, whose shape is that of the forward convolution.
+/// Prepares the filter for the gradient with respect to x, and its geometry; the shape is that of the forward convolution.
 pub(super) fn turned<'c, 'b>(
     at: &Emitter<'c, 'b>,
-    dy: Ordered<'c, 'b>,
     w: &Ordered<'c, 'b>,
     shape: &Shape<'_>,
 ) -> Result<Turned<'c, 'b>, EmitError> {
-    let stride = &shape.geometry.stride;
-    let before = shape.zeros_before();
-    let is_plain = stride.iter().all(|&stride| stride == 1) && before.iter().all(|&zeros| zeros >= 0);
-    let (dy, pre_padding) = if is_plain {
-        (dy, before)
-    } else {
-        (spread(at, &dy, shape)?, vec![0; shape.spatial()])
-    };
     Ok(Turned {
-        dy,
         w: exchanged(at, w, shape)?,
         geometry: ConvGeometry {
-            pre_padding,
+            pre_padding: shape.zeros_before(),
             ..shape.turned_geometry()
         },
     })
@@ -52,6 +45,11 @@ pub(super) fn turned_elements(shape: &Shape<'_>) -> Option<u64> {
 }
 
 impl Shape<'_> {
+    /// Whether the gradient with respect to x is a convolution of dy: its windows are one step apart, and all of dy counts.
+    pub(super) fn is_turned(&self) -> bool {
+        self.geometry.stride.iter().all(|&stride| stride == 1) && self.zeros_before().iter().all(|&zeros| zeros >= 0)
+    }
+
     /// Zeros before the first element of dy, for the windows of the turned filter; fewer than none where dy is cut.
     fn zeros_before(&self) -> Vec<i64> {
         let ConvGeometry {
@@ -74,60 +72,35 @@ impl Shape<'_> {
         }
     }
 
+    /// The windows along each spatial axis.
+    fn steps(&self) -> Vec<Step> {
+        let ConvGeometry {
+            pre_padding,
+            stride,
+            dilation,
+            ..
+        } = self.geometry;
+        let axes = self
+            .window
+            .iter()
+            .zip(&self.output)
+            .zip(pre_padding.iter().zip(stride).zip(dilation));
+        axes.map(|((&window, &output), ((&pre, &stride), &dilation))| Step {
+            pre,
+            stride,
+            dilation,
+            window,
+            output,
+        })
+        .collect()
+    }
+
     /// Spatial extents of dy with everything that the windows of the turned filter reach.
     pub(super) fn spread(&self) -> Vec<i64> {
         let axes = self.input.iter().zip(&self.window).zip(&self.geometry.dilation);
         axes.map(|((input, window), dilation)| input + (window - 1) * dilation)
             .collect()
     }
-}
-
-/// dy with zeros between its elements and around them, and without those that no window reaches.
-fn spread<'c, 'b>(at: &Emitter<'c, 'b>, dy: &Ordered<'c, 'b>, shape: &Shape<'_>) -> Result<Ordered<'c, 'b>, EmitError> {
-    let mut dims = dy.dims.clone();
-    for (dim, extent) in dims.iter_mut().skip(2).zip(shape.spread()) {
-        *dim = extent;
-    }
-    let before = shape.zeros_before();
-    let ssa = at.tabulate(&extents(&dims, &dy.order)?, dy.dtype, |body| {
-        let index = body.index_type();
-        let mut inside: Option<Ssa<'_, '_>> = None;
-        let mut indices = Vec::new();
-        for (position, &axis) in dy.order.iter().enumerate() {
-            let here = body.loop_index(position)?;
-            let Some(spatial) = axis.checked_sub(2) else {
-                indices.push(here);
-                continue;
-            };
-            let (zeros, stride) = (extent(&before, spatial)?, extent(&shape.geometry.stride, spatial)?);
-            // Unsigned: what lies before the first element is far behind the last.
-            let moved = body.same("arith.subi", &[here, body.integer(zeros, index)?])?;
-            let stride = body.integer(stride, index)?;
-            let source = body.same("arith.divui", &[moved, stride])?;
-            let rest = body.same("arith.remui", &[moved, stride])?;
-            let last = extent(&dy.dims, axis)? - 1;
-            let is_element = body.compare_indices(Relation::Equal, rest, body.integer(0, index)?)?;
-            let is_there = body.compare_indices(Relation::AtMost, source, body.integer(last, index)?)?;
-            let both = body.same("arith.andi", &[is_element, is_there])?;
-            indices.push(body.one("arith.select", &[both, source, body.integer(0, index)?], index, &[])?);
-            inside = Some(match inside {
-                Some(others) => body.same("arith.andi", &[others, both])?,
-                None => both,
-            });
-        }
-        masked(
-            body,
-            inside,
-            body.extract(at.captured(dy.ssa), &indices, dy.dtype)?,
-            dy.dtype,
-        )
-    })?;
-    Ok(Ordered {
-        ssa: at.barrier(ssa)?,
-        order: dy.order.clone(),
-        dtype: dy.dtype,
-        dims,
-    })
 }
 
 /// w turned around, its filters and channels exchanged within each group.
@@ -188,6 +161,151 @@ fn exchanged<'c, 'b>(
         dtype: w.dtype,
         dims,
     })
+}
+
+/// The gradient with respect to x, each element collected from the windows that reach it, in the memory order `order`.
+pub(super) fn collected<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    [dy, w]: [&Ordered<'c, 'b>; 2],
+    dims: &[i64],
+    order: &[usize],
+    shape: &Shape<'_>,
+    compute: DataType,
+) -> Result<Ordered<'c, 'b>, EmitError> {
+    let at = lowering.emitter();
+    let terms = shares(&at, [dy, w], shape, compute)?;
+    let steps = shape.steps();
+    let over: Vec<i64> = steps.iter().map(Step::taps).collect();
+    let fold = Fold {
+        lowering,
+        dims,
+        order,
+        over: &over,
+        compute,
+    };
+    fold.lower(None, None, (0.0, compute), |math, places, _, so_far| {
+        let inner = &places.at;
+        let (mut conditions, mut windows, mut taps) = (Vec::new(), Vec::new(), Vec::new());
+        for (spatial, step) in steps.iter().enumerate() {
+            let padded = places.add(places.along(spatial + 2)?, places.constant(step.pre)?)?;
+            let (window, tap, reaches) = step.reached(places, padded, places.folded(spatial)?)?;
+            conditions.extend(reaches);
+            windows.push(window);
+            taps.push(tap);
+        }
+        let is_there = places.all(&conditions)?.ok_or(MISSING)?;
+        let zero = places.constant(0)?;
+        let (batch, channel) = (places.along(0)?, places.along(1)?);
+        let channels = places.constant(shape.channels)?;
+        let mut indices = Vec::new();
+        if shape.groups > 1 {
+            indices.push(inner.same("arith.divui", &[channel, channels])?);
+        }
+        indices.push(batch);
+        for &index in windows.iter().chain(&taps) {
+            indices.push(places.select(is_there, index, zero)?);
+        }
+        indices.push(inner.same("arith.remui", &[channel, channels])?);
+        let share = inner.extract(at.captured(terms), &indices, compute)?;
+        math.add(so_far, math.select(is_there, share, math.constant(0.0)?)?)
+    })
+}
+
+/// What each window has at each of its taps: dy times the filter, over group, batch, positions, taps and channels.
+fn shares<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    [dy, w]: [&Ordered<'c, 'b>; 2],
+    shape: &Shape<'_>,
+    compute: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    let spatial = shape.spatial();
+    let (group, batch) = (shape.group(), (Axis::Batch, shape.batch));
+    let (channel, filter) = ((Axis::Channel, shape.channels), (Axis::Filter, shape.filters));
+    let (position, term) = ((Axis::Position, shape.positions()), (Axis::Channel, shape.terms()));
+    let outer = vec![1; group.len()];
+    let places = between(&[&group[..], &[batch]].concat(), Axis::Spatial, &shape.output, &[]);
+    let taps = between(&[], Axis::Tap, &shape.window, &[channel]);
+
+    let dtype = dy.dtype;
+    let dy = Tensor::output(at, dy, shape.groups)?;
+    let dy = dy.copied(at, &[&places[..], &[filter]].concat(), dtype, shape.geometry)?;
+    let runs = [&outer[..], &[1 + spatial, 1]].concat();
+    let dy = dy
+        .merged(at, &[&group[..], &[position, filter]].concat(), &runs)?
+        .behind_barrier(at)?;
+
+    let dtype = w.dtype;
+    let w = Tensor::filter(at, w, shape.groups)?;
+    let w = w.copied(at, &[&group[..], &taps, &[filter]].concat(), dtype, shape.geometry)?;
+    let w = w
+        .merged(at, &[&group[..], &[term, filter]].concat(), &runs)?
+        .behind_barrier(at)?;
+
+    let result = [&group[..], &[position, term]].concat();
+    let shares = sum(at, [&dy, &w], &result, &[filter], shape.geometry, compute)?.behind_barrier(at)?;
+    let runs = [&outer[..], &[1 + spatial, 1 + spatial]].concat();
+    Ok(shares.split(at, &[places, taps].concat(), &runs)?.ssa)
+}
+
+/// The elements of what [`collected`] makes of the operands, each thing once.
+pub(super) fn collected_elements(shape: &Shape<'_>) -> Option<u64> {
+    let [groups, positions, terms, filters] = [shape.groups, shape.positions(), shape.terms(), shape.filters];
+    product(&[groups, positions, terms])?
+        .checked_add(product(&[groups, positions, filters])?)?
+        .checked_add(product(&[groups, terms, filters])?)?
+        .checked_add(product(&[shape.batch, groups, shape.channels])?.checked_mul(product(&shape.input)?)?)
+}
+
+/// One spatial axis of a convolution whose windows are looked for from an element of x.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    pre: i64,
+    stride: i64,
+    dilation: i64,
+    window: i64,
+    output: i64,
+}
+
+impl Step {
+    /// How many taps are looked at: each in one window at most, and one of so many as the stride where they lie side by side.
+    fn taps(&self) -> i64 {
+        if self.dilation == 1 {
+            self.window / self.stride + i64::from(self.window % self.stride != 0)
+        } else {
+            self.window
+        }
+    }
+
+    /// A window, its tap at this place in the padded x, and what has to hold for it to be one. Unsigned: what lies before the first is
+    /// far behind the last.
+    fn reached<'c, 'r>(
+        &self,
+        places: &Places<'c, 'r>,
+        padded: Ssa<'c, 'r>,
+        step: Ssa<'c, 'r>,
+    ) -> Result<(Ssa<'c, 'r>, Ssa<'c, 'r>, Vec<Ssa<'c, 'r>>), EmitError> {
+        let split = |place: Ssa<'c, 'r>| {
+            let stride = places.constant(self.stride)?;
+            let (window, rest) = (
+                places.at.same("arith.divui", &[place, stride])?,
+                places.at.same("arith.remui", &[place, stride])?,
+            );
+            Ok::<_, EmitError>((window, rest))
+        };
+        if self.dilation == 1 {
+            let (last, rest) = split(padded)?;
+            let tap = places.add(rest, places.scale(step, self.stride)?)?;
+            let window = places.sub(last, step)?;
+            let conditions = vec![
+                places.is_below(tap, self.window)?,
+                places.is_below(window, self.output)?,
+            ];
+            return Ok((window, tap, conditions));
+        }
+        let (window, rest) = split(places.sub(padded, places.scale(step, self.dilation)?)?)?;
+        let is_first = places.is_below(rest, 1)?;
+        Ok((window, step, vec![is_first, places.is_below(window, self.output)?]))
+    }
 }
 
 /// The gradient with respect to w: row-major K C window.

@@ -108,13 +108,20 @@ pub(crate) fn lower_dgrad(
     let [dy, w] = lowering.factors([op.dy, op.w], compute)?;
     let dx = lowering.tensor(op.dx)?;
     let forward = Shape::new(&dx.dims, &w.dims, &dy.dims, &op.geometry)?;
+    if !forward.is_turned() {
+        let extents = [forward.positions(), forward.terms()];
+        let [dy, w] = lowering.summable([dy, w], extents, &[forward.filters], compute)?;
+        let order = lowering.stored_order(op.dx).unwrap_or_else(|| dy.order.clone());
+        let result = gradient::collected(lowering, [&dy, &w], &dx.dims, &order, &forward, compute)?;
+        return lowering.define_sums(op.dx, result, compute);
+    }
     let extents = [forward.pixels(), forward.channels];
     let [dy, w] = lowering.summable([dy, w], extents, &[forward.filters], compute)?;
-    let turned = gradient::turned(&at, dy, &w, &forward)?;
-    let shape = Shape::new(&turned.dy.dims, &turned.w.dims, &dx.dims, &turned.geometry)?;
+    let turned = gradient::turned(&at, &w, &forward)?;
+    let shape = Shape::new(&dy.dims, &turned.w.dims, &dx.dims, &turned.geometry)?;
     let (ssa, order) = match lowering.target().conv_strategy() {
-        ConvStrategy::Direct => direct::lower(&at, &turned.dy, &turned.w, &shape, compute)?,
-        ConvStrategy::Staged => staged::lower(&at, &turned.dy, &turned.w, &shape, compute)?,
+        ConvStrategy::Direct => direct::lower(&at, &dy, &turned.w, &shape, compute)?,
+        ConvStrategy::Staged => staged::lower(&at, &dy, &turned.w, &shape, compute)?,
     };
     let result = Ordered {
         ssa,
@@ -158,6 +165,9 @@ pub(crate) fn lower_wgrad(
 pub(crate) fn dgrad_elements(graph: &NormalGraph, op: &ConvDgrad, strategy: ConvStrategy) -> Option<u64> {
     let (dy, w, dx) = (graph.tensor(op.dy)?, graph.tensor(op.w)?, graph.tensor(op.dx)?);
     let forward = Shape::new(&dx.dims, &w.dims, &dy.dims, &op.geometry).ok()?;
+    if !forward.is_turned() {
+        return gradient::collected_elements(&forward);
+    }
     let geometry = forward.turned_geometry();
     let shape = Shape {
         filters: forward.channels,

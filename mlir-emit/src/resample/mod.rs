@@ -7,7 +7,7 @@
 //! Every combination is the same in any order, so the result does not depend on how the compiler cuts it up; nothing is written twice.
 
 mod gradient;
-mod windows;
+pub(crate) mod windows;
 
 pub(crate) use gradient::{check_backward, lower_backward};
 

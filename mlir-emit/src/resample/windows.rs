@@ -93,8 +93,8 @@ impl<'g> Windows<'g> {
 }
 
 /// Arithmetic on indices, inside the body of a structured operation.
-pub(super) struct Places<'c, 'r> {
-    pub(super) at: Emitter<'c, 'r>,
+pub(crate) struct Places<'c, 'r> {
+    pub(crate) at: Emitter<'c, 'r>,
     /// The index along each logical axis of the result.
     along: Vec<Ssa<'c, 'r>>,
     /// The index of each loop that is folded over.
@@ -103,7 +103,7 @@ pub(super) struct Places<'c, 'r> {
 
 impl<'c, 'r> Places<'c, 'r> {
     /// In the body of an operation whose first loops are the logical axes `order`; nothing is folded over yet.
-    pub(super) fn new(at: Emitter<'c, 'r>, order: &[usize]) -> Result<Self, EmitError> {
+    pub(crate) fn new(at: Emitter<'c, 'r>, order: &[usize]) -> Result<Self, EmitError> {
         let along = |axis: usize| {
             let position = order.iter().position(|&candidate| candidate == axis);
             at.loop_index(position.ok_or(EmitError::Internal("an axis without a loop"))?)
@@ -115,42 +115,42 @@ impl<'c, 'r> Places<'c, 'r> {
         })
     }
 
-    pub(super) fn constant(&self, value: i64) -> Scalar<'c, 'r> {
+    pub(crate) fn constant(&self, value: i64) -> Scalar<'c, 'r> {
         self.at.integer(value, self.at.index_type())
     }
 
-    pub(super) fn along(&self, axis: usize) -> Scalar<'c, 'r> {
+    pub(crate) fn along(&self, axis: usize) -> Scalar<'c, 'r> {
         self.along.get(axis).copied().ok_or(MISSING)
     }
 
-    pub(super) fn folded(&self, spatial: usize) -> Scalar<'c, 'r> {
+    pub(crate) fn folded(&self, spatial: usize) -> Scalar<'c, 'r> {
         self.folded.get(spatial).copied().ok_or(MISSING)
     }
 
-    pub(super) fn add(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn add(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         self.at.same("arith.addi", &[x, y])
     }
 
-    pub(super) fn sub(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn sub(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         self.at.same("arith.subi", &[x, y])
     }
 
-    pub(super) fn scale(&self, x: Ssa<'c, 'r>, factor: i64) -> Scalar<'c, 'r> {
+    pub(crate) fn scale(&self, x: Ssa<'c, 'r>, factor: i64) -> Scalar<'c, 'r> {
         self.at.same("arith.muli", &[x, self.constant(factor)?])
     }
 
     /// Whether 0 <= x < end: unsigned, what is below 0 is far above.
-    pub(super) fn is_below(&self, x: Ssa<'c, 'r>, end: i64) -> Scalar<'c, 'r> {
+    pub(crate) fn is_below(&self, x: Ssa<'c, 'r>, end: i64) -> Scalar<'c, 'r> {
         self.at.compare_indices(Relation::AtMost, x, self.constant(end - 1)?)
     }
 
-    pub(super) fn select(&self, condition: Ssa<'c, 'r>, yes: Ssa<'c, 'r>, no: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+    pub(crate) fn select(&self, condition: Ssa<'c, 'r>, yes: Ssa<'c, 'r>, no: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         self.at
             .one("arith.select", &[condition, yes, no], self.at.index_type(), &[])
     }
 
     /// Whether all conditions hold; `None` if there are none.
-    pub(super) fn all(&self, conditions: &[Ssa<'c, 'r>]) -> Result<Option<Ssa<'c, 'r>>, EmitError> {
+    pub(crate) fn all(&self, conditions: &[Ssa<'c, 'r>]) -> Result<Option<Ssa<'c, 'r>>, EmitError> {
         let mut all = None;
         for &condition in conditions {
             all = Some(match all {
@@ -162,7 +162,7 @@ impl<'c, 'r> Places<'c, 'r> {
     }
 
     /// The row-major position of an element of these extents.
-    pub(super) fn flat(&self, indices: &[Ssa<'c, 'r>], extents: &[i64]) -> Scalar<'c, 'r> {
+    pub(crate) fn flat(&self, indices: &[Ssa<'c, 'r>], extents: &[i64]) -> Scalar<'c, 'r> {
         let mut flat = self.constant(0)?;
         for (&index, &extent) in indices.iter().zip(extents) {
             flat = self.add(self.scale(flat, extent)?, index)?;
@@ -171,7 +171,7 @@ impl<'c, 'r> Places<'c, 'r> {
     }
 
     /// The indices of the element at a row-major position.
-    pub(super) fn split(&self, position: Ssa<'c, 'r>, extents: &[i64]) -> Result<Vec<Ssa<'c, 'r>>, EmitError> {
+    pub(crate) fn split(&self, position: Ssa<'c, 'r>, extents: &[i64]) -> Result<Vec<Ssa<'c, 'r>>, EmitError> {
         let mut rest = position;
         let mut indices = Vec::new();
         for &extent in extents.iter().rev() {
@@ -184,7 +184,7 @@ impl<'c, 'r> Places<'c, 'r> {
     }
 
     /// An index in another integer type.
-    pub(super) fn cast(&self, x: Ssa<'c, 'r>, dtype: DataType) -> Scalar<'c, 'r> {
+    pub(crate) fn cast(&self, x: Ssa<'c, 'r>, dtype: DataType) -> Scalar<'c, 'r> {
         self.at.one("arith.index_cast", &[x], self.at.element_type(dtype)?, &[])
     }
 
@@ -206,18 +206,18 @@ impl<'c, 'r> Places<'c, 'r> {
 }
 
 /// A combination of many things for each element of a result.
-pub(super) struct Fold<'l, 'g, 'c, 'b> {
-    pub(super) lowering: &'l Lowering<'g, 'c, 'b>,
+pub(crate) struct Fold<'l, 'g, 'c, 'b> {
+    pub(crate) lowering: &'l Lowering<'g, 'c, 'b>,
     /// Extents and memory order of the result.
-    pub(super) dims: &'l [i64],
-    pub(super) order: &'l [usize],
+    pub(crate) dims: &'l [i64],
+    pub(crate) order: &'l [usize],
     /// Extents of the loops that are folded over.
-    pub(super) over: &'l [i64],
-    pub(super) compute: DataType,
+    pub(crate) over: &'l [i64],
+    pub(crate) compute: DataType,
 }
 
 /// A tensor with its type and the map by which the loops of a fold read it.
-pub(super) type Input<'c, 'b> = (Ssa<'c, 'b>, DataType, String);
+pub(crate) type Input<'c, 'b> = (Ssa<'c, 'b>, DataType, String);
 
 impl<'c, 'b> Fold<'_, '_, 'c, 'b> {
     /// Combines from `start`: `body` makes the new value from the elements of `windowed` and of `beside`, which is shaped like the result,
@@ -225,7 +225,7 @@ impl<'c, 'b> Fold<'_, '_, 'c, 'b> {
     ///
     /// The loops are the operation's own where it reads a window. Where all is found by its position, code for GPUs has one loop in
     /// each thread: IREE 3.13 vectorises the other form into invalid IR if what is found is the same in all iterations.
-    pub(super) fn lower(
+    pub(crate) fn lower(
         &self,
         beside: Option<&Ordered<'c, 'b>>,
         windowed: Option<Input<'c, 'b>>,

@@ -174,6 +174,8 @@ impl Function {
             Mode::CmpLe => (x <= y).into(),
             Mode::CmpLt => (x < y).into(),
             Mode::CmpNeq => (x != y).into(),
+            Mode::Div if y == 0 => 0,
+            Mode::Div => x.wrapping_div(y),
             Mode::GenIndex => i64::try_from(index).ok()?,
             Mode::Identity => x,
             Mode::LogicalAnd => (x != 0 && y != 0).into(),
@@ -198,7 +200,6 @@ impl Function {
             }
             Mode::Sub => x.wrapping_sub(y),
             Mode::Ceil
-            | Mode::Div
             | Mode::EluBwd
             | Mode::EluFwd
             | Mode::Erf

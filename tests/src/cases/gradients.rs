@@ -1,8 +1,10 @@
 //! The gradients of convolutions: dgrad and wgrad, alone and with what is fused around them.
 
 use super::convolution::Conv;
-use super::{Cases, FLOATS, Order};
+use super::{Cases, Data, FLOATS, Order};
+use anyhow::Result;
 use rotini_graph::{ConvDgrad, ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, PointwiseMode};
+use rotini_reference::Profile;
 
 impl Conv {
     /// The gradient with respect to x, from dy and w.
@@ -167,6 +169,30 @@ pub(super) fn alone(cases: &mut Cases) {
         conv.orders = orders;
         both(cases, &format!("mixed_{name}"), &conv);
     }
+}
+
+/// NaN and infinities in the filter, where windows are further apart than one step: where none is, the gradient is 0.
+pub(super) fn edges() -> Result<Vec<Data>> {
+    let mut data = Vec::new();
+    for order in Order::BOTH {
+        let mut add = |name: &str, conv: &Conv| {
+            let name = format!("dgrad_edges_{name}_{}", order.name());
+            data.push(Data::filled(name, conv.dgrad(), "w", Profile::FewEdges)?);
+            Ok::<_, anyhow::Error>(())
+        };
+        let conv = |input, window, padding| Conv::new(2, 4, 6, input, window, padding, DataType::F32, order);
+        add("stride2", &conv(9, 3, 1).stride(2))?;
+        add("stride_beyond_filter", &conv(13, 2, 0).stride(5))?;
+        add("1x1_stride2", &conv(7, 1, 0).stride(2))?;
+        add("stride2_dilation3", &conv(14, 3, 2).stride(2).dilation(3))?;
+        add("stride3_grouped", &conv(11, 4, 1).stride(3).groups(2))?;
+        add("padding_beyond_filter", &conv(5, 2, 3))?;
+        for dtype in [DataType::F16, DataType::Bf16] {
+            let conv = Conv::new(1, 16, 8, 8, 4, 1, dtype, order).stride(2);
+            add(&format!("stride2_{dtype}"), &conv)?;
+        }
+    }
+    Ok(data)
 }
 
 pub(super) fn fused(cases: &mut Cases) {

@@ -1,7 +1,9 @@
 //! What strides can say: orders that differ between tensors, gaps, repeated elements.
 
 use super::{Cases, Conv, Order};
-use rotini_graph::{ConvGeometry, DataType, GraphBuilder, Pointwise, PointwiseMode, TensorKind};
+use rotini_graph::{
+    ConvGeometry, DataType, GraphBuilder, Pointwise, PointwiseMode, Reduction, ReductionMode, TensorKind,
+};
 
 pub(super) fn mixed(cases: &mut Cases) {
     for x in Order::BOTH {
@@ -63,6 +65,32 @@ pub(super) fn strided(cases: &mut Cases) {
     b.pointwise(DataType::F32, PointwiseMode::Identity, &[x], y);
     cases.add("overlapping_in", b.build());
 
+    // Pixels beside each other that are no multiple of a vector, gathered by address.
+    for axis in 0..2 {
+        for mode in [
+            ReductionMode::Add,
+            ReductionMode::Max,
+            ReductionMode::Avg,
+            ReductionMode::Norm1,
+        ] {
+            let mut b = GraphBuilder::new("strided reduction");
+            let x = b.tensor("x", DataType::F32, &[33, 3], &[6, 1], TensorKind::Buffer);
+            let mut dims = [33, 3];
+            dims[axis] = 1;
+            let y = b.buffer("y", DataType::F32, &dims);
+            b.node(
+                "reduce",
+                DataType::F32,
+                Reduction {
+                    input: x,
+                    output: y,
+                    mode,
+                    is_deterministic: false,
+                },
+            );
+            cases.add(format!("reduce_strided_{mode:?}_axis{axis}"), b.build());
+        }
+    }
     // A convolution between strided tensors, one of them repeated.
     for order in Order::BOTH {
         let mut conv = GraphBuilder::new("strided conv");

@@ -97,13 +97,17 @@ impl Data {
 
     /// The usual buffers, but one of them filled by a profile that no consumer asks for.
     fn filled(name: impl Into<String>, graph: Graph, operand: &str, profile: Profile) -> Result<Self> {
-        let mut data = Data::with(name, graph, &[], true)?;
-        let graph = &data.case.graph;
+        Data::with(name, graph, &[], true)?.and(operand, profile)
+    }
+
+    /// The same with another operand filled by a profile.
+    fn and(mut self, operand: &str, profile: Profile) -> Result<Self> {
+        let graph = &self.case.graph;
         let position = graph.tensors.iter().position(|tensor| tensor.name == operand);
         let id = TensorId(u32::try_from(position.context("no operand")?)?);
         let uid = graph.tensor(id).context("no operand")?.uid;
-        data.inputs.insert(uid, fill_with(graph, id, 11, profile)?);
-        Ok(data)
+        self.inputs.insert(uid, fill_with(graph, id, 11, profile)?);
+        Ok(self)
     }
 }
 
@@ -115,6 +119,8 @@ impl Data {
 pub fn with_data() -> Result<Vec<Data>> {
     let mut data = moe::routings()?;
     data.extend(pooling::edges()?);
+    data.extend(pointwise::edges()?);
+    data.extend(gradients::edges()?);
     data.extend(block_scale::edges()?);
     data.extend(low_precision::halves()?);
     Ok(data)

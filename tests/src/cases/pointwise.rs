@@ -1,7 +1,9 @@
 //! Pointwise operations: modes, types, parameters, broadcasting.
 
-use super::{Cases, FLOATS, Order};
+use super::{Cases, Data, FLOATS, Order};
+use anyhow::Result;
 use rotini_graph::{DataType, Graph, GraphBuilder, Op, Pointwise, PointwiseMode, Scalar};
+use rotini_reference::Profile;
 
 /// One pointwise operation over packed operands.
 pub(super) fn packed(mode: PointwiseMode, types: &[DataType], out: DataType, compute: DataType, dims: &[i64]) -> Graph {
@@ -43,7 +45,7 @@ pub const WITHOUT_F64: [PointwiseMode; 5] = [
 ];
 
 /// The modes that have a meaning for integers.
-const INTEGER_MODES: [PointwiseMode; 21] = [
+const INTEGER_MODES: [PointwiseMode; 22] = [
     PointwiseMode::Abs,
     PointwiseMode::Add,
     PointwiseMode::AddSquare,
@@ -54,6 +56,7 @@ const INTEGER_MODES: [PointwiseMode; 21] = [
     PointwiseMode::CmpLe,
     PointwiseMode::CmpLt,
     PointwiseMode::CmpNeq,
+    PointwiseMode::Div,
     PointwiseMode::GenIndex,
     PointwiseMode::Identity,
     PointwiseMode::LogicalAnd,
@@ -138,6 +141,44 @@ pub(super) fn types(cases: &mut Cases) {
         "pw_half_compute",
         packed(PointwiseMode::Add, &[F16], F16, F16, &[6, 10]),
     );
+}
+
+/// Modes that tell NaN, infinities and zeros apart, on them; quotients of integers that have none.
+pub(super) fn edges() -> Result<Vec<Data>> {
+    let mut data = Vec::new();
+    let mut add = |mode: PointwiseMode, dtype, compute| {
+        let graph = packed(mode, &[dtype], dtype, compute, &[24, 33]);
+        let name = format!("pw_edges_{}_{dtype}", mode.name());
+        data.push(Data::filled(name, graph, "in_0", Profile::Edge)?.and("in_1", Profile::Edge)?);
+        Ok::<_, anyhow::Error>(())
+    };
+    for mode in [PointwiseMode::Max, PointwiseMode::Min, PointwiseMode::Div] {
+        for dtype in FLOATS {
+            add(mode, dtype, DataType::F32)?;
+        }
+        add(mode, DataType::F64, DataType::F64)?;
+    }
+    add(PointwiseMode::Div, DataType::I8, DataType::I32)?;
+    add(PointwiseMode::Div, DataType::U8, DataType::I32)?;
+    add(PointwiseMode::Div, DataType::I64, DataType::I64)?;
+    let numbers = [i32::MIN, i32::MIN + 1, -7, -1, 0, 1, 2, 7, i32::MAX];
+    let pairs: Vec<[i32; 2]> = numbers.iter().flat_map(|&x| numbers.map(|y| [x, y])).collect();
+    let extent = i64::try_from(pairs.len())?;
+    let graph = packed(
+        PointwiseMode::Div,
+        &[DataType::I32],
+        DataType::I32,
+        DataType::I32,
+        &[extent],
+    );
+    let [x, y] = [0, 1].map(|side| pairs.iter().map(|pair| pair[side]).collect());
+    data.push(Data::with(
+        "pw_edges_DIV_i32",
+        graph,
+        &[("in_0", x), ("in_1", y)],
+        true,
+    )?);
+    Ok(data)
 }
 
 pub(super) fn parameters(cases: &mut Cases) {

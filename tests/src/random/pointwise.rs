@@ -272,6 +272,7 @@ pub(super) fn integer(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()
         M::LogicalAnd,
         M::LogicalOr,
         M::LogicalNot,
+        M::Div,
     ]);
     let role = match mode {
         M::CmpEq | M::CmpGe | M::CmpGt | M::CmpLe | M::CmpLt | M::CmpNeq => Profile::SmallIntegers,
@@ -305,6 +306,7 @@ pub(super) fn integer(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()
         M::AddSquare => x.range.plus(Range::new(0.0, y.magnitude().powi(2))),
         M::Neg => x.range.neg(),
         M::Abs => Range::new(0.0, x.range.magnitude()),
+        M::Div => Range::around(x.range.magnitude()),
         M::ReluFwd => x.range.hull(Range::new(0.0, 0.0)),
         M::Identity => x.range,
         M::Max | M::Min | M::BinarySelect => x.range.hull(y),
