@@ -199,23 +199,30 @@ fn buffers_of_the_device_can_be_arguments() {
     call.bind(&mut invocation);
     let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<_>>();
     let input = Buffer::allocate(&device, 16 * 24 * 4).unwrap();
-    input.write(0, &bytes(&[0.5; 16 * 24])).unwrap();
-    invocation.bind_buffer(0, &input).unwrap();
     let output = Buffer::allocate(&device, 16 * 8 * 4).unwrap();
-    invocation.bind_buffer(3, &output).unwrap();
-    invocation.invoke().unwrap();
     let mut result = vec![0; output.bytes()];
-    output.read(0, &mut result).unwrap();
+    // SAFETY: the invocation works on this thread alone, and nobody else has the buffers.
+    unsafe {
+        input.write(0, &bytes(&[0.5; 16 * 24])).unwrap();
+        invocation.bind_buffer(0, &input).unwrap();
+        invocation.bind_buffer(3, &output).unwrap();
+        invocation.invoke().unwrap();
+        output.read(0, &mut result).unwrap();
+    }
     let [_, b, c] = call.inputs.each_ref().map(Aligned::get);
     assert_eq!(
         result,
         bytes(&matmul(&matmul(&[0.5; 16 * 24], b, [16, 24, 32]), c, [16, 32, 8]))
     );
     // Out of range is an error of its own.
-    assert!(matches!(output.read(1, &mut result), Err(Error::Buffer { .. })));
+    // SAFETY: as above.
+    let read = unsafe { output.read(1, &mut result) };
+    assert!(matches!(read, Err(Error::Buffer { .. })));
     // A buffer that is too small is refused, and what was bound stays.
     let small = Buffer::allocate(&device, 64).unwrap();
-    assert!(matches!(invocation.bind_buffer(3, &small), Err(Error::Buffer { .. })));
+    // SAFETY: as above.
+    let bound = unsafe { invocation.bind_buffer(3, &small) };
+    assert!(matches!(bound, Err(Error::Buffer { .. })));
     invocation.invoke().unwrap();
 }
 
@@ -287,8 +294,11 @@ fn every_element_type_passes() {
         let parameters = [wrong, element].map(|element| tensor(element, &[2, 3]));
         let fences = [Parameter::Workspace, Parameter::WaitFence, Parameter::SignalFence];
         let mut invocation = Invocation::new(session, "main", [&parameters[..], &fences].concat()).unwrap();
-        invocation.bind_buffer(0, &other).unwrap();
-        invocation.bind_buffer(1, &other).unwrap();
+        // SAFETY: the invocation is refused before anything uses them.
+        unsafe {
+            invocation.bind_buffer(0, &other).unwrap();
+            invocation.bind_buffer(1, &other).unwrap();
+        }
         let error = invocation.invoke().unwrap_err();
         assert!(
             matches!(&error, Error::Invoke { source, .. } if source.code() == Code::InvalidArgument),

@@ -5,6 +5,7 @@
 //! a thread. The host's threads are not ours to end, so none of that may happen on them: this starts threads through pthreads.
 //! Compiling also wants more stack than a host's thread may have.
 
+use crate::abi::logging::Lent;
 use std::any::Any;
 use std::ffi::c_void;
 use std::io;
@@ -17,6 +18,8 @@ const STACK: usize = 16 << 20;
 /// A function and where its result goes.
 struct Job<F, T> {
     work: Option<F>,
+    /// Where the caller holds back what it logs: it has locks, and this thread works for it.
+    log: Option<Lent>,
     result: Option<Result<T, Box<dyn Any + Send>>>,
 }
 
@@ -32,6 +35,8 @@ where
 {
     let mut job = Job {
         work: Some(work),
+        // SAFETY: this thread waits for the other one below.
+        log: Some(unsafe { Lent::of_this_thread() }),
         result: None,
     };
     let mut thread = MaybeUninit::uninit();
@@ -55,10 +60,50 @@ where
 extern "C" fn run<F: FnOnce() -> T, T>(job: *mut c_void) -> *mut c_void {
     // SAFETY: `apart` passes a job of these types, which is this thread's alone until it ends.
     let job = unsafe { &mut *job.cast::<Job<F, T>>() };
-    if let Some(work) = job.work.take() {
-        job.result = Some(catch_unwind(AssertUnwindSafe(work)));
+    if let (Some(work), Some(log)) = (job.work.take(), job.log.take()) {
+        job.result = Some(catch_unwind(AssertUnwindSafe(|| log.during(work))));
     }
     std::ptr::null_mut()
+}
+
+/// A thread that is waited for when this is dropped.
+pub(crate) struct Thread(libc::pthread_t);
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        // SAFETY: created by `start`, and joined once.
+        unsafe { libc::pthread_join(self.0, std::ptr::null_mut()) };
+    }
+}
+
+/// Starts a thread that works for nobody who waits. A panic ends the work.
+///
+/// # Errors
+///
+/// If there can be no further thread.
+pub(crate) fn start<F: FnOnce() + Send + 'static>(work: F) -> io::Result<Thread> {
+    extern "C" fn run<F: FnOnce()>(work: *mut c_void) -> *mut c_void {
+        // SAFETY: `start` gives away a box of this type.
+        let work = unsafe { Box::from_raw(work.cast::<F>()) };
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+            std::mem::forget(panic);
+        }
+        std::ptr::null_mut()
+    }
+    let work = Box::into_raw(Box::new(work));
+    let mut thread = MaybeUninit::uninit();
+    // SAFETY: `run` gets a box of the type that it is made for, and it alone has it.
+    let started =
+        check(unsafe { libc::pthread_create(thread.as_mut_ptr(), std::ptr::null(), run::<F>, work.cast::<c_void>()) });
+    match started {
+        // SAFETY: the thread was created, so the handle is initialised.
+        Ok(()) => Ok(Thread(unsafe { thread.assume_init() })),
+        Err(error) => {
+            // SAFETY: no thread has it.
+            drop(unsafe { Box::from_raw(work) });
+            Err(error)
+        }
+    }
 }
 
 struct Attributes(libc::pthread_attr_t);

@@ -175,6 +175,14 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting(
         Reader::Plugin,
+        "ROTINI_OWN_WORKSPACE",
+        "bytes, also as `512 KiB` or `1 MiB`",
+        "1 MiB",
+        "Up to how many bytes of workspace an execution that is given none uses memory of rotini's own. A graph that needs 16 KiB or less \
+         asks for none then.",
+    ),
+    setting(
+        Reader::Plugin,
         "ROTINI_LOG",
         "`off`, `fatal`, `error`, `warn`, `info`",
         "what the host asks for",
@@ -356,6 +364,8 @@ pub struct Config {
     pub cache_path: Vec<PathBuf>,
     /// Bytes that the cache folder may hold.
     pub cache_size: u64,
+    /// Bytes of workspace up to which an execution that is given none has memory of ours.
+    pub own_workspace: u64,
     /// The folder of graphs that do not compile; `None` keeps none.
     pub reproducers: Option<PathBuf>,
     /// What was set and not understood, for the log.
@@ -481,6 +491,7 @@ impl Values {
                 })
                 .unwrap_or_default(),
             cache_size: self.bytes("ROTINI_CACHE_SIZE").unwrap_or(4 << 30),
+            own_workspace: self.bytes("ROTINI_OWN_WORKSPACE").unwrap_or(1 << 20),
             complaints: {
                 self.parsed("ROTINI_LOG", "off, fatal, error, warn, info", |value| {
                     logging::level_by_name(value)

@@ -5,12 +5,14 @@
 
 use crate::device::{Buffers, Device, Executable, ExecuteError, Stream};
 use crate::error::Error;
+use crate::fork::{Made, Process};
 use crate::pipeline::Runtime;
 use crate::serialized::{Portable, SerializedShapes};
 use rotini_graph::{Bindings, Graph, MAX_RANK, OverrideError, ShapeOverride, SlotRole};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// One entry of the caller's variant pack (`hipdnnPluginDeviceBuffer_t`).
@@ -32,7 +34,7 @@ pub struct Code {
     pub(crate) portable: Portable,
 }
 
-/// Sets of shapes whose code a context keeps. With one more, it forgets all: the caches below still have them.
+/// Sets of shapes whose code a context keeps. With one more, the one that was not used for longest goes: the caches below still have it.
 const MAX_SHAPES: usize = 1024;
 
 /// Numbers of a set of shapes that are put together without allocating.
@@ -50,8 +52,17 @@ pub(crate) struct Variable {
     bytes: Vec<u8>,
     /// What every execution may use.
     workspace_bytes: u64,
-    /// The code of other shapes.
-    codes: RwLock<HashMap<Shapes, Arc<Code>>>,
+    /// The code of other shapes. Whoever changes it holds the lock for that alone: executions of known shapes read it.
+    codes: RwLock<HashMap<Box<[i64]>, Known>>,
+    /// Counts executions of other shapes.
+    clock: AtomicU64,
+}
+
+/// The code of a set of shapes.
+struct Known {
+    code: Arc<Code>,
+    /// When it was used last, by the context's clock.
+    used: AtomicU64,
 }
 
 impl Variable {
@@ -62,6 +73,7 @@ impl Variable {
             bytes: bytes.to_vec(),
             workspace_bytes,
             codes: RwLock::default(),
+            clock: AtomicU64::new(0),
         }
     }
 
@@ -77,8 +89,9 @@ impl Variable {
                 shapes.extend_from_slice(shape.strides);
             }
             let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(code) = codes.get(&shapes) {
-                return Ok(Arc::clone(code));
+            if let Some(known) = codes.get(&*shapes) {
+                known.used.store(self.now(), Ordering::Relaxed);
+                return Ok(Arc::clone(&known.code));
             }
         }
         let graph = self.graph.with_shapes(overrides)?;
@@ -90,23 +103,43 @@ impl Variable {
                 told: self.workspace_bytes,
             });
         }
-        self.add(&shapes, Arc::clone(&code));
+        for code in self.add(&shapes, Arc::clone(&code)) {
+            // Not here: unloading may wait for the device.
+            runtime.reaper.take(code);
+        }
         Ok(code)
     }
 
-    pub(crate) fn add(&self, shapes: &[i64], code: Arc<Code>) {
+    fn now(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Adds a set of shapes. Gives the code that has to go for it, for the caller to drop.
+    pub(crate) fn add(&self, shapes: &[i64], code: Arc<Code>) -> impl Iterator<Item = Arc<Code>> + use<> {
+        let oldest = {
+            let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
+            let by_use = |(_, known): &(&Box<[i64]>, &Known)| known.used.load(Ordering::Relaxed);
+            let oldest = codes.iter().min_by_key(by_use).map(|(shapes, _)| shapes.clone());
+            oldest.filter(|_| codes.len() >= MAX_SHAPES)
+        };
+        let shapes: Box<[i64]> = shapes.into();
+        let known = Known {
+            code,
+            used: AtomicU64::new(self.now()),
+        };
         let mut codes = self.codes.write().unwrap_or_else(PoisonError::into_inner);
-        if codes.len() >= MAX_SHAPES {
-            codes.clear();
-        }
-        codes.insert(Shapes::from_slice(shapes), code);
+        let same = codes.insert(shapes, known);
+        // Another thread may have made room, or have come with the same shapes.
+        let oldest = oldest.filter(|_| codes.len() > MAX_SHAPES);
+        let oldest = oldest.and_then(|oldest| codes.remove(&oldest));
+        [same, oldest].into_iter().flatten().map(|known| known.code)
     }
 
     fn serialized(&self) -> SerializedShapes {
         let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
         let mut known: Vec<_> = codes
             .iter()
-            .map(|(shapes, code)| (shapes.to_vec(), code.portable.clone()))
+            .map(|(shapes, known)| (shapes.to_vec(), known.code.portable.clone()))
             .collect();
         // The same context is the same bytes.
         known.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
@@ -130,10 +163,27 @@ pub struct ExecutionContext {
     labels: Vec<String>,
     /// If executions may be of other shapes.
     variable: Option<Variable>,
+    /// Bytes of workspace that the host is asked for.
+    asked: u64,
+    made_in: Process,
+}
+
+impl Made for ExecutionContext {
+    fn made_in(&self) -> Process {
+        self.made_in
+    }
 }
 
 impl ExecutionContext {
-    pub(crate) fn new(code: Arc<Code>, bindings: Bindings, variable: Option<Variable>) -> Self {
+    /// Bytes of workspace that an execution needs: exactly, or at most if executions may be of other shapes.
+    pub(crate) fn needed(code: &Code, variable: Option<&Variable>) -> u64 {
+        match variable {
+            Some(variable) => variable.workspace_bytes,
+            None => code.executable.workspace_bytes(),
+        }
+    }
+
+    pub(crate) fn new(code: Arc<Code>, bindings: Bindings, variable: Option<Variable>, asked: u64) -> Self {
         let mut arguments: Vec<(i64, usize)> = bindings.uids.iter().copied().zip(0..).collect();
         arguments.sort_unstable();
         let scalars = code.portable.signature.arguments.iter().enumerate();
@@ -148,16 +198,15 @@ impl ExecutionContext {
             scalars,
             labels: bindings.labels,
             variable,
+            asked,
+            made_in: Process::current(),
         }
     }
 
-    /// Bytes of workspace that one execution needs: exactly, or at most if executions may be of other shapes.
+    /// Bytes of workspace that the host is asked for: what an execution needs at most, or none if that is little.
     #[must_use]
     pub fn workspace_bytes(&self) -> u64 {
-        match &self.variable {
-            Some(variable) => variable.workspace_bytes,
-            None => self.executable.workspace_bytes(),
-        }
+        self.asked
     }
 
     /// The context as bytes, which another process can load without a compiler.
@@ -217,7 +266,10 @@ impl ExecutionContext {
             .ok_or(Error::Shapes(OverrideError::NotDeclared))?;
         let code = variable.code(runtime, overrides)?;
         // SAFETY: by this function's contract.
-        unsafe { self.run(&*code.executable, stream, workspace, buffers) }
+        let result = unsafe { self.run(&*code.executable, stream, workspace, buffers) };
+        // It may have had to go meanwhile: then this is the last of it.
+        runtime.reaper.take(code);
+        result
     }
 
     /// Executes code that has this context's arguments.
@@ -232,6 +284,12 @@ impl ExecutionContext {
         workspace: *mut c_void,
         buffers: &[DeviceBuffer],
     ) -> Result<(), Error> {
+        // A host that is asked for none may pass anything.
+        let workspace = if self.asked == 0 {
+            std::ptr::null_mut()
+        } else {
+            workspace
+        };
         let mut pointers: SmallVec<[*mut c_void; INLINE_ARGUMENTS]> = SmallVec::new();
         pointers.resize(self.arguments.len(), std::ptr::null_mut());
         for buffer in buffers {
@@ -289,6 +347,7 @@ impl ExecutionContext {
             ExecuteError::WorkspaceOverlap(argument) => {
                 Error::Overlap(self.label(argument), "the workspace".to_owned())
             }
+            ExecuteError::HostWorkspace => Error::HostWorkspace,
             ExecuteError::OtherGpu { code, stream } => Error::OtherGpu { context: code, stream },
             ExecuteError::Driver(error) => Error::Driver(error),
             ExecuteError::Runtime(error) => Error::runtime("the execution failed")(error),

@@ -80,6 +80,9 @@ pub enum Error {
     /// No workspace, though one is needed.
     #[error("the workspace is null, but {0} bytes are needed")]
     MissingWorkspace(u64),
+    /// A workspace that kernels cannot use.
+    #[error("the workspace is memory of the host that the GPU cannot reach: it has to be the GPU's, as from hipMalloc")]
+    HostWorkspace,
     /// No memory of our own.
     #[error("{0} bytes of memory cannot be had")]
     NoMemory(usize),
@@ -91,6 +94,9 @@ pub enum Error {
         /// The stream's.
         stream: u32,
     },
+    /// Something of a process before the `fork` that made this one.
+    #[error("the {0} is of a process before the fork of this one, and cannot be used in it")]
+    Forked(&'static str),
     /// No device that can be used.
     #[error("{0}")]
     NoDevice(String),
@@ -151,6 +157,7 @@ impl Error {
             | Error::Overlap(..)
             | Error::Misaligned(..)
             | Error::MissingWorkspace(_)
+            | Error::HostWorkspace
             | Error::Shapes(_)
             | Error::DamagedContext(_)
             | Error::OtherGpu { .. } => Status::InvalidValue,
@@ -160,6 +167,7 @@ impl Error {
             Error::NoMemory(_) => Status::AllocFailed,
             Error::Driver(error) if error.out_of_memory => Status::AllocFailed,
             Error::Driver(_)
+            | Error::Forked(_)
             | Error::NoDevice(_)
             | Error::NoCompiler(_)
             | Error::Compile { .. }

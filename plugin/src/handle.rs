@@ -2,6 +2,7 @@
 
 use crate::device::{Device, Gpus, Stream};
 use crate::error::Error;
+use crate::fork::{Made, Process};
 use crate::pipeline::Runtime;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -19,6 +20,13 @@ pub struct Handle {
     /// What an execution reads, and nobody writes but [`set_stream`](Self::set_stream), which the host orders with executions.
     stream: AtomicPtr<c_void>,
     ordinal: AtomicU32,
+    made_in: Process,
+}
+
+impl Made for Handle {
+    fn made_in(&self) -> Process {
+        self.made_in
+    }
 }
 
 impl Handle {
@@ -43,6 +51,7 @@ impl Handle {
             device: RwLock::new(device),
             stream: AtomicPtr::new(std::ptr::null_mut()),
             ordinal: AtomicU32::new(ordinal),
+            made_in: Process::current(),
         })
     }
 

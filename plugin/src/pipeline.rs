@@ -7,8 +7,10 @@ use crate::context::{Code, ExecutionContext, Variable};
 use crate::device::host::Host;
 use crate::device::{Device, Gpus, Work, gpu};
 use crate::error::Error;
+use crate::fork::{self, Process};
 use crate::known_compilers;
 pub use crate::plan::{Plan, Source, check, decode};
+use crate::reaper::Reaper;
 use crate::reproducer::{Reproducer, Versions};
 use crate::serialized::{Portable, Serialized};
 use bytes::Bytes;
@@ -27,6 +29,9 @@ use std::time::{Duration, Instant};
 
 /// What every vmfb is told its source is called: the name ends up in the code, and must not vary.
 pub(crate) const SOURCE_NAME: &str = "rotini.mlir";
+
+/// Bytes of workspace that no host is asked for: some give memory that a GPU does not reach.
+const LITTLE: u64 = 16 << 10;
 
 /// How much longer than it may take another process is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -47,9 +52,15 @@ pub struct Runtime {
     gpus: OnceLock<Result<Option<Arc<dyn Gpus>>, Error>>,
     /// Code that is loaded and in use, by device and key.
     loaded: Mutex<HashMap<(usize, Key), Weak<Code>>>,
+    /// Where code goes that executions have no more use for.
+    pub(crate) reaper: Reaper,
 }
 
-static SHARED: Mutex<Weak<Runtime>> = Mutex::new(Weak::new());
+/// Forks behind each other in each of which the library can be used.
+const PROCESSES: usize = 16;
+
+/// The state of each process: after a fork, the lock of the process before may be held by a thread that is not there.
+static SHARED: [Mutex<Weak<Runtime>>; PROCESSES] = [const { Mutex::new(Weak::new()) }; PROCESSES];
 
 impl Runtime {
     /// The state of this process, made if no handle is alive.
@@ -58,7 +69,12 @@ impl Runtime {
     ///
     /// If the runtime cannot be set up.
     pub fn shared() -> Result<Arc<Self>, Error> {
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        fork::watch()?;
+        let process = Process::current().forks() as usize;
+        let shared = SHARED
+            .get(process)
+            .ok_or_else(|| Error::Internal(format!("the library is {process} forks away from where it was loaded")))?;
+        let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(runtime) = shared.upgrade() {
             return Ok(runtime);
         }
@@ -95,6 +111,7 @@ impl Runtime {
             host: OnceLock::new(),
             gpus: OnceLock::new(),
             loaded: Mutex::new(HashMap::new()),
+            reaper: Reaper::default(),
         })
     }
 
@@ -123,9 +140,13 @@ impl Runtime {
                     DeviceChoice::Hip => Some(gpu::hip(&self.config, &self.instance)?),
                     #[cfg(feature = "cuda")]
                     DeviceChoice::Cuda => Some(gpu::cuda(&self.config, &self.instance)?),
-                    DeviceChoice::Auto => gpu::hip(&self.config, &self.instance)
-                        .inspect_err(|error| tracing::info!("no AMD GPU is used ({error}); graphs run on the CPU"))
-                        .ok(),
+                    DeviceChoice::Auto => match gpu::hip(&self.config, &self.instance) {
+                        // The host's memory is the GPUs'.
+                        Err(error @ Error::Forked(_)) => return Err(error),
+                        gpus => gpus
+                            .inspect_err(|error| tracing::info!("no AMD GPU is used ({error}); graphs run on the CPU"))
+                            .ok(),
+                    },
                 };
                 match &self.config.target {
                     Some(target) if gpus.is_none() && *target != Target::Cpu => {
@@ -151,7 +172,7 @@ impl Runtime {
     /// If the runtime refuses.
     pub fn host(&self) -> Result<Arc<dyn Device>, Error> {
         self.host
-            .get_or_init(|| Host::new(&self.instance).map(|host| Arc::new(host) as Arc<dyn Device>))
+            .get_or_init(|| Host::new(&self.config, &self.instance).map(|host| Arc::new(host) as Arc<dyn Device>))
             .clone()
     }
 
@@ -207,7 +228,7 @@ impl Runtime {
         keys.iter().find_map(|key| self.cache.peek(key))
     }
 
-    /// The workspace that a graph needs: exact if it is cached, else an upper bound, as for all shapes that an execution may have.
+    /// The workspace to ask for, for a graph: exact if it is cached, else an upper bound, as for all shapes that an execution may have.
     ///
     /// # Errors
     ///
@@ -216,7 +237,17 @@ impl Runtime {
         let target = device.target();
         let plan = check(bytes, &target)?;
         let cached = self.cached(&plan.graph, &target, device.features());
-        plan.workspace_bytes(&target, cached.map(|entry| entry.metadata.workspace_bytes))
+        let needed = plan.workspace_bytes(&target, cached.map(|entry| entry.metadata.workspace_bytes))?;
+        Ok(self.asked(needed))
+    }
+
+    /// The workspace that the host is asked for where so much is needed: none if it is little, for which there is memory of our own.
+    fn asked(&self, needed: u64) -> u64 {
+        if needed <= LITTLE.min(self.config.own_workspace) {
+            0
+        } else {
+            needed
+        }
     }
 
     /// A context that executes the graph: from loaded code, from the cache, or compiled now.
@@ -236,7 +267,8 @@ impl Runtime {
                 Some(Variable::new(Arc::clone(device), graph, bytes, workspace_bytes))
             }
         };
-        Ok(ExecutionContext::new(code, plan.bindings, variable))
+        let needed = ExecutionContext::needed(&code, variable.as_ref());
+        Ok(ExecutionContext::new(code, plan.bindings, variable, self.asked(needed)))
     }
 
     /// The code of a valid graph that is not as it was declared: from loaded code, from the cache, or compiled now.
@@ -290,12 +322,13 @@ impl Runtime {
                     .map_err(|error| Error::ForeignContext(format!("its graph cannot be read: {error}")))?;
                 let variable = Variable::new(Arc::clone(device), graph, &shapes.graph, shapes.workspace_bytes);
                 for (overrides, portable) in shapes.known {
-                    variable.add(&overrides, self.load_portable(device, portable)?);
+                    drop(variable.add(&overrides, self.load_portable(device, portable)?));
                 }
                 Some(variable)
             }
         };
-        Ok(ExecutionContext::new(code, bindings, variable))
+        let needed = ExecutionContext::needed(&code, variable.as_ref());
+        Ok(ExecutionContext::new(code, bindings, variable, self.asked(needed)))
     }
 
     fn load_portable(&self, device: &Arc<dyn Device>, portable: Portable) -> Result<Arc<Code>, Error> {

@@ -63,6 +63,7 @@ Status hipdnnEnginePluginExecuteOpGraphWithOverrides(Handle handle, Context cont
                                                      uint32_t count, uint32_t overrides, const int64_t *uids,
                                                      const uint32_t *ranks, const int64_t *const *shapes,
                                                      const int64_t *const *strides);
+Status hipdnnEnginePluginCreateExecutionContextFromSerialized(Handle handle, const Bytes *bytes, Context *context);
 
 /* Every function above: a host looks each one up by its name. */
 #define HIPDNN_PLUGIN_FUNCTIONS(X)                                                                                               \
@@ -86,6 +87,7 @@ Status hipdnnEnginePluginExecuteOpGraphWithOverrides(Handle handle, Context cont
     X(hipdnnEnginePluginDestroyExecutionContext)                                                                                 \
     X(hipdnnEnginePluginGetWorkspaceSizeFromExecutionContext)                                                                    \
     X(hipdnnEnginePluginExecuteOpGraph)                                                                                          \
-    X(hipdnnEnginePluginExecuteOpGraphWithOverrides)
+    X(hipdnnEnginePluginExecuteOpGraphWithOverrides)                                                                            \
+    X(hipdnnEnginePluginCreateExecutionContextFromSerialized)
 
 #endif

@@ -398,11 +398,25 @@ static void live(Handle handle, Handle other, int64_t engine, const Graph *graph
     size_t estimate = SIZE_MAX, exact = SIZE_MAX, cached = SIZE_MAX;
     ask(handle, engine, graph, &config, &estimate);
 
+    /* What a call that fails was to write to stays as it is. */
     Context context = (Context)(uintptr_t)1;
     EngineConfig raw_foreign = engine_config(engine + 1);
     const Bytes foreign = {&raw_foreign, sizeof raw_foreign};
     FAILS(STATUS_INVALID_VALUE, "engine id",
           api.hipdnnEnginePluginCreateExecutionContext(handle, &foreign, &graph->bytes, &context));
+    CHECK(context == (Context)(uintptr_t)1, "a context was written by a call that failed");
+    /* Hosts of one generation pass an engine config too, so that the bytes are where others have the place for the context. */
+    Bytes payload = {"payload", 7};
+    typedef Status (*FourArguments)(Handle, const Bytes *, const Bytes *, Context *);
+    FourArguments load = (FourArguments)(void (*)(void))api.hipdnnEnginePluginCreateExecutionContextFromSerialized;
+    CHECK(load(handle, &config, &payload, &context) != STATUS_SUCCESS, "an engine config is no context");
+    CHECK(payload.ptr != NULL && payload.size == 7, "the caller's bytes were written to");
+    CHECK(context == (Context)(uintptr_t)1, "a context was written by a call that failed");
+    int64_t id = -7;
+    uint32_t count = 77;
+    CHECK(api.hipdnnEnginePluginGetApplicableEngineIds(handle, &graph->bytes, NULL, 1, &count) != STATUS_SUCCESS, "no place");
+    CHECK(api.hipdnnEnginePluginGetApplicableEngineIds(handle, NULL, &id, 1, &count) != STATUS_SUCCESS, "no graph");
+    CHECK(count == 77 && id == -7, "a call that failed has written");
     SUCCEEDS(api.hipdnnEnginePluginCreateExecutionContext(handle, &config, &graph->bytes, &context));
     CHECK(context != NULL, "%s", graph->path);
     SUCCEEDS(api.hipdnnEnginePluginGetWorkspaceSizeFromExecutionContext(handle, context, &exact));

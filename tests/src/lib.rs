@@ -11,6 +11,7 @@
 //! | `gfx942` | what is compiled for MI300: dispatches, MFMA, registers (compile only: nothing is executed) |
 //! | `paths` | ways of compiling one convolution agree on the emulated MI300 |
 //! | `hip_device` | what the plugin asks of HIP, counted: launches, which GPU and stream, loading, errors |
+//! | `own_memory` | executions on a GPU without a workspace, and with outputs over inputs |
 //! | `ordering` | seeded schedules over streams, contexts and threads: no stale read |
 //! | `abi` | symbols, dependencies, errors, statuses, workspace, threads |
 //! | `process` | caches, compilers and serialized contexts between processes: kills, faults, disks, leaks |
@@ -23,4 +24,5 @@ pub mod harness;
 pub mod plugin;
 pub mod process;
 pub mod random;
+pub mod samples;
 pub mod shapes;

@@ -132,7 +132,7 @@ struct Lane<'a> {
 }
 
 impl<'a> Lane<'a> {
-    fn new(bench: &'a Bench, subject: &'a Subject, handle: Handle) -> Self {
+    fn new(bench: &'a Bench, subject: &'a Subject, handle: Handle, has_workspace: bool) -> Self {
         let gpu = &bench.gpu;
         let filled = |bytes: &[u8]| {
             let allocation = gpu.allocate(bytes.len()).unwrap();
@@ -154,7 +154,8 @@ impl<'a> Lane<'a> {
             inputs: subject.inputs.iter().map(|uid| filled(&first[uid])).collect(),
             outputs: outputs(),
             results: (0..ROUNDS).map(|_| outputs()).collect(),
-            workspace: (workspace > 0).then(|| gpu.allocate(workspace).unwrap()),
+            // Without one, executions share memory of the plugin's own.
+            workspace: (workspace > 0 && has_workspace).then(|| gpu.allocate(workspace).unwrap()),
             chosen: Vec::new(),
             free: gpu.event(false).unwrap(),
             engine: Some((handle, context)),
@@ -285,7 +286,8 @@ fn schedule(bench: &Bench, seed: u64, streams: usize, lanes: usize, host: Host) 
                 bench.plugin.handle().unwrap()
             };
             let subject = &bench.subjects[rng.random_range(0..bench.subjects.len())];
-            Lane::new(bench, subject, handle)
+            let has_workspace = rng.random();
+            Lane::new(bench, subject, handle, has_workspace)
         })
         .collect();
     drop(shared);
@@ -378,7 +380,7 @@ fn captured_graphs_replay() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let stream = [bench.gpu.stream().unwrap()];
         let handle = bench.plugin.handle().unwrap();
-        let mut lane = Lane::new(bench, subject, handle);
+        let mut lane = Lane::new(bench, subject, handle, false);
         let graph = stream[0]
             .capture(|| -> Result<(), rotini_host::gpu::GpuError> {
                 lane.round(bench, &mut rng, &stream, Host::Careful);
@@ -410,7 +412,7 @@ fn the_null_stream_is_the_default() {
     bench.gpu.select().unwrap();
     let subject = &bench.subjects[0];
     let handle = bench.plugin.handle().unwrap();
-    let lane = Lane::new(bench, subject, handle);
+    let lane = Lane::new(bench, subject, handle, false);
     for (input, uid) in lane.inputs.iter().zip(&subject.inputs) {
         input.write(0, &subject.fillings[1].0[uid]).unwrap();
     }

@@ -125,8 +125,8 @@ impl TensorType {
 #[derive(Debug)]
 pub struct Buffer(pub(super) Handle<sys::iree_hal_buffer_t>);
 
-// SAFETY: a HAL buffer is immutable but for its contents, and those are reached through copies (`read`, `write`) whose
-// races with device work the caller orders, as with any device memory.
+// SAFETY: a HAL buffer is immutable but for its contents, and all that reaches those is unsafe: whoever does so keeps other threads and
+// queued work away.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
@@ -217,8 +217,12 @@ impl Buffer {
     /// # Errors
     ///
     /// [`Error::Buffer`] out of range, or when the device's memory cannot be mapped.
-    pub fn read(&self, offset: usize, target: &mut [u8]) -> Result<()> {
-        // SAFETY: the buffer is alive and checks the range; `target` is valid for its length.
+    ///
+    /// # Safety
+    ///
+    /// Nothing writes to the bytes meanwhile: no other thread, and no work that was queued with the buffer.
+    pub unsafe fn read(&self, offset: usize, target: &mut [u8]) -> Result<()> {
+        // SAFETY: the buffer is alive and checks the range; `target` is valid for its length; nothing writes by this function's contract.
         unsafe {
             check(sys::iree_hal_buffer_map_read(
                 self.0.as_ptr(),
@@ -238,8 +242,12 @@ impl Buffer {
     /// # Errors
     ///
     /// [`Error::Buffer`] out of range, or when the device's memory cannot be mapped.
-    pub fn write(&self, offset: usize, source: &[u8]) -> Result<()> {
-        // SAFETY: the buffer is alive and checks the range; `source` is valid for its length.
+    ///
+    /// # Safety
+    ///
+    /// Nothing reads or writes the bytes meanwhile: no other thread, and no work that was queued with the buffer.
+    pub unsafe fn write(&self, offset: usize, source: &[u8]) -> Result<()> {
+        // SAFETY: the buffer is alive and checks the range; `source` is valid for its length; the rest by this function's contract.
         unsafe {
             check(sys::iree_hal_buffer_map_write(
                 self.0.as_ptr(),

@@ -202,7 +202,12 @@ impl Invocation {
     ///
     /// [`Error::Parameter`] when `index` is not a tensor; [`Error::Buffer`] when the buffer is too small for it. The previous
     /// binding stays.
-    pub fn bind_buffer(&mut self, index: usize, buffer: &Buffer) -> Result<()> {
+    ///
+    /// # Safety
+    ///
+    /// While the function runs, nothing else writes to the buffer, and nothing reads it that the function writes: no other invocation, and
+    /// no [`read`](Buffer::read) or [`write`](Buffer::write).
+    pub unsafe fn bind_buffer(&mut self, index: usize, buffer: &Buffer) -> Result<()> {
         let wrong = Error::Parameter {
             index,
             expected: "a tensor",

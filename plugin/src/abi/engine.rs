@@ -1,10 +1,11 @@
 //! The functions of an engine plugin (`EnginePluginApi.h`).
 
-use super::guard::{Place, guard, place, reference};
+use super::guard::{Place, guard, own, place, reference};
 use super::types::Bytes;
 use crate::context::{DeviceBuffer, ExecutionContext};
 use crate::engine;
 use crate::error::Error;
+use crate::fork::{Made, Process};
 use crate::handle::Handle;
 use crate::knobs::Knobs;
 use crate::told;
@@ -61,7 +62,6 @@ pub unsafe extern "C" fn hipdnnEnginePluginCreate(handle: *mut *mut Handle) -> i
     guard("hipdnnEnginePluginCreate", || {
         // SAFETY: by this function's contract.
         let place = unsafe { place(handle, "handle") }?;
-        place.write(std::ptr::null_mut());
         place.write(Box::into_raw(Box::new(Handle::new()?)));
         Ok(())
     })
@@ -75,12 +75,8 @@ pub unsafe extern "C" fn hipdnnEnginePluginCreate(handle: *mut *mut Handle) -> i
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipdnnEnginePluginDestroy(handle: *mut Handle) -> i32 {
     guard("hipdnnEnginePluginDestroy", || {
-        if handle.is_null() {
-            return Err(Error::Null("handle"));
-        }
         // SAFETY: it came from `Box::into_raw` in `Create`, and is given back once by this function's contract.
-        drop(unsafe { Box::from_raw(handle) });
-        Ok(())
+        unsafe { destroy(handle, "handle") }
     })
 }
 
@@ -93,7 +89,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginDestroy(handle: *mut Handle) -> i32 {
 pub unsafe extern "C" fn hipdnnEnginePluginSetStream(handle: *const Handle, stream: *mut c_void) -> i32 {
     guard("hipdnnEnginePluginSetStream", || {
         // SAFETY: by this function's contract.
-        unsafe { reference(handle, "handle") }?.set_stream(stream)
+        unsafe { own(handle, "handle") }?.set_stream(stream)
     })
 }
 
@@ -113,26 +109,27 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetApplicableEngineIds(
 ) -> i32 {
     guard("hipdnnEnginePluginGetApplicableEngineIds", || {
         // SAFETY: by this function's contract.
-        let (handle, graph, count) = unsafe {
+        let (handle, graph, count, ids) = unsafe {
             (
-                reference(handle, "handle")?,
+                own(handle, "handle")?,
                 reference(graph, "graph")?.as_slice(),
                 place(count, "count")?,
+                if max > 0 { Some(place(ids, "engine ids")?) } else { None },
             )
         };
-        count.write(0);
         let checked = handle
             .device()
             .and_then(|device| handle.runtime().applicable(graph, &device.target(), device.features()));
         if let Err(reason) = checked {
             told::declined(graph, &reason);
+            count.write(0);
             return Ok(());
         }
-        if max > 0 {
-            // SAFETY: by this function's contract; one id fits.
-            unsafe { place(ids, "engine ids") }?.write(engine::ID);
-            count.write(1);
+        // At least one fits if there is a place.
+        if let Some(ids) = &ids {
+            ids.write(engine::ID);
         }
+        count.write(u32::from(ids.is_some()));
         Ok(())
     })
 }
@@ -152,7 +149,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetEngineDetails(
     guard("hipdnnEnginePluginGetEngineDetails", || {
         // SAFETY: by this function's contract.
         let (handle, details) = unsafe {
-            let handle = reference(handle, "handle")?;
+            let handle = own(handle, "handle")?;
             reference(graph, "graph")?;
             (handle, place(details, "engine details")?)
         };
@@ -204,7 +201,7 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetWorkspaceSize(
         // SAFETY: by this function's contract.
         let (handle, config, graph, size) = unsafe {
             (
-                reference(handle, "handle")?,
+                own(handle, "handle")?,
                 reference(config, "engine config")?.as_slice(),
                 reference(graph, "graph")?.as_slice(),
                 place(size, "size")?,
@@ -234,13 +231,12 @@ pub unsafe extern "C" fn hipdnnEnginePluginCreateExecutionContext(
         // SAFETY: by this function's contract.
         let (handle, config, graph, place) = unsafe {
             (
-                reference(handle, "handle")?,
+                own(handle, "handle")?,
                 reference(config, "engine config")?.as_slice(),
                 reference(graph, "graph")?.as_slice(),
                 place(context, "execution context")?,
             )
         };
-        place.write(std::ptr::null_mut());
         let knobs = Knobs::read(config)?;
         let context = handle.runtime().create_context(&handle.device()?, graph)?;
         knobs.expect_workspace(context.workspace_bytes())?;
@@ -262,12 +258,8 @@ pub unsafe extern "C" fn hipdnnEnginePluginDestroyExecutionContext(
     guard("hipdnnEnginePluginDestroyExecutionContext", || {
         // SAFETY: by this function's contract.
         unsafe { reference(handle, "handle") }?;
-        if context.is_null() {
-            return Err(Error::Null("execution context"));
-        }
         // SAFETY: it came from `Box::into_raw` in `CreateExecutionContext`, and is given back once by this function's contract.
-        drop(unsafe { Box::from_raw(context) });
-        Ok(())
+        unsafe { destroy(context, "execution context") }
     })
 }
 
@@ -285,8 +277,8 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetWorkspaceSizeFromExecutionContext(
     guard("hipdnnEnginePluginGetWorkspaceSizeFromExecutionContext", || {
         // SAFETY: by this function's contract.
         let (context, size) = unsafe {
-            reference(handle, "handle")?;
-            (reference(context, "execution context")?, place(size, "size")?)
+            own(handle, "handle")?;
+            (own(context, "execution context")?, place(size, "size")?)
         };
         size.write(to_usize(context.workspace_bytes())?);
         Ok(())
@@ -364,12 +356,12 @@ pub unsafe extern "C" fn hipdnnEnginePluginCreateExecutionContextFromSerialized(
         // SAFETY: by this function's contract.
         let (handle, bytes, place) = unsafe {
             (
-                reference(handle, "handle")?,
+                own(handle, "handle")?,
                 reference(bytes, "serialized execution context")?.as_slice(),
                 place(context, "execution context")?,
             )
         };
-        place.write(std::ptr::null_mut());
+        // Hosts of an older generation have other arguments here: until the bytes are known to be a context, nothing is written.
         let context = handle.runtime().load_context(&handle.device()?, bytes)?;
         place.write(Box::into_raw(Box::new(context)));
         Ok(())
@@ -394,8 +386,8 @@ pub unsafe extern "C" fn hipdnnEnginePluginExecuteOpGraph(
         // SAFETY: by this function's contract.
         let (handle, context, buffers) = unsafe {
             (
-                reference(handle, "handle")?,
-                reference(context, "execution context")?,
+                own(handle, "handle")?,
+                own(context, "execution context")?,
                 array(buffers, count, "device buffers")?,
             )
         };
@@ -428,8 +420,8 @@ pub unsafe extern "C" fn hipdnnEnginePluginExecuteOpGraphWithOverrides(
         // SAFETY: by this function's contract.
         let (handle, context, buffers) = unsafe {
             (
-                reference(handle, "handle")?,
-                reference(context, "execution context")?,
+                own(handle, "handle")?,
+                own(context, "execution context")?,
                 array(buffers, count, "device buffers")?,
             )
         };
@@ -462,6 +454,21 @@ pub unsafe extern "C" fn hipdnnEnginePluginExecuteOpGraphWithOverrides(
     })
 }
 
+/// Destroys what was given to the host. In a child of the process that made it, what it is made of may have no threads and be locked for
+/// ever: there it stays.
+///
+/// # Safety
+///
+/// The pointer is null or came from [`Box::into_raw`], and is not used any more.
+unsafe fn destroy<T: Made>(pointer: *mut T, what: &'static str) -> Result<(), Error> {
+    // SAFETY: by this function's contract.
+    if unsafe { reference(pointer.cast_const(), what) }?.made_in() == Process::current() {
+        // SAFETY: as above.
+        drop(unsafe { Box::from_raw(pointer) });
+    }
+    Ok(())
+}
+
 /// The entries of an array of the caller's.
 ///
 /// # Safety
@@ -484,13 +491,12 @@ unsafe fn array<'a, T>(entries: *const T, count: u32, what: &'static str) -> Res
 unsafe fn serialize(handle: *const Handle, context: *const ExecutionContext, bytes: *mut Bytes) -> Result<(), Error> {
     // SAFETY: by this function's contract.
     let (context, place) = unsafe {
-        reference(handle, "handle")?;
+        own(handle, "handle")?;
         (
-            reference(context, "execution context")?,
+            own(context, "execution context")?,
             place(bytes, "serialized execution context")?,
         )
     };
-    place.write(Bytes::EMPTY);
     give(&place, context.serialize()?);
     Ok(())
 }

@@ -1,27 +1,49 @@
 //! What stands between C and Rust: no panic crosses, every error leaves its text.
 
-use super::last_error;
+use super::{last_error, logging};
 use crate::error::{Error, Status};
+use crate::fork::Made;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs the body of an exported function and turns its result into a status.
+/// Runs the body of an exported function and turns its result into a status. Everything that an export does is in here: its body, the
+/// text of its error, and the host's logging function.
 ///
 /// What a panicking body left half done is only read again through locks and queues that hold whole values, so it is safe to go on.
 pub(super) fn guard(name: &'static str, body: impl FnOnce() -> Result<(), Error>) -> i32 {
-    let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(from_panic(name, panic.as_ref())));
-    let status = match result {
-        Ok(()) => Status::Success,
-        Err(error) => {
-            last_error::set(&error.to_string());
-            match error.status() {
-                Status::NotApplicable => tracing::info!("{name}: {error}"),
-                _ => tracing::error!("{name}: {error}"),
-            }
-            error.status()
+    let mut outcome = None;
+    let done = catch_unwind(AssertUnwindSafe(|| {
+        logging::held(|| outcome = Some(attempt(name, body)))
+    }));
+    if let Err(panic) = done {
+        // It has panicked while it told of something else, or was dropped: its own drop may do so again.
+        std::mem::forget(panic);
+    }
+    // Last: a logging function may have called the plugin, and failed.
+    match outcome {
+        Some(Ok(())) => Status::Success as i32,
+        Some(Err((status, text))) => {
+            last_error::set(&text);
+            status as i32
         }
-    };
-    status as i32
+        None => {
+            last_error::set("internal error: a panic could not be told");
+            Status::InternalError as i32
+        }
+    }
+}
+
+/// What came of a body: nothing to say, or a status and its text.
+fn attempt(name: &'static str, body: impl FnOnce() -> Result<(), Error>) -> Result<(), (Status, String)> {
+    let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(from_panic(name, panic.as_ref())));
+    result.map_err(|error| {
+        let status = error.status();
+        match status {
+            Status::NotApplicable => tracing::info!("{name}: {error}"),
+            _ => tracing::error!("{name}: {error}"),
+        }
+        (status, error.to_string())
+    })
 }
 
 fn from_panic(name: &str, panic: &(dyn Any + Send)) -> Error {
@@ -42,6 +64,18 @@ pub(super) unsafe fn reference<'a, T>(pointer: *const T, what: &'static str) -> 
     unsafe { pointer.as_ref() }.ok_or(Error::Null(what))
 }
 
+/// As [`reference`], for something that only the process can use that made it.
+///
+/// # Safety
+///
+/// As [`reference`].
+pub(super) unsafe fn own<'a, T: Made>(pointer: *const T, what: &'static str) -> Result<&'a T, Error> {
+    // SAFETY: by this function's contract.
+    let own = unsafe { reference(pointer, what) }?;
+    own.made_in().check(what)?;
+    Ok(own)
+}
+
 /// A place to write a result to, or the error that it is null.
 ///
 /// # Safety
@@ -55,7 +89,8 @@ pub(super) unsafe fn place<T>(pointer: *mut T, what: &'static str) -> Result<Pla
     }
 }
 
-/// A place of the caller's, possibly uninitialised: it can only be written.
+/// A place of the caller's, possibly uninitialised: it can only be written. Nothing is written before everything is validated: a caller of
+/// another generation may have something else there.
 pub(super) struct Place<T>(*mut T);
 
 impl<T> Place<T> {

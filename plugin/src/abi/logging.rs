@@ -1,11 +1,16 @@
 //! From `tracing` to the host's logging callback.
+//!
+//! The callback may do anything: throw, or call the plugin. So what a call of the host has to say is held back until the call holds no
+//! lock any more, and is told through a function in C++ that lets nothing pass (`callback.cpp`). What a callback's own calls have to say
+//! is dropped, or it would never end.
 
 use super::types::LogSeverity;
 use crate::config;
-use std::ffi::{CString, c_char};
+use std::cell::{Cell, RefCell};
+use std::ffi::{CString, c_char, c_int};
 use std::fmt::Write as _;
 use std::sync::Once;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use tracing::field::{Field, Visit};
 use tracing::span;
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -17,7 +22,88 @@ pub type Callback = unsafe extern "C" fn(severity: i32, message: *const c_char);
 static CALLBACK: AtomicUsize = AtomicUsize::new(0);
 /// The least severity that is passed on.
 static LEVEL: AtomicI32 = AtomicI32::new(LogSeverity::Warn as i32);
+/// Whether a callback has thrown: said once.
+static THREW: AtomicBool = AtomicBool::new(false);
 static INSTALL: Once = Once::new();
+
+unsafe extern "C" {
+    /// Calls the callback. Catches what it throws: C++'s exceptions, and other languages' panics, which are lost then.
+    fn rotini_tell(callback: Callback, severity: c_int, message: *const c_char) -> c_int;
+}
+
+/// A message that is still to be told.
+struct Message {
+    severity: LogSeverity,
+    text: CString,
+}
+
+/// Messages that are held back, for the thread that made them alone.
+type Held = RefCell<Vec<Message>>;
+
+// Without destructors: those of the host's threads would keep the library mapped after it is closed.
+thread_local! {
+    /// Where this thread's messages are held back: in a frame further up its stack, or nowhere.
+    static HELD: Cell<*const Held> = const { Cell::new(std::ptr::null()) };
+    /// Whether this thread is in the callback.
+    static IS_TELLING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Holds back what `body` has to say, and tells it when it has ended, which is when it holds nothing any more.
+pub(super) fn held<T>(body: impl FnOnce() -> T) -> T {
+    let messages = Held::default();
+    let result = Lent(&raw const messages).during(body);
+    for message in messages.into_inner() {
+        tell(message.severity, &message.text);
+    }
+    result
+}
+
+/// The place where a thread's messages are held back, for another thread that works for it while it waits.
+pub(crate) struct Lent(*const Held);
+
+// SAFETY: the lender waits while the other thread uses the place, by the contract of `of_this_thread`.
+unsafe impl Send for Lent {}
+
+impl Lent {
+    /// The calling thread's.
+    ///
+    /// # Safety
+    ///
+    /// The calling thread waits until whoever gets it has finished with it.
+    pub(crate) unsafe fn of_this_thread() -> Self {
+        Lent(HELD.get())
+    }
+
+    /// Holds back what `body` has to say.
+    pub(crate) fn during<T>(self, body: impl FnOnce() -> T) -> T {
+        /// Goes back to the place before, whatever ends the body.
+        struct Before(*const Held);
+
+        impl Drop for Before {
+            fn drop(&mut self) {
+                HELD.set(self.0);
+            }
+        }
+        let _before = Before(HELD.replace(self.0));
+        body()
+    }
+}
+
+/// Calls the host's function.
+fn tell(severity: LogSeverity, message: &CString) {
+    let address = CALLBACK.load(Ordering::Acquire);
+    if address == 0 || IS_TELLING.replace(true) {
+        return;
+    }
+    // SAFETY: the address was a callback's when it was stored, and the host keeps it callable while the library is loaded.
+    let callback = unsafe { std::mem::transmute::<usize, Callback>(address) };
+    // SAFETY: the message lives until the call returns, which is what the header asks for. Nothing unwinds out of it.
+    let threw = unsafe { rotini_tell(callback, severity as c_int, message.as_ptr()) } != 0;
+    IS_TELLING.set(false);
+    if threw && !THREW.swap(true, Ordering::Relaxed) {
+        tracing::warn!("the logging callback has thrown, which it must not; messages are lost where it does");
+    }
+}
 
 /// Sets the host's callback; `None` silences.
 pub(super) fn set_callback(callback: Option<Callback>) {
@@ -68,6 +154,7 @@ impl Subscriber for HostSubscriber {
         *metadata.level() <= Level::INFO
             && severity(*metadata.level()) as i32 >= LEVEL.load(Ordering::Relaxed)
             && CALLBACK.load(Ordering::Relaxed) != 0
+            && !IS_TELLING.get()
     }
 
     fn register_callsite(&self, _: &'static Metadata<'static>) -> tracing::subscriber::Interest {
@@ -76,19 +163,20 @@ impl Subscriber for HostSubscriber {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let address = CALLBACK.load(Ordering::Acquire);
-        if address == 0 {
+        if CALLBACK.load(Ordering::Relaxed) == 0 || IS_TELLING.get() {
             return;
         }
         let mut text = Text::default();
         event.record(&mut text);
         let mut bytes = format!("rotini: {}{}", text.message, text.fields).into_bytes();
         bytes.retain(|&byte| byte != 0);
-        let Ok(message) = CString::new(bytes) else { return };
-        // SAFETY: the address was a callback's when it was stored, and the host keeps it callable while the library is loaded.
-        let callback = unsafe { std::mem::transmute::<usize, Callback>(address) };
-        // SAFETY: the message lives until the call returns, which is what the header asks for.
-        unsafe { callback(severity(*event.metadata().level()) as i32, message.as_ptr()) };
+        let Ok(text) = CString::new(bytes) else { return };
+        let severity = severity(*event.metadata().level());
+        // SAFETY: null, or a place in a frame of `held` that has not ended: of this thread, or of one that waits for it.
+        match unsafe { HELD.get().as_ref() } {
+            Some(held) => held.borrow_mut().push(Message { severity, text }),
+            None => tell(severity, &text),
+        }
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {

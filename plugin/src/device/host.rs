@@ -6,6 +6,7 @@
 
 use super::retired::Retired;
 use super::{Buffers, Device, Executable, ExecuteError, Stream, Work, parameters, tensor_type};
+use crate::config::Config;
 use crate::error::Error;
 use crossbeam_queue::ArrayQueue;
 use iree_sys::runtime::{
@@ -32,6 +33,8 @@ pub struct Host {
     /// Started when first needed: most processes that ask for applicability never execute here.
     pool: OnceLock<Option<IreeDevice>>,
     features: String,
+    /// Bytes of workspace that an execution may have of ours.
+    own_workspace: usize,
     retired: Arc<Mutex<Retired<Arc<HostExecutable>>>>,
 }
 
@@ -41,13 +44,14 @@ impl Host {
     /// # Errors
     ///
     /// If the runtime cannot be set up.
-    pub fn new(instance: &Instance) -> Result<Self, Error> {
+    pub fn new(config: &Config, instance: &Instance) -> Result<Self, Error> {
         let sync = IreeDevice::local_sync(instance).map_err(Error::runtime("the CPU device cannot be created"))?;
         Ok(Host {
             instance: instance.clone(),
             sync,
             pool: OnceLock::new(),
             features: cpu_features(),
+            own_workspace: usize::try_from(config.own_workspace).unwrap_or(usize::MAX),
             retired: Arc::new(Mutex::new(Retired::new(MAX_RETIRED))),
         })
     }
@@ -104,7 +108,7 @@ impl Device for Host {
                     .map_err(Error::runtime("the compiled graph cannot be loaded"))?;
                 let large = work.operations >= POOL_OPERATIONS;
                 let device = large.then(|| self.pool()).flatten().unwrap_or(&self.sync).clone();
-                Arc::new(HostExecutable::new(device, module, signature)?)
+                Arc::new(HostExecutable::new(device, module, signature, self.own_workspace)?)
             }
         };
         Ok(Arc::new(Loaded {
@@ -168,6 +172,8 @@ struct HostExecutable {
     arguments: Vec<(Argument, TensorType)>,
     parameters: Vec<Parameter>,
     workspace_bytes: usize,
+    /// Bytes of workspace that an execution may have of ours.
+    own_workspace: usize,
     /// Lanes that no thread uses at the moment. A thread that finds none makes one.
     lanes: ArrayQueue<Lane>,
 }
@@ -182,7 +188,7 @@ struct Lane {
     bound: Vec<*mut c_void>,
     /// Memory of our own for arguments that cannot be used in place.
     staging: Vec<Option<Buffer>>,
-    /// Memory of our own for a workspace that is less aligned than needed.
+    /// Memory of our own for a workspace that is less aligned than needed, or not there.
     workspace: Option<Aligned>,
 }
 
@@ -190,7 +196,7 @@ struct Lane {
 unsafe impl Send for Lane {}
 
 impl HostExecutable {
-    fn new(device: IreeDevice, module: Module, signature: &Signature) -> Result<Self, Error> {
+    fn new(device: IreeDevice, module: Module, signature: &Signature, own_workspace: usize) -> Result<Self, Error> {
         let failed = || Error::runtime("the compiled graph's signature is wrong");
         let arguments = signature
             .arguments
@@ -207,6 +213,7 @@ impl HostExecutable {
             arguments,
             parameters,
             workspace_bytes,
+            own_workspace,
             lanes,
         };
         // Made now, so that what cannot be executed fails at creation.
@@ -301,7 +308,8 @@ impl HostExecutable {
                     Some(buffer) => buffer,
                     None => Buffer::allocate(&self.device, tensor.bytes())?,
                 };
-                lane.invocation.bind_buffer(index, &buffer)?;
+                // SAFETY: the buffer is the lane's, for this argument alone, and a lane is one thread's while it executes.
+                unsafe { lane.invocation.bind_buffer(index, &buffer)? };
                 *staging = Some(buffer);
             }
         }
@@ -309,20 +317,32 @@ impl HostExecutable {
         Ok(())
     }
 
-    /// Binds the caller's workspace, or memory of our own if it is less aligned than needed.
+    /// Binds the caller's workspace, or memory of our own if it is less aligned than needed, or null where little is needed.
     ///
     /// # Safety
     ///
     /// As [`Executable::execute`].
-    unsafe fn bind_workspace(&self, lane: &mut Lane, workspace: *mut c_void) -> Result<(), ExecuteError> {
-        let bytes = self.workspace_bytes;
+    unsafe fn bind_workspace(&self, lane: &mut Lane, buffers: &Buffers<'_>) -> Result<(), ExecuteError> {
+        let (bytes, workspace) = (self.workspace_bytes, buffers.workspace);
         if bytes == 0 {
             return Ok(());
         }
         if workspace.is_null() {
-            return Err(ExecuteError::MissingWorkspace(bytes as u64));
+            if bytes > self.own_workspace {
+                return Err(ExecuteError::MissingWorkspace(bytes as u64));
+            }
+        } else {
+            let start = workspace.addr();
+            let overlaps = |(pointer, (_, tensor)): &(&*mut c_void, &(Argument, TensorType))| {
+                pointer.addr() < start.saturating_add(bytes) && start < pointer.addr().saturating_add(tensor.bytes())
+            };
+            let tensors = buffers.pointers.iter().zip(&self.arguments);
+            // Scalars have no pointer by now.
+            if let Some(index) = tensors.map(|tensor| overlaps(&tensor)).position(|overlaps| overlaps) {
+                return Err(ExecuteError::WorkspaceOverlap(index));
+            }
         }
-        let pointer = if workspace.addr().is_multiple_of(HOST_ALIGNMENT) {
+        let pointer = if !workspace.is_null() && workspace.addr().is_multiple_of(HOST_ALIGNMENT) {
             workspace
         } else {
             let own = match lane.workspace.take() {
@@ -345,7 +365,7 @@ impl HostExecutable {
             unsafe { self.bind(lane, buffers.pointers)? };
         }
         // SAFETY: by this function's contract.
-        unsafe { self.bind_workspace(lane, buffers.workspace)? };
+        unsafe { self.bind_workspace(lane, buffers)? };
         let scalars = self.arguments.iter().enumerate();
         let scalars = scalars.filter(|(_, (argument, _))| argument.role == SlotRole::Scalar);
         for ((index, _), &bits) in scalars.zip(buffers.scalars) {
@@ -358,9 +378,12 @@ impl HostExecutable {
             if let Some(staging) = staging
                 && (argument.role == SlotRole::Input || !argument.packed)
             {
-                // SAFETY: the caller's memory is valid for the argument's bytes by this function's contract.
-                let bytes = unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), tensor.bytes()) };
-                staging.write(0, bytes)?;
+                // SAFETY: the caller's memory is valid for the argument's bytes by this function's contract. The buffer is the lane's, whose
+                // work has not begun.
+                unsafe {
+                    let bytes = std::slice::from_raw_parts(pointer.cast::<u8>(), tensor.bytes());
+                    staging.write(0, bytes)?;
+                }
             }
         }
         lane.invocation.invoke_blocking()?;
@@ -370,9 +393,11 @@ impl HostExecutable {
             if let Some(staging) = staging
                 && argument.role == SlotRole::Output
             {
-                // SAFETY: as above; nothing else reads or writes an output during the call.
-                let bytes = unsafe { std::slice::from_raw_parts_mut(pointer.cast::<u8>(), tensor.bytes()) };
-                staging.read(0, bytes)?;
+                // SAFETY: as above; nothing else reads or writes an output during the call, and the lane's work is done.
+                unsafe {
+                    let bytes = std::slice::from_raw_parts_mut(pointer.cast::<u8>(), tensor.bytes());
+                    staging.read(0, bytes)?;
+                }
             }
         }
         Ok(())

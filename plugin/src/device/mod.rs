@@ -55,7 +55,7 @@ pub struct Buffers<'a> {
     pub pointers: &'a [*mut c_void],
     /// The bits of the scalars, in the signature's order.
     pub scalars: &'a [u64],
-    /// The caller's workspace.
+    /// The caller's workspace; where it is null, an execution that needs little uses memory of the device's.
     pub workspace: *mut c_void,
 }
 
@@ -133,6 +133,8 @@ pub enum ExecuteError {
     NoMemory(usize),
     /// The workspace overlaps an argument.
     WorkspaceOverlap(usize),
+    /// The workspace is memory that the GPU cannot reach.
+    HostWorkspace,
     /// The code is loaded on another GPU than the stream is on.
     OtherGpu {
         /// The code's.

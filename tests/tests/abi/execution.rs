@@ -6,6 +6,7 @@ use rotini_host::{Context, DeviceBuffer, Handle, HostError, engine_config};
 use rotini_reference::{Buffers, evaluate};
 use rotini_tests::cases;
 use rotini_tests::harness::{Memory, fill};
+use rotini_tests::process;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::Barrier;
@@ -148,16 +149,108 @@ fn one_tensor_has_one_buffer() {
     assert_fails(subject.execute(&twice), INVALID_VALUE, "two different buffers");
 }
 
+/// Graphs that need a workspace, and one that does not.
+const WITH_WORKSPACE: [&str; 4] = ["two_convs_nchw", "two_convs_nhwc", "conv_stem_nchw", CONV];
+
+fn execute_without(subject: &Subject, pack: &[DeviceBuffer]) -> Result<(), HostError> {
+    // SAFETY: the buffers have the spans of their tensors, and no workspace is allowed.
+    unsafe { subject.context.execute(std::ptr::null_mut::<c_void>(), pack) }
+}
+
+/// A host that gives none gets memory of the plugin's, on each of its threads.
 #[test]
+fn little_workspace_need_not_be_given() {
+    let (_plugin, handle, engine) = cpu();
+    let subjects = WITH_WORKSPACE.map(|name| Subject::new(&handle, engine, name));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for subject in &subjects {
+                    for _ in 0..5 {
+                        let mut memories = subject.memories();
+                        execute_without(subject, &pack(&mut memories)).unwrap();
+                        subject.judge(&memories);
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// hipDNN's samples as they are shipped: none asks how much workspace is needed, and none gives any.
+#[test]
+fn samples_run_without_a_workspace() {
+    let (_plugin, handle, engine) = cpu();
+    for (name, graph) in rotini_tests::samples::batchnorm() {
+        println!("{name}");
+        let bytes = rotini_wire::encode(&graph);
+        assert_eq!(handle.applicable(&bytes).unwrap(), [engine]);
+        let subject = Subject {
+            graph: rotini_wire::decode(&bytes).unwrap(),
+            initial: fill(&graph).unwrap(),
+            context: handle.context(&engine_config(engine), &bytes).unwrap(),
+        };
+        let mut memories = subject.memories();
+        execute_without(&subject, &pack(&mut memories)).unwrap();
+        subject.judge(&memories);
+    }
+}
+
+/// Runs a test again in a process where no workspace is the plugin's own.
+fn without_own_workspace(test: &str, body: impl FnOnce()) {
+    if process::part(test).is_some() {
+        return body();
+    }
+    let cache = tempfile::tempdir().unwrap();
+    let mut command = process::command(test, "child", cache.path()).unwrap();
+    process::run(command.env("ROTINI_OWN_WORKSPACE", "0")).unwrap();
+}
+
+#[test]
+fn the_workspace_is_needed_beyond_the_limit() {
+    without_own_workspace(
+        "execution::the_workspace_is_needed_beyond_the_limit",
+        the_workspace_is_needed,
+    );
+}
+
+#[test]
+fn the_workspace_overlaps_nothing() {
+    without_own_workspace("execution::the_workspace_overlaps_nothing", || {
+        let (_plugin, handle, engine) = cpu();
+        let subject = Subject::new(&handle, engine, "two_convs_nhwc");
+        let bytes = subject.context.workspace().unwrap();
+        let mut memories = subject.memories();
+        let all = pack(&mut memories);
+        for buffer in &all {
+            let length = subject.initial[&buffer.uid].len();
+            // At its start, and in its last bytes.
+            for (workspace, label) in [
+                (buffer.ptr, "the workspace"),
+                (
+                    buffer.ptr.wrapping_byte_add(length).wrapping_byte_sub(16),
+                    "the workspace",
+                ),
+                (buffer.ptr.wrapping_byte_add(16).wrapping_byte_sub(bytes), "overlap"),
+            ] {
+                // SAFETY: refused before anything uses it.
+                let result = unsafe { subject.context.execute(workspace, &all) };
+                assert_fails(result, INVALID_VALUE, label);
+            }
+        }
+        subject.execute(&all).unwrap();
+        subject.judge(&memories);
+    });
+}
+
 fn the_workspace_is_needed() {
     let (_plugin, handle, engine) = cpu();
     let mut needed = 0;
-    for name in ["two_convs_nchw", "two_convs_nhwc", "conv_stem_nchw", CONV] {
+    for name in WITH_WORKSPACE {
         let subject = Subject::new(&handle, engine, name);
         let mut memories = subject.memories();
         let all = pack(&mut memories);
-        // SAFETY: the buffers have the spans of their tensors, and no workspace is allowed.
-        let result = unsafe { subject.context.execute(std::ptr::null_mut::<c_void>(), &all) };
+        let result = execute_without(&subject, &all);
         match subject.context.workspace().unwrap() {
             0 => result.unwrap(),
             bytes => {

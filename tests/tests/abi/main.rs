@@ -6,6 +6,7 @@
 //! | `answers` | statuses and texts for graphs, engines and configs, right and wrong |
 //! | `execution` | buffers in every state that a host may pass, contexts and handles on many threads |
 //! | `scalars` | values that are read when an execution begins |
+//! | `logging` | logging functions that throw, panic or call the plugin |
 //! | `overrides` | executions with other shapes than declared |
 //! | `c_host` | the same ABI from C, with AddressSanitizer and under valgrind |
 
@@ -20,6 +21,7 @@ mod answers;
 mod c_host;
 mod execution;
 mod library;
+mod logging;
 mod overrides;
 mod scalars;
 

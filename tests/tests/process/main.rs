@@ -6,6 +6,7 @@
 //! | `kills` | processes that are killed at any moment leave nothing wrong, stuck or lying around |
 //! | `disk` | full, read-only and vanishing folders, damaged and swapped entries: right results all the same |
 //! | `failures` | graphs that do not compile: what is said, what is kept, and that they are declined from then on |
+//! | `forks` | children of a process that uses the plugin: results or clear errors, and no waiting |
 //! | `serialized` | contexts as bytes: no compiler, no cache, any damage seen |
 //! | `shipped` | folders of compiled graphs on machines without a compiler |
 //! | `rounds` | memory and descriptors over ten thousand contexts |
@@ -25,6 +26,7 @@
 mod cold;
 mod disk;
 mod failures;
+mod forks;
 mod kills;
 mod privileges;
 mod rounds;

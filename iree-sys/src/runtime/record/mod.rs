@@ -16,7 +16,7 @@ pub(super) mod front;
 mod number;
 mod tape;
 
-use std::ffi::c_void;
+use std::{ffi::c_void, fmt};
 
 use super::{Error, Invocation, Parameter, Result, Session, handle::Handle};
 use crate::{
@@ -124,11 +124,16 @@ pub struct Recording {
 }
 
 /// Something that nobody looks at until it is dropped.
-#[derive(Debug)]
 struct Kept<T>(T);
 
-// SAFETY: no method gives access to the value, so a shared reference is of no use.
+// SAFETY: nothing reads the value through a reference, not even `Debug`, so a shared reference is of no use.
 unsafe impl<T> Sync for Kept<T> {}
+
+impl<T> fmt::Debug for Kept<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Kept")
+    }
+}
 
 impl Recording {
     /// Takes down what the exported `function` does. No kernel is launched; the module's own setup, in [`Session::new`], is done by

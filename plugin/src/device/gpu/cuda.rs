@@ -25,6 +25,12 @@ const CAPABILITY_MAJOR: c_int = 75;
 /// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR`.
 const CAPABILITY_MINOR: c_int = 76;
 
+/// `CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS`.
+const PAGEABLE_ACCESS: c_int = 88;
+
+/// `CU_POINTER_ATTRIBUTE_MEMORY_TYPE`.
+const MEMORY_TYPE: c_int = 2;
+
 type CuContext = *mut c_void;
 
 /// The table of functions: the names in the library carry the version of the signature.
@@ -64,6 +70,7 @@ functions! {
     cuCtxPushCurrent = "cuCtxPushCurrent_v2": fn(CuContext);
     cuCtxPopCurrent = "cuCtxPopCurrent_v2": fn(*mut CuContext);
     cuStreamGetCtx = "cuStreamGetCtx": fn(*mut c_void, *mut CuContext);
+    cuPointerGetAttribute = "cuPointerGetAttribute": fn(*mut c_void, c_int, u64);
     cuGetErrorName = "cuGetErrorName": fn(Status, *mut *const c_char);
     cuGetErrorString = "cuGetErrorString": fn(Status, *mut *const c_char);
 }
@@ -272,6 +279,19 @@ impl Driver for Cuda {
 
     fn is_target(target: &Target) -> bool {
         matches!(target, Target::Cuda { .. })
+    }
+
+    fn reaches(&self, ordinal: u32, pointer: *mut c_void) -> Result<bool, DriverError> {
+        let mut kind: c_uint = 0;
+        // SAFETY: the attribute is a number of this size; the pointer is only looked up.
+        let status = unsafe {
+            (self.functions.cuPointerGetAttribute)((&raw mut kind).cast(), MEMORY_TYPE, pointer.addr() as u64)
+        };
+        // What CUDA does not know is an invalid value. All that it knows has one address for host and GPUs.
+        if status == 0 {
+            return Ok(true);
+        }
+        Ok(self.attribute(PAGEABLE_ACCESS, self.primary(ordinal)?.device)? != 0)
     }
 
     fn stream_ordinal(&self, stream: *mut c_void) -> Result<u32, DriverError> {

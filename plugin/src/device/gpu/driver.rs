@@ -16,6 +16,12 @@ pub(super) type Status = c_int;
 /// `hipStreamCaptureModeRelaxed`, `CU_STREAM_CAPTURE_MODE_RELAXED`.
 const CAPTURE_RELAXED: c_int = 2;
 
+/// `hipStreamCaptureStatusNone`, `CU_STREAM_CAPTURE_STATUS_NONE`.
+const NOT_CAPTURED: c_int = 0;
+
+/// `hipEventDisableTiming`, `CU_EVENT_DISABLE_TIMING`.
+const WITHOUT_TIME: c_uint = 2;
+
 /// Whose library.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Vendor {
@@ -69,6 +75,16 @@ calls! {
     fill_16: "hipMemsetD16Async" | "cuMemsetD16Async" fn(u64, c_ushort, usize, *mut c_void);
     fill_32: "hipMemsetD32Async" | "cuMemsetD32Async" fn(u64, c_uint, usize, *mut c_void);
     copy: "hipMemcpyDtoDAsync" | "cuMemcpyDtoDAsync_v2" fn(u64, u64, usize, *mut c_void);
+    allocate: "hipMalloc" | "cuMemAlloc_v2" fn(*mut *mut c_void, usize);
+    free: "hipFree" | "cuMemFree_v2" fn(*mut c_void);
+    event_create: "hipEventCreateWithFlags" | "cuEventCreate" fn(*mut *mut c_void, c_uint);
+    event_destroy: "hipEventDestroy" | "cuEventDestroy_v2" fn(*mut c_void);
+    event_query: "hipEventQuery" | "cuEventQuery" fn(*mut c_void);
+    event_record: "hipEventRecord" | "cuEventRecord" fn(*mut c_void, *mut c_void);
+    stream_wait: "hipStreamWaitEvent" | "cuStreamWaitEvent" fn(*mut c_void, *mut c_void, c_uint);
+    capture_info: "hipStreamGetCaptureInfo_v2" | "cuStreamGetCaptureInfo_v2" fn(
+        *mut c_void, *mut c_int, *mut u64, *mut c_void, *mut c_void, *mut c_void
+    );
 }
 
 /// A driver library.
@@ -116,6 +132,9 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
         let current = self.enter(ordinal)?;
         Ok((self.relax_capture(), current))
     }
+
+    /// Whether kernels on a GPU can work on what a pointer points to.
+    fn reaches(&self, ordinal: u32, pointer: *mut c_void) -> Result<bool, DriverError>;
 
     /// A status as a result.
     #[inline]
@@ -229,6 +248,82 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
         let (name, function) = self.calls().copy;
         // SAFETY: by this function's contract.
         self.check(name, unsafe { function(target, source, bytes, stream) })
+    }
+
+    /// Memory of the current GPU.
+    fn allocate(&self, bytes: usize) -> Result<*mut c_void, DriverError> {
+        let ((name, function), mut pointer) = (self.calls().allocate, std::ptr::null_mut());
+        // SAFETY: the place is valid for the call.
+        self.check(name, unsafe { function(&mut pointer, bytes) })?;
+        Ok(pointer)
+    }
+
+    /// Frees memory; nothing if it is null.
+    ///
+    /// # Safety
+    ///
+    /// It is from [`allocate`](Self::allocate), and nothing uses it any more.
+    unsafe fn free(&self, pointer: *mut c_void) -> Result<(), DriverError> {
+        let (name, function) = self.calls().free;
+        if pointer.is_null() {
+            return Ok(());
+        }
+        // SAFETY: by this function's contract.
+        self.check(name, unsafe { function(pointer) })
+    }
+
+    /// An event of the current GPU, for order alone.
+    fn event(&self) -> Result<*mut c_void, DriverError> {
+        let ((name, function), mut event) = (self.calls().event_create, std::ptr::null_mut());
+        // SAFETY: the place is valid for the call.
+        self.check(name, unsafe { function(&mut event, WITHOUT_TIME) })?;
+        Ok(event)
+    }
+
+    /// Destroys an event; nothing if it is null.
+    ///
+    /// # Safety
+    ///
+    /// It is from [`event`](Self::event), and is not used any more.
+    unsafe fn destroy_event(&self, event: *mut c_void) -> Result<(), DriverError> {
+        let (name, function) = self.calls().event_destroy;
+        if event.is_null() {
+            return Ok(());
+        }
+        // SAFETY: by this function's contract.
+        self.check(name, unsafe { function(event) })
+    }
+
+    /// Whether all that an event was recorded behind is done. What cannot be said is not.
+    fn is_done(&self, event: *mut c_void) -> bool {
+        let (_, function) = self.calls().event_query;
+        // SAFETY: an event of ours.
+        unsafe { function(event) == 0 }
+    }
+
+    /// Records an event behind all that is enqueued on a stream.
+    fn record(&self, event: *mut c_void, stream: *mut c_void) -> Result<(), DriverError> {
+        let (name, function) = self.calls().event_record;
+        // SAFETY: an event of ours; the stream is the caller's.
+        self.check(name, unsafe { function(event, stream) })
+    }
+
+    /// Makes what is enqueued on a stream from now on wait for an event.
+    fn wait(&self, stream: *mut c_void, event: *mut c_void) -> Result<(), DriverError> {
+        let (name, function) = self.calls().stream_wait;
+        // SAFETY: as above; there are no flags.
+        self.check(name, unsafe { function(stream, event, 0) })
+    }
+
+    /// The id of the capture that a stream takes part in.
+    fn capture(&self, stream: *mut c_void) -> Result<Option<u64>, DriverError> {
+        let ((name, function), mut status, mut id) = (self.calls().capture_info, NOT_CAPTURED, 0);
+        let none = std::ptr::null_mut();
+        // SAFETY: the places are valid for the call, and what is null is not asked for.
+        self.check(name, unsafe {
+            function(stream, &mut status, &mut id, none, none, none)
+        })?;
+        Ok((status != NOT_CAPTURED).then_some(id))
     }
 }
 

@@ -26,6 +26,23 @@ const OUT_OF_MEMORY: c_int = 2;
 /// stream, `hipStreamPerThread` for the thread's own.
 const LAST_IMPLICIT: usize = 2;
 
+/// `hipMemoryTypeUnregistered`: memory that HIP knows nothing of.
+const UNREGISTERED: c_int = 0;
+
+/// `hipMemoryTypeHost`: pinned memory, or the host's own that was registered.
+const ON_HOST: c_int = 1;
+
+/// `hipPointerAttribute_t`, since HIP 6.
+#[repr(C)]
+struct PointerAttributes {
+    kind: c_int,
+    device: c_int,
+    device_pointer: *mut c_void,
+    host_pointer: *mut c_void,
+    is_managed: c_int,
+    flags: c_uint,
+}
+
 /// The table of functions.
 macro_rules! functions {
     ($($name:ident: fn($($argument:ty),*) -> $result:ty;)+) => {
@@ -58,6 +75,7 @@ functions! {
     hipSetDevice: fn(c_int) -> Status;
     hipGetDevicePropertiesR0600: fn(*mut hipDeviceProp_tR0600, c_int) -> Status;
     hipStreamGetDevice: fn(*mut c_void, *mut c_int) -> Status;
+    hipPointerGetAttributes: fn(*mut PointerAttributes, *const c_void) -> Status;
     hipGetErrorName: fn(Status) -> *const c_char;
     hipGetErrorString: fn(Status) -> *const c_char;
 }
@@ -117,6 +135,14 @@ impl Hip {
         // SAFETY: the place is valid for the call.
         self.check("hipGetDevice", unsafe { (self.functions.hipGetDevice)(&mut ordinal) })?;
         Ok(ordinal)
+    }
+
+    fn properties(&self, ordinal: u32) -> Result<Box<hipDeviceProp_tR0600>, DriverError> {
+        let mut properties = Box::<hipDeviceProp_tR0600>::default();
+        // SAFETY: the function of this name writes the structure of this name.
+        let status = unsafe { (self.functions.hipGetDevicePropertiesR0600)(&mut *properties, ordinal as c_int) };
+        self.check("hipGetDeviceProperties", status)?;
+        Ok(properties)
     }
 
     fn set_current(&self, ordinal: c_int) -> Result<(), DriverError> {
@@ -212,10 +238,7 @@ impl Driver for Hip {
     }
 
     fn describe(&self, ordinal: u32) -> Result<Description, DriverError> {
-        let mut properties = Box::<hipDeviceProp_tR0600>::default();
-        // SAFETY: the function of this name writes the structure of this name.
-        let status = unsafe { (self.functions.hipGetDevicePropertiesR0600)(&mut *properties, ordinal as c_int) };
-        self.check("hipGetDeviceProperties", status)?;
+        let properties = self.properties(ordinal)?;
         Ok(Description {
             name: text_in(&properties.name),
             arch: text_in(&properties.gcnArchName),
@@ -229,6 +252,26 @@ impl Driver for Hip {
 
     fn is_target(target: &Target) -> bool {
         matches!(target, Target::Rocm { .. })
+    }
+
+    fn reaches(&self, ordinal: u32, pointer: *mut c_void) -> Result<bool, DriverError> {
+        let mut attributes = PointerAttributes {
+            kind: UNREGISTERED,
+            device: 0,
+            device_pointer: std::ptr::null_mut(),
+            host_pointer: std::ptr::null_mut(),
+            is_managed: 0,
+            flags: 0,
+        };
+        // SAFETY: the place is valid for the call; the pointer is only looked up.
+        let status = unsafe { (self.functions.hipPointerGetAttributes)(&mut attributes, pointer) };
+        // HIP 6 says of what it does not know that it is unregistered, and others that the value is invalid.
+        let is_known = status == 0 && attributes.kind != UNREGISTERED;
+        if is_known && (attributes.kind != ON_HOST || attributes.device_pointer == pointer) {
+            return Ok(true);
+        }
+        // Some GPUs see all memory of the process.
+        Ok(self.properties(ordinal)?.pageableMemoryAccess != 0)
     }
 
     fn stream_ordinal(&self, stream: *mut c_void) -> Result<u32, DriverError> {

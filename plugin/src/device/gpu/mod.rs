@@ -6,7 +6,8 @@
 //! ```
 //!
 //! An execution runs on the caller's thread and returns when everything is enqueued. It allocates nothing, on the host or the GPU,
-//! takes no lock and waits for nothing. All that is shared between threads is only read.
+//! takes no lock and waits for nothing. All that is shared between threads is only read. Where it needs memory of our own (`memory`),
+//! that is allocated when it is needed for the first time, and a lock is held for as long as a search in a list takes.
 //!
 //! A program is unloaded when the GPU is known to have finished with it, and not when its last context goes: see `Shared::retire`.
 
@@ -14,6 +15,7 @@
 mod cuda;
 mod driver;
 mod hip;
+mod memory;
 mod plan;
 mod program;
 mod target;
@@ -22,10 +24,12 @@ use super::retired::Retired;
 use super::{Device, Executable, Gpus, Work};
 use crate::config::Config;
 use crate::error::Error;
+use crate::fork;
 pub use driver::DriverError;
 use driver::{Driver, Entered};
 use iree_sys::runtime::{Device as IreeDevice, Instance};
-use program::{Loaded, Program};
+use memory::{Captured, Pool};
+use program::{Loaded, Program, Unit};
 use rotini_cache::Key;
 use rotini_emit::{Signature, Target};
 use std::ffi::c_void;
@@ -38,6 +42,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 ///
 /// [`Error::NoDevice`] if there is no HIP library or no GPU.
 pub fn hip(config: &Config, instance: &Instance) -> Result<Arc<dyn Gpus>, Error> {
+    fork::use_gpus()?;
     let driver = hip::Hip::new(config.hip_library.as_deref())?;
     Ok(Arc::new(All::new(driver, config, instance)))
 }
@@ -49,6 +54,7 @@ pub fn hip(config: &Config, instance: &Instance) -> Result<Arc<dyn Gpus>, Error>
 /// [`Error::NoDevice`] if there is no CUDA driver or no GPU.
 #[cfg(feature = "cuda")]
 pub fn cuda(config: &Config, instance: &Instance) -> Result<Arc<dyn Gpus>, Error> {
+    fork::use_gpus()?;
     let driver = cuda::Cuda::new()?;
     Ok(Arc::new(All::new(driver, config, instance)))
 }
@@ -59,6 +65,8 @@ struct All<D> {
     instance: Instance,
     /// What to compile for instead of what a GPU says it is.
     target: Option<Target>,
+    /// Bytes of workspace that an execution may have of ours.
+    own_workspace: u64,
     gpus: Box<[Slot]>,
 }
 
@@ -72,6 +80,7 @@ impl<D: Driver> All<D> {
             driver: Arc::new(driver),
             instance: instance.clone(),
             target: config.target.clone(),
+            own_workspace: config.own_workspace,
         }
     }
 }
@@ -98,8 +107,8 @@ impl<D: Driver> Gpus for All<D> {
             return Err(Error::NoDevice(format!("there is no GPU {ordinal}")));
         };
         slot.get_or_init(|| {
-            let gpu = Gpu::new(&self.driver, &self.instance, ordinal, self.target.as_ref())
-                .inspect_err(|error| tracing::warn!("GPU {ordinal} cannot be used: {error}"))?;
+            let gpu =
+                Gpu::new(self, ordinal).inspect_err(|error| tracing::warn!("GPU {ordinal} cannot be used: {error}"))?;
             Ok(Arc::new(gpu) as Arc<dyn Device>)
         })
         .clone()
@@ -118,16 +127,21 @@ struct Shared<D: Driver> {
     ordinal: u32,
     description: String,
     target: Target,
-    retired: Mutex<Retired<Box<Program>>>,
+    retired: Mutex<Retired<Unit<D>>>,
+    /// Memory of our own.
+    pool: Pool<D>,
+    /// Bytes of workspace that an execution may have of it.
+    own_workspace: usize,
     instance: Instance,
     /// IREE's device, given back in `drop` and nowhere else.
     device: ManuallyDrop<IreeDevice>,
 }
 
 impl<D: Driver> Gpu<D> {
-    fn new(driver: &Arc<D>, instance: &Instance, ordinal: u32, target: Option<&Target>) -> Result<Self, Error> {
+    fn new(all: &All<D>, ordinal: u32) -> Result<Self, Error> {
+        let All { driver, instance, .. } = all;
         let description = driver.describe(ordinal)?;
-        let target = match target {
+        let target = match &all.target {
             Some(target) if D::is_target(target) => target.clone(),
             Some(other) => {
                 return Err(Error::NoDevice(format!(
@@ -157,6 +171,8 @@ impl<D: Driver> Gpu<D> {
             ),
             target,
             retired: Mutex::new(Retired::new(MAX_RETIRED)),
+            pool: Pool::new(),
+            own_workspace: usize::try_from(all.own_workspace).unwrap_or(usize::MAX),
             instance: instance.clone(),
             device: ManuallyDrop::new(device),
         })))
@@ -164,20 +180,20 @@ impl<D: Driver> Gpu<D> {
 }
 
 impl<D: Driver> Shared<D> {
-    fn retired(&self) -> MutexGuard<'_, Retired<Box<Program>>> {
+    fn retired(&self) -> MutexGuard<'_, Retired<Unit<D>>> {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps a program whose last context is gone: its kernels may be running, and the same graph may come again. When there are many,
     /// waits for the GPU once and unloads the older half. If that fails, for instance because a stream is being captured, they stay.
-    fn retire(&self, key: Key, program: Box<Program>) {
-        let batch = self.retired().push(key, program.code_bytes, program);
+    fn retire(&self, key: Key, unit: Unit<D>) {
+        let batch = self.retired().push(key, unit.program.code_bytes, unit);
         if batch.is_empty() {
             return;
         }
         // Not under the lock: others load and retire meanwhile.
         match settle(&*self.driver, self.ordinal) {
-            Ok(_entered) => drop(batch),
+            Ok(_entered) => drop((batch, self.pool.excess())),
             Err(error) => {
                 tracing::info!("{} programs stay loaded for now: {error}", batch.len());
                 self.retired().put_back(batch);
@@ -195,7 +211,7 @@ fn settle<D: Driver>(driver: &D, ordinal: u32) -> Result<Entered<'_, D>, DriverE
 
 impl<D: Driver> Drop for Shared<D> {
     fn drop(&mut self) {
-        let programs = self.retired().drain();
+        let (programs, blocks) = (self.retired().drain(), self.pool.drain());
         // Without programs nothing of ours can be running, and IREE waits for what is its own.
         let settled = if programs.is_empty() {
             self.driver.enter_to_load(self.ordinal)
@@ -204,14 +220,14 @@ impl<D: Driver> Drop for Shared<D> {
         };
         match settled {
             Ok(_entered) => {
-                drop(programs);
+                drop((programs, blocks));
                 // SAFETY: nobody can use the field after this. In the GPU's context, where its streams and events were made.
                 unsafe { ManuallyDrop::drop(&mut self.device) };
             }
             Err(error) => {
                 // Unloading code that runs is worse than keeping it.
                 tracing::error!("GPU {} is never given back: {error}", self.ordinal);
-                std::mem::forget(programs);
+                std::mem::forget((programs, blocks));
             }
         }
     }
@@ -244,11 +260,14 @@ impl<D: Driver> Device for Gpu<D> {
         _: Work,
     ) -> Result<Arc<dyn Executable>, Error> {
         let retired = self.0.retired().take(key);
-        let program = match retired {
-            Some(program) => program,
-            // SAFETY: by this function's contract.
-            None => Box::new(unsafe { Program::load(&self.0, code, signature)? }),
+        let unit = match retired {
+            Some(unit) => unit,
+            None => Unit {
+                // SAFETY: by this function's contract.
+                program: Box::new(unsafe { Program::load(&self.0, code, signature)? }),
+                captured: Captured::new(),
+            },
         };
-        Ok(Arc::new(Loaded::new(Arc::clone(&self.0), *key, program)))
+        Ok(Arc::new(Loaded::new(Arc::clone(&self.0), *key, unit)))
     }
 }

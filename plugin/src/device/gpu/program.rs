@@ -2,6 +2,7 @@
 
 use super::Shared;
 use super::driver::Driver;
+use super::memory::{Block, Captured, Owner};
 use super::plan::Plan;
 use crate::device::{Buffers, Executable, ExecuteError, Stream, parameters};
 use crate::error::Error;
@@ -9,10 +10,12 @@ use iree_sys::runtime::{Executable as Module, Recording, Session};
 use rotini_cache::Key;
 use rotini_emit::{ENTRY_POINT, GPU_ALIGNMENT, Signature};
 use rotini_graph::SlotRole;
+use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Code that is loaded on a GPU.
 pub(super) struct Program {
@@ -30,6 +33,16 @@ struct ArgumentMemory {
     /// None for a scalar.
     bytes: usize,
     role: SlotRole,
+    /// Whether its elements fill it; else what is between them stays as it is.
+    packed: bool,
+}
+
+/// What an execution needs of memory of our own.
+struct Needs {
+    workspace: bool,
+    /// Outputs that lie over inputs: written to memory of our own, and copied when nothing reads the inputs any more. A kernel may write
+    /// an output before it, or another thread of it, has read all of an input.
+    outputs: SmallVec<[usize; 2]>,
 }
 
 impl Program {
@@ -67,6 +80,7 @@ impl Program {
                 Some(ArgumentMemory {
                     bytes: usize::try_from(bytes).ok()?,
                     role: argument.role,
+                    packed: argument.packed,
                 })
             })
             .collect::<Option<_>>()
@@ -81,11 +95,14 @@ impl Program {
         })
     }
 
-    /// Checks the caller's memory. Nothing is copied through memory of our own here, so what the kernels cannot work on in place is an
-    /// error: pointers that are less aligned than hipDNN promises, and an output over anything else. Kernels are compiled for buffers
-    /// that are apart: they may write an output before they have read all of an input.
-    fn check(&self, buffers: &Buffers<'_>) -> Result<(), ExecuteError> {
+    /// Checks the caller's memory. Pointers that are less aligned than hipDNN promises are an error, and outputs over each other or over
+    /// the workspace.
+    fn check(&self, buffers: &Buffers<'_>, own_workspace: usize) -> Result<Needs, ExecuteError> {
         let pointers = buffers.pointers;
+        let mut needs = Needs {
+            workspace: false,
+            outputs: SmallVec::new(),
+        };
         if pointers.len() != self.arguments.len() {
             return Err(ExecuteError::Null(pointers.len().min(self.arguments.len())));
         }
@@ -105,18 +122,27 @@ impl Program {
                 continue;
             }
             let written = range(pointer, argument.bytes);
+            let mut is_over_input = false;
             for (other, (partner, &pointer)) in self.arguments.iter().zip(pointers).enumerate() {
-                // Two outputs meet once.
-                if (other < index || partner.role != SlotRole::Output)
-                    && overlap(&written, &range(pointer, partner.bytes))
-                {
-                    return Err(ExecuteError::Overlap(other, index));
+                if other == index || !overlap(&written, &range(pointer, partner.bytes)) {
+                    continue;
                 }
+                if partner.role == SlotRole::Output {
+                    return Err(ExecuteError::Overlap(index.min(other), index.max(other)));
+                }
+                is_over_input = true;
+            }
+            if is_over_input {
+                needs.outputs.push(index);
             }
         }
         if self.workspace_bytes > 0 {
             if buffers.workspace.is_null() {
-                return Err(ExecuteError::MissingWorkspace(self.workspace_bytes as u64));
+                if self.workspace_bytes > own_workspace {
+                    return Err(ExecuteError::MissingWorkspace(self.workspace_bytes as u64));
+                }
+                needs.workspace = true;
+                return Ok(needs);
             }
             if !buffers.workspace.addr().is_multiple_of(GPU_ALIGNMENT) {
                 return Err(ExecuteError::MisalignedWorkspace(GPU_ALIGNMENT));
@@ -128,7 +154,7 @@ impl Program {
                 }
             }
         }
-        Ok(())
+        Ok(needs)
     }
 }
 
@@ -140,50 +166,180 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
+/// Workspaces that are remembered as memory that the GPU reaches. More than that are asked for anew, which costs little.
+const REMEMBERED: usize = 8;
+
+/// A program with the memory of its captured executions.
+pub(super) struct Unit<D: Driver> {
+    pub(super) program: Box<Program>,
+    pub(super) captured: Captured<D>,
+}
+
 /// A program in use: every context of its graph on its GPU has it.
 pub(super) struct Loaded<D: Driver> {
     gpu: Arc<Shared<D>>,
     key: Key,
     /// Taken out in `drop`, and nowhere else.
-    program: ManuallyDrop<Box<Program>>,
+    unit: ManuallyDrop<Unit<D>>,
+    /// Addresses of workspaces that the GPU reaches.
+    workspaces: [AtomicUsize; REMEMBERED],
+    /// Where the next of them goes.
+    next: AtomicUsize,
 }
 
 impl<D: Driver> Loaded<D> {
-    pub(super) fn new(gpu: Arc<Shared<D>>, key: Key, program: Box<Program>) -> Self {
+    pub(super) fn new(gpu: Arc<Shared<D>>, key: Key, unit: Unit<D>) -> Self {
         Loaded {
             gpu,
             key,
-            program: ManuallyDrop::new(program),
+            unit: ManuallyDrop::new(unit),
+            workspaces: [const { AtomicUsize::new(0) }; REMEMBERED],
+            next: AtomicUsize::new(0),
         }
+    }
+
+    /// Whether the GPU reaches the caller's workspace. A kernel that is given the host's memory ends the process.
+    fn check_workspace(&self, workspace: *mut c_void) -> Result<(), ExecuteError> {
+        let address = workspace.addr();
+        if workspace.is_null()
+            || self.unit.program.workspace_bytes == 0
+            || self.workspaces.iter().any(|own| own.load(Ordering::Relaxed) == address)
+        {
+            return Ok(());
+        }
+        if !self.gpu.driver.reaches(self.gpu.ordinal, workspace)? {
+            return Err(ExecuteError::HostWorkspace);
+        }
+        let place = self.next.fetch_add(1, Ordering::Relaxed) % REMEMBERED;
+        if let Some(place) = self.workspaces.get(place) {
+            place.store(address, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Executes with a workspace of our own, or with outputs that go through memory of our own.
+    ///
+    /// # Safety
+    ///
+    /// As [`Executable::execute`], for checked buffers.
+    unsafe fn execute_in_own(
+        &self,
+        stream: *mut c_void,
+        buffers: &Buffers<'_>,
+        needs: &Needs,
+    ) -> Result<(), ExecuteError> {
+        let (gpu, Unit { program, captured }) = (&*self.gpu, &*self.unit);
+        let capture = gpu.driver.capture(stream)?;
+        let mut blocks: SmallVec<[Block<D>; 3]> = SmallVec::new();
+        let mut index = 0;
+        let mut memory = |bytes: usize| match capture {
+            Some(capture) => {
+                let owner = Owner {
+                    capture,
+                    stream: stream.addr(),
+                    index,
+                };
+                index += 1;
+                captured.pointer(&gpu.driver, gpu.ordinal, owner, bytes)
+            }
+            None => {
+                let block = gpu.pool.take(&gpu.driver, gpu.ordinal, stream, bytes)?;
+                let pointer = block.pointer();
+                blocks.push(block);
+                Ok(pointer)
+            }
+        };
+        let mut work = || {
+            let mut pointers: SmallVec<[*mut c_void; 16]> = SmallVec::from_slice(buffers.pointers);
+            let workspace = if needs.workspace {
+                memory(program.workspace_bytes)?
+            } else {
+                buffers.workspace
+            };
+            for &output in &needs.outputs {
+                if let (Some(pointer), Some(argument)) = (pointers.get_mut(output), program.arguments.get(output)) {
+                    *pointer = memory(argument.bytes)?;
+                }
+            }
+            Ok::<_, ExecuteError>((pointers, workspace))
+        };
+        let given = work();
+        let result = given.and_then(|(pointers, workspace)| {
+            for block in &blocks {
+                block.wait(stream)?;
+            }
+            let copied = || {
+                let all = needs.outputs.iter().filter_map(|&output| {
+                    let argument = program.arguments.get(output)?;
+                    let (theirs, own) = (buffers.pointers.get(output)?, pointers.get(output)?);
+                    Some((argument, theirs.addr() as u64, own.addr() as u64))
+                });
+                all.filter(|(argument, ..)| argument.bytes > 0)
+            };
+            // SAFETY: the memory is as large as the arguments, and apart from all of the caller's; the rest by this function's contract.
+            unsafe {
+                for (argument, theirs, own) in copied().filter(|(argument, ..)| !argument.packed) {
+                    gpu.driver.copy(theirs, own, argument.bytes, stream)?;
+                }
+                let own = Buffers {
+                    pointers: &pointers,
+                    scalars: buffers.scalars,
+                    workspace,
+                };
+                program.plan.replay(&*gpu.driver, stream, &own)?;
+                for (argument, theirs, own) in copied() {
+                    gpu.driver.copy(own, theirs, argument.bytes, stream)?;
+                }
+            }
+            Ok(())
+        });
+        // After a failure too: some of the work may have been enqueued.
+        for mut block in blocks {
+            match block.mark(stream) {
+                Ok(()) => gpu.pool.put(block),
+                Err(error) => {
+                    tracing::info!("memory is kept until the code is unloaded: {error}");
+                    captured.keep(block);
+                }
+            }
+        }
+        result
     }
 }
 
 impl<D: Driver> Drop for Loaded<D> {
     fn drop(&mut self) {
         // SAFETY: nobody can use the field after this.
-        let program = unsafe { ManuallyDrop::take(&mut self.program) };
-        self.gpu.retire(self.key, program);
+        let unit = unsafe { ManuallyDrop::take(&mut self.unit) };
+        let captured = unit.captured.disowned();
+        self.gpu.retire(self.key, Unit { captured, ..unit });
     }
 }
 
 impl<D: Driver> Executable for Loaded<D> {
     fn workspace_bytes(&self) -> u64 {
-        self.program.workspace_bytes as u64
+        self.unit.program.workspace_bytes as u64
     }
 
     unsafe fn execute(&self, stream: Stream, buffers: &Buffers<'_>) -> Result<(), ExecuteError> {
-        let (gpu, program) = (&*self.gpu, &self.program);
+        let (gpu, program) = (&*self.gpu, &self.unit.program);
         if stream.ordinal != gpu.ordinal {
             return Err(ExecuteError::OtherGpu {
                 code: gpu.ordinal,
                 stream: stream.ordinal,
             });
         }
-        program.check(buffers)?;
+        let needs = program.check(buffers, gpu.own_workspace)?;
+        self.check_workspace(buffers.workspace)?;
         let _current = gpu.driver.enter_for(stream)?;
         // SAFETY: the program keeps its recording alive, and is itself kept until the GPU has finished with it; the pointers are as many
         // as it has arguments, and valid by this function's contract; the stream is on this GPU.
-        unsafe { program.plan.replay(&*gpu.driver, stream.pointer, buffers)? };
-        Ok(())
+        unsafe {
+            if needs.workspace || !needs.outputs.is_empty() {
+                self.execute_in_own(stream.pointer, buffers, &needs)
+            } else {
+                Ok(program.plan.replay(&*gpu.driver, stream.pointer, buffers)?)
+            }
+        }
     }
 }

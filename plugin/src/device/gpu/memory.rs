@@ -1,0 +1,240 @@
+//! Device memory of our own: for executions that are given no workspace, and for outputs that lie over inputs.
+//!
+//! | Execution | Whose block it is |
+//! |---|---|
+//! | enqueued | taken from the GPU's pool, given back when all is enqueued. Whoever has it next first makes its stream wait for the event behind the work: whichever stream that is, and whatever became of the stream before |
+//! | captured | the capture's and the stream's, for as long as the code is loaded: nobody knows when the graph is launched, and beside what |
+//!
+//! A stream finds the block that it had last, so that it waits for itself alone. The pool's lock is held for a search in a list: no call
+//! of the driver happens under it. In the long run nothing is allocated, and nothing is freed while anything may run.
+
+use super::driver::{Driver, DriverError};
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The smallest block.
+const SMALLEST: usize = 4 << 10;
+/// From here on sizes are multiples of this, below it powers of two.
+const STEP: usize = 2 << 20;
+/// How many times what is needed a block may be.
+const WASTE: usize = 4;
+/// What the pool may keep when the GPU has nothing to do.
+const KEPT: usize = 64 << 20;
+
+/// A block, and the event behind the work that had it last.
+pub(super) struct Block<D: Driver> {
+    driver: Arc<D>,
+    pointer: *mut c_void,
+    bytes: usize,
+    event: *mut c_void,
+    /// The stream of that work; `None` if there was none yet.
+    stream: Option<*mut c_void>,
+}
+
+// SAFETY: the pointers are handles of the driver's, which takes them from any thread.
+unsafe impl<D: Driver> Send for Block<D> {}
+
+impl<D: Driver> Block<D> {
+    /// Allocates one. The GPU is the current one, and the thread's capture mode relaxed.
+    fn new(driver: &Arc<D>, bytes: usize) -> Result<Self, DriverError> {
+        let mut block = Block {
+            driver: Arc::clone(driver),
+            pointer: std::ptr::null_mut(),
+            bytes,
+            event: std::ptr::null_mut(),
+            stream: None,
+        };
+        // What there is of it is given back if the other fails.
+        block.pointer = driver.allocate(bytes)?;
+        block.event = driver.event()?;
+        Ok(block)
+    }
+
+    pub(super) fn pointer(&self) -> *mut c_void {
+        self.pointer
+    }
+
+    /// Makes a stream wait for the work that had the block last.
+    pub(super) fn wait(&self, stream: *mut c_void) -> Result<(), DriverError> {
+        match self.stream {
+            // Also for its own: a stream that is destroyed leaves its handle to the next.
+            Some(_) => self.driver.wait(stream, self.event),
+            None => Ok(()),
+        }
+    }
+
+    /// Marks the end of what a stream does with the block.
+    pub(super) fn mark(&mut self, stream: *mut c_void) -> Result<(), DriverError> {
+        self.driver.record(self.event, stream)?;
+        self.stream = Some(stream);
+        Ok(())
+    }
+
+    fn fits(&self, bytes: usize) -> bool {
+        (bytes..=rounded(bytes).saturating_mul(WASTE)).contains(&self.bytes)
+    }
+}
+
+impl<D: Driver> Drop for Block<D> {
+    fn drop(&mut self) {
+        // SAFETY: made by this driver, given back once, and only where the GPU has finished with it.
+        let results = unsafe { [self.driver.destroy_event(self.event), self.driver.free(self.pointer)] };
+        for error in results.into_iter().filter_map(Result::err) {
+            tracing::info!("memory of a GPU is lost: {error}");
+        }
+    }
+}
+
+fn rounded(bytes: usize) -> usize {
+    if bytes >= STEP {
+        bytes.checked_next_multiple_of(STEP).unwrap_or(bytes)
+    } else {
+        bytes.max(SMALLEST).next_power_of_two()
+    }
+}
+
+/// The blocks of a GPU that no thread is enqueueing work on.
+pub(super) struct Pool<D: Driver>(Mutex<Vec<Block<D>>>);
+
+impl<D: Driver> Pool<D> {
+    pub(super) const fn new() -> Self {
+        Pool(Mutex::new(Vec::new()))
+    }
+
+    fn blocks(&self) -> MutexGuard<'_, Vec<Block<D>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the smallest block that fits and that `is_wanted`.
+    fn find(&self, bytes: usize, is_wanted: impl Fn(&Block<D>) -> bool) -> Option<Block<D>> {
+        let mut blocks = self.blocks();
+        let fitting = blocks
+            .iter()
+            .enumerate()
+            .filter(|(_, block)| block.fits(bytes) && is_wanted(block));
+        let (index, _) = fitting.min_by_key(|(_, block)| block.bytes)?;
+        Some(blocks.swap_remove(index))
+    }
+
+    /// A block for work on a stream, which has to [`wait`](Block::wait) for it: the one it had last, else one whose work is done, else a
+    /// new one; where there is no memory, any.
+    ///
+    /// # Errors
+    ///
+    /// The driver's, if there is no memory.
+    pub(super) fn take(
+        &self,
+        driver: &Arc<D>,
+        ordinal: u32,
+        stream: *mut c_void,
+        bytes: usize,
+    ) -> Result<Block<D>, DriverError> {
+        if let Some(own) = self.find(bytes, |block| block.stream == Some(stream)) {
+            return Ok(own);
+        }
+        let other = self.find(bytes, |_| true);
+        match other {
+            Some(block) if block.stream.is_none() || driver.is_done(block.event) => Ok(block),
+            other => {
+                let new = {
+                    let _entered = driver.enter_to_load(ordinal)?;
+                    Block::new(driver, rounded(bytes))
+                };
+                match (new, other) {
+                    (Ok(new), other) => {
+                        self.blocks().extend(other);
+                        Ok(new)
+                    }
+                    (Err(_), Some(other)) => Ok(other),
+                    (Err(error), None) => Err(error),
+                }
+            }
+        }
+    }
+
+    /// Gives a block back whose end is [marked](Block::mark).
+    pub(super) fn put(&self, block: Block<D>) {
+        self.blocks().push(block);
+    }
+
+    /// Everything.
+    pub(super) fn drain(&self) -> Vec<Block<D>> {
+        std::mem::take(&mut *self.blocks())
+    }
+
+    /// Everything, if it is more than is worth keeping. The GPU has finished all work that was enqueued before.
+    pub(super) fn excess(&self) -> Vec<Block<D>> {
+        let mut blocks = self.blocks();
+        let bytes: usize = blocks.iter().map(|block| block.bytes).sum();
+        if bytes <= KEPT {
+            return Vec::new();
+        }
+        // Work of other threads may have begun meanwhile.
+        let (done, running) = std::mem::take(&mut *blocks)
+            .into_iter()
+            .partition(|block| block.stream.is_none() || block.driver.is_done(block.event));
+        *blocks = running;
+        done
+    }
+}
+
+/// The blocks of captured executions of some code, and those whose end could not be marked. They go when the code is unloaded.
+pub(super) struct Captured<D: Driver>(Mutex<Vec<(Option<Owner>, Block<D>)>>);
+
+/// Who has a block: work that is captured in one stream in one capture is done in order, each part of it after the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    /// The capture's id.
+    pub(super) capture: u64,
+    /// The stream's address.
+    pub(super) stream: usize,
+    /// Which of the blocks of one execution it is.
+    pub(super) index: usize,
+}
+
+impl<D: Driver> Captured<D> {
+    pub(super) const fn new() -> Self {
+        Captured(Mutex::new(Vec::new()))
+    }
+
+    fn blocks(&self) -> MutexGuard<'_, Vec<(Option<Owner>, Block<D>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The memory of a captured execution.
+    ///
+    /// # Errors
+    ///
+    /// The driver's, if there is no memory.
+    pub(super) fn pointer(
+        &self,
+        driver: &Arc<D>,
+        ordinal: u32,
+        owner: Owner,
+        bytes: usize,
+    ) -> Result<*mut c_void, DriverError> {
+        let own = |(other, block): &&(Option<Owner>, Block<D>)| *other == Some(owner) && block.bytes >= bytes;
+        if let Some((_, block)) = self.blocks().iter().find(own) {
+            return Ok(block.pointer);
+        }
+        let block = {
+            let _entered = driver.enter_to_load(ordinal)?;
+            Block::new(driver, rounded(bytes))?
+        };
+        let pointer = block.pointer;
+        self.blocks().push((Some(owner), block));
+        Ok(pointer)
+    }
+
+    /// Keeps a block that work may still be using, until the code is unloaded.
+    pub(super) fn keep(&self, block: Block<D>) {
+        self.blocks().push((None, block));
+    }
+
+    /// The same blocks without owners: the contexts that they were captured with are gone.
+    pub(super) fn disowned(self) -> Self {
+        let mut blocks = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        blocks.iter_mut().for_each(|(owner, _)| *owner = None);
+        Captured(Mutex::new(blocks))
+    }
+}

@@ -1,0 +1,151 @@
+//! Forks of a process that uses the plugin: a child gets results or clear errors, and waits for no thread that is not there.
+
+use crate::{INTERNAL_ERROR, expect_status};
+use rotini_host::{Context, DeviceBuffer, Handle, Plugin, engine_config};
+use rotini_tests::plugin;
+use rotini_tests::process::{command, part, run, small_graph};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Enough for the pool of threads.
+const LARGE: i64 = 4 << 20;
+const SMALL: i64 = 100;
+
+fn load() -> (Plugin, i64) {
+    // SAFETY: the file is the plugin that this workspace builds.
+    let plugin = unsafe { Plugin::load(plugin::path().unwrap()) }.unwrap();
+    let engine = plugin.engine_ids().unwrap()[0];
+    (plugin, engine)
+}
+
+fn create(handle: &Handle, engine: i64, elements: i64) -> Context {
+    let bytes = rotini_wire::encode(&small_graph(elements));
+    handle.context(&engine_config(engine), &bytes).unwrap()
+}
+
+/// Executes `y = max(x + b, 0)`; whether the result is right.
+fn execute(context: &Context, elements: i64) -> Result<bool, rotini_host::HostError> {
+    let count = usize::try_from(elements).unwrap();
+    let mut x: Vec<f32> = (0..count).map(|index| index as f32).collect();
+    let mut b = vec![-10.0_f32; count];
+    let mut y = vec![f32::NAN; count];
+    let pack: Vec<DeviceBuffer> = [&mut x, &mut b, &mut y]
+        .into_iter()
+        // The builder counts tensors from 1, and `sum` is the third.
+        .zip([1, 2, 4])
+        .map(|(buffer, uid)| DeviceBuffer {
+            uid,
+            ptr: buffer.as_mut_ptr().cast(),
+        })
+        .collect();
+    // SAFETY: the buffers have the sizes of the tensors.
+    unsafe { context.execute(std::ptr::null_mut(), &pack)? };
+    Ok(x.iter().zip(&y).all(|(x, y)| *y == (x - 10.0).max(0.0)))
+}
+
+/// Runs a body in a forked child, which may not hang; whether it came to its end.
+fn forked(body: impl FnOnce()) -> bool {
+    // SAFETY: the child runs the body and ends.
+    match unsafe { libc::fork() } {
+        0 => {
+            // SAFETY: takes a number; ends this process if it waits for ever.
+            unsafe { libc::alarm(60) };
+            let done = catch_unwind(AssertUnwindSafe(body));
+            // SAFETY: takes a number. What the parent was doing is not ended here.
+            unsafe { libc::_exit(i32::from(done.is_err())) }
+        }
+        child => {
+            let mut status = -1;
+            // SAFETY: a child of this process, and a place for its status.
+            let waited = unsafe { libc::waitpid(child, &mut status, 0) };
+            assert_eq!(waited, child);
+            status == 0
+        }
+    }
+}
+
+#[test]
+fn a_child_gets_results_or_errors() {
+    const TEST: &str = "forks::a_child_gets_results_or_errors";
+    if part(TEST).is_none() {
+        let cache = tempfile::tempdir().unwrap();
+        println!("{}", run(&mut command(TEST, "parent", cache.path()).unwrap()).unwrap());
+        return;
+    }
+    let (plugin, engine) = load();
+    let handle = plugin.handle().unwrap();
+    let [small, large] = [SMALL, LARGE].map(|elements| create(&handle, engine, elements));
+    assert!(execute(&small, SMALL).unwrap() && execute(&large, LARGE).unwrap());
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // At any moment, something is locked and the pool is at work.
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                assert!(execute(&large, LARGE).unwrap());
+            }
+        });
+        scope.spawn(|| {
+            let graph = rotini_wire::encode(&small_graph(SMALL));
+            while !is_done.load(Ordering::Relaxed) {
+                let other = plugin.handle().unwrap();
+                other.applicable(&graph).unwrap();
+                drop(create(&other, engine, SMALL));
+            }
+        });
+        for round in 0..20 {
+            let done = forked(|| {
+                for context in [&small, &large] {
+                    let text = expect_status(execute(context, SMALL), INTERNAL_ERROR);
+                    assert!(text.contains("fork"), "{text}");
+                }
+                let text = expect_status(handle.applicable(b""), INTERNAL_ERROR);
+                assert!(text.contains("fork"), "{text}");
+                // Destroying what was made before does not wait for what it is made of.
+                // SAFETY: the child is the only one to drop its copies, and ends without dropping them again.
+                unsafe {
+                    drop(std::ptr::read(&small));
+                    drop(std::ptr::read(&large));
+                    drop(std::ptr::read(&handle));
+                }
+                let new = plugin.handle().unwrap();
+                // From disk, with a pool of its own; and compiled, by a worker of its own.
+                for elements in [SMALL, LARGE, 1000 + round] {
+                    assert!(
+                        execute(&create(&new, engine, elements), elements).unwrap(),
+                        "{elements}"
+                    );
+                }
+                drop(new);
+            });
+            assert!(done, "round {round}: the child has failed");
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+    // The parent has not noticed.
+    assert!(execute(&small, SMALL).unwrap() && execute(&large, LARGE).unwrap());
+}
+
+/// What a driver has set up in the parent is of no use in a child, and the CPU would be given the GPU's memory.
+#[test]
+fn a_child_cannot_use_the_parents_gpus() {
+    const TEST: &str = "forks::a_child_cannot_use_the_parents_gpus";
+    if part(TEST).is_none() {
+        let cache = tempfile::tempdir().unwrap();
+        for device in ["hip", "auto"] {
+            let mut command = command(TEST, "parent", cache.path()).unwrap();
+            command
+                .env("ROTINI_DEVICE", device)
+                .env("ROTINI_HIP_LIBRARY", plugin::emulator().unwrap());
+            run(&mut command).unwrap();
+        }
+        return;
+    }
+    let (plugin, _) = load();
+    let handle = plugin.handle().unwrap();
+    assert!(forked(|| {
+        assert!(expect_status(handle.applicable(b""), INTERNAL_ERROR).contains("fork"));
+        assert!(expect_status(plugin.handle(), INTERNAL_ERROR).contains("fork"));
+    }));
+    let gpu = rotini_wire::encode(&small_graph(SMALL));
+    assert_eq!(handle.applicable(&gpu).unwrap().len(), 1);
+}
