@@ -1,8 +1,9 @@
 //! What the log has said already, so that a host that asks the same in a loop is told once.
 
 use crate::error::Error;
+use crate::fork::Process;
 use crate::plan;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 use tracing::Level;
 
 /// How many messages are remembered: the last.
@@ -30,7 +31,13 @@ impl Told {
     pub(crate) fn is_news(&self, what: &[u8]) -> bool {
         let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(what).as_bytes();
         let hash = u64::from_le_bytes([a, b, c, d, e, f, g, h]).max(1);
-        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recent = match self.0.try_lock() {
+            Ok(recent) => recent,
+            Err(TryLockError::Poisoned(recent)) => recent.into_inner(),
+            // After a fork, whoever had it may not be there.
+            Err(TryLockError::WouldBlock) if Process::current().forks() > 0 => return true,
+            Err(TryLockError::WouldBlock) => self.0.lock().unwrap_or_else(PoisonError::into_inner),
+        };
         if recent.hashes.contains(&hash) {
             return false;
         }

@@ -99,7 +99,7 @@ impl Runner {
     ///
     /// If it is not there, or does not behave as a plugin.
     pub fn cpu() -> Result<Self> {
-        cpu_only()?;
+        environment::cpu_with(environment::Workspace::TheTests)?;
         Self::new(Place::Host)
     }
 
@@ -109,7 +109,7 @@ impl Runner {
     ///
     /// As [`Runner::cpu`]; without the GPU or its library.
     pub fn gpu() -> Result<Self> {
-        Self::new(Place::Gpu(gpu()?))
+        Self::new(Place::Gpu(environment::gpu_with(environment::Workspace::TheTests)?))
     }
 
     /// On the host a context is executed twice, since the second execution takes other ways than the first: what was bound is bound

@@ -13,7 +13,21 @@ use tempfile::TempDir;
 ///
 /// Without a temporary folder; if this process is set up for a GPU.
 pub fn cpu_only() -> Result<()> {
-    environment("cpu", None)
+    environment("cpu", None, Workspace::AsShipped)
+}
+
+/// Whose memory executions use as workspace.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Workspace {
+    /// The plugin's own where little is needed.
+    AsShipped,
+    /// The test's alone, which it fills and guards.
+    TheTests,
+}
+
+/// As [`cpu_only`], for tests that look at the workspace.
+pub(super) fn cpu_with(workspace: Workspace) -> Result<()> {
+    environment("cpu", None, workspace)
 }
 
 /// The GPU that the tests use, and the environment for it: the emulated MI300, or what `ROTINI_TEST_DEVICE` names (`cuda`: an NVIDIA
@@ -23,6 +37,11 @@ pub fn cpu_only() -> Result<()> {
 ///
 /// Without the GPU or its library; if this process is set up for another device.
 pub fn gpu() -> Result<Gpu> {
+    gpu_with(Workspace::AsShipped)
+}
+
+/// As [`gpu`], for tests that look at the workspace.
+pub(super) fn gpu_with(workspace: Workspace) -> Result<Gpu> {
     let device = std::env::var("ROTINI_TEST_DEVICE").unwrap_or_default();
     let (api, path) = match device.as_str() {
         "" => (Api::Hip, Some(crate::plugin::emulator()?.into_os_string())),
@@ -34,14 +53,14 @@ pub fn gpu() -> Result<Gpu> {
         Api::Hip => "hip",
         Api::Cuda => "cuda",
     };
-    environment(name, path.as_deref())?;
+    environment(name, path.as_deref(), workspace)?;
     // SAFETY: the emulator that this workspace builds, or the library of the machine's driver.
     let driver = unsafe { Driver::load(api, path.as_deref()) }?;
     Ok(driver.gpu(0)?)
 }
 
 /// Sets up this process for a device.
-fn environment(device: &str, hip_library: Option<&OsStr>) -> Result<()> {
+fn environment(device: &str, hip_library: Option<&OsStr>, workspace: Workspace) -> Result<()> {
     static CHOSEN: OnceLock<std::io::Result<String>> = OnceLock::new();
     let chosen = CHOSEN.get_or_init(|| {
         if std::env::var_os("ROTINI_TEST_CHILD").is_some_and(|child| child.to_string_lossy().contains(' ')) {
@@ -56,6 +75,9 @@ fn environment(device: &str, hip_library: Option<&OsStr>) -> Result<()> {
             std::env::set_var("ROTINI_CACHE_DIR", cache);
             if let Some(library) = hip_library {
                 std::env::set_var("ROTINI_HIP_LIBRARY", library);
+            }
+            if workspace == Workspace::TheTests {
+                std::env::set_var("ROTINI_OWN_WORKSPACE", "0");
             }
             libc::atexit(remove_cache);
         }
