@@ -101,5 +101,10 @@ fn memory_and_descriptors_stay_flat() {
         "memory grew from {bytes} to {} bytes",
         resident()
     );
-    assert_eq!(descriptors(), open, "descriptors");
+    // A worker that has been idle for a minute takes its own along.
+    assert!(
+        descriptors() <= open,
+        "{} descriptors, and {open} before",
+        descriptors()
+    );
 }
