@@ -88,10 +88,8 @@ impl Variable {
                 shapes.extend_from_slice(shape.dims);
                 shapes.extend_from_slice(shape.strides);
             }
-            let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(known) = codes.get(&*shapes) {
-                known.used.store(self.now(), Ordering::Relaxed);
-                return Ok(Arc::clone(&known.code));
+            if let Some(code) = self.find(&shapes) {
+                return Ok(code);
             }
         }
         let graph = self.graph.with_shapes(overrides)?;
@@ -108,6 +106,14 @@ impl Variable {
             runtime.reaper.take(code);
         }
         Ok(code)
+    }
+
+    /// The code for these shapes, as numbers, if the context has it.
+    fn find(&self, shapes: &[i64]) -> Option<Arc<Code>> {
+        let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
+        let known = codes.get(shapes)?;
+        known.used.store(self.now(), Ordering::Relaxed);
+        Some(Arc::clone(&known.code))
     }
 
     fn now(&self) -> u64 {
@@ -359,5 +365,85 @@ impl ExecutionContext {
             .get(argument)
             .cloned()
             .unwrap_or_else(|| format!("argument {argument}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Work;
+    use rotini_cache::Key;
+    use rotini_emit::{Signature, Target};
+
+    struct Nothing;
+
+    impl Executable for Nothing {
+        fn workspace_bytes(&self) -> u64 {
+            0
+        }
+
+        unsafe fn execute(&self, _: Stream, _: &Buffers<'_>) -> Result<(), ExecuteError> {
+            Ok(())
+        }
+    }
+
+    impl Device for Nothing {
+        fn target(&self) -> Target {
+            Target::Cpu
+        }
+
+        fn features(&self) -> &str {
+            ""
+        }
+
+        fn describe(&self) -> String {
+            String::new()
+        }
+
+        fn can_be_captured(&self) -> bool {
+            false
+        }
+
+        unsafe fn load(&self, _: &Key, _: &[u8], _: &Signature, _: Work) -> Result<Arc<dyn Executable>, Error> {
+            Ok(Arc::new(Nothing))
+        }
+    }
+
+    fn code() -> Arc<Code> {
+        Arc::new(Code {
+            executable: Arc::new(Nothing),
+            portable: Portable {
+                producer: String::new(),
+                target: String::new(),
+                features: String::new(),
+                operations: 0,
+                workspace_bytes: 0,
+                dispatches: 0,
+                signature: Signature { arguments: vec![] },
+                code: bytes::Bytes::new(),
+            },
+        })
+    }
+
+    #[test]
+    fn the_least_recently_used_shapes_go() {
+        let variable = Variable::new(Arc::new(Nothing), Graph::default(), &[], 0);
+        let most = i64::try_from(MAX_SHAPES).unwrap();
+        let codes: Vec<_> = (0..most).map(|_| code()).collect();
+        for (shapes, code) in (0..).zip(&codes) {
+            assert_eq!(variable.add(&[shapes], Arc::clone(code)).count(), 0);
+        }
+        // The first is used again, so the second is the oldest, then the third.
+        assert!(variable.find(&[0]).is_some());
+        for gone in [1, 2] {
+            let dropped: Vec<_> = variable.add(&[most + gone], code()).collect();
+            assert!(matches!(&dropped[..], [one] if Arc::ptr_eq(one, &codes[usize::try_from(gone).unwrap()])));
+            assert!(variable.find(&[gone]).is_none() && variable.find(&[most + gone]).is_some());
+        }
+        assert!(variable.find(&[0]).is_some() && variable.find(&[3]).is_some());
+        // The same shapes again take no other's place.
+        let dropped: Vec<_> = variable.add(&[0], code()).collect();
+        assert!(matches!(&dropped[..], [one] if Arc::ptr_eq(one, &codes[0])));
+        assert!((3..most).all(|shapes| variable.find(&[shapes]).is_some()));
     }
 }

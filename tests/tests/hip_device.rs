@@ -651,11 +651,17 @@ fn memory_of_our_own_is_made_once() {
         let all = unsafe { (emulator.calls_total)() };
         assert_eq!(all, 5 * executions, "{}", emulator.summary());
         // What is captured has memory of its own from the first time on, and asks for none when it is replayed.
+        let mut beside = None;
         let replay = streams[0].capture(|| -> Result<(), rotini_host::gpu::GpuError> {
             set_stream(&handle, streams[0].raw()).unwrap();
             without(&two, &two.pack);
             without(&two, &two.pack);
             without(&relu, &in_place);
+            // Beside it, on a stream that has no memory yet: nothing of it disturbs the capture.
+            let new = emulator.gpu.stream().unwrap();
+            set_stream(&handle, new.raw()).unwrap();
+            without(&two, &two.pack);
+            beside = Some(new);
             Ok(())
         });
         let replay = replay.unwrap();
@@ -667,7 +673,7 @@ fn memory_of_our_own_is_made_once() {
         }
         assert_eq!(emulator.calls("hipMalloc"), 0, "{}", emulator.summary());
         emulator.gpu.synchronize().unwrap();
-        drop(replay);
+        drop((replay, beside));
         drop((two, relu, handle));
         // The last handle takes it all with it.
         assert!(emulator.calls("hipFree") >= 4, "{}", emulator.summary());

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Enough for the pool of threads.
-const LARGE: i64 = 4 << 20;
+const LARGE: i64 = 3 << 20;
 const SMALL: i64 = 100;
 
 fn load() -> (Plugin, i64) {
@@ -92,7 +92,7 @@ fn a_child_gets_results_or_errors() {
                 drop(create(&other, engine, SMALL));
             }
         });
-        for round in 0..20 {
+        for round in 0..8 {
             let done = forked(|| {
                 for context in [&small, &large] {
                     let text = expect_status(execute(context, SMALL), INTERNAL_ERROR);

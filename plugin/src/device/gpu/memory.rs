@@ -132,23 +132,19 @@ impl<D: Driver> Pool<D> {
         if let Some(own) = self.find(bytes, |block| block.stream == Some(stream)) {
             return Ok(own);
         }
+        // Captures of other threads do not stand a query either.
+        let _entered = driver.enter_to_load(ordinal)?;
         let other = self.find(bytes, |_| true);
         match other {
             Some(block) if block.stream.is_none() || driver.is_done(block.event) => Ok(block),
-            other => {
-                let new = {
-                    let _entered = driver.enter_to_load(ordinal)?;
-                    Block::new(driver, rounded(bytes))
-                };
-                match (new, other) {
-                    (Ok(new), other) => {
-                        self.blocks().extend(other);
-                        Ok(new)
-                    }
-                    (Err(_), Some(other)) => Ok(other),
-                    (Err(error), None) => Err(error),
+            other => match (Block::new(driver, rounded(bytes)), other) {
+                (Ok(new), other) => {
+                    self.blocks().extend(other);
+                    Ok(new)
                 }
-            }
+                (Err(_), Some(other)) => Ok(other),
+                (Err(error), None) => Err(error),
+            },
         }
     }
 
@@ -236,5 +232,26 @@ impl<D: Driver> Captured<D> {
         let mut blocks = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         blocks.iter_mut().for_each(|(owner, _)| *owner = None);
         Captured(Mutex::new(blocks))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded;
+
+    #[test]
+    fn sizes_are_few() {
+        for (bytes, expected) in [
+            (0, 4096),
+            (1, 4096),
+            (4097, 8192),
+            (1 << 20, 1 << 20),
+            ((1 << 20) + 1, 2 << 20),
+            ((2 << 20) + 1, 4 << 20),
+            ((100 << 20) - 1, 100 << 20),
+            (usize::MAX, usize::MAX),
+        ] {
+            assert_eq!(rounded(bytes), expected, "{bytes}");
+        }
     }
 }
