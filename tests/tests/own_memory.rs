@@ -12,8 +12,10 @@ use rotini_graph::{ConvGeometry, DataType, Graph, GraphBuilder, PointwiseMode, T
 use rotini_host::gpu::{Allocation, Gpu, GpuError};
 use rotini_host::{Context, DeviceBuffer, Handle, Plugin, engine_config};
 use rotini_reference::{Buffers, evaluate, fill_all};
-use rotini_tests::{harness, samples};
+use rotini_tests::process::{command, part, run};
+use rotini_tests::{cases, harness, plugin, samples};
 use std::collections::BTreeMap;
+use std::ffi::{c_char, c_int};
 
 /// The GPU, a handle on it, and the engine's id.
 struct Machine {
@@ -50,9 +52,13 @@ struct Subject {
 
 impl Subject {
     /// `over`: outputs by name, the inputs whose memory they share, and how many bytes behind its start they begin.
-    fn new(gpu: &Gpu, mut graph: Graph, over: &[(&str, &str, usize)]) -> Self {
+    fn new(gpu: &Gpu, graph: Graph, over: &[(&str, &str, usize)]) -> Self {
+        Self::filled(gpu, graph, over, 7)
+    }
+
+    fn filled(gpu: &Gpu, mut graph: Graph, over: &[(&str, &str, usize)], seed: u64) -> Self {
         graph.validate().unwrap();
-        let mut initial = fill_all(&graph, 7).unwrap();
+        let mut initial = fill_all(&graph, seed).unwrap();
         let uid = |name: &str| graph.tensors.iter().find(|tensor| tensor.name == name).unwrap().uid;
         let over: Vec<_> = over
             .iter()
@@ -149,6 +155,52 @@ fn samples_run_without_a_workspace() {
             for (_, uid) in subject.outputs() {
                 subject.memory[&uid].write(0, &subject.initial[&uid]).unwrap();
             }
+        }
+    }
+}
+
+/// Where there is no more memory, two streams share a block, and the second waits for the first.
+#[test]
+fn streams_take_turns_where_memory_is_short() {
+    const TEST: &str = "streams_take_turns_where_memory_is_short";
+    if part(TEST).is_none() {
+        let cache = tempfile::tempdir().unwrap();
+        let mut child = command(TEST, "gpu", cache.path()).unwrap();
+        child.env("ROTINI_DEVICE", "hip");
+        child.env("ROTINI_HIP_LIBRARY", plugin::emulator().unwrap());
+        run(&mut child).unwrap();
+        return;
+    }
+    let machine = Machine::new();
+    // SAFETY: the emulator declares them like this.
+    let (seed_scheduler, fail) = unsafe {
+        let driver = machine.gpu.driver();
+        let seed_scheduler: unsafe extern "C" fn(u64) = driver.function("hipemu_set_seed").unwrap();
+        let fail: unsafe extern "C" fn(*const c_char) -> c_int = driver.function("hipemu_fail").unwrap();
+        (seed_scheduler, fail)
+    };
+    let graph = cases::named("two_convs_nhwc").unwrap().graph;
+    let subjects: Vec<Subject> = (0..3)
+        .map(|seed| Subject::filled(&machine.gpu, graph.clone(), &[], seed))
+        .collect();
+    let context = machine.context(&subjects[0].graph);
+    // The one block that there is.
+    subjects[0].execute(&context);
+    machine.gpu.synchronize().unwrap();
+    // SAFETY: terminated texts and a number, here and below.
+    assert_eq!(unsafe { fail(c"hipMalloc=hipErrorOutOfMemory".as_ptr()) }, 0);
+    for seed in 0..40 {
+        // SAFETY: as above.
+        unsafe { seed_scheduler(seed) };
+        let streams: Vec<_> = subjects.iter().map(|_| machine.gpu.stream().unwrap()).collect();
+        for (subject, stream) in subjects.iter().zip(&streams) {
+            // SAFETY: the stream is waited for below.
+            unsafe { machine.handle.set_stream(stream.raw()) }.unwrap();
+            subject.execute(&context);
+        }
+        for (number, (subject, stream)) in subjects.iter().zip(&streams).enumerate() {
+            stream.synchronize().unwrap();
+            subject.judge(&format!("seed {seed}, stream {number}"));
         }
     }
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What makes a new state complain.
-const UNKNOWN: (&str, &str) = ("ROTINI_NO_SUCH_SETTING", "1");
+/// What makes a new state complain: the one name that tests have and no setting has.
+const UNKNOWN: (&str, &str) = ("ROTINI_CASH_DIR", "1");
 
 #[test]
 fn exceptions_and_calls_back_do_no_harm() {
