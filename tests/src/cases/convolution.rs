@@ -138,6 +138,15 @@ impl Conv {
 }
 
 pub(super) fn alone(cases: &mut Cases) {
+    // One column of padding, and no multiple of anything.
+    for order in Order::BOTH {
+        for dtype in FLOATS {
+            let mut conv = Conv::new(3, 3, 3, 0, 3, 0, dtype, order);
+            conv.input = vec![9, 7];
+            (conv.geometry.pre_padding, conv.geometry.post_padding) = (vec![0, 1], vec![0, 1]);
+            cases.add(format!("conv_columns_padded_{}_{dtype}", order.name()), conv.alone());
+        }
+    }
     for order in Order::BOTH {
         let name = order.name();
         for dtype in FLOATS {

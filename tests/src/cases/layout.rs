@@ -65,8 +65,8 @@ pub(super) fn strided(cases: &mut Cases) {
     b.pointwise(DataType::F32, PointwiseMode::Identity, &[x], y);
     cases.add("overlapping_in", b.build());
 
-    // Pixels beside each other that are no multiple of a vector, gathered by address.
-    for axis in 0..2 {
+    // Rows with gaps that are no multiple of a vector, along one axis and as a whole.
+    for (name, dims) in [("rows", [33, 1]), ("columns", [1, 3]), ("whole", [1, 1])] {
         for mode in [
             ReductionMode::Add,
             ReductionMode::Max,
@@ -74,21 +74,16 @@ pub(super) fn strided(cases: &mut Cases) {
             ReductionMode::Norm1,
         ] {
             let mut b = GraphBuilder::new("strided reduction");
-            let x = b.tensor("x", DataType::F32, &[33, 3], &[6, 1], TensorKind::Buffer);
-            let mut dims = [33, 3];
-            dims[axis] = 1;
-            let y = b.buffer("y", DataType::F32, &dims);
-            b.node(
-                "reduce",
-                DataType::F32,
-                Reduction {
-                    input: x,
-                    output: y,
-                    mode,
-                    is_deterministic: false,
-                },
-            );
-            cases.add(format!("reduce_strided_{mode:?}_axis{axis}"), b.build());
+            let input = b.tensor("x", DataType::F32, &[33, 3], &[6, 1], TensorKind::Buffer);
+            let output = b.buffer("y", DataType::F32, &dims);
+            let op = Reduction {
+                input,
+                output,
+                mode,
+                is_deterministic: false,
+            };
+            b.node("reduce", DataType::F32, op);
+            cases.add(format!("reduce_strided_{mode:?}_{name}"), b.build());
         }
     }
     // A convolution between strided tensors, one of them repeated.

@@ -130,6 +130,23 @@ fn halves_of_wide_results_come_from_halves_of_sources() {
     let short = "global_store_short v1, v4, s[4:5]";
     let shifted = |amount: u32| test(&format!("{LANE}s_mov_b32 s20, {amount}\n{four}\n{short}"));
     defect(shifted(16), short, &uninitialised(true, 4, 0), shifted(0));
+    // A bf16 is widened, or a half cut out: what was above it is gone.
+    let half = "v_mov_b32_e32 v10, 0\nv_pack_b32_f16 v2, v10, v11\n";
+    let cut = |how: &str| test(&format!("{LANE}{half}{how}\n{}", store("v5")));
+    let widened = |amount: u32| cut(&format!("v_lshlrev_b32_e32 v5, {amount}, v2"));
+    defect(widened(15), &store("v5"), &uninitialised(true, 5, 0), widened(16));
+    let masked = |mask: u32| cut(&format!("v_and_b32_e32 v5, {mask:#x}, v2"));
+    defect(
+        masked(0x1_ffff),
+        &store("v5"),
+        &uninitialised(true, 5, 0),
+        masked(0xffff),
+    );
+    let upper = "v_lshlrev_b32_sdwa v5, v12, v2 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:DWORD src1_sel:WORD_1";
+    let (at, trap) = cut(&format!("v_mov_b32_e32 v12, 16\n{upper}"))
+        .trap()
+        .expect("the high half is shifted up");
+    assert_eq!((at, trap), (store("v5"), uninitialised(true, 5, 0)));
     // Selected, and converted from f16: only the low half counts.
     let half = "v_mov_b32_e32 v10, 0\nv_pack_b32_f16 v2, v10, v11\nv_cmp_eq_u32_e32 vcc, v0, v0\n";
     let converted = |from: &str| {
@@ -409,6 +426,23 @@ fn lds_addresses_wrap() {
     let text = |before: i32| test(&format!("{LANE}{}", write(before))).lds(256);
     assert_eq!(text(-64).trap(), None);
     assert!(matches!(text(-60).trap(), Some((_, Trap::Lds { .. }))));
+    // A loop up to 0: the last address does not wrap, and is as far from the others as they are from each other.
+    let loops = |last: u32| {
+        let body = "v_mov_b32_e32 v3, s20\nds_write_b32 v3, v0 offset:16\ns_add_u32 s20, s20, 8\ns_cmp_lg_u32 s20, 8";
+        let load = "s_waitcnt lgkmcnt(0)\nv_mov_b32_e32 v4, 0\nds_read_b32 v3, v4 offset:";
+        let store = "s_waitcnt lgkmcnt(0)\nglobal_store_dword v1, v3, s[4:5]";
+        test(&format!(
+            "{LANE}s_mov_b64 exec, 1\ns_mov_b32 s20, -16\n{body}\ns_cbranch_scc1 -6\n{load}{last}\n{store}"
+        ))
+        .lds(32)
+    };
+    for written in [0, 8, 16] {
+        assert_eq!(loops(written).trap(), None, "offset {written}");
+    }
+    for other in [4, 12, 20, 24] {
+        let (_, trap) = loops(other).trap().expect("nothing is there");
+        assert_eq!(trap, uninitialised(true, 3, 0), "offset {other}");
+    }
 }
 
 #[test]

@@ -5,12 +5,16 @@
 //! 32 banks of 4 bytes; a wave's access takes turns of 32 lanes for up to 4 bytes a lane, 16 lanes for 8, 8 lanes for more (128 bytes a
 //! turn). Lanes take turns in order of their number, which for 16 bytes is simpler than the hardware's order.
 
+use smallvec::SmallVec;
+
 use crate::{lanes::Row, rows::has_distances};
 
 /// The last pattern of an instruction.
 pub(crate) struct Pattern {
     distances: Row,
     mask: u64,
+    /// The offsets that an instruction adds differ between its executions where the sum wraps around in some of them.
+    parts: SmallVec<[u32; 2]>,
     /// Extra turns by bank conflicts
     pub(crate) extra: u64,
     /// Bytes that the lanes touch: start, relative to the first active lane's offset, and length; in order, apart from each other
@@ -54,7 +58,11 @@ impl Patterns {
         }
         let slot = &mut self.0[index];
         let (offsets, mask, first) = (access.offsets, access.mask, access.first());
-        let repeats = |known: &Pattern| known.mask == mask && has_distances(offsets, first, &known.distances, mask);
+        let repeats = |known: &Pattern| {
+            known.mask == mask
+                && known.parts.as_slice() == access.parts
+                && has_distances(offsets, first, &known.distances, mask)
+        };
         if !slot.as_ref().is_some_and(|known| repeats(known)) {
             *slot = None;
         }
@@ -62,6 +70,7 @@ impl Patterns {
             Box::new(Pattern {
                 distances: offsets.map(|offset| offset.wrapping_sub(first)),
                 mask,
+                parts: access.parts.into(),
                 // Each part has the same distances between lanes.
                 extra: extra_turns(offsets, mask, access.bytes) * access.parts.len() as u64,
                 ranges: ranges(access),
