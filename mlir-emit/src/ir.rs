@@ -9,7 +9,7 @@ use crate::narrow::is_code;
 use melior::Context;
 use melior::dialect::DialectRegistry;
 use melior::ir::attribute::{DenseI32ArrayAttribute, FloatAttribute, IntegerAttribute};
-use melior::ir::operation::OperationBuilder;
+use melior::ir::operation::{OperationBuilder, OperationLike, OperationResult};
 use melior::ir::r#type::{IntegerType, RankedTensorType};
 use melior::ir::{Attribute, Block, BlockLike, Identifier, Location, Region, RegionLike, Type, Value, ValueLike};
 use rotini_graph::DataType;
@@ -201,6 +201,21 @@ impl<'c, 'b> Emitter<'c, 'b> {
         self.same("iree_tensor_ext.compute_barrier.start", &[tensor])
     }
 
+    /// Whether a tensor is there without a computation that could be fused: an argument, or what stands behind a barrier, perhaps reshaped.
+    pub(crate) fn is_settled(&self, tensor: Value<'c, 'b>) -> bool {
+        let mut tensor = tensor;
+        while let Ok(result) = OperationResult::try_from(tensor) {
+            let owner = result.owner();
+            match owner.name().as_string_ref().as_str() {
+                Ok("tensor.collapse_shape" | "tensor.expand_shape") => {}
+                name => return name == Ok("iree_tensor_ext.compute_barrier.start"),
+            }
+            let Ok(source) = owner.operand(0) else { return false };
+            tensor = source;
+        }
+        true
+    }
+
     /// A constant of a floating-point type, rounded to it.
     pub(crate) fn float(&self, value: f64, r#type: Type<'c>) -> Result<Value<'c, 'b>, EmitError> {
         let value = FloatAttribute::new(self.context, r#type, value).into();
@@ -311,6 +326,18 @@ impl<'c, 'b> Emitter<'c, 'b> {
         init: (Value<'c, 'b>, DataType, String),
         body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
     ) -> Result<Value<'c, 'b>, EmitError> {
+        self.configured(None, loops, inputs, init, body)
+    }
+
+    /// [`generic`](Self::generic) with the words of the compiler's own that say how it is to be compiled, if any.
+    pub(crate) fn configured(
+        &self,
+        how: Option<&str>,
+        loops: &[Loop],
+        inputs: &[(Value<'c, 'b>, DataType, String)],
+        init: (Value<'c, 'b>, DataType, String),
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
         let (init, init_dtype, init_map) = init;
         let mut maps: Vec<&str> = inputs.iter().map(|(_, _, map)| map.as_str()).collect();
         maps.push(&init_map);
@@ -343,11 +370,14 @@ impl<'c, 'b> Emitter<'c, 'b> {
         let mut operands: Vec<_> = inputs.iter().map(|(value, _, _)| *value).collect();
         operands.push(init);
         let input_count = i32::try_from(inputs.len()).map_err(|_| EmitError::Internal("too many inputs"))?;
-        let attributes = [
+        let mut attributes = vec![
             ("indexing_maps", maps),
             ("iterator_types", iterators),
             ("operandSegmentSizes", self.segments(&[input_count, 1])),
         ];
+        if let Some(how) = how {
+            attributes.push(("compilation_info", self.attribute(how)?));
+        }
         first(self.op("linalg.generic", &operands, &[init.r#type()], &attributes, vec![region])?)
     }
 

@@ -9,6 +9,7 @@
 //! | `conv`, `pointwise`, `block_scale` | one per family of operations: its check and its lowering |
 //! | `value`, `convert`, `narrow`, `ir` | tensors in memory order, element types, those of few bits, building blocks over melior |
 //! | `custom` | operations whose body the caller wrote |
+//! | `step`, `spread` | steps that operations are made of, and how a reduction is spread over a GPU's lanes |
 //! | `shell` | the exported function around the computation |
 //! | `target` | strategy and compiler flags per target |
 
@@ -30,6 +31,7 @@ mod pointwise;
 mod reduction;
 mod resample;
 mod shell;
+mod spread;
 mod step;
 mod target;
 mod value;

@@ -15,7 +15,7 @@ use crate::convert::{check_compute, compute_type};
 use crate::ir::{MISSING, only};
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
-use crate::step::{Combiner, Shape, count, order_of};
+use crate::step::{Combiner, Open, Shape, count, order_of};
 use crate::value::{Data, Value};
 use crate::{EmitError, Unsupported};
 use melior::ir::Value as Ssa;
@@ -104,13 +104,7 @@ pub(crate) fn batchnorm(
     let (x, epsilon) = (lowering.value(op.x)?.clone(), single(lowering, op.epsilon)?);
     let [scale, bias] = channels(lowering, &x, [op.scale, op.bias])?;
     let axes = all_but_channels(&x.dims);
-    let mean = average(lowering, &[&x], &axes, compute, |_, elements| only(elements))?;
-    let variance = variance(lowering, &x, &mean, &axes, compute)?;
-    let inverse = inverse(lowering, &variance, &epsilon, compute)?;
-    let statistics = Statistics {
-        mean: Some(mean),
-        inverse,
-    };
+    let Found { statistics, variance } = find(lowering, &x, &epsilon, &axes, compute)?;
     normalize(lowering, op.y, &x, &statistics, &scale, Some(&bias), compute)?;
     save(lowering, op.mean, statistics.mean.as_ref(), compute)?;
     save(lowering, op.inv_variance, Some(&statistics.inverse), compute)?;
@@ -154,12 +148,7 @@ pub(crate) fn layernorm(
     let [x, scale, bias] = values(lowering, [op.x, op.scale, op.bias])?;
     let epsilon = single(lowering, op.epsilon)?;
     let axes = trailing(&x.dims, op.normalized_dim_count)?;
-    let mean = average(lowering, &[&x], &axes, compute, |_, elements| only(elements))?;
-    let variance = variance(lowering, &x, &mean, &axes, compute)?;
-    let statistics = Statistics {
-        mean: Some(mean),
-        inverse: inverse(lowering, &variance, &epsilon, compute)?,
-    };
+    let Found { statistics, .. } = find(lowering, &x, &epsilon, &axes, compute)?;
     normalize(lowering, op.y, &x, &statistics, &scale, Some(&bias), compute)?;
     save(lowering, op.mean, statistics.mean.as_ref(), compute)?;
     save(lowering, op.inv_variance, Some(&statistics.inverse), compute)
@@ -170,7 +159,7 @@ pub(crate) fn rms_norm(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, o
     let ([x, scale], epsilon) = (values(lowering, [op.x, op.scale])?, single(lowering, op.epsilon)?);
     let bias = op.bias.map(|bias| lowering.value(bias).cloned()).transpose()?;
     let axes = matching(&x.dims, &scale.dims)?;
-    let squares = average(lowering, &[&x], &axes, compute, |math, elements| {
+    let squares = open_average(lowering, &[&x], &axes, compute, |math, elements| {
         let x = only(elements)?;
         math.mul(x, x)
     })?;
@@ -311,6 +300,36 @@ fn statistic<'c, 'b>(
     lowering.value(id)?.clone().with_dims(&lowering.emitter(), &dims)
 }
 
+/// Statistics that were found, and the variance that the deviation was made of.
+struct Found<'c, 'b> {
+    statistics: Statistics<'c, 'b>,
+    variance: Value<'c, 'b>,
+}
+
+/// Finds the statistics of x along axes.
+fn find<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    x: &Value<'c, 'b>,
+    epsilon: &Value<'c, 'b>,
+    axes: &[usize],
+    compute: DataType,
+) -> Result<Found<'c, 'b>, EmitError> {
+    let mean = average(lowering, &[x], axes, compute, |_, elements| only(elements))?;
+    // The variance around the mean: of all elements, not of a sample.
+    let variance = open_average(lowering, &[x, &mean], axes, compute, |math, elements| {
+        let &[x, mean] = elements else { return Err(MISSING) };
+        let distance = math.sub(x, mean)?;
+        math.mul(distance, distance)
+    })?;
+    Ok(Found {
+        statistics: Statistics {
+            mean: Some(mean),
+            inverse: inverse(lowering, &variance, epsilon, compute)?,
+        },
+        variance: variance.value,
+    })
+}
+
 /// The average along axes of what `body` makes of the elements. The first operand has all axes.
 fn average<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
@@ -319,12 +338,24 @@ fn average<'c, 'b>(
     compute: DataType,
     body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
 ) -> Result<Value<'c, 'b>, EmitError> {
+    open_average(lowering, operands, axes, compute, body)?.closed(&lowering.emitter())
+}
+
+/// [`average`] that more is made of before anything has the axes again.
+fn open_average<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    operands: &[&Value<'c, 'b>],
+    axes: &[usize],
+    compute: DataType,
+    body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+) -> Result<Open<'c, 'b>, EmitError> {
     let dims = &operands.first().ok_or(MISSING)?.dims;
     let total = sum(lowering, operands, axes, compute, body)?;
     let elements = count(dims, axes)? as f64;
-    elementwise(lowering, &[&total], compute, |math, operands| {
+    let value = elementwise(lowering, &[&total.value], compute, |math, operands| {
         math.div(only(operands)?, math.constant(elements)?)
-    })
+    })?;
+    Ok(Open { value, ..total })
 }
 
 fn sum<'c, 'b>(
@@ -333,14 +364,14 @@ fn sum<'c, 'b>(
     axes: &[usize],
     compute: DataType,
     body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-) -> Result<Value<'c, 'b>, EmitError> {
+) -> Result<Open<'c, 'b>, EmitError> {
     let dims = operands.first().ok_or(MISSING)?.dims.clone();
     let shape = Shape {
         dims: &dims,
         order: &order_of(&dims, operands),
         dtype: compute,
     };
-    lowering.reduce(operands, &shape, axes, (Combiner::Sum, 0.0), body)
+    lowering.reduce_openly(operands, &shape, axes, (Combiner::Sum, 0.0), body)
 }
 
 /// A step without reduction on a value that lacks the reduced axes: they stay away.
@@ -363,34 +394,24 @@ fn elementwise<'c, 'b>(
     lowering.map(operands, &shape, compute, body).map(Value::of)
 }
 
-/// The variance around a mean: of all elements, not of a sample.
-fn variance<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    x: &Value<'c, 'b>,
-    mean: &Value<'c, 'b>,
-    axes: &[usize],
-    compute: DataType,
-) -> Result<Value<'c, 'b>, EmitError> {
-    average(lowering, &[x, mean], axes, compute, |math, elements| {
-        let &[x, mean] = elements else { return Err(MISSING) };
-        let distance = math.sub(x, mean)?;
-        math.mul(distance, distance)
-    })
-}
-
 /// 1 / √(value + ε).
 fn inverse<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
-    value: &Value<'c, 'b>,
+    value: &Open<'c, 'b>,
     epsilon: &Value<'c, 'b>,
     compute: DataType,
 ) -> Result<Value<'c, 'b>, EmitError> {
-    elementwise(lowering, &[value, epsilon], compute, |math, elements| {
+    let inverse = elementwise(lowering, &[&value.value, epsilon], compute, |math, elements| {
         let &[value, epsilon] = elements else {
             return Err(MISSING);
         };
         math.inverse_root(math.add(value, epsilon)?)
-    })
+    })?;
+    Open {
+        value: inverse,
+        is_spread: value.is_spread,
+    }
+    .closed(&lowering.emitter())
 }
 
 /// Saved statistics, or the same found again.
@@ -417,12 +438,7 @@ fn given_or_found<'c, 'b>(
             dims: vec![1],
         },
     };
-    let mean = average(lowering, &[x], axes, compute, |_, elements| only(elements))?;
-    let variance = variance(lowering, x, &mean, axes, compute)?;
-    Ok(Statistics {
-        mean: Some(mean),
-        inverse: inverse(lowering, &variance, &epsilon, compute)?,
-    })
+    Ok(find(lowering, x, &epsilon, axes, compute)?.statistics)
 }
 
 /// y = scale x̂ + bias.
@@ -554,8 +570,8 @@ fn differentiate<'c, 'b>(
         };
         math.mul(parts.inverse, math.sub(centred, math.mul(parts.normal, only(rest)?)?)?)
     })?;
-    save(lowering, Some(gradients.dscale), Some(&dscale), compute)?;
-    save(lowering, gradients.dbias, Some(&dbias), compute)
+    save(lowering, Some(gradients.dscale), Some(&dscale.value), compute)?;
+    save(lowering, gradients.dbias, Some(&dbias.value), compute)
 }
 
 /// The axes that scale lacks, which need not be those of the statistics.

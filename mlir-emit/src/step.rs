@@ -8,6 +8,7 @@ use crate::convert::convert;
 use crate::ir::{Emitter, Loop, affine_map, dim, only};
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
+use crate::spread::Loops;
 use crate::target::{GREATEST_SUBGROUP, Target};
 use crate::value::{Data, Operand, Ordered, Value, extent, extents, reshape};
 use melior::ir::Value as Ssa;
@@ -41,6 +42,25 @@ impl Combiner {
             Combiner::Least => math.min(so_far, element),
             Combiner::Greatest => math.max(so_far, element),
         }
+    }
+}
+
+/// The result of a reduction, or what was made of it, before anything else can be made of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Open<'c, 'b> {
+    pub(crate) value: Value<'c, 'b>,
+    /// Whether nothing that has the reduced axes may be in one dispatch with it.
+    pub(crate) is_spread: bool,
+}
+
+impl<'c, 'b> Open<'c, 'b> {
+    /// The result for any use.
+    pub(crate) fn closed(self, at: &Emitter<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+        let Open { mut value, is_spread } = self;
+        if is_spread && let Data::Tensor { ssa, .. } = &mut value.data {
+            *ssa = at.barrier(*ssa)?;
+        }
+        Ok(value)
     }
 }
 
@@ -80,21 +100,45 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     /// Combines what `body` makes of the operands' elements, from `start`, over all positions along the `reduced` axes of `shape`, all of
     /// which the first operand has. The result is of the compute type and has an extent of 1 along them.
     ///
-    /// What IREE would miscompile at once ([`loses_sums`]) becomes two reductions: the last axis, then what is left as one loop.
+    /// What IREE would not spread over lanes ([`spread`](crate::spread)) is told how, in a dispatch of its own. What it would miscompile
+    /// at once ([`loses_sums`]) becomes two reductions: the last axis, then what is left as one loop.
     pub(crate) fn reduce(
+        &self,
+        operands: &[&Value<'c, 'b>],
+        shape: &Shape<'_>,
+        reduced: &[usize],
+        start: (Combiner, f64),
+        body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        self.reduce_openly(operands, shape, reduced, start, body)?
+            .closed(&self.emitter())
+    }
+
+    /// [`reduce`](Self::reduce) to what more may be made of in its dispatch, as long as that does not have the reduced axes.
+    pub(crate) fn reduce_openly(
         &self,
         operands: &[&Value<'c, 'b>],
         shape: &Shape<'_>,
         reduced: &[usize],
         (combiner, start): (Combiner, f64),
         body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
+    ) -> Result<Open<'c, 'b>, EmitError> {
         let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
         let axes = || shape.order.iter().copied();
         let wide: Vec<usize> = axes().filter(|axis| reduced.contains(axis) && is_wide(axis)).collect();
-        let splits = loses_sums(self.target(), &extents(shape.dims, &wide)?) && !self.merges(operands, shape, &wide);
+        let merges = self.merges(operands, shape, &wide);
+        let loops = self.loops(operands, shape, reduced)?;
+        if loops.need_help(self.target(), merges) {
+            let value = self.reduce_spread(operands, shape, reduced, &loops, (combiner, start), body)?;
+            return Ok(Open { value, is_spread: true });
+        }
+        let splits = loses_sums(self.target(), &extents(shape.dims, &wide)?) && !merges;
         let Some(&last) = wide.last().filter(|_| splits) else {
-            return self.reduce_at_once(operands, shape, reduced, (combiner, start), body);
+            let value = self.reduce_at_once(operands, shape, reduced, (combiner, start), None, body)?;
+            return Ok(Open {
+                value,
+                is_spread: false,
+            });
         };
         let kept: Vec<usize> = axes().filter(|axis| !reduced.contains(axis)).collect();
         let rest: Vec<usize> = axes().filter(|&axis| reduced.contains(&axis) && axis != last).collect();
@@ -102,7 +146,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
             order: &[kept.as_slice(), &rest, &[last]].concat(),
             ..*shape
         };
-        let rows = self.reduce_at_once(operands, &rows, &[last], (combiner, start), body)?;
+        let rows = self.reduce_at_once(operands, &rows, &[last], (combiner, start), None, body)?;
         let Data::Tensor { ssa, .. } = rows.data else {
             return Err(EmitError::Internal("a reduction without a result"));
         };
@@ -128,12 +172,85 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
             &merged_shape,
             &[kept.len()],
             (combiner, start),
+            None,
             |_, elements| only(elements),
         )?;
         let Data::Tensor { ssa, .. } = whole.data else {
             return Err(EmitError::Internal("a reduction without a result"));
         };
-        Ok(reduced_value(ssa, kept, shape, reduced))
+        Ok(Open {
+            value: reduced_value(ssa, kept, shape, reduced),
+            is_spread: false,
+        })
+    }
+
+    /// The loops of a reduction that have more than one step.
+    fn loops(&self, operands: &[&Value<'c, 'b>], shape: &Shape<'_>, reduced: &[usize]) -> Result<Loops, EmitError> {
+        let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
+        let wide: Vec<usize> = shape.order.iter().copied().filter(is_wide).collect();
+        let (gone, kept): (Vec<usize>, Vec<usize>) = wide.iter().partition(|axis| reduced.contains(axis));
+        let is_reduced = |axis: Option<&usize>| axis.is_some_and(|axis| reduced.contains(axis));
+        let tensors = operands
+            .iter()
+            .filter(|value| matches!(value.data, Data::Tensor { .. }));
+        let bits = tensors.map(|value| u64::from(value.dtype.bits())).min();
+        let extents = |axes: &[usize]| -> Result<Vec<u64>, EmitError> {
+            let extents = extents(shape.dims, axes)?.into_iter();
+            extents
+                .map(|extent| u64::try_from(extent).map_err(|_| EmitError::Internal("a negative extent")))
+                .collect()
+        };
+        Ok(Loops {
+            kept: extents(&kept)?,
+            reduced: extents(&gone)?,
+            ends_reduced: is_reduced(wide.last()),
+            begins_kept: !is_reduced(wide.first()),
+            bits: bits.unwrap_or(32),
+        })
+    }
+
+    /// [`reduce_at_once`](Self::reduce_at_once) with the compiler told how. It forgets that where it fuses what computes an operand, so
+    /// what has the reduced axes is an argument or stands behind a barrier, in the order of the loops.
+    fn reduce_spread(
+        &self,
+        operands: &[&Value<'c, 'b>],
+        shape: &Shape<'_>,
+        reduced: &[usize],
+        loops: &Loops,
+        start: (Combiner, f64),
+        body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let at = self.emitter();
+        let settle = |value: &&Value<'c, 'b>| {
+            let Data::Tensor { ssa, order } = &value.data else {
+                return Ok((*value).clone());
+            };
+            let missing = shape.dims.len().saturating_sub(value.dims.len());
+            let loops = shape.order.iter().filter_map(|axis| axis.checked_sub(missing));
+            let sorted: Vec<usize> = loops.filter(|axis| order.contains(axis)).collect();
+            let tensor = Ordered {
+                ssa: *ssa,
+                order: order.clone(),
+                dtype: value.dtype,
+                dims: value.dims.clone(),
+            };
+            // An operand in another order: IREE takes elements from the wrong places.
+            let mut tensor = tensor.in_order(&at, &sorted)?;
+            if order.iter().any(|axis| reduced.contains(&(axis + missing))) && !at.is_settled(tensor.ssa) {
+                tensor.ssa = at.barrier(tensor.ssa)?;
+            }
+            Ok(Value::of(tensor))
+        };
+        let settled: Vec<Value<'c, 'b>> = operands.iter().map(settle).collect::<Result<_, EmitError>>()?;
+        let settled: Vec<&Value<'c, 'b>> = settled.iter().collect();
+        // The compiler drops loops of one step, and what it was told with them.
+        let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
+        let wide = Shape {
+            order: &shape.order.iter().copied().filter(is_wide).collect::<Vec<_>>(),
+            ..*shape
+        };
+        let how = loops.attribute(self.target())?;
+        self.reduce_at_once(&settled, &wide, reduced, start, Some(&how), body)
     }
 
     /// Whether the loops over these axes become one whatever is fused with them: they lie side by side in a graph of row-major tensors,
@@ -164,6 +281,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         shape: &Shape<'_>,
         reduced: &[usize],
         (combiner, start): (Combiner, f64),
+        how: Option<&str>,
         body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
     ) -> Result<Value<'c, 'b>, EmitError> {
         let at = self.emitter();
@@ -191,7 +309,8 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         let read = self.operands(&operands, shape.dims, shape.order)?;
         let init = at.filled(&extents(shape.dims, &kept)?, compute, start)?;
         let map = affine_map(order.len(), &(0..kept.len()).map(dim).collect::<Vec<_>>());
-        let ssa = at.generic(
+        let ssa = at.configured(
+            how,
             &loops,
             &inputs(&read, &order)?,
             (init, compute, map),

@@ -253,6 +253,13 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting(
         Reader::Tests,
+        "ROTINI_ROWS",
+        "a number",
+        "40",
+        "How many normalizations over rows of any length are compiled for MI300 and run there, emulated; 500 is a full run.",
+    ),
+    setting(
+        Reader::Tests,
         "ROTINI_SEED",
         "a number",
         "0",

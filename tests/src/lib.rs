@@ -7,6 +7,7 @@
 //! | `mutants` | the harness fails a plugin that is made worse |
 //! | `random_graphs`, `random_emulated` | graphs from a seed are right or declined with a reason, on the CPU and on the emulated MI300 |
 //! | `attributes` | every attribute of every operation changes what is compiled, or the reason why nothing is |
+//! | `rows` | normalizations over rows of any length compile for MI300 in bounded time, and are right there |
 //! | `rounding` | half-precision graphs round once, and the judge would see it if they did not |
 //! | `gfx942` | what is compiled for MI300: dispatches, MFMA, registers (compile only: nothing is executed) |
 //! | `paths` | ways of compiling one convolution agree on the emulated MI300 |
@@ -24,5 +25,6 @@ pub mod harness;
 pub mod plugin;
 pub mod process;
 pub mod random;
+pub mod rows;
 pub mod samples;
 pub mod shapes;

@@ -46,6 +46,9 @@ mod sample;
 mod scalar;
 mod structure;
 
+pub(crate) use norm::Norm;
+pub(crate) use reduction::{softmax, spread};
+
 pub use attention::flash_attention;
 pub use convolution::Conv;
 pub use declined::declined;
@@ -178,6 +181,7 @@ pub fn all() -> Vec<Case> {
     pooling::fused(&mut cases);
     norm::batchnorm(&mut cases);
     norm::layernorm(&mut cases);
+    norm::everyday(&mut cases);
     attention::forward(&mut cases);
     fusions::small(&mut cases);
     attention::backward(&mut cases);

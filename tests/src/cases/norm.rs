@@ -1,6 +1,7 @@
 //! Batch, layer and RMS normalization, forward and backward.
 
 use super::{Cases, FLOATS, Order};
+use crate::rows::Rows;
 use rotini_graph::{
     Batchnorm, BatchnormBackward, BatchnormInference, BatchnormInferenceVariance, DataType, Graph, GraphBuilder,
     Layernorm, LayernormBackward, NormPhase, PointwiseMode, RmsNorm, RmsNormBackward, Scalar, TensorId,
@@ -11,7 +12,7 @@ const EPSILON: f64 = 1e-5;
 
 /// A normalization of x, whose type is that of y too; parameters and statistics are f32, as the compute type is.
 #[derive(Clone, Debug)]
-struct Norm {
+pub(crate) struct Norm {
     dims: Vec<i64>,
     dtype: DataType,
     order: Order,
@@ -20,7 +21,7 @@ struct Norm {
 }
 
 impl Norm {
-    fn new(dims: &[i64], dtype: DataType, order: Order) -> Self {
+    pub(crate) fn new(dims: &[i64], dtype: DataType, order: Order) -> Self {
         Norm {
             dims: dims.to_vec(),
             dtype,
@@ -104,7 +105,7 @@ impl Norm {
     }
 
     /// Batchnorm training that saves its statistics if `saved` and updates running ones if `running`.
-    fn batchnorm_training(&self, saved: bool, running: bool) -> Graph {
+    pub(crate) fn batchnorm_training(&self, saved: bool, running: bool) -> Graph {
         let mut b = GraphBuilder::new("batchnorm_training");
         let channel = self.channel();
         let x = self.full(&mut b, "x");
@@ -134,7 +135,7 @@ impl Norm {
         b.build()
     }
 
-    fn batchnorm_backward(&self, saved: bool) -> Graph {
+    pub(crate) fn batchnorm_backward(&self, saved: bool) -> Graph {
         let mut b = GraphBuilder::new("batchnorm_backward");
         let channel = self.channel();
         let [dy, x] = ["dy", "x"].map(|name| self.full(&mut b, name));
@@ -157,7 +158,7 @@ impl Norm {
     }
 
     /// Layernorm over the last `count` dims, of which the parameters have leading 1s if `padded`.
-    fn layernorm(&self, count: usize, phase: NormPhase, padded: bool) -> Graph {
+    pub(crate) fn layernorm(&self, count: usize, phase: NormPhase, padded: bool) -> Graph {
         let mut b = GraphBuilder::new("layernorm");
         let (parameter, statistic) = self.split(count);
         let parameter = if padded {
@@ -185,7 +186,7 @@ impl Norm {
         b.build()
     }
 
-    fn layernorm_backward(&self, count: usize, saved: bool) -> Graph {
+    pub(crate) fn layernorm_backward(&self, count: usize, saved: bool) -> Graph {
         let mut b = GraphBuilder::new("layernorm_backward");
         let (parameter, statistic) = self.split(count);
         let [dy, x] = ["dy", "x"].map(|name| self.full(&mut b, name));
@@ -210,7 +211,7 @@ impl Norm {
     }
 
     /// RMSNorm over the last `count` dims.
-    fn rms_norm(&self, count: usize, phase: NormPhase, with_bias: bool) -> Graph {
+    pub(crate) fn rms_norm(&self, count: usize, phase: NormPhase, with_bias: bool) -> Graph {
         let mut b = GraphBuilder::new("rms_norm");
         let (parameter, statistic) = self.split(count);
         let x = self.full(&mut b, "x");
@@ -233,7 +234,7 @@ impl Norm {
         b.build()
     }
 
-    fn rms_norm_backward(&self, count: usize, with_bias: bool) -> Graph {
+    pub(crate) fn rms_norm_backward(&self, count: usize, with_bias: bool) -> Graph {
         let mut b = GraphBuilder::new("rms_norm_backward");
         let (parameter, statistic) = self.split(count);
         let [dy, x] = ["dy", "x"].map(|name| self.full(&mut b, name));
@@ -439,4 +440,45 @@ pub(super) fn layernorm(cases: &mut Cases) {
     cases.add("layernorm_backward_f64", double.layernorm_backward(1, true));
     cases.add("rmsnorm_f64", double.rms_norm(1, NormPhase::Training, true));
     cases.add("rmsnorm_backward_f64", double.rms_norm_backward(1, true));
+}
+
+/// Rows that frameworks send, whose lengths are no multiples of a subgroup: several sums that depend on each other.
+const EVERYDAY: [&str; 24] = [
+    "layernorm-training_4x300_f16",
+    "layernorm-training_4x257_f16",
+    "layernorm-training_4x1000_f16",
+    "layernorm-training_8x300_bf16",
+    "layernorm-training_16x1000_f16",
+    "layernorm-training_32x1000_f32",
+    "layernorm-training_1x300_f16",
+    "layernorm-training_4x100_f16",
+    "layernorm_4x257_f32",
+    "layernorm_2x5x257_f32",
+    "layernorm_16x1000_bf16",
+    "layernorm-backward_4x300_f16",
+    "layernorm-backward_8x3x127_f32",
+    "layernorm-backward-found_4x1000_bf16",
+    "rmsnorm_4x257_bf16",
+    "rmsnorm-training_8x1000_f16",
+    "rmsnorm-backward_4x300_f32",
+    "softmax_4x257_f16",
+    "softmax_3x1000_f32",
+    "spread_4x200_f32",
+    "batchnorm-last_16x17x17x5_f32",
+    "batchnorm_16x17x17x5_f16",
+    "batchnorm-backward-last_16x17x17x5_bf16",
+    "batchnorm-backward_16x17x17x5_f32",
+];
+
+pub(super) fn everyday(cases: &mut Cases) {
+    for rows in EVERYDAY.iter().flat_map(|name| name.parse::<Rows>()) {
+        cases.add(format!("rows_{}", rows.name()), rows.graph());
+    }
+}
+
+#[test]
+fn everyday_rows_have_names() {
+    let mut cases = Cases(Vec::new());
+    everyday(&mut cases);
+    assert_eq!(cases.0.len(), EVERYDAY.len());
 }

@@ -133,22 +133,48 @@ pub(super) fn axes(cases: &mut Cases) {
     cases.add("reduce_repeated", b.build());
 }
 
+/// The softmax along the last axis.
+pub(crate) fn softmax(dtype: DataType, dims: &[i64]) -> Graph {
+    use PointwiseMode::{Div, Exp, Sub};
+    let compute = DataType::F32;
+    let mut rows = dims.to_vec();
+    rows.splice(dims.len() - 1.., [1]);
+    let mut b = GraphBuilder::new("softmax");
+    let x = b.buffer("x", dtype, dims);
+    let [most, total] = ["most", "total"].map(|name| b.virtual_tensor(name, compute, &rows));
+    let [shifted, weights] = ["shifted", "weights"].map(|name| b.virtual_tensor(name, compute, dims));
+    let y = b.buffer("y", dtype, dims);
+    reduce(&mut b, compute, ReductionMode::Max, x, most);
+    b.pointwise(compute, Sub, &[x, most], shifted);
+    b.pointwise(compute, Exp, &[shifted], weights);
+    reduce(&mut b, compute, ReductionMode::Add, weights, total);
+    b.pointwise(compute, Div, &[weights, total], y);
+    b.build()
+}
+
+/// The variance of rows, of operations that hipDNN has for it: mean, difference, square, mean.
+pub(crate) fn spread(dtype: DataType, dims: &[i64]) -> Graph {
+    use PointwiseMode::{Mul, Sub};
+    let compute = DataType::F32;
+    let mut rows = dims.to_vec();
+    rows.splice(dims.len() - 1.., [1]);
+    let mut b = GraphBuilder::new("spread");
+    let x = b.buffer("x", dtype, dims);
+    let mean = b.virtual_tensor("mean", compute, &rows);
+    let [distance, square] = ["distance", "square"].map(|name| b.virtual_tensor(name, compute, dims));
+    let y = b.buffer("y", dtype, &rows);
+    reduce(&mut b, compute, ReductionMode::Avg, x, mean);
+    b.pointwise(compute, Sub, &[x, mean], distance);
+    b.pointwise(compute, Mul, &[distance, distance], square);
+    reduce(&mut b, compute, ReductionMode::Avg, square, y);
+    b.build()
+}
+
 pub(super) fn fused(cases: &mut Cases) {
-    use PointwiseMode::{Add, Div, Exp, Mul, Sqrt, Sub};
+    use PointwiseMode::{Add, Mul, Sqrt};
     for dtype in FLOATS {
         let compute = DataType::F32;
-        // The softmax of rows.
-        let mut b = GraphBuilder::new("softmax");
-        let x = b.buffer("x", dtype, &[6, 19]);
-        let [most, total] = ["most", "total"].map(|name| b.virtual_tensor(name, compute, &[6, 1]));
-        let [shifted, weights] = ["shifted", "weights"].map(|name| b.virtual_tensor(name, compute, &[6, 19]));
-        let y = b.buffer("y", dtype, &[6, 19]);
-        reduce(&mut b, compute, ReductionMode::Max, x, most);
-        b.pointwise(compute, Sub, &[x, most], shifted);
-        b.pointwise(compute, Exp, &[shifted], weights);
-        reduce(&mut b, compute, ReductionMode::Add, weights, total);
-        b.pointwise(compute, Div, &[weights, total], y);
-        cases.add(format!("softmax_{dtype}"), b.build());
+        cases.add(format!("softmax_{dtype}"), softmax(dtype, &[6, 19]));
 
         // A dot product per row: a product in front, a root behind.
         let mut b = GraphBuilder::new("dots");

@@ -1,0 +1,159 @@
+//! How a reduction is spread over the lanes of a workgroup, where IREE 3.13 does it badly or not at all.
+//!
+//! IREE spreads a reduction whose innermost loop is a whole number of subgroups. Any other is given to one thread for each result, which
+//! takes all of it: slow, and if several such reductions and what is made of them are one dispatch, unrolled so far that the compiler is
+//! busy for hours. So these are told what to do, in the words that IREE's own choice has: each dimension is cut into tiles, lanes and
+//! subgroups are powers of two that multiply to the workgroup, and what is beyond the end is masked.
+
+use crate::EmitError;
+use crate::target::Target;
+
+/// What one thread may sum up one after the other, all of it unrolled.
+const FEW: u64 = 32;
+
+/// How many elements each lane takes one after the other before there is another subgroup for them.
+const TURNS: u64 = 4;
+
+/// The most subgroups in a workgroup.
+const SUBGROUPS: u64 = 16;
+
+/// The loops of a reduction in its operation's order, all of which have more than one step.
+#[derive(Clone, Debug)]
+pub(crate) struct Loops {
+    /// Extents of the loops that stay, in memory order.
+    pub(crate) kept: Vec<u64>,
+    /// Extents of those that are reduced, in memory order.
+    pub(crate) reduced: Vec<u64>,
+    /// Whether the innermost axis in memory is reduced.
+    pub(crate) ends_reduced: bool,
+    /// Whether the outermost axis in memory stays.
+    pub(crate) begins_kept: bool,
+    /// Bits of an element of the narrowest operand.
+    pub(crate) bits: u64,
+}
+
+/// How one loop is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cut {
+    lanes: u64,
+    subgroups: u64,
+    /// Elements of a lane that lie side by side.
+    thread: u64,
+}
+
+impl Cut {
+    const WHOLE: Cut = Cut {
+        lanes: 1,
+        subgroups: 1,
+        thread: 1,
+    };
+
+    fn tile(self) -> u64 {
+        self.lanes * self.subgroups * self.thread
+    }
+}
+
+impl Loops {
+    /// Whether IREE would not spread it well by itself. `merges`: whether the reduced loops become one in any case.
+    pub(crate) fn need_help(&self, target: &Target, merges: bool) -> bool {
+        let Target::Rocm { .. } = target else { return false };
+        let (Some(subgroup), Some(&last)) = (lanes(target), self.reduced.last()) else {
+            return false;
+        };
+        let count = product(&self.reduced);
+        let length = if merges { count } else { last };
+        let is_spread = self.ends_reduced && self.begins_kept && length % subgroup == 0;
+        !is_spread && count > FEW
+    }
+
+    /// The attribute that says how, for the operation.
+    pub(crate) fn attribute(&self, target: &Target) -> Result<String, EmitError> {
+        let lanes = lanes(target).ok_or(EmitError::Internal("a target without subgroups"))?;
+        let (cuts, subgroups) = self.cuts(lanes);
+        let list = |numbers: Vec<u64>| {
+            let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+            format!("[{}]", numbers.join(", "))
+        };
+        let kept = self.kept.len();
+        let of = |number: fn(&Cut) -> u64| cuts.iter().map(number).collect::<Vec<_>>();
+        let only = |first: bool| {
+            let cuts = cuts.iter().enumerate();
+            cuts.map(|(position, cut)| if (position < kept) == first { cut.tile() } else { 0 })
+                .collect::<Vec<_>>()
+        };
+        let positions = list((0..).zip(&cuts).map(|(position, _)| position).collect());
+        Ok(format!(
+            "#iree_codegen.compilation_info<lowering_config = #iree_gpu.lowering_config<{{workgroup = {}, partial_reduction = {}, \
+             thread = {}, lane_basis = [{}, {positions}], subgroup_basis = [{}, {positions}]}}>, \
+             translation_info = #iree_codegen.translation_info<pipeline = #iree_gpu.pipeline<VectorDistribute> \
+             workgroup_size = [{}, 1, 1] subgroup_size = {lanes}, {{gpu_pipeline_options = #iree_gpu.pipeline_options<\
+             no_reduce_shared_memory_bank_conflicts = false, use_igemm_convolution = false>}}>>",
+            list(only(true)),
+            list(only(false)),
+            list(of(|cut| cut.thread)),
+            list(of(|cut| cut.lanes)),
+            list(of(|cut| cut.subgroups)),
+            lanes * subgroups,
+        ))
+    }
+
+    /// How each loop is cut, and into how many subgroups all of them.
+    fn cuts(&self, lanes: u64) -> (Vec<Cut>, u64) {
+        let mut kept = vec![Cut::WHOLE; self.kept.len()];
+        let mut reduced = vec![Cut::WHOLE; self.reduced.len()];
+        let mut lanes_left = lanes;
+        // Lanes beside each other read what lies side by side.
+        if !self.ends_reduced
+            && let (Some(cut), Some(&extent)) = (kept.last_mut(), self.kept.last())
+        {
+            // None of them beyond the end: IREE fails to distribute what is masked along a loop that stays.
+            cut.lanes = (1 << extent.trailing_zeros().min(32)).min(lanes_left);
+            lanes_left /= cut.lanes;
+        }
+        let count = product(&self.reduced);
+        let widest = (128 / self.bits.max(16)).max(1);
+        let thread = match self.reduced.last() {
+            // Rows that do not end with a word are read element by element.
+            Some(&last) if self.ends_reduced && last * self.bits % 32 == 0 => power(last.div_ceil(lanes)).min(widest),
+            _ => 1,
+        };
+        let subgroups = if self.ends_reduced {
+            power(count.div_ceil(lanes_left * thread * TURNS)).min(SUBGROUPS)
+        } else {
+            1
+        };
+        let mut subgroups_left = subgroups;
+        for (position, (cut, &extent)) in reduced.iter_mut().zip(&self.reduced).enumerate().rev() {
+            if position + 1 == self.reduced.len() {
+                cut.thread = thread;
+            }
+            if position == 0 {
+                // All that is left; beyond the end is masked.
+                (cut.lanes, cut.subgroups) = (lanes_left, subgroups_left);
+            } else {
+                cut.lanes = power(extent.div_ceil(cut.thread)).min(lanes_left);
+                cut.subgroups = power(extent.div_ceil(cut.thread * cut.lanes)).min(subgroups_left);
+            }
+            lanes_left /= cut.lanes;
+            subgroups_left /= cut.subgroups;
+        }
+        kept.append(&mut reduced);
+        (kept, subgroups)
+    }
+}
+
+/// The lanes of a subgroup.
+fn lanes(target: &Target) -> Option<u64> {
+    target.least_subgroup().and_then(|lanes| u64::try_from(lanes).ok())
+}
+
+/// The least power of two that is not below a number.
+fn power(number: u64) -> u64 {
+    number.min(1 << 40).next_power_of_two()
+}
+
+fn product(extents: &[u64]) -> u64 {
+    extents
+        .iter()
+        .fold(1_u64, |product, &extent| product.saturating_mul(extent))
+}
