@@ -31,7 +31,7 @@ const CRASHING: &str = include_str!("grouped.mlir");
 /// No test waits longer for anything that is to happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a fault may take beyond its limit. On a machine with nothing else to do it is 2 s, of which most is for a new worker.
-const PROMPT: Duration = Duration::from_secs(6);
+const PROMPT: Duration = Duration::from_secs(20);
 /// Names what a run of this program plays, and its folder.
 const HOST: &str = "ROTINI_TEST_HOST";
 

@@ -214,3 +214,25 @@ impl Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_would_fail_again_lasts_and_limits_for_minutes() {
+        let lasts = |blame| {
+            let error = Error::Compile {
+                first_line: String::new(),
+                graph: String::new(),
+                target: String::new(),
+                blame,
+            };
+            error.lasts().map(|lifetime| lifetime.as_secs())
+        };
+        assert_eq!(lasts(Blame::Module), Some(24 * 60 * 60));
+        assert_eq!(lasts(Blame::Limit), Some(5 * 60));
+        assert_eq!((lasts(Blame::Moment), lasts(Blame::Installation)), (None, None));
+        assert_eq!(Error::NoCompiler(String::new()).lasts(), None);
+    }
+}

@@ -14,6 +14,7 @@ use std::{
     io::{self, Read},
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use super::{
@@ -111,6 +112,14 @@ impl fmt::Display for NotFound {
 pub fn has_raised_privileges() -> bool {
     // SAFETY: only asks.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// Leaves a program nothing of the environment with raised privileges: the compiler and its linker have variables of their own.
+pub(super) fn clean(command: &mut Command, is_raised: bool) -> &mut Command {
+    if is_raised {
+        command.env_clear();
+    }
+    command
 }
 
 /// What a variable names, unless a stranger may have set it.
@@ -398,4 +407,23 @@ fn build_id(path: &Path) -> Option<String> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn with_raised_privileges_programs_get_no_environment() {
+        let environment = |is_raised| {
+            let mut command = Command::new("env");
+            let output = clean(command.env("ROTINI_TEST_CLEAN", "1"), is_raised)
+                .output()
+                .unwrap();
+            assert!(output.status.success());
+            String::from_utf8(output.stdout).unwrap()
+        };
+        assert!(environment(false).contains("ROTINI_TEST_CLEAN=1"));
+        assert_eq!(environment(true), "");
+    }
 }

@@ -38,7 +38,8 @@ impl Program {
     ///
     /// [`CompileError::Io`] when it cannot be run, [`CompileError::Rejected`] when it is no `iree-compile`.
     pub fn version(&self) -> Result<String, CompileError> {
-        let output = Command::new(&self.path)
+        let output = self
+            .command()
             .arg("--version")
             .stdin(Stdio::null())
             .output()
@@ -56,6 +57,12 @@ impl Program {
                     String::from_utf8_lossy(&output.stderr)
                 ),
             })
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.path);
+        discover::clean(&mut command, discover::has_raised_privileges());
+        command
     }
 
     /// The program's absolute path.
@@ -93,7 +100,8 @@ impl Compiler for Program {
         let folder = tempfile::tempdir().map_err(CompileError::io("make a folder in", &std::env::temp_dir()))?;
         let source = folder.path().join(request.name);
         fs::write(&source, request.mlir).map_err(CompileError::io("write", &source))?;
-        let running = Command::new(&self.path)
+        let running = self
+            .command()
             .current_dir(folder.path())
             .args(request.flags(STATISTICS)?)
             .args([request.name, "-o", OUTPUT])

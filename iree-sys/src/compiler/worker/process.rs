@@ -26,7 +26,11 @@ use super::{
     FOLDER_PREFIX, WorkerOptions,
     frame::{FrameError, Incoming},
 };
-use crate::compiler::{CompileError, error::first_error};
+use crate::compiler::{
+    CompileError,
+    discover::{clean, has_raised_privileges},
+    error::first_error,
+};
 
 /// How much of what a worker writes is kept: the last.
 const WORDS: usize = 64 << 10;
@@ -78,6 +82,7 @@ impl Process {
             let (output, words) = io::pipe()?;
             rustix::io::ioctl_fionbio(&output, true)?;
             let mut command = Command::new(&options.program);
+            clean(&mut command, has_raised_privileges());
             // What others have put into the host is not for the worker.
             command.env_remove("LD_PRELOAD").env_remove("LD_AUDIT");
             if let Some(folder) = &folder {
