@@ -8,7 +8,7 @@
 //! | `ROTINI_TEST_COMPILER_GATE` | a file, for `hold` |
 //! | `ROTINI_TEST_COMPILER_MEMO` | a folder of what the real program made: a module is compiled once for all tests that share it |
 //!
-//! Faults are `hold` (nothing happens until the gate is there, or who asked is gone), `crash` (a segmentation fault) and `reject` (a
+//! Faults are `alike` (the module counts as the one that was compiled first of those that differ from it in numbers alone), `hold` (nothing happens until the gate is there, or who asked is gone), `crash` (a segmentation fault) and `reject` (a
 //! line of error, and exit code 1).
 
 #![expect(clippy::print_stderr, reason = "compilers write there")]
@@ -35,8 +35,16 @@ fn main() -> Result<()> {
         Some(source) => fs::read_to_string(source)?,
         None => String::new(),
     };
+    let fault = std::env::var("ROTINI_TEST_COMPILER_FAULT").unwrap_or_default();
+    let fault = fault.split_once('=').filter(|(marker, _)| module.contains(marker));
+    let fault = fault.map(|(_, fault)| fault);
     let mut hasher = DefaultHasher::new();
-    module.hash(&mut hasher);
+    match fault {
+        Some("alike") => module
+            .replace(|letter: char| letter.is_ascii_digit(), "")
+            .hash(&mut hasher),
+        _ => module.hash(&mut hasher),
+    }
     if let Ok(log) = std::env::var("ROTINI_TEST_COMPILER_LOG")
         && source.is_some()
     {
@@ -44,27 +52,24 @@ fn main() -> Result<()> {
         let mut log = OpenOptions::new().append(true).create(true).open(log)?;
         log.write_all(line.as_bytes())?;
     }
-    let fault = std::env::var("ROTINI_TEST_COMPILER_FAULT").unwrap_or_default();
-    match fault.split_once('=') {
-        Some((marker, fault)) if module.contains(marker) => match fault {
-            "hold" => {
-                let gate = std::env::var_os("ROTINI_TEST_COMPILER_GATE").context("there is no gate")?;
-                while !Path::new(&gate).exists() {
-                    ensure!(parent_id() == parent, "nobody waits for this any more");
-                    std::thread::sleep(Duration::from_millis(5));
-                }
+    match fault {
+        None | Some("alike") => {}
+        Some("hold") => {
+            let gate = std::env::var_os("ROTINI_TEST_COMPILER_GATE").context("there is no gate")?;
+            while !Path::new(&gate).exists() {
+                ensure!(parent_id() == parent, "nobody waits for this any more");
+                std::thread::sleep(Duration::from_millis(5));
             }
-            "reject" => {
-                eprintln!("rotini.mlir:7:3: error: this test rejects the module");
-                exit(1);
-            }
-            // SAFETY: without its handler, which is Rust's and would return, the signal ends this process.
-            _ => unsafe {
-                libc::signal(libc::SIGSEGV, libc::SIG_DFL);
-                libc::raise(libc::SIGSEGV);
-            },
+        }
+        Some("reject") => {
+            eprintln!("rotini.mlir:7:3: error: this test rejects the module");
+            exit(1);
+        }
+        // SAFETY: without its handler, which is Rust's and would return, the signal ends this process.
+        Some(_) => unsafe {
+            libc::signal(libc::SIGSEGV, libc::SIG_DFL);
+            libc::raise(libc::SIGSEGV);
         },
-        _ => {}
     }
     let real = std::env::var_os("ROTINI_TEST_COMPILER").context("ROTINI_TEST_COMPILER is not set")?;
     let mut real = Command::new(real);

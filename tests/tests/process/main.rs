@@ -8,6 +8,7 @@
 //! | `failures` | graphs that do not compile: what is said, what is kept, and that they are declined from then on |
 //! | `forks` | children of a process that uses the plugin: results or clear errors, and no waiting |
 //! | `serialized` | contexts as bytes: no compiler, no cache, any damage seen |
+//! | `shapes` | shapes that never stop changing hold up no execution of others |
 //! | `shipped` | folders of compiled graphs on machines without a compiler |
 //! | `rounds` | memory and descriptors over ten thousand contexts |
 //! | `shortage` | descriptors and processes that are used up for a while change nothing |
@@ -31,6 +32,7 @@ mod kills;
 mod privileges;
 mod rounds;
 mod serialized;
+mod shapes;
 mod shipped;
 mod shortage;
 mod unload;

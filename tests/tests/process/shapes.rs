@@ -1,0 +1,152 @@
+//! A context whose shapes never stop changing: whoever executes known ones does not wait for those that come and go.
+
+use crate::counted;
+use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode};
+use rotini_host::{Context, DeviceBuffer, HostError, ShapeOverride, engine_config};
+use rotini_tests::harness::{Memory, Runner};
+use rotini_tests::process::{command, part, run};
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const TEST: &str = "shapes::executions_do_not_wait_for_other_shapes";
+/// More sets of shapes than a context keeps, made by two threads.
+const SETS: &str = "1100";
+const THREADS: i64 = 2;
+/// The columns of their shapes; what is executed beside them has others.
+const COLUMNS: i64 = 3;
+const ROWS: i64 = 1 << 16;
+/// How often the machine may get in the way.
+const TRIES: usize = 5;
+
+/// Something that takes a while.
+fn declared() -> Graph {
+    let dims = [ROWS, 8];
+    let mut b = GraphBuilder::new("declared");
+    let x = b.buffer("x", DataType::F32, &dims);
+    let mut last = x;
+    for step in 0..2 {
+        let next = b.virtual_tensor(&format!("t{step}"), DataType::F32, &dims);
+        b.pointwise(DataType::F32, PointwiseMode::TanhFwd, &[last], next);
+        last = next;
+    }
+    let y = b.buffer("y", DataType::F32, &dims);
+    b.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[last], y);
+    let mut graph = b.build();
+    graph.override_shapes = true;
+    graph.min_api_version = [1, 1, 0];
+    graph
+}
+
+/// Executes with these extents of both buffers, on memory of its own.
+fn execute(context: &Context, graph: &Graph, dims: [i64; 2], memory: &mut [Memory; 2]) -> Result<(), HostError> {
+    let ends = [graph.tensors.first(), graph.tensors.last()].map(|tensor| tensor.unwrap().uid);
+    let overrides = ends.map(|uid| ShapeOverride {
+        uid,
+        dims: dims.to_vec(),
+        strides: vec![dims[1], 1],
+    });
+    let pointers = memory.each_mut().map(|memory| memory.pointer().cast());
+    let pack: Vec<DeviceBuffer> = ends
+        .iter()
+        .zip(pointers)
+        .map(|(&uid, ptr)| DeviceBuffer { uid, ptr })
+        .collect();
+    // SAFETY: there are as many bytes as the declared shapes have, which are the largest; such graphs need no workspace.
+    unsafe { context.execute_with_overrides(std::ptr::null_mut(), &pack, &overrides) }
+}
+
+fn memory() -> [Memory; 2] {
+    [(); 2].map(|()| Memory::new(&vec![0; ROWS as usize * 8 * 4], 64))
+}
+
+/// How long the calling thread has waited for a processor so far; nothing where the system does not say.
+fn queued() -> Duration {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split_whitespace().nth(1).and_then(|number| number.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
+}
+
+/// What executions of one known set of shapes take while `is_going`, from the shortest to the longest, without the time for which the
+/// machine had no processor for them.
+fn timed(context: &Context, graph: &Graph, mut is_going: impl FnMut() -> bool) -> Vec<Duration> {
+    let (mut memory, mut times) = (memory(), Vec::new());
+    while is_going() {
+        let (started, waited) = (Instant::now(), queued());
+        execute(context, graph, [ROWS, 7], &mut memory).unwrap();
+        times.push(started.elapsed().saturating_sub(queued() - waited));
+    }
+    times.sort_unstable();
+    times
+}
+
+fn median(times: &[Duration]) -> Duration {
+    times[times.len() / 2]
+}
+
+/// The median of executions alone, then the median and the longest of those beside threads that make all sets of shapes.
+fn beside_others(runner: &Runner, graph: &Graph, sets: i64) -> [Duration; 3] {
+    let bytes = rotini_wire::encode(graph);
+    let context = runner
+        .handle()
+        .context(&engine_config(runner.engine()), &bytes)
+        .unwrap();
+    let mut rounds = 0..200;
+    let alone = timed(&context, graph, || rounds.next().is_some());
+    let is_over = AtomicBool::new(false);
+    let beside = std::thread::scope(|scope| {
+        let beside = scope.spawn(|| timed(&context, graph, || !is_over.load(Ordering::Acquire)));
+        let others: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let context = &context;
+                scope.spawn(move || {
+                    let mut memory = memory();
+                    for rows in (1 + thread..=sets).step_by(THREADS as usize) {
+                        if let Err(error) = execute(context, graph, [rows, COLUMNS], &mut memory) {
+                            // It has come as far as the code, which is that of the set that was compiled.
+                            assert!(error.to_string().contains("dimension 0 mismatch"), "{error}");
+                        }
+                    }
+                })
+            })
+            .collect();
+        let others: Vec<_> = others.into_iter().map(|other| other.join()).collect();
+        is_over.store(true, Ordering::Release);
+        let beside = beside.join().unwrap();
+        assert!(others.iter().all(Result::is_ok), "a set of shapes failed");
+        beside
+    });
+    [median(&alone), median(&beside), *beside.last().unwrap()]
+}
+
+/// All sets have one code, which is compiled for the first of them, or 1,100 runs of the compiler would be all that this does: each is
+/// lowered, cached and loaded on its own nevertheless. Executed, the others are refused by the code.
+#[test]
+fn executions_do_not_wait_for_other_shapes() {
+    let Some(sets) = part(TEST) else {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = command(TEST, SETS, &folder.path().join("cache")).unwrap();
+        counted(&mut command, &folder.path().join("log"))
+            .env("ROTINI_TEST_COMPILER_MEMO", folder.path())
+            .env("ROTINI_TEST_COMPILER_FAULT", format!("x{COLUMNS}xf32=alike"));
+        println!("{}", run(&mut command).unwrap());
+        return;
+    };
+    let (runner, graph, sets) = (Runner::cpu().unwrap(), declared(), sets.parse().unwrap());
+    let mut seen = Vec::new();
+    for _ in 0..TRIES {
+        let started = Instant::now();
+        let [alone, median, longest] = beside_others(&runner, &graph, sets);
+        println!(
+            "{sets} sets of shapes in {:?}; executions: median {alone:?} alone, {median:?} beside, longest {longest:?}",
+            started.elapsed()
+        );
+        // Also while each set is compiled, which is so in the first try.
+        assert!(median < 10 * alone, "executions wait for sets of shapes that are made");
+        if longest < 10 * alone {
+            return;
+        }
+        seen.push([alone, median, longest]);
+    }
+    panic!("medians and longest of each try: {seen:?}");
+}
