@@ -124,9 +124,10 @@ impl Variable {
     pub(crate) fn add(&self, shapes: &[i64], code: Arc<Code>) -> impl Iterator<Item = Arc<Code>> + use<> {
         let oldest = {
             let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
-            let by_use = |(_, known): &(&Box<[i64]>, &Known)| known.used.load(Ordering::Relaxed);
-            let oldest = codes.iter().min_by_key(by_use).map(|(shapes, _)| shapes.clone());
-            oldest.filter(|_| codes.len() >= MAX_SHAPES)
+            let is_full = codes.len() >= MAX_SHAPES;
+            let known = codes.iter().filter(|_| is_full);
+            let oldest = known.min_by_key(|(_, known)| known.used.load(Ordering::Relaxed));
+            oldest.map(|(shapes, _)| shapes.clone())
         };
         let shapes: Box<[i64]> = shapes.into();
         let known = Known {
@@ -369,7 +370,7 @@ impl ExecutionContext {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::device::Work;
     use rotini_cache::Key;
@@ -410,8 +411,12 @@ mod tests {
     }
 
     fn code() -> Arc<Code> {
+        code_of(Arc::new(Nothing))
+    }
+
+    pub(crate) fn code_of(executable: Arc<dyn Executable>) -> Arc<Code> {
         Arc::new(Code {
-            executable: Arc::new(Nothing),
+            executable,
             portable: Portable {
                 producer: String::new(),
                 target: String::new(),

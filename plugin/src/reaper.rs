@@ -52,3 +52,51 @@ impl Reaper {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::tests::code_of;
+    use crate::device::{Buffers, Executable, ExecuteError, Stream};
+    use std::thread::ThreadId;
+
+    /// Notes the thread that it is dropped on.
+    struct Noted(Arc<Mutex<Vec<ThreadId>>>);
+
+    impl Drop for Noted {
+        fn drop(&mut self) {
+            lock(&self.0).push(std::thread::current().id());
+        }
+    }
+
+    impl Executable for Noted {
+        fn workspace_bytes(&self) -> u64 {
+            0
+        }
+
+        unsafe fn execute(&self, _: Stream, _: &Buffers<'_>) -> Result<(), ExecuteError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn code_is_dropped_elsewhere_and_in_time() {
+        let (reaper, dropped) = (Reaper::default(), Arc::default());
+        let code = || code_of(Arc::new(Noted(Arc::clone(&dropped))));
+        let shared = code();
+        reaper.take(Arc::clone(&shared));
+        for _ in 0..BATCH {
+            reaper.take(code());
+        }
+        // Waits for the thread.
+        drop(lock(&reaper.thread).take());
+        let here = std::thread::current().id();
+        assert_eq!(lock(&dropped).len(), BATCH, "what others have is theirs");
+        assert!(lock(&dropped).iter().all(|&thread| thread != here));
+        // Few wait for more, or for the end.
+        reaper.take(shared);
+        assert_eq!(lock(&dropped).len(), BATCH);
+        drop(reaper);
+        assert_eq!(lock(&dropped).len(), BATCH + 1);
+    }
+}
