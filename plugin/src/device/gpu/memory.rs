@@ -160,16 +160,19 @@ impl<D: Driver> Pool<D> {
 
     /// Everything, if it is more than is worth keeping. The GPU has finished all work that was enqueued before.
     pub(super) fn excess(&self) -> Vec<Block<D>> {
-        let mut blocks = self.blocks();
-        let bytes: usize = blocks.iter().map(|block| block.bytes).sum();
-        if bytes <= KEPT {
-            return Vec::new();
-        }
+        let all = {
+            let mut blocks = self.blocks();
+            let bytes: usize = blocks.iter().map(|block| block.bytes).sum();
+            if bytes <= KEPT {
+                return Vec::new();
+            }
+            std::mem::take(&mut *blocks)
+        };
         // Work of other threads may have begun meanwhile.
-        let (done, running) = std::mem::take(&mut *blocks)
+        let (done, running): (Vec<_>, Vec<_>) = all
             .into_iter()
             .partition(|block| block.stream.is_none() || block.driver.is_done(block.event));
-        *blocks = running;
+        self.blocks().extend(running);
         done
     }
 }
