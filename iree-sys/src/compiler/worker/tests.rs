@@ -20,7 +20,7 @@ use frame::Incoming;
 /// Names the file that says how the worker misbehaves.
 const FAKE: &str = "ROTINI_TEST_FAKE_WORKER";
 /// No test waits longer for anything that is to happen.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a fault may take beyond its limit. On a machine with nothing else to do it is 2 s.
 const PROMPT: Duration = Duration::from_secs(20);
 
