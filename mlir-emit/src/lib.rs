@@ -20,6 +20,7 @@ mod convert;
 mod cost;
 mod custom;
 mod error;
+mod functions;
 mod ir;
 mod lower;
 mod math;
@@ -33,6 +34,7 @@ mod resample;
 mod shell;
 mod spread;
 mod step;
+mod sums;
 mod target;
 mod value;
 

@@ -5,6 +5,7 @@ use crate::ir::{Loop, MISSING, affine_map, dim};
 use crate::lower::Lowering;
 use crate::math::multiply_add;
 use crate::narrow::factor_types;
+use crate::sums::{Summation, blocks, in_blocks, in_type};
 use crate::target::Target;
 use crate::value::{Operand, Ordered, Value, extent, extents};
 use crate::{EmitError, Unsupported};
@@ -34,8 +35,47 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let row = out.len().saturating_sub(2);
     let (a, b) = (repeated(lowering, a, &out, row)?, repeated(lowering, b, &out, row)?);
     let order = lowering.stored_order(op.c).unwrap_or_else(|| (0..out.len()).collect());
-    let product = contract(lowering, &a, &b, &out, &order, compute)?;
+    let product = long_contract(lowering, &a, &b, &out, &order, compute)?;
     lowering.define_sums(op.c, product, compute)
+}
+
+/// [`contract`], in blocks or in f64 where it would add up too much.
+fn long_contract<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    a: &Ordered<'c, 'b>,
+    b: &Ordered<'c, 'b>,
+    out: &[i64],
+    order: &[usize],
+    compute: DataType,
+) -> Result<Ordered<'c, 'b>, EmitError> {
+    let (Some(row), Some(column)) = (out.len().checked_sub(2), out.len().checked_sub(1)) else {
+        return Err(EmitError::Internal("a matrix of low rank"));
+    };
+    let at = lowering.emitter();
+    let results = extents(out, order)?;
+    match Summation::of(lowering.target(), compute, extent(&a.dims, column)?, out) {
+        Summation::AtOnce => contract(lowering, a, b, out, order, compute),
+        Summation::Blocks(block) => {
+            let (a, b) = (in_blocks(&at, a, column, block)?, in_blocks(&at, b, row, block)?);
+            let dims = [&[extent(&a.dims, 0)?], out].concat();
+            let shifted: Vec<usize> = [0].into_iter().chain(order.iter().map(|axis| axis + 1)).collect();
+            let partial = contract(lowering, &a, &b, &dims, &shifted, compute)?;
+            Ok(Ordered {
+                ssa: blocks(&at, partial.ssa, &results, compute)?,
+                order: order.to_vec(),
+                dtype: compute,
+                dims: out.to_vec(),
+            })
+        }
+        Summation::Wide => {
+            let wide = contract(lowering, a, b, out, order, DataType::F64)?;
+            Ok(Ordered {
+                ssa: in_type(&at, wide.ssa, &results, DataType::F64, compute)?,
+                dtype: compute,
+                ..wide
+            })
+        }
+    }
 }
 
 /// Whether packing both operands into tiles pays off on a CPU: with more rows and columns than about this, seen on Zen 4.

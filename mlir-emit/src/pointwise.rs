@@ -3,13 +3,14 @@
 use crate::convert::{
     FloatPredicate as F, IntegerPredicate as I, check_compute, compare_integer, compute_type, integer_range,
 };
+use crate::functions::parameter;
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
 use crate::step::{Shape, order_of};
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value};
 use crate::{EmitError, Unsupported};
-use melior::ir::{Value as Ssa, ValueLike};
+use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, NormalGraph, NormalNode, Op, Pointwise, PointwiseMode as M, TensorId};
 use std::ops::RangeInclusive;
 
@@ -87,7 +88,7 @@ pub(crate) fn check(
 
 /// The modes that use sin, cos or erf.
 const fn needs_math_library(mode: M) -> bool {
-    matches!(mode, M::Erf | M::GeluBwd | M::GeluFwd | M::Sin | M::Tan)
+    matches!(mode, M::Erf | M::Sin | M::Tan)
 }
 
 /// The modes that have a meaning for integers.
@@ -231,95 +232,6 @@ fn may_fold(op: &Pointwise, values: &[Value<'_, '_>]) -> bool {
 }
 
 impl<'c, 'r> Math<'c, 'r> {
-    /// 1 / (1 + exp(-x)).
-    fn sigmoid(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let one = self.constant(1.0)?;
-        let exp = self.function("math.exp", self.neg(x)?)?;
-        self.div(one, self.add(one, exp)?)
-    }
-
-    /// erf(x). AMD's code generator (LLVM 24) crashes where it copies the sign of a single f64 to an f32: there the function, which is
-    /// odd, is that of |x|.
-    fn erf(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        if !self.copies_no_sign {
-            return self.function("math.erf", x);
-        }
-        let of_magnitude = self.function("math.erf", self.abs(x)?)?;
-        let zero = self.constant(0.0)?;
-        let result = self.select(self.compare(F::Less, x, zero)?, self.neg(of_magnitude)?, of_magnitude)?;
-        // With its sign.
-        self.select(self.equal(x, zero)?, x, result)
-    }
-
-    /// Φ(x), the normal distribution's cumulative function.
-    fn normal_cdf(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let erf = self.function("math.erf", self.scale(std::f64::consts::FRAC_1_SQRT_2, x)?)?;
-        self.scale(0.5, self.add(self.constant(1.0)?, erf)?)
-    }
-
-    /// sin(x).
-    fn sin(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let angle = if self.reduces_angles {
-            self.reduced(x, std::f64::consts::TAU, TAU_REST)?.0
-        } else {
-            x
-        };
-        self.function("math.sin", angle)
-    }
-
-    /// tan(x), from an angle within an eighth of a turn where it has to be reduced: near a pole, what counts is how far it is away.
-    fn tan(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let ratio = |angle| {
-            let (sin, cos) = (self.function("math.sin", angle)?, self.function("math.cos", angle)?);
-            Ok::<_, EmitError>((sin, cos))
-        };
-        if !self.reduces_angles {
-            let (sin, cos) = ratio(x)?;
-            return self.div(sin, cos);
-        }
-        let (rest, quarters) = self.reduced(x, std::f64::consts::FRAC_PI_2, TAU_REST / 4.0)?;
-        let half = self.mul(quarters, self.at.float(0.5, quarters.r#type())?)?;
-        let is_odd = self.compare(F::UnorderedNotEqual, half, self.at.same("math.roundeven", &[half])?)?;
-        let (sin, cos) = ratio(rest)?;
-        let (tan, cotangent) = (self.div(sin, cos)?, self.neg(self.div(cos, sin)?)?);
-        self.select(is_odd, cotangent, tan)
-    }
-
-    /// An f32 angle less whole periods, and how many in f64. The compiler's own sin and cos for CPUs, and the approximations that it
-    /// takes for NVIDIA GPUs, lose a digit with each digit of the angle beyond 100; this is exact to f32 as long as the number of
-    /// periods is exact in f64, up to angles of 10^15.
-    fn reduced(&self, x: Ssa<'c, 'r>, period: f64, rest: f64) -> Result<(Ssa<'c, 'r>, Ssa<'c, 'r>), EmitError> {
-        let wide = self.at.element_type(DataType::F64)?;
-        let constant = |value: f64| self.at.float(value, wide);
-        let angle = self.at.one("arith.extf", &[x], wide, &[])?;
-        let count = self
-            .at
-            .same("math.roundeven", &[self.mul(angle, constant(1.0 / period)?)?])?;
-        let less = self.neg(count)?;
-        let near = self.at.same("math.fma", &[less, constant(period)?, angle])?;
-        let near = self.at.same("math.fma", &[less, constant(rest)?, near])?;
-        Ok((self.at.one("arith.truncf", &[near], self.ty, &[])?, count))
-    }
-
-    /// tanh(x). In f64 on the CPU from expm1, since the compiler has no approximation of its own there: with e = expm1(-2|x|),
-    /// tanh|x| is -e / (2 + e), which loses nothing near 0 and never overflows.
-    fn tanh(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        if !self.lacks_math_library || self.compute != DataType::F64 {
-            return self.function("math.tanh", x);
-        }
-        let magnitude = self.function("math.absf", x)?;
-        let e = self.function("math.expm1", self.scale(-2.0, magnitude)?)?;
-        let tanh = self.div(self.neg(e)?, self.add(self.constant(2.0)?, e)?)?;
-        self.at.same("math.copysign", &[tanh, x])
-    }
-
-    /// tanh(√(2/π) (x + 0.044715 x³)), the inner part of GELU's tanh form.
-    fn gelu_tanh(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let cube = self.mul(x, self.mul(x, x)?)?;
-        let inner = self.add(x, self.scale(GELU_CUBIC, cube)?)?;
-        self.tanh(self.scale(SQRT_2_OVER_PI, inner)?)
-    }
-
     fn float_mode(&self, op: &Pointwise, operands: &[Ssa<'c, 'r>], axis: Option<usize>) -> Scalar<'c, 'r> {
         let operand = |index: usize| {
             operands
@@ -355,16 +267,13 @@ impl<'c, 'r> Math<'c, 'r> {
             M::CmpNeq => compare(F::UnorderedNotEqual),
             M::Div => self.div(x, y()?),
             M::EluFwd => {
-                let below = self.scale(parameter(op.elu_alpha, 1.0), self.function("math.expm1", x)?)?;
+                let below = self.scale(parameter(op.elu_alpha, 1.0), self.expm1(x)?)?;
                 self.select(self.compare(F::Greater, x, zero()?)?, x, below)
             }
             M::Erf => self.erf(x),
             M::Exp => self.function("math.exp", x),
             M::Floor => self.function("math.floor", x),
-            M::GeluApproxTanhFwd => {
-                let tanh = self.gelu_tanh(x)?;
-                self.mul(self.scale(0.5, x)?, self.add(one()?, tanh)?)
-            }
+            M::GeluApproxTanhFwd => self.mul(x, self.sigmoid(self.gelu_tanh(x)?)?),
             M::GeluFwd => self.mul(x, self.normal_cdf(x)?),
             M::GenIndex => self.index(axis.ok_or(EmitError::Internal("GEN_INDEX without an axis"))?),
             M::Identity => Ok(x),
@@ -387,7 +296,7 @@ impl<'c, 'r> Math<'c, 'r> {
                 let beta = parameter(op.softplus_beta, 1.0);
                 let t = self.scale(beta, x)?;
                 let tail = self.function("math.exp", self.neg(self.function("math.absf", t)?)?)?;
-                let rest = self.function("math.log1p", tail)?;
+                let rest = self.log1p(tail)?;
                 let sum = self.add(self.at.same("arith.maximumf", &[t, zero()?])?, rest)?;
                 self.div(sum, self.constant(beta)?)
             }
@@ -430,61 +339,6 @@ impl<'c, 'r> Math<'c, 'r> {
         };
         // The lower clip wins where both hold, as in hipDNN's reference.
         self.select(self.compare(F::LessEqual, x, lower)?, below, top)
-    }
-
-    /// The derivative of an activation at x.
-    fn derivative(&self, op: &Pointwise, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let zero = self.constant(0.0)?;
-        let one = self.constant(1.0)?;
-        match op.mode {
-            M::EluBwd => {
-                let below = self.scale(parameter(op.elu_alpha, 1.0), self.function("math.exp", x)?)?;
-                self.select(self.compare(F::Greater, x, zero)?, one, below)
-            }
-            M::ReluBwd => {
-                let slope = self.constant(parameter(op.relu_lower_clip_slope, 0.0))?;
-                let lower = self.constant(parameter(op.relu_lower_clip, 0.0))?;
-                let inside = match op.relu_upper_clip {
-                    Some(upper) => {
-                        let above = self.compare(F::Greater, x, self.constant(f64::from(upper))?)?;
-                        self.select(above, zero, one)?
-                    }
-                    None => one,
-                };
-                self.select(self.compare(F::LessEqual, x, lower)?, slope, inside)
-            }
-            M::SigmoidBwd => {
-                let sigmoid = self.sigmoid(x)?;
-                self.mul(sigmoid, self.sub(one, sigmoid)?)
-            }
-            M::TanhBwd => {
-                let tanh = self.tanh(x)?;
-                self.sub(one, self.mul(tanh, tanh)?)
-            }
-            M::SoftplusBwd => self.sigmoid(self.scale(parameter(op.softplus_beta, 1.0), x)?),
-            M::SwishBwd => {
-                // σ + t σ (1 - σ) with t = beta x.
-                let t = self.scale(parameter(op.swish_beta, 1.0), x)?;
-                let sigmoid = self.sigmoid(t)?;
-                let rest = self.mul(t, self.mul(sigmoid, self.sub(one, sigmoid)?)?)?;
-                self.add(sigmoid, rest)
-            }
-            M::GeluBwd => {
-                // Φ(x) + x φ(x).
-                let exponent = self.scale(-0.5, self.mul(x, x)?)?;
-                let density = self.scale(INV_SQRT_2_PI, self.function("math.exp", exponent)?)?;
-                self.add(self.normal_cdf(x)?, self.mul(x, density)?)
-            }
-            M::GeluApproxTanhBwd => {
-                // (1 + t)/2 + x/2 (1 - t²) √(2/π) (1 + 3 · 0.044715 x²).
-                let tanh = self.gelu_tanh(x)?;
-                let slope = self.sub(one, self.mul(tanh, tanh)?)?;
-                let inner = self.add(one, self.scale(3.0 * GELU_CUBIC, self.mul(x, x)?)?)?;
-                let rest = self.mul(self.scale(0.5 * SQRT_2_OVER_PI, x)?, self.mul(slope, inner)?)?;
-                self.add(self.scale(0.5, self.add(one, tanh)?)?, rest)
-            }
-            _ => Err(EmitError::Internal("not a gradient")),
-        }
     }
 
     fn integer_mode(&self, op: &Pointwise, operands: &[Ssa<'c, 'r>], axis: Option<usize>) -> Scalar<'c, 'r> {
@@ -545,14 +399,4 @@ impl<'c, 'r> Math<'c, 'r> {
             _ => Err(EmitError::Internal("a mode that check declines for integers")),
         }
     }
-}
-
-/// 2π less its nearest f64.
-const TAU_REST: f64 = 2.449_293_598_294_706_4e-16;
-const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
-const INV_SQRT_2_PI: f64 = 0.398_942_280_401_432_7;
-const GELU_CUBIC: f64 = 0.044_715;
-
-fn parameter(value: Option<f32>, default: f64) -> f64 {
-    value.map_or(default, f64::from)
 }

@@ -9,6 +9,7 @@ use crate::ir::{Emitter, Loop, affine_map, dim, only};
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
 use crate::spread::Loops;
+use crate::sums::{accumulator, in_type};
 use crate::target::{GREATEST_SUBGROUP, Target};
 use crate::value::{Data, Operand, Ordered, Value, extent, extents, reshape};
 use melior::ir::Value as Ssa;
@@ -307,13 +308,15 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         let written_out = self.written_out(operands, shape.dims, reduced, compute)?;
         let operands: Vec<_> = written_out.iter().collect();
         let read = self.operands(&operands, shape.dims, shape.order)?;
-        let init = at.filled(&extents(shape.dims, &kept)?, compute, start)?;
+        let carried = accumulator(self.target(), combiner, compute, count(shape.dims, reduced)?);
+        let results = extents(shape.dims, &kept)?;
+        let init = at.filled(&results, carried, start)?;
         let map = affine_map(order.len(), &(0..kept.len()).map(dim).collect::<Vec<_>>());
         let ssa = at.configured(
             how,
             &loops,
             &inputs(&read, &order)?,
-            (init, compute, map),
+            (init, carried, map),
             |inner, elements| {
                 let (sum, elements) = elements
                     .split_last()
@@ -325,9 +328,10 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
                     math
                 };
                 let element = body(&math, &arguments(inner, &read, elements, compute)?)?;
-                combiner.combine(&math, *sum, element)
+                combiner.combine(&math, *sum, convert(inner, element, compute, carried)?)
             },
         )?;
+        let ssa = in_type(&at, ssa, &results, carried, compute)?;
         // IREE 3.13 for CPUs packs a reduction's result for the epilogue of a matmul where it is reduced, and there as one column of all
         // batches: packed, the rows of each batch are padded to whole tiles, and those of the later ones are not where they are read.
         let ssa = self.apart_ssa(ssa)?;

@@ -29,6 +29,20 @@ fn unusual_data_is_right() {
     runner.expect_data(&cases::with_data().expect("the reference fills them"));
 }
 
+/// Relative bounds, units in the last place, over all magnitudes of both signs (`docs/semantics.md`).
+#[test]
+fn functions_are_right_everywhere() {
+    let runner = Runner::cpu().expect("the plugin loads");
+    runner.expect_data(&cases::functions(true).expect("the reference fills them"));
+}
+
+/// Errors of sums grow like the logarithm of the number of terms.
+#[test]
+fn long_sums_are_right() {
+    let runner = Runner::cpu().expect("the plugin loads");
+    runner.expect_data(&cases::long_sums().expect("the reference fills them"));
+}
+
 /// With NaN, infinities, denormals and zeros of both signs among the elements: some sums have one, others none.
 #[test]
 fn special_values_are_right() {

@@ -45,6 +45,13 @@ fn unusual_data_is_right() {
     runner.expect_data(&cases::with_data().expect("the reference fills them"));
 }
 
+/// Relative bounds, units in the last place, over all magnitudes of both signs (`docs/semantics.md`).
+#[test]
+fn functions_are_right_everywhere() {
+    let runner = Runner::gpu().expect("the GPU and the plugin are there");
+    runner.expect_data(&cases::functions(false).expect("the reference fills them"));
+}
+
 /// With NaN, infinities, denormals and zeros of both signs among the elements: some sums have one, others none.
 #[test]
 fn special_values_are_right() {

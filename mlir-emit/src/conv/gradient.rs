@@ -12,6 +12,8 @@ use crate::EmitError;
 use crate::ir::{Emitter, MISSING, Relation};
 use crate::lower::Lowering;
 use crate::resample::windows::{Fold, Places};
+use crate::sums::{self, Summation};
+use crate::target::Target;
 use crate::value::{Ordered, extent, extents};
 use melior::ir::Value as Ssa;
 use rotini_graph::{ConvGeometry, ConvMode, DataType};
@@ -314,7 +316,7 @@ pub(super) fn filter<'c, 'b>(
     x: &Ordered<'c, 'b>,
     dy: &Ordered<'c, 'b>,
     shape: &Shape<'_>,
-    compute: DataType,
+    (compute, target): (DataType, &Target),
 ) -> Result<Ssa<'c, 'b>, EmitError> {
     let spatial = shape.spatial();
     let (group, batch) = (shape.group(), (Axis::Batch, shape.batch));
@@ -342,7 +344,25 @@ pub(super) fn filter<'c, 'b>(
         .behind_barrier(at)?;
 
     let result = [&group[..], &[filter, term]].concat();
-    let dw = sum(at, [&patches, &dy], &result, &[position], shape.geometry, compute)?;
+    let results: Vec<i64> = result.iter().map(|&(_, extent)| extent).collect();
+    let dw = match Summation::of(target, compute, position.1, &results) {
+        Summation::AtOnce => sum(at, [&patches, &dy], &result, &[position], shape.geometry, compute)?,
+        Summation::Blocks(block) => {
+            // Blocks stand where batches do.
+            let (blocks, position) = ((Axis::Batch, position.1 / block), (Axis::Position, block));
+            let runs = [&outer[..], &[1, 2]].concat();
+            let patches = patches.split(at, &[&group[..], &[term, blocks, position]].concat(), &runs)?;
+            let dy = dy.split(at, &[&group[..], &[filter, blocks, position]].concat(), &runs)?;
+            let partial = [&[blocks], &result[..]].concat();
+            let partial = sum(at, [&patches, &dy], &partial, &[position], shape.geometry, compute)?;
+            Tensor::new(sums::blocks(at, partial.ssa, &results, compute)?, compute, result)
+        }
+        Summation::Wide => {
+            let wide = sum(at, [&patches, &dy], &result, &[position], shape.geometry, DataType::F64)?;
+            let ssa = sums::in_type(at, wide.ssa, &results, DataType::F64, compute)?;
+            Tensor::new(ssa, compute, result)
+        }
+    };
     let axes = between(
         &[&group[..], &[filter, channel]].concat(),
         Axis::Tap,

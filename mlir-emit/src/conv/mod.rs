@@ -153,7 +153,7 @@ pub(crate) fn lower_wgrad(
     let summed = [&[shape.batch], shape.output.as_slice()].concat();
     let [x, dy] = lowering.summable([x, dy], [shape.channels, shape.filters], &summed, compute)?;
     let result = Ordered {
-        ssa: gradient::filter(&at, &x, &dy, &shape, compute)?,
+        ssa: gradient::filter(&at, &x, &dy, &shape, (compute, lowering.target()))?,
         order: (0..dw.dims.len()).collect(),
         dtype: compute,
         dims: dw.dims.clone(),

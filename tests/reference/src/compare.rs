@@ -6,7 +6,7 @@ use crate::evaluate::{Evaluation, outputs, span_bytes, tensor_of};
 use crate::functions::pointwise_tolerance;
 use crate::value::distance;
 use crate::walk::Offsets;
-use rotini_graph::{Graph, Op, Tensor, TensorId, TensorKind};
+use rotini_graph::{Graph, Op, PointwiseMode, Tensor, TensorId, TensorKind};
 use std::collections::HashSet;
 use thiserror::Error;
 
@@ -272,6 +272,7 @@ impl Evaluation<'_> {
             .ok_or_else(|| ReferenceError::not_validated(format!("{tensor} is not an output")))?;
         check_gaps(tensor, got, before)?;
         let codec = Codec::of(tensor.dtype);
+        let tells_zeros = tells_zeros(self.graph, output);
         let errors = value.errors.iter().flatten().copied();
         let elements =
             Offsets::of(tensor)?
@@ -279,14 +280,39 @@ impl Evaluation<'_> {
                 .zip(errors)
                 .filter_map(|((offset, want), error)| {
                     let got = codec.load_at(got, offset)?;
-                    Some(judged(codec, got, want, error))
+                    Some(judged(codec, got, want, (error, tells_zeros)))
                 });
         summarise(tensor, elements)
     }
 }
 
-/// Compares one element with the interval of `error` around the unrounded `want`.
-fn judged(codec: Codec, got: Number, want: Number, error: f64) -> Element {
+/// Whether an output's zeros have the signs that the graph gives them: it is made of what is read by pointwise operations alone. Sums start
+/// from a zero of either sign, and which of two zeros is the larger one is open.
+fn tells_zeros(graph: &Graph, output: TensorId) -> bool {
+    let writer = |id: TensorId| {
+        graph.nodes.iter().find(|node| {
+            let mut writes = false;
+            node.op.for_each_output(&mut |_, written| writes |= written == id);
+            writes
+        })
+    };
+    let mut open = vec![output];
+    let mut seen = HashSet::new();
+    while let Some(id) = open.pop() {
+        match writer(id).map(|node| &node.op) {
+            _ if !seen.insert(id) => {}
+            None => {}
+            Some(Op::Pointwise(op)) if !matches!(op.mode, PointwiseMode::Max | PointwiseMode::Min) => {
+                open.extend([Some(op.in_0), op.in_1, op.in_2].into_iter().flatten());
+            }
+            Some(_) => return false,
+        }
+    }
+    true
+}
+
+/// Compares one element with the interval of `error` around the unrounded `want`; with `tells_zeros` an exact zero with its sign.
+fn judged(codec: Codec, got: Number, want: Number, (error, tells_zeros): (f64, bool)) -> Element {
     let value = want.to_f64();
     let special = !value.is_finite();
     let unbounded = !error.is_finite();
@@ -306,12 +332,20 @@ fn judged(codec: Codec, got: Number, want: Number, error: f64) -> Element {
         (Number::Integer(low), Number::Integer(got), Number::Integer(high)) => low <= got && got <= high,
         _ => low.to_f64() <= got.to_f64() && got.to_f64() <= high.to_f64(),
     };
+    let is_other_zero = tells_zeros
+        && error == 0.0
+        && matches!((got, low), (Number::Float(got), Number::Float(want))
+            if got == 0.0 && want == 0.0 && got.is_sign_negative() != want.is_sign_negative());
     Element {
         got: got.to_f64(),
         want: value,
-        difference: difference(got, want),
+        difference: if is_other_zero {
+            f64::INFINITY
+        } else {
+            difference(got, want)
+        },
         allowed,
-        accepted: unbounded || within || same(got, low),
+        accepted: !is_other_zero && (unbounded || within || same(got, low)),
         unbounded,
     }
 }

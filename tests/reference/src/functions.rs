@@ -1,9 +1,12 @@
 //! What each pointwise mode computes from one element of each operand, and how accurately a kernel has to.
+//!
+//! Functions are written so that they lose no more than a few bits of binary64 themselves, in their tails too: a kernel that computes in
+//! f64 is held against them.
 
 use crate::element::Codec;
-use crate::value::{distance, flushed, rounding_error};
+use crate::value::{distance, flushed, rounding_error, ulp};
 use rotini_graph::{Pointwise, PointwiseMode};
-use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
 /// A mode with its parameters.
 #[derive(Clone, Copy, Debug)]
@@ -73,16 +76,9 @@ impl Function {
             Mode::Erf => libm::erf(x),
             Mode::Exp => x.exp(),
             Mode::Floor => x.floor(),
-            Mode::GeluApproxTanhBwd => {
-                let tanh = (GELU_TANH_SCALE * (y + GELU_TANH_CUBIC * y.powi(3))).tanh();
-                let inner = GELU_TANH_SCALE * (1.0 + 3.0 * GELU_TANH_CUBIC * y * y);
-                x * (0.5 * (1.0 + tanh) + 0.5 * y * (1.0 - tanh * tanh) * inner)
-            }
-            Mode::GeluApproxTanhFwd => 0.5 * x * (1.0 + (GELU_TANH_SCALE * (x + GELU_TANH_CUBIC * x.powi(3))).tanh()),
-            Mode::GeluBwd => {
-                let density = 0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2 * (-0.5 * y * y).exp();
-                x * (normal_cdf(y) + y * density)
-            }
+            Mode::GeluApproxTanhBwd => x * (sigmoid(gelu_tanh_argument(y)) + gelu_tanh_rest(y)),
+            Mode::GeluApproxTanhFwd => x * sigmoid(gelu_tanh_argument(x)),
+            Mode::GeluBwd => x * (normal_cdf(y) + y * normal_density(y)),
             Mode::GeluFwd => x * normal_cdf(x),
             Mode::GenIndex => index as f64,
             Mode::Identity => x,
@@ -115,10 +111,7 @@ impl Function {
             Mode::ReluFwd if x >= self.upper => self.upper,
             Mode::ReluFwd => x,
             Mode::Rsqrt => 1.0 / x.sqrt(),
-            Mode::SigmoidBwd => {
-                let sigmoid = sigmoid(y);
-                x * sigmoid * (1.0 - sigmoid)
-            }
+            Mode::SigmoidBwd => x * sigmoid_slope(y),
             Mode::SigmoidFwd => sigmoid(x),
             Mode::Sin => x.sin(),
             Mode::SoftplusBwd => x * sigmoid(self.softplus_beta * y),
@@ -130,15 +123,13 @@ impl Function {
             Mode::Sqrt => x.sqrt(),
             Mode::Sub => x - y,
             Mode::SwishBwd => {
-                let sigmoid = sigmoid(self.swish_beta * y);
-                x * (sigmoid + self.swish_beta * y * sigmoid * (1.0 - sigmoid))
+                let scaled = self.swish_beta * y;
+                x * (sigmoid(scaled) + scaled * sigmoid_slope(scaled))
             }
             Mode::SwishFwd => x * sigmoid(self.swish_beta * x),
             Mode::Tan => x.tan(),
-            Mode::TanhBwd => {
-                let tanh = y.tanh();
-                x * (1.0 - tanh * tanh)
-            }
+            // 1 - tanh².
+            Mode::TanhBwd => x * 4.0 * sigmoid_slope(2.0 * y),
             Mode::TanhFwd => x.tanh(),
         }
     }
@@ -302,29 +293,85 @@ impl Function {
                 rounding(below) * self.slope.abs() + rounding(self.slope * below) + rounding(result)
             }
             Mode::ReluFwd => rounding_error(compute, result, true),
-            Mode::EluBwd
-            | Mode::GeluApproxTanhBwd
-            | Mode::GeluBwd
-            | Mode::SigmoidBwd
-            | Mode::SoftplusBwd
-            | Mode::SwishBwd
-            | Mode::TanhBwd => approximation(compute, x.abs().max(1.0), result),
-            Mode::EluFwd
-            | Mode::Erf
-            | Mode::Exp
-            | Mode::GeluApproxTanhFwd
-            | Mode::GeluFwd
-            | Mode::Log
-            | Mode::Rsqrt
-            | Mode::SigmoidFwd
-            | Mode::Sin
-            | Mode::SoftplusFwd
-            | Mode::SwishFwd
-            | Mode::Tan
-            | Mode::TanhFwd => approximation(compute, 1.0, result),
+            _ => self.function_error([x, y], result, compute),
         }
     }
+
+    /// How far a function without a correctly rounded form may be off: units in the last place of the result, or of what it is the
+    /// difference of. `docs/semantics.md` has the list.
+    fn function_error(&self, [x, y]: [f64; 2], result: f64, compute: Codec) -> f64 {
+        use PointwiseMode as Mode;
+        // Odd functions and products have a zero of 0, with its sign.
+        if !result.is_finite() || (result == 0.0 && x == 0.0) {
+            return 0.0;
+        }
+        // An exponential of a rounded product is off by as much as the product is, and by what is the product's own.
+        let scaled = |factor: f64, argument: f64| {
+            if factor == 1.0 { 0.0 } else { argument.abs().min(1000.0) }
+        };
+        // What is multiplied with a factor that is subnormal may be 0: the third of these is the factor and its product.
+        let (units, magnitude, (factor, product)) = match self.mode {
+            Mode::GeluApproxTanhFwd => {
+                let t = gelu_tanh_argument(x);
+                (FUNCTION + 3.0 * t.abs().min(1000.0), result, (sigmoid(t), result))
+            }
+            Mode::GeluApproxTanhBwd => {
+                let (t, rest) = (gelu_tanh_argument(y), gelu_tanh_rest(y).abs());
+                let slope = sigmoid_slope(t);
+                let magnitude = x * (sigmoid(t) + rest);
+                (
+                    COMPOUND + 3.0 * t.abs().min(1000.0),
+                    magnitude,
+                    (slope, x * (slope + rest)),
+                )
+            }
+            Mode::GeluFwd => (COMPOUND, result, (normal_cdf(x), result)),
+            Mode::GeluBwd => {
+                let density = normal_density(y);
+                let rest = (y * density).abs();
+                (COMPOUND, x * (normal_cdf(y) + rest), (density, x * (density + rest)))
+            }
+            Mode::SoftplusFwd => (
+                FUNCTION + scaled(self.softplus_beta, self.softplus_beta * x),
+                result,
+                (1.0, 0.0),
+            ),
+            Mode::SoftplusBwd => (
+                COMPOUND + scaled(self.softplus_beta, self.softplus_beta * y),
+                result,
+                (1.0, 0.0),
+            ),
+            Mode::SwishFwd => {
+                let t = self.swish_beta * x;
+                (FUNCTION + scaled(self.swish_beta, t), result, (sigmoid(t), result))
+            }
+            Mode::SwishBwd => {
+                let t = self.swish_beta * y;
+                let (slope, rest) = (sigmoid_slope(t), (t * sigmoid_slope(t)).abs());
+                let magnitude = x * (sigmoid(t) + rest);
+                (
+                    COMPOUND + scaled(self.swish_beta, t),
+                    magnitude,
+                    (slope, x * (slope + rest)),
+                )
+            }
+            Mode::TanhBwd => (COMPOUND, result, (sigmoid_slope(2.0 * y), result)),
+            Mode::EluBwd | Mode::SigmoidBwd => (COMPOUND, result, (1.0, 0.0)),
+            _ => (FUNCTION, result, (1.0, 0.0)),
+        };
+        let lost = if flushed(compute, factor) == 0.0 {
+            0.0
+        } else {
+            product.abs()
+        };
+        lost + units * ulp(compute, magnitude)
+    }
 }
+
+/// Units in the last place that a function may be off by.
+const FUNCTION: f64 = 4.0;
+/// The same for those that are made of several steps: gradients, and GELU.
+const COMPOUND: f64 = 6.0;
 
 /// The tolerance of hipDNN's table for a pointwise node in the type `codec`, absolute and relative.
 pub(crate) fn pointwise_tolerance(codec: Codec) -> f64 {
@@ -337,21 +384,54 @@ pub(crate) fn pointwise_tolerance(codec: Codec) -> f64 {
     }
 }
 
-fn approximation(compute: Codec, scale: f64, result: f64) -> f64 {
-    if result.is_finite() {
-        pointwise_tolerance(compute) * (scale + result.abs())
-    } else {
+/// The distribution function of the standard normal distribution, accurate in its lower tail too.
+fn normal_cdf(x: f64) -> f64 {
+    /// What binary64 lacks of 1/√2.
+    const REST: f64 = -4.833_646_656_726_457e-17;
+    let argument = -x * FRAC_1_SQRT_2;
+    // The tail multiplies what the argument was rounded by.
+    let lost = f64::mul_add(-x, FRAC_1_SQRT_2, -argument) - x * REST;
+    let slope = FRAC_2_SQRT_PI * exp_of_minus_square(argument);
+    0.5 * (libm::erfc(argument) - if slope == 0.0 { 0.0 } else { slope * lost })
+}
+
+/// The standard normal distribution's density.
+fn normal_density(x: f64) -> f64 {
+    let square = x * x;
+    let lost = f64::mul_add(x, x, -square);
+    let density = 0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2 * (-0.5 * square).exp();
+    if density == 0.0 {
         0.0
+    } else {
+        density * (1.0 - 0.5 * lost)
     }
 }
 
-/// The distribution function of the standard normal distribution, accurate in its lower tail too.
-fn normal_cdf(x: f64) -> f64 {
-    0.5 * libm::erfc(-x / SQRT_2)
+fn exp_of_minus_square(x: f64) -> f64 {
+    (-x * x).exp()
+}
+
+/// 2 √(2/π) (x + 0.044715 x³): 1 + tanh(u) is 2 σ(2u).
+fn gelu_tanh_argument(x: f64) -> f64 {
+    2.0 * GELU_TANH_SCALE * (x + GELU_TANH_CUBIC * x.powi(3))
+}
+
+/// x times the derivative of σ of that.
+fn gelu_tanh_rest(x: f64) -> f64 {
+    let slope = sigmoid_slope(gelu_tanh_argument(x));
+    // No product of 0 and infinity where the slope has long vanished.
+    let inner = 2.0 * GELU_TANH_SCALE * (1.0 + 3.0 * GELU_TANH_CUBIC * if slope == 0.0 { 0.0 } else { x * x });
+    x * slope * inner
 }
 
 fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
+}
+
+/// σ (1 - σ), accurate where σ is near 1 too.
+fn sigmoid_slope(x: f64) -> f64 {
+    let exp = (-x.abs()).exp();
+    exp / (1.0 + exp).powi(2)
 }
 
 /// A parameter as an integer, if it is one.

@@ -5,8 +5,9 @@ use crate::value::least_normal;
 
 /// Bounds for the sums of one node.
 ///
-/// A sum of n products is off by at most n u times the sum of their magnitudes, with u the unit roundoff; one of n plain terms by
-/// less. It is not off at all where every term and partial sum is a multiple of one power of two that is not too small for the
+/// A sum of n products that are added one after the other is off by at most n u times the sum of their magnitudes, with u the unit
+/// roundoff. That is allowed for few of them: of many, the bound grows like log n, as it does in a tree, so that a kernel which adds up
+/// a million elements in one register is found. It is not off at all where every term and partial sum is a multiple of one power of two that is not too small for the
 /// largest of them: integers in disguise, as [`fill`](crate::fill()) makes them. Terms so small that they are subnormal may be rounded
 /// once more, or be taken for zero.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +16,13 @@ pub(crate) struct Sums {
     roundoff: f64,
     exact_below: f64,
     underflow: f64,
+}
+
+/// By how many roundings a sum of so many terms may be off.
+fn growth(terms: usize) -> f64 {
+    let terms = terms as f64;
+    // Four for each level of a tree: lanes add up a few before they meet.
+    terms.min(4.0 * (terms.max(1.0).log2() + 1.0))
 }
 
 impl Sums {
@@ -30,7 +38,7 @@ impl Sums {
         Sums {
             underflow: if is_normal { 0.0 } else { terms as f64 * least },
             compute,
-            roundoff: terms as f64 * 2.0_f64.powi(-precision),
+            roundoff: growth(terms) * 2.0_f64.powi(-precision),
             exact_below: grid
                 .filter(|_| is_normal)
                 .map_or(0.0, |grid| 2.0_f64.powi(grid.saturating_add(precision))),
@@ -98,6 +106,18 @@ mod tests {
         assert_eq!(odd_part(-6.0), Some((3, 1)));
         assert_eq!(odd_part(0.625), Some((5, -3)));
         assert_eq!(odd_part(f64::INFINITY), None);
+    }
+
+    #[test]
+    fn many_terms_are_allowed_the_logarithm_of_their_number() {
+        assert_eq!([1, 4, 16].map(growth), [1.0, 4.0, 16.0]);
+        assert_eq!(growth(1 << 20), 84.0);
+        // What a sum of a million times 0.1 in one register of f32 makes.
+        let tenth = 0.1_f32;
+        let wrong = (0..1 << 20).fold(0.0_f32, |sum, _| sum + tenth);
+        let right = f64::from(tenth) * f64::from(1 << 20);
+        let sums = Sums::new(Codec::F32, 1 << 20, grid(&[tenth.into()]));
+        assert!((f64::from(wrong) - right).abs() > 100.0 * sums.bound(right, 0.0));
     }
 
     #[test]

@@ -148,6 +148,20 @@ pub(crate) fn rounding_error(codec: Codec, value: f64, exactly: bool) -> f64 {
     value.abs().max(least_normal(codec)) * 2.0_f64.powi(-precision)
 }
 
+/// The distance from a number of this magnitude to the next one in a float type; infinite where the type ends.
+pub(crate) fn ulp(codec: Codec, magnitude: f64) -> f64 {
+    let Some(precision) = codec.precision() else {
+        return 0.0;
+    };
+    let magnitude = magnitude.abs().max(least_normal(codec));
+    if !codec.round(magnitude).is_finite() {
+        return f64::INFINITY;
+    }
+    // The power of two at or below it, whose significand is 0.
+    let power = f64::from_bits(magnitude.to_bits() & !((1 << 52) - 1));
+    power * 2.0_f64.powi(1 - precision)
+}
+
 /// What is lost if `value` is taken for zero because it is subnormal. f16 is computed in f32, in which its subnormals are normal.
 pub(crate) fn flushed(codec: Codec, value: f64) -> f64 {
     let is_subnormal = codec != Codec::F16 && codec.precision().is_some() && value.abs() < least_normal(codec);

@@ -8,6 +8,7 @@
 //! | `moe` | matmuls grouped by expert, forward and backward |
 //! | `reduction` | modes, axes, types, what is fused before and after |
 //! | `pooling` | forward, with and without an index, and backward |
+//! | `functions` | pointwise modes over all magnitudes |
 //! | `pointwise` | modes, types, parameters, broadcasting |
 //! | `norm` | batch, layer and RMS normalization, forward and backward |
 //! | `fusions` | what the engine is for, at the shapes of known networks, and small |
@@ -16,6 +17,7 @@
 //! | `low_precision` | types of eight bits and less: conversions, storage, operations on them |
 //! | `block_scale` | scales of blocks, quantised and back, and matmul on what is scaled |
 //! | `custom` | bodies in MLIR that the caller wrote |
+//! | `sums` | long sums |
 //! | `structure` | graphs of several nodes |
 //! | `peers` | chains that other engines say they run |
 //! | `scalar` | scalars that are passed at execution |
@@ -30,6 +32,7 @@ mod block_scale;
 mod convolution;
 mod custom;
 mod declined;
+mod functions;
 mod fusions;
 mod gradients;
 mod layout;
@@ -45,6 +48,7 @@ mod resnet50;
 mod sample;
 mod scalar;
 mod structure;
+mod sums;
 
 pub(crate) use norm::Norm;
 pub(crate) use reduction::{softmax, spread};
@@ -127,6 +131,32 @@ pub fn with_data() -> Result<Vec<Data>> {
     data.extend(block_scale::edges()?);
     data.extend(low_precision::halves()?);
     Ok(data)
+}
+
+/// Pointwise modes on arguments of all magnitudes, in f32 and f64; without those that the CPU declines if it is to run them.
+///
+/// # Errors
+///
+/// Those of filling the buffers.
+pub fn functions(on_cpu: bool) -> Result<Vec<Data>> {
+    let mut data = functions::functions(DataType::F32)?;
+    data.extend(functions::functions(DataType::F64)?);
+    let is_declined = |name: &str| {
+        WITHOUT_F64
+            .iter()
+            .any(|mode| name == format!("function_{}_f64", mode.name()))
+    };
+    data.retain(|data| !(on_cpu && is_declined(&data.case.name)));
+    Ok(data)
+}
+
+/// Sums of so many terms that the error has to grow more slowly than their number.
+///
+/// # Errors
+///
+/// Those of filling the buffers.
+pub fn long_sums() -> Result<Vec<Data>> {
+    sums::long()
 }
 
 /// A memory order for tensors of a case.

@@ -36,13 +36,7 @@ pub(super) fn modes(cases: &mut Cases) {
 }
 
 /// The modes that are declined in f64 on the CPU.
-pub const WITHOUT_F64: [PointwiseMode; 5] = [
-    PointwiseMode::Erf,
-    PointwiseMode::GeluBwd,
-    PointwiseMode::GeluFwd,
-    PointwiseMode::Sin,
-    PointwiseMode::Tan,
-];
+pub const WITHOUT_F64: [PointwiseMode; 3] = [PointwiseMode::Erf, PointwiseMode::Sin, PointwiseMode::Tan];
 
 /// The modes that have a meaning for integers.
 const INTEGER_MODES: [PointwiseMode; 22] = [

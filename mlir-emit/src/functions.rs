@@ -1,0 +1,358 @@
+//! Functions of floats that are right to the last digits everywhere: near 0, in their tails, and for angles of any size.
+//!
+//! What a target's compiler has is used where it is right there; the test `functions_are_right_everywhere` knows. What it has not is
+//! made here of what it has. `docs/semantics.md` has the bounds.
+
+use crate::EmitError;
+use crate::convert::FloatPredicate as F;
+use crate::math::{Math, Scalar};
+use melior::ir::{Value as Ssa, ValueLike};
+use rotini_graph::{DataType, Pointwise, PointwiseMode as M};
+use std::f64::consts::FRAC_PI_2;
+
+impl<'c, 'r> Math<'c, 'r> {
+    /// 1 / (1 + exp(-x)).
+    pub(crate) fn sigmoid(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let one = self.constant(1.0)?;
+        let exp = self.function("math.exp", self.neg(x)?)?;
+        self.div(one, self.add(one, exp)?)
+    }
+
+    /// σ(x) (1 - σ(x)) = e / (1 + e)² with e = exp(-|x|), which loses nothing where σ is near 1.
+    fn sigmoid_slope(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let exp = self.function("math.exp", self.neg(self.abs(x)?)?)?;
+        let sum = self.add(self.constant(1.0)?, exp)?;
+        self.div(exp, self.mul(sum, sum)?)
+    }
+
+    /// erf(x). AMD's code generator (LLVM 24) crashes where it copies the sign of a single f64 to an f32: there the function, which is
+    /// odd, is that of |x|.
+    pub(crate) fn erf(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        if !self.copies_no_sign {
+            return self.of_zero(x, self.function("math.erf", x)?);
+        }
+        let of_magnitude = self.function("math.erf", self.abs(x)?)?;
+        let zero = self.constant(0.0)?;
+        let result = self.select(self.compare(F::Less, x, zero)?, self.neg(of_magnitude)?, of_magnitude)?;
+        self.of_zero(x, result)
+    }
+
+    /// The result of a function that is 0 at 0, with the sign of x there: compilers' own lose it.
+    fn of_zero(&self, x: Ssa<'c, 'r>, result: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.select(self.equal(x, self.constant(0.0)?)?, x, result)
+    }
+
+    /// Φ(x), the normal distribution's cumulative function: of |x|, the tail is exp(-x²/2) times a function that falls like 1 / |x|. That
+    /// one is approximated: times |x| + 4 it is a polynomial of (|x| - 4) / (|x| + 4).
+    pub(crate) fn normal_cdf(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let [four, most] = [4.0, 64.0].map(|value| self.constant(value));
+        let (four, most) = (four?, most?);
+        let magnitude = self.abs(x)?;
+        // Beyond, the exponential is 0 (or NaN).
+        let magnitude = self.select(self.compare(F::Less, magnitude, most)?, magnitude, most)?;
+        let sum = self.add(magnitude, four)?;
+        let ratio = self.div(self.sub(magnitude, four)?, sum)?;
+        let coefficients: &[f64] = if self.compute == DataType::F64 {
+            &TAIL_F64
+        } else {
+            &TAIL_F32
+        };
+        let falling = self.div(self.polynomial(coefficients, ratio)?, sum)?;
+        let tail = self.mul(self.normal_exp(x)?, falling)?;
+        let rest = self.sub(self.constant(1.0)?, tail)?;
+        self.select(self.compare(F::Greater, x, self.constant(0.0)?)?, rest, tail)
+    }
+
+    /// exp(-x²/2). What x² is rounded by would be multiplied with x² again.
+    fn normal_exp(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let square = self.mul(x, x)?;
+        let lost = self.at.same("math.fma", &[x, x, self.neg(square)?])?;
+        let exp = self.function("math.exp", self.scale(-0.5, square)?)?;
+        let right = self.sub(exp, self.mul(exp, self.scale(0.5, lost)?)?)?;
+        // An infinite square has lost no number.
+        let is_zero = self.equal(exp, self.constant(0.0)?)?;
+        self.select(is_zero, exp, right)
+    }
+
+    /// A polynomial with these coefficients, that of 1 first.
+    fn polynomial(&self, coefficients: &[f64], x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let r#type = x.r#type();
+        let mut rest = coefficients.iter().rev();
+        let last = rest
+            .next()
+            .ok_or(EmitError::Internal("a polynomial without coefficients"))?;
+        rest.try_fold(self.at.float(*last, r#type)?, |sum, &coefficient| {
+            let coefficient = self.at.float(coefficient, r#type)?;
+            self.at.same("math.fma", &[sum, x, coefficient])
+        })
+    }
+
+    /// sin(x).
+    pub(crate) fn sin(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        if !self.reduces_angles {
+            return self.function("math.sin", x);
+        }
+        let angle = self.reduced(x)?;
+        let [sin, cos] = self.sin_and_cos(angle.rest)?;
+        let magnitude = self.select(angle.is_odd, cos, sin)?;
+        let result = self.select(angle.is_beyond_half, self.neg(magnitude)?, magnitude)?;
+        self.of_angle(x, result)
+    }
+
+    /// tan(x).
+    pub(crate) fn tan(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        if !self.reduces_angles {
+            return self.div(self.function("math.sin", x)?, self.function("math.cos", x)?);
+        }
+        let angle = self.reduced(x)?;
+        let [sin, cos] = self.sin_and_cos(angle.rest)?;
+        let above = self.select(angle.is_odd, self.neg(cos)?, sin)?;
+        let below = self.select(angle.is_odd, sin, cos)?;
+        self.of_angle(x, self.div(above, below)?)
+    }
+
+    /// A result in f64, rounded.
+    fn of_angle(&self, x: Ssa<'c, 'r>, result: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.of_zero(x, self.at.one("arith.truncf", &[result], self.ty, &[])?)
+    }
+
+    /// An f32 angle of any size less whole quarter turns, in f64. The compiler's own sin and cos for CPUs, and the approximations that it
+    /// takes for NVIDIA GPUs, lose a digit with each digit of the angle.
+    ///
+    /// In quarter turns the angle is the sum of its products with pieces of 2/π that are so short that f64 has each product exactly; of
+    /// each, whole turns are left out before they are added, exactly too.
+    fn reduced(&self, x: Ssa<'c, 'r>) -> Result<Angle<'c, 'r>, EmitError> {
+        let wide = self.at.element_type(DataType::F64)?;
+        let constant = |value: f64| self.at.float(value, wide);
+        let (quarter, half, less) = (constant(0.25)?, constant(0.5)?, constant(-4.0)?);
+        // Of those in the middle either will do. IREE makes twenty operations of `math.roundeven` on CPUs.
+        let nearest = |value| {
+            self.at
+                .same("math.floor", &[self.at.same("arith.addf", &[value, half])?])
+        };
+        let x = self.at.one("arith.extf", &[x], wide, &[])?;
+        let mut products = Vec::new();
+        for (position, piece) in (1_i32..).zip(TWO_OVER_PI) {
+            let product = self.mul_wide(x, constant(piece * 2.0_f64.powi(-29 * position))?)?;
+            let turns = nearest(self.mul_wide(product, quarter)?)?;
+            products.push(self.at.same("math.fma", &[turns, less, product])?);
+        }
+        let add = |a, b| self.at.same("arith.addf", &[a, b]);
+        let mut terms = products.iter().copied();
+        let first = terms.next().ok_or(EmitError::Internal("an angle without pieces"))?;
+        let quarters = nearest(terms.try_fold(first, add)?)?;
+        // From the largest to the smallest: what cancels, cancels exactly.
+        let first = self.at.same("arith.subf", &[first, quarters])?;
+        let rest = products.into_iter().skip(1).try_fold(first, add)?;
+        // Less whole turns: -2 to 2.
+        let turns = nearest(self.mul_wide(quarters, quarter)?)?;
+        let quarters = self.at.same("math.fma", &[turns, less, quarters])?;
+        let is = |value: Ssa<'c, 'r>, wanted: f64| self.compare(F::Equal, value, constant(wanted)?);
+        let is_negative = self.compare(F::Less, quarters, constant(0.0)?)?;
+        Ok(Angle {
+            rest: self.mul_wide(rest, constant(FRAC_PI_2)?)?,
+            is_odd: is(self.at.same("math.absf", &[quarters])?, 1.0)?,
+            is_beyond_half: self.at.same("arith.ori", &[is_negative, is(quarters, 2.0)?])?,
+        })
+    }
+
+    fn mul_wide(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.at.same("arith.mulf", &[x, y])
+    }
+
+    /// Sine and cosine of an eighth of a turn at most, in f64, to more digits than f32 has.
+    fn sin_and_cos(&self, x: Ssa<'c, 'r>) -> Result<[Ssa<'c, 'r>; 2], EmitError> {
+        let one = self.at.float(1.0, x.r#type())?;
+        let square = self.mul_wide(x, x)?;
+        let sin = self.mul_wide(square, self.polynomial(&SIN, square)?)?;
+        let cos = self.polynomial(&COS, square)?;
+        Ok([
+            self.at.same("math.fma", &[sin, x, x])?,
+            self.at.same("math.fma", &[cos, square, one])?,
+        ])
+    }
+
+    /// exp(x) - 1. In f64 on the CPU the compiler has no more than exp: what it rounds, its logarithm knows.
+    pub(crate) fn expm1(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        if !self.lacks_f64_functions() {
+            return self.of_zero(x, self.function("math.expm1", x)?);
+        }
+        let one = self.constant(1.0)?;
+        let exp = self.function("math.exp", x)?;
+        let plain = self.sub(exp, one)?;
+        let near = self.mul(plain, self.div(x, self.function("math.log", exp)?)?)?;
+        let near = self.select(self.equal(exp, one)?, x, near)?;
+        let is_near = self.compare(F::Less, self.abs(x)?, one)?;
+        self.select(is_near, near, plain)
+    }
+
+    /// log(1 + x) of what is at least 0 and not large.
+    pub(crate) fn log1p(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        if !self.lacks_f64_functions() {
+            return self.function("math.log1p", x);
+        }
+        let one = self.constant(1.0)?;
+        let sum = self.add(one, x)?;
+        let near = self.mul(x, self.div(self.function("math.log", sum)?, self.sub(sum, one)?)?)?;
+        self.select(self.equal(sum, one)?, x, near)
+    }
+
+    /// tanh(x). In f64 on the CPU from expm1, since the compiler has no approximation of its own there: with e = expm1(-2|x|),
+    /// tanh|x| is -e / (2 + e), which loses nothing near 0 and never overflows.
+    pub(crate) fn tanh(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        if !self.lacks_f64_functions() {
+            return self.function("math.tanh", x);
+        }
+        let e = self.expm1(self.scale(-2.0, self.abs(x)?)?)?;
+        let tanh = self.div(self.neg(e)?, self.add(self.constant(2.0)?, e)?)?;
+        self.at.same("math.copysign", &[tanh, x])
+    }
+
+    fn lacks_f64_functions(&self) -> bool {
+        self.lacks_math_library && self.compute == DataType::F64
+    }
+
+    /// 2 √(2/π) (x + 0.044715 x³): 1 + tanh of half of it, as GELU's tanh form has it, is twice its sigmoid.
+    pub(crate) fn gelu_tanh(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let cube = self.mul(x, self.mul(x, x)?)?;
+        let inner = self.add(x, self.scale(GELU_CUBIC, cube)?)?;
+        self.scale(2.0 * SQRT_2_OVER_PI, inner)
+    }
+
+    /// The derivative of an activation at x.
+    pub(crate) fn derivative(&self, op: &Pointwise, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let zero = self.constant(0.0)?;
+        let one = self.constant(1.0)?;
+        match op.mode {
+            M::EluBwd => {
+                let below = self.scale(parameter(op.elu_alpha, 1.0), self.function("math.exp", x)?)?;
+                self.select(self.compare(F::Greater, x, zero)?, one, below)
+            }
+            M::ReluBwd => {
+                let slope = self.constant(parameter(op.relu_lower_clip_slope, 0.0))?;
+                let lower = self.constant(parameter(op.relu_lower_clip, 0.0))?;
+                let inside = match op.relu_upper_clip {
+                    Some(upper) => {
+                        let above = self.compare(F::Greater, x, self.constant(f64::from(upper))?)?;
+                        self.select(above, zero, one)?
+                    }
+                    None => one,
+                };
+                self.select(self.compare(F::LessEqual, x, lower)?, slope, inside)
+            }
+            M::SigmoidBwd => self.sigmoid_slope(x),
+            // 1 - tanh².
+            M::TanhBwd => self.scale(4.0, self.sigmoid_slope(self.scale(2.0, x)?)?),
+            M::SoftplusBwd => self.sigmoid(self.scale(parameter(op.softplus_beta, 1.0), x)?),
+            M::SwishBwd => {
+                // σ + t σ (1 - σ) with t = beta x.
+                let t = self.scale(parameter(op.swish_beta, 1.0), x)?;
+                self.add(self.sigmoid(t)?, self.mul(t, self.sigmoid_slope(t)?)?)
+            }
+            M::GeluBwd => {
+                // Φ(x) + x φ(x).
+                let density = self.scale(INV_SQRT_2_PI, self.normal_exp(x)?)?;
+                self.add(self.normal_cdf(x)?, self.mul(x, density)?)
+            }
+            M::GeluApproxTanhBwd => {
+                // σ(t) + x σ (1 - σ) 2 √(2/π) (1 + 3 · 0.044715 x²); where x² would overflow, the slope is 0 long since.
+                let t = self.gelu_tanh(x)?;
+                let magnitude = self.abs(x)?;
+                let far = self.constant(1024.0)?;
+                let near = self.select(self.compare(F::Less, magnitude, far)?, magnitude, far)?;
+                let square = self.scale(3.0 * GELU_CUBIC, self.mul(near, near)?)?;
+                let inner = self.scale(2.0 * SQRT_2_OVER_PI, self.add(one, square)?)?;
+                let rest = self.mul(x, self.mul(self.sigmoid_slope(t)?, inner)?)?;
+                self.add(self.sigmoid(t)?, rest)
+            }
+            _ => Err(EmitError::Internal("not a gradient")),
+        }
+    }
+}
+
+/// An angle less whole turns.
+struct Angle<'c, 'r> {
+    /// What is left after the nearest quarter turn, in radians: at most an eighth of a turn.
+    rest: Ssa<'c, 'r>,
+    /// Whether one or three quarters were taken away.
+    is_odd: Ssa<'c, 'r>,
+    /// Whether two or three were.
+    is_beyond_half: Ssa<'c, 'r>,
+}
+
+/// 29 bits of 2/π each.
+const TWO_OVER_PI: [f64; 7] = [
+    341_782_637.0,
+    423_170_132.0,
+    352_195_499.0,
+    488_592_205.0,
+    461_485_765.0,
+    90_590_992.0,
+    478_285_810.0,
+];
+/// (sin(x) - x) / x³ by powers of x², from Chebyshev's interpolation.
+const SIN: [f64; 4] = [
+    -0.166_666_666_638_541_67,
+    0.008_333_331_874_273_714,
+    -0.000_198_400_864_995_935_98,
+    2.724_989_523_061_167_8e-6,
+];
+/// (cos(x) - 1) / x² by powers of x².
+const COS: [f64; 4] = [
+    -0.499_999_999_691_069_85,
+    0.041_666_650_639_724_65,
+    -0.001_388_758_889_673_391_4,
+    0.000_024_463_754_730_094_443,
+];
+/// (|x| + 4) Φ(-|x|) exp(x²/2) by powers of (|x| - 4) / (|x| + 4), from Chebyshev's interpolation: to the digits of f32.
+const TAIL_F32: [f64; 12] = [
+    0.755_285_130_516_605_7,
+    -0.607_896_631_366_224_1,
+    0.387_137_393_859_843_14,
+    -0.186_522_159_839_951_4,
+    0.060_396_648_278_004_936,
+    -0.007_537_717_159_683_632,
+    -0.003_479_954_637_443_4,
+    0.001_622_040_105_528_428_2,
+    0.000_133_653_387_094_441_32,
+    -0.000_215_573_776_286_452_1,
+    -1.731_082_301_475_417_9e-6,
+    2.118_298_425_522_466e-5,
+];
+/// The same to the digits of f64.
+const TAIL_F64: [f64; 26] = [
+    0.755_285_130_415_751_5,
+    -0.607_896_641_971_892_1,
+    0.387_137_400_742_214_9,
+    -0.186_521_857_959_654_84,
+    0.060_396_574_890_917_876,
+    -0.007_540_188_966_825_24,
+    -0.003_479_692_367_047_973_6,
+    0.001_630_818_459_394_586,
+    0.000_133_344_309_411_832_56,
+    -0.000_231_094_953_240_194_37,
+    -1.908_246_351_414_571e-6,
+    3.514_479_478_753_355e-5,
+    7.166_587_641_195_121e-7,
+    -5.920_586_519_556_891e-6,
+    -6.298_367_338_492_369e-7,
+    1.022_560_415_829_603_8e-6,
+    2.724_629_695_114_587_3e-7,
+    -1.565_023_646_199_310_6e-7,
+    -8.686_647_015_997_893e-8,
+    1.463_072_740_565_117_5e-8,
+    2.142_760_384_345_235_5e-8,
+    1.432_991_840_108_861_3e-9,
+    -3.730_645_081_868_37e-9,
+    -8.546_521_899_880_147e-10,
+    3.403_312_308_649_495e-10,
+    1.175_478_991_480_774e-10,
+];
+const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
+const INV_SQRT_2_PI: f64 = 0.398_942_280_401_432_7;
+const GELU_CUBIC: f64 = 0.044_715;
+
+/// A parameter, or what it is if it is not given.
+pub(crate) fn parameter(value: Option<f32>, default: f64) -> f64 {
+    value.map_or(default, f64::from)
+}

@@ -1,0 +1,151 @@
+//! How long sums are added up on CPUs.
+//!
+//! The compiler adds the terms of a sum one after the other, so that in f32 it is off by as many roundings as there are terms: ones stop
+//! counting at 2^24. GPUs give the terms to many lanes. Here a sum in f32 is carried in f64, which costs nothing where memory is what
+//! takes the time; a product of matrices is summed in blocks, and these in f64.
+
+use crate::EmitError;
+use crate::convert::convert;
+use crate::ir::{Emitter, Loop, MISSING, affine_map, dim, only};
+use crate::step::Combiner;
+use crate::target::Target;
+use crate::value::{Ordered, extent as extent_of, reshape};
+use melior::ir::Value as Ssa;
+use rotini_graph::DataType;
+
+/// Sums of no more terms than this are as right as any.
+const SHORT: i64 = 16;
+/// Products of matrices with no more terms than this are summed at once: matrix products are fast in f32 alone.
+const LONG: i64 = 512;
+/// Terms of a block.
+const BLOCK: std::ops::RangeInclusive<i64> = 64..=512;
+/// No more elements than this are kept for all blocks together (256 MiB in f32).
+const MOST_PARTIAL: i64 = 1 << 26;
+
+/// The type in which terms of the compute type are combined.
+pub(crate) fn accumulator(target: &Target, combiner: Combiner, compute: DataType, terms: i64) -> DataType {
+    let adds_up = matches!(combiner, Combiner::Sum | Combiner::Product);
+    if *target == Target::Cpu && compute == DataType::F32 && adds_up && terms > SHORT {
+        DataType::F64
+    } else {
+        compute
+    }
+}
+
+/// How products are summed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Summation {
+    /// In the compute type.
+    AtOnce,
+    /// In blocks of so many terms, then these.
+    Blocks(i64),
+    /// In f64: there are no blocks of one size.
+    Wide,
+}
+
+impl Summation {
+    /// That of so many products for each of so many results.
+    pub(crate) fn of(target: &Target, compute: DataType, terms: i64, results: &[i64]) -> Self {
+        if *target != Target::Cpu || compute != DataType::F32 || terms <= LONG {
+            return Summation::AtOnce;
+        }
+        let Some(block) = BLOCK.rev().find(|block| terms % block == 0) else {
+            return Summation::Wide;
+        };
+        let partial = results
+            .iter()
+            .try_fold(terms / block, |product, &extent| product.checked_mul(extent));
+        match partial {
+            Some(partial) if partial <= MOST_PARTIAL => Summation::Blocks(block),
+            _ => Summation::AtOnce,
+        }
+    }
+}
+
+/// A row-major tensor in another type.
+pub(crate) fn in_type<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    ssa: Ssa<'c, 'b>,
+    extents: &[i64],
+    from: DataType,
+    to: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    if from == to {
+        return Ok(ssa);
+    }
+    let rank = extents.len();
+    let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
+    at.generic(
+        &vec![Loop::Parallel; rank],
+        &[(ssa, from, identity.clone())],
+        (at.empty(extents, to)?, to, identity),
+        |body, elements| convert(body, only(elements)?, from, to),
+    )
+}
+
+/// The sums of blocks, which lie along the first axis, in f64, and rounded once: a tensor with the rest of the extents.
+pub(crate) fn blocks<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    ssa: Ssa<'c, 'b>,
+    results: &[i64],
+    compute: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    let rank = results.len();
+    let mut loops = vec![Loop::Parallel; rank];
+    loops.push(Loop::Reduction);
+    let kept: Vec<String> = (0..rank).map(dim).collect();
+    let read = affine_map(rank + 1, &[&[dim(rank)], kept.as_slice()].concat());
+    let sum = at.generic(
+        &loops,
+        &[(at.barrier(ssa)?, compute, read)],
+        (
+            at.zeros(results, DataType::F64)?,
+            DataType::F64,
+            affine_map(rank + 1, &kept),
+        ),
+        |body, elements| {
+            let &[element, sum] = elements else {
+                return Err(MISSING);
+            };
+            body.same("arith.addf", &[sum, convert(body, element, compute, DataType::F64)?])
+        },
+    )?;
+    in_type(at, sum, results, DataType::F64, compute)
+}
+
+/// A matrix with one of its axes as an axis of blocks, which becomes the first, and one of what is in a block, which takes its place.
+pub(crate) fn in_blocks<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    matrix: &Ordered<'c, 'b>,
+    axis: usize,
+    block: i64,
+) -> Result<Ordered<'c, 'b>, EmitError> {
+    let (mut groups, mut physical, mut order) = (Vec::new(), Vec::new(), Vec::new());
+    let mut dims = matrix.dims.clone();
+    let extent = dims
+        .get_mut(axis)
+        .ok_or(EmitError::Internal("a matrix without that axis"))?;
+    let count = extent
+        .checked_div(block)
+        .ok_or(EmitError::Internal("a block without terms"))?;
+    *extent = block;
+    for &own in &matrix.order {
+        let next = physical.len();
+        if own == axis {
+            groups.push(vec![next, next + 1]);
+            physical.extend([count, block]);
+            order.extend([0, own + 1]);
+        } else {
+            groups.push(vec![next]);
+            physical.push(extent_of(&dims, own)?);
+            order.push(own + 1);
+        }
+    }
+    dims.insert(0, count);
+    Ok(Ordered {
+        ssa: reshape(at, "tensor.expand_shape", matrix.ssa, &groups, &physical, matrix.dtype)?,
+        order,
+        dtype: matrix.dtype,
+        dims,
+    })
+}
