@@ -5,6 +5,8 @@
 //! | reads the workspace before it writes it | executions on what the one before left, of which the last is judged |
 //! | reads an output before it writes it | the same |
 //! | faults only while another execution is under way | a failure that is forgotten when it does not come again |
+//! | computes an f64 function in f32 | bounds that are f32's, or absolute |
+//! | stores -0 for 0 | zeros that are equal |
 
 #![expect(
     clippy::expect_used,
@@ -199,4 +201,35 @@ fn a_fault_that_needs_company_is_seen() {
         "the fault: {told}"
     );
     assert!(told.contains("alone it is right"), "{told}");
+}
+
+/// A function of f64 that is computed in f32, at every element.
+#[test]
+fn an_f64_function_in_f32_is_seen() {
+    for mode in ["SQRT", "EXP", "LOG", "TANH_FWD", "SIGMOID_FWD", "RECIPROCAL", "DIV"] {
+        is_seen(&format!("pw_{mode}_f64"), |graph, context, workspace, buffers| {
+            execute(context, workspace, buffers).expect("it executes");
+            let (elements, []) = output(graph, buffers).as_chunks_mut::<8>() else {
+                panic!("no 8-byte elements")
+            };
+            let mut changed = 0;
+            for element in elements {
+                let exact = f64::from_le_bytes(*element);
+                #[expect(clippy::cast_possible_truncation, reason = "this is the mutant")]
+                let narrow = f64::from(exact as f32);
+                changed += usize::from(narrow.to_bits() != exact.to_bits());
+                *element = narrow.to_le_bytes();
+            }
+            changed
+        });
+    }
+}
+
+#[test]
+fn the_other_zero_is_seen() {
+    is_seen("pw_RELU_FWD_f32", |graph, context, workspace, buffers| {
+        execute(context, workspace, buffers).expect("it executes");
+        let other = |_, y: f32| if y.to_bits() == 0 { -0.0 } else { y };
+        change_f32(output(graph, buffers), other)
+    });
 }
