@@ -63,7 +63,7 @@ impl<D: Driver> Block<D> {
         }
     }
 
-    /// Marks the end of what a stream does with the block.
+    /// Marks the end of what a stream does with the block, having waited for it.
     pub(super) fn mark(&mut self, stream: *mut c_void) -> Result<(), DriverError> {
         self.driver.record(self.event, stream)?;
         self.stream = Some(stream);
@@ -148,7 +148,7 @@ impl<D: Driver> Pool<D> {
         }
     }
 
-    /// Gives a block back whose end is [marked](Block::mark).
+    /// Gives a block back that was not used, or whose end is [marked](Block::mark).
     pub(super) fn put(&self, block: Block<D>) {
         self.blocks().push(block);
     }

@@ -244,6 +244,11 @@ impl<D: Driver> Loaded<D> {
             }
             None => {
                 let block = gpu.pool.take(&gpu.driver, gpu.ordinal, stream, bytes)?;
+                // Before anything may fail: the mark below takes the place of the one that is waited for.
+                if let Err(error) = block.wait(stream) {
+                    gpu.pool.put(block);
+                    return Err(error);
+                }
                 let pointer = block.pointer();
                 blocks.push(block);
                 Ok(pointer)
@@ -265,9 +270,6 @@ impl<D: Driver> Loaded<D> {
         };
         let given = work();
         let result = given.and_then(|(pointers, workspace)| {
-            for block in &blocks {
-                block.wait(stream)?;
-            }
             let copied = || {
                 let all = needs.outputs.iter().filter_map(|&output| {
                     let argument = program.arguments.get(output)?;
