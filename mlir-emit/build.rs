@@ -1,8 +1,8 @@
 //! Gives the crate the fingerprint of all that decides what a graph is lowered to: it is part of the cache's key, so that code of an older
 //! lowering is never taken for that of this one.
 //!
-//! These are the sources of this crate and of the graph's, whose canonical bytes the other part of the key is made from; their manifests; and
-//! `Cargo.lock`, which names the exact versions of melior and of all else that takes part. Tests and snapshots are none of it.
+//! These are the sources of this crate, of the one that reads bodies of custom operations and of the graph's, whose canonical bytes the other
+//! part of the key is made from; their manifests; and `Cargo.lock`, which names the exact versions of melior and of all else that takes part. Tests and snapshots are none of it.
 
 use std::error::Error;
 use std::fs;
@@ -10,7 +10,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// What is hashed, from this crate's folder: files, and folders with all that is in them.
-pub(crate) const SOURCES: [&str; 5] = ["src", "Cargo.toml", "graph/src", "graph/Cargo.toml", "../Cargo.lock"];
+pub(crate) const SOURCES: [&str; 7] = [
+    "src",
+    "Cargo.toml",
+    "custom/src",
+    "custom/Cargo.toml",
+    "graph/src",
+    "graph/Cargo.toml",
+    "../Cargo.lock",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     for source in SOURCES {

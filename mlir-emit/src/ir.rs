@@ -8,22 +8,16 @@ use crate::convert::integer_range;
 use crate::narrow::is_code;
 use melior::Context;
 use melior::dialect::DialectRegistry;
-use melior::ir::attribute::{DenseI32ArrayAttribute, FloatAttribute, IntegerAttribute};
+use melior::ir::attribute::{DenseI32ArrayAttribute, FloatAttribute, IntegerAttribute, StringAttribute, TypeAttribute};
 use melior::ir::operation::{OperationBuilder, OperationLike, OperationResult};
-use melior::ir::r#type::{IntegerType, RankedTensorType};
+use melior::ir::r#type::{FunctionType, IntegerType, RankedTensorType};
 use melior::ir::{Attribute, Block, BlockLike, Identifier, Location, Region, RegionLike, Type, Value, ValueLike};
 use rotini_graph::DataType;
 use std::fmt::Write as _;
 
-/// A context in which IREE's own operations can be there too: they are printed in generic form, and IREE's compiler verifies them.
+/// A context with the dialects that the lowering uses, and no more: registering all of them triples the library's size. IREE's own
+/// operations can be there too: they are printed in generic form, and IREE's compiler verifies them.
 pub(crate) fn context() -> Context {
-    let context = dialects();
-    context.set_allow_unregistered_dialects(true);
-    context
-}
-
-/// A context with the dialects that the lowering uses, and no more: registering all of them triples the library's size.
-pub(crate) fn dialects() -> Context {
     use melior::dialect::DialectHandle;
     let registry = DialectRegistry::new();
     for handle in [
@@ -40,6 +34,7 @@ pub(crate) fn dialects() -> Context {
         mlir_sys::mlirDialectHandleRegisterDialect(mlir_sys::mlirGetDialectHandle__math__(), context.to_raw());
     }
     context.load_all_available_dialects();
+    context.set_allow_unregistered_dialects(true);
     context
 }
 
@@ -296,8 +291,12 @@ impl<'c, 'b> Emitter<'c, 'b> {
     /// A tensor with one value everywhere, or what is nearest to it in the type.
     pub(crate) fn filled(&self, shape: &[i64], dtype: DataType, value: f64) -> Result<Value<'c, 'b>, EmitError> {
         let value = self.constant(value, dtype)?;
-        let empty = self.empty(shape, dtype)?;
-        let element = self.element_type(dtype)?;
+        self.fill(value, self.empty(shape, dtype)?)
+    }
+
+    /// A tensor of the type of this one with one value everywhere.
+    pub(crate) fn fill(&self, value: Value<'c, 'b>, empty: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+        let element = value.r#type();
         let region = Region::new();
         let block = Block::new(&[(element, self.location()), (element, self.location())]);
         Emitter::new(self.context, &block).terminate("linalg.yield", &[argument(&block, 0)?])?;
@@ -339,6 +338,29 @@ impl<'c, 'b> Emitter<'c, 'b> {
         body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
     ) -> Result<Value<'c, 'b>, EmitError> {
         let (init, init_dtype, init_map) = init;
+        let inputs = inputs
+            .iter()
+            .map(|(value, dtype, map)| Ok((*value, self.element_type(*dtype)?, map.clone())))
+            .collect::<Result<Vec<_>, EmitError>>()?;
+        self.structured(
+            how,
+            loops,
+            &inputs,
+            (init, self.element_type(init_dtype)?, init_map),
+            body,
+        )
+    }
+
+    /// The same with the types of elements as MLIR has them.
+    pub(crate) fn structured(
+        &self,
+        how: Option<&str>,
+        loops: &[Loop],
+        inputs: &[(Value<'c, 'b>, Type<'c>, String)],
+        init: (Value<'c, 'b>, Type<'c>, String),
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let (init, init_type, init_map) = init;
         let mut maps: Vec<&str> = inputs.iter().map(|(_, _, map)| map.as_str()).collect();
         maps.push(&init_map);
         let maps = self.attribute(&format!("[{}]", maps.join(", ")))?;
@@ -351,10 +373,8 @@ impl<'c, 'b> Emitter<'c, 'b> {
             .collect();
         let iterators = self.attribute(&format!("[{}]", iterators.join(", ")))?;
 
-        let mut arguments = Vec::with_capacity(inputs.len().saturating_add(1));
-        for dtype in inputs.iter().map(|(_, dtype, _)| *dtype).chain([init_dtype]) {
-            arguments.push((self.element_type(dtype)?, self.location()));
-        }
+        let types = inputs.iter().map(|(_, ty, _)| *ty).chain([init_type]);
+        let arguments: Vec<_> = types.map(|ty| (ty, self.location())).collect();
         let block = Block::new(&arguments);
         {
             let elements = (0..arguments.len())
@@ -466,6 +486,37 @@ impl<'c, 'b> Emitter<'c, 'b> {
         let attribute = IntegerAttribute::new(IntegerType::new(self.context, 64).into(), index).into();
         self.one("linalg.index", &[], self.index_type(), &[("dim", attribute)])
     }
+}
+
+/// The text of a private function, verified.
+pub(crate) fn function<'c>(
+    context: &'c Context,
+    name: &str,
+    arguments: &[Type<'c>],
+    results: &[Type<'c>],
+    block: Block<'c>,
+) -> Result<String, EmitError> {
+    let region = Region::new();
+    region.append_block(block);
+    let outer = Block::new(&[]);
+    let attributes = [
+        ("sym_name", StringAttribute::new(context, name).into()),
+        ("sym_visibility", StringAttribute::new(context, "private").into()),
+        (
+            "function_type",
+            TypeAttribute::new(FunctionType::new(context, arguments, results).into()).into(),
+        ),
+    ];
+    Emitter::new(context, &outer).op("func.func", &[], &[], &attributes, vec![region])?;
+    let Some(function) = outer.first_operation() else {
+        return Err(EmitError::Internal("a function that is not there"));
+    };
+    if !function.verify() {
+        return Err(EmitError::InvalidIr {
+            diagnostics: "the function does not verify".to_owned(),
+        });
+    }
+    Ok(function.to_string())
 }
 
 /// The argument of a block, as a value that lives as long as the block is borrowed.

@@ -45,22 +45,13 @@ pub use shell::{Argument, ENTRY_POINT, Signature};
 pub use target::{ConvStrategy, GPU_ALIGNMENT, Target};
 
 use ir::{Emitter, context};
-use melior::ir::attribute::{StringAttribute, TypeAttribute};
-use melior::ir::operation::OperationLike;
-use melior::ir::r#type::FunctionType;
-use melior::ir::{Block, BlockLike, Location, Region, RegionLike};
-use rotini_graph::{NormalGraph, Op};
+use melior::ir::{Block, Location, Region, RegionLike};
+use rotini_graph::NormalGraph;
 use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Part of the cache key: the hash of all sources that decide what a graph is lowered to, in hexadecimal. The build makes it.
 pub const FINGERPRINT: &str = env!("EMIT_FINGERPRINT");
-
-/// Whether [`check`] and [`workspace_bound`] build MLIR for this graph: they are not for every thread then, as [`emit`] is not.
-#[must_use]
-pub fn needs_mlir(graph: &NormalGraph) -> bool {
-    graph.nodes().iter().any(|node| matches!(node.op, Op::CustomOp(_)))
-}
 
 /// A lowered graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,9 +82,12 @@ pub fn emit(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> 
         }
         true
     });
-    let result = computation(&context, graph, target, &signature);
+    let result = custom::functions(&context, graph, target).and_then(|mut functions| {
+        functions.push(computation(&context, graph, target, &signature)?);
+        Ok(functions)
+    });
     context.detach_diagnostic_handler(handler);
-    let computation = result.map_err(|error| match error {
+    let functions = result.map_err(|error| match error {
         EmitError::InvalidIr { diagnostics: message } => {
             let mut messages = diagnostics.take();
             messages.push(message);
@@ -103,8 +97,6 @@ pub fn emit(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> 
         }
         other => other,
     })?;
-    let mut functions = custom::functions(graph)?;
-    functions.push(computation);
     Ok(Emitted {
         mlir: shell::module(&functions, &signature)?,
         flags: target.flags_for(graph),
@@ -143,25 +135,5 @@ fn computation(
         let values = lower::Lowering::run(graph, target, inside, &block)?;
         inside.terminate("func.return", &values)?;
     }
-    let region = Region::new();
-    region.append_block(block);
-    let at = Emitter::new(context, &outer);
-    let attributes = [
-        ("sym_name", StringAttribute::new(context, "compute").into()),
-        ("sym_visibility", StringAttribute::new(context, "private").into()),
-        (
-            "function_type",
-            TypeAttribute::new(FunctionType::new(context, &arguments, &results).into()).into(),
-        ),
-    ];
-    at.op("func.func", &[], &[], &attributes, vec![region])?;
-    let Some(function) = outer.first_operation() else {
-        return Err(EmitError::Internal("a function that is not there"));
-    };
-    if !function.verify() {
-        return Err(EmitError::InvalidIr {
-            diagnostics: "the function does not verify".to_owned(),
-        });
-    }
-    Ok(function.to_string())
+    ir::function(context, "compute", &arguments, &results, block)
 }

@@ -17,8 +17,7 @@ use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalNode, Normal
 
 /// Says whether a graph can be lowered, compiled and executed for the target; if not, why and where.
 ///
-/// Takes microseconds, since nothing is built, but for graphs with a custom operation ([`needs_mlir`](crate::needs_mlir)): its body is
-/// parsed and verified.
+/// Takes microseconds, since nothing is built.
 ///
 /// # Errors
 ///

@@ -5,7 +5,7 @@
 
 use crate::EmitError;
 use crate::ir::{Emitter, Loop, affine_map, dim};
-use melior::ir::Value as Ssa;
+use melior::ir::{Attribute, Value as Ssa};
 use rotini_graph::{DataType, Scalar};
 
 /// A tensor during lowering.
@@ -296,6 +296,16 @@ fn drop_unit_axes<'c, 'b>(
     reshape(at, "tensor.collapse_shape", ssa, &groups, &kept, dtype)
 }
 
+/// Groups of axes, as `tensor.expand_shape` and `tensor.collapse_shape` have them.
+pub(crate) fn groups_attribute<'c>(at: &Emitter<'c, '_>, groups: &[Vec<usize>]) -> Result<Attribute<'c>, EmitError> {
+    let group = |group: &Vec<usize>| {
+        let axes: Vec<String> = group.iter().map(|axis| format!("{axis} : i64")).collect();
+        format!("[{}]", axes.join(", "))
+    };
+    let groups: Vec<String> = groups.iter().map(group).collect();
+    at.attribute(&format!("[{}]", groups.join(", ")))
+}
+
 /// Collapses or expands a tensor by groups of the axes of the larger one.
 pub(crate) fn reshape<'c, 'b>(
     at: &Emitter<'c, 'b>,
@@ -305,21 +315,7 @@ pub(crate) fn reshape<'c, 'b>(
     shape: &[i64],
     dtype: DataType,
 ) -> Result<Ssa<'c, 'b>, EmitError> {
-    let groups: Vec<String> = groups
-        .iter()
-        .map(|group| {
-            format!(
-                "[{}]",
-                group
-                    .iter()
-                    .map(|axis| format!("{axis} : i64"))
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            )
-        })
-        .collect();
-    let reassociation = at.attribute(&format!("[{}]", groups.join(", ")))?;
-    let mut attributes = vec![("reassociation", reassociation)];
+    let mut attributes = vec![("reassociation", groups_attribute(at, groups)?)];
     if name == "tensor.expand_shape" {
         attributes.push(("static_output_shape", at.i64_array(shape)));
     }

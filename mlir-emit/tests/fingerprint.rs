@@ -15,13 +15,15 @@ struct Sources(tempfile::TempDir);
 impl Sources {
     fn new() -> Self {
         let sources = Self(tempfile::tempdir().unwrap());
-        for folder in ["src/conv", "graph/src", "tests/snapshots"] {
+        for folder in ["src/conv", "custom/src", "graph/src", "tests/snapshots"] {
             fs::create_dir_all(sources.folder().join(folder)).unwrap();
         }
         for name in [
             "src/lib.rs",
             "src/conv/mod.rs",
             "Cargo.toml",
+            "custom/src/lib.rs",
+            "custom/Cargo.toml",
             "graph/src/lib.rs",
             "graph/Cargo.toml",
             "../Cargo.lock",
@@ -48,9 +50,10 @@ impl Sources {
 
 #[test]
 fn any_change_of_a_source_is_another_fingerprint() {
-    let changes: [&dyn Fn(&Sources); 8] = [
+    let changes: [&dyn Fn(&Sources); 9] = [
         &|sources| sources.write("src/lib.rs", "// two\n"),
         &|sources| sources.write("src/conv/mod.rs", "// one\n "),
+        &|sources| sources.write("custom/src/lib.rs", ""),
         &|sources| sources.write("graph/src/lib.rs", ""),
         &|sources| sources.write("Cargo.toml", "// two\n"),
         &|sources| sources.write("graph/Cargo.toml", "// two\n"),

@@ -248,8 +248,8 @@ pub const SETTINGS: &[Setting] = &[
         Reader::Tests,
         "ROTINI_GRAPHS",
         "a number",
-        "200 (40 emulated)",
-        "How many random graphs are run. Three of five have to be accepted, also of few.",
+        "200 (40 emulated), 4000 bodies",
+        "How many random graphs are run, and hostile bodies of custom operations. Of the graphs three of five have to be accepted, also of few.",
     ),
     setting(
         Reader::Tests,

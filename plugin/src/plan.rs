@@ -1,6 +1,5 @@
 //! From bytes to what is to be compiled: decoded, in normal form, checked.
 
-use crate::apart::apart;
 use crate::error::Error;
 use rotini_emit::Target;
 use rotini_graph::{Bindings, Graph, NormalGraph};
@@ -42,7 +41,7 @@ impl Plan {
 
     /// Declines what cannot be compiled and executed.
     pub(crate) fn check(&self, target: &Target) -> Result<(), Error> {
-        off_host(&self.graph, || rotini_emit::check(&self.graph, target))?
+        rotini_emit::check(&self.graph, target)
             .map_err(|unsupported| Error::Unsupported(unsupported.describe(&self.bindings)))
     }
 
@@ -51,7 +50,7 @@ impl Plan {
         match exact {
             Some(exact) if self.overridable.is_none() => Ok(exact),
             exact => {
-                let bound = off_host(&self.graph, || rotini_emit::workspace_bound(&self.graph, target))?
+                let bound = rotini_emit::workspace_bound(&self.graph, target)
                     .map_err(|error| Error::Internal(error.to_string()))?;
                 Ok(bound.max(exact.unwrap_or(0)))
             }
@@ -103,13 +102,4 @@ pub fn check(bytes: &[u8], target: &Target) -> Result<Plan, Error> {
     let plan = decode(bytes)?;
     plan.check(target)?;
     Ok(plan)
-}
-
-/// Calls what builds MLIR for graphs with a custom operation: then not on a thread of the host's.
-fn off_host<T: Send>(graph: &NormalGraph, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
-    if rotini_emit::needs_mlir(graph) {
-        apart(work).map_err(|error| Error::Internal(format!("there can be no thread to read MLIR on: {error}")))
-    } else {
-        Ok(work())
-    }
 }

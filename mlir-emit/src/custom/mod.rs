@@ -1,65 +1,99 @@
-//! Custom operations: a function on tensors that the caller wrote in MLIR, read with distrust and called from the computation.
+//! Custom operations: a function on tensors that the caller wrote in MLIR, called from the computation.
 //!
-//! The body is screened as text, parsed in a context that has the needed dialects and no others, verified, and then everything in it is
-//! held against lists of what is allowed (`body`). What is allowed reads and writes nothing but tensors, at places that depend on
-//! the shapes alone, and ends. `docs/custom-op.md` tells users what that is.
+//! Its text is read by `rotini-custom`, which knows nothing of MLIR's library; what that makes of it is built here, operation by
+//! operation. So the caller's text reaches no parser of MLIR, in any process. `docs/custom-op.md` tells users what a body may have.
 
-mod body;
-mod text;
+mod build;
+mod extremes;
 
-use crate::ir::{Emitter, context, dialects};
+use crate::ir::Emitter;
 use crate::lower::Lowering;
 use crate::step::loses_sums;
 use crate::target::Target;
 use crate::value::{Ordered, Value};
 use crate::{EmitError, Unsupported};
 use melior::Context;
-use melior::ir::attribute::{FlatSymbolRefAttribute, StringAttribute};
-use melior::ir::operation::{OperationLike, OperationMutLike, OperationPrintingFlags};
-use melior::ir::{BlockLike, Module, Type, Value as Ssa};
+use melior::ir::attribute::FlatSymbolRefAttribute;
+use melior::ir::{Type, Value as Ssa};
+use rotini_custom::{Body, Element, Operation, TensorType, rotary};
 use rotini_graph::{CustomOp, DataType, NormalGraph, Op, TensorId};
-use std::cell::RefCell;
-use std::rc::Rc;
 
-/// The one id that is known.
+/// The id of operations whose body is a function in MLIR.
 const ID: &str = "rotini.mlir";
 
-/// Says whether the operation can be lowered. Builds MLIR, as nothing else in `check` does.
+/// Says whether the operation can be lowered.
 pub(crate) fn check(graph: &NormalGraph, target: &Target, op: &CustomOp) -> Result<(), Unsupported> {
-    if op.custom_op_id != ID {
-        return Err(Unsupported::new(format!(
-            "the custom operation '{}' is not rotini's, which is '{ID}'",
-            op.custom_op_id
-        )));
-    }
-    if op.outputs.is_empty() {
-        return Err(Unsupported::new("a custom operation without outputs"));
-    }
-    let context = dialects();
-    let refusal = |reason: String| Unsupported::new(format!("{reason} (docs/custom-op.md)"));
-    let module = parse(&context, &op.data).map_err(refusal)?;
-    let types = types(&context, graph, op).map_err(|_| Unsupported::new("a tensor of a type that has no MLIR type"))?;
-    let body = body::verify(&module, &types.0, &types.1).map_err(refusal)?;
-    if body.may_compare_f16 && *target == Target::Cpu {
-        // LLVM takes the widening after the comparison, and calls fmaxf then, which IREE 3.13 does not bring.
-        return Err(refusal(
-            "arith.maxnumf or arith.minnumf in a body that widens f16, which does not link on CPUs: arith.maximumf does".to_owned(),
-        ));
-    }
-    if let Some(extents) = body.reductions.iter().find(|extents| loses_sums(target, extents)) {
-        return Err(refusal(format!(
-            "{extents:?} reduced at once, which IREE 3.13 computes wrongly on GPUs: one loop after the other is right"
-        )));
+    let body = body(graph, op)?;
+    for statement in &body.statements {
+        let Operation::Generic(generic) = &statement.operation else {
+            continue;
+        };
+        let extents = generic.reduced();
+        if loses_sums(target, &extents) {
+            return Err(refused(&format!(
+                "{extents:?} reduced at once, which IREE 3.13 computes wrongly on GPUs: one loop after the other is right"
+            )));
+        }
     }
     Ok(())
 }
 
 /// An upper bound of the elements that the body's intermediate tensors have in total.
 pub(crate) fn elements(graph: &NormalGraph, op: &CustomOp) -> Option<u64> {
-    let context = dialects();
-    let module = parse(&context, &op.data).ok()?;
-    let types = types(&context, graph, op).ok()?;
-    Some(body::verify(&module, &types.0, &types.1).ok()?.elements)
+    body(graph, op).ok().map(|body| body.elements)
+}
+
+/// What the operation does.
+fn body(graph: &NormalGraph, op: &CustomOp) -> Result<Body, Unsupported> {
+    if op.outputs.is_empty() {
+        return Err(Unsupported::new("a custom operation without outputs"));
+    }
+    let read = |data: &[u8]| {
+        let (inputs, outputs) = (types(graph, &op.inputs)?, types(graph, &op.outputs)?);
+        rotini_custom::read(data, &inputs, &outputs).map_err(|refusal| refused(&refusal.to_string()))
+    };
+    match op.custom_op_id.as_str() {
+        ID => read(&op.data),
+        rotary::ID if rotary::is_known(&op.data) => {
+            let (inputs, outputs) = (types(graph, &op.inputs)?, types(graph, &op.outputs)?);
+            read(
+                rotary::body(&inputs, &outputs)
+                    .map_err(|reason| refused(&reason))?
+                    .as_bytes(),
+            )
+        }
+        rotary::ID => Err(refused("another body than the one that is known of 'fusilli.rope'")),
+        other => Err(Unsupported::new(format!(
+            "the custom operation '{other}' is not rotini's, which is '{ID}'"
+        ))),
+    }
+}
+
+fn refused(reason: &str) -> Unsupported {
+    Unsupported::new(format!("{reason} (docs/custom-op.md)"))
+}
+
+/// The types of tensors as a body has them.
+fn types(graph: &NormalGraph, ids: &[TensorId]) -> Result<Vec<TensorType>, Unsupported> {
+    ids.iter()
+        .map(|&id| {
+            let tensor = graph
+                .tensor(id)
+                .ok_or_else(|| Unsupported::new("a tensor that is not there"))?;
+            let element = match tensor.dtype {
+                DataType::F16 => Element::F16,
+                DataType::Bf16 => Element::Bf16,
+                DataType::F32 => Element::F32,
+                DataType::F64 => Element::F64,
+                DataType::U8 | DataType::I8 => Element::I8,
+                DataType::I32 => Element::I32,
+                DataType::I64 => Element::I64,
+                other => return Err(refused(&format!("a tensor of {other}"))),
+            };
+            let dims = tensor.dims.clone();
+            Ok(TensorType { dims, element })
+        })
+        .collect()
 }
 
 /// Lowers the operation: a call of the body, with tensors in logical row-major order that are rounded to their types.
@@ -116,19 +150,13 @@ fn result_type<'c>(lowering: &Lowering<'_, 'c, '_>, at: &Emitter<'c, '_>, id: Te
 }
 
 /// The text of the functions that the computation calls: one private function per custom operation, in the graph's order.
-pub(crate) fn functions(graph: &NormalGraph) -> Result<Vec<String>, EmitError> {
+pub(crate) fn functions(context: &Context, graph: &NormalGraph, target: &Target) -> Result<Vec<String>, EmitError> {
     let mut functions = Vec::new();
     for (position, node) in graph.nodes().iter().enumerate() {
-        let Op::CustomOp(op) = &node.op else { continue };
-        let context = context();
-        let invalid = |diagnostics: String| EmitError::InvalidIr { diagnostics };
-        let module = parse(&context, &op.data).map_err(invalid)?;
-        let Some(mut function) = module.body().first_operation_mut() else {
-            return Err(EmitError::Internal("a body without a function"));
-        };
-        function.set_attribute("sym_name", StringAttribute::new(&context, &name(position)).into());
-        function.set_attribute("sym_visibility", StringAttribute::new(&context, "private").into());
-        functions.push(function.to_string_with_flags(OperationPrintingFlags::new().use_local_scope())?);
+        if let Op::CustomOp(op) = &node.op {
+            let body = body(graph, op)?;
+            functions.push(build::function(context, &body, &name(position), target)?);
+        }
     }
     Ok(functions)
 }
@@ -136,46 +164,4 @@ pub(crate) fn functions(graph: &NormalGraph) -> Result<Vec<String>, EmitError> {
 /// The name of a node's function in the module.
 fn name(position: usize) -> String {
     format!("custom_{position}")
-}
-
-/// The body, if its text is one that MLIR reads and verifies.
-fn parse<'c>(context: &'c Context, data: &[u8]) -> Result<Module<'c>, String> {
-    let text = text::screened(data)?;
-    let diagnostics: Rc<RefCell<Option<String>>> = Rc::default();
-    let sink = Rc::clone(&diagnostics);
-    let handler = context.attach_diagnostic_handler(move |diagnostic| {
-        // Called from C++: a failed borrow must not panic.
-        if let Ok(mut first) = sink.try_borrow_mut() {
-            first.get_or_insert_with(|| diagnostic.to_string());
-        }
-        true
-    });
-    let module = Module::parse(context, text).filter(|module| module.as_operation().verify());
-    context.detach_diagnostic_handler(handler);
-    module.ok_or_else(|| {
-        let message = diagnostics.take().unwrap_or_default();
-        format!(
-            "its body is not valid MLIR: {}",
-            message.lines().next().unwrap_or_default()
-        )
-    })
-}
-
-/// The types of the tensors that the operation reads, and of those that it writes.
-fn types<'c>(
-    context: &'c Context,
-    graph: &NormalGraph,
-    op: &CustomOp,
-) -> Result<(Vec<Type<'c>>, Vec<Type<'c>>), EmitError> {
-    let block = melior::ir::Block::new(&[]);
-    let at = Emitter::new(context, &block);
-    let of = |ids: &[TensorId]| {
-        ids.iter()
-            .map(|&id| {
-                let tensor = graph.tensor(id).ok_or(EmitError::Internal("an unknown tensor"))?;
-                at.tensor_type(&tensor.dims, tensor.dtype)
-            })
-            .collect::<Result<Vec<_>, _>>()
-    };
-    Ok((of(&op.inputs)?, of(&op.outputs)?))
 }

@@ -56,6 +56,64 @@ pub(crate) fn custom(context: &Context<'_>, op: &CustomOp) -> Result<Vec<(Tensor
             let (row, column) = (index % rows, index / rows);
             (row, column)
         }),
+        ("larger number", &[x, z], &[y]) => Ok(vec![element_wise(&in_f32, PointwiseMode::Max, x, Some(z), y)?]),
+        ("row maxima", &[x], &[y]) => Ok(vec![reduced(x, ReductionMode::Max, y)?]),
+        ("third row added", &[x], &[y]) => computed(context, x, y, |values, [_, columns], index| {
+            let value = values[index] + values[2 * columns + index % columns];
+            (value, rounding_error(Codec::F32, value, true))
+        }),
+        ("larger", &[x, z], &[y]) => paired(context, [x, z], y, larger),
+        ("smaller", &[x, z], &[y]) => paired(context, [x, z], y, |x, z| -larger(-x, -z)),
+        ("row extremes", &[x], &[least, most]) => {
+            let row = |values: &[f64], columns: usize, index: usize| values[index * columns..][..columns].to_vec();
+            let mut all = computed(context, x, least, |values, [_, columns], index| {
+                let least = row(values, columns, index)
+                    .into_iter()
+                    .map(|value| -value)
+                    .reduce(larger);
+                (-least.unwrap_or(f64::NAN), 0.0)
+            })?;
+            all.extend(computed(context, x, most, |values, [_, columns], index| {
+                let most = row(values, columns, index).into_iter().reduce(larger);
+                (most.unwrap_or(f64::NAN), 0.0)
+            })?);
+            Ok(all)
+        }
+        (
+            name @ ("row maxima and more"
+            | "row minima and more"
+            | "row largest numbers and more"
+            | "row sums and more"),
+            &[x, z],
+            &[y],
+        ) => {
+            let more = context.floats(z)?.numbers.to_vec();
+            computed(context, x, y, |values, [_, columns], index| {
+                let all = values[index * columns..][..columns].iter().copied();
+                match name {
+                    "row maxima and more" => (all.fold(more[index], larger), 0.0),
+                    "row minima and more" => (-all.fold(-more[index], |least, value| larger(least, -value)), 0.0),
+                    "row largest numbers and more" => (all.fold(more[index], f64::max), 0.0),
+                    _ => {
+                        let magnitude = all.clone().fold(more[index].abs(), |sum, value| sum + value.abs());
+                        // Each of the sums is rounded.
+                        (
+                            all.fold(more[index], |sum, value| sum + value),
+                            magnitude * 25.0 * 2.0_f64.powi(-24),
+                        )
+                    }
+                }
+            })
+        }
+        (
+            "rotary" | "Rotary embedding: the halves of each row turned by the angles of its place.",
+            &[x, c, s],
+            &[y],
+        ) => rotary(context, [x, c, s], y),
+        (joined_name, parts, &[y]) if joined_name.starts_with("joined along ") => {
+            let axis = joined_name.rsplit(' ').next().and_then(|axis| axis.parse().ok());
+            joined(context, parts, y, axis.unwrap_or_default())
+        }
         ("odd rows", &[x], &[y]) => moved(context, x, y, |[_, columns], index| {
             (2 * (index / columns) + 1, index % columns)
         }),
@@ -123,6 +181,98 @@ fn moved(
         numbers: Numbers::Float(taken(&operand.numbers)),
         errors: operand.errors.as_deref().map(taken),
         dims: dims.clone(),
+    };
+    Ok(vec![(y, value)])
+}
+
+/// The larger one, where NaN is larger than all and 0 larger than -0.
+fn larger(x: f64, z: f64) -> f64 {
+    if x.is_nan() || z.is_nan() {
+        f64::NAN
+    } else if x > z || x == z && x.is_sign_positive() {
+        x
+    } else {
+        z
+    }
+}
+
+/// Each element from those at its place.
+fn paired(
+    context: &Context<'_>,
+    [x, z]: [TensorId; 2],
+    y: TensorId,
+    element: impl Fn(f64, f64) -> f64,
+) -> Result<Vec<(TensorId, Value)>, ReferenceError> {
+    let (x, z) = (context.floats(x)?, context.floats(z)?);
+    let numbers: Vec<f64> = x
+        .numbers
+        .iter()
+        .zip(z.numbers.iter())
+        .map(|(&x, &z)| element(x, z))
+        .collect();
+    let value = Value {
+        errors: context.bounds.then(|| vec![0.0; numbers.len()]),
+        numbers: Numbers::Float(numbers),
+        dims: context.dims(y)?,
+    };
+    Ok(vec![(y, value)])
+}
+
+/// Rows whose halves are turned: the cosines and sines have the rows' last axes but half of the last one.
+fn rotary(
+    context: &Context<'_>,
+    [x, cosines, sines]: [TensorId; 3],
+    y: TensorId,
+) -> Result<Vec<(TensorId, Value)>, ReferenceError> {
+    let (x, cosines, sines) = (context.floats(x)?, context.floats(cosines)?, context.floats(sines)?);
+    let columns = x.dims.last().copied().unwrap_or(1);
+    let half = columns / 2;
+    let (mut numbers, mut errors) = (Vec::new(), Vec::new());
+    for (index, &value) in x.numbers.iter().enumerate() {
+        let (row, column) = (index / columns, index % columns);
+        let angle = (row * half + column % half) % cosines.numbers.len();
+        let (c, s) = (cosines.numbers[angle], sines.numbers[angle]);
+        let (one, two) = if column < half {
+            (value * c, -x.numbers[index + half] * s)
+        } else {
+            (x.numbers[index - half] * s, value * c)
+        };
+        numbers.push(one + two);
+        // Two products and their sum, each rounded.
+        errors.push(2.0_f64.powi(-23) * (one.abs() + two.abs()) + f64::from(f32::MIN_POSITIVE));
+    }
+    let value = Value {
+        numbers: Numbers::Float(numbers),
+        errors: context.bounds.then_some(errors),
+        dims: context.dims(y)?,
+    };
+    Ok(vec![(y, value)])
+}
+
+/// Tensors one after the other along an axis.
+fn joined(
+    context: &Context<'_>,
+    parts: &[TensorId],
+    y: TensorId,
+    axis: usize,
+) -> Result<Vec<(TensorId, Value)>, ReferenceError> {
+    let parts = parts
+        .iter()
+        .map(|&part| context.floats(part))
+        .collect::<Result<Vec<_>, _>>()?;
+    let dims = context.dims(y)?;
+    let blocks: usize = dims.iter().take(axis).product();
+    let mut numbers = Vec::new();
+    for block in 0..blocks {
+        for part in &parts {
+            let length: usize = part.dims.iter().skip(axis).product();
+            numbers.extend_from_slice(&part.numbers[block * length..][..length]);
+        }
+    }
+    let value = Value {
+        errors: context.bounds.then(|| vec![0.0; numbers.len()]),
+        numbers: Numbers::Float(numbers),
+        dims,
     };
     Ok(vec![(y, value)])
 }

@@ -1,6 +1,7 @@
 //! Custom operations: bodies whose meaning the reference knows, over types and layouts, alone and between other operations.
 
-use super::{Cases, FLOATS, Order};
+use super::{Cases, Data, FLOATS, Order};
+use anyhow::Result;
 use rotini_graph::{
     ConvFprop, ConvGeometry, CustomOp, DataType, Graph, GraphBuilder, Matmul, PointwiseMode, TensorId, TensorKind,
 };
@@ -185,6 +186,202 @@ fn odd_rows([rows, columns]: [i64; 2]) -> String {
     )
 }
 
+/// x + z², where z is one row for all, read at a fixed index.
+fn add_square_of_a_row(dtype: DataType, [rows, columns]: [i64; 2]) -> String {
+    let (full, one) = (tensor(dtype, &[rows, columns]), tensor(dtype, &[1, columns]));
+    let ((widen_x, x), (widen_z, z)) = (widened("x", dtype), widened("z", dtype));
+    format!(
+        "// add square\n#all = affine_map<(i, j) -> (i, j)>\n\nfunc.func @f(%a: {full}, %b: {one}) -> {full} {{\n  \
+         %e = tensor.empty() : {full}\n  \
+         %0 = linalg.generic {{iterator_types = [\"parallel\", \"parallel\"], indexing_maps = [#all, affine_map<(i, j) -> (0, j)>, #all]}} \
+         ins(%a, %b : {full}, {one}) outs(%e : {full}) {{\n  ^bb0(%x: {dtype}, %z: {dtype}, %o: {dtype}):\n\
+         {widen_x}{widen_z}    %q = arith.mulf {z}, {z} : f32\n    %r = arith.addf {x}, %q : f32\n{}  }} -> {full}\n  \
+         return %0 : {full}\n}}\n",
+        yielded(dtype)
+    )
+}
+
+/// Each row plus the third.
+fn third_row_added([rows, columns]: [i64; 2]) -> String {
+    let full = tensor(F32, &[rows, columns]);
+    format!(
+        "// third row added\n#all = affine_map<(i, j) -> (i, j)>\nfunc.func @f(%a: {full}) -> {full} {{\n  %e = tensor.empty() : {full}\n  \
+         %0 = linalg.generic {{indexing_maps = [#all, affine_map<(i, j) -> (2, j)>, #all], iterator_types = [\"parallel\", \"parallel\"]}} \
+         ins(%a, %a : {full}, {full}) outs(%e : {full}) {{\n  ^bb0(%x: f32, %z: f32, %o: f32):\n    \
+         %r = arith.addf %x, %z : f32\n    linalg.yield %r : f32\n  }} -> {full}\n  return %0 : {full}\n}}\n"
+    )
+}
+
+/// The sums of a matrix' rows, whose axis stays.
+fn row_sums_in_place([rows, columns]: [i64; 2]) -> String {
+    let (from, to) = (tensor(F32, &[rows, columns]), tensor(F32, &[rows, 1]));
+    format!(
+        "// row sums\nfunc.func @f(%a: {from}) -> {to} {{\n  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : {to}\n  \
+         %z = linalg.fill ins(%zero : f32) outs(%e : {to}) -> {to}\n  \
+         %0 = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, 0)>], \
+         iterator_types = [\"parallel\", \"reduction\"]}} ins(%a : {from}) outs(%z : {to}) {{\n  ^bb0(%x: f32, %s: f32):\n    \
+         %r = arith.addf %x, %s : f32\n    linalg.yield %r : f32\n  }} -> {to}\n  return %0 : {to}\n}}\n"
+    )
+}
+
+/// Tensors one after the other.
+fn joined(dtype: DataType, axis: usize, parts: &[&[i64]]) -> Graph {
+    let mut dims = parts[0].to_vec();
+    dims[axis] = parts.iter().map(|part| part[axis]).sum();
+    let types: Vec<String> = parts.iter().map(|part| tensor(dtype, part)).collect();
+    let list = |item: &dyn Fn(usize) -> String| (0..parts.len()).map(item).collect::<Vec<_>>().join(", ");
+    let to = tensor(dtype, &dims);
+    let body = format!(
+        "// joined along {axis}\nfunc.func @f({}) -> {to} {{\n  %y = tensor.concat dim({axis}) {} : ({}) -> {to}\n  return %y : {to}\n}}\n",
+        list(&|index| format!("%a{index}: {}", types[index])),
+        list(&|index| format!("%a{index}")),
+        list(&|index| types[index].clone())
+    );
+    let inputs: Vec<_> = parts.iter().map(|part| (dtype, *part)).collect();
+    alone(&inputs, &[(dtype, &dims)], body)
+}
+
+/// Rows turned by the angles of their places: x, and the type and extents of the angles.
+fn rotary([x, angle, y]: [DataType; 3], dims: [i64; 4]) -> Graph {
+    let element = |dtype| match dtype {
+        DataType::F16 => rotini_custom::Element::F16,
+        DataType::Bf16 => rotini_custom::Element::Bf16,
+        DataType::F64 => rotini_custom::Element::F64,
+        _ => rotini_custom::Element::F32,
+    };
+    let ty = |dtype, dims: &[i64]| rotini_custom::TensorType {
+        dims: dims.to_vec(),
+        element: element(dtype),
+    };
+    let angles = [dims[2], dims[3] / 2];
+    let inputs = [ty(x, &dims), ty(angle, &angles), ty(angle, &angles)];
+    let body = rotini_custom::rotary::body(&inputs, &[ty(y, &dims)]).unwrap_or_default();
+    alone(
+        &[(x, &dims), (angle, &angles), (angle, &angles)],
+        &[(y, &dims)],
+        format!("// rotary\n{body}"),
+    )
+}
+
+/// A function of two tensors, element by element, by one operation in f32.
+fn paired(name: &str, operation: &str, dtype: DataType, dims: &[i64]) -> Graph {
+    let ty = tensor(dtype, dims);
+    let identity = map(dims.len(), &(0..dims.len()).collect::<Vec<_>>());
+    let loops = vec!["\"parallel\""; dims.len()].join(", ");
+    let ((widen_x, x), (widen_z, z)) = (widened("x", dtype), widened("z", dtype));
+    let compute = if dtype == DataType::F64 { "f64" } else { "f32" };
+    let body = format!(
+        "// {name}\nfunc.func @f(%a: {ty}, %b: {ty}) -> {ty} {{\n  %e = tensor.empty() : {ty}\n  \
+         %0 = linalg.generic {{indexing_maps = [{identity}, {identity}, {identity}], iterator_types = [{loops}]}} \
+         ins(%a, %b : {ty}, {ty}) outs(%e : {ty}) {{\n  ^bb0(%x: {dtype}, %z: {dtype}, %o: {dtype}):\n{widen_x}{widen_z}    \
+         %r = {operation} {x}, {z} : {compute}\n{}  }} -> {ty}\n  return %0 : {ty}\n}}\n",
+        yielded(dtype)
+    );
+    alone(&[(dtype, dims), (dtype, dims)], &[(dtype, dims)], body)
+}
+
+/// The largest number of each row, in f32.
+fn row_maxima(dtype: DataType, [rows, columns]: [i64; 2]) -> Graph {
+    let (from, to) = (tensor(dtype, &[rows, columns]), tensor(F32, &[rows, 1]));
+    let (widen, x) = widened("x", dtype);
+    let body = format!(
+        "// row maxima\nfunc.func @f(%a: {from}) -> {to} {{\n  %least = arith.constant 0xFF800000 : f32\n  %e = tensor.empty() : {to}\n  \
+         %z = linalg.fill ins(%least : f32) outs(%e : {to}) -> {to}\n  \
+         %0 = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, 0)>], \
+         iterator_types = [\"parallel\", \"reduction\"]}} ins(%a : {from}) outs(%z : {to}) {{\n  ^bb0(%x: {dtype}, %s: f32):\n{widen}    \
+         %r = arith.maxnumf {x}, %s : f32\n    linalg.yield %r : f32\n  }} -> {to}\n  return %0 : {to}\n}}\n"
+    );
+    alone(&[(dtype, &[rows, columns])], &[(F32, &[rows, 1])], body)
+}
+
+/// What is not a number wins, and zeros are told apart: on two tensors and along rows, from a constant and from a tensor.
+///
+/// # Errors
+///
+/// Those of filling buffers.
+pub(super) fn extremes() -> Result<Vec<Data>> {
+    let floats = [
+        f32::NAN,
+        -f32::NAN,
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        1e-30,
+        -2.5,
+    ];
+    let bits = |float: f32| float.to_bits().cast_signed();
+    let firsts = floats.iter().flat_map(|&x| floats.map(|_| bits(x))).collect::<Vec<_>>();
+    let seconds = floats.iter().flat_map(|_| floats.map(bits)).collect::<Vec<_>>();
+    let mut data = Vec::new();
+    for (name, operation) in [("larger", "arith.maximumf"), ("smaller", "arith.minimumf")] {
+        let graph = paired(name, operation, F32, &[10, 10]);
+        let elements = [("x0", firsts.clone()), ("x1", seconds.clone())];
+        data.push(Data::with(format!("custom_{name}_of_any"), graph, &elements, true)?);
+    }
+    // Rows of numbers, some with what is none, some of zeros of both signs.
+    let columns = 24_usize;
+    let mut rows: Vec<f32> = (0..8 * columns)
+        .map(|index| (index as f32 * 0.37).sin() * 1e3)
+        .collect();
+    rows[columns + 5] = f32::NAN;
+    rows[2 * columns + 23] = -f32::NAN;
+    rows[3 * columns] = f32::INFINITY;
+    rows[4 * columns + 7] = f32::NEG_INFINITY;
+    rows[5 * columns..6 * columns].fill(0.0);
+    rows[5 * columns + 3] = -0.0;
+    rows[6 * columns..7 * columns].fill(-0.0);
+    rows[7 * columns + 1] = f32::MIN_POSITIVE;
+    let rows: Vec<i32> = rows.into_iter().map(bits).collect();
+    let (from, to) = (tensor(F32, &[8, 24]), tensor(F32, &[8, 1]));
+    let (least, most) = (
+        row("least", "arith.minimumf", "0x7F800000", [8, 24]),
+        row("most", "arith.maximumf", "0xFF800000", [8, 24]),
+    );
+    let body = format!(
+        "// row extremes\nfunc.func @f(%x: {from}) -> ({to}, {to}) {{\n{least}{most}  return %least, %most : {to}, {to}\n}}\n"
+    );
+    let graph = alone(&[(F32, &[8, 24])], &[(F32, &[8, 1]), (F32, &[8, 1])], body);
+    data.push(Data::with("custom_row_extremes", graph, &[("x0", rows.clone())], true)?);
+    // The largest of each row and of what is there already, the smallest, and the sum.
+    let more = [f32::NAN, 0.0, 2e3, -1.0, 5e5, -0.0, 0.0, f32::NEG_INFINITY].map(bits);
+    for (name, combiner) in [
+        ("maxima", "arith.maximumf"),
+        ("minima", "arith.minimumf"),
+        ("largest numbers", "arith.maxnumf"),
+        ("sums", "arith.addf"),
+    ] {
+        let body = format!(
+            "// row {name} and more\nfunc.func @f(%a: {from}, %b: {to}) -> {to} {{\n  \
+             %0 = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, 0)>], \
+             iterator_types = [\"parallel\", \"reduction\"]}} ins(%a : {from}) outs(%b : {to}) {{\n  ^bb0(%x: f32, %s: f32):\n    \
+             %r = {combiner} %s, %x : f32\n    linalg.yield %r : f32\n  }} -> {to}\n  return %0 : {to}\n}}\n"
+        );
+        let graph = alone(&[(F32, &[8, 24]), (F32, &[8, 1])], &[(F32, &[8, 1])], body);
+        let elements = [("x0", rows.clone()), ("x1", more.to_vec())];
+        let name = name.replace(' ', "_");
+        data.push(Data::with(
+            format!("custom_row_{name}_and_more"),
+            graph,
+            &elements,
+            true,
+        )?);
+    }
+    Ok(data)
+}
+
+/// The examples in the documentation.
+pub(super) fn examples() -> Vec<String> {
+    include_str!("../../../docs/custom-op.md")
+        .split("```mlir\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .map(str::to_owned)
+        .collect()
+}
+
 /// One operation on buffers.
 fn alone(inputs: &[(DataType, &[i64])], outputs: &[(DataType, &[i64])], body: String) -> Graph {
     let mut b = GraphBuilder::new("custom");
@@ -249,16 +446,55 @@ pub(super) fn bodies(cases: &mut Cases) {
         )
     });
     cases.add("custom_ramp", alone(&[(F32, &[5, 7])], &[(F32, &[5, 7])], ramp));
-    // The example in the documentation.
-    let (_, example) = include_str!("../../../docs/custom-op.md")
-        .split_once("```mlir\n")
-        .unwrap_or_default();
-    let (example, _) = example.split_once("```").unwrap_or_default();
     let half = DataType::F16;
+    if let [swiglu, rotary] = examples().as_slice() {
+        cases.add(
+            "custom_example",
+            alone(&[(half, &[32, 128])], &[(half, &[32, 64])], swiglu.clone()),
+        );
+        let (x, angles): (&[i64], &[i64]) = (&[2, 4, 16, 64], &[1, 1, 16, 32]);
+        cases.add(
+            "custom_example_rotary",
+            alone(
+                &[(half, x), (half, angles), (half, angles)],
+                &[(half, x)],
+                rotary.clone(),
+            ),
+        );
+    }
+    for dtype in FLOATS {
+        let (all, one): (&[i64], &[i64]) = (&[6, 9], &[1, 9]);
+        let body = add_square_of_a_row(dtype, [6, 9]);
+        let graph = alone(&[(dtype, all), (dtype, one)], &[(dtype, all)], body);
+        cases.add(format!("custom_add_square_of_a_row_{dtype}"), graph);
+        cases.add(format!("custom_rotary_{dtype}"), rotary([dtype; 3], [2, 3, 5, 16]));
+        cases.add(
+            format!("custom_larger_number_{dtype}"),
+            paired("larger number", "arith.maxnumf", dtype, &[5, 9]),
+        );
+        cases.add(format!("custom_row_maxima_{dtype}"), row_maxima(dtype, [5, 40]));
+    }
+    cases.add("custom_rotary_mixed", rotary([half, F32, DataType::Bf16], [1, 2, 7, 6]));
+    cases.add("custom_rotary_large", rotary([half; 3], [1, 4, 33, 128]));
+    cases.add("custom_rotary_pair", rotary([F32; 3], [1, 1, 1, 2]));
     cases.add(
-        "custom_example",
-        alone(&[(half, &[32, 128])], &[(half, &[32, 64])], example.to_owned()),
+        "custom_third_row_added",
+        alone(&[(F32, &[5, 8])], &[(F32, &[5, 8])], third_row_added([5, 8])),
     );
+    cases.add(
+        "custom_row_sums_in_place",
+        alone(&[(F32, &[6, 19])], &[(F32, &[6, 1])], row_sums_in_place([6, 19])),
+    );
+    for (name, dtype, axis, parts) in [
+        ("rows", F32, 0, &[&[2_i64, 5][..], &[3, 5], &[1, 5]][..]),
+        ("columns", F32, 1, &[&[4, 3], &[4, 8]]),
+        ("halves", half, 2, &[&[2, 3, 4], &[2, 3, 1], &[2, 3, 5]]),
+        ("bytes", DataType::I8, 0, &[&[7], &[9]]),
+        ("one", F32, 1, &[&[3, 4]]),
+        ("wholes", DataType::I64, 1, &[&[3, 4, 2], &[3, 2, 2]]),
+    ] {
+        cases.add(format!("custom_joined_{name}"), joined(dtype, axis, parts));
+    }
     for (name, dims) in [
         ("", [6, 19]),
         ("_long", [2, 3000]),

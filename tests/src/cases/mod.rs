@@ -130,6 +130,7 @@ pub fn with_data() -> Result<Vec<Data>> {
     data.extend(gradients::edges()?);
     data.extend(block_scale::edges()?);
     data.extend(low_precision::halves()?);
+    data.extend(custom::extremes()?);
     Ok(data)
 }
 

@@ -80,6 +80,9 @@ fn nothing_of_the_library_is_left() {
         assert!(mappings() > 0, "the path is not the one that is mapped");
         expect_right(&runner, &small(9));
         expect_right(&runner, &large());
+        // A body of a custom operation is read on the caller's thread, and nothing that stays there may come with it.
+        let custom = rotini_wire::encode(&cases::named("custom_example_rotary").unwrap().graph);
+        assert_eq!(runner.handle().applicable(&custom).unwrap().len(), 1);
         let running = threads().len();
         // From several threads of the host's, which live on.
         std::thread::scope(|scope| {

@@ -33,7 +33,7 @@ impl Declined {
         }
         self.add(
             "custom_of_others",
-            foreign,
+            foreign.clone(),
             "node 'custom' (custom op): the custom operation 'other.gelu' is not rotini's, which is 'rotini.mlir'",
         );
         let mut idle = GraphBuilder::new("custom");
@@ -41,6 +41,14 @@ impl Declined {
         let y = idle.buffer("y", F32, &[4, 6]);
         node(&mut idle, &[x], &[], "func.func @f(%a: tensor<4x6xf32>) { return }");
         idle.pointwise(F32, PointwiseMode::Neg, &[x], y);
+        if let Op::CustomOp(op) = &mut foreign.nodes[0].op {
+            op.custom_op_id = "fusilli.rope".to_owned();
+        }
+        self.add(
+            "custom_rope_of_others",
+            foreign,
+            "node 'custom' (custom op): another body than the one that is known of 'fusilli.rope'",
+        );
         self.add(
             "custom_without_outputs",
             idle.build(),
@@ -48,52 +56,68 @@ impl Declined {
         );
         let right = "    %r = arith.negf %x : f32";
         let ty = tensor(F32, &[4, 6]);
-        let bodies: [(&str, Vec<u8>, &str); 17] = [
-            ("empty", Vec::new(), "its body is not one function"),
+        let bodies: [(&str, Vec<u8>, &str); 20] = [
+            ("empty", Vec::new(), "line 1, column 1: expected func.func"),
             ("no_text", vec![0xff, 0xfe], "its body is not text"),
             ("long", vec![b' '; 70_000], "its body has 70000 bytes, more than 65536"),
-            ("syntax", body("  nonsense", right).into(), "its body is not valid MLIR: custom op 'nonsense' is unknown"),
-            ("types", gelu(F32, &[6, 4]).into(), "its function takes (tensor<6x4xf32>), and the operation (tensor<4x6xf32>)"),
-            ("call", "func.func @f() { call @g() : () -> () return }".into(), "line 1 has a symbol"),
-            ("generic_form", "\"func.func\"() ({}) : () -> ()".into(), "line 1 has the string \"func.func\""),
-            ("dynamic", "func.func @f(%a: tensor<?xf32>)".into(), "line 1 has an extent that is not known"),
+            ("syntax", body("  nonsense", right).into(), "line 2, column 3: expected a value, or what ends the block"),
+            ("types", gelu(F32, &[6, 4]).into(), "line 2, column 11: its function takes (tensor<6x4xf32>), and the operation (tensor<4x6xf32>)"),
+            ("call", "func.func @f() { call @g() : () -> () return }".into(), "line 1, column 18: expected a value, or what ends the block"),
+            ("generic_form", "\"func.func\"() ({}) : () -> ()".into(), "line 1, column 1: expected func.func"),
+            ("dynamic", "func.func @f(%a: tensor<?xf32>)".into(), "line 1, column 25: expected an extent, or the type of an element"),
             (
                 "two_functions",
                 format!("func.func @f(%a: {ty}) -> {ty} {{ return %a : {ty} }} func.func private @g()").into(),
-                "line 1 has a symbol",
+                "line 1, column 86: expected the end: one function is all there may be",
             ),
             (
                 "handed_on",
                 format!("func.func @f(%a: {ty}) -> {ty} {{ return %a : {ty} }}").into(),
-                "line 1, func.return: a result that is not computed from the inputs",
+                "line 1, column 63, return: a result that is not computed from the inputs",
             ),
             (
                 "constant",
                 body("", "    %r = arith.constant 1.0 : f32").into(),
-                "line 9, func.return: a result that is not computed from the inputs",
+                "line 9, column 10, return: a result that is not computed from the inputs",
             ),
             (
                 "division",
                 body("", "    %i = arith.fptosi %x : f32 to i32\n    %q = arith.divsi %i, %i : i32\n    %r = arith.sitofp %q : i32 to f32").into(),
-                "line 7, arith.divsi: an operation that is not allowed there",
+                "line 7, column 10, arith.divsi: an operation that is not allowed there",
             ),
             (
                 "gather",
                 body("", "    %i = linalg.index 0 : index\n    %r = tensor.extract %a[%i, %i] : tensor<4x6xf32>").into(),
-                "line 7, tensor.extract: an operation that is not allowed there",
+                "line 7, column 10: expected an operation that is allowed there",
             ),
             (
                 "half",
                 body("", "    %h = arith.truncf %x : f32 to f16\n    %s = arith.addf %h, %h : f16\n    %r = arith.extf %s : f16 to f32").into(),
-                "line 7, arith.addf: arithmetic of f16 or bf16, which are converted to f32 first",
+                "line 7, column 30, arith.addf: arithmetic of f16 or bf16, which are converted to f32 first",
             ),
             (
                 "attribute",
                 body("", "    %r = arith.negf %x {mine} : f32").into(),
-                "line 6, arith.negf: an attribute that is not the operation's",
+                "line 6, column 24: expected ':' or a flag",
             ),
-            ("power", body("", "    %r = math.powf %x, %x : f32").into(), "line 6, math.powf: an operation that is not allowed there"),
-            ("memory", body("  %m = memref.alloc() : memref<4xf32>", right).into(), "line 2, memref.alloc: the type memref<4xf32>"),
+            ("power", body("", "    %r = math.powf %x, %x : f32").into(), "line 6, column 10, math.powf: an operation that is not allowed there"),
+            // These three crashed MLIR's parser, or had it tell what lay in memory.
+            (
+                "loop_of_a_number",
+                body("", right).replace("\"parallel\", \"parallel\"", "1").into(),
+                "line 4, column 128: expected \"parallel\" or \"reduction\"",
+            ),
+            (
+                "negative_axis",
+                body("  %c = tensor.concat dim(-1) %a : (tensor<4x6xf32>) -> tensor<4x6xf32>", right).into(),
+                "line 2, column 56, tensor.concat: tensors that do not fit along that axis",
+            ),
+            (
+                "number_for_a_string",
+                body("", right).replace("iterator_types", "doc = 94906265624, iterator_types").into(),
+                "line 4, column 116: expected [",
+            ),
+            ("memory", body("  %m = memref.alloc() : memref<4xf32>", right).into(), "line 2, column 8: expected an operation that is allowed there"),
         ];
         for (name, body, reason) in bodies {
             self.add(

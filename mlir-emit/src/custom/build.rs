@@ -1,0 +1,516 @@
+//! Builds the function that a body says.
+
+use super::extremes::{Extreme, combined_as_integers};
+use crate::EmitError;
+use crate::ir::{Emitter, affine_map, argument, dim, first};
+use crate::target::Target;
+use crate::value::groups_attribute;
+use melior::Context;
+use melior::ir::attribute::IntegerAttribute;
+use melior::ir::r#type::RankedTensorType;
+use melior::ir::{Block, Location, Type, Value as Ssa};
+use rotini_custom::{
+    Arithmetic, Body, Element, Flag, Generic, Loop, Operand, Operation, Place, Scalar, Statement, TensorType,
+    Type as Of, Value,
+};
+
+const UNKNOWN: EmitError = EmitError::Internal("a value of a body that is not there");
+
+/// The text of a private function of this name.
+pub(super) fn function(context: &Context, body: &Body, name: &str, target: &Target) -> Result<String, EmitError> {
+    let nowhere = Block::new(&[]);
+    let at = Emitter::new(context, &nowhere);
+    let types = body.types.iter().take(body.arguments);
+    let arguments = types.map(|ty| any_type(&at, ty)).collect::<Result<Vec<_>, _>>()?;
+    let results = body.results.iter().map(|&value| any_type(&at, type_of(body, value)?));
+    let results = results.collect::<Result<Vec<_>, _>>()?;
+    let location = Location::unknown(context);
+    let block = Block::new(&arguments.iter().map(|&ty| (ty, location)).collect::<Vec<_>>());
+    {
+        let at = at.inside(&block);
+        let mut builder = Builder {
+            at,
+            body,
+            target,
+            values: Values::of(body),
+        };
+        for index in 0..body.arguments {
+            let slot = builder.values.0.get_mut(index).ok_or(UNKNOWN)?;
+            *slot = Some(argument(&block, index)?);
+        }
+        for statement in &body.statements {
+            let made = builder.statement(statement)?;
+            builder.values.set(statement.result, made)?;
+        }
+        at.terminate("func.return", &builder.values.all(&body.results)?)?;
+    }
+    crate::ir::function(context, name, &arguments, &results, block)
+}
+
+fn type_of(body: &Body, value: Value) -> Result<&Of, EmitError> {
+    body.types.get(value.index()).ok_or(UNKNOWN)
+}
+
+fn tensor_of(body: &Body, value: Value) -> Result<&TensorType, EmitError> {
+    match type_of(body, value)? {
+        Of::Tensor(ty) => Ok(ty),
+        Of::Scalar(_) => Err(EmitError::Internal("a scalar of a body instead of a tensor")),
+    }
+}
+
+pub(super) fn element_of(body: &Body, value: Value) -> Result<Element, EmitError> {
+    match type_of(body, value)? {
+        Of::Scalar(element) => Ok(*element),
+        Of::Tensor(_) => Err(EmitError::Internal("a tensor of a body instead of a scalar")),
+    }
+}
+
+pub(super) fn scalar_type<'c>(at: &Emitter<'c, '_>, element: Element) -> Type<'c> {
+    use melior::ir::r#type::IntegerType;
+    let integer = |bits| IntegerType::new(at.context(), bits).into();
+    match element {
+        Element::F16 => Type::float16(at.context()),
+        Element::Bf16 => Type::bfloat16(at.context()),
+        Element::F32 => Type::float32(at.context()),
+        Element::F64 => Type::float64(at.context()),
+        Element::Index => at.index_type(),
+        Element::I1 | Element::I8 | Element::I32 | Element::I64 => integer(element.bits()),
+    }
+}
+
+pub(super) fn tensor_type<'c>(at: &Emitter<'c, '_>, dims: &[i64], element: Element) -> Result<Type<'c>, EmitError> {
+    let extents = dims
+        .iter()
+        .map(|&extent| u64::try_from(extent).map_err(|_| EmitError::Internal("a negative extent")))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(RankedTensorType::new(&extents, scalar_type(at, element), None).into())
+}
+
+fn any_type<'c>(at: &Emitter<'c, '_>, ty: &Of) -> Result<Type<'c>, EmitError> {
+    match ty {
+        Of::Scalar(element) => Ok(scalar_type(at, *element)),
+        Of::Tensor(ty) => tensor_type(at, &ty.dims, ty.element),
+    }
+}
+
+/// What has been built of the body's values.
+pub(super) struct Values<'c, 'b>(Vec<Option<Ssa<'c, 'b>>>);
+
+impl<'c, 'b> Values<'c, 'b> {
+    fn of(body: &Body) -> Self {
+        Values(vec![None; body.types.len()])
+    }
+
+    pub(super) fn get(&self, value: Value) -> Result<Ssa<'c, 'b>, EmitError> {
+        self.0.get(value.index()).copied().flatten().ok_or(UNKNOWN)
+    }
+
+    fn all(&self, values: &[Value]) -> Result<Vec<Ssa<'c, 'b>>, EmitError> {
+        values.iter().map(|&value| self.get(value)).collect()
+    }
+
+    pub(super) fn set(&mut self, value: Value, ssa: Ssa<'c, 'b>) -> Result<(), EmitError> {
+        *self.0.get_mut(value.index()).ok_or(UNKNOWN)? = Some(ssa);
+        Ok(())
+    }
+
+    /// For use in the body of an operation that will be appended to the block of `at`.
+    fn captured<'r>(&self, at: &Emitter<'c, 'b>) -> Values<'c, 'r> {
+        let values = self.0.iter();
+        Values(values.map(|value| value.map(|value| at.captured(value))).collect())
+    }
+}
+
+/// A function that is being built.
+pub(super) struct Builder<'l, 'c, 'b> {
+    pub(super) at: Emitter<'c, 'b>,
+    pub(super) body: &'l Body,
+    pub(super) target: &'l Target,
+    pub(super) values: Values<'c, 'b>,
+}
+
+impl<'c, 'b> Builder<'_, 'c, 'b> {
+    fn statement(&self, statement: &Statement) -> Result<Ssa<'c, 'b>, EmitError> {
+        let at = &self.at;
+        if let Operation::Scalar(scalar) = &statement.operation {
+            return self.scalar(at, &self.values, scalar);
+        }
+        let TensorType { dims, element } = tensor_of(self.body, statement.result)?;
+        let result = tensor_type(at, dims, *element)?;
+        match &statement.operation {
+            Operation::Scalar(scalar) => self.scalar(at, &self.values, scalar),
+            Operation::Empty => at.one("tensor.empty", &[], result, &[]),
+            Operation::Fill(number) => at.fill(self.values.get(*number)?, at.one("tensor.empty", &[], result, &[])?),
+            Operation::Expand(source, groups) => {
+                let attributes = [
+                    ("reassociation", groups_attribute(at, groups)?),
+                    ("static_output_shape", at.i64_array(dims)),
+                ];
+                at.one("tensor.expand_shape", &[self.values.get(*source)?], result, &attributes)
+            }
+            Operation::Collapse(source, groups) => {
+                let attributes = [("reassociation", groups_attribute(at, groups)?)];
+                at.one(
+                    "tensor.collapse_shape",
+                    &[self.values.get(*source)?],
+                    result,
+                    &attributes,
+                )
+            }
+            Operation::Slice(source, slices) => self.slice(self.values.get(*source)?, slices, result),
+            Operation::Concat(axis, sources) => self.concat(*axis, sources, dims, result),
+            Operation::Generic(generic) => match generic.combiner() {
+                Some(combiner) => self.reduction(generic, &combiner.arithmetic, dims, *element),
+                None => self.generic(generic, self.values.get(generic.init.value)?, *element, |at, values| {
+                    for scalar in &generic.body {
+                        let made = self.scalar(at, values, scalar)?;
+                        values.set(scalar.result, made)?;
+                    }
+                    values.get(generic.yielded)
+                }),
+            },
+        }
+    }
+
+    /// A reduction. It starts from one number everywhere: what it is to start from besides is combined with what comes out, since IREE 3.13
+    /// would sum up in that tensor's memory, which may be the caller's.
+    fn reduction(
+        &self,
+        generic: &Generic,
+        combiner: &Arithmetic,
+        dims: &[i64],
+        element: Element,
+    ) -> Result<Ssa<'c, 'b>, EmitError> {
+        let at = &self.at;
+        let mut statements = self.body.statements.iter();
+        let made = statements.find(|statement| statement.result == generic.init.value);
+        let filled = match made.map(|made| &made.operation) {
+            Some(Operation::Fill(number)) => Some(self.values.get(*number)?),
+            _ => None,
+        };
+        let number = match filled {
+            Some(number) => number,
+            None => constant(at, neutral(combiner.name(), element)?, element)?,
+        };
+        let reduced = match Extreme::of(combiner) {
+            Some(extreme) if *self.target != Target::Cpu => {
+                combined_as_integers(self, generic, extreme, (dims, element), number)?
+            }
+            _ => {
+                let empty = at.one("tensor.empty", &[], tensor_type(at, dims, element)?, &[])?;
+                self.generic(generic, at.fill(number, empty)?, element, |at, values| {
+                    for scalar in &generic.body {
+                        // The one operation that combines is known as such.
+                        let made = if scalar.result == generic.yielded {
+                            self.operation(at, values, scalar)?
+                        } else {
+                            self.scalar(at, values, scalar)?
+                        };
+                        values.set(scalar.result, made)?;
+                    }
+                    values.get(generic.yielded)
+                })?
+            }
+        };
+        if filled.is_some() {
+            return Ok(reduced);
+        }
+        let start = self.values.get(generic.init.value)?;
+        self.each(dims, &[start, reduced], element, element, |at, elements| {
+            let &[start, reduced] = elements else {
+                return Err(crate::ir::MISSING);
+            };
+            match Extreme::chosen(combiner, self.target) {
+                Some(extreme) => extreme.choose(at, element, start, reduced),
+                None => at.same(combiner.name(), &[start, reduced]),
+            }
+        })
+    }
+
+    /// Makes each element from those at its place.
+    pub(super) fn each(
+        &self,
+        dims: &[i64],
+        from: &[Ssa<'c, 'b>],
+        element: Element,
+        made: Element,
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Ssa<'c, 'r>]) -> Result<Ssa<'c, 'r>, EmitError>,
+    ) -> Result<Ssa<'c, 'b>, EmitError> {
+        let at = &self.at;
+        let all: Vec<Place> = (0..dims.len()).map(Place::Loop).collect();
+        let loops = vec![Loop::Parallel; dims.len()];
+        let init = at.one("tensor.empty", &[], tensor_type(at, dims, made)?, &[])?;
+        let inputs: Vec<_> = from.iter().map(|&ssa| (ssa, all.clone(), element)).collect();
+        self.structured(&loops, &inputs, (init, all.as_slice(), made), |inner, elements| {
+            body(inner, elements.get(..from.len()).unwrap_or_default())
+        })
+    }
+
+    fn slice(&self, source: Ssa<'c, 'b>, slices: &[[i64; 3]], result: Type<'c>) -> Result<Ssa<'c, 'b>, EmitError> {
+        let at = &self.at;
+        let list = |pick: fn(&[i64; 3]) -> i64| at.i64_array(&slices.iter().map(pick).collect::<Vec<_>>());
+        let attributes = [
+            ("static_offsets", list(|&[offset, _, _]| offset)),
+            ("static_sizes", list(|&[_, size, _]| size)),
+            ("static_strides", list(|&[_, _, stride]| stride)),
+            ("operandSegmentSizes", at.segments(&[1, 0, 0, 0])),
+        ];
+        at.one("tensor.extract_slice", &[source], result, &attributes)
+    }
+
+    /// One tensor after the other. Each element is read from where it is: what is written in parts is copied once more on GPUs.
+    fn concat(&self, axis: usize, sources: &[Value], dims: &[i64], result: Type<'c>) -> Result<Ssa<'c, 'b>, EmitError> {
+        let at = &self.at;
+        let loops = vec![Loop::Parallel; dims.len()];
+        let all: Vec<Place> = (0..dims.len()).map(Place::Loop).collect();
+        let init = at.one("tensor.empty", &[], result, &[])?;
+        let element = sources
+            .first()
+            .map(|&source| tensor_of(self.body, source))
+            .transpose()?;
+        let element = element.ok_or(UNKNOWN)?.element;
+        self.structured(&loops, &[], (init, all.as_slice(), element), |inner, _| {
+            let along = inner.loop_index(axis)?;
+            let constant = |number: i64| inner.integer(number, inner.index_type());
+            let mut chosen: Option<Ssa<'c, '_>> = None;
+            let mut start = 0_i64;
+            for &source in sources {
+                let extent = tensor_of(self.body, source)?.dims.get(axis).copied().ok_or(UNKNOWN)?;
+                // What is outside is read at the nearest place, and not chosen.
+                let own = inner.same("arith.subi", &[along, constant(start)?])?;
+                let own = inner.same("arith.maxsi", &[own, constant(0)?])?;
+                let own = inner.same("arith.minsi", &[own, constant(extent.saturating_sub(1))?])?;
+                let mut operands = vec![at.captured(self.values.get(source)?)];
+                for index in 0..dims.len() {
+                    operands.push(if index == axis { own } else { inner.loop_index(index)? });
+                }
+                let read = inner.one("tensor.extract", &operands, scalar_type(inner, element), &[])?;
+                chosen = Some(match chosen {
+                    None => read,
+                    Some(before) => {
+                        let predicate = inner.attribute("5 : i64")?;
+                        let attributes = [("predicate", predicate)];
+                        let is_here =
+                            inner.one("arith.cmpi", &[along, constant(start)?], inner.bool_type(), &attributes)?;
+                        inner.one(
+                            "arith.select",
+                            &[is_here, read, before],
+                            scalar_type(inner, element),
+                            &[],
+                        )?
+                    }
+                });
+                start = start.saturating_add(extent);
+            }
+            chosen.ok_or(UNKNOWN)
+        })
+    }
+
+    /// A structured operation that starts from `init`, whose elements may be others than the body says. What `body` is given has the
+    /// arguments of the block.
+    pub(super) fn generic(
+        &self,
+        generic: &Generic,
+        init: Ssa<'c, 'b>,
+        element: Element,
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &mut Values<'c, 'r>) -> Result<Ssa<'c, 'r>, EmitError>,
+    ) -> Result<Ssa<'c, 'b>, EmitError> {
+        let mut inputs = Vec::new();
+        for Operand { value, map } in &generic.inputs {
+            let ty = tensor_of(self.body, *value)?;
+            let (ssa, places) = self.cut(self.values.get(*value)?, ty, map)?;
+            inputs.push((ssa, places, ty.element));
+        }
+        let ty = TensorType {
+            dims: tensor_of(self.body, generic.init.value)?.dims.clone(),
+            element,
+        };
+        let (start, places) = self.cut(init, &ty, &generic.init.map)?;
+        let result = self.structured(
+            &generic.loops,
+            &inputs,
+            (start, places.as_slice(), element),
+            |at, elements| {
+                let mut values = self.values.captured(&self.at);
+                for (&argument, &element) in generic.arguments.iter().zip(elements) {
+                    values.set(argument, element)?;
+                }
+                body(at, &mut values)
+            },
+        )?;
+        if places.len() == ty.dims.len() {
+            return Ok(result);
+        }
+        // The axes that were cut off.
+        let mut groups: Vec<Vec<usize>> = vec![Vec::new(); places.len()];
+        let mut group = 0_usize;
+        let mut is_started = false;
+        for (axis, place) in generic.init.map.iter().enumerate() {
+            if matches!(place, Place::Loop(_)) {
+                group = if is_started { group.saturating_add(1) } else { 0 };
+                is_started = true;
+            }
+            if let Some(axes) = groups.get_mut(group) {
+                axes.push(axis);
+            }
+        }
+        let attributes = [
+            ("reassociation", groups_attribute(&self.at, &groups)?),
+            ("static_output_shape", self.at.i64_array(&ty.dims)),
+        ];
+        let whole = tensor_type(&self.at, &ty.dims, element)?;
+        self.at.one("tensor.expand_shape", &[result], whole, &attributes)
+    }
+
+    /// A tensor without the axes that are fixed, and the places of the others: code that IREE makes of maps with constants is another.
+    fn cut(&self, ssa: Ssa<'c, 'b>, ty: &TensorType, map: &[Place]) -> Result<(Ssa<'c, 'b>, Vec<Place>), EmitError> {
+        if map.iter().all(|place| matches!(place, Place::Loop(_))) {
+            return Ok((ssa, map.to_vec()));
+        }
+        let (mut kept, mut places, mut slices) = (Vec::new(), Vec::new(), Vec::new());
+        for (place, &extent) in map.iter().zip(&ty.dims) {
+            match place {
+                Place::Loop(_) => {
+                    kept.push(extent);
+                    places.push(*place);
+                    slices.push([0, extent, 1]);
+                }
+                Place::Fixed(index) => slices.push([*index, 1, 1]),
+            }
+        }
+        let result = tensor_type(&self.at, &kept, ty.element)?;
+        Ok((self.slice(ssa, &slices, result)?, places))
+    }
+
+    /// A `linalg.generic`: inputs with their maps and elements, and what the result starts from.
+    pub(super) fn structured(
+        &self,
+        loops: &[Loop],
+        inputs: &[(Ssa<'c, 'b>, Vec<Place>, Element)],
+        (init, init_map, element): (Ssa<'c, 'b>, &[Place], Element),
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Ssa<'c, 'r>]) -> Result<Ssa<'c, 'r>, EmitError>,
+    ) -> Result<Ssa<'c, 'b>, EmitError> {
+        let at = &self.at;
+        let text = |places: &[Place]| {
+            let results = places.iter().map(|place| match place {
+                Place::Loop(index) => dim(*index),
+                Place::Fixed(index) => index.to_string(),
+            });
+            affine_map(loops.len(), &results.collect::<Vec<_>>())
+        };
+        let kinds: Vec<crate::ir::Loop> = loops
+            .iter()
+            .map(|kind| match kind {
+                Loop::Parallel => crate::ir::Loop::Parallel,
+                Loop::Reduction => crate::ir::Loop::Reduction,
+            })
+            .collect();
+        let read: Vec<_> = inputs
+            .iter()
+            .map(|(ssa, places, element)| (*ssa, scalar_type(at, *element), text(places)))
+            .collect();
+        let written = (init, scalar_type(at, element), text(init_map));
+        at.structured(None, &kinds, &read, written, body)
+    }
+
+    /// A number, as this target makes it right.
+    pub(super) fn scalar<'r>(
+        &self,
+        at: &Emitter<'c, 'r>,
+        values: &Values<'c, 'r>,
+        scalar: &Scalar,
+    ) -> Result<Ssa<'c, 'r>, EmitError> {
+        if let (Some(extreme), [x, y]) = (
+            Extreme::chosen(&scalar.arithmetic, self.target),
+            scalar.arithmetic.operands(),
+        ) {
+            let element = element_of(self.body, scalar.result)?;
+            return extreme.choose(at, element, values.get(*x)?, values.get(*y)?);
+        }
+        self.operation(at, values, scalar)
+    }
+
+    /// A number, as the body says.
+    fn operation<'r>(
+        &self,
+        at: &Emitter<'c, 'r>,
+        values: &Values<'c, 'r>,
+        scalar: &Scalar,
+    ) -> Result<Ssa<'c, 'r>, EmitError> {
+        let element = element_of(self.body, scalar.result)?;
+        match &scalar.arithmetic {
+            Arithmetic::Constant(bits) => constant(at, *bits, element),
+            Arithmetic::Index(index) => at.loop_index(*index),
+            Arithmetic::Operation {
+                name,
+                operands,
+                predicate,
+                flag,
+            } => {
+                let mut attributes = Vec::new();
+                if let Some(predicate) = predicate {
+                    attributes.push(("predicate", at.attribute(&format!("{predicate} : i64"))?));
+                }
+                // The words are our own, from the list of those that are known.
+                match flag {
+                    Some(Flag::Fastmath(flags)) => {
+                        let text = format!("#arith.fastmath<{}>", flags.join(","));
+                        attributes.push(("fastmath", at.attribute(&text)?));
+                    }
+                    Some(Flag::Overflow(flags)) => {
+                        let text = format!("#arith.overflow<{}>", flags.join(", "));
+                        attributes.push(("overflowFlags", at.attribute(&text)?));
+                    }
+                    Some(Flag::NonNegative) => attributes.push(("nonNeg", at.attribute("unit")?)),
+                    None => {}
+                }
+                first(at.op(
+                    name,
+                    &values.all(operands)?,
+                    &[scalar_type(at, element)],
+                    &attributes,
+                    Vec::new(),
+                )?)
+            }
+        }
+    }
+}
+
+/// The bits of the number that changes nothing it is combined with.
+fn neutral(combiner: &str, element: Element) -> Result<u64, EmitError> {
+    let bits = element.bits();
+    let all = u64::MAX >> 64_u32.saturating_sub(bits);
+    let highest = all ^ (all >> 1);
+    let of_floats = |single: f32, double: f64| match element {
+        Element::F64 => double.to_bits(),
+        _ => u64::from(single.to_bits()),
+    };
+    Ok(match combiner {
+        "arith.addf" => of_floats(-0.0, -0.0),
+        "arith.mulf" => of_floats(1.0, 1.0),
+        "arith.maximumf" => of_floats(f32::NEG_INFINITY, f64::NEG_INFINITY),
+        "arith.minimumf" => of_floats(f32::INFINITY, f64::INFINITY),
+        "arith.maxnumf" | "arith.minnumf" => of_floats(f32::NAN, f64::NAN),
+        "arith.addi" | "arith.ori" | "arith.maxui" => 0,
+        "arith.muli" => 1,
+        "arith.andi" | "arith.minui" => all,
+        "arith.maxsi" => highest,
+        "arith.minsi" => all ^ highest,
+        _ => return Err(EmitError::Internal("a combiner that is none")),
+    })
+}
+
+/// A number of these bits.
+pub(super) fn constant<'c, 'r>(at: &Emitter<'c, 'r>, bits: u64, element: Element) -> Result<Ssa<'c, 'r>, EmitError> {
+    let ty = scalar_type(at, element);
+    let value = if element.is_float() {
+        at.attribute(&format!("0x{bits:X} : {}", element.name()))?
+    } else if element == Element::I1 {
+        at.attribute(if bits == 0 { "false" } else { "true" })?
+    } else {
+        // With the sign that its highest bit is.
+        let unused = 64_u32.saturating_sub(element.bits());
+        IntegerAttribute::new(ty, (bits << unused).cast_signed() >> unused).into()
+    };
+    at.one("arith.constant", &[], ty, &[("value", value)])
+}

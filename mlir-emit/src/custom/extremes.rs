@@ -1,0 +1,162 @@
+//! The larger and the smaller of two floats on targets that do not have MLIR's operation for it.
+//!
+//! GPUs lose the NaN of `arith.maximumf` and `arith.minimumf`. There, the result is chosen by comparison; along an axis, where one operation
+//! has to combine elements, floats are combined as integers of the same order. On the CPU, LLVM makes a function of `arith.maxnumf` and
+//! `arith.minnumf` of widened f16 that IREE 3.13 does not bring, unless they combine elements along an axis.
+
+use super::build::{Builder, Values, constant, scalar_type, tensor_type};
+use crate::EmitError;
+use crate::convert::{FloatPredicate, IntegerPredicate, compare_float, compare_integer};
+use crate::ir::Emitter;
+use crate::target::Target;
+use melior::ir::{Value as Ssa, ValueLike as _};
+use rotini_custom::{Arithmetic, Element, Generic};
+
+/// Which one of two floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Extreme {
+    is_larger: bool,
+    /// Whether NaN wins over numbers, as zeros are told apart then.
+    keeps_nan: bool,
+}
+
+impl Extreme {
+    /// `arith.maximumf` or `arith.minimumf`.
+    pub(super) fn of(arithmetic: &Arithmetic) -> Option<Self> {
+        Self::any(arithmetic).filter(|extreme| extreme.keeps_nan)
+    }
+
+    fn any(arithmetic: &Arithmetic) -> Option<Self> {
+        let (is_larger, keeps_nan) = match arithmetic.name() {
+            "arith.maximumf" => (true, true),
+            "arith.minimumf" => (false, true),
+            "arith.maxnumf" => (true, false),
+            "arith.minnumf" => (false, false),
+            _ => return None,
+        };
+        Some(Extreme { is_larger, keeps_nan })
+    }
+
+    /// What an operation that does not combine elements is chosen as on this target.
+    pub(super) fn chosen(arithmetic: &Arithmetic, target: &Target) -> Option<Self> {
+        let is_cpu = *target == Target::Cpu;
+        Self::any(arithmetic).filter(|extreme| extreme.keeps_nan != is_cpu)
+    }
+
+    pub(super) fn choose<'c, 'r>(
+        self,
+        at: &Emitter<'c, 'r>,
+        element: Element,
+        x: Ssa<'c, 'r>,
+        y: Ssa<'c, 'r>,
+    ) -> Result<Ssa<'c, 'r>, EmitError> {
+        let ty = x.r#type();
+        let select = |condition: Ssa<'c, 'r>, yes: Ssa<'c, 'r>, no: Ssa<'c, 'r>| {
+            at.one("arith.select", &[condition, yes, no], ty, &[])
+        };
+        let (more, less) = if self.is_larger {
+            (FloatPredicate::Greater, FloatPredicate::Less)
+        } else {
+            (FloatPredicate::Less, FloatPredicate::Greater)
+        };
+        let is_first = compare_float(at, more, x, y)?;
+        if !self.keeps_nan {
+            let is_nan = compare_float(at, FloatPredicate::UnorderedNotEqual, y, y)?;
+            return select(is_nan, x, select(is_first, x, y)?);
+        }
+        // Equal floats have equal bits, unless they are zeros.
+        let bits = scalar_type(at, integer(element));
+        let name = if self.is_larger { "arith.andi" } else { "arith.ori" };
+        let of_both = at.same(
+            name,
+            &[
+                at.one("arith.bitcast", &[x], bits, &[])?,
+                at.one("arith.bitcast", &[y], bits, &[])?,
+            ],
+        )?;
+        let equal = at.one("arith.bitcast", &[of_both], ty, &[])?;
+        let is_equal = compare_float(at, FloatPredicate::Equal, x, y)?;
+        let is_second = compare_float(at, less, x, y)?;
+        let nan = at.same("arith.addf", &[x, y])?;
+        select(is_first, x, select(is_second, y, select(is_equal, equal, nan)?)?)
+    }
+
+    /// An integer for each float, in the same order, with NaN at the end that wins.
+    fn key<'c, 'r>(self, at: &Emitter<'c, 'r>, x: Ssa<'c, 'r>, element: Element) -> Result<Ssa<'c, 'r>, EmitError> {
+        let ty = scalar_type(at, integer(element));
+        let bits = at.one("arith.bitcast", &[x], ty, &[])?;
+        let key = turned(at, bits, element)?;
+        let largest = u64::MAX >> 65_u32.saturating_sub(element.bits());
+        let nan = constant(
+            at,
+            if self.is_larger {
+                largest
+            } else {
+                largest.saturating_add(1)
+            },
+            integer(element),
+        )?;
+        let is_nan = compare_float(at, FloatPredicate::UnorderedNotEqual, x, x)?;
+        at.one("arith.select", &[is_nan, nan, key], ty, &[])
+    }
+
+    /// The float with this key.
+    fn float<'c, 'r>(self, at: &Emitter<'c, 'r>, key: Ssa<'c, 'r>, element: Element) -> Result<Ssa<'c, 'r>, EmitError> {
+        let bits = turned(at, key, element)?;
+        at.one("arith.bitcast", &[bits], scalar_type(at, element), &[])
+    }
+}
+
+fn integer(element: Element) -> Element {
+    if element == Element::F64 {
+        Element::I64
+    } else {
+        Element::I32
+    }
+}
+
+/// Negative floats grow with what is below their sign, as integers do the other way round. Doing it twice is doing nothing.
+fn turned<'c, 'r>(at: &Emitter<'c, 'r>, bits: Ssa<'c, 'r>, element: Element) -> Result<Ssa<'c, 'r>, EmitError> {
+    let below_the_sign = constant(at, u64::MAX >> 65_u32.saturating_sub(element.bits()), integer(element))?;
+    let flipped = at.same("arith.xori", &[bits, below_the_sign])?;
+    let zero = constant(at, 0, integer(element))?;
+    let is_negative = compare_integer(at, IntegerPredicate::Less, bits, zero)?;
+    at.one("arith.select", &[is_negative, flipped, bits], bits.r#type(), &[])
+}
+
+/// A reduction to the extreme from this number, by keys: the extents of the result and its elements.
+pub(super) fn combined_as_integers<'c, 'b>(
+    builder: &Builder<'_, 'c, 'b>,
+    generic: &Generic,
+    extreme: Extreme,
+    (dims, element): (&[i64], Element),
+    number: Ssa<'c, 'b>,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    let at = &builder.at;
+    let (Some(&so_far), Some(combiner)) = (generic.arguments.last(), generic.combiner()) else {
+        return Err(EmitError::Internal("a reduction without an element"));
+    };
+    let key = integer(element);
+    let empty = at.one("tensor.empty", &[], tensor_type(at, dims, key)?, &[])?;
+    let start = at.fill(extreme.key(at, number, element)?, empty)?;
+    let keys = builder.generic(generic, start, key, |at, values: &mut Values<'c, '_>| {
+        for scalar in generic.body.iter().filter(|scalar| scalar.result != combiner.result) {
+            let made = builder.scalar(at, values, scalar)?;
+            values.set(scalar.result, made)?;
+        }
+        let mut operands = combiner.arithmetic.operands().iter();
+        let other = operands.find(|&&operand| operand != so_far);
+        let other = other.ok_or(EmitError::Internal("a reduction of nothing"))?;
+        let other = extreme.key(at, values.get(*other)?, element)?;
+        let name = if extreme.is_larger {
+            "arith.maxsi"
+        } else {
+            "arith.minsi"
+        };
+        at.same(name, &[values.get(so_far)?, other])
+    })?;
+    builder.each(dims, &[keys], key, element, |at, elements| {
+        let x = elements.first().copied().ok_or(crate::ir::MISSING)?;
+        extreme.float(at, x, element)
+    })
+}
