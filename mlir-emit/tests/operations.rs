@@ -6,7 +6,7 @@
 use rotini_emit::{Target, emit};
 use rotini_graph::{
     Batchnorm, BatchnormBackward, ConvDgrad, ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, Layernorm, Matmul,
-    NormPhase, Reduction, ReductionMode, RmsNormBackward, Scalar, TensorKind,
+    NormPhase, PointwiseMode, Reduction, ReductionMode, RmsNormBackward, Scalar, TensorKind,
 };
 
 const F32: DataType = DataType::F32;
@@ -182,4 +182,31 @@ fn rms_norm_gradients() {
     };
     b.node("backward", F32, backward);
     insta::assert_snapshot!("rms_norm_backward", lowered(b.build(), "gfx942"));
+}
+
+/// A chain that stores every fourth tensor with gaps, and reads one of those before it again and again: no node is written out twice.
+#[test]
+fn what_is_emitted_grows_with_the_nodes() {
+    let size = |nodes: usize| {
+        let (dims, strides) = ([3, 5, 7, 4], [400, 60, 8, 2]);
+        let mut b = GraphBuilder::new("chain");
+        let mut made = vec![b.tensor("x", F32, &dims, &strides, TensorKind::Buffer)];
+        for node in 0..nodes {
+            let name = format!("y{node}");
+            let (last, earlier) = (made[made.len() - 1], made[node * 7919 % made.len()]);
+            let y = if node % 4 == 3 || node + 1 == nodes {
+                b.tensor(&name, F32, &dims, &strides, TensorKind::Buffer)
+            } else {
+                b.virtual_tensor(&name, F32, &dims)
+            };
+            b.pointwise(F32, PointwiseMode::Add, &[last, earlier], y);
+            made.push(y);
+        }
+        lowered(b.build(), "cpu").len()
+    };
+    let [one, two, four] = [44, 88, 176].map(size);
+    assert!(
+        two * 10 < one * 21 && four * 10 < two * 21,
+        "{one}, {two}, {four} bytes"
+    );
 }

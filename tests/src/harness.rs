@@ -4,9 +4,11 @@ mod company;
 mod environment;
 mod memory;
 mod selection;
+mod watch;
 
 pub use environment::{cpu_only, gpu};
 pub use memory::{Memory, poison};
+pub use watch::Watch;
 
 use crate::cases::{Case, Data};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -16,6 +18,7 @@ use rotini_host::{Context, DeviceBuffer, Handle, HostError, Plugin, ShapeOverrid
 use rotini_reference::{Buffers, Evaluation, Profile, evaluate, fill_all, fill_all_with};
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::time::{Duration, Instant};
 
 /// The plugin on a device, with a cache folder of the tests' own.
 pub struct Runner {
@@ -90,6 +93,8 @@ pub struct Outcome {
     pub elements: usize,
     /// Those of them whose bounds say little.
     pub blunt: usize,
+    /// How long the context took to create: to compile, if nothing like it was compiled before.
+    pub creation: Duration,
 }
 
 impl Runner {
@@ -153,10 +158,15 @@ impl Runner {
     ///
     /// # Panics
     ///
-    /// If any fails.
+    /// If any fails, or takes much longer to compile than others of its family.
     pub fn expect_all(&self, cases: &[Case], alignment: usize) {
-        let run = |case: &Case| self.run(case, alignment).map(drop);
+        let watch = Watch::default();
+        let run = |case: &Case| {
+            self.run(case, alignment)
+                .map(|outcome| watch.note(&case.name, outcome.creation))
+        };
         selection::expect(cases, |case| &case.name, self.is_on_gpu(), run);
+        watch.expect_none_slow();
     }
 
     /// The same for cases on given buffers.
@@ -202,7 +212,9 @@ impl Runner {
         let execution = Execution::new(&graph, &inputs, alignment)?;
         self.executing(|| {
             let estimate = self.handle.workspace_estimate(&config, &bytes)?;
+            let started = Instant::now();
             let context = self.handle.context(&config, &bytes)?;
+            let creation = started.elapsed();
             let exact = context.workspace()?;
             let estimate_cached = self.handle.workspace_estimate(&config, &bytes)?;
             ensure!(
@@ -221,6 +233,7 @@ impl Runner {
                 worst: judged.worst,
                 elements: judged.elements,
                 blunt: judged.blunt,
+                creation,
             })
         })
     }

@@ -9,7 +9,34 @@ use rotini_graph::{
     Matmul, Pointwise, PointwiseMode, ReductionMode, Scalar, TensorKind,
 };
 
+/// A chain of so many nodes, every fourth of which is stored with gaps; each second reads one of those before it, too.
+fn long_chain(nodes: usize) -> Graph {
+    use PointwiseMode::{Add, GeluFwd, Max, Sub, SwishFwd, TanhFwd};
+    let (dims, strides) = ([3, 5, 7, 4], [400, 60, 8, 2]);
+    let mut b = GraphBuilder::new("long chain");
+    let x = b.tensor("x", DataType::F32, &dims, &strides, TensorKind::Buffer);
+    let mut made = vec![b.buffer("w", DataType::F32, &dims), x];
+    for node in 0..nodes {
+        let last = made[made.len() - 1];
+        let earlier = made[node * 7919 % made.len()];
+        let name = format!("y{node}");
+        let y = if node % 4 == 3 || node + 1 == nodes {
+            b.tensor(&name, DataType::F32, &dims, &strides, TensorKind::Buffer)
+        } else {
+            b.virtual_tensor(&name, DataType::F32, &dims)
+        };
+        if node % 2 == 0 {
+            b.pointwise(DataType::F32, [TanhFwd, GeluFwd, SwishFwd][node / 2 % 3], &[last], y);
+        } else {
+            b.pointwise(DataType::F32, [Add, Max, Sub][node / 2 % 3], &[last, earlier], y);
+        }
+        made.push(y);
+    }
+    b.build()
+}
+
 pub(super) fn several_nodes(cases: &mut Cases) {
+    cases.add("chain_of_89_with_gaps", long_chain(89));
     use PointwiseMode::{Add, GeluFwd, Mul, ReluFwd, SigmoidFwd, Sub, TanhFwd};
     for dtype in [DataType::F32, DataType::F16] {
         // y = relu(x) + tanh(x) * sigmoid(x), with the tanh stored too.

@@ -2,7 +2,7 @@
 
 use super::{Recipe, recipe};
 use crate::cases::Case;
-use crate::harness::{Outcome, Runner};
+use crate::harness::{Outcome, Runner, Watch};
 use anyhow::{Context as _, Result, bail, ensure};
 use rayon::prelude::*;
 use rotini_graph::Graph;
@@ -59,8 +59,9 @@ enum Answer {
 ///
 /// # Panics
 ///
-/// If any is wrong, crashes, is declined without the name of a node or tensor, or is accepted and does not compile; if too few are
-/// accepted, or the bounds of too many results say nothing, however many there are: one that is declined was not tried.
+/// If any is wrong, takes much longer to compile than the others, crashes, is declined without the name of a node or tensor, or is
+/// accepted and does not compile; if too few are accepted, or the bounds of too many results say nothing, however many there are: one
+/// that is declined was not tried.
 #[expect(clippy::print_stdout, reason = "what was not run is told")]
 pub fn run(runner: &Runner, settings: Settings) {
     let Settings { seed, count } = settings;
@@ -71,9 +72,11 @@ pub fn run(runner: &Runner, settings: Settings) {
     let (mut right, mut elements, mut blunt, mut worst) = (0_u64, 0, 0, 0.0_f64);
     let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
     let mut failures = Vec::new();
+    let watch = Watch::default();
     for (seed, result) in results {
         match result {
             Ok(Answer::Right(outcome)) => {
+                watch.note(&format!("seed {seed}"), outcome.creation);
                 right += 1;
                 elements += outcome.elements;
                 blunt += outcome.blunt;
@@ -92,6 +95,7 @@ pub fn run(runner: &Runner, settings: Settings) {
         println!("{count:6} {reason}");
     }
     assert!(failures.is_empty(), "{}", told(runner, failures));
+    watch.expect_none_slow();
     assert!(right * 100 >= count * 60, "only {right} of {count} graphs are accepted");
     assert!(
         blunt * 10 <= elements,
