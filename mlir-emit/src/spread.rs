@@ -114,7 +114,9 @@ impl Loops {
         let widest = (128 / self.bits.max(16)).max(1);
         let thread = match self.reduced.last() {
             // Rows that do not end with a word are read element by element.
-            Some(&last) if self.ends_reduced && (last * self.bits).is_multiple_of(32) => power(last.div_ceil(lanes)).min(widest),
+            Some(&last) if self.ends_reduced && (last * self.bits).is_multiple_of(32) => {
+                power(last.div_ceil(lanes)).min(widest)
+            }
             _ => 1,
         };
         let subgroups = if self.ends_reduced {
