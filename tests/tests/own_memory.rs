@@ -4,6 +4,7 @@
 
 #![expect(
     clippy::expect_used,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a test that cannot be set up has failed"
 )]
@@ -254,10 +255,13 @@ fn gaps() -> Graph {
     b.build()
 }
 
+/// An output that is over an input, and the distance of their starts.
+type Over = (&'static str, &'static str, usize);
+
 #[test]
 fn outputs_may_be_over_inputs() {
     let machine = Machine::new();
-    let cases: [(&str, Graph, &[(&str, &str, usize)]); 9] = [
+    let cases: [(&str, Graph, &[Over]); 9] = [
         ("relu", relu(DataType::F32, &[1000]), &[("y", "x", 0)]),
         ("relu of one element", relu(DataType::F32, &[1]), &[("y", "x", 0)]),
         ("relu f16", relu(DataType::F16, &[33, 77]), &[("y", "x", 0)]),
