@@ -59,6 +59,7 @@ fn execute(context: &Context, workspace: *mut c_void, buffers: &[DeviceBuffer]) 
 }
 
 /// The bytes of a graph's first output, in the memory of this process.
+#[expect(clippy::mut_from_ref, reason = "a buffer names memory, and does not own it")]
 fn output<'a>(graph: &Graph, buffers: &'a [DeviceBuffer]) -> &'a mut [u8] {
     let stored = harness::stored(graph);
     let written = stored.iter().find(|(_, is_output)| *is_output);
