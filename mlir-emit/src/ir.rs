@@ -11,7 +11,9 @@ use melior::dialect::DialectRegistry;
 use melior::ir::attribute::{DenseI32ArrayAttribute, FloatAttribute, IntegerAttribute, StringAttribute, TypeAttribute};
 use melior::ir::operation::{OperationBuilder, OperationLike, OperationResult};
 use melior::ir::r#type::{FunctionType, IntegerType, RankedTensorType};
-use melior::ir::{Attribute, Block, BlockLike, Identifier, Location, Region, RegionLike, Type, Value, ValueLike};
+use melior::ir::{
+    Attribute, Block, BlockLike, Identifier, Location, Region, RegionLike, ShapedTypeLike as _, Type, Value, ValueLike,
+};
 use rotini_graph::DataType;
 use std::fmt::Write as _;
 
@@ -104,6 +106,8 @@ impl<'c, 'b> Emitter<'c, 'b> {
             | DataType::F4E2M1
             | DataType::F6E2M3
             | DataType::F6E3M2
+            | DataType::F8E4M3Fnuz
+            | DataType::F8E5M2Fnuz
             | DataType::I4 => IntegerType::new(self.context, 8).into(),
             DataType::I32 => IntegerType::new(self.context, 32).into(),
             DataType::I64 => IntegerType::new(self.context, 64).into(),
@@ -340,7 +344,11 @@ impl<'c, 'b> Emitter<'c, 'b> {
         let (init, init_dtype, init_map) = init;
         let inputs = inputs
             .iter()
-            .map(|(value, dtype, map)| Ok((*value, self.element_type(*dtype)?, map.clone())))
+            .map(|(value, _, map)| {
+                // As the tensor has it: a code that is multiplied is the float that it means.
+                let element = RankedTensorType::try_from(value.r#type())?.element();
+                Ok((*value, element, map.clone()))
+            })
             .collect::<Result<Vec<_>, EmitError>>()?;
         self.structured(
             how,

@@ -371,7 +371,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     /// Both factors of a contraction, in the types in which they can be multiplied.
     pub(crate) fn factors(&self, [a, b]: [TensorId; 2], compute: DataType) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
         let types = [self.value(a)?.dtype, self.value(b)?.dtype];
-        let [of_a, of_b] = factor_types(types, compute);
+        let [of_a, of_b] = factor_types(types, compute, self.target);
         Ok([self.settled_as(a, of_a)?, self.settled_as(b, of_b)?])
     }
 

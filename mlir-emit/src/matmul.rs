@@ -4,7 +4,7 @@ use crate::convert::{check_compute, check_not_constant, compute_type};
 use crate::ir::{Loop, MISSING, affine_map, dim};
 use crate::lower::Lowering;
 use crate::math::multiply_add;
-use crate::narrow::factor_types;
+use crate::narrow::{factor_types, multiplied};
 use crate::sums::{Summation, blocks, in_blocks, in_type};
 use crate::target::Target;
 use crate::value::{Operand, Ordered, Value, extent, extents};
@@ -185,7 +185,7 @@ pub(crate) fn contract<'c, 'b>(
         return Err(EmitError::Internal("a matrix of low rank"));
     };
     let inner = extent(&a.dims, column)?;
-    let types = factor_types([a.dtype, b.dtype], compute);
+    let types = factor_types([a.dtype, b.dtype], compute, lowering.target());
     let of_type = |factor: &Ordered<'c, 'b>, dtype: DataType| match factor.dtype {
         own if own == dtype || own.is_integer() => Ok(factor.clone()),
         _ => lowering.converted(factor.clone(), dtype),
@@ -220,9 +220,10 @@ pub(crate) fn contract<'c, 'b>(
             dtype: operand.dtype,
             dims,
         });
-        Operand::new(&at, &renamed, &iteration)?
+        let (ssa, dtype, map) = Operand::new(&at, &renamed, &iteration)?
             .input(&loops)?
-            .ok_or(EmitError::Internal("a constant matrix"))
+            .ok_or(EmitError::Internal("a constant matrix"))?;
+        Ok((multiplied(&at, ssa, dtype)?, dtype, map))
     };
     let inputs = [input(a, column)?, input(b, row)?];
     let init = at.zeros(&extents(out, order)?, compute)?;

@@ -14,6 +14,9 @@
 //! | NaN | NaN; in FP4 and FP6, which have none, 0 |
 //! | to E8M0 | the power of two below; what is not above 0, the least one |
 //!
+//! The FNUZ formats are those of gfx942's matrix cores. They have no infinity, one NaN and no negative zero, whose code the NaN has; what
+//! they are made of is rounded and saturates the same way (`Fp8E4M3Fnuz.hpp` and `Fp8E5M2Fnuz.hpp` of hipDNN do just that).
+//!
 //! Everything else is rounded to nearest even. The conversions to the two 8-bit floats in those files cut subnormal results off, and
 //! saturate from the largest power of two on (256 of 448 in E4M3); those of FP4 and FP6 do neither, the specification has no such
 //! exceptions, and so neither happens here.
@@ -22,8 +25,9 @@ use crate::EmitError;
 use crate::conv::{crop, pad};
 use crate::convert::{IntegerPredicate, compare_integer, convert};
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
+use crate::target::Target;
 use crate::value::reshape;
-use melior::ir::{Type, Value as Ssa, ValueLike as _};
+use melior::ir::{Type, TypeLike as _, Value as Ssa, ValueLike as _};
 use rotini_graph::DataType;
 
 /// A float with a sign, an exponent and a fraction. The exponent 0 has the subnormal numbers.
@@ -39,8 +43,19 @@ struct Format {
     largest: i64,
     /// The code of infinity, if there is one.
     infinity: Option<i64>,
-    /// The code of a NaN, if there is one. All codes above infinity, or above the largest number, are.
-    nan: Option<i64>,
+    /// The code of a NaN, if there is one.
+    nan: Nan,
+}
+
+/// How a format tells what is no number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nan {
+    /// Not at all.
+    None,
+    /// By all codes above infinity, or above the largest number; this one is written.
+    Above(i64),
+    /// By the code that would be the negative zero.
+    NegativeZero,
 }
 
 /// `None` for E8M0, which has an exponent alone, and for all types that are no narrow floats.
@@ -52,7 +67,7 @@ const fn format(dtype: DataType) -> Option<Format> {
             bias: 7,
             largest: 0x7E,
             infinity: None,
-            nan: Some(0x7F),
+            nan: Nan::Above(0x7F),
         },
         DataType::F8E5M2 => Format {
             bits: 8,
@@ -60,7 +75,7 @@ const fn format(dtype: DataType) -> Option<Format> {
             bias: 15,
             largest: 0x7B,
             infinity: Some(0x7C),
-            nan: Some(0x7F),
+            nan: Nan::Above(0x7F),
         },
         DataType::F4E2M1 => Format {
             bits: 4,
@@ -68,7 +83,7 @@ const fn format(dtype: DataType) -> Option<Format> {
             bias: 1,
             largest: 0x07,
             infinity: None,
-            nan: None,
+            nan: Nan::None,
         },
         DataType::F6E2M3 => Format {
             bits: 6,
@@ -76,7 +91,7 @@ const fn format(dtype: DataType) -> Option<Format> {
             bias: 1,
             largest: 0x1F,
             infinity: None,
-            nan: None,
+            nan: Nan::None,
         },
         DataType::F6E3M2 => Format {
             bits: 6,
@@ -84,7 +99,23 @@ const fn format(dtype: DataType) -> Option<Format> {
             bias: 3,
             largest: 0x1F,
             infinity: None,
-            nan: None,
+            nan: Nan::None,
+        },
+        DataType::F8E4M3Fnuz => Format {
+            bits: 8,
+            fraction: 3,
+            bias: 8,
+            largest: 0x7F,
+            infinity: None,
+            nan: Nan::NegativeZero,
+        },
+        DataType::F8E5M2Fnuz => Format {
+            bits: 8,
+            fraction: 2,
+            bias: 16,
+            largest: 0x7F,
+            infinity: None,
+            nan: Nan::NegativeZero,
         },
         _ => return None,
     })
@@ -128,12 +159,38 @@ pub(crate) const fn contracted(dtype: DataType) -> DataType {
     }
 }
 
+/// Whether this is a float of eight bits as gfx942's matrix cores have them.
+pub(crate) const fn is_fnuz(dtype: DataType) -> bool {
+    matches!(dtype, DataType::F8E4M3Fnuz | DataType::F8E5M2Fnuz)
+}
+
+/// A factor of a contraction as the compiler has to see it: FNUZ codes, which are bytes everywhere else, as the floats that they are.
+pub(crate) fn multiplied<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    factor: Ssa<'c, 'b>,
+    dtype: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    let name = match dtype {
+        DataType::F8E4M3Fnuz => "f8E4M3FNUZ",
+        DataType::F8E5M2Fnuz => "f8E5M2FNUZ",
+        _ => return Ok(factor),
+    };
+    let codes = factor.r#type().to_string();
+    let floats = codes.strip_suffix("i8>").map(|shape| format!("{shape}{name}>"));
+    let floats = floats.and_then(|floats| Type::parse(at.context(), &floats));
+    let floats = floats.ok_or(EmitError::Internal("codes that are no bytes"))?;
+    at.one("tensor.bitcast", &[factor], floats, &[])
+}
+
 /// The types in which both factors of a contraction are read.
 ///
 /// What has eight bits or less is read in the type of the other one if that is a 16-bit float, which holds all its values, so that matrix
 /// cores multiply both. Floats of two types neither of which is the compute type are converted to it: IREE 3.13's code for GPUs widens
-/// such factors only where the shape is a lucky one.
-pub(crate) fn factor_types([a, b]: [DataType; 2], compute: DataType) -> [DataType; 2] {
+/// such factors only where the shape is a lucky one. FNUZ codes stay what they are where the target multiplies them.
+pub(crate) fn factor_types([a, b]: [DataType; 2], compute: DataType, target: &Target) -> [DataType; 2] {
+    if compute == DataType::F32 && is_fnuz(a) && is_fnuz(b) && target.multiplies_fnuz() {
+        return [a, b];
+    }
     let like = |own: DataType, other: DataType| match contracted(other) {
         half @ (DataType::F16 | DataType::Bf16) if own.bits() <= 8 && own != DataType::F8E8M0 => half,
         _ => contracted(own),
@@ -192,6 +249,10 @@ pub(crate) fn decode<'c, 'b>(
 ) -> Result<Ssa<'c, 'b>, EmitError> {
     let wide = Wide::of(at, DataType::F32)?;
     let float = at.element_type(DataType::F32)?;
+    if !code.r#type().is_integer() {
+        // A code that is [`multiplied`].
+        return at.one("arith.extf", &[code], float, &[]);
+    }
     let bits = Bits { at, ty: wide.bits };
     let code = at.one("arith.extui", &[code], wide.bits, &[])?;
     let Some(format) = format(dtype) else {
@@ -222,9 +283,15 @@ pub(crate) fn decode<'c, 'b>(
         let is_infinite = bits.compare(IntegerPredicate::Equal, magnitude, infinity)?;
         number = bits.select(is_infinite, bits.constant(wide.infinity())?, number)?;
     }
-    if format.nan.is_some() {
-        let last = format.infinity.unwrap_or(format.largest);
-        let is_nan = bits.compare(IntegerPredicate::Greater, magnitude, last)?;
+    let is_nan = match format.nan {
+        Nan::None => None,
+        Nan::Above(_) => {
+            let last = format.infinity.unwrap_or(format.largest);
+            Some(bits.compare(IntegerPredicate::Greater, magnitude, last)?)
+        }
+        Nan::NegativeZero => Some(bits.compare(IntegerPredicate::Equal, code, sign_bit)?),
+    };
+    if let Some(is_nan) = is_nan {
         number = bits.select(
             is_nan,
             bits.constant(wide.infinity() | 1 << (wide.fraction - 1))?,
@@ -278,13 +345,21 @@ pub(crate) fn encode<'c, 'b>(
     let is_subnormal = bits.compare(IntegerPredicate::Less, magnitude, wide.power(1 - format.bias))?;
     let code = bits.select(is_subnormal, subnormal, normal)?;
     let code = bits.with("arith.minsi", code, format.largest)?;
-    let code = bits.select(is_nan, bits.constant(format.nan.unwrap_or(0))?, code)?;
-    let sign = bits.shift("arith.shli", sign, format.bits - 1)?;
-    let signed = at.same("arith.ori", &[code, sign])?;
     let code = match format.nan {
-        Some(_) => signed,
+        Nan::Above(nan) => bits.select(is_nan, bits.constant(nan)?, code)?,
+        Nan::None | Nan::NegativeZero => code,
+    };
+    let sign_bit = bits.shift("arith.shli", sign, format.bits - 1)?;
+    let signed = at.same("arith.ori", &[code, sign_bit])?;
+    let code = match format.nan {
+        Nan::Above(_) => signed,
         // Not even its sign is kept.
-        None => bits.select(is_nan, bits.constant(0)?, signed)?,
+        Nan::None => bits.select(is_nan, bits.constant(0)?, signed)?,
+        Nan::NegativeZero => {
+            let is_zero = bits.compare(IntegerPredicate::Equal, code, 0)?;
+            let number = bits.select(is_zero, bits.constant(0)?, signed)?;
+            bits.select(is_nan, bits.constant(1 << (format.bits - 1))?, number)?
+        }
     };
     at.one("arith.trunci", &[code], byte, &[])
 }

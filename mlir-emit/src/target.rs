@@ -80,6 +80,13 @@ impl Target {
         }
     }
 
+    /// Whether matrix cores multiply the floats of eight bits that have no negative zero (FNUZ).
+    pub(crate) fn multiplies_fnuz(&self) -> bool {
+        /// Architecture and products.
+        const CDNA3: [&str; 5] = ["gfx942", "mi300x", "mi300a", "mi308x", "mi325x"];
+        matches!(self, Target::Rocm { arch } if CDNA3.contains(&arch.split(':').next().unwrap_or_default()))
+    }
+
     /// The least number of lanes of a subgroup; `None` where there are none.
     pub(crate) fn least_subgroup(&self) -> Option<i64> {
         match self {

@@ -25,6 +25,8 @@ pub struct Kernel {
     pub vgprs: u64,
     /// Matrix instructions in its code.
     pub mfma: usize,
+    /// Those of them that multiply floats of eight bits.
+    pub mfma_f8: usize,
 }
 
 /// All kernels in a folder that the compiler dumped code objects (`.hsaco`) and assembly (`.rocmasm`) to.
@@ -49,6 +51,13 @@ pub fn kernels(folder: &Path) -> Result<Vec<Kernel>> {
                 .with_context(|| format!("{}: no assembly of {}", path.display(), kernel.name))?;
             let code = code.split(".Lfunc_end").next().unwrap_or_default();
             kernel.mfma = code.matches("v_mfma_").count();
+            let matrix = code
+                .split("v_mfma_")
+                .skip(1)
+                .filter_map(|rest| rest.split_whitespace().next());
+            kernel.mfma_f8 = matrix
+                .filter(|name| name.contains("fp8") || name.contains("bf8"))
+                .count();
         }
         kernels.append(&mut found);
     }
@@ -93,6 +102,7 @@ fn of_metadata(kernel: &Value) -> Result<Kernel> {
         scratch_bytes: number(".private_segment_fixed_size")?,
         vgprs: number(".vgpr_count")?,
         mfma: 0,
+        mfma_f8: 0,
     })
 }
 

@@ -1,7 +1,9 @@
 //! What a case that ran right proves: which operation it ran, on which types and in which layouts.
 
 use crate::cases::Case;
-use rotini_graph::{DataType, DiagonalAlignment, Graph, Layout, Node, Op, Tensor, TensorId, TensorKind, element_span};
+use rotini_graph::{
+    ConvMode, DataType, DiagonalAlignment, Graph, Layout, Node, Op, Tensor, TensorId, TensorKind, element_span,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One thing that ran right.
@@ -304,6 +306,7 @@ fn features(graph: &Graph, node: &Node) -> BTreeSet<String> {
         says("groups", has_groups);
         says("stride", is_wide(&geometry.stride));
         says("dilation", is_wide(&geometry.dilation));
+        says("turned filter", geometry.mode == ConvMode::Convolution);
         says(
             "padding",
             geometry

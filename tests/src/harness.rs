@@ -10,7 +10,7 @@ pub use environment::{cpu_only, gpu};
 pub use memory::{Memory, poison};
 pub use watch::Watch;
 
-use crate::cases::{Case, Data};
+use crate::cases::{Case, Data, Encoded};
 use anyhow::{Context as _, Result, bail, ensure};
 use memory::Place;
 use rotini_graph::{Graph, TensorId, TensorKind};
@@ -177,6 +177,22 @@ impl Runner {
         watch.expect_none_slow();
     }
 
+    /// The same for graphs that somebody else encoded; what their bytes mean must be what they were made of.
+    ///
+    /// # Panics
+    ///
+    /// If any fails.
+    pub fn expect_encoded(&self, encoded: &[Encoded]) {
+        let run = |Encoded { case, bytes }: &Encoded| {
+            let mut graph = case.graph.clone();
+            graph.validate().context("the case is not valid")?;
+            let decoded = rotini_wire::decode(bytes)?;
+            ensure!(decoded == graph, "decoded as {decoded:?}, not {graph:?}");
+            self.run_encoded(case, bytes, 64).map(drop)
+        };
+        selection::expect(encoded, |encoded| &encoded.case.name, self.is_on_gpu(), run);
+    }
+
     /// The same for cases on given buffers.
     ///
     /// # Panics
@@ -210,21 +226,25 @@ impl Runner {
     ///
     /// Whatever is not as it must be.
     pub fn run(&self, case: &Case, alignment: usize) -> Result<Outcome> {
+        self.run_encoded(case, &rotini_wire::encode(&case.graph), alignment)
+    }
+
+    /// [`run`](Self::run) with bytes that somebody else encoded.
+    fn run_encoded(&self, case: &Case, bytes: &[u8], alignment: usize) -> Result<Outcome> {
         let mut graph = case.graph.clone();
         graph.validate().context("the case is not valid")?;
-        let bytes = rotini_wire::encode(&case.graph);
-        let engines = self.handle.applicable(&bytes)?;
+        let engines = self.handle.applicable(bytes)?;
         ensure!(engines == [self.engine], "declined");
         let config = engine_config(self.engine);
         let inputs = self.inputs(&graph)?;
         let execution = Execution::new(&graph, &inputs, alignment)?;
         self.executing(|| {
-            let estimate = self.handle.workspace_estimate(&config, &bytes)?;
+            let estimate = self.handle.workspace_estimate(&config, bytes)?;
             let started = Instant::now();
-            let context = self.handle.context(&config, &bytes)?;
+            let context = self.handle.context(&config, bytes)?;
             let creation = started.elapsed();
             let exact = context.workspace()?;
-            let estimate_cached = self.handle.workspace_estimate(&config, &bytes)?;
+            let estimate_cached = self.handle.workspace_estimate(&config, bytes)?;
             ensure!(
                 estimate >= exact,
                 "the estimate of {estimate} bytes is below the {exact} that are needed"

@@ -22,6 +22,13 @@ fn every_case_is_right() {
     operations::record("cpu", &cases);
 }
 
+/// Bytes of an encoder that shares nothing with the plugin's decoder.
+#[test]
+fn graphs_of_a_second_encoder_are_right() {
+    let runner = Runner::cpu().expect("the plugin loads");
+    runner.expect_encoded(&cases::second().expect("the second encoder runs"));
+}
+
 /// NaN, infinities, routings: what the usual buffers do not have.
 #[test]
 fn unusual_data_is_right() {

@@ -38,6 +38,13 @@ fn f64_functions() -> Vec<Case> {
     executed
 }
 
+/// Bytes of an encoder that shares nothing with the plugin's decoder.
+#[test]
+fn graphs_of_a_second_encoder_are_right() {
+    let runner = Runner::gpu().expect("the GPU and the plugin are there");
+    runner.expect_encoded(&cases::second().expect("the second encoder runs"));
+}
+
 /// NaN, infinities, routings: what the usual buffers do not have.
 #[test]
 fn unusual_data_is_right() {

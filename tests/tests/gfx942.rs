@@ -134,6 +134,34 @@ fn attention_is_one_kernel() {
     none_has(&cases::flash_attention(), is_one_good_kernel);
 }
 
+/// Products of gfx942's own 8-bit floats are made of their codes.
+#[test]
+fn fnuz_products_use_the_matrix_instructions_of_their_type() {
+    let types = [DataType::F8E4M3Fnuz, DataType::F8E5M2Fnuz];
+    let mut cases: Vec<Case> = cases::all()
+        .into_iter()
+        .filter(|case| {
+            case.name.contains("fnuz_conv_wide_1x1") || case.name.starts_with("lp_matmul_e4m3fnuz_by_e5m2fnuz_70")
+        })
+        .filter(|case| !case.name.ends_with("grad"))
+        .collect();
+    assert_eq!(cases.len(), 1 + types.len() * cases::Order::BOTH.len());
+    let mut product = rotini_graph::GraphBuilder::new("product");
+    let [a, b] = [("a", [256, 512]), ("b", [512, 128])].map(|(name, dims)| product.buffer(name, types[0], &dims));
+    let c = product.buffer("c", DataType::F32, &[256, 128]);
+    product.node("product", DataType::F32, rotini_graph::Matmul { a, b, c });
+    cases.push(Case {
+        name: "fnuz_product".to_owned(),
+        graph: product.build(),
+    });
+    none_has(&cases, |_, kernels| {
+        let is_of_type = kernels
+            .iter()
+            .any(|kernel| kernel.mfma_f8 > 0 && kernel.mfma_f8 == kernel.mfma);
+        (!is_of_type).then(|| format!("{kernels:?}"))
+    });
+}
+
 /// What is declined on the CPU for want of a math library is not declined here, and compiles.
 #[test]
 fn f64_functions_compile() {
@@ -267,6 +295,7 @@ fn origin(mlir: &str, value: &str) -> String {
         "tensor.extract_slice ",
         "tensor.expand_shape ",
         "tensor.collapse_shape ",
+        "tensor.bitcast ",
     ] {
         if let Some((_, rest)) = definition.split_once(through) {
             let source: String = rest.chars().take_while(|&c| c != ' ' && c != '[').collect();

@@ -37,11 +37,15 @@ pub enum DataType {
     I4,
     /// Signed 64-bit integer.
     I64,
+    /// 8-bit float with 4 exponent bits as CDNA3 has it (FNUZ): no infinities, no negative zero, one NaN.
+    F8E4M3Fnuz,
+    /// 8-bit float with 5 exponent bits as CDNA3 has it (FNUZ): no infinities, no negative zero, one NaN.
+    F8E5M2Fnuz,
 }
 
 impl DataType {
     /// Every type, in the order of the wire format.
-    pub const ALL: [DataType; 15] = [
+    pub const ALL: [DataType; 17] = [
         DataType::F32,
         DataType::F16,
         DataType::Bf16,
@@ -57,6 +61,8 @@ impl DataType {
         DataType::F6E3M2,
         DataType::I4,
         DataType::I64,
+        DataType::F8E4M3Fnuz,
+        DataType::F8E5M2Fnuz,
     ];
 
     /// Size of one element in bits.
@@ -66,7 +72,13 @@ impl DataType {
             DataType::F64 | DataType::I64 => 64,
             DataType::F32 | DataType::I32 => 32,
             DataType::F16 | DataType::Bf16 => 16,
-            DataType::U8 | DataType::I8 | DataType::F8E4M3 | DataType::F8E5M2 | DataType::F8E8M0 => 8,
+            DataType::U8
+            | DataType::I8
+            | DataType::F8E4M3
+            | DataType::F8E5M2
+            | DataType::F8E8M0
+            | DataType::F8E4M3Fnuz
+            | DataType::F8E5M2Fnuz => 8,
             DataType::F6E2M3 | DataType::F6E3M2 => 6,
             DataType::F4E2M1 | DataType::I4 => 4,
         }
@@ -131,6 +143,8 @@ impl fmt::Display for DataType {
             DataType::F6E3M2 => "f6e3m2",
             DataType::I4 => "i4",
             DataType::I64 => "i64",
+            DataType::F8E4M3Fnuz => "f8e4m3fnuz",
+            DataType::F8E5M2Fnuz => "f8e5m2fnuz",
         })
     }
 }

@@ -38,10 +38,12 @@ pub fn conv_output_extent(input: i64, filter: i64, pre: i64, post: i64, stride: 
 /// The first of the axes over which an RMSNorm with a scale of these dims normalizes; `None` if the scale does not tell.
 ///
 /// They are the longest run of trailing axes in which the scale has the extents of x, but never axis 0, which is the batch; in
-/// all axes before them the scale has extent 1. This is the rule of hipDNN's front end (`node/detail/Utilities.hpp`).
+/// all axes before them the scale has extent 1. This is the rule of hipDNN's front end (`node/detail/Utilities.hpp`). A scale of fewer
+/// axes than x has the last ones of x, and 1 before them.
 #[must_use]
 pub fn rms_normalized_axis(x: &[i64], scale: &[i64]) -> Option<usize> {
-    if x.len() != scale.len() || x.len() < 2 || scale.first() != Some(&1) {
+    let missing = x.len().checked_sub(scale.len())?;
+    if x.len() < 2 || (missing == 0 && scale.first() != Some(&1)) {
         return None;
     }
     let equal = x
@@ -50,7 +52,7 @@ pub fn rms_normalized_axis(x: &[i64], scale: &[i64]) -> Option<usize> {
         .zip(scale.iter().rev())
         .take_while(|(x, scale)| x == scale);
     let first = x.len().checked_sub(equal.count())?.max(1);
-    let is_leading = scale.get(..first)?.iter().all(|&dim| dim == 1);
+    let is_leading = scale.iter().take(first.saturating_sub(missing)).all(|&dim| dim == 1);
     (first < x.len() && is_leading).then_some(first)
 }
 
@@ -75,7 +77,13 @@ mod tests {
         assert_eq!(rms_normalized_axis(&x, &[1, 3, 1, 5]), None, "a gap");
         assert_eq!(rms_normalized_axis(&x, &[1, 1, 1, 1]), None, "nothing");
         assert_eq!(rms_normalized_axis(&x, &[2, 3, 4, 5]), None, "the batch");
-        assert_eq!(rms_normalized_axis(&x, &[5]), None, "another rank");
+        assert_eq!(rms_normalized_axis(&x, &[5]), Some(3), "the last axis");
+        assert_eq!(rms_normalized_axis(&x, &[4, 5]), Some(2));
+        assert_eq!(rms_normalized_axis(&x, &[1, 5]), Some(3));
+        assert_eq!(rms_normalized_axis(&x, &[3, 1, 5]), None, "a gap in fewer axes");
+        assert_eq!(rms_normalized_axis(&x, &[4]), None, "no axis of x");
+        assert_eq!(rms_normalized_axis(&x, &[1]), None, "nothing in one axis");
+        assert_eq!(rms_normalized_axis(&x, &[1, 2, 3, 4, 5]), None, "more axes than x");
         assert_eq!(rms_normalized_axis(&[2, 1, 1], &[1, 1, 1]), Some(1), "single elements");
         assert_eq!(
             rms_normalized_axis(&[1, 6], &[1, 6]),

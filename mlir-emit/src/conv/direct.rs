@@ -7,6 +7,7 @@ use super::{Shape, channels_first, channels_last, pad, product, split_axis};
 use crate::EmitError;
 use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim};
 use crate::math::multiply_add;
+use crate::narrow::multiplied;
 use crate::value::{Ordered, reshape};
 use melior::ir::{Value as Ssa, ValueLike as _};
 use rotini_graph::DataType;
@@ -102,8 +103,8 @@ pub(super) fn lower<'c, 'b>(
     let y_map = affine_map(rank, &(0..result_rank).map(dim).collect::<Vec<_>>());
     let init = at.zeros(&result_shape, compute)?;
     let inputs = [
-        (x_ssa, x.dtype, affine_map(rank, &x_map)),
-        (w_ssa, w.dtype, affine_map(rank, &w_map)),
+        (multiplied(at, x_ssa, x.dtype)?, x.dtype, affine_map(rank, &x_map)),
+        (multiplied(at, w_ssa, w.dtype)?, w.dtype, affine_map(rank, &w_map)),
     ];
     let ssa = at.generic(&loops, &inputs, (init, compute, y_map), |body, elements| {
         let [x_element, w_element, sum] = elements else {

@@ -42,8 +42,7 @@ pub(super) fn turned<'c, 'b>(
 /// The elements of what [`turned`] makes of the operands.
 pub(super) fn turned_elements(shape: &Shape<'_>) -> Option<u64> {
     let dy = product(&shape.spread())?.checked_mul(product(&[shape.batch, shape.groups, shape.filters])?)?;
-    let w = product(&shape.window)?.checked_mul(product(&[shape.groups, shape.filters, shape.channels])?)?;
-    dy.checked_add(w)
+    dy.checked_add(shape.filter_elements()?)
 }
 
 impl Shape<'_> {
@@ -105,7 +104,8 @@ impl Shape<'_> {
     }
 }
 
-/// w turned around, its filters and channels exchanged within each group.
+/// w turned around (twice, which is not at all, if the convolution has turned it already), its filters and channels exchanged within each
+/// group.
 fn exchanged<'c, 'b>(
     at: &Emitter<'c, 'b>,
     w: &Ordered<'c, 'b>,
@@ -149,6 +149,7 @@ fn exchanged<'c, 'b>(
             indices.push(match axis {
                 0 => source_filter,
                 1 => source_channel,
+                spatial if shape.is_reversed() => at_axis(spatial)?,
                 spatial => {
                     let last = constant(extent(&w.dims, spatial)? - 1)?;
                     body.same("arith.subi", &[last, at_axis(spatial)?])?
@@ -412,13 +413,12 @@ fn patches<'c, 'b>(
             };
             let along =
                 |axis: Axis, step: &[i64]| body.same("arith.muli", &[here(axis)?, constant(extent(step, spatial)?)?]);
-            let reached = body.same(
-                "arith.addi",
-                &[
-                    along(Axis::Spatial(spatial), &geometry.stride)?,
-                    along(Axis::Tap(spatial), &geometry.dilation)?,
-                ],
-            )?;
+            let mut tap = along(Axis::Tap(spatial), &geometry.dilation)?;
+            if shape.is_reversed() {
+                let last = (extent(&shape.window, spatial)? - 1) * extent(&geometry.dilation, spatial)?;
+                tap = body.same("arith.subi", &[constant(last)?, tap])?;
+            }
+            let reached = body.same("arith.addi", &[along(Axis::Spatial(spatial), &geometry.stride)?, tap])?;
             // Unsigned: what lies before the first element is far behind the last.
             let zeros = constant(extent(&geometry.pre_padding, spatial)?)?;
             let source = body.same("arith.subi", &[reached, zeros])?;

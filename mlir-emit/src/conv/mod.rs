@@ -48,11 +48,6 @@ fn check_reached(graph: &NormalGraph, op: &ConvFprop) -> Result<(), Unsupported>
 }
 
 fn check_geometry(geometry: &ConvGeometry) -> Result<(), Unsupported> {
-    if geometry.mode != ConvMode::CrossCorrelation {
-        return Err(Unsupported::new(
-            "conv_mode CONVOLUTION (a flipped filter) is not supported",
-        ));
-    }
     let spatial = geometry.stride.len();
     if spatial > 3 {
         return Err(Unsupported::new(format!("{spatial} spatial dimensions, more than 3")));
@@ -67,6 +62,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let [x, w] = lowering.factors([op.x, op.w], compute)?;
     let y = lowering.tensor(op.y)?;
     let mut shape = Shape::new(&x.dims, &w.dims, &y.dims, &op.geometry)?;
+    let w = reversed(&at, w, &shape)?;
     let [mut x, w] = lowering.summable([x, w], [shape.pixels(), shape.filters], &[shape.channels], compute)?;
     let strategy = lowering.target().conv_strategy();
     if strategy == ConvStrategy::Direct && shape.is_miscompiled_multiplier() {
@@ -109,6 +105,7 @@ pub(crate) fn lower_dgrad(
     let dx = lowering.tensor(op.dx)?;
     let forward = Shape::new(&dx.dims, &w.dims, &dy.dims, &op.geometry)?;
     if !forward.is_turned() {
+        let w = reversed(&at, w, &forward)?;
         let extents = [forward.positions(), forward.terms()];
         let [dy, w] = lowering.summable([dy, w], extents, &[forward.filters], compute)?;
         let order = lowering.stored_order(op.dx).unwrap_or_else(|| dy.order.clone());
@@ -166,7 +163,7 @@ pub(crate) fn dgrad_elements(graph: &NormalGraph, op: &ConvDgrad, strategy: Conv
     let (dy, w, dx) = (graph.tensor(op.dy)?, graph.tensor(op.w)?, graph.tensor(op.dx)?);
     let forward = Shape::new(&dx.dims, &w.dims, &dy.dims, &op.geometry).ok()?;
     if !forward.is_turned() {
-        return gradient::collected_elements(&forward);
+        return gradient::collected_elements(&forward)?.checked_add(forward.reversed_elements()?);
     }
     let geometry = forward.turned_geometry();
     let shape = Shape {
@@ -195,14 +192,40 @@ pub(crate) fn wgrad_elements(graph: &NormalGraph, op: &ConvWgrad) -> Option<u64>
 pub(crate) fn elements(graph: &NormalGraph, op: &ConvFprop, strategy: ConvStrategy) -> Option<u64> {
     let (x, w, y) = (graph.tensor(op.x)?, graph.tensor(op.w)?, graph.tensor(op.y)?);
     let shape = Shape::new(&x.dims, &w.dims, &y.dims, &op.geometry).ok()?;
-    match strategy {
+    let reversed = shape.reversed_elements()?;
+    let elements = match strategy {
         ConvStrategy::Direct if shape.is_miscompiled_multiplier() => {
             let shape = shape.with_a_channel_per_filter();
             direct::elements(&shape)?.checked_add(shape.padded_elements()?)
         }
         ConvStrategy::Direct => direct::elements(&shape),
         ConvStrategy::Staged => staged::elements(&shape),
+    };
+    elements?.checked_add(reversed)
+}
+
+/// A filter that is turned by 180° (`CONVOLUTION`) as it is read by a cross-correlation: a copy with the taps in the reverse order.
+fn reversed<'c, 'b>(at: &Emitter<'c, 'b>, w: Ordered<'c, 'b>, shape: &Shape<'_>) -> Result<Ordered<'c, 'b>, EmitError> {
+    if !shape.is_reversed() {
+        return Ok(w);
     }
+    let ssa = at.tabulate(&extents(&w.dims, &w.order)?, w.dtype, |body| {
+        let mut indices = Vec::new();
+        for (position, &axis) in w.order.iter().enumerate() {
+            let here = body.loop_index(position)?;
+            indices.push(if axis < 2 {
+                here
+            } else {
+                let last = body.integer(extent(&w.dims, axis)? - 1, body.index_type())?;
+                body.same("arith.subi", &[last, here])?
+            });
+        }
+        body.extract(at.captured(w.ssa), &indices, w.dtype)
+    })?;
+    Ok(Ordered {
+        ssa: at.barrier(ssa)?,
+        ..w
+    })
 }
 
 /// The product of extents.
@@ -283,6 +306,25 @@ impl<'g> Shape<'g> {
 
     fn spatial(&self) -> usize {
         self.output.len()
+    }
+
+    /// Whether the filter is turned, and not the same that way.
+    fn is_reversed(&self) -> bool {
+        self.geometry.mode == ConvMode::Convolution && self.window.iter().any(|&extent| extent > 1)
+    }
+
+    /// Elements of the filter.
+    fn filter_elements(&self) -> Option<u64> {
+        product(&self.window)?.checked_mul(product(&[self.groups, self.filters, self.channels])?)
+    }
+
+    /// Elements of the copy of a filter that is [`reversed`].
+    fn reversed_elements(&self) -> Option<u64> {
+        if self.is_reversed() {
+            self.filter_elements()
+        } else {
+            Some(0)
+        }
     }
 
     /// Zeros to add before and after each spatial axis: what the windows reach, and no more.

@@ -5,6 +5,7 @@ use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
 use crate::math::multiply_add;
+use crate::narrow::multiplied;
 use crate::value::{Ordered, reshape};
 use melior::ir::{Attribute, Value as Ssa};
 use rotini_graph::{ConvGeometry, DataType};
@@ -304,8 +305,8 @@ pub(super) fn sum<'c, 'b>(
         .chain(reduced.iter().map(|&(axis, _)| (axis, Loop::Reduction)))
         .unzip();
     let inputs = [
-        (x.ssa, x.dtype, x.read(&loops, geometry)?),
-        (w.ssa, w.dtype, w.read(&loops, geometry)?),
+        (multiplied(at, x.ssa, x.dtype)?, x.dtype, x.read(&loops, geometry)?),
+        (multiplied(at, w.ssa, w.dtype)?, w.dtype, w.read(&loops, geometry)?),
     ];
     let init = (
         at.zeros(&extents(result), compute)?,

@@ -119,7 +119,9 @@ fn round(value: f64, dtype: DataType) -> Option<f64> {
         | DataType::F8E8M0
         | DataType::F4E2M1
         | DataType::F6E2M3
-        | DataType::F6E3M2 => return None,
+        | DataType::F6E3M2
+        | DataType::F8E4M3Fnuz
+        | DataType::F8E5M2Fnuz => return None,
     };
     Some(one_nan(rounded))
 }
@@ -129,18 +131,26 @@ fn float8(bits: u8, dtype: DataType) -> Option<f64> {
     let value = match dtype {
         // The upper byte of a binary16.
         DataType::F8E5M2 => f16::from_bits(u16::from(bits) << 8).to_f64(),
-        DataType::F8E4M3 => {
-            let sign = if bits & 0x80 == 0 { 1.0 } else { -1.0 };
-            let fraction = f64::from(bits & 7) / 8.0;
-            match (bits >> 3) & 15 {
-                15 if bits & 7 == 7 => f64::NAN,
-                0 => sign * fraction * 2_f64.powi(-6),
-                exponent => sign * (1.0 + fraction) * 2_f64.powi(i32::from(exponent) - 7),
-            }
-        }
+        DataType::F8E4M3 if bits & 0x7F == 0x7F => f64::NAN,
+        DataType::F8E4M3 => number(bits, 3, 7),
+        // Where others have the negative zero, these have their NaN.
+        DataType::F8E4M3Fnuz | DataType::F8E5M2Fnuz if bits == 0x80 => f64::NAN,
+        DataType::F8E4M3Fnuz => number(bits, 3, 8),
+        DataType::F8E5M2Fnuz => number(bits, 2, 16),
         _ => return None,
     };
     Some(one_nan(value))
+}
+
+/// A code of a format with so many bits of fraction and this bias as a number.
+fn number(bits: u8, fraction_bits: u32, bias: i32) -> f64 {
+    let sign = if bits & 0x80 == 0 { 1.0 } else { -1.0 };
+    let steps = 1_u8 << fraction_bits;
+    let (magnitude, fraction) = (bits & 0x7F, f64::from(bits % steps) / f64::from(steps));
+    match magnitude >> fraction_bits {
+        0 => sign * fraction * 2_f64.powi(1 - bias),
+        exponent => sign * (1.0 + fraction) * 2_f64.powi(i32::from(exponent) - bias),
+    }
 }
 
 /// One graph must decode to one value, but the bits of a NaN may change in conversions.
@@ -170,6 +180,26 @@ mod tests {
         assert_eq!(e5m2(0b0_00000_01), 2_f64.powi(-16), "smallest");
         assert_eq!(e5m2(0b1_11111_00), f64::NEG_INFINITY);
         assert!(e5m2(0b0_11111_01).is_nan());
+    }
+
+    /// Values of `Fp8E4M3Fnuz.hpp` and `Fp8E5M2Fnuz.hpp` of hipDNN.
+    #[test]
+    #[expect(clippy::unusual_byte_groupings, reason = "sign, exponent, fraction")]
+    fn float8_values_of_fnuz() {
+        let e4m3 = |bits| float8(bits, DataType::F8E4M3Fnuz).unwrap();
+        assert_eq!(e4m3(0b0_1111_111), 240.0, "largest");
+        assert_eq!(e4m3(0b1_1111_111), -240.0, "least");
+        assert_eq!(e4m3(0b0_0001_000), 2_f64.powi(-7), "smallest normal");
+        assert_eq!(e4m3(0b0_0000_001), 2_f64.powi(-10), "smallest");
+        assert_eq!(e4m3(0b0_1000_000), 1.0);
+        assert!(e4m3(0x80).is_nan());
+
+        let e5m2 = |bits| float8(bits, DataType::F8E5M2Fnuz).unwrap();
+        assert_eq!(e5m2(0b0_11111_11), 57344.0, "largest");
+        assert_eq!(e5m2(0b0_00001_00), 2_f64.powi(-15), "smallest normal");
+        assert_eq!(e5m2(0b0_00000_01), 2_f64.powi(-17), "smallest");
+        assert_eq!(e5m2(0b1_10000_00), -1.0);
+        assert!(e5m2(0x80).is_nan());
     }
 
     #[test]

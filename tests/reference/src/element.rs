@@ -47,6 +47,8 @@ impl Codec {
             DataType::F4E2M1 => Codec::Narrow(Format::E2M1),
             DataType::F6E2M3 => Codec::Narrow(Format::E2M3),
             DataType::F6E3M2 => Codec::Narrow(Format::E3M2),
+            DataType::F8E4M3Fnuz => Codec::Narrow(Format::E4M3Fnuz),
+            DataType::F8E5M2Fnuz => Codec::Narrow(Format::E5M2Fnuz),
         }
     }
 

@@ -6,6 +6,9 @@
 //! scale (E8M0) is rounded toward zero, and becomes its least value where it would be zero or negative. hipDNN's conversions to the
 //! two FP8 types also drop bits of subnormal results, and take everything from half of the largest power of two for too large;
 //! the specification rounds to nearest there as everywhere, as do hipDNN's own FP4 and FP6, and so does this.
+//!
+//! The FNUZ formats are those of `Fp8E4M3Fnuz.hpp` and `Fp8E5M2Fnuz.hpp` of hipDNN: a bias greater by one, no infinity, and NaN in the
+//! place of the negative zero, which becomes zero.
 
 /// A float format without more than 256 codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,13 +19,15 @@ pub(crate) enum Format {
     E2M1,
     E2M3,
     E3M2,
+    E4M3Fnuz,
+    E5M2Fnuz,
 }
 
 impl Format {
     /// Bits of an element.
     pub(crate) fn bits(self) -> usize {
         match self {
-            Format::E4M3 | Format::E5M2 | Format::E8M0 => 8,
+            Format::E4M3 | Format::E5M2 | Format::E8M0 | Format::E4M3Fnuz | Format::E5M2Fnuz => 8,
             Format::E2M3 | Format::E3M2 => 6,
             Format::E2M1 => 4,
         }
@@ -33,8 +38,8 @@ impl Format {
         match self {
             Format::E8M0 => 0,
             Format::E2M1 => 1,
-            Format::E5M2 | Format::E3M2 => 2,
-            Format::E4M3 | Format::E2M3 => 3,
+            Format::E5M2 | Format::E3M2 | Format::E5M2Fnuz => 2,
+            Format::E4M3 | Format::E2M3 | Format::E4M3Fnuz => 3,
         }
     }
 
@@ -50,6 +55,8 @@ impl Format {
             Format::E8M0 => 127,
             Format::E2M1 | Format::E2M3 => 1,
             Format::E3M2 => 3,
+            Format::E4M3Fnuz => 8,
+            Format::E5M2Fnuz => 16,
         }
     }
 
@@ -69,7 +76,13 @@ impl Format {
             Format::E8M0 => 0xFE,
             Format::E2M1 => 0x07,
             Format::E2M3 | Format::E3M2 => 0x1F,
+            Format::E4M3Fnuz | Format::E5M2Fnuz => 0x7F,
         }
+    }
+
+    /// Whether zero has no sign, and NaN has the code of the negative zero.
+    fn is_fnuz(self) -> bool {
+        matches!(self, Format::E4M3Fnuz | Format::E5M2Fnuz)
     }
 
     /// What a code means.
@@ -79,6 +92,7 @@ impl Format {
         let steps = f64::from(1_u16 << self.fraction_bits());
         let fraction = f64::from(magnitude) % steps / steps;
         let value = match self {
+            _ if self.is_fnuz() && code == self.sign() => return f64::NAN,
             Format::E8M0 if magnitude == 0xFF => f64::NAN,
             Format::E8M0 => 2.0_f64.powi(exponent - self.bias()),
             Format::E5M2 if magnitude == 0x7C => f64::INFINITY,
@@ -102,6 +116,7 @@ impl Format {
         if value.is_nan() {
             return match self {
                 Format::E4M3 | Format::E5M2 => sign | 0x7F,
+                Format::E4M3Fnuz | Format::E5M2Fnuz => self.sign(),
                 _ => 0,
             };
         }
@@ -116,6 +131,9 @@ impl Format {
             std::cmp::Ordering::Equal if below % 2 == 0 => below,
             _ => above,
         };
+        if nearest == 0 && self.is_fnuz() {
+            return 0;
+        }
         sign | nearest
     }
 
@@ -172,6 +190,33 @@ mod tests {
                 (0x3F, -28.0),
             ],
         );
+        // hipDNN's table (`Fp8E4M3Fnuz.hpp`), and the other format with a bias greater by one than in the specification.
+        is(
+            Format::E4M3Fnuz,
+            &[
+                (0x7F, 240.0),
+                (0xFF, -240.0),
+                (0x40, 1.0),
+                (0x08, exp(-7)),
+                (0x07, 0.0068359375),
+                (0x01, exp(-10)),
+            ],
+        );
+        is(
+            Format::E5M2Fnuz,
+            &[
+                (0x7F, 57344.0),
+                (0xC0, -1.0),
+                (0x04, exp(-15)),
+                (0x03, 0.75 * exp(-15)),
+                (0x01, exp(-17)),
+            ],
+        );
+        for format in [Format::E4M3Fnuz, Format::E5M2Fnuz] {
+            assert!(format.value(0x80).is_nan());
+            assert_eq!(format.code(-f64::NAN), 0x80);
+            assert_eq!((format.code(-0.0), format.code(-exp(-30))), (0, 0), "zero has no sign");
+        }
         assert!([0x7F, 0xFF].into_iter().all(|code| Format::E4M3.value(code).is_nan()));
         assert!((0x7D..=0x7F).all(|code| Format::E5M2.value(code).is_nan()));
         assert_eq!(Format::E5M2.value(0xFC), f64::NEG_INFINITY);
@@ -192,6 +237,11 @@ mod tests {
             (Format::E4M3, 300.0, 0x79),
             (Format::E5M2, 1.125, 0x3C),
             (Format::E5M2, -1.375, 0xBE),
+            (Format::E4M3Fnuz, -1.0625, 0xC0),
+            (Format::E4M3Fnuz, 1.1875, 0x42),
+            (Format::E4M3Fnuz, 2.0_f64.powi(-11), 0x00),
+            (Format::E4M3Fnuz, -1.01 * 2.0_f64.powi(-11), 0x81),
+            (Format::E5M2Fnuz, 1.125, 0x40),
             (Format::E2M1, 5.0, 0x06),
             (Format::E2M1, 0.25, 0x00),
             (Format::E2M1, -0.75, 0x0A),
@@ -214,6 +264,8 @@ mod tests {
             Format::E2M1,
             Format::E2M3,
             Format::E3M2,
+            Format::E4M3Fnuz,
+            Format::E5M2Fnuz,
         ];
         for format in all {
             assert_eq!(format.code(f64::INFINITY), format.last(), "{format:?}");

@@ -265,8 +265,13 @@ impl Problem {
             .ok_or_else(|| ReferenceError::not_validated(format!("the last {count} of dims {dims:?}")))
     }
 
-    /// The same, with the last axes those where a scale has the extents of x. Axis 0 is the batch in any case.
+    /// The same, with the last axes those where a scale has the extents of x. Axis 0 is the batch in any case; axes that the scale
+    /// lacks in front count as 1.
     fn scaled(dims: &[usize], scale: &[usize]) -> Result<Self, ReferenceError> {
+        let mut scale = scale.to_vec();
+        while scale.len() < dims.len() {
+            scale.insert(0, 1);
+        }
         let last = (1..dims.len())
             .rev()
             .take_while(|&axis| dims.get(axis) == scale.get(axis))

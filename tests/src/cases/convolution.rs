@@ -1,7 +1,7 @@
 //! Convolutions, alone and with what is fused behind them.
 
 use super::{Cases, FLOATS, Order};
-use rotini_graph::{ConvGeometry, DataType, Graph, GraphBuilder, PointwiseMode, TensorId};
+use rotini_graph::{ConvGeometry, ConvMode, DataType, Graph, GraphBuilder, PointwiseMode, TensorId};
 
 /// A convolution with what may follow it.
 #[derive(Clone, Debug)]
@@ -256,6 +256,44 @@ pub(super) fn alone(cases: &mut Cases) {
         let mut widening = Conv::new(1, 8, 8, 7, 3, 1, DataType::F16, order);
         widening.out = DataType::F32;
         cases.add(format!("conv_f16_to_f32_{name}"), widening.alone());
+    }
+}
+
+/// Filters that are turned by 180°, in all three directions.
+pub(super) fn turned(cases: &mut Cases) {
+    for order in Order::BOTH {
+        let conv = |n, c, k, input, window, padding, dtype| {
+            let mut conv = Conv::new(n, c, k, input, window, padding, dtype, order);
+            conv.geometry.mode = ConvMode::Convolution;
+            conv
+        };
+        let mut volume = conv(1, 3, 4, 5, 2, 1, DataType::F32);
+        volume.input = vec![4, 5, 6];
+        volume.window = vec![2, 3, 1];
+        volume.geometry = ConvGeometry {
+            mode: ConvMode::Convolution,
+            ..ConvGeometry::same(3, 1)
+        };
+        let mut uneven = conv(1, 4, 5, 9, 3, 1, DataType::F32);
+        uneven.geometry.pre_padding = vec![2, 0];
+        uneven.geometry.post_padding = vec![0, 1];
+        uneven.window = vec![3, 2];
+        for (kind, conv) in [
+            ("f32", conv(2, 8, 16, 9, 3, 1, DataType::F32)),
+            ("f16", conv(2, 16, 32, 9, 3, 1, DataType::F16)),
+            ("1x1", conv(2, 8, 4, 5, 1, 0, DataType::F32)),
+            ("stride2", conv(1, 4, 6, 11, 3, 1, DataType::F32).stride(2)),
+            ("dilated", conv(1, 4, 6, 11, 3, 2, DataType::F32).dilation(2)),
+            ("grouped", conv(2, 12, 8, 7, 3, 1, DataType::Bf16).groups(4)),
+            ("depthwise", conv(1, 16, 16, 10, 3, 1, DataType::F32).groups(16)),
+            ("uneven", uneven),
+            ("3d", volume),
+        ] {
+            let name = format!("conv_turned_{kind}_{}", order.name());
+            cases.add(name.clone(), conv.alone());
+            cases.add(format!("{name}_dgrad"), conv.dgrad());
+            cases.add(format!("{name}_wgrad"), conv.wgrad());
+        }
     }
 }
 

@@ -19,15 +19,22 @@ const E2M1: DataType = DataType::F4E2M1;
 const E2M3: DataType = DataType::F6E2M3;
 const E3M2: DataType = DataType::F6E3M2;
 const I4: DataType = DataType::I4;
+/// The 8-bit floats of gfx942's matrix cores.
+const E4M3_FNUZ: DataType = DataType::F8E4M3Fnuz;
+const E5M2_FNUZ: DataType = DataType::F8E5M2Fnuz;
 
-const NARROW: [DataType; 7] = [E4M3, E5M2, E8M0, E2M1, E2M3, E3M2, I4];
+const NARROW: [DataType; 9] = [E4M3, E5M2, E8M0, E2M1, E2M3, E3M2, I4, E4M3_FNUZ, E5M2_FNUZ];
 
 /// To and from every type: operands are patterns of bits with everything special, and ties.
 pub(super) fn conversions(cases: &mut Cases) {
     let identity = |from, to, compute, dims: &[i64]| packed(PointwiseMode::Identity, &[from], to, compute, dims);
     for (index, narrow) in NARROW.into_iter().enumerate() {
         let integers = [I32, I8, DataType::U8, DataType::I64];
-        let wide: &[DataType] = if [E4M3, I4].contains(&narrow) { &integers } else { &[] };
+        let wide: &[DataType] = if [E4M3, I4, E4M3_FNUZ].contains(&narrow) {
+            &integers
+        } else {
+            &[]
+        };
         for &wide in [F32, F16, BF16].iter().chain(wide) {
             cases.add(format!("lp_{narrow}_to_{wide}"), identity(narrow, wide, F32, &[6, 96]));
             cases.add(format!("lp_{wide}_to_{narrow}"), identity(wide, narrow, F32, &[12, 96]));
@@ -146,6 +153,8 @@ pub(super) fn tensors(cases: &mut Cases) {
     for (narrow, value) in [
         (E4M3, Scalar::float(-0.4375)),
         (E5M2, Scalar::float(1.25)),
+        (E4M3_FNUZ, Scalar::float(-0.4375)),
+        (E5M2_FNUZ, Scalar::float(-1.25)),
         (I4, Scalar::Integer(-3)),
     ] {
         let mut b = GraphBuilder::new("constant");
@@ -180,7 +189,7 @@ pub(super) fn operations(cases: &mut Cases) {
             packed(mode, &[I4], I4, I32, &[3, 21]),
         );
     }
-    for narrow in [E4M3, E5M2, E2M1, E3M2, I4] {
+    for narrow in [E4M3, E5M2, E2M1, E3M2, I4, E4M3_FNUZ, E5M2_FNUZ] {
         for mode in [ReductionMode::Add, ReductionMode::Amax] {
             let mut b = GraphBuilder::new("reduction");
             let input = b.buffer("x", narrow, &[4, 6, 10]);
@@ -195,11 +204,28 @@ pub(super) fn operations(cases: &mut Cases) {
             cases.add(format!("lp_{narrow}_{mode:?}"), b.build());
         }
     }
-    for narrow in [E4M3, E5M2, E2M1] {
+    for narrow in [E4M3, E5M2, E2M1, E4M3_FNUZ, E5M2_FNUZ] {
         for order in Order::BOTH {
             let mut conv = Conv::new(1, 8, 6, 7, 3, 1, narrow, order);
             conv.compute = F32;
             let name = format!("lp_{narrow}_conv_{}", order.name());
+            cases.add(name.clone(), conv.alone());
+            cases.add(format!("{name}_dgrad"), conv.dgrad());
+            cases.add(format!("{name}_wgrad"), conv.wgrad());
+        }
+    }
+    // Of extents that fill matrix cores, where products of gfx942's own floats are made of their codes.
+    for (narrow, order) in [E4M3_FNUZ, E5M2_FNUZ]
+        .into_iter()
+        .flat_map(|narrow| Order::BOTH.map(|order| (narrow, order)))
+    {
+        for (kind, conv) in [
+            ("1x1", Conv::new(2, 64, 32, 8, 1, 0, narrow, order)),
+            ("3x3", Conv::new(1, 32, 32, 9, 3, 1, narrow, order)),
+            ("stride2", Conv::new(1, 32, 48, 9, 3, 1, narrow, order).stride(2)),
+            ("grouped", Conv::new(1, 64, 64, 8, 3, 1, narrow, order).groups(2)),
+        ] {
+            let name = format!("lp_{narrow}_conv_wide_{kind}_{}", order.name());
             cases.add(name.clone(), conv.alone());
             cases.add(format!("{name}_dgrad"), conv.dgrad());
             cases.add(format!("{name}_wgrad"), conv.wgrad());
@@ -219,7 +245,7 @@ pub(super) fn bytes(cases: &mut Cases) {
 
 /// Normalization and attention.
 pub(super) fn layers(cases: &mut Cases) {
-    for narrow in [E4M3, E5M2, E2M1] {
+    for narrow in [E4M3, E5M2, E2M1, E4M3_FNUZ] {
         let attention = Attention::new(1, 2, [8, 8], 16, narrow);
         cases.add(format!("lp_{narrow}_sdpa"), attention.forward(false));
 
@@ -241,13 +267,17 @@ pub(super) fn layers(cases: &mut Cases) {
 }
 
 /// The products that are tried in every shape.
-const COMMON: [&str; 6] = [
+const COMMON: [&str; 10] = [
     "e4m3_to_f32",
     "e4m3_to_f16",
     "e4m3_by_e5m2",
     "e4m3_to_e4m3",
     "f16_by_i4",
     "bf16_by_i4",
+    "e4m3fnuz_to_f32",
+    "e4m3fnuz_to_f16",
+    "e4m3fnuz_by_e5m2fnuz",
+    "e5m2fnuz_to_e5m2fnuz",
 ];
 
 /// Products of matrices: both of few bits, and one of them with one of 16 bits.
@@ -281,6 +311,14 @@ pub(super) fn matmuls(cases: &mut Cases) {
         ("i8_by_f16", [I8, F16, F16, F32]),
         ("bf16_by_u8", [BF16, DataType::U8, F32, F32]),
         ("e4m3_by_i8", [E4M3, I8, F32, F32]),
+        ("e4m3fnuz_to_f32", [E4M3_FNUZ, E4M3_FNUZ, F32, F32]),
+        ("e4m3fnuz_to_f16", [E4M3_FNUZ, E4M3_FNUZ, F16, F32]),
+        ("e4m3fnuz_by_e5m2fnuz", [E4M3_FNUZ, E5M2_FNUZ, BF16, F32]),
+        ("e5m2fnuz_to_e5m2fnuz", [E5M2_FNUZ, E5M2_FNUZ, E5M2_FNUZ, F32]),
+        ("e5m2fnuz_in_f64", [E5M2_FNUZ, E5M2_FNUZ, F64, F64]),
+        ("e4m3fnuz_by_f16", [E4M3_FNUZ, F16, F16, F32]),
+        ("e4m3_by_e4m3fnuz", [E4M3, E4M3_FNUZ, F16, F32]),
+        ("f32_by_e5m2fnuz", [F32, E5M2_FNUZ, F32, F32]),
         ("f32_by_u8", [F32, DataType::U8, F32, F32]),
         ("i4_by_i4_to_f32", [I4, I4, F32, F32]),
     ] {
@@ -289,6 +327,8 @@ pub(super) fn matmuls(cases: &mut Cases) {
             ([5, 7, 3], [true, false, true], 3),
             ([16, 32, 16], [false, true, false], 2),
             ([1, 33, 9], [false, true, false], 0),
+            ([70, 96, 130], [false, true, false], 2),
+            ([33, 100, 65], [true, false, false], 0),
         ];
         let is_common = COMMON.contains(&name);
         for &(extents, transposed, batch) in if is_common { &shapes[..] } else { &shapes[..2] } {

@@ -21,6 +21,7 @@
 //! | `structure` | graphs of several nodes |
 //! | `peers` | chains that other engines say they run |
 //! | `scalar` | scalars that are passed at execution |
+//! | `second` | graphs that a second encoder made, of every family |
 //! | `declined` | what is not run, with the reason |
 //! | `resnet50` | layers of a known network, apart from the rest because they are larger |
 //!
@@ -47,6 +48,7 @@ mod reduction;
 mod resnet50;
 mod sample;
 mod scalar;
+mod second;
 mod structure;
 mod sums;
 
@@ -60,6 +62,7 @@ pub use fusions::{conv_gradients, fusions, residual_layernorms};
 pub use pointwise::WITHOUT_F64;
 pub use resnet50::resnet50;
 pub use sample::{of_a_run, sample};
+pub use second::{Encoded, second};
 
 use anyhow::{Context as _, Result};
 use rotini_graph::{DataType, Graph, GraphBuilder, TensorId};
@@ -195,6 +198,7 @@ impl Order {
 pub fn all() -> Vec<Case> {
     let mut cases = Cases(Vec::new());
     convolution::alone(&mut cases);
+    convolution::turned(&mut cases);
     convolution::fused(&mut cases);
     gradients::alone(&mut cases);
     gradients::fused(&mut cases);
@@ -213,6 +217,7 @@ pub fn all() -> Vec<Case> {
     norm::batchnorm(&mut cases);
     norm::layernorm(&mut cases);
     norm::everyday(&mut cases);
+    norm::short_parameters(&mut cases);
     attention::forward(&mut cases);
     fusions::small(&mut cases);
     attention::backward(&mut cases);

@@ -482,3 +482,47 @@ fn everyday_rows_have_names() {
     everyday(&mut cases);
     assert_eq!(cases.0.len(), EVERYDAY.len());
 }
+
+/// Parameters that say no more of their dims than they must: [C] per channel, and the last axes of x without 1s before them.
+pub(super) fn short_parameters(cases: &mut Cases) {
+    let shortened = |mut graph: Graph, is_per_channel: bool| {
+        for tensor in &mut graph.tensors {
+            if tensor.dims.first() != Some(&1) || tensor.dims.iter().all(|&dim| dim == 1) {
+                continue;
+            }
+            let ones = tensor.dims.iter().take_while(|&&dim| dim == 1).count();
+            tensor.dims.drain(..ones);
+            if is_per_channel {
+                tensor.dims.truncate(1);
+            }
+            let rank = tensor.dims.len();
+            tensor.strides = (0..rank).map(|axis| tensor.dims[axis + 1..].iter().product()).collect();
+        }
+        graph
+    };
+    for order in Order::BOTH {
+        let name = order.name();
+        let norm = Norm::new(&[2, 6, 5, 4], F32, order);
+        for (kind, graph) in [
+            ("inference", norm.batchnorm_inference(false, None)),
+            ("variance", norm.batchnorm_inference(true, None)),
+            ("training", norm.batchnorm_training(true, true)),
+            ("backward", norm.batchnorm_backward(true)),
+        ] {
+            cases.add(format!("bn_short_{kind}_{name}"), shortened(graph, true));
+        }
+    }
+    for (dims, axes) in [(&[4, 3, 65][..], 1), (&[4, 3, 10], 2), (&[5, 24], 1)] {
+        let norm = Norm::new(dims, F32, Order::First);
+        let rms_norm = norm.rms_norm(axes, NormPhase::Training, true);
+        cases.add(
+            format!("rmsnorm_short_{}d_{axes}", dims.len()),
+            shortened(rms_norm, false),
+        );
+        let backward = norm.rms_norm_backward(axes, true);
+        cases.add(
+            format!("rmsnorm_short_backward_{}d_{axes}", dims.len()),
+            shortened(backward, false),
+        );
+    }
+}

@@ -10,9 +10,25 @@ use crate::facts;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The words of a name in which the variants of a form differ.
-const VARIES: [&str; 14] = [
-    "nchw", "nhwc", "f32", "f16", "bf16", "stats", "f8e4m3", "f8e5m2", "f8e8m0", "f6e2m3", "f6e3m2", "f4e2m1", "e4m3",
+const VARIES: [&str; 18] = [
+    "nchw",
+    "nhwc",
+    "f32",
+    "f16",
+    "bf16",
+    "stats",
+    "f8e4m3",
+    "f8e5m2",
+    "f8e8m0",
+    "f6e2m3",
+    "f6e3m2",
+    "f4e2m1",
+    "e4m3",
     "e5m2",
+    "f8e4m3fnuz",
+    "f8e5m2fnuz",
+    "e4m3fnuz",
+    "e5m2fnuz",
 ];
 
 /// The cases of a run.

@@ -28,7 +28,7 @@ fn is_image(known: &Known) -> bool {
 }
 
 /// The windows over the first `spatial` axes, not yet fitted.
-fn geometry(draft: &Draft, choices: &mut Choices<'_>, spatial: usize) -> (Vec<i64>, ConvGeometry) {
+fn geometry(choices: &mut Choices<'_>, spatial: usize) -> (Vec<i64>, ConvGeometry) {
     let plain = choices.chance(50);
     let mut list = |least: i64, most: i64| -> Vec<i64> {
         (0..spatial)
@@ -43,7 +43,7 @@ fn geometry(draft: &Draft, choices: &mut Choices<'_>, spatial: usize) -> (Vec<i6
         mode: ConvMode::CrossCorrelation,
     };
     let window = (0..spatial).map(|_| choices.pick(&[1, 3, 2])).collect();
-    let mode = if draft.oddity(choices, 10) {
+    let mode = if choices.chance(15) {
         ConvMode::Convolution
     } else {
         ConvMode::CrossCorrelation
@@ -62,10 +62,10 @@ fn groups(choices: &mut Choices<'_>, channels: i64) -> i64 {
 }
 
 /// A convolution of x.
-fn of_x(draft: &Draft, choices: &mut Choices<'_>, x: &[i64]) -> Option<Shape> {
+fn of_x(choices: &mut Choices<'_>, x: &[i64]) -> Option<Shape> {
     let groups = groups(choices, x[1]);
     let filters = groups * choices.between(1, (8 / groups).max(1));
-    let (window, mut geometry) = geometry(draft, choices, x.len() - 2);
+    let (window, mut geometry) = geometry(choices, x.len() - 2);
     let mut y = vec![x[0], filters];
     for axis in 0..window.len() {
         let reach = geometry.dilation[axis] * (window[axis] - 1) + 1;
@@ -89,10 +89,10 @@ fn of_x(draft: &Draft, choices: &mut Choices<'_>, x: &[i64]) -> Option<Shape> {
 }
 
 /// A convolution whose output is y.
-fn of_y(draft: &Draft, choices: &mut Choices<'_>, y: &[i64]) -> Option<Shape> {
+fn of_y(choices: &mut Choices<'_>, y: &[i64]) -> Option<Shape> {
     let groups = groups(choices, y[1]);
     let per_group = choices.between(1, (8 / groups).max(1));
-    let (window, geometry) = geometry(draft, choices, y.len() - 2);
+    let (window, geometry) = geometry(choices, y.len() - 2);
     let mut x = vec![y[0], per_group * groups];
     for axis in 0..window.len() {
         let reach = geometry.dilation[axis] * (window[axis] - 1) + 1;
@@ -140,7 +140,7 @@ fn image(draft: &mut Draft, choices: &mut Choices<'_>, role: Profile) -> Known {
 
 pub(super) fn fprop(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
     let x = image(draft, choices, Profile::Normal);
-    let shape = of_x(draft, choices, &x.dims)?;
+    let shape = of_x(choices, &x.dims)?;
     let w = draft.operand(choices, &shape.w, x.dtype, Profile::Weights, is_image);
     let terms = shape.w[1..].iter().product();
     let (compute, y) = product(draft, choices, [&x, &w], terms, &shape.y)?;
@@ -157,7 +157,7 @@ pub(super) fn fprop(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> 
 
 pub(super) fn dgrad(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
     let dy = image(draft, choices, Profile::Normal);
-    let shape = of_y(draft, choices, &dy.dims)?;
+    let shape = of_y(choices, &dy.dims)?;
     let w = draft.operand(choices, &shape.w, dy.dtype, Profile::Weights, is_image);
     let terms = shape.w.iter().product::<i64>() / shape.w[1];
     let (compute, dx) = product(draft, choices, [&dy, &w], terms, &shape.x)?;
@@ -174,7 +174,7 @@ pub(super) fn dgrad(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> 
 
 pub(super) fn wgrad(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
     let x = image(draft, choices, Profile::Normal);
-    let shape = of_x(draft, choices, &x.dims)?;
+    let shape = of_x(choices, &x.dims)?;
     let dy = draft.operand(choices, &shape.y, x.dtype, Profile::Weights, is_image);
     let terms = shape.y.iter().product::<i64>() / shape.y[1];
     let (compute, dw) = product(draft, choices, [&x, &dy], terms, &shape.w)?;

@@ -51,7 +51,7 @@ pub(super) struct Draft {
 }
 
 const FLOATS: [DataType; 4] = [DataType::F32, DataType::F16, DataType::Bf16, DataType::F64];
-const NARROW: [DataType; 7] = [
+const NARROW: [DataType; 9] = [
     DataType::F8E4M3,
     DataType::F8E5M2,
     DataType::F8E8M0,
@@ -59,6 +59,8 @@ const NARROW: [DataType; 7] = [
     DataType::F6E2M3,
     DataType::F6E3M2,
     DataType::I4,
+    DataType::F8E4M3Fnuz,
+    DataType::F8E5M2Fnuz,
 ];
 
 impl Draft {

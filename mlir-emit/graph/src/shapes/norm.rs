@@ -144,7 +144,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Tensors of one element per channel of `x`: 1, C and then as many 1 as their authors like, as in hipDNN's front end.
+    /// Tensors of one element per channel of `x`: 1, C and then as many 1 as their authors like, as in hipDNN's front end, or C alone.
     fn check_channels(
         &self,
         position: usize,
@@ -165,6 +165,7 @@ impl Graph {
         for tensor in inputs.iter().chain(outputs).filter_map(|&id| self.tensor(id)) {
             let is_per_channel = match tensor.dims.as_slice() {
                 [1, dim, rest @ ..] => *dim == channels && rest.iter().all(|&dim| dim == 1),
+                [dim] => *dim == channels,
                 _ => false,
             };
             if !is_per_channel {

@@ -6,10 +6,10 @@ extern crate alloc;
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
 pub const ENUM_MIN_DATA_TYPE: i8 = 0;
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
-pub const ENUM_MAX_DATA_TYPE: i8 = 15;
+pub const ENUM_MAX_DATA_TYPE: i8 = 17;
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
 #[allow(non_camel_case_types)]
-pub const ENUM_VALUES_DATA_TYPE: [DataType; 16] = [
+pub const ENUM_VALUES_DATA_TYPE: [DataType; 18] = [
   DataType::UNSET,
   DataType::FLOAT,
   DataType::HALF,
@@ -26,6 +26,8 @@ pub const ENUM_VALUES_DATA_TYPE: [DataType; 16] = [
   DataType::FP6_E3M2,
   DataType::INT4,
   DataType::INT64,
+  DataType::FP8_E4M3_FNUZ,
+  DataType::FP8_E5M2_FNUZ,
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -49,9 +51,11 @@ impl DataType {
   pub const FP6_E3M2: Self = Self(13);
   pub const INT4: Self = Self(14);
   pub const INT64: Self = Self(15);
+  pub const FP8_E4M3_FNUZ: Self = Self(16);
+  pub const FP8_E5M2_FNUZ: Self = Self(17);
 
   pub const ENUM_MIN: i8 = 0;
-  pub const ENUM_MAX: i8 = 15;
+  pub const ENUM_MAX: i8 = 17;
   pub const ENUM_VALUES: &'static [Self] = &[
     Self::UNSET,
     Self::FLOAT,
@@ -69,6 +73,8 @@ impl DataType {
     Self::FP6_E3M2,
     Self::INT4,
     Self::INT64,
+    Self::FP8_E4M3_FNUZ,
+    Self::FP8_E5M2_FNUZ,
   ];
   /// Returns the variant's name or "" if unknown.
   pub fn variant_name(self) -> Option<&'static str> {
@@ -89,6 +95,8 @@ impl DataType {
       Self::FP6_E3M2 => Some("FP6_E3M2"),
       Self::INT4 => Some("INT4"),
       Self::INT64 => Some("INT64"),
+      Self::FP8_E4M3_FNUZ => Some("FP8_E4M3_FNUZ"),
+      Self::FP8_E5M2_FNUZ => Some("FP8_E5M2_FNUZ"),
       _ => None,
     }
   }
@@ -7770,6 +7778,7 @@ impl<'a> TensorAttributes<'a> {
   pub const VT_IS_RUNTIME_PASS_BY_VALUE: ::flatbuffers::VOffsetT = 20;
   pub const VT_RAGGED_OFFSET_TENSOR_UID: ::flatbuffers::VOffsetT = 22;
   pub const VT_ALIGNMENT: ::flatbuffers::VOffsetT = 24;
+  pub const VT_RAGGED_OFFSET_MULTIPLIER: ::flatbuffers::VOffsetT = 26;
 
   #[inline]
   pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
@@ -7781,6 +7790,7 @@ impl<'a> TensorAttributes<'a> {
     args: &'args TensorAttributesArgs<'args>
   ) -> ::flatbuffers::WIPOffset<TensorAttributes<'bldr>> {
     let mut builder = TensorAttributesBuilder::new(_fbb);
+    builder.add_ragged_offset_multiplier(args.ragged_offset_multiplier);
     builder.add_alignment(args.alignment);
     if let Some(x) = args.ragged_offset_tensor_uid { builder.add_ragged_offset_tensor_uid(x); }
     builder.add_uid(args.uid);
@@ -7865,6 +7875,13 @@ impl<'a> TensorAttributes<'a> {
     // which contains a valid value in this slot
     unsafe { self._tab.get::<i64>(TensorAttributes::VT_ALIGNMENT, Some(16)).unwrap()}
   }
+  #[inline]
+  pub fn ragged_offset_multiplier(&self) -> i64 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i64>(TensorAttributes::VT_RAGGED_OFFSET_MULTIPLIER, Some(1)).unwrap()}
+  }
 }
 
 impl ::flatbuffers::Verifiable for TensorAttributes<'_> {
@@ -7883,6 +7900,7 @@ impl ::flatbuffers::Verifiable for TensorAttributes<'_> {
      .visit_field::<bool>("is_runtime_pass_by_value", Self::VT_IS_RUNTIME_PASS_BY_VALUE, false)?
      .visit_field::<i64>("ragged_offset_tensor_uid", Self::VT_RAGGED_OFFSET_TENSOR_UID, false)?
      .visit_field::<i64>("alignment", Self::VT_ALIGNMENT, false)?
+     .visit_field::<i64>("ragged_offset_multiplier", Self::VT_RAGGED_OFFSET_MULTIPLIER, false)?
      .finish();
     Ok(())
   }
@@ -7898,6 +7916,7 @@ pub struct TensorAttributesArgs<'a> {
     pub is_runtime_pass_by_value: bool,
     pub ragged_offset_tensor_uid: Option<i64>,
     pub alignment: i64,
+    pub ragged_offset_multiplier: i64,
 }
 impl<'a> Default for TensorAttributesArgs<'a> {
   #[inline]
@@ -7913,6 +7932,7 @@ impl<'a> Default for TensorAttributesArgs<'a> {
       is_runtime_pass_by_value: false,
       ragged_offset_tensor_uid: None,
       alignment: 16,
+      ragged_offset_multiplier: 1,
     }
   }
 }
@@ -7963,6 +7983,10 @@ impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> TensorAttributesBuilder<'a, '
     self.fbb_.push_slot::<i64>(TensorAttributes::VT_ALIGNMENT, alignment, 16);
   }
   #[inline]
+  pub fn add_ragged_offset_multiplier(&mut self, ragged_offset_multiplier: i64) {
+    self.fbb_.push_slot::<i64>(TensorAttributes::VT_RAGGED_OFFSET_MULTIPLIER, ragged_offset_multiplier, 1);
+  }
+  #[inline]
   pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> TensorAttributesBuilder<'a, 'b, A> {
     let start = _fbb.start_table();
     TensorAttributesBuilder {
@@ -7990,6 +8014,7 @@ impl ::core::fmt::Debug for TensorAttributes<'_> {
       ds.field("is_runtime_pass_by_value", &self.is_runtime_pass_by_value());
       ds.field("ragged_offset_tensor_uid", &self.ragged_offset_tensor_uid());
       ds.field("alignment", &self.alignment());
+      ds.field("ragged_offset_multiplier", &self.ragged_offset_multiplier());
       ds.finish()
   }
 }

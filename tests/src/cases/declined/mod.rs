@@ -7,8 +7,8 @@ mod windows;
 
 use super::{Case, Conv, Order, WITHOUT_F64, pointwise, scalar};
 use rotini_graph::{
-    Batchnorm, BatchnormBackward, BatchnormInference, BatchnormInferenceVariance, ConvGeometry, ConvMode, DataType,
-    Graph, GraphBuilder, Layernorm, LayernormBackward, Matmul, NormPhase, Op, PointwiseMode, Reduction, ReductionMode,
+    Batchnorm, BatchnormBackward, BatchnormInference, BatchnormInferenceVariance, ConvGeometry, DataType, Graph,
+    GraphBuilder, Layernorm, LayernormBackward, Matmul, NormPhase, Op, PointwiseMode, Reduction, ReductionMode,
     RmsNorm, RmsNormBackward, Scalar, Tensor, TensorId, TensorKind,
 };
 
@@ -118,8 +118,6 @@ impl Declined {
 
     fn convolutions(&mut self) {
         let conv = Conv::new(1, 4, 4, 6, 3, 1, F32, Order::First);
-        let mut flipped = conv.clone();
-        flipped.geometry.mode = ConvMode::Convolution;
         let mut in_i32 = conv.clone();
         in_i32.compute = I32;
         let mut in_i8 = Conv::new(1, 4, 4, 6, 3, 1, I8, Order::First);
@@ -137,11 +135,6 @@ impl Declined {
         ];
         for (name, kind, build, operands) in directions {
             let node = format!("node '{name}' ({kind})");
-            self.add(
-                format!("{name}_flipped"),
-                build(&flipped),
-                format!("{node}: conv_mode CONVOLUTION"),
-            );
             self.add(
                 format!("{name}_4d"),
                 build(&spatial),

@@ -1,0 +1,88 @@
+//! Graphs that were encoded by a second encoder (`tests/cases/second/encode.py`), which shares nothing with `rotini-wire`.
+//!
+//! It says twice what a graph is: as bytes, and in the words of the IR. The bytes go to the plugin; what they have to mean is the other.
+
+use super::Case;
+use anyhow::{Context as _, Result, ensure};
+use rotini_graph::{DataType, Graph, Node, Op, Scalar, Tensor, TensorKind};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// A graph and the bytes that the second encoder made of it.
+#[derive(Clone, Debug)]
+pub struct Encoded {
+    /// What the bytes have to mean.
+    pub case: Case,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// The graphs of the second encoder.
+///
+/// # Errors
+///
+/// If there is no `python3`, the encoder fails, or it describes what is no graph.
+pub fn second() -> Result<Vec<Encoded>> {
+    let folder = tempfile::tempdir()?;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/second/encode.py");
+    let status = Command::new("python3").arg(script).arg(folder.path()).status();
+    ensure!(
+        status.context("python3 is not there")?.success(),
+        "the second encoder fails"
+    );
+    let mut encoded = Vec::new();
+    for entry in std::fs::read_dir(folder.path())? {
+        let file = entry?.path();
+        if file.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let described = serde_json::from_slice(&std::fs::read(&file)?)?;
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let graph = graph(&described).with_context(|| format!("the description of {name}"))?;
+        encoded.push(Encoded {
+            case: Case {
+                name: format!("second_{name}"),
+                graph,
+            },
+            bytes: std::fs::read(file.with_extension("fb"))?,
+        });
+    }
+    encoded.sort_by(|a, b| a.case.name.cmp(&b.case.name));
+    Ok(encoded)
+}
+
+fn graph(described: &Value) -> Result<Graph> {
+    let text = |value: &Value| value.as_str().map(str::to_owned).context("no text");
+    let list = |value: &Value| value.as_array().cloned().context("no list");
+    let dtype = |value: &Value| -> Result<DataType> { Ok(serde_json::from_value(value.clone())?) };
+    let mut graph = Graph {
+        name: text(&described["name"])?,
+        min_api_version: [1, 3, 0],
+        ..Graph::default()
+    };
+    for tensor in list(&described["tensors"])? {
+        graph.tensors.push(Tensor {
+            uid: tensor["uid"].as_i64().context("no uid")?,
+            name: text(&tensor["name"])?,
+            dtype: dtype(&tensor["dtype"])?,
+            dims: serde_json::from_value(tensor["dims"].clone())?,
+            strides: serde_json::from_value(tensor["strides"].clone())?,
+            kind: match (tensor["value"].as_f64(), tensor["virtual"].as_bool()) {
+                (Some(value), _) => TensorKind::Constant(Scalar::float(value)),
+                (None, Some(true)) => TensorKind::Virtual,
+                (None, _) => TensorKind::Buffer,
+            },
+            ragged_offset: None,
+            alignment: 16,
+        });
+    }
+    for (position, node) in list(&described["nodes"])?.iter().enumerate() {
+        graph.nodes.push(Node {
+            name: format!("node {position}"),
+            compute: dtype(&node["compute"])?,
+            op: serde_json::from_value::<Op>(node["op"].clone())?,
+        });
+    }
+    Ok(graph)
+}
