@@ -186,9 +186,10 @@ pub(crate) fn multiplied<'c, 'b>(
 ///
 /// What has eight bits or less is read in the type of the other one if that is a 16-bit float, which holds all its values, so that matrix
 /// cores multiply both. Floats of two types neither of which is the compute type are converted to it: IREE 3.13's code for GPUs widens
-/// such factors only where the shape is a lucky one. FNUZ codes stay what they are where the target multiplies them.
+/// such factors only where the shape is a lucky one. FNUZ codes of one type stay what they are where the target
+/// multiplies them; of both types IREE 3.13 rejects its own code where a matrix ends within a tile.
 pub(crate) fn factor_types([a, b]: [DataType; 2], compute: DataType, target: &Target) -> [DataType; 2] {
-    if compute == DataType::F32 && is_fnuz(a) && is_fnuz(b) && target.multiplies_fnuz() {
+    if compute == DataType::F32 && a == b && is_fnuz(a) && target.multiplies_fnuz() {
         return [a, b];
     }
     let like = |own: DataType, other: DataType| match contracted(other) {
