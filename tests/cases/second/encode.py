@@ -256,6 +256,9 @@ class Graph:
                     value = list(value.encode())
                 elif form == "flag":
                     value = bool(value)
+                elif form == "DiagonalAlignment" and value is None:
+                    # The schema's default, which the bytes leave out.
+                    value = "TopLeft"
                 outer, _, inner = name.partition(".")
                 if inner:
                     op.setdefault(outer, {})[inner] = value
