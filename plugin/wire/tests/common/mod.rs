@@ -110,6 +110,8 @@ impl Generator {
             DataType::F64 if self.rng.random() => self.rng.random::<f64>(),
             DataType::F16 if self.rng.random() => 0.0999755859375,
             DataType::Bf16 if self.rng.random() => f64::INFINITY,
+            // There is no negative zero.
+            DataType::F8E4M3Fnuz | DataType::F8E5M2Fnuz if common == 0.0 => 0.0,
             _ => common,
         })
     }
