@@ -295,6 +295,7 @@ fn every_mode_computes_in_floats_and_the_listed_ones_in_integers() {
         Mode::CmpLe,
         Mode::CmpLt,
         Mode::CmpNeq,
+        Mode::Div,
         Mode::GenIndex,
         Mode::Identity,
         Mode::LogicalAnd,
