@@ -30,6 +30,8 @@ pub(crate) struct Loops {
     pub(crate) begins_kept: bool,
     /// Bits of an element of the narrowest operand.
     pub(crate) bits: u64,
+    /// Whether sums are carried in 64 bits.
+    pub(crate) is_double: bool,
 }
 
 /// How one loop is cut.
@@ -102,8 +104,9 @@ impl Loops {
         let mut kept = vec![Cut::WHOLE; self.kept.len()];
         let mut reduced = vec![Cut::WHOLE; self.reduced.len()];
         let mut lanes_left = lanes;
-        // Lanes beside each other read what lies side by side.
+        // Lanes beside each other read what lies side by side. IREE has no reduction of 64 bits over lanes that are not neighbours.
         if !self.ends_reduced
+            && !self.is_double
             && let (Some(cut), Some(&extent)) = (kept.last_mut(), self.kept.last())
         {
             // None of them beyond the end: IREE fails to distribute what is masked along a loop that stays.
@@ -129,7 +132,8 @@ impl Loops {
             if position + 1 == self.reduced.len() {
                 cut.thread = thread;
             }
-            if position == 0 {
+            let takes_all = self.is_double && position + 1 == self.reduced.len();
+            if position == 0 || takes_all {
                 // All that is left; beyond the end is masked.
                 (cut.lanes, cut.subgroups) = (lanes_left, subgroups_left);
             } else {

@@ -207,6 +207,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
             ends_reduced: is_reduced(wide.last()),
             begins_kept: !is_reduced(wide.first()),
             bits: bits.unwrap_or(32),
+            is_double: shape.dtype == DataType::F64,
         })
     }
 

@@ -20,6 +20,10 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
+/// Cases whose bounds say little of most elements: attention may round weights to the type of v, of which a step is a quarter of the
+/// value or more.
+const COARSE: [&str; 2] = ["lp_f8e5m2_sdpa", "lp_f4e2m1_sdpa"];
+
 /// The plugin on a device, with a cache folder of the tests' own.
 pub struct Runner {
     handle: Handle,
@@ -166,7 +170,7 @@ impl Runner {
             let Outcome { elements, blunt, .. } = outcome;
             // Special values have bounds that say little.
             ensure!(
-                self.profile.is_some() || blunt * 4 <= elements,
+                self.profile.is_some() || COARSE.contains(&case.name.as_str()) || blunt * 4 <= elements,
                 "only {} of {elements} elements are judged sharply",
                 elements - blunt
             );

@@ -44,8 +44,8 @@ pub struct Report {
     /// Elements for which anything would have been accepted, because nothing is known about them (their sum may overflow the
     /// compute type, for one). 0 from [`compare`].
     pub unbounded: usize,
-    /// Elements whose bounds say little: those of unknown or special values, and those that may be off by more than a sixteenth of the
-    /// largest magnitude in the tensor.
+    /// Elements whose bounds say little: those of unknown values, and those that may be off by more than a sixteenth of the largest
+    /// magnitude in the tensor before they are rounded to its type.
     pub blunt: usize,
     /// The largest difference.
     pub max_absolute: f64,
@@ -249,6 +249,7 @@ pub fn compare(tensor: &Tensor, got: &[u8], want: &[u8], tolerance: Tolerance) -
             // Where an infinity is wanted, what is allowed is infinite too.
             accepted: difference == 0.0 || (difference.is_finite() && difference <= allowed),
             unbounded: false,
+            bound: if allowed.is_finite() { allowed } else { 0.0 },
         })
     });
     summarise(tensor, elements)
@@ -347,6 +348,11 @@ fn judged(codec: Codec, got: Number, want: Number, (error, tells_zeros): (f64, b
         allowed,
         accepted: !is_other_zero && (unbounded || within || same(got, low)),
         unbounded,
+        bound: match (unbounded, special) {
+            (true, _) => f64::INFINITY,
+            (false, true) => 0.0,
+            (false, false) => error,
+        },
     }
 }
 
@@ -365,6 +371,8 @@ struct Element {
     allowed: f64,
     accepted: bool,
     unbounded: bool,
+    /// What it may be off by before it is rounded to the tensor's type, which may be coarse: 0 where only one value is accepted.
+    bound: f64,
 }
 
 /// Sums elements up, which come in logical row-major order.
@@ -379,14 +387,10 @@ fn summarise(tensor: &Tensor, elements: impl Iterator<Item = Element>) -> Result
         ratio: 0.0,
         worst: Worst::default(),
     };
-    let mut allowed = Vec::new();
+    let mut bounds = Vec::new();
     let mut largest: f64 = 0.0;
     for element in elements {
-        allowed.push(if element.want.is_finite() {
-            element.allowed
-        } else {
-            f64::INFINITY
-        });
+        bounds.push(element.bound);
         if element.want.is_finite() {
             largest = largest.max(element.want.abs());
         }
@@ -413,7 +417,7 @@ fn summarise(tensor: &Tensor, elements: impl Iterator<Item = Element>) -> Result
             report.max_relative = report.max_relative.max(element.difference / element.want.abs());
         }
     }
-    report.blunt = allowed.iter().filter(|&&allowed| allowed > largest / 16.0).count();
+    report.blunt = bounds.iter().filter(|&&bound| bound > largest / 16.0).count();
     if report.wrong == 0 {
         return Ok(report);
     }

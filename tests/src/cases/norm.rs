@@ -440,6 +440,23 @@ pub(super) fn layernorm(cases: &mut Cases) {
     cases.add("layernorm_backward_f64", double.layernorm_backward(1, true));
     cases.add("rmsnorm_f64", double.rms_norm(1, NormPhase::Training, true));
     cases.add("rmsnorm_backward_f64", double.rms_norm_backward(1, true));
+    // Long enough to be spread over lanes, which have to be neighbours for sums in 64 bits.
+    let mut rows = Norm::new(&[4, 300], DataType::F64, Order::First);
+    rows.compute = DataType::F64;
+    cases.add("layernorm_rows_f64", rows.layernorm(1, NormPhase::Training, true));
+    cases.add("layernorm_backward_rows_f64", rows.layernorm_backward(1, true));
+    for (name, order) in [("nchw", Order::First), ("nhwc", Order::Last)] {
+        let mut channels = Norm::new(&[6, 8, 7, 5], DataType::F64, order);
+        channels.compute = DataType::F64;
+        cases.add(
+            format!("bn_training_channels_{name}_f64"),
+            channels.batchnorm_training(true, true),
+        );
+        cases.add(
+            format!("bn_backward_channels_{name}_f64"),
+            channels.batchnorm_backward(true),
+        );
+    }
 }
 
 /// Rows that frameworks send, whose lengths are no multiples of a subgroup: several sums that depend on each other.

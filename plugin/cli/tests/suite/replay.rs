@@ -11,7 +11,7 @@ fn a_failed_compilation_is_replayed() {
         return;
     }
     // More than the worker's start needs, and less than a compilation.
-    let limit = ("ROTINI_COMPILE_MEMORY", "24 MiB");
+    let limit = ("ROTINI_COMPILE_MEMORY", "16 MiB");
     let run = |arguments: &[&OsStr], limited: bool, code| {
         let mut command = bench.command(arguments);
         command
@@ -43,7 +43,7 @@ fn a_failed_compilation_is_replayed() {
     for said in ["error", "recorded"] {
         let text = again[said].as_str().unwrap();
         assert!(
-            text.contains("ran out of memory, of which it may have 24 MiB"),
+            text.contains("ran out of memory, of which it may have 16 MiB"),
             "{text}"
         );
     }
