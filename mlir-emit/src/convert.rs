@@ -5,6 +5,7 @@
 
 use crate::ir::Emitter;
 use crate::narrow::{convert_code, is_code};
+use crate::quirks::Quirk;
 use crate::{EmitError, Unsupported};
 use melior::ir::{Type, Value};
 use rotini_graph::{DataType, NormalGraph, NormalKind, TensorId};
@@ -123,10 +124,13 @@ fn float_to_float<'c, 'b>(
     }
 }
 
-/// An f64 in a type of 16 bits. IREE 3.13 rounds twice on CPUs, to f32 first, and makes 0 of what is subnormal in f16. Here the first
-/// rounding is to odd, which leaves nothing halfway between two numbers of the second type: that its neighbour is even says that there
+/// An f64 in a type of 16 bits, in two roundings ([`Quirk::RoundedTwice`]). The first
+/// is to odd, which leaves nothing halfway between two numbers of the second type: that its neighbour is even says that there
 /// was a rest.
 fn f64_to_half<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, to: DataType) -> Result<Value<'c, 'b>, EmitError> {
+    if !at.quirks().avoids(Quirk::RoundedTwice) {
+        return at.one("arith.truncf", &[value], at.element_type(to)?, &[]);
+    }
     let (f32, f64) = (at.element_type(DataType::F32)?, at.element_type(DataType::F64)?);
     let bits = at.element_type(DataType::I32)?;
     let nearest = at.one("arith.truncf", &[value], f32, &[])?;

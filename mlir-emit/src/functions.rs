@@ -25,8 +25,7 @@ impl<'c, 'r> Math<'c, 'r> {
         self.div(exp, self.mul(sum, sum)?)
     }
 
-    /// erf(x). AMD's code generator (LLVM 24) crashes where it copies the sign of a single f64 to an f32: there the function, which is
-    /// odd, is that of |x|.
+    /// erf(x): that of |x| with the sign of x where the function must copy no sign (`Quirk::CopiedSign`).
     pub(crate) fn erf(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         if !self.copies_no_sign {
             return self.of_zero(x, self.function("math.erf", x)?);
@@ -125,7 +124,7 @@ impl<'c, 'r> Math<'c, 'r> {
         let wide = self.at.element_type(DataType::F64)?;
         let constant = |value: f64| self.at.float(value, wide);
         let (quarter, half, less) = (constant(0.25)?, constant(0.5)?, constant(-4.0)?);
-        // Of those in the middle either will do. IREE makes twenty operations of `math.roundeven` on CPUs.
+        // Of those in the middle either will do. The compiler makes twenty operations of `math.roundeven` on CPUs.
         let nearest = |value| {
             self.at
                 .same("math.floor", &[self.at.same("arith.addf", &[value, half])?])

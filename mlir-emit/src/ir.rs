@@ -6,6 +6,7 @@
 use crate::EmitError;
 use crate::convert::integer_range;
 use crate::narrow::is_code;
+use crate::quirks::{Quirk, Quirks};
 use melior::Context;
 use melior::dialect::DialectRegistry;
 use melior::ir::attribute::{DenseI32ArrayAttribute, FloatAttribute, IntegerAttribute, StringAttribute, TypeAttribute};
@@ -74,12 +75,18 @@ pub(crate) fn dim(index: usize) -> String {
 #[derive(Clone, Copy)]
 pub(crate) struct Emitter<'c, 'b> {
     context: &'c Context,
+    quirks: Quirks,
     block: &'b Block<'c>,
 }
 
 impl<'c, 'b> Emitter<'c, 'b> {
-    pub(crate) fn new(context: &'c Context, block: &'b Block<'c>) -> Self {
-        Emitter { context, block }
+    pub(crate) fn new(context: &'c Context, quirks: Quirks, block: &'b Block<'c>) -> Self {
+        Emitter { context, quirks, block }
+    }
+
+    /// The defects of the compiler that are avoided.
+    pub(crate) fn quirks(&self) -> Quirks {
+        self.quirks
     }
 
     pub(crate) fn context(&self) -> &'c Context {
@@ -200,6 +207,15 @@ impl<'c, 'b> Emitter<'c, 'b> {
         self.same("iree_tensor_ext.compute_barrier.start", &[tensor])
     }
 
+    /// A [barrier](Self::barrier) that keeps a defect of the compiler away.
+    pub(crate) fn barrier_against(&self, quirk: Quirk, tensor: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+        if self.quirks.avoids(quirk) {
+            self.barrier(tensor)
+        } else {
+            Ok(tensor)
+        }
+    }
+
     /// Whether a tensor is there without a computation that could be fused: an argument, or what stands behind a barrier, perhaps reshaped.
     pub(crate) fn is_settled(&self, tensor: Value<'c, 'b>) -> bool {
         let mut tensor = tensor;
@@ -303,7 +319,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
         let element = value.r#type();
         let region = Region::new();
         let block = Block::new(&[(element, self.location()), (element, self.location())]);
-        Emitter::new(self.context, &block).terminate("linalg.yield", &[argument(&block, 0)?])?;
+        self.inside(&block).terminate("linalg.yield", &[argument(&block, 0)?])?;
         region.append_block(block);
         let attributes = [("operandSegmentSizes", self.segments(&[1, 1]))];
         first(self.op(
@@ -388,7 +404,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
             let elements = (0..arguments.len())
                 .map(|index| argument(&block, index))
                 .collect::<Result<Vec<_>, _>>()?;
-            let emitter = Emitter::new(self.context, &block);
+            let emitter = self.inside(&block);
             let result = body(&emitter, &elements)?;
             emitter.terminate("linalg.yield", &[result])?;
         }
@@ -447,7 +463,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
 
     /// An emitter for a block inside an operation of this one.
     pub(crate) fn inside<'r>(&self, block: &'r Block<'c>) -> Emitter<'c, 'r> {
-        Emitter::new(self.context, block)
+        Emitter::new(self.context, self.quirks, block)
     }
 
     /// A value of this block for use in the body of an operation that will be appended to it.
@@ -515,7 +531,7 @@ pub(crate) fn function<'c>(
             TypeAttribute::new(FunctionType::new(context, arguments, results).into()).into(),
         ),
     ];
-    Emitter::new(context, &outer).op("func.func", &[], &[], &attributes, vec![region])?;
+    Emitter::new(context, Quirks::ALL, &outer).op("func.func", &[], &[], &attributes, vec![region])?;
     let Some(function) = outer.first_operation() else {
         return Err(EmitError::Internal("a function that is not there"));
     };

@@ -29,6 +29,7 @@ mod moe;
 mod narrow;
 mod norm;
 mod pointwise;
+mod quirks;
 mod reduction;
 mod resample;
 mod shell;
@@ -41,6 +42,7 @@ mod value;
 pub use cost::{operations, workspace_bound};
 pub use error::{EmitError, Unsupported};
 pub use lower::{check, signature};
+pub use quirks::{Backend, Description, Effect, Guard, Quirk, Quirks, REGISTER};
 pub use shell::{Argument, ENTRY_POINT, Signature};
 pub use target::{ConvStrategy, GPU_ALIGNMENT, Target};
 
@@ -70,6 +72,16 @@ pub struct Emitted {
 ///
 /// [`EmitError::Unsupported`] exactly when [`check`] says so; anything else is a defect of the lowering.
 pub fn emit(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> {
+    emit_avoiding(graph, target, Quirks::of(target))
+}
+
+/// [`emit`] for the test that turns quirks off: what it gives then may be wrong.
+///
+/// # Errors
+///
+/// As [`emit`].
+#[doc(hidden)]
+pub fn emit_avoiding(graph: &NormalGraph, target: &Target, quirks: Quirks) -> Result<Emitted, EmitError> {
     check(graph, target)?;
     let signature = signature(graph)?;
     let context = context();
@@ -82,8 +94,8 @@ pub fn emit(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> 
         }
         true
     });
-    let result = custom::functions(&context, graph, target).and_then(|mut functions| {
-        functions.push(computation(&context, graph, target, &signature)?);
+    let result = custom::functions(&context, graph, quirks).and_then(|mut functions| {
+        functions.push(computation(&context, graph, target, quirks, &signature)?);
         Ok(functions)
     });
     context.detach_diagnostic_handler(handler);
@@ -99,7 +111,7 @@ pub fn emit(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> 
     })?;
     Ok(Emitted {
         mlir: shell::module(&functions, &signature)?,
-        flags: target.flags_for(graph),
+        flags: target.flags_for(graph, quirks),
         signature,
     })
 }
@@ -109,14 +121,15 @@ fn computation(
     context: &melior::Context,
     graph: &NormalGraph,
     target: &Target,
+    quirks: Quirks,
     signature: &Signature,
 ) -> Result<String, EmitError> {
     let location = Location::unknown(context);
     let outer = Block::new(&[]);
-    let (arguments, results) = lower::function_types(&Emitter::new(context, &outer), signature)?;
+    let (arguments, results) = lower::function_types(&Emitter::new(context, quirks, &outer), signature)?;
     let block = Block::new(&arguments.iter().map(|&ty| (ty, location)).collect::<Vec<_>>());
-    let inside = Emitter::new(context, &block);
-    if attention::is_one_dispatch(graph, target) {
+    let inside = Emitter::new(context, quirks, &block);
+    if attention::is_one_dispatch(graph, target, quirks) {
         // A dispatch that IREE leaves as it is.
         let dispatch = Block::new(&[]);
         {

@@ -6,6 +6,7 @@
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, argument, dim};
 use crate::narrow::{contracted, factor_types, is_code, is_packed, pack, packed_bytes, unpack};
+use crate::quirks::{Quirk, Quirks};
 use crate::shell::{Argument, Signature};
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extents};
@@ -223,7 +224,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
                 let value = Value {
                     data: Data::Constant(scalar),
                     dtype: if is_code(tensor.dtype) {
-                        contracted(tensor.dtype)
+                        contracted(tensor.dtype, lowering.quirks())
                     } else {
                         tensor.dtype
                     },
@@ -282,6 +283,10 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         self.target
     }
 
+    pub(crate) fn quirks(&self) -> Quirks {
+        self.at.quirks()
+    }
+
     pub(crate) fn tensor(&self, id: TensorId) -> Result<&'g NormalTensor, EmitError> {
         self.graph.tensor(id).ok_or(EmitError::Internal("an unknown tensor"))
     }
@@ -301,8 +306,8 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
 
     /// Defines a tensor as the sums of a contraction, which are of the compute type.
     ///
-    /// Where the sums themselves are stored as well as more than one tensor of what is made of them, IREE 3.13's code for AMD GPUs keeps
-    /// those of a tile that is cut off in shared memory, where threads overwrite each other's: there nothing is fused to the sums.
+    /// Where the sums themselves are stored as well as more than one tensor of what is made of them, nothing is fused to the sums
+    /// ([`Quirk::StoredSums`]).
     pub(crate) fn define_sums(
         &mut self,
         id: TensorId,
@@ -315,7 +320,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
             .is_ok_and(|tensor| tensor.kind == NormalKind::Output && tensor.dtype == sums.dtype);
         let escapes = carried_type == sums.dtype && (is_stored || self.readers(id).count() > 1);
         let mut carried = self.carry(sums, carried_type)?;
-        if escapes && matches!(self.target, Target::Rocm { .. }) && self.stores_on_the_way(id) {
+        if escapes && self.quirks().avoids(Quirk::StoredSums) && self.stores_on_the_way(id) {
             carried.ssa = self.at.barrier(carried.ssa)?;
         }
         self.define(id, Value::of(carried));
@@ -362,24 +367,23 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     }
 
     /// The value of a tensor as an operand that an operation reads many times over: with all its axes, and settled. What was computed
-    /// on the way to it is a dispatch of its own: fused into a convolution's reads, IREE 3.13's GPU code generation does not always
-    /// survive it.
+    /// on the way to it is a dispatch of its own ([`Quirk::UnsettledFactors`]).
     pub(crate) fn settled(&self, id: TensorId) -> Result<Ordered<'c, 'b>, EmitError> {
-        self.settled_as(id, contracted(self.value(id)?.dtype))
+        self.settled_as(id, contracted(self.value(id)?.dtype, self.quirks()))
     }
 
     /// Both factors of a contraction, in the types in which they can be multiplied.
     pub(crate) fn factors(&self, [a, b]: [TensorId; 2], compute: DataType) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
         let types = [self.value(a)?.dtype, self.value(b)?.dtype];
-        let [of_a, of_b] = factor_types(types, compute, self.target);
+        let [of_a, of_b] = factor_types(types, compute, self.target, self.quirks());
         Ok([self.settled_as(a, of_a)?, self.settled_as(b, of_b)?])
     }
 
     /// Both factors of a contraction to a matrix of these `rows` and `columns` over loops of these `summed` extents, in types in which they
     /// can be summed.
     ///
-    /// Products of f16 with so few rows or columns that no matrix core multiplies them are summed by threads, and IREE 3.13 does not
-    /// compile that for AMD GPUs where a thread takes 5 or 7 of them at a time, as it does of an odd number: these are widened.
+    /// Products of f16 with so few rows or columns that no matrix core multiplies them are summed by threads. Where a thread takes 5 or 7
+    /// of them at a time, as it does of an odd number, these are widened ([`Quirk::OddHalves`]).
     pub(crate) fn summable(
         &self,
         factors: [Ordered<'c, 'b>; 2],
@@ -390,8 +394,8 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         const FEW: i64 = 4;
         let is_odd = |&extent: &i64| extent % 2 != 0 && (extent % 5 == 0 || extent % 7 == 0);
         let halves = factors.iter().all(|factor| factor.dtype == DataType::F16) && compute != DataType::F16;
-        let is_amd = matches!(self.target, Target::Rocm { .. });
-        if !is_amd || !halves || rows.min(columns) > FEW || !summed.iter().any(is_odd) {
+        let avoids = self.quirks().avoids(Quirk::OddHalves);
+        if !avoids || !halves || rows.min(columns) > FEW || !summed.iter().any(is_odd) {
             return Ok(factors);
         }
         let [a, b] = factors;
@@ -417,18 +421,23 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         if is_argument && value.dtype == dtype {
             return Ok(value);
         }
-        self.converted(value, dtype)
+        let value = self.carry(value, dtype)?;
+        Ok(Ordered {
+            ssa: self.at.barrier_against(Quirk::UnsettledFactors, value.ssa)?,
+            ..value
+        })
     }
 
     /// What a loop over no tensor has computed (indices, gathered elements), in a dispatch of its own where it could end up in that of
-    /// a convolution on packed tiles: with such a loop in it, IREE 3.13 crashes in every other run, while it materialises encodings.
+    /// a convolution on packed tiles ([`Quirk::LooseLoops`]).
     pub(crate) fn apart(&self, value: Ordered<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
-        let ssa = self.apart_ssa(value.ssa)?;
+        let ssa = self.apart_against(Quirk::LooseLoops, value.ssa)?;
         Ok(Ordered { ssa, ..value })
     }
 
-    pub(crate) fn apart_ssa(&self, ssa: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
-        if *self.target == Target::Cpu {
+    /// [`apart_from_contractions`](Self::apart_from_contractions), to keep a defect of the compiler away.
+    pub(crate) fn apart_against(&self, quirk: Quirk, ssa: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
+        if self.quirks().avoids(quirk) {
             self.apart_from_contractions(ssa)
         } else {
             Ok(ssa)
@@ -521,7 +530,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
             }
             body.extract(at.captured(span), &[address], tensor.dtype)
         })?;
-        self.apart_ssa(gathered)
+        self.apart_against(Quirk::LooseLoops, gathered)
     }
 
     /// Rounds a value to its tensor's type and puts it into the tensor's memory order.
@@ -652,10 +661,10 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
                     .ok_or(EmitError::Internal("an axis out of range"))?;
                 let new = body.extract(at.captured(value.ssa), &position, tensor.dtype)?;
                 let element = body.element_type(tensor.dtype)?;
-                if tensor.dtype != DataType::Bf16 {
+                if tensor.dtype != DataType::Bf16 || !body.quirks().avoids(Quirk::SelectedBf16) {
                     return body.one("arith.select", &[inside, new, old], element, &[]);
                 }
-                // As bits: the compiler selects bf16 in f32, and on the way back changes what is no number in the gaps.
+                // As bits, which no conversion changes.
                 let bits = body.bits16_type();
                 let [new_bits, old_bits] = [new, old].map(|value| body.one("arith.bitcast", &[value], bits, &[]));
                 let kept = body.one("arith.select", &[inside, new_bits?, old_bits?], bits, &[])?;

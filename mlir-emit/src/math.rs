@@ -3,6 +3,7 @@
 use crate::EmitError;
 use crate::convert::{FloatPredicate, IntegerPredicate, compare_float, compare_integer, convert, integer_range};
 use crate::ir::Emitter;
+use crate::quirks::Quirk;
 use crate::target::Target;
 use melior::ir::{Type, Value as Ssa, ValueLike as _};
 use rotini_graph::DataType;
@@ -44,17 +45,15 @@ impl<'c, 'r> Math<'c, 'r> {
             lacks_math_library: *target == Target::Cpu,
             // AMD's device library is exact to the last digits whatever the angle.
             reduces_angles: compute == DataType::F32 && !matches!(target, Target::Rocm { .. }),
-            copies_no_sign: compute == DataType::F32 && matches!(target, Target::Rocm { .. }),
-            compares: compute.is_float() && *target == Target::Cpu,
-            loses_nan: compute.is_float() && *target != Target::Cpu,
+            copies_no_sign: compute == DataType::F32 && at.quirks().avoids(Quirk::CopiedSign),
+            compares: compute.is_float() && at.quirks().avoids(Quirk::MissingFmax),
+            loses_nan: compute.is_float() && at.quirks().avoids(Quirk::LostNan),
             axes,
         })
     }
 
-    /// The same in a reduction of several elements, which is known by the one operation that combines them.
-    ///
-    /// Elsewhere the larger one is found by comparison on the CPU: LLVM turns that of widened f16 into that of f16, for which x86 without
-    /// arithmetic of f16 calls `fmaxf`, and IREE 3.13 does not bring it.
+    /// The same in a reduction of several elements, which is known by the one operation that combines them. Elsewhere the larger one may
+    /// have to be found by comparison ([`Quirk::MissingFmax`]).
     pub(crate) fn combining(self) -> Self {
         Math {
             compares: false,
@@ -123,8 +122,7 @@ impl<'c, 'r> Math<'c, 'r> {
         self.or_nan(x, y, smaller)
     }
 
-    /// What is made of x and y, or NaN if either is: IREE 3.13 makes of `arith.maximumf` and `arith.minimumf` an instruction of gfx942
-    /// that passes over NaN.
+    /// What is made of x and y, or NaN if either is, where the operation passes over NaN ([`Quirk::LostNan`]).
     fn or_nan(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>, result: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         if !self.loses_nan {
             return Ok(result);

@@ -5,8 +5,8 @@ use crate::ir::{Loop, MISSING, affine_map, dim};
 use crate::lower::Lowering;
 use crate::math::multiply_add;
 use crate::narrow::{factor_types, multiplied};
+use crate::quirks::Quirk;
 use crate::sums::{Summation, blocks, in_blocks, in_type};
-use crate::target::Target;
 use crate::value::{Operand, Ordered, Value, extent, extents};
 use crate::{EmitError, Unsupported};
 use melior::ir::Value as Ssa;
@@ -87,8 +87,7 @@ pub(crate) fn is_worth_packing(graph: &NormalGraph, op: &Matmul) -> bool {
 
 /// An operand of several matrices in an order with the summed axis last, if a matrix core's step along that axis would not end with it.
 ///
-/// IREE 3.13's code for gfx942 fills the last step up with zeros, by masks; of the mask over an axis that is not the innermost it loses
-/// what lies outside if the innermost is cut off, too, and reads the next matrix there.
+/// The compiler fills the last step up with zeros, by masks that it loses otherwise ([`Quirk::MaskedBatches`]).
 fn summed_last<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     operand: Ordered<'c, 'b>,
@@ -97,8 +96,7 @@ fn summed_last<'c, 'b>(
     /// The longest step, that of bytes; those of wider types divide it.
     const STEP: i64 = 32;
     let is_batch = operand.dims.iter().rev().skip(2).any(|&dim| dim > 1);
-    let has_steps = matches!(lowering.target(), Target::Rocm { .. });
-    if !is_batch || !has_steps || extent(&operand.dims, summed)? % STEP == 0 {
+    if !is_batch || !lowering.quirks().avoids(Quirk::MaskedBatches) || extent(&operand.dims, summed)? % STEP == 0 {
         return Ok(operand);
     }
     let mut order: Vec<usize> = operand.order.iter().copied().filter(|&axis| axis != summed).collect();
@@ -185,7 +183,7 @@ pub(crate) fn contract<'c, 'b>(
         return Err(EmitError::Internal("a matrix of low rank"));
     };
     let inner = extent(&a.dims, column)?;
-    let types = factor_types([a.dtype, b.dtype], compute, lowering.target());
+    let types = factor_types([a.dtype, b.dtype], compute, lowering.target(), lowering.quirks());
     let of_type = |factor: &Ordered<'c, 'b>, dtype: DataType| match factor.dtype {
         own if own == dtype || own.is_integer() => Ok(factor.clone()),
         _ => lowering.converted(factor.clone(), dtype),

@@ -13,6 +13,7 @@ use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim, first};
 use crate::lower::Lowering;
 use crate::math::Scalar;
 use crate::matmul::{check_product, contract};
+use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
 use crate::value::{Ordered, Value, extent, extents};
 use crate::{EmitError, Unsupported};
@@ -31,7 +32,7 @@ const LARGEST_TILE_BACKWARD: i64 = 512;
 /// Says whether the operation can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &MoeGroupedMatmul) -> Result<(), Unsupported> {
     check_product(graph, compute, [op.token, op.weight])?;
-    check_tiles(Sizes::forward(graph, op))
+    check_tiles(Sizes::forward(graph, op, Quirks::ALL))
 }
 
 /// Says whether the gradient can be lowered.
@@ -44,7 +45,7 @@ pub(crate) fn check_backward(
     if compute_type(compute).is_some_and(DataType::is_integer) {
         return Err(Unsupported::new(format!("a gradient has no meaning in {compute}")));
     }
-    check_tiles(Sizes::backward(graph, op))
+    check_tiles(Sizes::backward(graph, op, Quirks::ALL))
 }
 
 /// Rows are counted in i32.
@@ -57,12 +58,12 @@ fn check_tiles(sizes: Option<Sizes>) -> Result<(), Unsupported> {
 
 /// The elements of what the lowering makes on the way: rows in tiles, matrices of tiles, products.
 pub(crate) fn elements(graph: &NormalGraph, op: &MoeGroupedMatmul) -> Option<u64> {
-    Sizes::forward(graph, op)?.elements()
+    Sizes::forward(graph, op, Quirks::ALL)?.elements()
 }
 
 /// The same for the gradient.
 pub(crate) fn backward_elements(graph: &NormalGraph, op: &MoeGroupedMatmulBwd) -> Option<u64> {
-    Sizes::backward(graph, op)?.elements()
+    Sizes::backward(graph, op, Quirks::ALL)?.elements()
 }
 
 /// How many there are of everything.
@@ -80,15 +81,16 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn forward(graph: &NormalGraph, op: &MoeGroupedMatmul) -> Option<Self> {
+    fn forward(graph: &NormalGraph, op: &MoeGroupedMatmul, quirks: Quirks) -> Option<Self> {
         let (output, weight) = (&graph.tensor(op.output)?.dims, &graph.tensor(op.weight)?.dims);
         let (&[_, rows, columns], &[_, inner, _]) = (output.as_slice(), weight.as_slice()) else {
             return None;
         };
-        Self::new(graph, op.first_token_offset, [rows, inner, columns], LARGEST_TILE)
+        let offset = op.first_token_offset;
+        Self::new(graph, offset, [rows, inner, columns], LARGEST_TILE, quirks)
     }
 
-    fn backward(graph: &NormalGraph, op: &MoeGroupedMatmulBwd) -> Option<Self> {
+    fn backward(graph: &NormalGraph, op: &MoeGroupedMatmulBwd, quirks: Quirks) -> Option<Self> {
         let (token, dweight) = (&graph.tensor(op.token)?.dims, &graph.tensor(op.dweight)?.dims);
         let (&[_, rows, _], &[_, inner, columns]) = (token.as_slice(), dweight.as_slice()) else {
             return None;
@@ -98,24 +100,31 @@ impl Sizes {
             op.first_token_offset,
             [rows, inner, columns],
             LARGEST_TILE_BACKWARD,
+            quirks,
         )
     }
 
-    fn new(graph: &NormalGraph, offset: TensorId, [rows, inner, columns]: [i64; 3], largest: i64) -> Option<Self> {
+    fn new(
+        graph: &NormalGraph,
+        offset: TensorId,
+        [rows, inner, columns]: [i64; 3],
+        largest: i64,
+        quirks: Quirks,
+    ) -> Option<Self> {
         let groups = *graph.tensor(offset)?.dims.first()?;
         // As many rows as a group has on average.
         let average = rows.checked_div(groups)?.clamp(LEAST_TILE, largest);
         let tile = i64::try_from(u64::try_from(average).ok()?.next_power_of_two()).ok()?;
         // Each group that is not empty begins a tile with one row, the others fill tiles.
         let begun = groups.min(rows);
+        let least = if quirks.avoids(Quirk::SingleTile) { 2 } else { 1 };
         Some(Sizes {
             groups,
             rows,
             inner,
             columns,
             tile,
-            // Of a single one, the list's only entry would be read on the host while the graph runs (IREE 3.13).
-            tiles: begun.checked_add((rows - begun).checked_div(tile)?)?.max(2),
+            tiles: begun.checked_add((rows - begun).checked_div(tile)?)?.max(least),
         })
     }
 
@@ -463,7 +472,8 @@ pub(crate) fn lower(
 ) -> Result<(), EmitError> {
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
     let at = lowering.emitter();
-    let sizes = Sizes::forward(lowering.graph(), op).ok_or(EmitError::Internal("tiles without end"))?;
+    let sizes =
+        Sizes::forward(lowering.graph(), op, lowering.quirks()).ok_or(EmitError::Internal("tiles without end"))?;
     let tiles = Tiles::new(lowering, op.first_token_offset, sizes)?;
     let list = |id: Option<TensorId>| match id {
         Some(id) => list(lowering, id),
@@ -481,8 +491,7 @@ pub(crate) fn lower(
     };
     let sources = tiles.sources(groups, index, extent(&token.dims, 1)?)?;
     let rows = tiles.rows(&token, sources)?;
-    // Single rows of 16-bit floats become a gather, of which IREE 3.13's code for gfx942 has two waves write the same shared memory.
-    let weight = if sizes.inner == 1 {
+    let weight = if sizes.inner == 1 && lowering.quirks().avoids(Quirk::SharedGather) {
         lowering.settled_as(op.weight, compute)?
     } else {
         lowering.settled(op.weight)?
@@ -537,7 +546,8 @@ pub(crate) fn lower_backward(
 ) -> Result<(), EmitError> {
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
     let at = lowering.emitter();
-    let sizes = Sizes::backward(lowering.graph(), op).ok_or(EmitError::Internal("tiles without end"))?;
+    let sizes =
+        Sizes::backward(lowering.graph(), op, lowering.quirks()).ok_or(EmitError::Internal("tiles without end"))?;
     let tiles = Tiles::new(lowering, op.first_token_offset, sizes)?;
     let groups = tiles.not_above(sizes.tiles, tiles.tiles)?;
     let sources = tiles.sources(groups, None, sizes.rows)?;

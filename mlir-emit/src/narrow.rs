@@ -25,6 +25,7 @@ use crate::EmitError;
 use crate::conv::{crop, pad};
 use crate::convert::{IntegerPredicate, compare_integer, convert};
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
+use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
 use crate::value::reshape;
 use melior::ir::{Type, TypeLike as _, Value as Ssa, ValueLike as _};
@@ -149,10 +150,10 @@ pub(crate) const fn is_packed(dtype: DataType) -> bool {
 
 /// The type in which elements of a contraction are read: itself, or the narrowest that matrix cores have and that holds every value.
 ///
-/// Unsigned bytes are widened apart: IREE 3.13's code for gfx942 multiplies them as signed ones.
-pub(crate) const fn contracted(dtype: DataType) -> DataType {
+/// Unsigned bytes are widened apart ([`Quirk::UnsignedBytes`]).
+pub(crate) const fn contracted(dtype: DataType, quirks: Quirks) -> DataType {
     match dtype {
-        DataType::U8 => DataType::I32,
+        DataType::U8 if quirks.avoids(Quirk::UnsignedBytes) => DataType::I32,
         DataType::F8E8M0 => DataType::F32,
         _ if is_code(dtype) => DataType::F16,
         _ => dtype,
@@ -185,21 +186,22 @@ pub(crate) fn multiplied<'c, 'b>(
 /// The types in which both factors of a contraction are read.
 ///
 /// What has eight bits or less is read in the type of the other one if that is a 16-bit float, which holds all its values, so that matrix
-/// cores multiply both. Floats of two types neither of which is the compute type are converted to it: IREE 3.13's code for GPUs widens
-/// such factors only where the shape is a lucky one. FNUZ codes of one type stay what they are where the target
-/// multiplies them; of both types IREE 3.13 rejects its own code where a matrix ends within a tile.
-pub(crate) fn factor_types([a, b]: [DataType; 2], compute: DataType, target: &Target) -> [DataType; 2] {
-    if compute == DataType::F32 && a == b && is_fnuz(a) && target.multiplies_fnuz() {
+/// cores multiply both. Floats of two types neither of which is the compute type are converted to it ([`Quirk::MixedFactors`]). FNUZ
+/// codes of one type stay what they are where the target multiplies them, of both types they do not ([`Quirk::MixedFnuz`]).
+pub(crate) fn factor_types([a, b]: [DataType; 2], compute: DataType, target: &Target, quirks: Quirks) -> [DataType; 2] {
+    let may_differ = !quirks.avoids(Quirk::MixedFnuz);
+    let are_fnuz = is_fnuz(a) && is_fnuz(b) && (a == b || may_differ);
+    if compute == DataType::F32 && are_fnuz && target.multiplies_fnuz() {
         return [a, b];
     }
-    let like = |own: DataType, other: DataType| match contracted(other) {
+    let like = |own: DataType, other: DataType| match contracted(other, quirks) {
         half @ (DataType::F16 | DataType::Bf16) if own.bits() <= 8 && own != DataType::F8E8M0 => half,
-        _ => contracted(own),
+        _ => contracted(own, quirks),
     };
     let read = [like(a, b), like(b, a)];
     let is_mixed = read.iter().all(|dtype| dtype.is_float() && *dtype != compute);
     match read {
-        [a, b] if a != b && is_mixed => [compute; 2],
+        [a, b] if a != b && is_mixed && quirks.avoids(Quirk::MixedFactors) => [compute; 2],
         read => read,
     }
 }

@@ -6,6 +6,7 @@ use crate::convert::{
 use crate::functions::parameter;
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
+use crate::quirks::Quirk;
 use crate::step::{Shape, order_of};
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value};
@@ -59,7 +60,7 @@ pub(crate) fn check(
     let operands: Vec<_> = [Some(op.in_0), op.in_1, op.in_2].into_iter().flatten().collect();
     let compute = check_compute(graph, compute, &operands)?;
     if compute.is_float() {
-        // IREE's code for the CPU comes without a math library: these functions are approximated in f32 alone.
+        // Code for the CPU comes without a math library: these functions are approximated in f32 alone.
         if compute == DataType::F64 && *target == Target::Cpu && needs_math_library(op.mode) {
             return Err(Unsupported::new(format!(
                 "{} in f64 is not available on the CPU",
@@ -129,14 +130,15 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         .flatten()
         .map(|id| lowering.value(id).cloned())
         .collect::<Result<Vec<_>, _>>()?;
-    let same = operand_that_is_yielded(op, &values, compute);
+    let avoids = |quirk| lowering.quirks().avoids(quirk);
+    let same = operand_that_is_yielded(op, &values, compute).filter(|_| avoids(Quirk::YieldedOperand));
     let same = same.map(|operand| Pointwise::new(M::Identity, operand, None, None, op.out_0));
     let (op, values) = match &same {
         Some(identity) => (identity, vec![lowering.value(identity.in_0)?.clone()]),
         None => (op, values),
     };
     let operands: Vec<_> = values.iter().collect();
-    let order = if may_fold(op, &values) {
+    let order = if avoids(Quirk::ConstantTransposed) && may_fold(op, &values) {
         order_of(&out.dims, &operands)
     } else {
         lowering.result_order(op.out_0, &operands)?
@@ -156,7 +158,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     })?;
     let is_apart = op.mode == M::GenIndex || values.iter().all(|value| !matches!(value.data, Data::Tensor { .. }));
     let is_pointwise = |node: &NormalNode| matches!(node.op, Op::Pointwise(_));
-    let result = if may_be_constant(op, &values, compute) && !lowering.graph().nodes().iter().all(is_pointwise) {
+    let is_summed = !lowering.graph().nodes().iter().all(is_pointwise);
+    let result = if is_summed && may_be_constant(op, &values, compute) && avoids(Quirk::ConstantSums) {
         let ssa = lowering.emitter().barrier(result.ssa)?;
         Ordered { ssa, ..result }
     } else if is_apart {
@@ -175,7 +178,7 @@ const SET_IN_ANY_TYPE: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=i32::MAX
 /// x of them divided by 1.
 ///
 /// Behind the barrier of what [may be constant](may_be_constant) it would look like another tensor than x. Where both meet in a further
-/// operation that yields x if they are the same, IREE 3.13 sees that too late, and rejects the kernel that does nothing but copy.
+/// operation that yields x if they are the same, the compiler sees that too late ([`Quirk::YieldedOperand`]).
 fn operand_that_is_yielded(op: &Pointwise, values: &[Value<'_, '_>], compute: DataType) -> Option<TensorId> {
     let operands = [Some(op.in_0), op.in_1, op.in_2];
     let constant = |position: usize| match values.get(position)?.data {
@@ -208,9 +211,8 @@ fn operand_that_is_yielded(op: &Pointwise, values: &[Value<'_, '_>], compute: Da
     operands.get(position).copied().flatten().filter(|_| is_tensor)
 }
 
-/// Whether the compiler may find that all elements of the result are the same: x or true, 0 times x of integers, an index along one.
-///
-/// IREE 3.13's code for GPUs sums too few of such elements, if it finds it where they are summed.
+/// Whether the compiler may find that all elements of the result are the same ([`Quirk::ConstantSums`]): x or true, 0 times x of
+/// integers, an index along one.
 fn may_be_constant(op: &Pointwise, values: &[Value<'_, '_>], compute: DataType) -> bool {
     let is_logical = matches!(op.mode, M::LogicalOr | M::LogicalAnd | M::BinarySelect);
     (op.mode == M::GenIndex || is_logical || compute.is_integer()) && may_fold(op, values)
@@ -218,8 +220,7 @@ fn may_be_constant(op: &Pointwise, values: &[Value<'_, '_>], compute: DataType) 
 
 /// Whether the compiler may find that the result does not depend on the operands' elements: x - x of integers, 0 times x, an index.
 ///
-/// IREE 3.13 takes what reads an operand in another order than the result's and yields a constant for a transposition, and so copies
-/// the operand. Such a result is computed in the operand's order, and put into its own when it is stored.
+/// Such a result is computed in the operand's order, and put into its own when it is stored ([`Quirk::ConstantTransposed`]).
 fn may_fold(op: &Pointwise, values: &[Value<'_, '_>]) -> bool {
     let is_same = op
         .in_1

@@ -8,6 +8,7 @@ use crate::convert::convert;
 use crate::ir::{Emitter, Loop, affine_map, dim, only};
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
+use crate::quirks::Quirk;
 use crate::spread::Loops;
 use crate::sums::{accumulator, in_type};
 use crate::target::{GREATEST_SUBGROUP, Target};
@@ -102,7 +103,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     /// which the first operand has. The result is of the compute type and has an extent of 1 along them.
     ///
     /// What IREE would not spread over lanes ([`spread`](crate::spread)) is told how, in a dispatch of its own. What it would miscompile
-    /// at once ([`loses_sums`]) becomes two reductions: the last axis, then what is left as one loop.
+    /// at once ([`Quirk::LostSums`]) becomes two reductions: the last axis, then what is left as one loop.
     pub(crate) fn reduce(
         &self,
         operands: &[&Value<'c, 'b>],
@@ -129,11 +130,12 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         let wide: Vec<usize> = axes().filter(|axis| reduced.contains(axis) && is_wide(axis)).collect();
         let merges = self.merges(operands, shape, &wide);
         let loops = self.loops(operands, shape, reduced)?;
-        if loops.need_help(self.target(), merges) {
+        if self.quirks().avoids(Quirk::UnspreadReductions) && loops.need_help(self.target(), merges) {
             let value = self.reduce_spread(operands, shape, reduced, &loops, (combiner, start), body)?;
             return Ok(Open { value, is_spread: true });
         }
-        let splits = loses_sums(self.target(), &extents(shape.dims, &wide)?) && !merges;
+        let loses = self.quirks().avoids(Quirk::LostSums) && loses_sums(self.target(), &extents(shape.dims, &wide)?);
+        let splits = loses && !merges;
         let Some(&last) = wide.last().filter(|_| splits) else {
             let value = self.reduce_at_once(operands, shape, reduced, (combiner, start), None, body)?;
             return Ok(Open {
@@ -236,7 +238,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
                 dtype: value.dtype,
                 dims: value.dims.clone(),
             };
-            // An operand in another order: IREE takes elements from the wrong places.
+            // Of an operand in another order, elements are taken from the wrong places.
             let mut tensor = tensor.in_order(&at, &sorted)?;
             if order.iter().any(|axis| reduced.contains(&(axis + missing))) && !at.is_settled(tensor.ssa) {
                 tensor.ssa = at.barrier(tensor.ssa)?;
@@ -333,16 +335,13 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
             },
         )?;
         let ssa = in_type(&at, ssa, &results, carried, compute)?;
-        // IREE 3.13 for CPUs packs a reduction's result for the epilogue of a matmul where it is reduced, and there as one column of all
-        // batches: packed, the rows of each batch are padded to whole tiles, and those of the later ones are not where they are read.
-        let ssa = self.apart_ssa(ssa)?;
+        let ssa = self.apart_against(Quirk::PackedReductions, ssa)?;
         Ok(reduced_value(ssa, kept, shape, reduced))
     }
 
-    /// The operands as IREE 3.13 can sum products of them. It takes such a sum for a contraction, and builds an invalid one if an operand
-    /// is repeated along a reduced axis (for CPUs), or if two are floats of different types neither of which is the compute type (for
-    /// GPUs): the former is written out, the latter are widened, both behind a barrier. And the first has all axes if there is one that
-    /// no operand has in memory: a loop has to be of something.
+    /// The operands as products of them can be summed: one that is repeated along a reduced axis ([`Quirk::RepeatedFactors`]) is written
+    /// out, floats of different types neither of which is the compute type ([`Quirk::MixedProducts`]) are widened, both behind a barrier.
+    /// And the first has all axes if there is one that no operand has in memory: a loop has to be of something.
     fn written_out(
         &self,
         operands: &[&Value<'c, 'b>],
@@ -375,11 +374,11 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
             .filter(|value| is_narrower(value))
             .map(|value| value.dtype);
         let first = narrower.next();
-        let is_mixed = narrower.any(|dtype| Some(dtype) != first);
+        let is_mixed = narrower.any(|dtype| Some(dtype) != first) && self.quirks().avoids(Quirk::MixedProducts);
         let at = self.emitter();
         let write_out = |(position, value): (usize, &&Value<'c, 'b>)| {
             let widens = is_mixed && is_narrower(value);
-            if widens || is_repeated(value) {
+            if widens || is_repeated(value) && self.quirks().avoids(Quirk::RepeatedFactors) {
                 let whole = value.materialise(&at)?;
                 let wide = if widens { self.carry(whole, compute)? } else { whole };
                 let ssa = at.barrier(wide.ssa)?;
@@ -446,12 +445,11 @@ pub(crate) fn order_of(dims: &[i64], operands: &[&Value<'_, '_>]) -> Vec<usize> 
         .unwrap_or_else(|| (0..dims.len()).collect())
 }
 
-/// Whether IREE 3.13 may leave out parts of a reduction over loops of these extents.
+/// Whether the compiler may leave out parts of a reduction over loops of these extents ([`Quirk::LostSums`]).
 ///
 /// Where the loops do not become one, because a tensor in the dispatch lies in another order, GPUs give the innermost one to several
 /// subgroups. If that is no multiple of a subgroup these can be more than the lanes that add their sums up, and the first one's sum is
-/// all that is taken. Seen executed on gfx942 (64 x 28, emulated) and on an H200 (14 x 16). Whatever the operands' orders are, what stands
-/// before them or after the result may be fused.
+/// all that is taken. Whatever the operands' orders are, what stands before them or after the result may be fused.
 pub(crate) fn loses_sums(target: &Target, extents: &[i64]) -> bool {
     let Some(subgroup) = target.least_subgroup() else {
         return false;

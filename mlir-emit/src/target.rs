@@ -1,6 +1,7 @@
 //! What a kernel is compiled for, and what follows from it: the form of a convolution and the compiler's flags.
 
 use crate::matmul;
+use crate::quirks::{Quirk, Quirks};
 use rotini_graph::{NormalGraph, Op};
 use std::fmt;
 
@@ -99,31 +100,35 @@ impl Target {
 
     /// Flags to add when the compiler crashes or rejects its own code with [`flags`](Self::flags) alone: they avoid its more ambitious
     /// paths.
-    ///
-    /// Seen with IREE 3.13: a grouped NCHW convolution in f32 (8 channels to 12 in 2 groups, 7x7, 3x3) recurses without end in the
-    /// lowering of buffer pointers after the implicit GEMM, and compiles without it. So does a batched matmul of 6 or 10 rows and an even
-    /// batch on padded tiles, whatever its other extents and types; with plain pointers it compiles, but reads what lies outside. A
-    /// batched matmul that is no whole number of tiles and is stored with its batches innermost becomes a scatter that nothing lowers. And fused
-    /// aggressively, the sums of layernorm backward of a converted f64 use what is defined after them.
     #[must_use]
     pub fn cautious_flags(&self) -> Vec<String> {
-        let flags: &[&str] = match self {
-            Target::Rocm { .. } => &[
-                "--iree-codegen-llvmgpu-use-igemm=false",
+        self.cautious_flags_avoiding(Quirks::of(self))
+    }
+
+    /// [`cautious_flags`](Self::cautious_flags) for the test that turns quirks off.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn cautious_flags_avoiding(&self, quirks: Quirks) -> Vec<String> {
+        let flags = [
+            (Quirk::ImplicitGemm, "--iree-codegen-llvmgpu-use-igemm=false"),
+            (
+                Quirk::PaddedTiles,
                 "--iree-codegen-llvmgpu-use-tile-and-fuse-matmul=false",
+            ),
+            (
+                Quirk::AggressiveFusion,
                 "--iree-dispatch-creation-enable-aggressive-fusion=false",
-            ],
-            // Seen with loops over no tensor inside a matmul's dispatch; see `Lowering::apart`.
-            Target::Cpu => &["--iree-opt-data-tiling=false"],
-            // Seen with convolutions with several windows of one element.
-            Target::Cuda { .. } => &["--iree-codegen-llvmgpu-use-igemm=false"],
-        };
-        flags.iter().map(|&flag| flag.to_owned()).collect()
+            ),
+            (Quirk::PackedTiles, "--iree-opt-data-tiling=false"),
+            (Quirk::CudaWindows, "--iree-codegen-llvmgpu-use-igemm=false"),
+        ];
+        let avoided = flags.into_iter().filter(|(quirk, _)| quirks.avoids(*quirk));
+        avoided.map(|(_, flag)| flag.to_owned()).collect()
     }
 
     /// The compiler's flags for a graph.
-    pub(crate) fn flags_for(&self, graph: &NormalGraph) -> Vec<String> {
-        let mut flags = self.flags();
+    pub(crate) fn flags_for(&self, graph: &NormalGraph, quirks: Quirks) -> Vec<String> {
+        let mut flags = self.flags_avoiding(quirks);
         if *self == Target::Cpu && packs_matrices(graph) {
             flags.push("--iree-opt-data-tiling".to_owned());
         }
@@ -133,6 +138,10 @@ impl Target {
     /// The compiler's flags for this target, whatever the graph.
     #[must_use]
     pub fn flags(&self) -> Vec<String> {
+        self.flags_avoiding(Quirks::of(self))
+    }
+
+    fn flags_avoiding(&self, quirks: Quirks) -> Vec<String> {
         let own = |flags: &[&str]| flags.iter().map(|&flag| flag.to_owned()).collect::<Vec<_>>();
         let mut flags = own(&[
             "--iree-input-type=none",
@@ -158,13 +167,13 @@ impl Target {
                 flags
             }
             Target::Cuda { arch } => {
-                let mut flags = own(&[
-                    "--iree-hal-target-device=cuda",
-                    // Both pipelines for matmuls compute wrong results where a matrix is transposed, as in a 1x1 convolution of NCHW
-                    // data in f16; so does fused padding in a 1D convolution. Seen executed on an H200.
-                    "--iree-codegen-llvmgpu-use-tile-and-fuse-matmul=false",
-                    "--iree-codegen-llvmgpu-use-vector-distribution=false",
-                ]);
+                let mut flags = own(&["--iree-hal-target-device=cuda"]);
+                if quirks.avoids(Quirk::CudaMatmuls) {
+                    flags.extend(own(&[
+                        "--iree-codegen-llvmgpu-use-tile-and-fuse-matmul=false",
+                        "--iree-codegen-llvmgpu-use-vector-distribution=false",
+                    ]));
+                }
                 flags.push(format!("--iree-cuda-target={arch}"));
                 flags
             }

@@ -5,6 +5,7 @@
 
 use crate::EmitError;
 use crate::ir::{Emitter, Loop, affine_map, dim};
+use crate::quirks::Quirk;
 use melior::ir::{Attribute, Value as Ssa};
 use rotini_graph::{DataType, Scalar};
 
@@ -341,10 +342,8 @@ impl<'c, 'b> Ordered<'c, 'b> {
         self.order.iter().filter(is_wide).eq(order.iter().filter(is_wide))
     }
 
-    /// The tensor in another order. Free if only axes of extent 1 move; otherwise a copy behind a barrier.
-    ///
-    /// The barrier keeps the compiler from folding the copy's transpose into a convolution: IREE 3.13 folds it into wrong addresses
-    /// (an NCHW view of NHWC data in the implicit-GEMM path).
+    /// The tensor in another order. Free if only axes of extent 1 move; otherwise a copy behind a barrier, which keeps the compiler from
+    /// folding the copy's transpose into a convolution.
     pub(crate) fn in_order(&self, at: &Emitter<'c, 'b>, order: &[usize]) -> Result<Ordered<'c, 'b>, EmitError> {
         if self.order == order {
             return Ok(self.clone());
@@ -353,7 +352,7 @@ impl<'c, 'b> Ordered<'c, 'b> {
             self.move_unit_axes(at, order)?
         } else {
             let copy = Value::of(self.clone()).copy_to(at, order)?;
-            at.barrier(copy)?
+            at.barrier_against(Quirk::FoldedTranspose, copy)?
         };
         Ok(Ordered {
             ssa,

@@ -4,8 +4,7 @@
 //! IREE's operation computes with powers of 2: it scales q by log2(e), in q's own type, and the mask as well. Here q is scaled by what
 //! makes that 1, and scores are scaled in f32 instead. It rounds the exponentials to the type of v for the second product.
 //!
-//! Bounds are a mask that is made of indices. Its own `iree_linalg_ext.index` would not need one, but IREE 3.13 counts from the beginning
-//! of each tile.
+//! Bounds are a mask that is made of indices. The operation's own `iree_linalg_ext.index` counts from the beginning of each tile.
 
 use super::forward::Softmax;
 use super::scores::Attention;
@@ -14,6 +13,7 @@ use crate::EmitError;
 use crate::convert::{FloatPredicate as F, compute_type};
 use crate::ir::{Emitter, MISSING, affine_map, dim};
 use crate::lower::Lowering;
+use crate::quirks::{Quirk, Quirks};
 use crate::step::{Shape, order_of};
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extent, reshape};
@@ -49,7 +49,7 @@ pub(super) fn softmax<'c, 'b>(
     };
     let Attention { q, k, v, .. } = attention;
     let operands = [q, k, v].map(|tensor| (tensor.dims.as_slice(), tensor.dtype));
-    if !covers(lowering.target(), attention.compute, op, operands) {
+    if !covers(lowering.target(), lowering.quirks(), attention.compute, op, operands) {
         return Ok(None);
     }
     if op.stats.is_some() && attention.mask.as_ref().is_some_and(|mask| mask.dtype != DataType::F16) {
@@ -152,7 +152,7 @@ pub(super) fn softmax<'c, 'b>(
 }
 
 /// Whether IREE's operation has all that is asked for of q, k and v with these extents and types, and makes matrix instructions of it.
-fn covers(target: &Target, compute: DataType, op: &Sdpa, operands: [(&[i64], DataType); 3]) -> bool {
+fn covers(target: &Target, quirks: Quirks, compute: DataType, op: &Sdpa, operands: [(&[i64], DataType); 3]) -> bool {
     let [
         (&[_, _, queries, d], dtype),
         (&[_, key_heads, keys, _], k),
@@ -164,22 +164,22 @@ fn covers(target: &Target, compute: DataType, op: &Sdpa, operands: [(&[i64], Dat
     let is_float = matches!(dtype, DataType::F32 | DataType::F16 | DataType::Bf16);
     let asks_for_more =
         op.padding_mask || op.alibi_mask || op.sink_token.is_some() || op.max.is_some() || op.sum_exp.is_some();
-    // On other extents IREE 3.13 has no matrix instructions, and some do not compile.
     let widest = if dtype == DataType::F32 { 128 } else { 256 };
-    let fits = |columns: i64| (TILE..=widest).contains(&columns) && columns & (columns - 1) == 0;
+    let avoids = quirks.avoids(Quirk::UntiledAttention);
+    let fits = |columns: i64| !avoids || (TILE..=widest).contains(&columns) && columns & (columns - 1) == 0;
     matches!(target, Target::Rocm { .. })
         && is_float
         && compute == DataType::F32
         && [k, v] == [dtype; 2]
         && !asks_for_more
         && key_heads == value_heads
-        && [queries, keys].iter().all(|length| length % TILE == 0)
+        && [queries, keys].iter().all(|length| !avoids || length % TILE == 0)
         && [d, columns].into_iter().all(fits)
 }
 
 /// Whether the whole graph is an attention in one dispatch that IREE does not form by itself, because the mask is made of indices or of
 /// elements as wide as scores.
-pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target) -> bool {
+pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quirks) -> bool {
     let [node] = graph.nodes() else { return false };
     let Op::Sdpa(op) = &node.op else { return false };
     let tensors = [op.q, op.k, op.v, op.o].map(|id| graph.tensor(id));
@@ -201,7 +201,7 @@ pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target) -> bool {
         && (is_bound || is_wide)
         && op.stats.is_none()
         && q.dims.get(HEAD) == k.dims.get(HEAD)
-        && compute_type(node.compute).is_some_and(|compute| covers(target, compute, op, operands))
+        && compute_type(node.compute).is_some_and(|compute| covers(target, quirks, compute, op, operands))
 }
 
 /// What is added to scores, in f32: the additive mask, and -∞ where bounds hide a key. It has all queries and keys, and batches and

@@ -8,6 +8,7 @@ use crate::EmitError;
 use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim};
 use crate::math::multiply_add;
 use crate::narrow::multiplied;
+use crate::quirks::{Quirk, Quirks};
 use crate::value::{Ordered, reshape};
 use melior::ir::{Value as Ssa, ValueLike as _};
 use rotini_graph::DataType;
@@ -21,7 +22,7 @@ pub(super) fn lower<'c, 'b>(
     shape: &Shape<'_>,
     compute: DataType,
 ) -> Result<(Ssa<'c, 'b>, Vec<usize>), EmitError> {
-    let channel_order = ChannelOrder::for_operands(x, w, shape);
+    let channel_order = ChannelOrder::for_operands(x, w, shape, at.quirks());
     let axes = channel_order.axes(x.dims.len());
     let x = x.in_order(at, &axes)?;
     let w = w.in_order(at, &axes)?;
@@ -146,10 +147,9 @@ impl ChannelOrder {
 
     /// The order that needs the fewest copies; x weighs more than w, since it is usually larger.
     ///
-    /// A result with groups and an axis of extent 1 is always computed channels first: IREE 3.13 drops the axis, and its implicit GEMM
-    /// then reads x at wrong places if the groups come after it (seen executed on an emulated gfx942).
-    fn for_operands(x: &Ordered<'_, '_>, w: &Ordered<'_, '_>, shape: &Shape<'_>) -> Self {
-        if shape.groups > 1 && shape.output.contains(&1) {
+    /// A result with groups and an axis of extent 1 is always computed channels first ([`Quirk::GroupsAfterUnits`]).
+    fn for_operands(x: &Ordered<'_, '_>, w: &Ordered<'_, '_>, shape: &Shape<'_>, quirks: Quirks) -> Self {
+        if quirks.avoids(Quirk::GroupsAfterUnits) && shape.groups > 1 && shape.output.contains(&1) {
             return ChannelOrder::First;
         }
         let copies = |order: ChannelOrder| {
@@ -180,38 +180,41 @@ fn input<'c, 'b>(
     };
     let mut read = extents.clone();
     let mut padding = vec![(0, 0); extents.len()];
+    let crops = at.quirks().avoids(Quirk::UnreachedInput);
     for (axis, (amount, surplus)) in (spatial..).zip(shape.padding().into_iter().zip(shape.surplus())) {
         if let (Some(slot), Some(extent)) = (padding.get_mut(axis), read.get_mut(axis)) {
             *slot = amount;
-            *extent -= surplus;
+            *extent -= if crops { surplus } else { 0 };
         }
     }
     let ssa = crop(at, ssa, &extents, &read, x.dtype)?;
-    let ssa = pad_units(at, ssa, &mut read, &mut padding, x.dtype)?;
+    let ssa = if at.quirks().avoids(Quirk::UnitPadding) {
+        pad_units(at, ssa, &mut read, &mut padding, x.dtype)?
+    } else {
+        ssa
+    };
     let (padded, _) = pad(at, ssa, &read, &padding, x.dtype)?;
     let is_padded = padding.iter().any(|&amount| amount != (0, 0));
-    if is_padded && !may_fuse_padding(shape, padding.get(spatial..).unwrap_or_default()) {
+    if is_padded && !may_fuse_padding(shape, padding.get(spatial..).unwrap_or_default(), at.quirks()) {
         at.barrier(padded)
     } else {
         Ok(padded)
     }
 }
 
-/// Whether padding may become part of the convolution's dispatch.
-///
-/// IREE 3.13's code for gfx942 forgets how far the input is moved where a loop of the convolution has one step (an axis of the output, or
-/// a padded axis of the window), and stores registers that nothing has written where a group has several channels and one filter. Seen
-/// executed on the emulated gfx942; convolutions of networks have none of that.
-fn may_fuse_padding(shape: &Shape<'_>, padding: &[(i64, i64)]) -> bool {
+/// Whether padding may become part of the convolution's dispatch: not where a loop of the convolution has one step, an axis of the output
+/// or a padded axis of the window ([`Quirk::PaddingOfUnitLoops`]), nor where a group has several channels and one filter
+/// ([`Quirk::PaddingOfChannels`]). Convolutions of networks have none of that.
+fn may_fuse_padding(shape: &Shape<'_>, padding: &[(i64, i64)], quirks: Quirks) -> bool {
     let mut axes = shape.output.iter().zip(&shape.window).zip(padding);
     let has_steps = axes.all(|((&output, &window), &amount)| output > 1 && (window > 1 || amount == (0, 0)));
-    has_steps && (shape.filters > 1 || shape.channels == 1)
+    let has_filters = shape.filters > 1 || shape.channels == 1;
+    (has_steps || !quirks.avoids(Quirk::PaddingOfUnitLoops))
+        && (has_filters || !quirks.avoids(Quirk::PaddingOfChannels))
 }
 
-/// The padding of axes of extent 1, which are then done with: an element for each position, which is x's at one of them.
-///
-/// IREE 3.13 forgets how far such an axis is moved when the padding is computed on its own (seen executed: on an emulated gfx942 and on
-/// an NVIDIA GPU, one pixel with padding 1 lands in the corner), so it is never given one.
+/// The padding of axes of extent 1, which are then done with ([`Quirk::UnitPadding`]): an element for each position, which is x's at one
+/// of them.
 fn pad_units<'c, 'b>(
     at: &Emitter<'c, 'b>,
     ssa: Ssa<'c, 'b>,
@@ -251,8 +254,8 @@ fn pad_units<'c, 'b>(
     })
 }
 
-/// The first elements along each axis. With a stride, the last windows may end before the input does; the compiler's code for GPUs
-/// assumes that they do not.
+/// The first elements along each axis. With a stride, the last windows may end before the input does
+/// ([`Quirk::UnreachedInput`]).
 pub(crate) fn crop<'c, 'b>(
     at: &Emitter<'c, 'b>,
     ssa: Ssa<'c, 'b>,

@@ -381,8 +381,7 @@ pub(super) fn filter<'c, 'b>(
         .ssa)
 }
 
-/// What each window has of x under each tap, zeros outside. Not a copy of a padded x: IREE 3.13's GPU code reads past the end of that
-/// (seen executed on an emulated gfx942).
+/// What each window has of x under each tap, zeros outside. A copy of a padded x would be one pass over memory more.
 fn patches<'c, 'b>(
     at: &Emitter<'c, 'b>,
     x: &Ordered<'c, 'b>,

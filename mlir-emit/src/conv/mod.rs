@@ -1,6 +1,6 @@
 //! Convolution forward: what is supported, its extents, and what its forms share.
 //!
-//! `direct` is the form for GPUs, whose code generation takes a convolution as it is. `staged` has the forms for CPUs, where IREE is
+//! `direct` is the form for GPUs, whose code generation takes a convolution as it is. `staged` has the forms for CPUs, where code is
 //! fast only for operands of certain layouts and extents.
 
 mod direct;
@@ -14,6 +14,7 @@ use crate::convert::{check_compute, check_not_constant, compute_type};
 use crate::ir::Emitter;
 use crate::lower::Lowering;
 use crate::matmul::repeated;
+use crate::quirks::Quirk;
 use crate::target::ConvStrategy;
 use crate::value::{Ordered, extent, extents, reshape};
 use crate::{EmitError, Unsupported};
@@ -65,7 +66,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let w = reversed(&at, w, &shape)?;
     let [mut x, w] = lowering.summable([x, w], [shape.pixels(), shape.filters], &[shape.channels], compute)?;
     let strategy = lowering.target().conv_strategy();
-    if strategy == ConvStrategy::Direct && shape.is_miscompiled_multiplier() {
+    let avoids = lowering.quirks().avoids(Quirk::DilatedMultiplier);
+    if avoids && strategy == ConvStrategy::Direct && shape.is_dilated_multiplier() {
         shape = shape.with_a_channel_per_filter();
         let dims: Vec<i64> = [shape.batch, shape.groups]
             .into_iter()
@@ -194,7 +196,7 @@ pub(crate) fn elements(graph: &NormalGraph, op: &ConvFprop, strategy: ConvStrate
     let shape = Shape::new(&x.dims, &w.dims, &y.dims, &op.geometry).ok()?;
     let reversed = shape.reversed_elements()?;
     let elements = match strategy {
-        ConvStrategy::Direct if shape.is_miscompiled_multiplier() => {
+        ConvStrategy::Direct if shape.is_dilated_multiplier() => {
             let shape = shape.with_a_channel_per_filter();
             direct::elements(&shape)?.checked_add(shape.padded_elements()?)
         }
@@ -288,9 +290,8 @@ impl<'g> Shape<'g> {
             .fold(self.batch, |count, &extent| count.saturating_mul(extent))
     }
 
-    /// Whether it is dilated and has several filters for each group of one channel: of its implicit GEMM IREE 3.13 makes wrong code for
-    /// gfx942 (seen executed on the emulated gfx942).
-    fn is_miscompiled_multiplier(&self) -> bool {
+    /// Whether it is dilated and has several filters for each group of one channel ([`Quirk::DilatedMultiplier`]).
+    fn is_dilated_multiplier(&self) -> bool {
         let is_dilated = self.geometry.dilation.iter().any(|&dilation| dilation > 1);
         self.groups > 1 && self.channels == 1 && self.filters > 1 && is_dilated
     }

@@ -1,7 +1,6 @@
-//! The staged forms, for CPUs: operands are copied to the layouts and extents that IREE's code generation is fast for, then summed.
+//! The staged forms, for CPUs: operands are copied to the layouts and extents that code generation is fast for, then summed.
 //!
-//! IREE folds a transpose of an operand into the convolution that reads it, which then runs tens of times slower. The copies here
-//! therefore stand behind barriers, in kernels of their own.
+//! The copies stand behind barriers, in kernels of their own (`Quirk::FoldedTranspose`).
 
 use super::named::{Axis, Dim, Tensor, between, sum};
 use super::{Shape, channels_last, direct, product};
@@ -25,7 +24,7 @@ type Lowered<'c, 'b> = Result<(Ssa<'c, 'b>, Vec<usize>), EmitError>;
 enum Form {
     /// A channel per group: each filter has its own copy of a channel.
     Depthwise,
-    /// For each group a convolution, over a window of the two innermost axes: all that IREE is fast for.
+    /// For each group a convolution, over a window of the two innermost axes: all that code generation is fast for.
     Convolution,
     /// For each group a matmul of the patches of x and the filters. A patch is as large as the window.
     Patches,

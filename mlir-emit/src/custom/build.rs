@@ -3,7 +3,7 @@
 use super::extremes::{Extreme, combined_as_integers};
 use crate::EmitError;
 use crate::ir::{Emitter, affine_map, argument, dim, first};
-use crate::target::Target;
+use crate::quirks::{Quirk, Quirks};
 use crate::value::groups_attribute;
 use melior::Context;
 use melior::ir::attribute::IntegerAttribute;
@@ -17,9 +17,9 @@ use rotini_custom::{
 const UNKNOWN: EmitError = EmitError::Internal("a value of a body that is not there");
 
 /// The text of a private function of this name.
-pub(super) fn function(context: &Context, body: &Body, name: &str, target: &Target) -> Result<String, EmitError> {
+pub(super) fn function(context: &Context, body: &Body, name: &str, quirks: Quirks) -> Result<String, EmitError> {
     let nowhere = Block::new(&[]);
-    let at = Emitter::new(context, &nowhere);
+    let at = Emitter::new(context, quirks, &nowhere);
     let types = body.types.iter().take(body.arguments);
     let arguments = types.map(|ty| any_type(&at, ty)).collect::<Result<Vec<_>, _>>()?;
     let results = body.results.iter().map(|&value| any_type(&at, type_of(body, value)?));
@@ -31,7 +31,6 @@ pub(super) fn function(context: &Context, body: &Body, name: &str, target: &Targ
         let mut builder = Builder {
             at,
             body,
-            target,
             values: Values::of(body),
         };
         for index in 0..body.arguments {
@@ -125,7 +124,6 @@ impl<'c, 'b> Values<'c, 'b> {
 pub(super) struct Builder<'l, 'c, 'b> {
     pub(super) at: Emitter<'c, 'b>,
     pub(super) body: &'l Body,
-    pub(super) target: &'l Target,
     pub(super) values: Values<'c, 'b>,
 }
 
@@ -172,8 +170,8 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
         }
     }
 
-    /// A reduction. It starts from one number everywhere: what it is to start from besides is combined with what comes out, since IREE 3.13
-    /// would sum up in that tensor's memory, which may be the caller's.
+    /// A reduction. It starts from one number everywhere: what it is to start from besides is combined with what comes out, because its
+    /// memory may be the caller's ([`Quirk::SumsInPlace`]).
     fn reduction(
         &self,
         generic: &Generic,
@@ -193,12 +191,19 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
             None => constant(at, neutral(combiner.name(), element)?, element)?,
         };
         let reduced = match Extreme::of(combiner) {
-            Some(extreme) if *self.target != Target::Cpu => {
+            Some(extreme) if at.quirks().avoids(Quirk::LostNan) => {
                 combined_as_integers(self, generic, extreme, (dims, element), number)?
             }
             _ => {
-                let empty = at.one("tensor.empty", &[], tensor_type(at, dims, element)?, &[])?;
-                self.generic(generic, at.fill(number, empty)?, element, |at, values| {
+                let start = if filled.is_none() && !at.quirks().avoids(Quirk::SumsInPlace) {
+                    self.values.get(generic.init.value)?
+                } else {
+                    at.fill(
+                        number,
+                        at.one("tensor.empty", &[], tensor_type(at, dims, element)?, &[])?,
+                    )?
+                };
+                self.generic(generic, start, element, |at, values| {
                     for scalar in &generic.body {
                         // The one operation that combines is known as such.
                         let made = if scalar.result == generic.yielded {
@@ -212,7 +217,7 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
                 })?
             }
         };
-        if filled.is_some() {
+        if filled.is_some() || !at.quirks().avoids(Quirk::SumsInPlace) {
             return Ok(reduced);
         }
         let start = self.values.get(generic.init.value)?;
@@ -220,7 +225,7 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
             let &[start, reduced] = elements else {
                 return Err(crate::ir::MISSING);
             };
-            match Extreme::chosen(combiner, self.target) {
+            match Extreme::chosen(combiner, at.quirks()) {
                 Some(extreme) => extreme.choose(at, element, start, reduced),
                 None => at.same(combiner.name(), &[start, reduced]),
             }
@@ -362,9 +367,10 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
         self.at.one("tensor.expand_shape", &[result], whole, &attributes)
     }
 
-    /// A tensor without the axes that are fixed, and the places of the others: code that IREE makes of maps with constants is another.
+    /// A tensor without the axes that are fixed, and the places of the others ([`Quirk::FixedPlaces`]).
     fn cut(&self, ssa: Ssa<'c, 'b>, ty: &TensorType, map: &[Place]) -> Result<(Ssa<'c, 'b>, Vec<Place>), EmitError> {
-        if map.iter().all(|place| matches!(place, Place::Loop(_))) {
+        let has_loops_alone = map.iter().all(|place| matches!(place, Place::Loop(_)));
+        if has_loops_alone || !self.at.quirks().avoids(Quirk::FixedPlaces) {
             return Ok((ssa, map.to_vec()));
         }
         let (mut kept, mut places, mut slices) = (Vec::new(), Vec::new(), Vec::new());
@@ -421,7 +427,7 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
         scalar: &Scalar,
     ) -> Result<Ssa<'c, 'r>, EmitError> {
         if let (Some(extreme), [x, y]) = (
-            Extreme::chosen(&scalar.arithmetic, self.target),
+            Extreme::chosen(&scalar.arithmetic, at.quirks()),
             scalar.arithmetic.operands(),
         ) {
             let element = element_of(self.body, scalar.result)?;

@@ -1,14 +1,14 @@
 //! The larger and the smaller of two floats on targets that do not have MLIR's operation for it.
 //!
-//! GPUs lose the NaN of `arith.maximumf` and `arith.minimumf`. There, the result is chosen by comparison; along an axis, where one operation
-//! has to combine elements, floats are combined as integers of the same order. On the CPU, LLVM makes a function of `arith.maxnumf` and
-//! `arith.minnumf` of widened f16 that IREE 3.13 does not bring, unless they combine elements along an axis.
+//! Where `arith.maximumf` and `arith.minimumf` lose NaN ([`Quirk::LostNan`]), the result is chosen by comparison; along an axis, where one
+//! operation has to combine elements, floats are combined as integers of the same order. Where `arith.maxnumf` and `arith.minnumf` call a
+//! function that is not there ([`Quirk::MissingFmax`]), they are chosen by comparison, unless they combine elements along an axis.
 
 use super::build::{Builder, Values, constant, scalar_type, tensor_type};
 use crate::EmitError;
 use crate::convert::{FloatPredicate, IntegerPredicate, compare_float, compare_integer};
 use crate::ir::Emitter;
-use crate::target::Target;
+use crate::quirks::{Quirk, Quirks};
 use melior::ir::{Value as Ssa, ValueLike as _};
 use rotini_custom::{Arithmetic, Element, Generic};
 
@@ -37,10 +37,15 @@ impl Extreme {
         Some(Extreme { is_larger, keeps_nan })
     }
 
-    /// What an operation that does not combine elements is chosen as on this target.
-    pub(super) fn chosen(arithmetic: &Arithmetic, target: &Target) -> Option<Self> {
-        let is_cpu = *target == Target::Cpu;
-        Self::any(arithmetic).filter(|extreme| extreme.keeps_nan != is_cpu)
+    /// What an operation that does not combine elements is chosen as where these are avoided.
+    pub(super) fn chosen(arithmetic: &Arithmetic, quirks: Quirks) -> Option<Self> {
+        Self::any(arithmetic).filter(|extreme| {
+            quirks.avoids(if extreme.keeps_nan {
+                Quirk::LostNan
+            } else {
+                Quirk::MissingFmax
+            })
+        })
     }
 
     pub(super) fn choose<'c, 'r>(

@@ -8,6 +8,7 @@ mod extremes;
 
 use crate::ir::Emitter;
 use crate::lower::Lowering;
+use crate::quirks::{Quirk, Quirks};
 use crate::step::loses_sums;
 use crate::target::Target;
 use crate::value::{Ordered, Value};
@@ -29,9 +30,9 @@ pub(crate) fn check(graph: &NormalGraph, target: &Target, op: &CustomOp) -> Resu
             continue;
         };
         let extents = generic.reduced();
-        if loses_sums(target, &extents) {
+        if Quirks::of(target).avoids(Quirk::LostSums) && loses_sums(target, &extents) {
             return Err(refused(&format!(
-                "{extents:?} reduced at once, which IREE 3.13 computes wrongly on GPUs: one loop after the other is right"
+                "{extents:?} reduced at once, which the compiler computes wrongly on GPUs: one loop after the other is right"
             )));
         }
     }
@@ -131,14 +132,14 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, position: usize, op: &C
     Ok(())
 }
 
-/// The tensor with its elements rounded to its type. On the CPU, IREE 3.13 leaves bf16 that is made and read in one dispatch in f32.
+/// The tensor with its elements rounded to its type ([`Quirk::WideBf16`]).
 fn rounded<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     ssa: Ssa<'c, 'b>,
     dtype: DataType,
 ) -> Result<Ssa<'c, 'b>, EmitError> {
-    if dtype == DataType::Bf16 && *lowering.target() == Target::Cpu {
-        lowering.emitter().barrier(ssa)
+    if dtype == DataType::Bf16 {
+        lowering.emitter().barrier_against(Quirk::WideBf16, ssa)
     } else {
         Ok(ssa)
     }
@@ -150,12 +151,12 @@ fn result_type<'c>(lowering: &Lowering<'_, 'c, '_>, at: &Emitter<'c, '_>, id: Te
 }
 
 /// The text of the functions that the computation calls: one private function per custom operation, in the graph's order.
-pub(crate) fn functions(context: &Context, graph: &NormalGraph, target: &Target) -> Result<Vec<String>, EmitError> {
+pub(crate) fn functions(context: &Context, graph: &NormalGraph, quirks: Quirks) -> Result<Vec<String>, EmitError> {
     let mut functions = Vec::new();
     for (position, node) in graph.nodes().iter().enumerate() {
         if let Op::CustomOp(op) = &node.op {
             let body = body(graph, op)?;
-            functions.push(build::function(context, &body, &name(position), target)?);
+            functions.push(build::function(context, &body, &name(position), quirks)?);
         }
     }
     Ok(functions)

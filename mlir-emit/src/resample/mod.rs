@@ -1,7 +1,6 @@
 //! Pooling: one combination over the taps of each window, and its gradient, for each element of x a sum over the windows that reach it.
 //!
-//! What a tap reads of the padding is decided where it is read. For GPUs, a padded copy of x would be one pass over memory more, and
-//! IREE 3.13 reads some of those wrongly (see `conv::direct`). Windows that fill x exactly, without padding and without a rest, are read
+//! What a tap reads of the padding is decided where it is read. For GPUs, a padded copy of x would be one pass over memory more. Windows that fill x exactly, without padding and without a rest, are read
 //! by an index map, which the compiler vectorises and, if there is one window, takes for a plain reduction.
 //!
 //! Every combination is the same in any order, so the result does not depend on how the compiler cuts it up; nothing is written twice.
@@ -258,7 +257,7 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
             });
         }
         if !self.is_copied() {
-            // Not `arith.maximumf`, of which IREE 3.13 makes code for gfx942 that loses what is no number.
+            // Not `arith.maximumf`, which may lose what is no number (`Quirk::LostNan`).
             return self.combine(None, start, |math, candidate, _, so_far| {
                 let value = self.competing(math, candidate)?;
                 let is_no_number = math.compare(F::UnorderedNotEqual, value, value)?;

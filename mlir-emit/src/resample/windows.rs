@@ -5,7 +5,7 @@ use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim};
 use crate::lower::Lowering;
 use crate::math::{Math, Scalar};
-use crate::target::Target;
+use crate::quirks::Quirk;
 use crate::value::{Ordered, extent, extents};
 use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, ResampleMode as M};
@@ -224,7 +224,7 @@ impl<'c, 'b> Fold<'_, '_, 'c, 'b> {
     /// and from the old value.
     ///
     /// The loops are the operation's own where it reads a window. Where all is found by its position, code for GPUs has one loop in
-    /// each thread: IREE 3.13 vectorises the other form into invalid IR if what is found is the same in all iterations.
+    /// each thread ([`Quirk::ConstantFolds`]).
     pub(crate) fn lower(
         &self,
         beside: Option<&Ordered<'c, 'b>>,
@@ -236,7 +236,7 @@ impl<'c, 'b> Fold<'_, '_, 'c, 'b> {
         let (rank, target) = (self.order.len(), self.lowering.target());
         let is_found = windowed.is_none();
         let windows = usize::from(!is_found);
-        let in_thread = is_found && *target != Target::Cpu;
+        let in_thread = is_found && at.quirks().avoids(Quirk::ConstantFolds);
         let reduced = if in_thread { 0 } else { self.over.len() };
         let loops = [vec![Loop::Parallel; rank], vec![Loop::Reduction; reduced]].concat();
         let map = |loops_read: &[usize]| {

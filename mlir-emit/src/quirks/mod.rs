@@ -1,0 +1,209 @@
+//! Defects of the compiler that the lowering avoids: the one place that knows them.
+//!
+//! `register` describes each as data: where it was seen, what goes wrong, which case guards it. The lowering asks
+//! [`Quirks::avoids`]; all are avoided, except by the test that turns each off alone and demands that its guard then fails
+//! (`tests/tests/quirks.rs`). When a guard passes without its quirk, the quirk is deleted, and the code that asks for it.
+
+mod register;
+
+pub use register::REGISTER;
+
+use crate::target::Target;
+
+/// Declares the quirks, so that each is in [`Quirk::ALL`].
+macro_rules! quirks {
+    ($($name:ident),* $(,)?) => {
+        /// A defect that is avoided. [`REGISTER`] says what each is.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[expect(missing_docs, reason = "the register describes them")]
+        pub enum Quirk { $($name),* }
+
+        impl Quirk {
+            /// Every quirk, in the order of the register.
+            pub const ALL: &'static [Quirk] = &[$(Quirk::$name),*];
+
+            /// The variant's name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Quirk::$name => stringify!($name)),* }
+            }
+        }
+    };
+}
+
+quirks! {
+    FoldedTranspose,
+    LostSums,
+    UnspreadReductions,
+    PaddingOfUnitLoops,
+    PaddingOfChannels,
+    UnitPadding,
+    GroupsAfterUnits,
+    DilatedMultiplier,
+    UnreachedInput,
+    UnsettledFactors,
+    MixedFactors,
+    MixedFnuz,
+    UnsignedBytes,
+    OddHalves,
+    MaskedBatches,
+    StoredSums,
+    RepeatedFactors,
+    MixedProducts,
+    PackedReductions,
+    LooseLoops,
+    MissingFmax,
+    LostNan,
+    CopiedSign,
+    ConstantFolds,
+    YieldedOperand,
+    ConstantSums,
+    ConstantTransposed,
+    RoundedTwice,
+    SelectedBf16,
+    WideBf16,
+    SumsInPlace,
+    FixedPlaces,
+    SingleTile,
+    SharedGather,
+    UntiledAttention,
+    ImplicitGemm,
+    PaddedTiles,
+    AggressiveFusion,
+    PackedTiles,
+    CudaWindows,
+    CudaMatmuls,
+}
+
+/// What kernels run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// Processors.
+    Cpu,
+    /// AMD GPUs.
+    Amd,
+    /// NVIDIA GPUs.
+    Nvidia,
+}
+
+impl Backend {
+    /// That of a target.
+    #[must_use]
+    pub const fn of(target: &Target) -> Self {
+        match target {
+            Target::Cpu => Backend::Cpu,
+            Target::Rocm { .. } => Backend::Amd,
+            Target::Cuda { .. } => Backend::Nvidia,
+        }
+    }
+
+    /// The name that documents use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Backend::Cpu => "CPU",
+            Backend::Amd => "AMD",
+            Backend::Nvidia => "NVIDIA",
+        }
+    }
+}
+
+/// What happens where a quirk is not avoided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Wrong results.
+    Wrong,
+    /// The compiler ends without an answer.
+    Crash,
+    /// The compiler rejects its own code, or does not link it.
+    Rejected,
+    /// The compiler takes hours, or its code is many times slower.
+    Slow,
+}
+
+impl Effect {
+    /// The name that documents use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Effect::Wrong => "wrong results",
+            Effect::Crash => "crash",
+            Effect::Rejected => "rejection",
+            Effect::Slow => "time",
+        }
+    }
+}
+
+/// What shows that a quirk is there still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// A case of the conformance suite fails on this backend without the quirk.
+    Case(Backend, &'static str),
+    /// Nothing that runs on the machines of the tests: why.
+    None(&'static str),
+}
+
+/// All that is known of a quirk.
+#[derive(Clone, Copy, Debug)]
+pub struct Description {
+    /// Which one.
+    pub quirk: Quirk,
+    /// Where it is avoided.
+    pub backends: &'static [Backend],
+    /// The compiler's versions that have it.
+    pub seen_on: &'static [&'static str],
+    /// What happens.
+    pub effect: Effect,
+    /// What the compiler does, and where.
+    pub what: &'static str,
+    /// What the lowering does instead.
+    pub instead: &'static str,
+    /// What that costs, if it is a choice of schedule.
+    pub costs: Option<&'static str>,
+    /// What shows it.
+    pub guard: Guard,
+    /// Where it was reported.
+    pub upstream: Option<&'static str>,
+}
+
+impl Quirk {
+    /// Its entry in the register.
+    #[must_use]
+    pub fn description(self) -> Option<&'static Description> {
+        REGISTER.iter().find(|description| description.quirk == self)
+    }
+
+    const fn bit(self) -> u64 {
+        1 << self as u64
+    }
+}
+
+/// The quirks that a lowering avoids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quirks(u64);
+
+impl Quirks {
+    /// Every quirk of any target.
+    pub(crate) const ALL: Quirks = Quirks(u64::MAX);
+
+    /// All that a target has.
+    #[must_use]
+    pub fn of(target: &Target) -> Self {
+        let backend = Backend::of(target);
+        let has = |description: &&Description| description.backends.contains(&backend);
+        let bits = REGISTER.iter().filter(has).map(|description| description.quirk.bit());
+        Quirks(bits.fold(0, |all, bit| all | bit))
+    }
+
+    /// The same but one, for the test that shows what it does.
+    #[must_use]
+    pub const fn without(self, quirk: Quirk) -> Self {
+        Quirks(self.0 & !quirk.bit())
+    }
+
+    /// Whether the lowering works around it.
+    #[must_use]
+    pub const fn avoids(self, quirk: Quirk) -> bool {
+        self.0 & quirk.bit() != 0
+    }
+}

@@ -1,0 +1,279 @@
+//! Each quirk that the lowering avoids is there still: with it alone not avoided, the case that guards it fails. Where one passes, the
+//! quirk can be deleted, with the code that asks for it.
+//!
+//! `ROTINI_QUIRKS` names the quirks to try, separated by commas; `all` tries each. Without it, three are tried, others each day.
+//! `ROTINI_QUIRKS_SEARCH` looks for guards instead: for each quirk that it names, the cases whose code is another without it are run
+//! until one fails.
+//!
+//! Each attempt is a process, because it may crash or never end.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot be set up has failed"
+)]
+
+use anyhow::{Context as _, Result, bail, ensure};
+use iree_sys::compiler::{CompileRequest, Compiler as _, Program, find_program};
+use iree_sys::runtime::{Executable, Instance};
+use rayon::prelude::*;
+use rotini_emit::{Backend, Description, ENTRY_POINT, Guard, Quirk, Quirks, REGISTER, Target, emit_avoiding};
+use rotini_host::engine_config;
+use rotini_plugin::serialized::{Portable, Serialized};
+use rotini_tests::cases::{self, Case};
+use rotini_tests::harness::Runner;
+use rotini_tests::process::{command, part};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::os::unix::process::CommandExt as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The test that a child is.
+const TEST: &str = "a_guard_fails_without_its_quirk";
+
+/// No guard takes as long if it is right.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Cases that a search tries for a quirk.
+const TRIES: usize = 16;
+
+/// What is said of a child's case.
+const RIGHT: &str = "the case is right";
+const NOT_RIGHT: &str = "the case is not right: ";
+
+fn target(backend: Backend) -> Target {
+    let name = match backend {
+        Backend::Cpu => "cpu",
+        Backend::Amd => "mi300x",
+        Backend::Nvidia => "sm_90",
+    };
+    Target::parse(name).expect("a known target")
+}
+
+/// Compiles a case, executes it on a device and judges it, without a quirk; an error says what is not right.
+fn attempt(case: &Case, quirk: Quirk, backend: Backend) -> Result<()> {
+    let runner = match backend {
+        Backend::Cpu => Runner::cpu()?,
+        Backend::Amd | Backend::Nvidia => Runner::gpu()?,
+    };
+    // Whatever is compiled tells what the device is.
+    let example = rotini_wire::encode(&cases::named("pw_ADD_f32")?.graph);
+    let example = runner.handle().context(&engine_config(runner.engine()), &example)?;
+    let example = Serialized::decode(&example.serialize(None)?)?.portable;
+    let target = Target::parse(&example.target).context("an unknown target")?;
+    ensure!(Backend::of(&target) == backend, "the device is {target}");
+
+    let mut graph = case.graph.clone();
+    graph.validate()?;
+    let (normal, bindings) = graph.normalise();
+    let quirks = Quirks::of(&target).without(quirk);
+    let emitted = emit_avoiding(&normal, &target, quirks)?;
+    let compiler = Program::new(&find_program()?)?;
+    let compile = |flags: &[String]| {
+        compiler.compile(&CompileRequest {
+            mlir: &emitted.mlir,
+            name: "rotini.mlir",
+            flags,
+            dump_executables: None,
+        })
+    };
+    let fallback = [emitted.flags.clone(), target.cautious_flags_avoiding(quirks)].concat();
+    let compiled = compile(&emitted.flags).or_else(|error| compile(&fallback).map_err(|_| error))?;
+    ensure!(
+        compiled.statistics.allocated_bytes == 0,
+        "it allocates while it executes"
+    );
+    // SAFETY: the compiler made it just now; it is only asked for its attributes.
+    let module = unsafe { Executable::load(&Instance::new()?, Arc::from(compiled.vmfb.as_slice())) }?;
+    let portable = Portable {
+        operations: rotini_emit::operations(&normal),
+        workspace_bytes: module.workspace_bytes(ENTRY_POINT)? as u64,
+        dispatches: u32::try_from(compiled.statistics.dispatches)?,
+        signature: emitted.signature,
+        code: compiled.vmfb.into(),
+        ..example
+    };
+    let tensors = bindings.uids.into_iter().zip(bindings.labels).collect();
+    let context = runner
+        .handle()
+        .context_from_serialized(&portable.encode(tensors, None)?)?;
+    runner.judge(case, &context, 64).map(drop)
+}
+
+/// What a child does: its part is a quirk, a backend and a case.
+fn play(part: &str) -> Result<()> {
+    let [quirk, backend, case] = part.split(' ').collect::<Vec<_>>()[..] else {
+        bail!("no part: {part}")
+    };
+    let quirk = named(quirk).context("no quirk")?.quirk;
+    let backends = [Backend::Cpu, Backend::Amd, Backend::Nvidia];
+    let backend = backends.into_iter().find(|one| one.name() == backend);
+    let case = all_cases()
+        .into_iter()
+        .find(|one| one.name == case)
+        .context("no case")?;
+    match attempt(&case, quirk, backend.context("no backend")?) {
+        Ok(()) => eprintln!("{RIGHT}"),
+        Err(error) => eprintln!("{NOT_RIGHT}{error:#}"),
+    }
+    Ok(())
+}
+
+/// Why a case fails without a quirk; `None` if it does not.
+fn failure(quirk: Quirk, backend: Backend, case: &str) -> Result<Option<String>> {
+    let cache = tempfile::tempdir()?;
+    let mut command = command(
+        TEST,
+        &format!("{} {} {case}", quirk.name(), backend.name()),
+        cache.path(),
+    )?;
+    if backend != Backend::Cpu {
+        command
+            .env("ROTINI_DEVICE", "hip")
+            .env("ROTINI_HIP_LIBRARY", rotini_tests::plugin::emulator()?);
+    }
+    command.env("ROTINI_OWN_WORKSPACE", "0").process_group(0);
+    let log = cache.path().join("log");
+    let file = std::fs::File::create(&log)?;
+    let mut child = command.stdout(std::process::Stdio::null()).stderr(file).spawn()?;
+    let started = Instant::now();
+    let status = loop {
+        match child.try_wait()? {
+            Some(status) => break status,
+            None if started.elapsed() > PATIENCE => {
+                let group = Pid::from_raw(child.id().cast_signed()).context("no process")?;
+                kill_process_group(group, Signal::KILL)?;
+                child.wait()?;
+                return Ok(Some(format!("it takes more than {PATIENCE:?}")));
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    let text = std::fs::read_to_string(&log)?;
+    if text.lines().any(|line| line == RIGHT) {
+        return Ok(None);
+    }
+    match text.split_once(NOT_RIGHT) {
+        Some((_, reason)) => Ok(Some(reason.lines().next().unwrap_or_default().to_owned())),
+        // The kernels may write anywhere in the process.
+        None if !status.success() => Ok(Some(format!("it ends with {status}: {}", text.trim()))),
+        None => bail!("the child says nothing: {text}"),
+    }
+}
+
+fn named(name: &str) -> Option<&'static Description> {
+    REGISTER.iter().find(|one| one.quirk.name() == name)
+}
+
+fn all_cases() -> Vec<Case> {
+    let mut all = cases::all();
+    all.extend(
+        cases::with_data()
+            .expect("they are filled")
+            .into_iter()
+            .map(|data| data.case),
+    );
+    all
+}
+
+/// The quirks that are tried now.
+fn chosen() -> Vec<&'static Description> {
+    let has_guard = |one: &&Description| matches!(one.guard, Guard::Case(..));
+    match std::env::var("ROTINI_QUIRKS") {
+        Ok(all) if all == "all" => REGISTER.iter().filter(has_guard).collect(),
+        Ok(names) => names
+            .split(',')
+            .map(|name| named(name).unwrap_or_else(|| panic!("there is no quirk {name}")))
+            .collect(),
+        Err(_) => {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+            let day = now.map_or(0, |time| time.as_secs() / 86_400) as usize;
+            let guarded: Vec<_> = REGISTER.iter().filter(has_guard).collect();
+            guarded
+                .iter()
+                .cycle()
+                .skip(day * 3 % guarded.len().max(1))
+                .take(3.min(guarded.len()))
+                .copied()
+                .collect()
+        }
+    }
+}
+
+#[test]
+fn a_guard_fails_without_its_quirk() {
+    if let Some(part) = part(TEST) {
+        return play(&part).unwrap_or_else(|error| panic!("{error:#}"));
+    }
+    if let Ok(names) = std::env::var("ROTINI_QUIRKS_SEARCH") {
+        return search(&names);
+    }
+    let passes: Vec<String> = chosen()
+        .par_iter()
+        .filter_map(|one| {
+            let name = one.quirk.name();
+            let Guard::Case(backend, case) = one.guard else {
+                return Some(format!("{name} has no guard"));
+            };
+            match failure(one.quirk, backend, case) {
+                Ok(Some(reason)) => {
+                    eprintln!("{name}: {case} on {}: {reason}", backend.name());
+                    None
+                }
+                Ok(None) => Some(format!(
+                    "{name}: {case} on {} is right without it: delete it",
+                    backend.name()
+                )),
+                Err(error) => Some(format!("{name}: {error:#}")),
+            }
+        })
+        .collect();
+    assert!(passes.is_empty(), "{}", passes.join("\n"));
+}
+
+/// Tells which cases fail without a quirk.
+fn search(names: &str) {
+    let cases = all_cases();
+    for one in REGISTER
+        .iter()
+        .filter(|one| names == "all" || names.split(',').any(|name| name == one.quirk.name()))
+    {
+        for &backend in one.backends.iter().filter(|&&backend| backend != Backend::Nvidia) {
+            let target = target(backend);
+            let quirks = Quirks::of(&target);
+            let mut changed: Vec<(usize, &str)> = cases
+                .par_iter()
+                .filter_map(|case| {
+                    let mut graph = case.graph.clone();
+                    graph.validate().ok()?;
+                    let normal = graph.normalise().0;
+                    let emitted = |quirks| emit_avoiding(&normal, &target, quirks).ok();
+                    let (before, after) = (emitted(quirks)?, emitted(quirks.without(one.quirk))?);
+                    (before != after).then_some((after.mlir.len(), case.name.as_str()))
+                })
+                .collect();
+            changed.sort_unstable();
+            let step = changed.len().div_ceil(TRIES).max(1);
+            let tried: Vec<&str> = changed.iter().step_by(step).map(|&(_, name)| name).collect();
+            let found = tried.par_iter().find_map_any(|name| {
+                let reason = failure(one.quirk, backend, name).unwrap_or_else(|error| Some(format!("?? {error:#}")));
+                reason.map(|reason| format!("{name}: {reason}"))
+            });
+            eprintln!(
+                "{} on {}: {} cases differ, {} tried: {}",
+                one.quirk.name(),
+                backend.name(),
+                changed.len(),
+                tried.len(),
+                found.as_deref().unwrap_or("none fails")
+            );
+        }
+    }
+}
+
+/// The register has every quirk, in order.
+#[test]
+fn the_register_is_complete() {
+    let registered: Vec<Quirk> = REGISTER.iter().map(|one| one.quirk).collect();
+    assert_eq!(registered, Quirk::ALL);
+}
