@@ -1,9 +1,8 @@
 //! Scales of blocks: an axis that is cut into blocks becomes two, the blocks and the elements of one, and a scale has the first alone.
 
-use crate::conv::{crop, pad};
-use crate::convert::{FloatPredicate as F, check_compute, compute_type, integer_range};
+use crate::convert::{FloatPredicate as F, check_compute, compute_type};
 use crate::ir::MISSING;
-use crate::lower::Lowering;
+use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::narrow::{largest, power};
 use crate::step::{Combiner, Shape, order_of};
@@ -58,7 +57,7 @@ fn check(graph: &NormalGraph, compute: DataType, operands: &[TensorId]) -> Resul
 fn largest_output(dtype: DataType) -> Option<f64> {
     match dtype {
         DataType::F16 => Some(65504.0),
-        DataType::I8 | DataType::U8 | DataType::I32 => Some(integer_range(dtype).1 as f64),
+        DataType::I8 | DataType::U8 | DataType::I32 => Some(dtype.whole_range().1 as f64),
         _ => largest(dtype),
     }
 }
@@ -158,7 +157,7 @@ impl Blocks {
         let (whole, groups) = self.whole(&x.order)?;
         let own = extents(&x.dims, &x.order)?;
         let padding: Vec<_> = whole.iter().zip(&own).map(|(whole, own)| (0, whole - own)).collect();
-        let (ssa, _) = pad(&at, x.ssa, &own, &padding, x.dtype)?;
+        let (ssa, _) = at.pad(x.ssa, &own, &padding, (0.0, x.dtype))?;
         let ssa = if dims.len() == x.dims.len() {
             ssa
         } else {
@@ -194,7 +193,7 @@ impl Blocks {
             reshape(&at, "tensor.collapse_shape", y.ssa, &groups, &whole, y.dtype)?
         };
         Ok(Value::of(Ordered {
-            ssa: crop(&at, ssa, &whole, &extents(&self.dims, order)?, y.dtype)?,
+            ssa: at.crop(ssa, &whole, &extents(&self.dims, order)?, y.dtype)?,
             order: order.to_vec(),
             dtype: y.dtype,
             dims: self.dims.clone(),

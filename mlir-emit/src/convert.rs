@@ -4,12 +4,11 @@
 //! hipDNN's reference gets from a C cast where C defines the cast, and the nearest sensible value where C does not.
 
 use crate::ir::Emitter;
-use crate::narrow::{convert_code, is_code};
+use crate::narrow::convert_code;
 use crate::quirks::Quirk;
 use crate::{EmitError, Unsupported};
 use melior::ir::{Type, Value};
 use rotini_graph::{DataType, NormalGraph, NormalKind, TensorId};
-use std::ops::RangeInclusive;
 
 /// The type in which a node of this compute type is calculated; `None` if there is none.
 ///
@@ -63,13 +62,6 @@ pub(crate) fn check_not_constant(graph: &NormalGraph, operands: &[TensorId]) -> 
     }
 }
 
-/// The smallest and largest value of an integer type.
-pub(crate) fn integer_range(dtype: DataType) -> (i64, i64) {
-    dtype
-        .integer_range()
-        .map_or((i64::MIN, i64::MAX), RangeInclusive::into_inner)
-}
-
 /// Converts an element.
 pub(crate) fn convert<'c, 'b>(
     at: &Emitter<'c, 'b>,
@@ -80,7 +72,7 @@ pub(crate) fn convert<'c, 'b>(
     if from == to {
         return Ok(value);
     }
-    if is_code(from) || is_code(to) {
+    if from.is_code() || to.is_code() {
         return convert_code(at, value, from, to);
     }
     let target = at.element_type(to)?;
@@ -154,7 +146,7 @@ fn float_to_integer<'c, 'b>(
     to: DataType,
 ) -> Result<Value<'c, 'b>, EmitError> {
     let (source, target) = (at.element_type(from)?, at.element_type(to)?);
-    let (least, largest) = integer_range(to);
+    let (least, largest) = to.whole_range();
     // Both bounds are powers of two (or zero), hence exact in every float type; the upper one is just out of range.
     let lower = at.float(least as f64, source)?;
     let upper = at.float(largest as f64 + 1.0, source)?;
@@ -202,7 +194,7 @@ fn integer_to_integer<'c, 'b>(
         DataType::U8 => at.one("arith.extui", &[value], wide_type, &[])?,
         _ => at.one("arith.extsi", &[value], wide_type, &[])?,
     };
-    let (least, largest) = integer_range(to);
+    let (least, largest) = to.whole_range();
     let least = at.integer(least, wide_type)?;
     let largest = at.integer(largest, wide_type)?;
     let raised = at.same("arith.maxsi", &[wide, least])?;

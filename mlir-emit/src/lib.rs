@@ -5,29 +5,36 @@
 //!
 //! | File | What it has |
 //! |---|---|
-//! | `lower` | the graph's walk, loads and stores of tensors in memory order |
-//! | `conv`, `pointwise`, `block_scale` | one per family of operations: its check and its lowering |
-//! | `value`, `convert`, `narrow`, `ir` | tensors in memory order, element types, those of few bits, building blocks over melior |
+//! | `dispatch` | the two `match`es over the operations: check and lowering |
+//! | `conv`, `pointwise`, `block_scale`, `attention`, … | one per family of operations: its check and its lowering; families know the builder, and nothing of each other |
 //! | `custom` | operations whose body the caller wrote |
-//! | `step`, `spread` | steps that operations are made of, and how a reduction is spread over a GPU's lanes |
+//! | `lowering`, `memory` | what a family may use while it lowers; tensors between buffers and values |
+//! | `step`, `spread`, `sums`, `contract`, `windows`, `math`, `functions` | the builder: elements from elements, reductions, contractions, windows, scalar arithmetic |
+//! | `value`, `convert`, `narrow`, `packing`, `ir` | tensors in memory order, conversions, types of few bits, building blocks over melior |
+//! | `quirks` | the compiler's defects that are avoided |
 //! | `shell` | the exported function around the computation |
-//! | `target` | strategy and compiler flags per target |
+//! | `target`, `flags` | what is compiled for, and the compiler's flags |
 
 mod attention;
 mod block_scale;
+mod contract;
 mod conv;
 mod convert;
 mod cost;
 mod custom;
+mod dispatch;
 mod error;
+mod flags;
 mod functions;
 mod ir;
-mod lower;
+mod lowering;
 mod math;
 mod matmul;
+mod memory;
 mod moe;
 mod narrow;
 mod norm;
+mod packing;
 mod pointwise;
 mod quirks;
 mod reduction;
@@ -38,12 +45,13 @@ mod step;
 mod sums;
 mod target;
 mod value;
+mod windows;
 
 pub use cost::{operations, workspace_bound};
+pub use dispatch::check;
 pub use error::{EmitError, Unsupported};
-pub use lower::{check, signature};
 pub use quirks::{Backend, Description, Effect, Guard, Quirk, Quirks, REGISTER};
-pub use shell::{Argument, ENTRY_POINT, Signature};
+pub use shell::{Argument, ENTRY_POINT, Signature, signature};
 pub use target::{ConvStrategy, GPU_ALIGNMENT, Target};
 
 use ir::{Emitter, context};
@@ -126,7 +134,7 @@ fn computation(
 ) -> Result<String, EmitError> {
     let location = Location::unknown(context);
     let outer = Block::new(&[]);
-    let (arguments, results) = lower::function_types(&Emitter::new(context, quirks, &outer), signature)?;
+    let (arguments, results) = shell::function_types(&Emitter::new(context, quirks, &outer), signature)?;
     let block = Block::new(&arguments.iter().map(|&ty| (ty, location)).collect::<Vec<_>>());
     let inside = Emitter::new(context, quirks, &block);
     if attention::is_one_dispatch(graph, target, quirks) {
@@ -134,7 +142,7 @@ fn computation(
         let dispatch = Block::new(&[]);
         {
             let at = inside.inside(&dispatch);
-            let values = lower::Lowering::run(graph, target, at, &block)?;
+            let values = dispatch::run(graph, target, at, &block)?;
             at.terminate("flow.return", &values)?;
         }
         let region = Region::new();
@@ -145,7 +153,7 @@ fn computation(
         let values = inside.op("flow.dispatch.region", &[], &results, &attributes, regions)?;
         inside.terminate("func.return", &values)?;
     } else {
-        let values = lower::Lowering::run(graph, target, inside, &block)?;
+        let values = dispatch::run(graph, target, inside, &block)?;
         inside.terminate("func.return", &values)?;
     }
     ir::function(context, "compute", &arguments, &results, block)

@@ -1,7 +1,7 @@
 //! Scalar arithmetic inside the body of a structured operation, in one compute type.
 
 use crate::EmitError;
-use crate::convert::{FloatPredicate, IntegerPredicate, compare_float, compare_integer, convert, integer_range};
+use crate::convert::{FloatPredicate, IntegerPredicate, compare_float, compare_integer, convert};
 use crate::ir::Emitter;
 use crate::quirks::Quirk;
 use crate::target::Target;
@@ -147,7 +147,7 @@ impl<'c, 'r> Math<'c, 'r> {
         let (zero, one) = (constant(0)?, constant(1)?);
         let compare = |y, value| compare_integer(&self.at, IntegerPredicate::Equal, y, value);
         let is_zero = compare(y, zero)?;
-        let is_least = compare(x, constant(integer_range(self.compute).0)?)?;
+        let is_least = compare(x, constant(self.compute.whole_range().0)?)?;
         let wraps = self.at.same("arith.andi", &[is_least, compare(y, constant(-1)?)?])?;
         let is_undefined = self.at.same("arith.ori", &[is_zero, wraps])?;
         let quotient = self.at.same("arith.divsi", &[x, self.select(is_undefined, one, y)?])?;

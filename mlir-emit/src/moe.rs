@@ -8,11 +8,11 @@
 //! Offsets that fall or leave the rows, and indices that are no rows, have no meaning in hipDNN. They are bent into range before they are
 //! used, so that whatever they are, nothing is read or written outside of a buffer.
 
+use crate::contract::{check_product, contract};
 use crate::convert::{IntegerPredicate as I, compare_integer, compute_type};
 use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim, first};
-use crate::lower::Lowering;
+use crate::lowering::Lowering;
 use crate::math::Scalar;
-use crate::matmul::{check_product, contract};
 use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
 use crate::value::{Ordered, Value, extent, extents};

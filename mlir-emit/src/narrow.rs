@@ -22,12 +22,10 @@
 //! exceptions, and so neither happens here.
 
 use crate::EmitError;
-use crate::conv::{crop, pad};
 use crate::convert::{IntegerPredicate, compare_integer, convert};
-use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
+use crate::ir::Emitter;
 use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
-use crate::value::reshape;
 use melior::ir::{Type, TypeLike as _, Value as Ssa, ValueLike as _};
 use rotini_graph::DataType;
 
@@ -138,16 +136,6 @@ pub(crate) fn power(exponent: i64) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
 }
 
-/// Whether elements of this type are codes.
-pub(crate) const fn is_code(dtype: DataType) -> bool {
-    matches!(dtype, DataType::F8E8M0) || format(dtype).is_some()
-}
-
-/// Whether elements of this type share bytes.
-pub(crate) const fn is_packed(dtype: DataType) -> bool {
-    dtype.bits() < 8
-}
-
 /// The type in which elements of a contraction are read: itself, or the narrowest that matrix cores have and that holds every value.
 ///
 /// Unsigned bytes are widened apart ([`Quirk::UnsignedBytes`]).
@@ -155,14 +143,9 @@ pub(crate) const fn contracted(dtype: DataType, quirks: Quirks) -> DataType {
     match dtype {
         DataType::U8 if quirks.avoids(Quirk::UnsignedBytes) => DataType::I32,
         DataType::F8E8M0 => DataType::F32,
-        _ if is_code(dtype) => DataType::F16,
+        _ if dtype.is_code() => DataType::F16,
         _ => dtype,
     }
-}
-
-/// Whether this is a float of eight bits as gfx942's matrix cores have them.
-pub(crate) const fn is_fnuz(dtype: DataType) -> bool {
-    matches!(dtype, DataType::F8E4M3Fnuz | DataType::F8E5M2Fnuz)
 }
 
 /// A factor of a contraction as the compiler has to see it: FNUZ codes, which are bytes everywhere else, as the floats that they are.
@@ -190,7 +173,7 @@ pub(crate) fn multiplied<'c, 'b>(
 /// codes of one type stay what they are where the target multiplies them, of both types they do not ([`Quirk::MixedFnuz`]).
 pub(crate) fn factor_types([a, b]: [DataType; 2], compute: DataType, target: &Target, quirks: Quirks) -> [DataType; 2] {
     let may_differ = !quirks.avoids(Quirk::MixedFnuz);
-    let are_fnuz = is_fnuz(a) && is_fnuz(b) && (a == b || may_differ);
+    let are_fnuz = a.is_fnuz() && b.is_fnuz() && (a == b || may_differ);
     if compute == DataType::F32 && are_fnuz && target.multiplies_fnuz() {
         return [a, b];
     }
@@ -367,264 +350,6 @@ pub(crate) fn encode<'c, 'b>(
     at.one("arith.trunci", &[code], byte, &[])
 }
 
-/// Integer arithmetic with constants.
-struct Bits<'e, 'c, 'b> {
-    at: &'e Emitter<'c, 'b>,
-    ty: Type<'c>,
-}
-
-impl<'c, 'b> Bits<'_, 'c, 'b> {
-    fn constant(&self, value: i64) -> Result<Ssa<'c, 'b>, EmitError> {
-        self.at.integer(value, self.ty)
-    }
-
-    fn with(&self, name: &str, value: Ssa<'c, 'b>, constant: i64) -> Result<Ssa<'c, 'b>, EmitError> {
-        self.at.same(name, &[value, self.constant(constant)?])
-    }
-
-    fn shift(&self, name: &str, value: Ssa<'c, 'b>, bits: i64) -> Result<Ssa<'c, 'b>, EmitError> {
-        self.with(name, value, bits)
-    }
-
-    fn compare(&self, predicate: IntegerPredicate, value: Ssa<'c, 'b>, with: i64) -> Result<Ssa<'c, 'b>, EmitError> {
-        compare_integer(self.at, predicate, value, self.constant(with)?)
-    }
-
-    fn select(&self, condition: Ssa<'c, 'b>, yes: Ssa<'c, 'b>, no: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
-        self.at.one("arith.select", &[condition, yes, no], self.ty, &[])
-    }
-}
-
-/// Bytes that so many elements of a type take; `None` if they overflow.
-pub(crate) fn packed_bytes(elements: i64, dtype: DataType) -> Option<i64> {
-    Some((elements.checked_mul(i64::from(dtype.bits()))?.checked_add(7)?) / 8)
-}
-
-/// Elements, and bytes, of the least group of elements that fills whole bytes.
-const fn group(dtype: DataType) -> (i64, i64) {
-    match dtype.bits() {
-        6 => (4, 3),
-        _ => (2, 1),
-    }
-}
-
-/// The elements of a tensor of these physical extents, each in a byte, of the bytes that they lie in: the first one in the lowest bits of
-/// the first byte (`PackedFp4Tensor.hpp` and `PackedFp6Tensor.hpp` of hipDNN; int4, of which it has no such class, alike).
-pub(crate) fn unpack<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    bytes: Ssa<'c, 'b>,
-    shape: &[i64],
-    dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
-    let groups = Groups::of(shape, dtype)?;
-    let filled = [(0, groups.bytes() - groups.length)];
-    let (bytes, _) = pad(at, bytes, &[groups.length], &filled, DataType::U8)?;
-    let bytes = fold(at, bytes, &groups.shape(groups.group_bytes), DataType::U8)?;
-    let to = (groups.elements, i64::from(dtype.bits()));
-    let codes = repack(at, bytes, &groups.lines, 8, to, dtype)?;
-    let codes = groups.joined(at, codes, groups.elements, dtype)?;
-    if groups.fills(shape) {
-        return Ok(codes);
-    }
-    let codes = crop(at, codes, &[groups.codes()], &[groups.count], dtype)?;
-    fold(at, codes, shape, dtype)
-}
-
-/// The bytes that the elements of a tensor of these physical extents lie in. What no element has of the last byte is 0.
-pub(crate) fn pack<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    codes: Ssa<'c, 'b>,
-    shape: &[i64],
-    dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
-    let groups = Groups::of(shape, dtype)?;
-    let codes = if groups.fills(shape) {
-        let split = groups.shape(groups.elements);
-        reshape(
-            at,
-            "tensor.expand_shape",
-            codes,
-            &innermost_pair(shape.len()),
-            &split,
-            dtype,
-        )?
-    } else {
-        let flat = unfold(at, codes, shape.len(), groups.count, dtype)?;
-        let filled = [(0, groups.codes() - groups.count)];
-        let (flat, _) = pad(at, flat, &[groups.count], &filled, dtype)?;
-        fold(at, flat, &groups.shape(groups.elements), dtype)?
-    };
-    let to = (groups.group_bytes, 8);
-    let bytes = repack(at, codes, &groups.lines, i64::from(dtype.bits()), to, DataType::U8)?;
-    let bytes = unfold(at, bytes, groups.lines.len() + 1, groups.bytes(), DataType::U8)?;
-    crop(at, bytes, &[groups.bytes()], &[groups.length], DataType::U8)
-}
-
-/// How elements lie in groups that fill whole bytes.
-struct Groups {
-    /// Elements of the tensor.
-    count: i64,
-    /// Bytes of the tensor.
-    length: i64,
-    /// Elements of a group.
-    elements: i64,
-    /// Bytes of a group.
-    group_bytes: i64,
-    /// Extents in groups: those of the tensor if groups do not cross the ends of its innermost axis, which is what fuses with what
-    /// reads it or makes it; else all of them in a line, the last one perhaps incomplete.
-    lines: Vec<i64>,
-}
-
-impl Groups {
-    fn of(shape: &[i64], dtype: DataType) -> Result<Self, EmitError> {
-        let count: i64 = shape.iter().product();
-        let (elements, group_bytes) = group(dtype);
-        let lines = match shape.split_last() {
-            Some((last, outer)) if last % elements == 0 => outer.iter().copied().chain([last / elements]).collect(),
-            _ => vec![(count - 1) / elements + 1],
-        };
-        Ok(Groups {
-            count,
-            length: packed_bytes(count, dtype).ok_or(EmitError::Internal("a span that overflows"))?,
-            elements,
-            group_bytes,
-            lines,
-        })
-    }
-
-    /// Extents if each group has so many parts.
-    fn shape(&self, parts: i64) -> Vec<i64> {
-        self.lines.iter().copied().chain([parts]).collect()
-    }
-
-    /// Bytes of all groups.
-    fn bytes(&self) -> i64 {
-        self.lines.iter().product::<i64>() * self.group_bytes
-    }
-
-    /// Elements of all groups.
-    fn codes(&self) -> i64 {
-        self.lines.iter().product::<i64>() * self.elements
-    }
-
-    /// Whether a tensor's innermost axis is one of whole groups.
-    fn fills(&self, shape: &[i64]) -> bool {
-        shape.last().is_some_and(|last| last % self.elements == 0)
-    }
-
-    /// The parts of all groups of a line one after the other.
-    fn joined<'c, 'b>(
-        &self,
-        at: &Emitter<'c, 'b>,
-        tensor: Ssa<'c, 'b>,
-        parts: i64,
-        dtype: DataType,
-    ) -> Result<Ssa<'c, 'b>, EmitError> {
-        let mut shape = self.lines.clone();
-        if let Some(last) = shape.last_mut() {
-            *last *= parts;
-        }
-        let rank = shape.len();
-        reshape(
-            at,
-            "tensor.collapse_shape",
-            tensor,
-            &innermost_pair(rank),
-            &shape,
-            dtype,
-        )
-    }
-}
-
-/// Which axes of a tensor of one more dimension are one if its innermost two are.
-fn innermost_pair(rank: usize) -> Vec<Vec<usize>> {
-    (0..rank)
-        .map(|axis| {
-            if axis + 1 == rank {
-                vec![axis, axis + 1]
-            } else {
-                vec![axis]
-            }
-        })
-        .collect()
-}
-
-/// A flat tensor with these extents.
-fn fold<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    flat: Ssa<'c, 'b>,
-    shape: &[i64],
-    dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
-    if shape.len() == 1 {
-        return Ok(flat);
-    }
-    let all = (0..shape.len()).collect();
-    reshape(at, "tensor.expand_shape", flat, &[all], shape, dtype)
-}
-
-/// A tensor of this rank as a flat one.
-fn unfold<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    tensor: Ssa<'c, 'b>,
-    rank: usize,
-    count: i64,
-    dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
-    if rank == 1 {
-        return Ok(tensor);
-    }
-    reshape(
-        at,
-        "tensor.collapse_shape",
-        tensor,
-        &[(0..rank).collect()],
-        &[count],
-        dtype,
-    )
-}
-
-/// Groups of the same bits, cut from pieces of `from` bits each into as many of `to` bits as are said.
-fn repack<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    tensor: Ssa<'c, 'b>,
-    groups: &[i64],
-    from: i64,
-    (pieces, to): (i64, i64),
-    dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
-    let (new, old) = (groups.len(), groups.len() + 1);
-    let shape: Vec<i64> = groups.iter().copied().chain([pieces]).collect();
-    let init = at.zeros(&shape, dtype)?;
-    let map = |piece: usize| affine_map(old + 1, &(0..new).chain([piece]).map(dim).collect::<Vec<_>>());
-    let mut loops = vec![Loop::Parallel; old];
-    loops.push(Loop::Reduction);
-    let inputs = [(tensor, DataType::U8, map(old))];
-    at.generic(&loops, &inputs, (init, dtype, map(new)), |body, elements| {
-        let &[piece, so_far] = elements else {
-            return Err(MISSING);
-        };
-        let word = body.element_type(DataType::I32)?;
-        let bits = Bits { at: body, ty: word };
-        let start = |axis: usize, width: i64| {
-            let index = body.one("arith.index_cast", &[body.loop_index(axis)?], word, &[])?;
-            bits.with("arith.muli", index, width)
-        };
-        let piece = body.one("arith.extui", &[piece], word, &[])?;
-        let piece = bits.with("arith.andi", piece, (1 << from) - 1)?;
-        let placed = body.same("arith.shli", &[piece, start(old, from)?])?;
-        let moved = body.same("arith.shrui", &[placed, start(new, to)?])?;
-        let mut own = bits.with("arith.andi", moved, (1 << to) - 1)?;
-        if dtype == DataType::I4 {
-            // With its sign.
-            own = bits.shift("arith.shli", own, 32 - to)?;
-            own = bits.shift("arith.shrsi", own, 32 - to)?;
-        }
-        let own = body.one("arith.trunci", &[own], body.element_type(DataType::U8)?, &[])?;
-        body.same("arith.ori", &[own, so_far])
-    })
-}
-
 /// Converts from or to a type of this module.
 pub(crate) fn convert_code<'c, 'b>(
     at: &Emitter<'c, 'b>,
@@ -632,7 +357,7 @@ pub(crate) fn convert_code<'c, 'b>(
     from: DataType,
     to: DataType,
 ) -> Result<Ssa<'c, 'b>, EmitError> {
-    if is_code(from) {
+    if from.is_code() {
         return convert(at, decode(at, value, from)?, DataType::F32, to);
     }
     // Whole numbers of more bits than f32 has would be rounded twice.
@@ -641,4 +366,42 @@ pub(crate) fn convert_code<'c, 'b>(
         _ => DataType::F32,
     };
     encode(at, convert(at, value, from, between)?, between, to)
+}
+
+/// Integer arithmetic with constants.
+pub(crate) struct Bits<'e, 'c, 'b> {
+    pub(crate) at: &'e Emitter<'c, 'b>,
+    pub(crate) ty: Type<'c>,
+}
+
+impl<'c, 'b> Bits<'_, 'c, 'b> {
+    pub(crate) fn constant(&self, value: i64) -> Result<Ssa<'c, 'b>, EmitError> {
+        self.at.integer(value, self.ty)
+    }
+
+    pub(crate) fn with(&self, name: &str, value: Ssa<'c, 'b>, constant: i64) -> Result<Ssa<'c, 'b>, EmitError> {
+        self.at.same(name, &[value, self.constant(constant)?])
+    }
+
+    pub(crate) fn shift(&self, name: &str, value: Ssa<'c, 'b>, bits: i64) -> Result<Ssa<'c, 'b>, EmitError> {
+        self.with(name, value, bits)
+    }
+
+    pub(crate) fn compare(
+        &self,
+        predicate: IntegerPredicate,
+        value: Ssa<'c, 'b>,
+        with: i64,
+    ) -> Result<Ssa<'c, 'b>, EmitError> {
+        compare_integer(self.at, predicate, value, self.constant(with)?)
+    }
+
+    pub(crate) fn select(
+        &self,
+        condition: Ssa<'c, 'b>,
+        yes: Ssa<'c, 'b>,
+        no: Ssa<'c, 'b>,
+    ) -> Result<Ssa<'c, 'b>, EmitError> {
+        self.at.one("arith.select", &[condition, yes, no], self.ty, &[])
+    }
 }

@@ -13,7 +13,7 @@
 
 use crate::convert::{check_compute, compute_type};
 use crate::ir::{MISSING, only};
-use crate::lower::Lowering;
+use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::step::{Combiner, Open, Shape, count, order_of};
 use crate::value::{Data, Value};

@@ -1,10 +1,8 @@
 //! Pointwise operations: what is supported, and their lowering to one `linalg.generic` each, which the compiler fuses.
 
-use crate::convert::{
-    FloatPredicate as F, IntegerPredicate as I, check_compute, compare_integer, compute_type, integer_range,
-};
+use crate::convert::{FloatPredicate as F, IntegerPredicate as I, check_compute, compare_integer, compute_type};
 use crate::functions::parameter;
-use crate::lower::Lowering;
+use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::quirks::Quirk;
 use crate::step::{Shape, order_of};
@@ -75,7 +73,7 @@ pub(crate) fn check(
             op.mode.name()
         )));
     }
-    let (least, largest) = integer_range(compute);
+    let (least, largest) = compute.whole_range();
     let fits =
         |value: f32| value.fract() == 0.0 && f64::from(value) >= least as f64 && f64::from(value) <= largest as f64;
     let clips_fit = [op.relu_lower_clip, op.relu_upper_clip].into_iter().flatten().all(fits);

@@ -4,7 +4,7 @@
 
 use crate::convert::{check_compute, compute_type};
 use crate::ir::MISSING;
-use crate::lower::Lowering;
+use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::step::{Combiner, Shape, count, order_of};
 use crate::{EmitError, Unsupported};

@@ -13,7 +13,11 @@
 //! buffers; the other way round the results are allocated and copied. melior does not know IREE's dialects, so this part is text.
 
 use crate::EmitError;
-use rotini_graph::{DataType, SlotRole};
+use crate::ir::Emitter;
+use crate::packing::packed_bytes;
+use crate::value::extents;
+use melior::ir::Type;
+use rotini_graph::{DataType, Layout, NormalGraph, SlotRole};
 use std::fmt::Write as _;
 
 /// The exported function's name.
@@ -118,7 +122,7 @@ fn write_shell(text: &mut String, signature: &Signature) -> Result<(), std::fmt:
         operand_types.push(ty.clone());
     }
     for (index, scalar) in signature.scalars().enumerate() {
-        let ty = element_type(scalar.dtype);
+        let ty = scalar.dtype.storage().mlir();
         let bits = scalar.dtype.bits();
         let mut name = format!("%v{index}");
         if bits < 32 {
@@ -182,19 +186,77 @@ fn tensor_type(argument: &Argument) -> String {
     for extent in &argument.shape {
         let _ = write!(text, "{extent}x");
     }
-    text.push_str(element_type(argument.dtype));
+    text.push_str(argument.dtype.storage().mlir());
     text.push('>');
     text
 }
 
-fn element_type(dtype: DataType) -> &'static str {
-    match dtype {
-        DataType::U8 | DataType::I8 => "i8",
-        DataType::I32 => "i32",
-        DataType::I64 => "i64",
-        DataType::F64 => "f64",
-        DataType::F16 => "f16",
-        DataType::Bf16 => "bf16",
-        _ => "f32",
+/// The arguments of the compiled function, which follow from the graph alone.
+///
+/// # Errors
+///
+/// If a span overflows, which validation rules out.
+pub fn signature(graph: &NormalGraph) -> Result<Signature, EmitError> {
+    let mut arguments = Vec::new();
+    for (_, tensor, role) in graph.slots() {
+        if role == SlotRole::Scalar {
+            arguments.push(Argument {
+                role,
+                dtype: tensor.dtype,
+                shape: Vec::new(),
+                packed: true,
+            });
+            continue;
+        }
+        let (shape, packed) = match Layout::of(&tensor.dims, &tensor.strides) {
+            Layout::Dense { order } => (extents(&tensor.dims, &order)?, true),
+            Layout::Strided => {
+                let span = rotini_graph::element_span(&tensor.dims, &tensor.strides);
+                (vec![span.ok_or(EmitError::Internal("a span that overflows"))?], false)
+            }
+        };
+        let (dtype, shape) = match tensor.dtype {
+            dtype if dtype.is_packed() => {
+                let bytes = shape
+                    .iter()
+                    .try_fold(1_i64, |count, &extent| count.checked_mul(extent))
+                    .and_then(|count| packed_bytes(count, dtype));
+                (
+                    DataType::U8,
+                    vec![bytes.ok_or(EmitError::Internal("a span that overflows"))?],
+                )
+            }
+            dtype if dtype.is_code() => (DataType::U8, shape),
+            dtype => (dtype, shape),
+        };
+        arguments.push(Argument {
+            role,
+            dtype,
+            shape,
+            packed,
+        });
     }
+    Ok(Signature { arguments })
+}
+
+/// The types of the lowered function: its arguments and its results.
+pub(crate) fn function_types<'c>(
+    at: &Emitter<'c, '_>,
+    signature: &Signature,
+) -> Result<(Vec<Type<'c>>, Vec<Type<'c>>), EmitError> {
+    let of = |arguments: &[&Argument]| {
+        arguments
+            .iter()
+            .map(|argument| at.tensor_type(&argument.shape, argument.dtype))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let read: Vec<&Argument> = signature.inputs().collect();
+    let kept: Vec<&Argument> = signature.outputs().filter(|argument| !argument.packed).collect();
+    let written: Vec<&Argument> = signature.outputs().collect();
+    let mut arguments = of(&read)?;
+    for scalar in signature.scalars() {
+        arguments.push(at.element_type(scalar.dtype)?);
+    }
+    arguments.extend(of(&kept)?);
+    Ok((arguments, of(&written)?))
 }

@@ -6,7 +6,7 @@
 use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, affine_map, dim, only};
-use crate::lower::Lowering;
+use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::quirks::Quirk;
 use crate::spread::Loops;

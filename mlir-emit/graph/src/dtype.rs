@@ -43,6 +43,62 @@ pub enum DataType {
     F8E5M2Fnuz,
 }
 
+/// What elements are while a graph is computed: an element type of MLIR's and of IREE's HAL. What is narrower, or no float of theirs, is a
+/// byte; signedness is the operations' business.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Storage {
+    /// IEEE binary16.
+    F16,
+    /// bfloat16.
+    Bf16,
+    /// IEEE binary32.
+    F32,
+    /// IEEE binary64.
+    F64,
+    /// A byte.
+    I8,
+    /// 32 bits.
+    I32,
+    /// 64 bits.
+    I64,
+}
+
+impl Storage {
+    /// MLIR's spelling.
+    #[must_use]
+    pub const fn mlir(self) -> &'static str {
+        match self {
+            Storage::F16 => "f16",
+            Storage::Bf16 => "bf16",
+            Storage::F32 => "f32",
+            Storage::F64 => "f64",
+            Storage::I8 => "i8",
+            Storage::I32 => "i32",
+            Storage::I64 => "i64",
+        }
+    }
+}
+
+/// What elements mean.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A float that is calculated in.
+    Float,
+    /// A narrow float.
+    Code,
+    Signed,
+    Unsigned,
+}
+
+/// A row of the table of types.
+#[derive(Clone, Copy)]
+struct Facts {
+    name: &'static str,
+    bits: u32,
+    kind: Kind,
+    storage: Storage,
+}
+
 impl DataType {
     /// Every type, in the order of the wire format.
     pub const ALL: [DataType; 17] = [
@@ -65,23 +121,64 @@ impl DataType {
         DataType::F8E5M2Fnuz,
     ];
 
+    /// What is known of the type: the one table of types.
+    const fn facts(self) -> Facts {
+        use Kind::{Code, Float, Signed, Unsigned};
+        let (name, bits, kind, storage) = match self {
+            DataType::F32 => ("f32", 32, Float, Storage::F32),
+            DataType::F16 => ("f16", 16, Float, Storage::F16),
+            DataType::Bf16 => ("bf16", 16, Float, Storage::Bf16),
+            DataType::F64 => ("f64", 64, Float, Storage::F64),
+            DataType::U8 => ("u8", 8, Unsigned, Storage::I8),
+            DataType::I32 => ("i32", 32, Signed, Storage::I32),
+            DataType::I8 => ("i8", 8, Signed, Storage::I8),
+            DataType::F8E4M3 => ("f8e4m3", 8, Code, Storage::I8),
+            DataType::F8E5M2 => ("f8e5m2", 8, Code, Storage::I8),
+            DataType::F8E8M0 => ("f8e8m0", 8, Code, Storage::I8),
+            DataType::F4E2M1 => ("f4e2m1", 4, Code, Storage::I8),
+            DataType::F6E2M3 => ("f6e2m3", 6, Code, Storage::I8),
+            DataType::F6E3M2 => ("f6e3m2", 6, Code, Storage::I8),
+            DataType::I4 => ("i4", 4, Signed, Storage::I8),
+            DataType::I64 => ("i64", 64, Signed, Storage::I64),
+            DataType::F8E4M3Fnuz => ("f8e4m3fnuz", 8, Code, Storage::I8),
+            DataType::F8E5M2Fnuz => ("f8e5m2fnuz", 8, Code, Storage::I8),
+        };
+        Facts {
+            name,
+            bits,
+            kind,
+            storage,
+        }
+    }
+
     /// Size of one element in bits.
     #[must_use]
     pub const fn bits(self) -> u32 {
-        match self {
-            DataType::F64 | DataType::I64 => 64,
-            DataType::F32 | DataType::I32 => 32,
-            DataType::F16 | DataType::Bf16 => 16,
-            DataType::U8
-            | DataType::I8
-            | DataType::F8E4M3
-            | DataType::F8E5M2
-            | DataType::F8E8M0
-            | DataType::F8E4M3Fnuz
-            | DataType::F8E5M2Fnuz => 8,
-            DataType::F6E2M3 | DataType::F6E3M2 => 6,
-            DataType::F4E2M1 | DataType::I4 => 4,
-        }
+        self.facts().bits
+    }
+
+    /// What elements are while a graph is computed.
+    #[must_use]
+    pub const fn storage(self) -> Storage {
+        self.facts().storage
+    }
+
+    /// Whether elements are floats of eight bits or less, which are stored as codes and never calculated in.
+    #[must_use]
+    pub const fn is_code(self) -> bool {
+        matches!(self.facts().kind, Kind::Code)
+    }
+
+    /// Whether elements share bytes.
+    #[must_use]
+    pub const fn is_packed(self) -> bool {
+        self.bits() < 8
+    }
+
+    /// Whether this is a float of eight bits as gfx942's matrix cores have them.
+    #[must_use]
+    pub const fn is_fnuz(self) -> bool {
+        matches!(self, DataType::F8E4M3Fnuz | DataType::F8E5M2Fnuz)
     }
 
     /// Size of one element in bytes; `None` for the types that share bytes.
@@ -99,23 +196,24 @@ impl DataType {
     /// Whether this is an integer type.
     #[must_use]
     pub const fn is_integer(self) -> bool {
-        matches!(
-            self,
-            DataType::U8 | DataType::I32 | DataType::I8 | DataType::I4 | DataType::I64
-        )
+        matches!(self.facts().kind, Kind::Signed | Kind::Unsigned)
     }
 
     /// The values of an integer type; `None` for a floating-point type.
     #[must_use]
     pub const fn integer_range(self) -> Option<RangeInclusive<i64>> {
-        match self {
-            DataType::U8 => Some(0..=u8::MAX as i64),
-            DataType::I8 => Some(i8::MIN as i64..=i8::MAX as i64),
-            DataType::I4 => Some(-8..=7),
-            DataType::I32 => Some(i32::MIN as i64..=i32::MAX as i64),
-            DataType::I64 => Some(i64::MIN..=i64::MAX),
-            _ => None,
+        let Facts { bits, kind, .. } = self.facts();
+        match kind {
+            Kind::Float | Kind::Code => None,
+            Kind::Signed => Some(i64::MIN >> (64 - bits)..=i64::MAX >> (64 - bits)),
+            Kind::Unsigned => Some(0..=i64::MAX >> (63 - bits)),
         }
+    }
+
+    /// The smallest and largest value of an integer type; those of 64 bits for a floating-point type.
+    #[must_use]
+    pub fn whole_range(self) -> (i64, i64) {
+        self.integer_range().map_or((i64::MIN, i64::MAX), RangeInclusive::into_inner)
     }
 
     /// Whether this is a floating-point type.
@@ -127,25 +225,7 @@ impl DataType {
 
 impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DataType::F32 => "f32",
-            DataType::F16 => "f16",
-            DataType::Bf16 => "bf16",
-            DataType::F64 => "f64",
-            DataType::U8 => "u8",
-            DataType::I32 => "i32",
-            DataType::I8 => "i8",
-            DataType::F8E4M3 => "f8e4m3",
-            DataType::F8E5M2 => "f8e5m2",
-            DataType::F8E8M0 => "f8e8m0",
-            DataType::F4E2M1 => "f4e2m1",
-            DataType::F6E2M3 => "f6e2m3",
-            DataType::F6E3M2 => "f6e3m2",
-            DataType::I4 => "i4",
-            DataType::I64 => "i64",
-            DataType::F8E4M3Fnuz => "f8e4m3fnuz",
-            DataType::F8E5M2Fnuz => "f8e5m2fnuz",
-        })
+        f.write_str(self.facts().name)
     }
 }
 

@@ -31,7 +31,7 @@ mod tensor;
 mod validate;
 
 pub use builder::GraphBuilder;
-pub use dtype::{DataType, Scalar};
+pub use dtype::{DataType, Scalar, Storage};
 pub use error::GraphError;
 pub use infer::{broadcast_dims, conv_output_extent, rms_normalized_axis};
 pub use layout::{Layout, element_span};

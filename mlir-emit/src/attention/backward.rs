@@ -3,10 +3,10 @@
 use super::scores::{Attention, transposed};
 use super::{HEAD, KEY, scores_of};
 use crate::EmitError;
+use crate::contract::contract;
 use crate::convert::{FloatPredicate as F, compute_type};
 use crate::ir::{MISSING, only};
-use crate::lower::Lowering;
-use crate::matmul::contract;
+use crate::lowering::Lowering;
 use crate::step::{Combiner, Shape, order_of};
 use crate::value::{Data, Ordered, Value, extent, reshape};
 use rotini_graph::{DataType, SdpaBackward};

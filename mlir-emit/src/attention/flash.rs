@@ -12,7 +12,7 @@ use super::{HEAD, KEY, QUERY};
 use crate::EmitError;
 use crate::convert::{FloatPredicate as F, compute_type};
 use crate::ir::{Emitter, MISSING, affine_map, dim};
-use crate::lower::Lowering;
+use crate::lowering::Lowering;
 use crate::quirks::{Quirk, Quirks};
 use crate::step::{Shape, order_of};
 use crate::target::Target;

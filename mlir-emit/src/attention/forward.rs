@@ -3,10 +3,10 @@
 use super::scores::Attention;
 use super::{KEY, flash, scores_of};
 use crate::EmitError;
+use crate::contract::contract;
 use crate::convert::{FloatPredicate as F, compute_type};
 use crate::ir::{MISSING, only};
-use crate::lower::Lowering;
-use crate::matmul::contract;
+use crate::lowering::Lowering;
 use crate::step::{Combiner, Shape};
 use crate::value::{Data, Value};
 use rotini_graph::{DataType, Sdpa, TensorId};

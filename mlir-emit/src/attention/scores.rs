@@ -2,11 +2,11 @@
 
 use super::{Diagonal, HEAD, KEY, QUERY, Scores};
 use crate::EmitError;
+use crate::contract::{contract, repeated};
 use crate::convert::FloatPredicate as F;
 use crate::ir::MISSING;
-use crate::lower::Lowering;
+use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
-use crate::matmul::{contract, repeated};
 use crate::step::Shape;
 use crate::value::{Data, Ordered, Value, extent};
 use melior::ir::Value as Ssa;

@@ -3,7 +3,7 @@
 //! x, w and y are taken as they lie in memory, channels first or channels last; only what is in neither order, or in another order
 //! than its partner, is copied. The copy stands behind a barrier (see [`Ordered::in_order`]).
 
-use super::{Shape, channels_first, channels_last, pad, product, split_axis};
+use super::{Shape, channels_first, channels_last, product, split_axis};
 use crate::EmitError;
 use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim};
 use crate::math::multiply_add;
@@ -187,13 +187,13 @@ fn input<'c, 'b>(
             *extent -= if crops { surplus } else { 0 };
         }
     }
-    let ssa = crop(at, ssa, &extents, &read, x.dtype)?;
+    let ssa = at.crop(ssa, &extents, &read, x.dtype)?;
     let ssa = if at.quirks().avoids(Quirk::UnitPadding) {
         pad_units(at, ssa, &mut read, &mut padding, x.dtype)?
     } else {
         ssa
     };
-    let (padded, _) = pad(at, ssa, &read, &padding, x.dtype)?;
+    let (padded, _) = at.pad(ssa, &read, &padding, (0.0, x.dtype))?;
     let is_padded = padding.iter().any(|&amount| amount != (0, 0));
     if is_padded && !may_fuse_padding(shape, padding.get(spatial..).unwrap_or_default(), at.quirks()) {
         at.barrier(padded)
@@ -252,27 +252,6 @@ fn pad_units<'c, 'b>(
         }
         Ok(element)
     })
-}
-
-/// The first elements along each axis. With a stride, the last windows may end before the input does
-/// ([`Quirk::UnreachedInput`]).
-pub(crate) fn crop<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    ssa: Ssa<'c, 'b>,
-    from: &[i64],
-    to: &[i64],
-    dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
-    if from == to {
-        return Ok(ssa);
-    }
-    let attributes = [
-        ("static_offsets", at.i64_array(&vec![0; to.len()])),
-        ("static_sizes", at.i64_array(to)),
-        ("static_strides", at.i64_array(&vec![1; to.len()])),
-        ("operandSegmentSizes", at.segments(&[1, 0, 0, 0])),
-    ];
-    at.one("tensor.extract_slice", &[ssa], at.tensor_type(to, dtype)?, &attributes)
 }
 
 /// Merges the result's axes (groups, filters of a group) into one.

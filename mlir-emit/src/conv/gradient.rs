@@ -10,11 +10,11 @@ use super::named::{Axis, Dim, Tensor, between, sum};
 use super::{Shape, direct, product};
 use crate::EmitError;
 use crate::ir::{Emitter, MISSING, Relation};
-use crate::lower::Lowering;
-use crate::resample::windows::{Fold, Places};
+use crate::lowering::Lowering;
 use crate::sums::{self, Summation};
 use crate::target::Target;
 use crate::value::{Ordered, extent, extents};
+use crate::windows::{Fold, Places};
 use melior::ir::Value as Ssa;
 use rotini_graph::{ConvGeometry, ConvMode, DataType};
 

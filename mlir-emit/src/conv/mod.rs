@@ -8,12 +8,10 @@ mod gradient;
 mod named;
 mod staged;
 
-pub(crate) use direct::crop;
-
+use crate::contract::repeated;
 use crate::convert::{check_compute, check_not_constant, compute_type};
 use crate::ir::Emitter;
-use crate::lower::Lowering;
-use crate::matmul::repeated;
+use crate::lowering::Lowering;
 use crate::quirks::Quirk;
 use crate::target::ConvStrategy;
 use crate::value::{Ordered, extent, extents, reshape};
@@ -362,17 +360,6 @@ impl<'g> Shape<'g> {
         }
         Some(elements)
     }
-}
-
-/// The tensor with zeros before and after its axes, and its extents.
-pub(crate) fn pad<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    ssa: Ssa<'c, 'b>,
-    extents: &[i64],
-    padding: &[(i64, i64)],
-    dtype: DataType,
-) -> Result<(Ssa<'c, 'b>, Vec<i64>), EmitError> {
-    at.pad(ssa, extents, padding, (0.0, dtype))
 }
 
 /// The tensor with the physical axis that is the logical `axis` split into (groups, the rest), and its physical extents. One group

@@ -1,6 +1,6 @@
 //! Tensors whose physical axes have names: the staged forms rearrange and sum them without counting positions.
 
-use super::{pad, split_axis};
+use super::split_axis;
 use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
@@ -172,7 +172,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
     /// With as many zeros before and after each axis as `zeros` says.
     pub(super) fn padded(self, at: &Emitter<'c, 'b>, zeros: impl Fn(Axis) -> (i64, i64)) -> Result<Self, EmitError> {
         let padding: Vec<_> = self.axes.iter().map(|&(axis, _)| zeros(axis)).collect();
-        let (ssa, padded) = pad(at, self.ssa, &extents(&self.axes), &padding, self.dtype)?;
+        let (ssa, padded) = at.pad(self.ssa, &extents(&self.axes), &padding, (0.0, self.dtype))?;
         let axes = self
             .axes
             .iter()

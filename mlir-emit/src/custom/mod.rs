@@ -7,7 +7,7 @@ mod build;
 mod extremes;
 
 use crate::ir::Emitter;
-use crate::lower::Lowering;
+use crate::lowering::Lowering;
 use crate::quirks::{Quirk, Quirks};
 use crate::step::loses_sums;
 use crate::target::Target;

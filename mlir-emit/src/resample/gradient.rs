@@ -1,12 +1,12 @@
 //! The gradient of pooling.
 
 use super::check_window;
-use super::windows::{Axis, Fold, Windows, divisor};
 use crate::convert::{check_compute, compute_type, convert};
 use crate::ir::MISSING;
 use crate::ir::Relation;
-use crate::lower::Lowering;
+use crate::lowering::Lowering;
 use crate::value::Value;
+use crate::windows::{Axis, Fold, Windows, divisor};
 use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, NormalGraph, ResampleBwd};
 

@@ -6,24 +6,22 @@
 //! Every combination is the same in any order, so the result does not depend on how the compiler cuts it up; nothing is written twice.
 
 mod gradient;
-pub(crate) mod windows;
 
 pub(crate) use gradient::{check_backward, lower_backward};
 
-use crate::conv::crop;
 use crate::convert::{
-    FloatPredicate as F, IntegerPredicate as I, check_compute, compare_integer, compute_type, convert, integer_range,
+    FloatPredicate as F, IntegerPredicate as I, check_compute, compare_integer, compute_type, convert,
 };
 use crate::ir::{MISSING, Relation, affine_map, dim};
-use crate::lower::Lowering;
+use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::step::Shape;
 use crate::target::Target;
 use crate::value::{Ordered, Value, extents};
+use crate::windows::{Axis, Fold, Places, Windows, divisor};
 use crate::{EmitError, Unsupported};
 use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, NormalGraph, PaddingMode, ResampleFwd, ResampleMode as M};
-use windows::{Axis, Fold, Places, Windows, divisor};
 
 /// Says whether the operation can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ResampleFwd) -> Result<(), Unsupported> {
@@ -165,7 +163,7 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
             spatial.map_or(extent, |axis| axis.pre + axis.reach())
         };
         let reached: Vec<_> = x.order.iter().zip(&padded).map(reached).collect();
-        let ssa = crop(&at, ssa, &padded, &reached, self.compute)?;
+        let ssa = at.crop(ssa, &padded, &reached, self.compute)?;
         Ok(Ordered { ssa, ..clean })
     }
 
@@ -396,7 +394,7 @@ fn least<'c, 'r>(math: &Math<'c, 'r>) -> Scalar<'c, 'r> {
     if math.compute.is_float() {
         math.constant(f64::NEG_INFINITY)
     } else {
-        math.at.integer(integer_range(math.compute).0, math.ty)
+        math.at.integer(math.compute.whole_range().0, math.ty)
     }
 }
 
@@ -407,7 +405,7 @@ fn least_finite(compute: DataType) -> f64 {
         DataType::Bf16 => -(2.0 - 2.0_f64.powi(-7)) * 2.0_f64.powi(127),
         DataType::F32 => f64::from(f32::MIN),
         DataType::F64 => f64::MIN,
-        _ => integer_range(compute).0 as f64,
+        _ => compute.whole_range().0 as f64,
     }
 }
 

@@ -12,7 +12,7 @@ use gpu::DriverError;
 use iree_sys::runtime::{ElementType, Parameter, TensorType};
 use rotini_cache::Key;
 use rotini_emit::{Argument, Signature, Target};
-use rotini_graph::{DataType, SlotRole};
+use rotini_graph::{SlotRole, Storage};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -162,15 +162,15 @@ impl From<iree_sys::runtime::Error> for ExecuteError {
 
 /// The runtime's type of an argument.
 fn tensor_type(argument: &Argument) -> Result<TensorType, iree_sys::runtime::Error> {
-    let element = match argument.dtype {
-        DataType::F32 => ElementType::F32,
-        DataType::F16 => ElementType::F16,
-        DataType::Bf16 => ElementType::Bf16,
-        DataType::F64 => ElementType::F64,
-        DataType::I32 => ElementType::I32,
-        DataType::I64 => ElementType::I64,
-        // What is narrower than a byte is declined by the lowering; a byte is a byte, whatever it means.
-        _ => ElementType::I8,
+    let element = match argument.dtype.storage() {
+        Storage::F32 => ElementType::F32,
+        Storage::F16 => ElementType::F16,
+        Storage::Bf16 => ElementType::Bf16,
+        Storage::F64 => ElementType::F64,
+        Storage::I32 => ElementType::I32,
+        Storage::I64 => ElementType::I64,
+        // A byte is a byte, whatever it means.
+        Storage::I8 => ElementType::I8,
     };
     TensorType::new(element, &argument.shape)
 }

@@ -3,7 +3,7 @@
 use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim};
-use crate::lower::Lowering;
+use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::quirks::Quirk;
 use crate::value::{Ordered, extent, extents};
@@ -12,49 +12,49 @@ use rotini_graph::{DataType, ResampleMode as M};
 
 /// The geometry of windows over the spatial axes.
 #[derive(Clone, Debug)]
-pub(super) struct Windows<'g> {
+pub(crate) struct Windows<'g> {
     /// Spatial extents of x and y.
-    pub(super) input: &'g [i64],
-    pub(super) output: &'g [i64],
+    pub(crate) input: &'g [i64],
+    pub(crate) output: &'g [i64],
     pre_padding: &'g [i64],
     stride: &'g [i64],
-    pub(super) window: &'g [i64],
+    pub(crate) window: &'g [i64],
 }
 
 /// One spatial axis of the windows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Axis {
-    pub(super) input: i64,
-    pub(super) output: i64,
-    pub(super) pre: i64,
-    pub(super) stride: i64,
-    pub(super) window: i64,
+pub(crate) struct Axis {
+    pub(crate) input: i64,
+    pub(crate) output: i64,
+    pub(crate) pre: i64,
+    pub(crate) stride: i64,
+    pub(crate) window: i64,
 }
 
 impl Axis {
     /// Where the last window ends in x, if the padding is a part of it.
-    pub(super) fn reach(&self) -> i64 {
+    pub(crate) fn reach(&self) -> i64 {
         (self.output - 1) * self.stride + self.window - self.pre
     }
 
-    pub(super) fn is_padded(&self) -> bool {
+    pub(crate) fn is_padded(&self) -> bool {
         self.pre > 0 || self.reach() > self.input
     }
 
     /// Whether some window has nothing but padding.
-    pub(super) fn misses(&self) -> bool {
+    pub(crate) fn misses(&self) -> bool {
         self.window <= self.pre || self.reach() - self.window >= self.input
     }
 
     /// How many windows may reach one element: as many as fit into one, but no more than there are.
-    pub(super) fn reaching(&self) -> i64 {
+    pub(crate) fn reaching(&self) -> i64 {
         let overlapping = self.window / self.stride + i64::from(self.window % self.stride != 0);
         overlapping.min(self.output)
     }
 }
 
 impl<'g> Windows<'g> {
-    pub(super) fn new(x: &'g [i64], y: &'g [i64], lists: [&'g [i64]; 3]) -> Result<Self, EmitError> {
+    pub(crate) fn new(x: &'g [i64], y: &'g [i64], lists: [&'g [i64]; 3]) -> Result<Self, EmitError> {
         let ([_, _, input @ ..], [_, _, output @ ..]) = (x, y) else {
             return Err(EmitError::Internal("pooling of low rank"));
         };
@@ -68,7 +68,7 @@ impl<'g> Windows<'g> {
         })
     }
 
-    pub(super) fn axis(&self, spatial: usize) -> Result<Axis, EmitError> {
+    pub(crate) fn axis(&self, spatial: usize) -> Result<Axis, EmitError> {
         Ok(Axis {
             input: extent(self.input, spatial)?,
             output: extent(self.output, spatial)?,
@@ -78,16 +78,16 @@ impl<'g> Windows<'g> {
         })
     }
 
-    pub(super) fn axes(&self) -> Result<Vec<Axis>, EmitError> {
+    pub(crate) fn axes(&self) -> Result<Vec<Axis>, EmitError> {
         (0..self.window.len()).map(|spatial| self.axis(spatial)).collect()
     }
 
-    pub(super) fn any(&self, holds: impl Fn(&Axis) -> bool) -> Result<bool, EmitError> {
+    pub(crate) fn any(&self, holds: impl Fn(&Axis) -> bool) -> Result<bool, EmitError> {
         Ok(self.axes()?.iter().any(holds))
     }
 
     /// Whether the windows fill x exactly.
-    pub(super) fn is_exact(&self) -> Result<bool, EmitError> {
+    pub(crate) fn is_exact(&self) -> Result<bool, EmitError> {
         Ok(!self.any(|axis| axis.is_padded() || axis.reach() != axis.input)?)
     }
 }
@@ -189,7 +189,7 @@ impl<'c, 'r> Places<'c, 'r> {
     }
 
     /// Where the first tap of a window lies along a spatial axis, which may be before the first element.
-    pub(super) fn start(&self, spatial: usize, axis: &Axis) -> Scalar<'c, 'r> {
+    pub(crate) fn start(&self, spatial: usize, axis: &Axis) -> Scalar<'c, 'r> {
         let start = self.scale(self.along(spatial + 2)?, axis.stride)?;
         self.sub(start, self.constant(axis.pre)?)
     }
@@ -197,7 +197,7 @@ impl<'c, 'r> Places<'c, 'r> {
 
 impl<'c, 'r> Places<'c, 'r> {
     /// How much of a window that starts there is in x, along one axis.
-    pub(super) fn covered(&self, start: Ssa<'c, 'r>, axis: &Axis) -> Scalar<'c, 'r> {
+    pub(crate) fn covered(&self, start: Ssa<'c, 'r>, axis: &Axis) -> Scalar<'c, 'r> {
         let end = self.add(start, self.constant(axis.window)?)?;
         let end = self.at.same("arith.minsi", &[end, self.constant(axis.input)?])?;
         let start = self.at.same("arith.maxsi", &[start, self.constant(0)?])?;
@@ -293,7 +293,7 @@ impl<'c, 'b> Fold<'_, '_, 'c, 'b> {
     }
 
     /// One loop over everything, inside the body of the operation.
-    pub(super) fn in_thread<'r>(
+    pub(crate) fn in_thread<'r>(
         &self,
         outer: &Places<'c, 'r>,
         read: &[Ssa<'c, 'r>],
@@ -322,7 +322,7 @@ impl<'c, 'b> Fold<'_, '_, 'c, 'b> {
 }
 
 /// What the sum of the window that starts there is divided by: its elements, or those that are in x, but not by 0.
-pub(super) fn divisor<'c, 'r>(
+pub(crate) fn divisor<'c, 'r>(
     math: &Math<'c, 'r>,
     places: &Places<'c, 'r>,
     axes: &[Axis],

@@ -3,19 +3,18 @@
 //! Everything is an [`Emitter`] at the end of some block. Affine maps, types of dialects without bindings and attributes are made by
 //! parsing text, which is the one form that every version of MLIR understands.
 
+mod loops;
+mod tensors;
+
 use crate::EmitError;
-use crate::convert::integer_range;
-use crate::narrow::is_code;
 use crate::quirks::{Quirk, Quirks};
 use melior::Context;
 use melior::dialect::DialectRegistry;
 use melior::ir::attribute::{DenseI32ArrayAttribute, FloatAttribute, IntegerAttribute, StringAttribute, TypeAttribute};
 use melior::ir::operation::{OperationBuilder, OperationLike, OperationResult};
 use melior::ir::r#type::{FunctionType, IntegerType, RankedTensorType};
-use melior::ir::{
-    Attribute, Block, BlockLike, Identifier, Location, Region, RegionLike, ShapedTypeLike as _, Type, Value, ValueLike,
-};
-use rotini_graph::DataType;
+use melior::ir::{Attribute, Block, BlockLike, Identifier, Location, Region, RegionLike, Type, Value, ValueLike};
+use rotini_graph::{DataType, Storage};
 use std::fmt::Write as _;
 
 /// A context with the dialects that the lowering uses, and no more: registering all of them triples the library's size. IREE's own
@@ -99,25 +98,14 @@ impl<'c, 'b> Emitter<'c, 'b> {
 
     /// The MLIR type of an element; signedness is the operations' business.
     pub(crate) fn element_type(&self, dtype: DataType) -> Result<Type<'c>, EmitError> {
-        Ok(match dtype {
-            DataType::F32 => Type::float32(self.context),
-            DataType::F16 => Type::float16(self.context),
-            DataType::Bf16 => Type::bfloat16(self.context),
-            DataType::F64 => Type::float64(self.context),
-            // What is narrower, or no float of MLIR's, is a byte (`narrow`).
-            DataType::U8
-            | DataType::I8
-            | DataType::F8E4M3
-            | DataType::F8E5M2
-            | DataType::F8E8M0
-            | DataType::F4E2M1
-            | DataType::F6E2M3
-            | DataType::F6E3M2
-            | DataType::F8E4M3Fnuz
-            | DataType::F8E5M2Fnuz
-            | DataType::I4 => IntegerType::new(self.context, 8).into(),
-            DataType::I32 => IntegerType::new(self.context, 32).into(),
-            DataType::I64 => IntegerType::new(self.context, 64).into(),
+        Ok(match dtype.storage() {
+            Storage::F32 => Type::float32(self.context),
+            Storage::F16 => Type::float16(self.context),
+            Storage::Bf16 => Type::bfloat16(self.context),
+            Storage::F64 => Type::float64(self.context),
+            Storage::I8 => IntegerType::new(self.context, 8).into(),
+            Storage::I32 => IntegerType::new(self.context, 32).into(),
+            Storage::I64 => IntegerType::new(self.context, 64).into(),
         })
     }
 
@@ -246,219 +234,27 @@ impl<'c, 'b> Emitter<'c, 'b> {
     /// A zero of a type of [`Emitter::element_type`]; of a code, its least one.
     pub(crate) fn zero(&self, dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
         let r#type = self.element_type(dtype)?;
-        if dtype.is_float() && !is_code(dtype) {
+        if dtype.is_float() && !dtype.is_code() {
             self.float(0.0, r#type)
         } else {
             self.integer(0, r#type)
         }
     }
 
-    /// A tensor without contents.
-    pub(crate) fn empty(&self, shape: &[i64], dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
-        self.one("tensor.empty", &[], self.tensor_type(shape, dtype)?, &[])
-    }
-
-    /// A tensor of zeros.
-    pub(crate) fn zeros(&self, shape: &[i64], dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
-        self.filled(shape, dtype, 0.0)
-    }
-
     /// A constant, or what is nearest to it in the type.
     pub(crate) fn constant(&self, value: f64, dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
         let r#type = self.element_type(dtype)?;
-        if dtype.is_float() && !is_code(dtype) {
+        if dtype.is_float() && !dtype.is_code() {
             self.float(value, r#type)
         } else {
-            let (least, largest) = integer_range(dtype);
+            let (least, largest) = dtype.whole_range();
             self.integer((value as i64).clamp(least, largest), r#type)
         }
-    }
-
-    /// A tensor with so many more elements, all `fill` or what is nearest to it, before and after each axis, and its extents.
-    pub(crate) fn pad(
-        &self,
-        ssa: Value<'c, 'b>,
-        extents: &[i64],
-        padding: &[(i64, i64)],
-        (fill, dtype): (f64, DataType),
-    ) -> Result<(Value<'c, 'b>, Vec<i64>), EmitError> {
-        if padding.iter().all(|&(low, high)| low == 0 && high == 0) {
-            return Ok((ssa, extents.to_vec()));
-        }
-        let padded: Vec<i64> = extents
-            .iter()
-            .zip(padding)
-            .map(|(extent, (low, high))| extent + low + high)
-            .collect();
-        let (low, high): (Vec<i64>, Vec<i64>) = padding.iter().copied().unzip();
-        let block = Block::new(&vec![(self.index_type(), self.location()); padded.len()]);
-        let inner = self.inside(&block);
-        inner.terminate("tensor.yield", &[inner.constant(fill, dtype)?])?;
-        let region = Region::new();
-        region.append_block(block);
-        let attributes = [
-            ("static_low", self.i64_array(&low)),
-            ("static_high", self.i64_array(&high)),
-            ("operandSegmentSizes", self.segments(&[1, 0, 0])),
-        ];
-        let target = self.tensor_type(&padded, dtype)?;
-        Ok((
-            first(self.op("tensor.pad", &[ssa], &[target], &attributes, vec![region])?)?,
-            padded,
-        ))
-    }
-
-    /// A tensor with one value everywhere, or what is nearest to it in the type.
-    pub(crate) fn filled(&self, shape: &[i64], dtype: DataType, value: f64) -> Result<Value<'c, 'b>, EmitError> {
-        let value = self.constant(value, dtype)?;
-        self.fill(value, self.empty(shape, dtype)?)
-    }
-
-    /// A tensor of the type of this one with one value everywhere.
-    pub(crate) fn fill(&self, value: Value<'c, 'b>, empty: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
-        let element = value.r#type();
-        let region = Region::new();
-        let block = Block::new(&[(element, self.location()), (element, self.location())]);
-        self.inside(&block).terminate("linalg.yield", &[argument(&block, 0)?])?;
-        region.append_block(block);
-        let attributes = [("operandSegmentSizes", self.segments(&[1, 1]))];
-        first(self.op(
-            "linalg.fill",
-            &[value, empty],
-            &[empty.r#type()],
-            &attributes,
-            vec![region],
-        )?)
     }
 
     /// Appends an operation without results that ends a block.
     pub(crate) fn terminate(&self, name: &str, operands: &[Value<'c, 'b>]) -> Result<(), EmitError> {
         self.op(name, operands, &[], &[], Vec::new()).map(|_| ())
-    }
-
-    /// A `linalg.generic` with one result. `inputs` are tensors with their maps, `init` is what the result starts from, and `body`
-    /// makes the new element from the elements read and the old element.
-    pub(crate) fn generic(
-        &self,
-        loops: &[Loop],
-        inputs: &[(Value<'c, 'b>, DataType, String)],
-        init: (Value<'c, 'b>, DataType, String),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
-        self.configured(None, loops, inputs, init, body)
-    }
-
-    /// [`generic`](Self::generic) with the words of the compiler's own that say how it is to be compiled, if any.
-    pub(crate) fn configured(
-        &self,
-        how: Option<&str>,
-        loops: &[Loop],
-        inputs: &[(Value<'c, 'b>, DataType, String)],
-        init: (Value<'c, 'b>, DataType, String),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
-        let (init, init_dtype, init_map) = init;
-        let inputs = inputs
-            .iter()
-            .map(|(value, _, map)| {
-                // As the tensor has it: a code that is multiplied is the float that it means.
-                let element = RankedTensorType::try_from(value.r#type())?.element();
-                Ok((*value, element, map.clone()))
-            })
-            .collect::<Result<Vec<_>, EmitError>>()?;
-        self.structured(
-            how,
-            loops,
-            &inputs,
-            (init, self.element_type(init_dtype)?, init_map),
-            body,
-        )
-    }
-
-    /// The same with the types of elements as MLIR has them.
-    pub(crate) fn structured(
-        &self,
-        how: Option<&str>,
-        loops: &[Loop],
-        inputs: &[(Value<'c, 'b>, Type<'c>, String)],
-        init: (Value<'c, 'b>, Type<'c>, String),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
-        let (init, init_type, init_map) = init;
-        let mut maps: Vec<&str> = inputs.iter().map(|(_, _, map)| map.as_str()).collect();
-        maps.push(&init_map);
-        let maps = self.attribute(&format!("[{}]", maps.join(", ")))?;
-        let iterators: Vec<&str> = loops
-            .iter()
-            .map(|kind| match kind {
-                Loop::Parallel => "#linalg.iterator_type<parallel>",
-                Loop::Reduction => "#linalg.iterator_type<reduction>",
-            })
-            .collect();
-        let iterators = self.attribute(&format!("[{}]", iterators.join(", ")))?;
-
-        let types = inputs.iter().map(|(_, ty, _)| *ty).chain([init_type]);
-        let arguments: Vec<_> = types.map(|ty| (ty, self.location())).collect();
-        let block = Block::new(&arguments);
-        {
-            let elements = (0..arguments.len())
-                .map(|index| argument(&block, index))
-                .collect::<Result<Vec<_>, _>>()?;
-            let emitter = self.inside(&block);
-            let result = body(&emitter, &elements)?;
-            emitter.terminate("linalg.yield", &[result])?;
-        }
-        let region = Region::new();
-        region.append_block(block);
-
-        let mut operands: Vec<_> = inputs.iter().map(|(value, _, _)| *value).collect();
-        operands.push(init);
-        let input_count = i32::try_from(inputs.len()).map_err(|_| EmitError::Internal("too many inputs"))?;
-        let mut attributes = vec![
-            ("indexing_maps", maps),
-            ("iterator_types", iterators),
-            ("operandSegmentSizes", self.segments(&[input_count, 1])),
-        ];
-        if let Some(how) = how {
-            attributes.push(("compilation_info", self.attribute(how)?));
-        }
-        first(self.op("linalg.generic", &operands, &[init.r#type()], &attributes, vec![region])?)
-    }
-
-    /// A tensor whose elements are made from the indices of its loops, one for each physical axis.
-    pub(crate) fn tabulate(
-        &self,
-        shape: &[i64],
-        dtype: DataType,
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
-        let rank = shape.len();
-        let init = self.empty(shape, dtype)?;
-        let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
-        self.generic(&vec![Loop::Parallel; rank], &[], (init, dtype, identity), |inner, _| {
-            body(inner)
-        })
-    }
-
-    /// One loop from the first bound to before the second, in the body of a structured operation: `body` makes the new value from the
-    /// index and the old value, which starts as `start`.
-    pub(crate) fn fold(
-        &self,
-        [from, to]: [Value<'c, 'b>; 2],
-        (start, dtype): (Value<'c, 'b>, DataType),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, Value<'c, 'r>, Value<'c, 'r>) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
-        let r#type = self.element_type(dtype)?;
-        let block = Block::new(&[(self.index_type(), self.location()), (r#type, self.location())]);
-        {
-            let inner = self.inside(&block);
-            let result = body(&inner, argument(&block, 0)?, argument(&block, 1)?)?;
-            inner.terminate("scf.yield", &[result])?;
-        }
-        let region = Region::new();
-        region.append_block(block);
-        let step = self.integer(1, self.index_type())?;
-        first(self.op("scf.for", &[from, to, step, start], &[r#type], &[], vec![region])?)
     }
 
     /// An emitter for a block inside an operation of this one.
@@ -471,44 +267,6 @@ impl<'c, 'b> Emitter<'c, 'b> {
         // SAFETY: the value is defined in this block before the operation whose body uses it, and both stay in the same context
         // until the whole function is dropped; only the borrow of the block is shortened or renamed.
         unsafe { Value::from_raw(value.to_raw()) }
-    }
-
-    /// An element of a tensor.
-    pub(crate) fn extract(
-        &self,
-        tensor: Value<'c, 'b>,
-        indices: &[Value<'c, 'b>],
-        dtype: DataType,
-    ) -> Result<Value<'c, 'b>, EmitError> {
-        let operands: Vec<_> = [tensor].into_iter().chain(indices.iter().copied()).collect();
-        self.one("tensor.extract", &operands, self.element_type(dtype)?, &[])
-    }
-
-    /// Compares two indices.
-    pub(crate) fn compare_indices(
-        &self,
-        relation: Relation,
-        lhs: Value<'c, 'b>,
-        rhs: Value<'c, 'b>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
-        // MLIR's numbers of the predicates.
-        let predicate = match relation {
-            Relation::Equal => "0 : i64",
-            Relation::AtMost => "7 : i64",
-        };
-        self.one(
-            "arith.cmpi",
-            &[lhs, rhs],
-            self.bool_type(),
-            &[("predicate", self.attribute(predicate)?)],
-        )
-    }
-
-    /// The index of a loop, inside the body of a structured operation.
-    pub(crate) fn loop_index(&self, index: usize) -> Result<Value<'c, 'b>, EmitError> {
-        let index = i64::try_from(index).map_err(|_| EmitError::Internal("too many loops"))?;
-        let attribute = IntegerAttribute::new(IntegerType::new(self.context, 64).into(), index).into();
-        self.one("linalg.index", &[], self.index_type(), &[("dim", attribute)])
     }
 }
 

@@ -1,0 +1,160 @@
+//! Contractions: the products of two tensors' elements, summed. Matmuls, attention and mixtures of experts are made of them.
+
+use crate::convert::{check_compute, check_not_constant};
+use crate::ir::{Loop, MISSING, affine_map, dim};
+use crate::lowering::Lowering;
+use crate::math::multiply_add;
+use crate::narrow::{factor_types, multiplied};
+use crate::quirks::Quirk;
+use crate::value::{Operand, Ordered, Value, extent, extents};
+use crate::{EmitError, Unsupported};
+use melior::ir::Value as Ssa;
+use rotini_graph::{DataType, NormalGraph, TensorId};
+
+/// Says whether matrices can be multiplied.
+pub(crate) fn check_product(
+    graph: &NormalGraph,
+    compute: DataType,
+    operands: [TensorId; 2],
+) -> Result<(), Unsupported> {
+    check_compute(graph, compute, &operands)?;
+    check_not_constant(graph, &operands)
+}
+
+/// Sums a b over the last axis of `a` and the one before the last of `b`, for each batch, row and column of `out`, in the memory order
+/// `order`. Batch axes of extent 1 are broadcast.
+pub(crate) fn contract<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    a: &Ordered<'c, 'b>,
+    b: &Ordered<'c, 'b>,
+    out: &[i64],
+    order: &[usize],
+    compute: DataType,
+) -> Result<Ordered<'c, 'b>, EmitError> {
+    let at = lowering.emitter();
+    let rank = out.len();
+    let (Some(row), Some(column)) = (rank.checked_sub(2), rank.checked_sub(1)) else {
+        return Err(EmitError::Internal("a matrix of low rank"));
+    };
+    let inner = extent(&a.dims, column)?;
+    let types = factor_types([a.dtype, b.dtype], compute, lowering.target(), lowering.quirks());
+    let of_type = |factor: &Ordered<'c, 'b>, dtype: DataType| match factor.dtype {
+        own if own == dtype || own.is_integer() => Ok(factor.clone()),
+        _ => lowering.converted(factor.clone(), dtype),
+    };
+    let factors = [of_type(a, types[0])?, of_type(b, types[1])?];
+    let [a, b] = lowering.summable(factors, [extent(out, row)?, extent(out, column)?], &[inner], compute)?;
+    let (a, b) = (&summed_last(lowering, a, column)?, &summed_last(lowering, b, row)?);
+    // The iteration's axes are the output's and, after them, the one that is summed over.
+    let sum = rank;
+    let mut loops: Vec<usize> = order.to_vec();
+    loops.push(sum);
+    let mut kinds = vec![Loop::Parallel; rank];
+    kinds.push(Loop::Reduction);
+    let input = |operand: &Ordered<'c, 'b>, swap: usize| -> Result<(Ssa<'c, 'b>, DataType, String), EmitError> {
+        // The operand as a tensor over the iteration's axes, with an extent of 1 along the other matrix's.
+        let mut dims = operand.dims.clone();
+        dims.push(inner);
+        let mut axes = operand.order.clone();
+        for axis in &mut axes {
+            if *axis == swap {
+                *axis = sum;
+            }
+        }
+        if let Some(dim) = dims.get_mut(swap) {
+            *dim = 1;
+        }
+        let mut iteration = out.to_vec();
+        iteration.push(inner);
+        let renamed = Value::of(Ordered {
+            ssa: operand.ssa,
+            order: axes,
+            dtype: operand.dtype,
+            dims,
+        });
+        let (ssa, dtype, map) = Operand::new(&at, &renamed, &iteration)?
+            .input(&loops)?
+            .ok_or(EmitError::Internal("a constant matrix"))?;
+        Ok((multiplied(&at, ssa, dtype)?, dtype, map))
+    };
+    let inputs = [input(a, column)?, input(b, row)?];
+    let init = at.zeros(&extents(out, order)?, compute)?;
+    let map = affine_map(rank + 1, &(0..rank).map(dim).collect::<Vec<_>>());
+    let ssa = at.generic(&kinds, &inputs, (init, compute, map), |body, elements| {
+        let [x, y, so_far] = elements else {
+            return Err(MISSING);
+        };
+        multiply_add(body, (*x, a.dtype), (*y, b.dtype), *so_far, compute)
+    })?;
+    Ok(Ordered {
+        ssa,
+        order: order.to_vec(),
+        dtype: compute,
+        dims: out.to_vec(),
+    })
+}
+
+/// An operand with those of its first axes repeated that are neither 1 nor the output's: what lies along them as often as it is used,
+/// one after the other, which no index map can say.
+pub(crate) fn repeated<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    operand: Ordered<'c, 'b>,
+    out: &[i64],
+    axes: usize,
+) -> Result<Ordered<'c, 'b>, EmitError> {
+    let mut dims = operand.dims.clone();
+    let mut divisors = vec![1; out.len()];
+    for axis in 0..axes {
+        let (have, want) = (extent(&operand.dims, axis)?, extent(out, axis)?);
+        if have != 1 && have != want {
+            let divisor = want.checked_div(have).filter(|divisor| *divisor > 0);
+            let (Some(slot), Some(dim), Some(divisor)) = (divisors.get_mut(axis), dims.get_mut(axis), divisor) else {
+                return Err(EmitError::Internal("a batch that does not divide"));
+            };
+            *slot = divisor;
+            *dim = want;
+        }
+    }
+    if dims == operand.dims {
+        return Ok(operand);
+    }
+    let at = lowering.emitter();
+    let source = operand.clone();
+    let ssa = at.tabulate(&extents(&dims, &operand.order)?, operand.dtype, |body| {
+        let mut indices = Vec::new();
+        for (position, &axis) in source.order.iter().enumerate() {
+            let index = body.loop_index(position)?;
+            let divisor = extent(&divisors, axis)?;
+            indices.push(if divisor == 1 {
+                index
+            } else {
+                body.same("arith.divui", &[index, body.integer(divisor, body.index_type())?])?
+            });
+        }
+        body.extract(at.captured(source.ssa), &indices, source.dtype)
+    })?;
+    Ok(Ordered {
+        ssa: at.barrier(ssa)?,
+        dims,
+        ..operand
+    })
+}
+
+/// An operand of several matrices in an order with the summed axis last, if a matrix core's step along that axis would not end with it.
+///
+/// The compiler fills the last step up with zeros, by masks that it loses otherwise ([`Quirk::MaskedBatches`]).
+fn summed_last<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    operand: Ordered<'c, 'b>,
+    summed: usize,
+) -> Result<Ordered<'c, 'b>, EmitError> {
+    /// The longest step, that of bytes; those of wider types divide it.
+    const STEP: i64 = 32;
+    let is_batch = operand.dims.iter().rev().skip(2).any(|&dim| dim > 1);
+    if !is_batch || !lowering.quirks().avoids(Quirk::MaskedBatches) || extent(&operand.dims, summed)? % STEP == 0 {
+        return Ok(operand);
+    }
+    let mut order: Vec<usize> = operand.order.iter().copied().filter(|&axis| axis != summed).collect();
+    order.push(summed);
+    operand.in_order(&lowering.emitter(), &order)
+}

@@ -1,0 +1,204 @@
+//! The two `match`es over the operations: whether each can be lowered, and its lowering.
+
+use crate::ir::{Emitter, argument};
+use crate::lowering::Lowering;
+use crate::narrow::contracted;
+use crate::target::Target;
+use crate::value::{Data, Value};
+use crate::{
+    EmitError, Unsupported, attention, block_scale, conv, custom, matmul, moe, norm, pointwise, reduction, resample,
+};
+use melior::ir::{Block, Value as Ssa};
+use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, SlotRole, TensorId};
+
+/// Says whether a graph can be lowered, compiled and executed for the target; if not, why and where.
+///
+/// Takes microseconds, since nothing is built.
+///
+/// # Errors
+///
+/// The first reason found.
+pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
+    for (index, tensor) in (0..).zip(graph.tensors()) {
+        check_tensor(tensor, target).map_err(|reason| Unsupported::of_tensor(TensorId(index), reason))?;
+    }
+    for (position, node) in graph.nodes().iter().enumerate() {
+        match &node.op {
+            Op::ConvFprop(op) => conv::check(graph, node.compute, op),
+            Op::Pointwise(op) => pointwise::check(graph, target, node.compute, op),
+            Op::Sdpa(op) => attention::check(graph, node.compute, op),
+            Op::SdpaBackward(op) => attention::check_backward(graph, node.compute, op),
+            Op::ConvDgrad(op) => conv::check_dgrad(graph, node.compute, op),
+            Op::ConvWgrad(op) => conv::check_wgrad(graph, node.compute, op),
+            Op::Matmul(op) => matmul::check(graph, node.compute, op),
+            Op::Reduction(op) => reduction::check(graph, node.compute, op),
+            Op::BatchnormInference(op) => norm::check(graph, node.compute, op.x, &[]),
+            Op::BatchnormInferenceVariance(op) => norm::check(graph, node.compute, op.x, &[]),
+            Op::Batchnorm(op) => norm::check(graph, node.compute, op.x, &op.peer_stats),
+            Op::BatchnormBackward(op) => norm::check(graph, node.compute, op.x, &op.peer_stats),
+            Op::Layernorm(op) => norm::check(graph, node.compute, op.x, &[]),
+            Op::LayernormBackward(op) => norm::check(graph, node.compute, op.x, &[]),
+            Op::RmsNorm(op) => norm::check(graph, node.compute, op.x, &[]),
+            Op::RmsNormBackward(op) => norm::check(graph, node.compute, op.x, &[]),
+            Op::ResampleFwd(op) => resample::check(graph, node.compute, op),
+            Op::ResampleBwd(op) => resample::check_backward(graph, node.compute, op),
+            Op::MoeGroupedMatmul(op) => moe::check(graph, node.compute, op),
+            Op::MoeGroupedMatmulBwd(op) => moe::check_backward(graph, node.compute, op),
+            Op::BlockScaleDequantize(op) => block_scale::check_dequantize(graph, node.compute, op),
+            Op::BlockScaleQuantize(op) => block_scale::check_quantize(graph, node.compute, op),
+            Op::CustomOp(op) => custom::check(graph, target, op),
+        }
+        .map_err(|unsupported| unsupported.at_node(position))?;
+    }
+    check_dependence(graph)
+}
+
+/// Declines outputs, and operands of all that is not pointwise, that depend on no buffer: the compiler evaluates them itself and copies
+/// the result, instead of computing it in the caller's buffer.
+fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
+    let mut depends: Vec<bool> = graph
+        .tensors()
+        .iter()
+        .map(|tensor| tensor.kind == NormalKind::Input)
+        .collect();
+    for node in graph.nodes() {
+        let (mut any, mut constant) = (false, None);
+        let is_pointwise = matches!(node.op, Op::Pointwise(_));
+        node.op.for_each_input(&mut |field, id| {
+            let depends = depends.get(id.index()).copied().unwrap_or(false);
+            any |= depends;
+            let is_made = graph
+                .tensor(id)
+                .is_some_and(|tensor| tensor.kind == NormalKind::Virtual);
+            // Some of what is made of these is made of one of them alone, such as a mean.
+            let is_data = ["x", "dy", "q", "k", "v", "token", "weight", "doutput", "d_o"].contains(&field);
+            if !depends && (is_data || is_made && !is_pointwise) {
+                constant = constant.or(Some(id));
+            }
+        });
+        if let Some(id) = constant {
+            return Err(Unsupported::of_tensor(id, "it depends on no buffer"));
+        }
+        node.op.for_each_output(&mut |_, id| {
+            if let Some(depends) = depends.get_mut(id.index()) {
+                *depends = any;
+            }
+        });
+    }
+    for ((index, tensor), depends) in (0..).zip(graph.tensors()).zip(depends) {
+        if tensor.kind == NormalKind::Output && !depends {
+            return Err(Unsupported::of_tensor(TensorId(index), "it depends on no buffer"));
+        }
+    }
+    Ok(())
+}
+
+fn check_tensor(tensor: &NormalTensor, target: &Target) -> Result<(), String> {
+    use DataType::{Bf16, F16, F32, F64, I8, I32, I64, U8};
+    if tensor.kind == NormalKind::RuntimeScalar && !matches!(tensor.dtype, F32 | F16 | Bf16 | F64 | U8 | I8 | I32 | I64)
+    {
+        return Err(format!(
+            "a scalar of type {} cannot be passed at execution",
+            tensor.dtype
+        ));
+    }
+    let is_dense = || matches!(Layout::of(&tensor.dims, &tensor.strides), Layout::Dense { order } if order.len() == tensor.dims.len());
+    if matches!(tensor.kind, NormalKind::Input | NormalKind::Output) && tensor.dtype.is_packed() && !is_dense() {
+        return Err(format!(
+            "elements of {}, which share bytes, with gaps between them or repeated",
+            tensor.dtype
+        ));
+    }
+    if tensor.ragged_offset.is_some() {
+        return Err("it is ragged (its rows are found through offsets), which is not supported yet".to_owned());
+    }
+    let in_buffer = matches!(tensor.kind, NormalKind::Input | NormalKind::Output);
+    let needed = target.pointer_alignment();
+    if in_buffer && tensor.alignment < needed {
+        return Err(format!(
+            "its buffers are aligned to {} bytes, and kernels on {target} need {needed}",
+            tensor.alignment
+        ));
+    }
+    Ok(())
+}
+
+/// Lowers the graph to where `at` is, and gives its results. The arguments of `block` are the signature's inputs and scalars followed
+/// by the old contents of the outputs that have gaps.
+pub(crate) fn run<'c, 'b>(
+    graph: &NormalGraph,
+    target: &Target,
+    at: Emitter<'c, 'b>,
+    block: &'b Block<'c>,
+) -> Result<Vec<Ssa<'c, 'b>>, EmitError> {
+    let mut lowering = Lowering::new(graph, target, at);
+    let mut next_argument = 0;
+    let mut take = || {
+        let value = argument(block, next_argument);
+        next_argument += 1;
+        value
+    };
+    for (id, tensor, role) in graph.slots() {
+        let value = match role {
+            SlotRole::Input => lowering.load(tensor, take()?)?,
+            SlotRole::Scalar => Value {
+                data: Data::Scalar(take()?),
+                dtype: tensor.dtype,
+                dims: tensor.dims.clone(),
+            },
+            SlotRole::Output => continue,
+        };
+        lowering.define(id, value);
+    }
+    for (index, tensor) in (0..).zip(graph.tensors()) {
+        if let NormalKind::Constant(scalar) = tensor.kind {
+            // A constant is no code: it is written as the number that it is.
+            let value = Value {
+                data: Data::Constant(scalar),
+                dtype: if tensor.dtype.is_code() {
+                    contracted(tensor.dtype, lowering.quirks())
+                } else {
+                    tensor.dtype
+                },
+                dims: tensor.dims.clone(),
+            };
+            lowering.define(TensorId(index), value);
+        }
+    }
+    for (position, node) in graph.nodes().iter().enumerate() {
+        match &node.op {
+            Op::ConvFprop(op) => conv::lower(&mut lowering, node.compute, op)?,
+            Op::Pointwise(op) => pointwise::lower(&mut lowering, node.compute, op)?,
+            Op::Sdpa(op) => attention::lower(&mut lowering, node.compute, op)?,
+            Op::SdpaBackward(op) => attention::lower_backward(&mut lowering, node.compute, op)?,
+            Op::ConvDgrad(op) => conv::lower_dgrad(&mut lowering, node.compute, op)?,
+            Op::ConvWgrad(op) => conv::lower_wgrad(&mut lowering, node.compute, op)?,
+            Op::Matmul(op) => matmul::lower(&mut lowering, node.compute, op)?,
+            Op::Reduction(op) => reduction::lower(&mut lowering, node.compute, op)?,
+            Op::BatchnormInference(op) => norm::batchnorm_inference(&mut lowering, node.compute, op)?,
+            Op::BatchnormInferenceVariance(op) => {
+                norm::batchnorm_inference_variance(&mut lowering, node.compute, op)?;
+            }
+            Op::Batchnorm(op) => norm::batchnorm(&mut lowering, node.compute, op)?,
+            Op::BatchnormBackward(op) => norm::batchnorm_backward(&mut lowering, node.compute, op)?,
+            Op::Layernorm(op) => norm::layernorm(&mut lowering, node.compute, op)?,
+            Op::LayernormBackward(op) => norm::layernorm_backward(&mut lowering, node.compute, op)?,
+            Op::RmsNorm(op) => norm::rms_norm(&mut lowering, node.compute, op)?,
+            Op::RmsNormBackward(op) => norm::rms_norm_backward(&mut lowering, node.compute, op)?,
+            Op::ResampleFwd(op) => resample::lower(&mut lowering, node.compute, op)?,
+            Op::ResampleBwd(op) => resample::lower_backward(&mut lowering, node.compute, op)?,
+            Op::MoeGroupedMatmul(op) => moe::lower(&mut lowering, node.compute, op)?,
+            Op::MoeGroupedMatmulBwd(op) => moe::lower_backward(&mut lowering, node.compute, op)?,
+            Op::BlockScaleDequantize(op) => block_scale::dequantize(&mut lowering, node.compute, op)?,
+            Op::BlockScaleQuantize(op) => block_scale::quantize(&mut lowering, node.compute, op)?,
+            Op::CustomOp(op) => custom::lower(&mut lowering, position, op)?,
+        }
+    }
+    let mut results = Vec::new();
+    for (id, tensor, role) in graph.slots() {
+        if role == SlotRole::Output {
+            results.push(lowering.store(id, tensor, &mut take)?);
+        }
+    }
+    Ok(results)
+}

@@ -1,0 +1,162 @@
+//! Structured operations: loops over the elements of tensors, and what their bodies know of them.
+
+use super::{Emitter, Loop, Relation, affine_map, argument, dim, first};
+use crate::EmitError;
+use melior::ir::attribute::IntegerAttribute;
+use melior::ir::r#type::{IntegerType, RankedTensorType};
+use melior::ir::{Block, Region, RegionLike as _, ShapedTypeLike as _, Type, Value, ValueLike as _};
+use rotini_graph::DataType;
+
+impl<'c, 'b> Emitter<'c, 'b> {
+    /// A `linalg.generic` with one result. `inputs` are tensors with their maps, `init` is what the result starts from, and `body`
+    /// makes the new element from the elements read and the old element.
+    pub(crate) fn generic(
+        &self,
+        loops: &[Loop],
+        inputs: &[(Value<'c, 'b>, DataType, String)],
+        init: (Value<'c, 'b>, DataType, String),
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        self.configured(None, loops, inputs, init, body)
+    }
+
+    /// [`generic`](Self::generic) with the words of the compiler's own that say how it is to be compiled, if any.
+    pub(crate) fn configured(
+        &self,
+        how: Option<&str>,
+        loops: &[Loop],
+        inputs: &[(Value<'c, 'b>, DataType, String)],
+        init: (Value<'c, 'b>, DataType, String),
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let (init, init_dtype, init_map) = init;
+        let inputs = inputs
+            .iter()
+            .map(|(value, _, map)| {
+                // As the tensor has it: a code that is multiplied is the float that it means.
+                let element = RankedTensorType::try_from(value.r#type())?.element();
+                Ok((*value, element, map.clone()))
+            })
+            .collect::<Result<Vec<_>, EmitError>>()?;
+        self.structured(
+            how,
+            loops,
+            &inputs,
+            (init, self.element_type(init_dtype)?, init_map),
+            body,
+        )
+    }
+
+    /// The same with the types of elements as MLIR has them.
+    pub(crate) fn structured(
+        &self,
+        how: Option<&str>,
+        loops: &[Loop],
+        inputs: &[(Value<'c, 'b>, Type<'c>, String)],
+        init: (Value<'c, 'b>, Type<'c>, String),
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let (init, init_type, init_map) = init;
+        let mut maps: Vec<&str> = inputs.iter().map(|(_, _, map)| map.as_str()).collect();
+        maps.push(&init_map);
+        let maps = self.attribute(&format!("[{}]", maps.join(", ")))?;
+        let iterators: Vec<&str> = loops
+            .iter()
+            .map(|kind| match kind {
+                Loop::Parallel => "#linalg.iterator_type<parallel>",
+                Loop::Reduction => "#linalg.iterator_type<reduction>",
+            })
+            .collect();
+        let iterators = self.attribute(&format!("[{}]", iterators.join(", ")))?;
+
+        let types = inputs.iter().map(|(_, ty, _)| *ty).chain([init_type]);
+        let arguments: Vec<_> = types.map(|ty| (ty, self.location())).collect();
+        let block = Block::new(&arguments);
+        {
+            let elements = (0..arguments.len())
+                .map(|index| argument(&block, index))
+                .collect::<Result<Vec<_>, _>>()?;
+            let emitter = self.inside(&block);
+            let result = body(&emitter, &elements)?;
+            emitter.terminate("linalg.yield", &[result])?;
+        }
+        let region = Region::new();
+        region.append_block(block);
+
+        let mut operands: Vec<_> = inputs.iter().map(|(value, _, _)| *value).collect();
+        operands.push(init);
+        let input_count = i32::try_from(inputs.len()).map_err(|_| EmitError::Internal("too many inputs"))?;
+        let mut attributes = vec![
+            ("indexing_maps", maps),
+            ("iterator_types", iterators),
+            ("operandSegmentSizes", self.segments(&[input_count, 1])),
+        ];
+        if let Some(how) = how {
+            attributes.push(("compilation_info", self.attribute(how)?));
+        }
+        first(self.op("linalg.generic", &operands, &[init.r#type()], &attributes, vec![region])?)
+    }
+
+    /// A tensor whose elements are made from the indices of its loops, one for each physical axis.
+    pub(crate) fn tabulate(
+        &self,
+        shape: &[i64],
+        dtype: DataType,
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>) -> Result<Value<'c, 'r>, EmitError>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let rank = shape.len();
+        let init = self.empty(shape, dtype)?;
+        let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
+        self.generic(&vec![Loop::Parallel; rank], &[], (init, dtype, identity), |inner, _| {
+            body(inner)
+        })
+    }
+
+    /// One loop from the first bound to before the second, in the body of a structured operation: `body` makes the new value from the
+    /// index and the old value, which starts as `start`.
+    pub(crate) fn fold(
+        &self,
+        [from, to]: [Value<'c, 'b>; 2],
+        (start, dtype): (Value<'c, 'b>, DataType),
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, Value<'c, 'r>, Value<'c, 'r>) -> Result<Value<'c, 'r>, EmitError>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let r#type = self.element_type(dtype)?;
+        let block = Block::new(&[(self.index_type(), self.location()), (r#type, self.location())]);
+        {
+            let inner = self.inside(&block);
+            let result = body(&inner, argument(&block, 0)?, argument(&block, 1)?)?;
+            inner.terminate("scf.yield", &[result])?;
+        }
+        let region = Region::new();
+        region.append_block(block);
+        let step = self.integer(1, self.index_type())?;
+        first(self.op("scf.for", &[from, to, step, start], &[r#type], &[], vec![region])?)
+    }
+
+    /// The index of a loop, inside the body of a structured operation.
+    pub(crate) fn loop_index(&self, index: usize) -> Result<Value<'c, 'b>, EmitError> {
+        let index = i64::try_from(index).map_err(|_| EmitError::Internal("too many loops"))?;
+        let attribute = IntegerAttribute::new(IntegerType::new(self.context, 64).into(), index).into();
+        self.one("linalg.index", &[], self.index_type(), &[("dim", attribute)])
+    }
+
+    /// Compares two indices.
+    pub(crate) fn compare_indices(
+        &self,
+        relation: Relation,
+        lhs: Value<'c, 'b>,
+        rhs: Value<'c, 'b>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        // MLIR's numbers of the predicates.
+        let predicate = match relation {
+            Relation::Equal => "0 : i64",
+            Relation::AtMost => "7 : i64",
+        };
+        self.one(
+            "arith.cmpi",
+            &[lhs, rhs],
+            self.bool_type(),
+            &[("predicate", self.attribute(predicate)?)],
+        )
+    }
+}

@@ -1,0 +1,111 @@
+//! Whole tensors: made, filled, padded, cropped, read.
+
+use super::{Emitter, argument, first};
+use crate::EmitError;
+use melior::ir::{Block, Region, RegionLike as _, Value, ValueLike as _};
+use rotini_graph::DataType;
+
+impl<'c, 'b> Emitter<'c, 'b> {
+    /// A tensor without contents.
+    pub(crate) fn empty(&self, shape: &[i64], dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
+        self.one("tensor.empty", &[], self.tensor_type(shape, dtype)?, &[])
+    }
+
+    /// A tensor of zeros.
+    pub(crate) fn zeros(&self, shape: &[i64], dtype: DataType) -> Result<Value<'c, 'b>, EmitError> {
+        self.filled(shape, dtype, 0.0)
+    }
+
+    /// A tensor with one value everywhere, or what is nearest to it in the type.
+    pub(crate) fn filled(&self, shape: &[i64], dtype: DataType, value: f64) -> Result<Value<'c, 'b>, EmitError> {
+        let value = self.constant(value, dtype)?;
+        self.fill(value, self.empty(shape, dtype)?)
+    }
+
+    /// A tensor of the type of this one with one value everywhere.
+    pub(crate) fn fill(&self, value: Value<'c, 'b>, empty: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+        let element = value.r#type();
+        let region = Region::new();
+        let block = Block::new(&[(element, self.location()), (element, self.location())]);
+        self.inside(&block).terminate("linalg.yield", &[argument(&block, 0)?])?;
+        region.append_block(block);
+        let attributes = [("operandSegmentSizes", self.segments(&[1, 1]))];
+        first(self.op(
+            "linalg.fill",
+            &[value, empty],
+            &[empty.r#type()],
+            &attributes,
+            vec![region],
+        )?)
+    }
+
+    /// A tensor with so many more elements, all `fill` or what is nearest to it, before and after each axis, and its extents.
+    pub(crate) fn pad(
+        &self,
+        ssa: Value<'c, 'b>,
+        extents: &[i64],
+        padding: &[(i64, i64)],
+        (fill, dtype): (f64, DataType),
+    ) -> Result<(Value<'c, 'b>, Vec<i64>), EmitError> {
+        if padding.iter().all(|&(low, high)| low == 0 && high == 0) {
+            return Ok((ssa, extents.to_vec()));
+        }
+        let padded: Vec<i64> = extents
+            .iter()
+            .zip(padding)
+            .map(|(extent, (low, high))| extent + low + high)
+            .collect();
+        let (low, high): (Vec<i64>, Vec<i64>) = padding.iter().copied().unzip();
+        let block = Block::new(&vec![(self.index_type(), self.location()); padded.len()]);
+        let inner = self.inside(&block);
+        inner.terminate("tensor.yield", &[inner.constant(fill, dtype)?])?;
+        let region = Region::new();
+        region.append_block(block);
+        let attributes = [
+            ("static_low", self.i64_array(&low)),
+            ("static_high", self.i64_array(&high)),
+            ("operandSegmentSizes", self.segments(&[1, 0, 0])),
+        ];
+        let target = self.tensor_type(&padded, dtype)?;
+        Ok((
+            first(self.op("tensor.pad", &[ssa], &[target], &attributes, vec![region])?)?,
+            padded,
+        ))
+    }
+
+    /// The first elements along each axis.
+    pub(crate) fn crop(
+        &self,
+        ssa: Value<'c, 'b>,
+        from: &[i64],
+        to: &[i64],
+        dtype: DataType,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        if from == to {
+            return Ok(ssa);
+        }
+        let attributes = [
+            ("static_offsets", self.i64_array(&vec![0; to.len()])),
+            ("static_sizes", self.i64_array(to)),
+            ("static_strides", self.i64_array(&vec![1; to.len()])),
+            ("operandSegmentSizes", self.segments(&[1, 0, 0, 0])),
+        ];
+        self.one(
+            "tensor.extract_slice",
+            &[ssa],
+            self.tensor_type(to, dtype)?,
+            &attributes,
+        )
+    }
+
+    /// An element of a tensor.
+    pub(crate) fn extract(
+        &self,
+        tensor: Value<'c, 'b>,
+        indices: &[Value<'c, 'b>],
+        dtype: DataType,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let operands: Vec<_> = [tensor].into_iter().chain(indices.iter().copied()).collect();
+        self.one("tensor.extract", &operands, self.element_type(dtype)?, &[])
+    }
+}

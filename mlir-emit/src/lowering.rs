@@ -1,0 +1,299 @@
+//! What an operation's file may use while it lowers its operation: the graph, the target, and the values of tensors so far.
+//!
+//! Inputs are values from the beginning, each operation's file defines the values of what it writes, and stored tensors are rounded, put
+//! into their memory order and returned. The file `dispatch` knows the operations' files; this one knows none of them.
+
+use crate::EmitError;
+use crate::convert::convert;
+use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
+use crate::narrow::{contracted, factor_types};
+use crate::quirks::{Quirk, Quirks};
+use crate::target::Target;
+use crate::value::{Ordered, Value, extents};
+use melior::ir::Value as Ssa;
+use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalNode, NormalTensor, Op, TensorId};
+
+/// What is known while a graph is lowered.
+pub(crate) struct Lowering<'g, 'c, 'b> {
+    graph: &'g NormalGraph,
+    target: &'g Target,
+    at: Emitter<'c, 'b>,
+    values: Vec<Option<Value<'c, 'b>>>,
+}
+
+impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
+    /// Of a graph of whose tensors none has a value.
+    pub(crate) fn new(graph: &'g NormalGraph, target: &'g Target, at: Emitter<'c, 'b>) -> Self {
+        Lowering {
+            graph,
+            target,
+            at,
+            values: vec![None; graph.tensors().len()],
+        }
+    }
+
+    pub(crate) fn emitter(&self) -> Emitter<'c, 'b> {
+        self.at
+    }
+
+    pub(crate) fn graph(&self) -> &'g NormalGraph {
+        self.graph
+    }
+
+    pub(crate) fn target(&self) -> &'g Target {
+        self.target
+    }
+
+    pub(crate) fn quirks(&self) -> Quirks {
+        self.at.quirks()
+    }
+
+    pub(crate) fn tensor(&self, id: TensorId) -> Result<&'g NormalTensor, EmitError> {
+        self.graph.tensor(id).ok_or(EmitError::Internal("an unknown tensor"))
+    }
+
+    pub(crate) fn value(&self, id: TensorId) -> Result<&Value<'c, 'b>, EmitError> {
+        self.values
+            .get(id.index())
+            .and_then(Option::as_ref)
+            .ok_or(EmitError::Internal("a value before its definition"))
+    }
+
+    pub(crate) fn define(&mut self, id: TensorId, value: Value<'c, 'b>) {
+        if let Some(slot) = self.values.get_mut(id.index()) {
+            *slot = Some(value);
+        }
+    }
+
+    /// Defines a tensor as the sums of a contraction, which are of the compute type.
+    ///
+    /// Where the sums themselves are stored as well as more than one tensor of what is made of them, nothing is fused to the sums
+    /// ([`Quirk::StoredSums`]).
+    pub(crate) fn define_sums(
+        &mut self,
+        id: TensorId,
+        sums: Ordered<'c, 'b>,
+        compute: DataType,
+    ) -> Result<(), EmitError> {
+        let carried_type = self.carried_type(id, compute)?;
+        let is_stored = self
+            .tensor(id)
+            .is_ok_and(|tensor| tensor.kind == NormalKind::Output && tensor.dtype == sums.dtype);
+        let escapes = carried_type == sums.dtype && (is_stored || self.readers(id).count() > 1);
+        let mut carried = self.carry(sums, carried_type)?;
+        if escapes && self.quirks().avoids(Quirk::StoredSums) && self.stores_on_the_way(id) {
+            carried.ssa = self.at.barrier(carried.ssa)?;
+        }
+        self.define(id, Value::of(carried));
+        Ok(())
+    }
+
+    /// The nodes that read a tensor.
+    fn readers(&self, id: TensorId) -> impl Iterator<Item = &'g NormalNode> {
+        self.graph.nodes().iter().filter(move |node| {
+            let mut reads = false;
+            node.op.for_each_input(&mut |_, input| reads |= input == id);
+            reads
+        })
+    }
+
+    /// Whether what is computed element by element from a tensor may be more than one tensor, of which one is made of the other.
+    fn stores_on_the_way(&self, id: TensorId) -> bool {
+        let mut next = vec![id];
+        while let Some(id) = next.pop() {
+            for reader in self.readers(id) {
+                let Op::Pointwise(op) = &reader.op else { return true };
+                let is_stored = self
+                    .tensor(op.out_0)
+                    .is_ok_and(|tensor| tensor.kind == NormalKind::Output);
+                match self.readers(op.out_0).count() {
+                    0 => {}
+                    1 if !is_stored => next.push(op.out_0),
+                    _ => return true,
+                }
+            }
+        }
+        false
+    }
+
+    /// The type in which a tensor's value is carried to its consumers: the compute type, so that it is rounded only when stored; but
+    /// its own type if that is an integer type or one of few bits, because there the conversion is what the tensor is for.
+    pub(crate) fn carried_type(&self, id: TensorId, compute: DataType) -> Result<DataType, EmitError> {
+        let dtype = self.tensor(id)?.dtype;
+        Ok(if dtype.is_integer() || dtype.is_code() {
+            dtype
+        } else {
+            compute
+        })
+    }
+
+    /// The value of a tensor as an operand that an operation reads many times over: with all its axes, and settled. What was computed
+    /// on the way to it is a dispatch of its own ([`Quirk::UnsettledFactors`]).
+    pub(crate) fn settled(&self, id: TensorId) -> Result<Ordered<'c, 'b>, EmitError> {
+        self.settled_as(id, contracted(self.value(id)?.dtype, self.quirks()))
+    }
+
+    /// Both factors of a contraction, in the types in which they can be multiplied.
+    pub(crate) fn factors(&self, [a, b]: [TensorId; 2], compute: DataType) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
+        let types = [self.value(a)?.dtype, self.value(b)?.dtype];
+        let [of_a, of_b] = factor_types(types, compute, self.target, self.quirks());
+        Ok([self.settled_as(a, of_a)?, self.settled_as(b, of_b)?])
+    }
+
+    /// Both factors of a contraction to a matrix of these `rows` and `columns` over loops of these `summed` extents, in types in which they
+    /// can be summed.
+    ///
+    /// Products of f16 with so few rows or columns that no matrix core multiplies them are summed by threads. Where a thread takes 5 or 7
+    /// of them at a time, as it does of an odd number, these are widened ([`Quirk::OddHalves`]).
+    pub(crate) fn summable(
+        &self,
+        factors: [Ordered<'c, 'b>; 2],
+        [rows, columns]: [i64; 2],
+        summed: &[i64],
+        compute: DataType,
+    ) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
+        const FEW: i64 = 4;
+        let is_odd = |&extent: &i64| extent % 2 != 0 && (extent % 5 == 0 || extent % 7 == 0);
+        let halves = factors.iter().all(|factor| factor.dtype == DataType::F16) && compute != DataType::F16;
+        let avoids = self.quirks().avoids(Quirk::OddHalves);
+        if !avoids || !halves || rows.min(columns) > FEW || !summed.iter().any(is_odd) {
+            return Ok(factors);
+        }
+        let [a, b] = factors;
+        Ok([self.converted(a, compute)?, self.converted(b, compute)?])
+    }
+
+    /// A tensor with its elements converted, in a dispatch of its own.
+    pub(crate) fn converted(&self, value: Ordered<'c, 'b>, dtype: DataType) -> Result<Ordered<'c, 'b>, EmitError> {
+        let value = self.carry(value, dtype)?;
+        Ok(Ordered {
+            ssa: self.at.barrier(value.ssa)?,
+            ..value
+        })
+    }
+
+    /// [`settled`](Self::settled) with its elements converted.
+    pub(crate) fn settled_as(&self, id: TensorId, dtype: DataType) -> Result<Ordered<'c, 'b>, EmitError> {
+        let value = self.value(id)?.materialise(&self.at)?;
+        let tensor = self.tensor(id)?;
+        let is_argument = tensor.kind == NormalKind::Input
+            && !tensor.dtype.is_packed()
+            && matches!(Layout::of(&tensor.dims, &tensor.strides), Layout::Dense { order } if order.len() == tensor.dims.len());
+        if is_argument && value.dtype == dtype {
+            return Ok(value);
+        }
+        let value = self.carry(value, dtype)?;
+        Ok(Ordered {
+            ssa: self.at.barrier_against(Quirk::UnsettledFactors, value.ssa)?,
+            ..value
+        })
+    }
+
+    /// What a loop over no tensor has computed (indices, gathered elements), in a dispatch of its own where it could end up in that of
+    /// a convolution on packed tiles ([`Quirk::LooseLoops`]).
+    pub(crate) fn apart(&self, value: Ordered<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
+        let ssa = self.apart_against(Quirk::LooseLoops, value.ssa)?;
+        Ok(Ordered { ssa, ..value })
+    }
+
+    /// [`apart_from_contractions`](Self::apart_from_contractions), to keep a defect of the compiler away.
+    pub(crate) fn apart_against(&self, quirk: Quirk, ssa: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
+        if self.quirks().avoids(quirk) {
+            self.apart_from_contractions(ssa)
+        } else {
+            Ok(ssa)
+        }
+    }
+
+    /// A tensor in a dispatch of its own if the graph has a convolution or a matmul that could take it into its own.
+    pub(crate) fn apart_from_contractions(&self, ssa: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
+        let contracts = self.graph.nodes().iter().any(|node| {
+            matches!(
+                node.op,
+                Op::ConvFprop(_)
+                    | Op::ConvDgrad(_)
+                    | Op::ConvWgrad(_)
+                    | Op::Matmul(_)
+                    | Op::MoeGroupedMatmul(_)
+                    | Op::MoeGroupedMatmulBwd(_)
+                    | Op::Sdpa(_)
+                    | Op::SdpaBackward(_)
+            )
+        });
+        if contracts { self.at.barrier(ssa) } else { Ok(ssa) }
+    }
+
+    /// The memory order of an output without gaps.
+    pub(crate) fn stored_order(&self, id: TensorId) -> Option<Vec<usize>> {
+        let tensor = self
+            .graph
+            .tensor(id)
+            .filter(|tensor| tensor.kind == NormalKind::Output)?;
+        match Layout::of(&tensor.dims, &tensor.strides) {
+            Layout::Dense { order } if order.len() == tensor.dims.len() => Some(order),
+            _ => None,
+        }
+    }
+
+    /// Whether all tensors in memory lie in the order of their axes, and all tensors have all of these axes, counted from the last one, or
+    /// none of them: more than one element along them, stored.
+    pub(crate) fn is_row_major_and_whole(&self, from_the_right: &[usize]) -> bool {
+        let is_scalar = |tensor: &&NormalTensor| tensor.dims.iter().all(|&dim| dim == 1);
+        self.graph
+            .tensors()
+            .iter()
+            .filter(|tensor| !is_scalar(tensor))
+            .all(|tensor| {
+                let is_stored = matches!(tensor.kind, NormalKind::Input | NormalKind::Output);
+                let wide = tensor.dims.iter().zip(&tensor.strides).filter(|(dim, _)| **dim > 1);
+                let is_row_major = !is_stored || wide.map(|(_, stride)| stride).rev().is_sorted();
+                let has = |axis: &&usize| tensor.dims.iter().rev().nth(**axis).is_some_and(|&dim| dim > 1);
+                let count = from_the_right.iter().filter(has).count();
+                is_row_major && (count == 0 || count == from_the_right.len())
+            })
+    }
+
+    /// A value in another type and order, as one elementwise operation that fuses with what made it.
+    pub(crate) fn round(
+        &self,
+        value: &Ordered<'c, 'b>,
+        dtype: DataType,
+        order: Vec<usize>,
+    ) -> Result<Ordered<'c, 'b>, EmitError> {
+        let at = &self.at;
+        let rank = order.len();
+        let results = value
+            .order
+            .iter()
+            .map(|axis| order.iter().position(|candidate| candidate == axis).map(dim))
+            .collect::<Option<Vec<_>>>()
+            .ok_or(EmitError::Internal("orders over different axes"))?;
+        let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
+        let init = at.empty(&extents(&value.dims, &order)?, dtype)?;
+        let inputs = [(value.ssa, value.dtype, affine_map(rank, &results))];
+        let ssa = at.generic(
+            &vec![Loop::Parallel; rank],
+            &inputs,
+            (init, dtype, identity),
+            |body, elements| {
+                let element = elements.first().copied().ok_or(MISSING)?;
+                convert(body, element, value.dtype, dtype)
+            },
+        )?;
+        Ok(Ordered {
+            ssa,
+            order,
+            dtype,
+            dims: value.dims.clone(),
+        })
+    }
+
+    /// A value as an output of conversions only: used where a carried type differs from what an operation produced.
+    pub(crate) fn carry(&self, value: Ordered<'c, 'b>, dtype: DataType) -> Result<Ordered<'c, 'b>, EmitError> {
+        if value.dtype == dtype {
+            return Ok(value);
+        }
+        let order = value.order.clone();
+        self.round(&value, dtype, order)
+    }
+}

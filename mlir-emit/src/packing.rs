@@ -1,0 +1,238 @@
+//! Elements of less than a byte: taken out of the bytes that they share where a tensor is read, put back where it is written.
+
+use crate::EmitError;
+use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
+use crate::narrow::Bits;
+use crate::value::reshape;
+use melior::ir::Value as Ssa;
+use rotini_graph::DataType;
+
+/// Bytes that so many elements of a type take; `None` if they overflow.
+pub(crate) fn packed_bytes(elements: i64, dtype: DataType) -> Option<i64> {
+    Some((elements.checked_mul(i64::from(dtype.bits()))?.checked_add(7)?) / 8)
+}
+
+/// Elements, and bytes, of the least group of elements that fills whole bytes.
+const fn group(dtype: DataType) -> (i64, i64) {
+    match dtype.bits() {
+        6 => (4, 3),
+        _ => (2, 1),
+    }
+}
+
+/// The elements of a tensor of these physical extents, each in a byte, of the bytes that they lie in: the first one in the lowest bits of
+/// the first byte (`PackedFp4Tensor.hpp` and `PackedFp6Tensor.hpp` of hipDNN; int4, of which it has no such class, alike).
+pub(crate) fn unpack<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    bytes: Ssa<'c, 'b>,
+    shape: &[i64],
+    dtype: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    let groups = Groups::of(shape, dtype)?;
+    let filled = [(0, groups.bytes() - groups.length)];
+    let (bytes, _) = at.pad(bytes, &[groups.length], &filled, (0.0, DataType::U8))?;
+    let bytes = fold(at, bytes, &groups.shape(groups.group_bytes), DataType::U8)?;
+    let to = (groups.elements, i64::from(dtype.bits()));
+    let codes = repack(at, bytes, &groups.lines, 8, to, dtype)?;
+    let codes = groups.joined(at, codes, groups.elements, dtype)?;
+    if groups.fills(shape) {
+        return Ok(codes);
+    }
+    let codes = at.crop(codes, &[groups.codes()], &[groups.count], dtype)?;
+    fold(at, codes, shape, dtype)
+}
+
+/// The bytes that the elements of a tensor of these physical extents lie in. What no element has of the last byte is 0.
+pub(crate) fn pack<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    codes: Ssa<'c, 'b>,
+    shape: &[i64],
+    dtype: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    let groups = Groups::of(shape, dtype)?;
+    let codes = if groups.fills(shape) {
+        let split = groups.shape(groups.elements);
+        reshape(
+            at,
+            "tensor.expand_shape",
+            codes,
+            &innermost_pair(shape.len()),
+            &split,
+            dtype,
+        )?
+    } else {
+        let flat = unfold(at, codes, shape.len(), groups.count, dtype)?;
+        let filled = [(0, groups.codes() - groups.count)];
+        let (flat, _) = at.pad(flat, &[groups.count], &filled, (0.0, dtype))?;
+        fold(at, flat, &groups.shape(groups.elements), dtype)?
+    };
+    let to = (groups.group_bytes, 8);
+    let bytes = repack(at, codes, &groups.lines, i64::from(dtype.bits()), to, DataType::U8)?;
+    let bytes = unfold(at, bytes, groups.lines.len() + 1, groups.bytes(), DataType::U8)?;
+    at.crop(bytes, &[groups.bytes()], &[groups.length], DataType::U8)
+}
+
+/// How elements lie in groups that fill whole bytes.
+struct Groups {
+    /// Elements of the tensor.
+    count: i64,
+    /// Bytes of the tensor.
+    length: i64,
+    /// Elements of a group.
+    elements: i64,
+    /// Bytes of a group.
+    group_bytes: i64,
+    /// Extents in groups: those of the tensor if groups do not cross the ends of its innermost axis, which is what fuses with what
+    /// reads it or makes it; else all of them in a line, the last one perhaps incomplete.
+    lines: Vec<i64>,
+}
+
+impl Groups {
+    fn of(shape: &[i64], dtype: DataType) -> Result<Self, EmitError> {
+        let count: i64 = shape.iter().product();
+        let (elements, group_bytes) = group(dtype);
+        let lines = match shape.split_last() {
+            Some((last, outer)) if last % elements == 0 => outer.iter().copied().chain([last / elements]).collect(),
+            _ => vec![(count - 1) / elements + 1],
+        };
+        Ok(Groups {
+            count,
+            length: packed_bytes(count, dtype).ok_or(EmitError::Internal("a span that overflows"))?,
+            elements,
+            group_bytes,
+            lines,
+        })
+    }
+
+    /// Extents if each group has so many parts.
+    fn shape(&self, parts: i64) -> Vec<i64> {
+        self.lines.iter().copied().chain([parts]).collect()
+    }
+
+    /// Bytes of all groups.
+    fn bytes(&self) -> i64 {
+        self.lines.iter().product::<i64>() * self.group_bytes
+    }
+
+    /// Elements of all groups.
+    fn codes(&self) -> i64 {
+        self.lines.iter().product::<i64>() * self.elements
+    }
+
+    /// Whether a tensor's innermost axis is one of whole groups.
+    fn fills(&self, shape: &[i64]) -> bool {
+        shape.last().is_some_and(|last| last % self.elements == 0)
+    }
+
+    /// The parts of all groups of a line one after the other.
+    fn joined<'c, 'b>(
+        &self,
+        at: &Emitter<'c, 'b>,
+        tensor: Ssa<'c, 'b>,
+        parts: i64,
+        dtype: DataType,
+    ) -> Result<Ssa<'c, 'b>, EmitError> {
+        let mut shape = self.lines.clone();
+        if let Some(last) = shape.last_mut() {
+            *last *= parts;
+        }
+        let rank = shape.len();
+        reshape(
+            at,
+            "tensor.collapse_shape",
+            tensor,
+            &innermost_pair(rank),
+            &shape,
+            dtype,
+        )
+    }
+}
+
+/// Which axes of a tensor of one more dimension are one if its innermost two are.
+fn innermost_pair(rank: usize) -> Vec<Vec<usize>> {
+    (0..rank)
+        .map(|axis| {
+            if axis + 1 == rank {
+                vec![axis, axis + 1]
+            } else {
+                vec![axis]
+            }
+        })
+        .collect()
+}
+
+/// A flat tensor with these extents.
+fn fold<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    flat: Ssa<'c, 'b>,
+    shape: &[i64],
+    dtype: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    if shape.len() == 1 {
+        return Ok(flat);
+    }
+    let all = (0..shape.len()).collect();
+    reshape(at, "tensor.expand_shape", flat, &[all], shape, dtype)
+}
+
+/// A tensor of this rank as a flat one.
+fn unfold<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    tensor: Ssa<'c, 'b>,
+    rank: usize,
+    count: i64,
+    dtype: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    if rank == 1 {
+        return Ok(tensor);
+    }
+    reshape(
+        at,
+        "tensor.collapse_shape",
+        tensor,
+        &[(0..rank).collect()],
+        &[count],
+        dtype,
+    )
+}
+
+/// Groups of the same bits, cut from pieces of `from` bits each into as many of `to` bits as are said.
+fn repack<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    tensor: Ssa<'c, 'b>,
+    groups: &[i64],
+    from: i64,
+    (pieces, to): (i64, i64),
+    dtype: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    let (new, old) = (groups.len(), groups.len() + 1);
+    let shape: Vec<i64> = groups.iter().copied().chain([pieces]).collect();
+    let init = at.zeros(&shape, dtype)?;
+    let map = |piece: usize| affine_map(old + 1, &(0..new).chain([piece]).map(dim).collect::<Vec<_>>());
+    let mut loops = vec![Loop::Parallel; old];
+    loops.push(Loop::Reduction);
+    let inputs = [(tensor, DataType::U8, map(old))];
+    at.generic(&loops, &inputs, (init, dtype, map(new)), |body, elements| {
+        let &[piece, so_far] = elements else {
+            return Err(MISSING);
+        };
+        let word = body.element_type(DataType::I32)?;
+        let bits = Bits { at: body, ty: word };
+        let start = |axis: usize, width: i64| {
+            let index = body.one("arith.index_cast", &[body.loop_index(axis)?], word, &[])?;
+            bits.with("arith.muli", index, width)
+        };
+        let piece = body.one("arith.extui", &[piece], word, &[])?;
+        let piece = bits.with("arith.andi", piece, (1 << from) - 1)?;
+        let placed = body.same("arith.shli", &[piece, start(old, from)?])?;
+        let moved = body.same("arith.shrui", &[placed, start(new, to)?])?;
+        let mut own = bits.with("arith.andi", moved, (1 << to) - 1)?;
+        if dtype == DataType::I4 {
+            // With its sign.
+            own = bits.shift("arith.shli", own, 32 - to)?;
+            own = bits.shift("arith.shrsi", own, 32 - to)?;
+        }
+        let own = body.one("arith.trunci", &[own], body.element_type(DataType::U8)?, &[])?;
+        body.same("arith.ori", &[own, so_far])
+    })
+}
