@@ -286,13 +286,13 @@ pub const SETTINGS: &[Setting] = &[
 pub fn document() -> String {
     let mut text = String::from(
         "# Settings\n\n\
-         All settings are environment variables, and each is read once. A value that is not understood is reported in the log, and the\n\
-         default holds. So is a name that begins with `ROTINI_` and is not in these tables.\n\n\
-         In a process with raised privileges (`AT_SECURE`: set-user-ID, file capabilities) no variable names a library, a program or a folder,\n\
-         these and `PATH`, `VIRTUAL_ENV`, `HOME` and `XDG_CACHE_HOME` alike: the compiler is found beside the plugin or where the build was\n\
-         told, and graphs are kept in memory only. One warning says so.\n\n\
-         This page is made from the table in `plugin/src/config.rs`, and a test compares the two:\n\
-         `ROTINI_TEST_BLESS=1 cargo test --package rotini-plugin settings` writes it anew.\n",
+         All settings are environment variables. Each is read once. If a value is not understood, the log says so and the default is used. The log\n\
+         also names each variable that begins with `ROTINI_` and is not in these tables.\n\n\
+         In a process with raised privileges (`AT_SECURE`: set-user-ID, file capabilities), no variable can name a library, a program or a\n\
+         directory. This covers `PATH`, `VIRTUAL_ENV`, `HOME` and `XDG_CACHE_HOME` too, and `ROTINI_COMPILER=in-process`. The compiler is then found\n\
+         beside the plugin or where the build was told. Compiled graphs are kept in memory only. One warning says so.\n\n\
+         This page is made from the table in `plugin/src/config.rs`, and a test compares the two.\n\
+         `ROTINI_TEST_BLESS=1 cargo test --package rotini-plugin settings` writes it again.\n",
     );
     for (reader, title) in [
         (Reader::Plugin, "Plugin and command"),
@@ -421,7 +421,10 @@ impl Values {
             .collect();
         if is_raised {
             let ignored: Vec<_> = values
-                .extract_if(.., |(name, _)| PLACES.contains(&name.as_str()))
+                .extract_if(.., |(name, value)| {
+                    // The compiler's library follows variables of its own, so it stays out of this process.
+                    PLACES.contains(&name.as_str()) || (name == "ROTINI_COMPILER" && *value == *"in-process")
+                })
                 .map(|(name, _)| format!(" {name} is not followed."))
                 .collect();
             complaints.push(format!(

@@ -62,7 +62,10 @@ fn reproducers_are_in_the_cache_folder_or_where_they_shall_be() {
 #[test]
 fn with_raised_privileges_nothing_names_a_place() {
     let all: Vec<_> = PLACES.iter().map(|&name| (name, "/somewhere")).collect();
-    let raised = read_as(&[&all[..], &[("ROTINI_COMPILE_WORKERS", "3")]].concat(), true);
+    let others = [("ROTINI_COMPILE_WORKERS", "3"), ("ROTINI_COMPILER", "in-process")];
+    let raised = read_as(&[&all[..], &others].concat(), true);
+    // Its library follows variables of its own.
+    assert_eq!(raised.compiler, CompilerMode::Worker);
     assert_eq!(
         (raised.cache_dir, raised.reproducers, raised.hip_library),
         (None, None, None)

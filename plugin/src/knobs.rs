@@ -36,9 +36,10 @@ impl Knobs {
         let mut knobs = Knobs {
             workspace_limit: u64::MAX,
         };
-        for (name, value) in &config.knobs {
+        let readable = config.knobs.iter().map(|(name, value)| (name, Some(value)));
+        for (name, value) in readable.chain(config.unreadable.iter().map(|name| (name, None))) {
             match (name.as_str(), value) {
-                (WORKSPACE_LIMIT, KnobValue::Integer(bytes)) if *bytes >= 0 => {
+                (WORKSPACE_LIMIT, Some(KnobValue::Integer(bytes))) if *bytes >= 0 => {
                     knobs.workspace_limit = bytes.unsigned_abs();
                 }
                 (WORKSPACE_LIMIT, _) => {
@@ -46,7 +47,7 @@ impl Knobs {
                         "{WORKSPACE_LIMIT} is {value:?}, and no number of bytes"
                     )));
                 }
-                (BENCHMARKING, KnobValue::Integer(0)) => {}
+                (BENCHMARKING, Some(KnobValue::Integer(0))) => {}
                 (name, _) if IGNORED.is_news(name.as_bytes()) => {
                     tracing::warn!("the knob {name} has no effect: it is none of rotini's");
                 }

@@ -388,13 +388,13 @@ impl Runtime {
     ///
     /// [`Error::NoCompiler`] if there are none either.
     pub fn builds(&self) -> Result<&[String], Error> {
-        let compiler = self.compiler();
-        if let Err(error) = &compiler
+        if let Err(error) = self.compiler()
             && self.compiler.get().is_none()
         {
-            return Err(error.clone());
+            return Err(error);
         }
-        let builds = self.builds.get_or_init(|| match compiler {
+        // Settled now, whatever this thread saw before: another may have found the compiler meanwhile.
+        let builds = self.builds.get_or_init(|| match self.compiler() {
             Ok(compiler) => Ok(vec![compiler.identity().to_owned()]),
             Err(error) => {
                 let folders = self.cache.dir().into_iter();
@@ -602,7 +602,7 @@ fn identity(device: &Arc<dyn Device>) -> usize {
 ///
 /// # Errors
 ///
-/// The first call's, if it was of no use.
+/// The first call's, or the second's where that says nothing of the module.
 pub fn compile_for(
     compiler: &dyn Compiler,
     emitted: &Emitted,
@@ -622,8 +622,8 @@ pub fn compile_for(
         Err(error) if is_worth_another_way(&error) => {
             tracing::warn!(%target, "{error}; the compiler is called again with cautious flags");
             flags.extend(target.cautious_flags());
-            // A reproducer has the flags of the first call.
-            compile(&flags).map_err(|_| error)
+            // A reproducer has the flags of the first call. What passes, or a limit, is no verdict on the module: these flags might do.
+            compile(&flags).map_err(|second| if second.blame() == Blame::Module { error } else { second })
         }
         result => result,
     }
@@ -646,5 +646,49 @@ fn describe(nodes: &[String]) -> String {
     match nodes.len().saturating_sub(SHOWN) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Rejects the first call, and runs out of time in the second.
+    #[derive(Default)]
+    struct Busy(AtomicUsize);
+
+    impl Compiler for Busy {
+        fn identity(&self) -> &str {
+            "busy"
+        }
+
+        fn describe(&self) -> String {
+            "busy".to_owned()
+        }
+
+        fn compile(&self, _: &CompileRequest<'_>) -> Result<Compiled, CompileError> {
+            let diagnostics = String::new();
+            Err(match self.0.fetch_add(1, Ordering::Relaxed) {
+                0 => CompileError::Rejected { diagnostics },
+                _ => CompileError::Timeout {
+                    seconds: 1.0,
+                    diagnostics,
+                },
+            })
+        }
+    }
+
+    /// The cautious flags were not given their chance, so nothing is known of the module.
+    #[test]
+    fn a_second_call_that_passes_is_no_verdict_on_the_module() {
+        let emitted = Emitted {
+            mlir: String::new(),
+            flags: Vec::new(),
+            signature: rotini_emit::Signature { arguments: Vec::new() },
+        };
+        let target = Target::parse("gfx942").unwrap();
+        let error = compile_for(&Busy::default(), &emitted, &target, None).unwrap_err();
+        assert_eq!(error.blame(), Blame::Limit);
     }
 }

@@ -8,10 +8,11 @@ use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
 use object::{Endianness, ReadCache};
 use std::{
+    cell::Cell,
     env,
     ffi::{CStr, OsStr, OsString},
     fmt, fs,
-    io::{self, Read},
+    io::{self, Read, Seek},
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
     process::Command,
@@ -56,6 +57,9 @@ enum Refusal {
     Distrust(#[from] Distrust),
     #[error("{0}")]
     System(String),
+    /// Of descriptors, say: the next look may do.
+    #[error("{0}")]
+    Shortage(String),
 }
 
 impl From<io::Error> for Refusal {
@@ -65,6 +69,7 @@ impl From<io::Error> for Refusal {
             io::ErrorKind::IsADirectory => Self::Folder,
             // Files of one to three bytes.
             io::ErrorKind::UnexpectedEof => Self::NotElf,
+            _ if is_shortage(&error) => Self::Shortage(error.to_string()),
             _ => Self::System(error.to_string()),
         }
     }
@@ -148,7 +153,7 @@ pub fn find_program() -> Result<PathBuf, NotFound> {
         let prefix = path.parent().and_then(Path::parent);
         prefix
             .into_iter()
-            .flat_map(wheels)
+            .flat_map(|prefix| wheels(prefix, &Cell::default()))
             .map(|wheel| wheel.join(PROGRAM))
             .find(|program| expect_elf(program).is_ok())
             .ok_or(why)
@@ -175,6 +180,7 @@ fn find(
 ) -> Result<PathBuf, NotFound> {
     let named = named_by(variable);
     let mut search = Search::new(what, variable, named.is_some());
+    let is_short = Cell::new(false);
     let mut attempt = |path: PathBuf| search.attempt(path, &accept);
     let found = match named {
         // Someone who names a compiler does not want another one.
@@ -184,7 +190,7 @@ fn find(
                 .then(|| which::which(PROGRAM).ok())
                 .flatten();
             let installed = prefixes().into_iter().flat_map(|prefix| {
-                let wheels: Vec<_> = wheels(&prefix).collect();
+                let wheels = wheels(&prefix, &is_short);
                 if wheels.is_empty() {
                     // For the report: where the wheel would have been.
                     vec![prefix.join("lib/python3/site-packages").join(WHEEL)]
@@ -200,7 +206,10 @@ fn find(
                 .find_map(&mut attempt)
         }
     };
-    found.ok_or_else(|| search.give_up())
+    found.ok_or_else(|| {
+        search.account.passes |= is_short.get();
+        search.give_up()
+    })
 }
 
 /// Finds `rotini-compile-worker`, the program that [`Worker`](super::Worker) starts.
@@ -276,6 +285,10 @@ impl Search {
     fn attempt(&mut self, path: PathBuf, accept: impl Fn(&Path) -> Result<PathBuf, Refusal>) -> Option<PathBuf> {
         match accept(&path).and_then(|found| Ok(self.examine(&found)?)) {
             Ok(real) => return Some(real),
+            Err(Refusal::Shortage(why)) => {
+                self.account.passes = true;
+                self.account.tried.push((path, Refusal::Shortage(why)));
+            }
             Err(why) if !self.account.tried.iter().any(|(tried, _)| *tried == path) => {
                 self.account.tried.push((path, why));
             }
@@ -287,7 +300,7 @@ impl Search {
     /// The account of a search in vain.
     fn give_up(mut self) -> NotFound {
         // Where folders cannot be listed and files not be read, nothing is found. That ends with what the system is short of.
-        self.account.passes = fs::File::open("/").is_err_and(|error| is_shortage(&error));
+        self.account.passes |= fs::File::open("/").is_err_and(|error| is_shortage(&error));
         self.account
     }
 
@@ -334,11 +347,12 @@ fn prefixes() -> Vec<PathBuf> {
 }
 
 /// The folders below `prefix` in which a wheel's files for this crate are, whatever the Python version.
-fn wheels(prefix: &Path) -> impl Iterator<Item = PathBuf> {
+/// Notes a shortage that keeps a folder from being listed.
+fn wheels(prefix: &Path, is_short: &Cell<bool>) -> Vec<PathBuf> {
     ["lib", "lib64", "local/lib"]
         .map(|lib| prefix.join(lib))
         .into_iter()
-        .flat_map(|lib| folders(&lib))
+        .flat_map(|lib| folders(&lib, is_short))
         .filter(|folder| {
             folder
                 .file_name()
@@ -346,11 +360,13 @@ fn wheels(prefix: &Path) -> impl Iterator<Item = PathBuf> {
         })
         .flat_map(|python| ["site-packages", "dist-packages"].map(|site| python.join(site).join(WHEEL)))
         .filter(|wheel| wheel.is_dir())
+        .collect()
 }
 
 /// The folders in `folder`, sorted, so that the choice among several does not depend on the file system.
-fn folders(folder: &Path) -> Vec<PathBuf> {
+fn folders(folder: &Path, is_short: &Cell<bool>) -> Vec<PathBuf> {
     let mut folders: Vec<_> = fs::read_dir(folder)
+        .inspect_err(|error| is_short.set(is_short.get() || is_shortage(error)))
         .into_iter()
         .flatten()
         .flatten()
@@ -381,19 +397,22 @@ fn expect_elf(path: &Path) -> Result<(), Refusal> {
 ///
 /// Reading the build id takes microseconds, while asking the program for its version loads a few hundred megabytes.
 pub(super) fn identity(library: &Path) -> Result<String, CompileError> {
-    if let Some(id) = build_id(library) {
+    // Opened once: a library whose build id cannot be read now must not get another identity than it had.
+    let file = fs::File::open(library).map_err(CompileError::io("read", library))?;
+    if let Some(id) = build_id(&file) {
         return Ok(format!("build-id:{id}"));
     }
     let mut hasher = blake3::Hasher::new();
-    fs::File::open(library)
-        .and_then(|file| hasher.update_reader(file).map(drop))
+    (&file)
+        .rewind()
+        .and_then(|()| hasher.update_reader(&file).map(drop))
         .map_err(CompileError::io("read", library))?;
     Ok(format!("blake3:{}", hasher.finalize().to_hex()))
 }
 
 /// The build id in an ELF file's notes, in hexadecimal. Reads the program headers and the notes alone: the library is large.
-fn build_id(path: &Path) -> Option<String> {
-    let file = ReadCache::new(fs::File::open(path).ok()?);
+fn build_id(file: &fs::File) -> Option<String> {
+    let file = ReadCache::new(file);
     let header = FileHeader64::<Endianness>::parse(&file).ok()?;
     let endian = header.endian().ok()?;
     for segment in header.program_headers(endian, &file).ok()? {

@@ -132,15 +132,21 @@ impl CompileError {
         match self {
             // The linker is a program of its own: there may be no place for its files, or no programs allowed.
             Self::Rejected { diagnostics }
-                if LINKER.iter().any(|text| diagnostics.contains(text)) || tells_of_shortage(diagnostics) =>
+                if LINKER.iter().any(|text| diagnostics.contains(text))
+                    || tells_of_shortage(diagnostics)
+                    || is_out_of_memory(diagnostics) =>
             {
                 Blame::Moment
             }
-            Self::Crashed { status, diagnostics } => match status.and_then(|status| status.signal()) {
+            Self::Crashed { status, diagnostics } => match status.map(|status| status.signal()) {
                 // Nobody kills themselves with these two.
-                Some(libc::SIGKILL | libc::SIGTERM) => Blame::Moment,
-                _ if tells_of_shortage(diagnostics) => Blame::Moment,
-                _ => Blame::Module,
+                Some(Some(libc::SIGKILL | libc::SIGTERM)) => Blame::Moment,
+                // A process without a limit of ours: the system was short of memory.
+                _ if tells_of_shortage(diagnostics) || is_out_of_memory(diagnostics) => Blame::Moment,
+                Some(_) => Blame::Module,
+                // A bug leaves a last word, a kill from outside none.
+                None if diagnostics.trim().is_empty() => Blame::Moment,
+                None => Blame::Limit,
             },
             Self::Rejected { .. } | Self::Protocol { .. } => Blame::Module,
             Self::Timeout { .. } | Self::Memory { .. } => Blame::Limit,
@@ -223,6 +229,22 @@ fn tells_of_shortage(text: &str) -> bool {
     .any(|said| text.contains(said))
 }
 
+/// Whether last words are those of a program that got no memory: Rust's, C++'s, LLVM's, the loader's. The one about exceptions is
+/// Rust's, too: the compiler has none but those of its allocator.
+pub(super) fn is_out_of_memory(words: &str) -> bool {
+    [
+        "memory allocation of",
+        "cannot catch foreign exceptions",
+        "bad_alloc",
+        "out of memory",
+        "Allocation failed",
+        "annot allocate memory",
+        "failed to map segment",
+    ]
+    .iter()
+    .any(|text| words.contains(text))
+}
+
 /// An error and all its causes, on one line.
 pub(super) fn chain(error: Option<&dyn Error>) -> String {
     let chain: Vec<_> = iter::successors(error, |&error| error.source())
@@ -295,6 +317,25 @@ mod tests {
         assert!(crashed(libc::SIGKILL, "").to_string().contains("from outside"));
         let no_thread = "LLVM ERROR: pthread_create failed: Resource temporarily unavailable";
         assert_eq!(crashed(libc::SIGABRT, no_thread).blame(), Blame::Moment);
+        // The program has no limit of ours, so it is the system that has no memory.
+        for words in [
+            "LLVM ERROR: out of memory",
+            "LLVM ERROR: Allocation failed",
+            "std::bad_alloc",
+        ] {
+            assert_eq!(crashed(libc::SIGABRT, words).blame(), Blame::Moment, "{words}");
+        }
+    }
+
+    /// Where a host ignores `SIGCHLD` nobody learns how a worker ended: that counts against no module for a day.
+    #[test]
+    fn an_end_that_nobody_saw_blames_no_module() {
+        let crashed = |diagnostics: &str| CompileError::Crashed {
+            status: None,
+            diagnostics: diagnostics.to_owned(),
+        };
+        assert_eq!(crashed(" \n").blame(), Blame::Moment);
+        assert_eq!(crashed("Stack dump:\n").blame(), Blame::Limit);
     }
 
     /// What the system is short of passes; a program that is not there does not.

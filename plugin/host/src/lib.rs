@@ -516,7 +516,7 @@ impl Handle {
 pub fn engine_config(engine: i64) -> Vec<u8> {
     rotini_wire::engine_config::encode(&rotini_wire::engine_config::EngineConfig {
         engine_id: engine,
-        knobs: Vec::new(),
+        ..rotini_wire::engine_config::EngineConfig::default()
     })
 }
 

@@ -1,6 +1,6 @@
 //! The functions of an engine plugin (`EnginePluginApi.h`).
 
-use super::guard::{Place, guard, own, place, reference};
+use super::guard::{Place, caught, guard, own, place, reference};
 use super::types::Bytes;
 use crate::context::{DeviceBuffer, ExecutionContext};
 use crate::engine;
@@ -93,8 +93,8 @@ pub unsafe extern "C" fn hipdnnEnginePluginSetStream(handle: *const Handle, stre
     })
 }
 
-/// Says which engines can run a graph: this one, or none. A graph that cannot be read or run is no error: that would end the search in
-/// all other plugins too.
+/// Says which engines can run a graph: this one, or none. A graph that cannot be read or run is no error, whatever is wrong: an error ends the
+/// search in all other plugins too. That goes for a bug of ours and for a handle from before a `fork`.
 ///
 /// # Safety
 ///
@@ -110,16 +110,19 @@ pub unsafe extern "C" fn hipdnnEnginePluginGetApplicableEngineIds(
     guard("hipdnnEnginePluginGetApplicableEngineIds", || {
         // SAFETY: by this function's contract.
         let (handle, graph, count, ids) = unsafe {
+            reference(handle, "handle")?;
             (
-                own(handle, "handle")?,
+                own(handle, "handle"),
                 reference(graph, "graph")?.as_slice(),
                 place(count, "count")?,
                 if max > 0 { Some(place(ids, "engine ids")?) } else { None },
             )
         };
-        let checked = handle
-            .device()
-            .and_then(|device| handle.runtime().applicable(graph, &device.target(), device.features()));
+        let checked = caught("hipdnnEnginePluginGetApplicableEngineIds", || {
+            let handle = handle?;
+            let device = handle.device()?;
+            handle.runtime().applicable(graph, &device.target(), device.features())
+        });
         if let Err(reason) = checked {
             told::declined(graph, &reason);
             count.write(0);
@@ -185,7 +188,8 @@ pub unsafe extern "C" fn hipdnnEnginePluginDestroyEngineDetails(handle: *const H
     })
 }
 
-/// Tells the workspace that a graph will need: exactly if it is cached, else at least that.
+/// Tells the workspace that a graph will need: exactly if it is cached, else an upper bound. It is no more than the config's limit, because a
+/// graph that needs more than that gets no context.
 ///
 /// # Safety
 ///

@@ -35,8 +35,7 @@ pub(super) fn guard(name: &'static str, body: impl FnOnce() -> Result<(), Error>
 
 /// What came of a body: nothing to say, or a status and its text.
 fn attempt(name: &'static str, body: impl FnOnce() -> Result<(), Error>) -> Result<(), (Status, String)> {
-    let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(from_panic(name, panic.as_ref())));
-    result.map_err(|error| {
+    caught(name, body).map_err(|error| {
         let status = error.status();
         match status {
             Status::NotApplicable => tracing::info!("{name}: {error}"),
@@ -44,6 +43,11 @@ fn attempt(name: &'static str, body: impl FnOnce() -> Result<(), Error>) -> Resu
         }
         (status, error.to_string())
     })
+}
+
+/// What came of a body; a panic is an error.
+pub(super) fn caught<T>(name: &str, body: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(from_panic(name, panic.as_ref())))
 }
 
 fn from_panic(name: &str, panic: &(dyn Any + Send)) -> Error {

@@ -15,6 +15,8 @@ pub struct EngineConfig {
     pub engine_id: i64,
     /// The knobs that were set, by id; any other has the default that the engine's details tell.
     pub knobs: Vec<(String, KnobValue)>,
+    /// The knobs that were set to a value of a kind that the schema does not have: a newer one's, for another engine.
+    pub unreadable: Vec<String>,
 }
 
 /// Why bytes did not become an engine config.
@@ -30,14 +32,6 @@ pub enum EngineConfigError {
         /// The setting's position.
         position: usize,
     },
-    /// A setting without a value, or with one of a kind that the schema does not know.
-    #[error("knob '{knob}' is set to a value of kind {kind}, which is not known")]
-    UnknownValue {
-        /// The knob's id.
-        knob: String,
-        /// The kind on the wire; 0 is none.
-        kind: u8,
-    },
 }
 
 /// Reads an engine config.
@@ -48,8 +42,11 @@ pub enum EngineConfigError {
 pub fn decode(bytes: &[u8]) -> Result<EngineConfig, EngineConfigError> {
     let root = flatbuffers::root_with_opts::<wire::EngineConfig<'_>>(&verifier_options(MAX_TABLES), bytes)
         .map_err(EngineConfigError::NotAnEngineConfig)?;
-    let settings = root.knobs().unwrap_or_default();
-    let knobs = settings.iter().enumerate().map(|(position, setting)| {
+    let mut config = EngineConfig {
+        engine_id: root.engine_id(),
+        ..EngineConfig::default()
+    };
+    for (position, setting) in root.knobs().unwrap_or_default().iter().enumerate() {
         let id = setting
             .knob_id()
             .ok_or(EngineConfigError::UnnamedKnob { position })?
@@ -62,29 +59,26 @@ pub fn decode(bytes: &[u8]) -> Result<EngineConfig, EngineConfigError> {
             value_as_string_value
         );
         match value {
-            Ok(value) => Ok((id, value)),
-            Err(kind) => Err(EngineConfigError::UnknownValue { knob: id, kind }),
+            Ok(value) => config.knobs.push((id, value)),
+            Err(_) => config.unreadable.push(id),
         }
-    });
-    Ok(EngineConfig {
-        engine_id: root.engine_id(),
-        knobs: knobs.collect::<Result<_, _>>()?,
-    })
+    }
+    Ok(config)
 }
 
-/// Writes an engine config as a hipDNN host would, for tests and tools.
+/// Writes an engine config as a hipDNN host would, for tests and tools. An unreadable knob is written without a value.
 #[must_use]
 pub fn encode(config: &EngineConfig) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
-    let settings: Vec<_> = config
-        .knobs
-        .iter()
+    let values = config.knobs.iter().map(|(id, value)| (id, Some(value)));
+    let settings: Vec<_> = values
+        .chain(config.unreadable.iter().map(|id| (id, None)))
         .map(|(id, value)| {
-            let (value_type, value) = knob::write(value, &mut builder);
+            let value = value.map(|value| knob::write(value, &mut builder));
             let args = wire::KnobSettingArgs {
                 knob_id: Some(builder.create_string(id)),
-                value_type,
-                value: Some(value),
+                value_type: value.map_or(wire::KnobValue::NONE, |(kind, _)| kind),
+                value: value.map(|(_, value)| value),
             };
             wire::KnobSetting::create(&mut builder, &args)
         })

@@ -38,10 +38,11 @@ use rustix::{
     io::Errno,
 };
 
+use super::error::is_out_of_memory;
 use super::{CompileError, CompileRequest, Compiled, Compiler, discover};
 use frame::FrameError;
 use message::{Answer, Failure, Output, Ready, Request, Setup};
-use process::{Fault, Process, Stage, is_out_of_memory};
+use process::{Fault, Process, Stage};
 
 pub use serve::serve;
 

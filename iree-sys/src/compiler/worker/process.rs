@@ -29,7 +29,7 @@ use super::{
 use crate::compiler::{
     CompileError,
     discover::{clean, has_raised_privileges},
-    error::first_error,
+    error::{first_error, is_out_of_memory},
 };
 
 /// How much of what a worker writes is kept: the last.
@@ -248,6 +248,10 @@ impl Process {
             {
                 CompileError::Rejected { diagnostics }
             }
+            (Fault::Closed(1..), End::Itself(None)) => CompileError::Crashed {
+                status: None,
+                diagnostics,
+            },
             (Fault::Closed(bytes @ 1..), End::Itself(_)) => {
                 protocol(format!("its answer breaks off after {bytes} bytes"), diagnostics)
             }
@@ -321,20 +325,4 @@ fn signal(status: Option<ExitStatus>) -> Option<i32> {
 
 fn failed(status: Option<ExitStatus>) -> bool {
     !status.is_some_and(|status| status.success())
-}
-
-/// Whether last words are those of a program that got no memory: Rust's, C++'s, LLVM's, the loader's. The one about exceptions is
-/// Rust's, too: the compiler has none but those of its allocator.
-pub(super) fn is_out_of_memory(words: &str) -> bool {
-    [
-        "memory allocation of",
-        "cannot catch foreign exceptions",
-        "bad_alloc",
-        "out of memory",
-        "Allocation failed",
-        "annot allocate memory",
-        "failed to map segment",
-    ]
-    .iter()
-    .any(|text| words.contains(text))
 }
