@@ -31,6 +31,7 @@ mod lowering;
 mod math;
 mod matmul;
 mod memory;
+mod merged;
 mod moe;
 mod narrow;
 mod norm;

@@ -14,6 +14,9 @@ const FEW: u64 = 32;
 /// How many elements each lane takes one after the other before there is another subgroup for them.
 const TURNS: u64 = 4;
 
+/// How many sums each lane has where lanes lie along what stays.
+const COLUMN_SUMS: u64 = 16;
+
 /// The most subgroups in a workgroup.
 const SUBGROUPS: u64 = 16;
 
@@ -120,6 +123,8 @@ impl Loops {
             Some(&last) if self.ends_reduced && (last * self.bits).is_multiple_of(32) => {
                 power(last.div_ceil(lanes)).min(widest)
             }
+            // Sums of a lane side by side, which meet at the end: one alone would be off by as many roundings as there are rows.
+            Some(&last) if !self.ends_reduced && !self.is_double => power(last.div_ceil(lanes_left)).min(COLUMN_SUMS),
             _ => 1,
         };
         let subgroups = if self.ends_reduced {

@@ -8,6 +8,7 @@ use crate::convert::convert;
 use crate::ir::{Emitter, Loop, affine_map, dim, only};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
+use crate::merged::{Merged, settle};
 use crate::quirks::Quirk;
 use crate::spread::Loops;
 use crate::sums::{accumulator, in_type};
@@ -129,9 +130,9 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         let axes = || shape.order.iter().copied();
         let wide: Vec<usize> = axes().filter(|axis| reduced.contains(axis) && is_wide(axis)).collect();
         let merges = self.merges(operands, shape, &wide);
-        let loops = self.loops(operands, shape, reduced)?;
-        if self.quirks().avoids(Quirk::UnspreadReductions) && loops.need_help(self.target(), merges) {
-            let value = self.reduce_spread(operands, shape, reduced, &loops, (combiner, start), body)?;
+        let needs_help = self.loops(operands, shape, reduced)?.need_help(self.target(), merges);
+        if self.quirks().avoids(Quirk::UnspreadReductions) && needs_help {
+            let value = self.reduce_spread(operands, shape, reduced, (combiner, start), body)?;
             return Ok(Open { value, is_spread: true });
         }
         let loses = self.quirks().avoids(Quirk::LostSums) && loses_sums(self.target(), &extents(shape.dims, &wide)?);
@@ -213,48 +214,63 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         })
     }
 
-    /// [`reduce_at_once`](Self::reduce_at_once) with the compiler told how. It forgets that where it fuses what computes an operand, so
-    /// what has the reduced axes is an argument or stands behind a barrier, in the order of the loops.
+    /// [`reduce_at_once`](Self::reduce_at_once) with the compiler told how. It forgets that where it fuses what computes an operand, or
+    /// makes one loop of several: so operands stand behind barriers, in the order of the loops, and what can be one loop is one.
     fn reduce_spread(
         &self,
         operands: &[&Value<'c, 'b>],
         shape: &Shape<'_>,
         reduced: &[usize],
-        loops: &Loops,
-        start: (Combiner, f64),
+        (combiner, start): (Combiner, f64),
         body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
     ) -> Result<Value<'c, 'b>, EmitError> {
         let at = self.emitter();
-        let settle = |value: &&Value<'c, 'b>| {
-            let Data::Tensor { ssa, order } = &value.data else {
-                return Ok((*value).clone());
-            };
-            let missing = shape.dims.len().saturating_sub(value.dims.len());
-            let loops = shape.order.iter().filter_map(|axis| axis.checked_sub(missing));
-            let sorted: Vec<usize> = loops.filter(|axis| order.contains(axis)).collect();
-            let tensor = Ordered {
-                ssa: *ssa,
-                order: order.clone(),
-                dtype: value.dtype,
-                dims: value.dims.clone(),
-            };
-            // Of an operand in another order, elements are taken from the wrong places.
-            let mut tensor = tensor.in_order(&at, &sorted)?;
-            if order.iter().any(|axis| reduced.contains(&(axis + missing))) && !at.is_settled(tensor.ssa) {
-                tensor.ssa = at.barrier(tensor.ssa)?;
-            }
-            Ok(Value::of(tensor))
-        };
-        let settled: Vec<Value<'c, 'b>> = operands.iter().map(settle).collect::<Result<_, EmitError>>()?;
-        let settled: Vec<&Value<'c, 'b>> = settled.iter().collect();
         // The compiler drops loops of one step, and what it was told with them.
         let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
-        let wide = Shape {
-            order: &shape.order.iter().copied().filter(is_wide).collect::<Vec<_>>(),
+        let wide: Vec<usize> = shape.order.iter().copied().filter(is_wide).collect();
+        let settled: Vec<Value<'c, 'b>> = operands
+            .iter()
+            .map(|value| settle(&at, value, shape.dims, &wide, reduced))
+            .collect::<Result<_, EmitError>>()?;
+        let loops = Merged::new(&settled, &wide, reduced);
+        let merged: Vec<Value<'c, 'b>> = settled
+            .into_iter()
+            .map(|value| loops.merge(&at, value, shape.dims))
+            .collect::<Result<_, EmitError>>()?;
+        let merged: Vec<&Value<'c, 'b>> = merged.iter().collect();
+        let dims: Vec<i64> = loops
+            .groups
+            .iter()
+            .map(|group| count(shape.dims, group))
+            .collect::<Result<_, _>>()?;
+        let (gone, kept): (Vec<usize>, Vec<usize>) =
+            (0..dims.len()).partition(|&position| loops.is_reduced(position, reduced));
+        let whole = Shape {
+            dims: &dims,
+            order: &(0..dims.len()).collect::<Vec<_>>(),
             ..*shape
         };
-        let how = loops.attribute(self.target())?;
-        self.reduce_at_once(&settled, &wide, reduced, start, Some(&how), body)
+        let how = self.loops(&merged, &whole, &gone)?.attribute(self.target())?;
+        let value = self.reduce_at_once(&merged, &whole, &gone, (combiner, start), Some(&how), body)?;
+        let Data::Tensor { mut ssa, .. } = value.data else {
+            return Err(EmitError::Internal("a reduction without a result"));
+        };
+        let stays: Vec<usize> = wide.iter().copied().filter(|axis| !reduced.contains(axis)).collect();
+        if stays.len() != kept.len() {
+            let mut next = 0..stays.len();
+            let groups = kept.iter().filter_map(|&position| loops.groups.get(position));
+            let groups: Vec<Vec<usize>> = groups.map(|group| next.by_ref().take(group.len()).collect()).collect();
+            let target = extents(shape.dims, &stays)?;
+            ssa = reshape(
+                &at,
+                "tensor.expand_shape",
+                at.barrier(ssa)?,
+                &groups,
+                &target,
+                shape.dtype,
+            )?;
+        }
+        Ok(reduced_value(ssa, stays, shape, reduced))
     }
 
     /// Whether the loops over these axes become one whatever is fused with them: they lie side by side in a graph of row-major tensors,

@@ -264,7 +264,7 @@ pub(crate) fn extents(dims: &[i64], order: &[usize]) -> Result<Vec<i64>, EmitErr
 }
 
 /// Removes the physical axes that are not kept, all of extent 1.
-fn drop_unit_axes<'c, 'b>(
+pub(crate) fn drop_unit_axes<'c, 'b>(
     at: &Emitter<'c, 'b>,
     ssa: Ssa<'c, 'b>,
     shape: &[i64],

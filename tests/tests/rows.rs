@@ -26,6 +26,7 @@ use rotini_tests::process;
 use rotini_tests::rows::{Family, LARGE, Rows, sample};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::str::FromStr;
 use std::sync::mpsc;
@@ -58,6 +59,17 @@ fn rows_of_any_length_are_right() {
     let runner = Runner::gpu().expect("the GPU and the plugin are there");
     let cases: Vec<_> = chosen().iter().map(Rows::case).collect();
     runner.expect_all(&cases, 16);
+}
+
+/// Axes side by side become one loop, in which the compiler once forgot how a sum is spread: one thread had all of it.
+#[test]
+fn no_reduction_is_left_to_one_thread() {
+    if let Some(_part) = process::part("no_reduction_is_left_to_one_thread") {
+        return serve();
+    }
+    let names = "batchnorm_16x17x17x5_f16 layernorm-training_4x17x5x3_f32 batchnorm-last_16x17x85_bf16 \
+                 rmsnorm_4x11x13_f16 batchnorm-backward-last_12x11x91_f16 batchnorm-last_64x964_bf16";
+    compile_all("no_reduction_is_left_to_one_thread", &named(names), 1);
 }
 
 /// The same sample compiles in bounded time.
@@ -273,13 +285,45 @@ fn compile(compiler: &InProcess, rows: &Rows) -> Result<(), String> {
     let mut graph = rows.graph();
     graph.validate().map_err(|error| error.to_string())?;
     let emitted = emit(&graph.normalise().0, &target).map_err(|error| error.to_string())?;
+    let dump = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let configurations = format!("--iree-hal-dump-executable-configurations-to={}", dump.path().display());
     let compiled = compiler.compile(&CompileRequest {
         mlir: &emitted.mlir,
         name: "rows.mlir",
-        flags: &emitted.flags,
+        flags: &[emitted.flags.as_slice(), &[configurations]].concat(),
         dump_executables: None,
     });
-    compiled.map(drop).map_err(|error| error.to_string())
+    compiled.map_err(|error| error.to_string())?;
+    let is_told = |line: &&str| line.contains("compilation_info");
+    let reductions = || emitted.mlir.lines().filter(|line| is_reduction(line));
+    // Where some reductions are left to the compiler, its kernels do not say which those are.
+    if reductions().next().is_none() || !reductions().all(|line| is_told(&line)) {
+        return Ok(());
+    }
+    match forgotten(dump.path()).map_err(|error| error.to_string())? {
+        0 => Ok(()),
+        count => Err(format!("the compiler forgot how to spread {count} reductions")),
+    }
+}
+
+fn is_reduction(line: &str) -> bool {
+    line.contains("linalg.generic") && line.contains("\"reduction\"")
+}
+
+/// Among the kernels that the compiler left in a folder, how many reductions do not share lanes as rotini's emitter says.
+fn forgotten(folder: &Path) -> std::io::Result<usize> {
+    let mut kernels = String::new();
+    for entry in std::fs::read_dir(folder)? {
+        kernels.push_str(&std::fs::read_to_string(entry?.path())?);
+    }
+    let (told, not_told): (Vec<&str>, Vec<&str>) = kernels
+        .lines()
+        .filter(|line| is_reduction(line))
+        .partition(|line| line.contains("lane_basis"));
+    if told.is_empty() && not_told.is_empty() {
+        return Err(std::io::Error::other("no reductions among the kernels"));
+    }
+    Ok(not_told.len())
 }
 
 /// What this process and those that it waited for have had of the processor.

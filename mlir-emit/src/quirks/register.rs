@@ -37,7 +37,7 @@ pub const REGISTER: &[Description] = &[
         effect: Slow,
         what: "A reduction whose innermost loop is no whole number of subgroups is one thread's work; several of them in one dispatch are unrolled until the compiler has no end: layernorm of 4 x 300.",
         instead: "The operation says how it is spread, in a dispatch of its own.",
-        costs: Some("a dispatch of its own, and the operand in the order of the loops"),
+        costs: Some("a dispatch of its own, the operand in the order of the loops, axes side by side as one"),
         guard: Guard::None("no case is known that shows it"),
         upstream: None,
     },

@@ -14,9 +14,6 @@ use rotini_graph::{
     RmsNorm, RmsNormBackward, TensorId,
 };
 
-/// Steps of the compute type that a variance may be off by beside what its sums may.
-const VARIANCE_STEPS: f64 = 256.0;
-
 /// The epsilon of gradients whose node has none (hipDNN's `CpuFpReferenceBatchnorm.hpp` and `LayernormBpropPlan.hpp`).
 const DEFAULT_EPSILON: f64 = 1e-5;
 
@@ -334,8 +331,6 @@ impl Problem {
             let centred: Vec<Real> = x.iter().map(|&x| arithmetic.sub(x, mean)).collect();
             let squares = arithmetic.dot(&centred, &centred);
             let variance = arithmetic.div(squares, Real::exactly(x.len() as f64));
-            // An exception that docs/semantics.md names: variances of narrow data on AMD GPUs, which are less exact than their sums.
-            let variance = arithmetic.blurred(variance, VARIANCE_STEPS);
             statistics.mean.push(mean);
             statistics.variance.push(variance);
             statistics

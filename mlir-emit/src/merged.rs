@@ -1,0 +1,110 @@
+//! The loops of a reduction that is told how to run: side by side they become one, before IREE does that and forgets what it was told.
+
+use crate::EmitError;
+use crate::ir::Emitter;
+use crate::step::count;
+use crate::value::{Data, Ordered, Value, drop_unit_axes, extents, reshape};
+
+/// An operand of a reduction over these axes in their order, with no others, that nothing can be fused into.
+pub(crate) fn settle<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    value: &Value<'c, 'b>,
+    dims: &[i64],
+    wide: &[usize],
+    reduced: &[usize],
+) -> Result<Value<'c, 'b>, EmitError> {
+    let Data::Tensor { ssa, order } = &value.data else {
+        return Ok(value.clone());
+    };
+    let missing = dims.len().saturating_sub(value.dims.len());
+    let is_wide = |axis: &usize| value.dims.get(*axis).is_some_and(|&extent| extent > 1);
+    let keep: Vec<bool> = order.iter().map(is_wide).collect();
+    let mut ssa = drop_unit_axes(at, *ssa, &extents(&value.dims, order)?, &keep, value.dtype)?;
+    let own: Vec<usize> = order
+        .iter()
+        .copied()
+        .filter(is_wide)
+        .map(|axis| axis + missing)
+        .collect();
+    let sorted: Vec<usize> = wide.iter().copied().filter(|axis| own.contains(axis)).collect();
+    let mut full = vec![1; missing];
+    full.extend(&value.dims);
+    // Of an operand in another order, elements are taken from the wrong places.
+    let tensor = Ordered {
+        ssa,
+        order: own,
+        dtype: value.dtype,
+        dims: full,
+    };
+    let tensor = tensor.in_order(at, &sorted)?;
+    ssa = tensor.ssa;
+    if sorted.iter().any(|axis| reduced.contains(axis)) && !at.is_settled(ssa) {
+        ssa = at.barrier(ssa)?;
+    }
+    Ok(Value::of(Ordered { ssa, ..tensor }))
+}
+
+/// The axes of a reduction's loops where those become one that can.
+pub(crate) struct Merged {
+    /// Axes side by side, all of which are reduced or none, and all or none of which any operand has.
+    pub(crate) groups: Vec<Vec<usize>>,
+}
+
+impl Merged {
+    pub(crate) fn new(operands: &[Value<'_, '_>], wide: &[usize], reduced: &[usize]) -> Self {
+        let has = |value: &Value<'_, '_>, axis: &usize| matches!(&value.data, Data::Tensor { order, .. } if order.contains(axis));
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for axis in wide {
+            let joins = |last: &usize| {
+                reduced.contains(last) == reduced.contains(axis)
+                    && operands.iter().all(|value| has(value, last) == has(value, axis))
+            };
+            match groups.last_mut().filter(|group| group.last().is_some_and(joins)) {
+                Some(group) => group.push(*axis),
+                None => groups.push(vec![*axis]),
+            }
+        }
+        Merged { groups }
+    }
+
+    /// Whether the axes of a group are reduced.
+    pub(crate) fn is_reduced(&self, position: usize, reduced: &[usize]) -> bool {
+        let first = self.groups.get(position).and_then(|group| group.first());
+        first.is_some_and(|axis| reduced.contains(axis))
+    }
+
+    /// A settled operand over the groups: its axes are their positions.
+    pub(crate) fn merge<'c, 'b>(
+        &self,
+        at: &Emitter<'c, 'b>,
+        value: Value<'c, 'b>,
+        dims: &[i64],
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let Data::Tensor { mut ssa, order } = value.data else {
+            return Ok(Value {
+                dims: Vec::new(),
+                ..value
+            });
+        };
+        let (mut merged, mut own, mut shape, mut groups) =
+            (vec![1; self.groups.len()], Vec::new(), Vec::new(), Vec::new());
+        let mut next = 0..order.len();
+        for (position, (extent, group)) in merged.iter_mut().zip(&self.groups).enumerate() {
+            if group.first().is_some_and(|axis| order.contains(axis)) {
+                *extent = count(dims, group)?;
+                own.push(position);
+                shape.push(*extent);
+                groups.push(next.by_ref().take(group.len()).collect::<Vec<_>>());
+            }
+        }
+        if own.len() != order.len() {
+            // The barrier keeps the compiler from making several loops of one again.
+            ssa = at.barrier(reshape(at, "tensor.collapse_shape", ssa, &groups, &shape, value.dtype)?)?;
+        }
+        Ok(Value {
+            data: Data::Tensor { ssa, order: own },
+            dtype: value.dtype,
+            dims: merged,
+        })
+    }
+}
