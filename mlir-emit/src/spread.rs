@@ -124,7 +124,7 @@ impl Loops {
                 power(last.div_ceil(lanes)).min(widest)
             }
             // Sums of a lane side by side, which meet at the end: one alone would be off by as many roundings as there are rows.
-            Some(&last) if !self.ends_reduced && !self.is_double => power(last.div_ceil(lanes_left)).min(COLUMN_SUMS),
+            Some(&last) if !self.ends_reduced && !self.is_double => column_sums(last, lanes_left),
             _ => 1,
         };
         let subgroups = if self.ends_reduced {
@@ -151,6 +151,14 @@ impl Loops {
         kept.append(&mut reduced);
         (kept, subgroups)
     }
+}
+
+/// How many sums each lane has of a column. One tile has to be masked: IREE fails to distribute a sum of products in whole tiles of
+/// several sums.
+fn column_sums(length: u64, lanes: u64) -> u64 {
+    let sums = power(length.div_ceil(lanes)).min(COLUMN_SUMS);
+    let is_masked = |sums: &u64| !length.is_multiple_of(lanes * sums);
+    (sums / 2 + 1..=sums).rev().find(is_masked).unwrap_or(1)
 }
 
 /// The lanes of a subgroup.

@@ -68,7 +68,8 @@ fn no_reduction_is_left_to_one_thread() {
         return serve();
     }
     let names = "batchnorm_16x17x17x5_f16 layernorm-training_4x17x5x3_f32 batchnorm-last_16x17x85_bf16 \
-                 rmsnorm_4x11x13_f16 batchnorm-backward-last_12x11x91_f16 batchnorm-last_64x964_bf16";
+                 rmsnorm_4x11x13_f16 batchnorm-backward-last_12x11x91_f16 batchnorm-last_64x964_bf16 \
+                 batchnorm-backward-last_10x512_f16 batchnorm-backward-last_64x960_f32";
     compile_all("no_reduction_is_left_to_one_thread", &named(names), 1);
 }
 
