@@ -213,7 +213,8 @@ impl DataType {
     /// The smallest and largest value of an integer type; those of 64 bits for a floating-point type.
     #[must_use]
     pub fn whole_range(self) -> (i64, i64) {
-        self.integer_range().map_or((i64::MIN, i64::MAX), RangeInclusive::into_inner)
+        self.integer_range()
+            .map_or((i64::MIN, i64::MAX), RangeInclusive::into_inner)
     }
 
     /// Whether this is a floating-point type.

@@ -1,7 +1,7 @@
 //! The gradients.
 
 use super::scores::{Attention, transposed};
-use super::{HEAD, KEY, scores_of};
+use super::told::{HEAD, KEY, scores_of};
 use crate::EmitError;
 use crate::contract::contract;
 use crate::convert::{FloatPredicate as F, compute_type};

@@ -8,7 +8,7 @@
 
 use super::forward::Softmax;
 use super::scores::Attention;
-use super::{HEAD, KEY, QUERY};
+use super::told::{HEAD, KEY, QUERY};
 use crate::EmitError;
 use crate::convert::{FloatPredicate as F, compute_type};
 use crate::ir::{Emitter, MISSING, affine_map, dim};
@@ -192,7 +192,7 @@ pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quir
     });
     let scale = op.scale.and_then(|id| graph.tensor(id));
     let has_constant_scale = scale.is_none_or(|scale| matches!(scale.kind, NormalKind::Constant(_)));
-    let diagonal = super::scores_of!(op).diagonal();
+    let diagonal = super::told::scores_of!(op).diagonal();
     let is_bound = diagonal.left.is_some() || diagonal.right.is_some();
     let is_wide = mask.is_some_and(|mask| mask.dtype == DataType::F32);
     let operands = [q, k, v].map(|tensor| (tensor.dims.as_slice(), tensor.dtype));

@@ -1,7 +1,8 @@
 //! The forward direction: softmax of the scores and the values' sum that it weighs.
 
+use super::flash;
 use super::scores::Attention;
-use super::{KEY, flash, scores_of};
+use super::told::{KEY, scores_of};
 use crate::EmitError;
 use crate::contract::contract;
 use crate::convert::{FloatPredicate as F, compute_type};

@@ -10,6 +10,7 @@
 //!
 //! | File | What it has |
 //! |---|---|
+//! | `told` | what an operation says of its scores |
 //! | `scores` | operands, masks and scores, the same in both directions |
 //! | `forward` | softmax and weighted sum, step by step |
 //! | `flash` | the same by `iree_linalg_ext.online_attention` |
@@ -19,6 +20,7 @@ mod backward;
 mod flash;
 mod forward;
 mod scores;
+mod told;
 
 pub(crate) use backward::lower as lower_backward;
 pub(crate) use flash::is_one_dispatch;
@@ -26,113 +28,44 @@ pub(crate) use forward::lower;
 
 use crate::Unsupported;
 use crate::convert::{check_compute, check_not_constant};
-use rotini_graph::{DataType, DiagonalAlignment, NormalGraph, Sdpa, SdpaBackward, TensorId};
-
-/// Axes of scores.
-const HEAD: usize = 1;
-const QUERY: usize = 2;
-const KEY: usize = 3;
+use rotini_graph::{DataType, NormalGraph, Sdpa, SdpaBackward, TensorId};
+use told::{QUERY, Scores, scores_of};
 
 /// Positions up to this are exact in f32, in which they are compared.
 const MAX_POSITION: i64 = 1 << 24;
 
-/// What both directions are told of scores: their structs share the names of fields.
-struct Scores {
-    q: TensorId,
-    k: TensorId,
-    v: TensorId,
-    mask: Option<TensorId>,
-    scale: Option<TensorId>,
-    scale_value: Option<f32>,
-    alibi: bool,
-    padding: bool,
-    lengths: [Option<TensorId>; 2],
-    causal: bool,
-    causal_bottom_right: bool,
-    left: Option<i64>,
-    right: Option<i64>,
-    alignment: DiagonalAlignment,
-}
-
-macro_rules! scores_of {
-    ($op:ident) => {
-        $crate::attention::Scores {
-            q: $op.q,
-            k: $op.k,
-            v: $op.v,
-            mask: $op.attn_mask,
-            scale: $op.scale,
-            scale_value: $op.attn_scale_value,
-            alibi: $op.alibi_mask,
-            padding: $op.padding_mask,
-            lengths: [$op.seq_len_q, $op.seq_len_kv],
-            causal: $op.causal_mask,
-            causal_bottom_right: $op.causal_mask_bottom_right,
-            left: $op.left_bound,
-            right: $op.right_bound,
-            alignment: $op.diagonal_alignment,
-        }
-    };
-}
-
-pub(crate) use scores_of;
-
-/// Which keys a query sees: those from `left` before its place on the diagonal to `right` after it.
-struct Diagonal {
-    left: Option<i64>,
-    right: Option<i64>,
-    is_bottom_right: bool,
-}
-
-impl Scores {
-    fn diagonal(&self) -> Diagonal {
-        // A negative bound is none.
-        let bound = |bound: Option<i64>| bound.filter(|bound| *bound >= 0);
-        let (left, right, alignment) = match (self.causal, self.causal_bottom_right) {
-            (true, _) => (None, Some(0), DiagonalAlignment::TopLeft),
-            (false, true) => (None, Some(0), DiagonalAlignment::BottomRight),
-            (false, false) => (bound(self.left), bound(self.right), self.alignment),
-        };
-        Diagonal {
-            left,
-            right,
-            is_bottom_right: alignment == DiagonalAlignment::BottomRight && (left.is_some() || right.is_some()),
+fn check_scores(scores: &Scores, graph: &NormalGraph, compute: DataType) -> Result<(), Unsupported> {
+    if !check_compute(graph, compute, &[scores.q, scores.k, scores.v])?.is_float() {
+        return Err(Unsupported::new(format!("attention has no meaning in {compute}")));
+    }
+    check_not_constant(graph, &[scores.q, scores.k, scores.v])?;
+    let diagonal = scores.diagonal();
+    let declined = [
+        (
+            scores.padding && diagonal.is_bottom_right,
+            "a diagonal from the bottom right of padded sequences is defined nowhere",
+        ),
+        (
+            !scores.padding && scores.lengths.iter().any(Option::is_some),
+            "sequence lengths without padding_mask",
+        ),
+        (
+            scores.padding && scores.lengths.iter().any(Option::is_none),
+            "padding_mask without both sequence lengths",
+        ),
+        (
+            scores.alibi && (diagonal.right != Some(0) || diagonal.is_bottom_right),
+            "ALiBi without a causal mask from the top left is defined nowhere",
+        ),
+    ];
+    decline(&declined)?;
+    for id in [scores.q, scores.k] {
+        let length = graph.tensor(id).and_then(|tensor| tensor.dims.get(QUERY));
+        if length.is_some_and(|&length| length > MAX_POSITION) {
+            return Err(Unsupported::of_tensor(id, "a sequence of more than 2^24 positions"));
         }
     }
-
-    fn check(&self, graph: &NormalGraph, compute: DataType) -> Result<(), Unsupported> {
-        if !check_compute(graph, compute, &[self.q, self.k, self.v])?.is_float() {
-            return Err(Unsupported::new(format!("attention has no meaning in {compute}")));
-        }
-        check_not_constant(graph, &[self.q, self.k, self.v])?;
-        let diagonal = self.diagonal();
-        let declined = [
-            (
-                self.padding && diagonal.is_bottom_right,
-                "a diagonal from the bottom right of padded sequences is defined nowhere",
-            ),
-            (
-                !self.padding && self.lengths.iter().any(Option::is_some),
-                "sequence lengths without padding_mask",
-            ),
-            (
-                self.padding && self.lengths.iter().any(Option::is_none),
-                "padding_mask without both sequence lengths",
-            ),
-            (
-                self.alibi && (diagonal.right != Some(0) || diagonal.is_bottom_right),
-                "ALiBi without a causal mask from the top left is defined nowhere",
-            ),
-        ];
-        decline(&declined)?;
-        for id in [self.q, self.k] {
-            let length = graph.tensor(id).and_then(|tensor| tensor.dims.get(QUERY));
-            if length.is_some_and(|&length| length > MAX_POSITION) {
-                return Err(Unsupported::of_tensor(id, "a sequence of more than 2^24 positions"));
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 fn decline(reasons: &[(bool, &str)]) -> Result<(), Unsupported> {
@@ -182,7 +115,7 @@ pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &Sdpa) -> Result
             "mma_core_mode {core}, which is not the type of q"
         )));
     }
-    scores_of!(op).check(graph, compute)
+    check_scores(&scores_of!(op), graph, compute)
 }
 
 /// Says whether the gradients can be lowered.
@@ -196,7 +129,7 @@ pub(crate) fn check_backward(graph: &NormalGraph, compute: DataType, op: &SdpaBa
     ];
     decline(&[(drops(op.dropout_probability, &dropout), "dropout is not supported")])?;
     check_not_constant(graph, &[op.d_o])?;
-    scores_of!(op).check(graph, compute)
+    check_scores(&scores_of!(op), graph, compute)
 }
 
 /// The elements of what the lowering makes on the way: scores and weights, keys and values for all heads, and the weighted sum.

@@ -1,6 +1,6 @@
 //! Operands, masks and scores, which are the same in both directions.
 
-use super::{Diagonal, HEAD, KEY, QUERY, Scores};
+use super::told::{Diagonal, HEAD, KEY, QUERY, Scores};
 use crate::EmitError;
 use crate::contract::{contract, repeated};
 use crate::convert::FloatPredicate as F;

@@ -3,7 +3,7 @@
 //! x, w and y are taken as they lie in memory, channels first or channels last; only what is in neither order, or in another order
 //! than its partner, is copied. The copy stands behind a barrier (see [`Ordered::in_order`]).
 
-use super::{Shape, channels_first, channels_last, product, split_axis};
+use super::shape::{Shape, channels_first, channels_last, product, split_axis};
 use crate::EmitError;
 use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim};
 use crate::math::multiply_add;

@@ -6,8 +6,9 @@
 //! each element of dx the sum over what the windows that reach it have at its place. With respect to w it is a matmul: dy times the patches
 //! of x, summed over all positions.
 
+use super::direct;
 use super::named::{Axis, Dim, Tensor, between, sum};
-use super::{Shape, direct, product};
+use super::shape::{Shape, product};
 use crate::EmitError;
 use crate::ir::{Emitter, MISSING, Relation};
 use crate::lowering::Lowering;

@@ -6,6 +6,7 @@
 mod direct;
 mod gradient;
 mod named;
+mod shape;
 mod staged;
 
 use crate::contract::repeated;
@@ -14,10 +15,10 @@ use crate::ir::Emitter;
 use crate::lowering::Lowering;
 use crate::quirks::Quirk;
 use crate::target::ConvStrategy;
-use crate::value::{Ordered, extent, extents, reshape};
+use crate::value::{Ordered, extent, extents};
 use crate::{EmitError, Unsupported};
-use melior::ir::Value as Ssa;
-use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvMode, ConvWgrad, DataType, NormalGraph};
+use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvWgrad, DataType, NormalGraph};
+use shape::Shape;
 
 /// Says whether the operation can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ConvFprop) -> Result<(), Unsupported> {
@@ -226,172 +227,4 @@ fn reversed<'c, 'b>(at: &Emitter<'c, 'b>, w: Ordered<'c, 'b>, shape: &Shape<'_>)
         ssa: at.barrier(ssa)?,
         ..w
     })
-}
-
-/// The product of extents.
-fn product(extents: &[i64]) -> Option<u64> {
-    extents.iter().try_fold(1_u64, |product, &extent| {
-        product.checked_mul(u64::try_from(extent).ok()?)
-    })
-}
-
-/// N C spatial, K C spatial.
-fn channels_first(rank: usize) -> Vec<usize> {
-    (0..rank).collect()
-}
-
-/// N spatial C, K spatial C.
-fn channels_last(rank: usize) -> Vec<usize> {
-    std::iter::once(0).chain(2..rank).chain([1]).collect()
-}
-
-/// The extents of a convolution.
-#[derive(Clone, Debug)]
-struct Shape<'g> {
-    batch: i64,
-    groups: i64,
-    /// Channels and filters of one group.
-    channels: i64,
-    filters: i64,
-    /// Spatial extents.
-    input: Vec<i64>,
-    window: Vec<i64>,
-    output: Vec<i64>,
-    geometry: &'g ConvGeometry,
-}
-
-impl<'g> Shape<'g> {
-    /// From the logical extents of x, w and y.
-    fn new(x: &[i64], w: &[i64], y: &[i64], geometry: &'g ConvGeometry) -> Result<Self, EmitError> {
-        let ([batch, channels, input @ ..], [filters, group_channels, window @ ..], [_, _, output @ ..]) = (x, w, y)
-        else {
-            return Err(EmitError::Internal("a convolution of low rank"));
-        };
-        let groups = channels.checked_div(*group_channels).filter(|groups| *groups > 0);
-        let groups = groups.ok_or(EmitError::Internal("a convolution without groups"))?;
-        Ok(Shape {
-            batch: *batch,
-            groups,
-            channels: *group_channels,
-            filters: filters / groups,
-            input: input.to_vec(),
-            window: window.to_vec(),
-            output: output.to_vec(),
-            geometry,
-        })
-    }
-
-    /// The elements of one channel of y.
-    fn pixels(&self) -> i64 {
-        self.output
-            .iter()
-            .fold(self.batch, |count, &extent| count.saturating_mul(extent))
-    }
-
-    /// Whether it is dilated and has several filters for each group of one channel ([`Quirk::DilatedMultiplier`]).
-    fn is_dilated_multiplier(&self) -> bool {
-        let is_dilated = self.geometry.dilation.iter().any(|&dilation| dilation > 1);
-        self.groups > 1 && self.channels == 1 && self.filters > 1 && is_dilated
-    }
-
-    /// The same with each channel repeated for every filter that reads it.
-    fn with_a_channel_per_filter(self) -> Self {
-        Shape {
-            groups: self.groups.saturating_mul(self.filters),
-            filters: 1,
-            ..self
-        }
-    }
-
-    fn spatial(&self) -> usize {
-        self.output.len()
-    }
-
-    /// Whether the filter is turned, and not the same that way.
-    fn is_reversed(&self) -> bool {
-        self.geometry.mode == ConvMode::Convolution && self.window.iter().any(|&extent| extent > 1)
-    }
-
-    /// Elements of the filter.
-    fn filter_elements(&self) -> Option<u64> {
-        product(&self.window)?.checked_mul(product(&[self.groups, self.filters, self.channels])?)
-    }
-
-    /// Elements of the copy of a filter that is [`reversed`].
-    fn reversed_elements(&self) -> Option<u64> {
-        if self.is_reversed() {
-            self.filter_elements()
-        } else {
-            Some(0)
-        }
-    }
-
-    /// Zeros to add before and after each spatial axis: what the windows reach, and no more.
-    fn padding(&self) -> Vec<(i64, i64)> {
-        let axes = self.input.iter().zip(&self.geometry.pre_padding);
-        axes.zip(self.reach())
-            .map(|((input, &pre), reach)| (pre, (reach - input - pre).max(0)))
-            .collect()
-    }
-
-    /// Elements at the end of each spatial axis of x that no window reaches.
-    fn surplus(&self) -> Vec<i64> {
-        let reached = self.reach();
-        let axes = self.input.iter().zip(&self.geometry.pre_padding);
-        axes.zip(reached)
-            .map(|((input, pre), reach)| (pre + input - reach).clamp(0, *input))
-            .collect()
-    }
-
-    /// How far the windows reach along each spatial axis of the padded x.
-    fn reach(&self) -> Vec<i64> {
-        let ConvGeometry { stride, dilation, .. } = self.geometry;
-        let axes = self.output.iter().zip(&self.window).zip(stride.iter().zip(dilation));
-        axes.map(|((output, window), (stride, dilation))| (output - 1) * stride + (window - 1) * dilation + 1)
-            .collect()
-    }
-
-    /// Elements of x with its zeros.
-    fn padded_elements(&self) -> Option<u64> {
-        let mut elements = product(&[self.batch, self.groups, self.channels])?;
-        for (input, (before, after)) in self.input.iter().zip(self.padding()) {
-            let extent = input.checked_add(before)?.checked_add(after)?;
-            elements = elements.checked_mul(u64::try_from(extent).ok()?)?;
-        }
-        Some(elements)
-    }
-}
-
-/// The tensor with the physical axis that is the logical `axis` split into (groups, the rest), and its physical extents. One group
-/// stays unsplit.
-fn split_axis<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    tensor: &Ordered<'c, 'b>,
-    axis: usize,
-    groups: i64,
-) -> Result<(Ssa<'c, 'b>, Vec<i64>), EmitError> {
-    if groups == 1 {
-        return Ok((tensor.ssa, extents(&tensor.dims, &tensor.order)?));
-    }
-    let mut shape = Vec::new();
-    let mut reassociation = Vec::new();
-    for &logical in &tensor.order {
-        let extent = extent(&tensor.dims, logical)?;
-        let start = shape.len();
-        if logical == axis {
-            shape.extend([groups, extent / groups]);
-        } else {
-            shape.push(extent);
-        }
-        reassociation.push((start..shape.len()).collect());
-    }
-    let ssa = reshape(
-        at,
-        "tensor.expand_shape",
-        tensor.ssa,
-        &reassociation,
-        &shape,
-        tensor.dtype,
-    )?;
-    Ok((ssa, shape))
 }

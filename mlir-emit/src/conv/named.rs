@@ -1,6 +1,6 @@
 //! Tensors whose physical axes have names: the staged forms rearrange and sum them without counting positions.
 
-use super::split_axis;
+use super::shape::split_axis;
 use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};

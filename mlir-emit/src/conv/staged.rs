@@ -2,8 +2,9 @@
 //!
 //! The copies stand behind barriers, in kernels of their own (`Quirk::FoldedTranspose`).
 
+use super::direct;
 use super::named::{Axis, Dim, Tensor, between, sum};
-use super::{Shape, channels_last, direct, product};
+use super::shape::{Shape, channels_last, product};
 use crate::EmitError;
 use crate::ir::Emitter;
 use crate::value::Ordered;

@@ -1,20 +1,16 @@
 //! Builds the function that a body says.
 
+use super::elements::{UNKNOWN, any_type, constant, element_of, neutral, scalar_type, tensor_of, tensor_type, type_of};
 use super::extremes::{Extreme, combined_as_integers};
 use crate::EmitError;
 use crate::ir::{Emitter, affine_map, argument, dim, first};
 use crate::quirks::{Quirk, Quirks};
 use crate::value::groups_attribute;
 use melior::Context;
-use melior::ir::attribute::IntegerAttribute;
-use melior::ir::r#type::RankedTensorType;
 use melior::ir::{Block, Location, Type, Value as Ssa};
 use rotini_custom::{
-    Arithmetic, Body, Element, Flag, Generic, Loop, Operand, Operation, Place, Scalar, Statement, TensorType,
-    Type as Of, Value,
+    Arithmetic, Body, Element, Flag, Generic, Loop, Operand, Operation, Place, Scalar, Statement, TensorType, Value,
 };
-
-const UNKNOWN: EmitError = EmitError::Internal("a value of a body that is not there");
 
 /// The text of a private function of this name.
 pub(super) fn function(context: &Context, body: &Body, name: &str, quirks: Quirks) -> Result<String, EmitError> {
@@ -44,52 +40,6 @@ pub(super) fn function(context: &Context, body: &Body, name: &str, quirks: Quirk
         at.terminate("func.return", &builder.values.all(&body.results)?)?;
     }
     crate::ir::function(context, name, &arguments, &results, block)
-}
-
-fn type_of(body: &Body, value: Value) -> Result<&Of, EmitError> {
-    body.types.get(value.index()).ok_or(UNKNOWN)
-}
-
-fn tensor_of(body: &Body, value: Value) -> Result<&TensorType, EmitError> {
-    match type_of(body, value)? {
-        Of::Tensor(ty) => Ok(ty),
-        Of::Scalar(_) => Err(EmitError::Internal("a scalar of a body instead of a tensor")),
-    }
-}
-
-pub(super) fn element_of(body: &Body, value: Value) -> Result<Element, EmitError> {
-    match type_of(body, value)? {
-        Of::Scalar(element) => Ok(*element),
-        Of::Tensor(_) => Err(EmitError::Internal("a tensor of a body instead of a scalar")),
-    }
-}
-
-pub(super) fn scalar_type<'c>(at: &Emitter<'c, '_>, element: Element) -> Type<'c> {
-    use melior::ir::r#type::IntegerType;
-    let integer = |bits| IntegerType::new(at.context(), bits).into();
-    match element {
-        Element::F16 => Type::float16(at.context()),
-        Element::Bf16 => Type::bfloat16(at.context()),
-        Element::F32 => Type::float32(at.context()),
-        Element::F64 => Type::float64(at.context()),
-        Element::Index => at.index_type(),
-        Element::I1 | Element::I8 | Element::I32 | Element::I64 => integer(element.bits()),
-    }
-}
-
-pub(super) fn tensor_type<'c>(at: &Emitter<'c, '_>, dims: &[i64], element: Element) -> Result<Type<'c>, EmitError> {
-    let extents = dims
-        .iter()
-        .map(|&extent| u64::try_from(extent).map_err(|_| EmitError::Internal("a negative extent")))
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok(RankedTensorType::new(&extents, scalar_type(at, element), None).into())
-}
-
-fn any_type<'c>(at: &Emitter<'c, '_>, ty: &Of) -> Result<Type<'c>, EmitError> {
-    match ty {
-        Of::Scalar(element) => Ok(scalar_type(at, *element)),
-        Of::Tensor(ty) => tensor_type(at, &ty.dims, ty.element),
-    }
 }
 
 /// What has been built of the body's values.
@@ -480,43 +430,4 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
             }
         }
     }
-}
-
-/// The bits of the number that changes nothing it is combined with.
-fn neutral(combiner: &str, element: Element) -> Result<u64, EmitError> {
-    let bits = element.bits();
-    let all = u64::MAX >> 64_u32.saturating_sub(bits);
-    let highest = all ^ (all >> 1);
-    let of_floats = |single: f32, double: f64| match element {
-        Element::F64 => double.to_bits(),
-        _ => u64::from(single.to_bits()),
-    };
-    Ok(match combiner {
-        "arith.addf" => of_floats(-0.0, -0.0),
-        "arith.mulf" => of_floats(1.0, 1.0),
-        "arith.maximumf" => of_floats(f32::NEG_INFINITY, f64::NEG_INFINITY),
-        "arith.minimumf" => of_floats(f32::INFINITY, f64::INFINITY),
-        "arith.maxnumf" | "arith.minnumf" => of_floats(f32::NAN, f64::NAN),
-        "arith.addi" | "arith.ori" | "arith.maxui" => 0,
-        "arith.muli" => 1,
-        "arith.andi" | "arith.minui" => all,
-        "arith.maxsi" => highest,
-        "arith.minsi" => all ^ highest,
-        _ => return Err(EmitError::Internal("a combiner that is none")),
-    })
-}
-
-/// A number of these bits.
-pub(super) fn constant<'c, 'r>(at: &Emitter<'c, 'r>, bits: u64, element: Element) -> Result<Ssa<'c, 'r>, EmitError> {
-    let ty = scalar_type(at, element);
-    let value = if element.is_float() {
-        at.attribute(&format!("0x{bits:X} : {}", element.name()))?
-    } else if element == Element::I1 {
-        at.attribute(if bits == 0 { "false" } else { "true" })?
-    } else {
-        // With the sign that its highest bit is.
-        let unused = 64_u32.saturating_sub(element.bits());
-        IntegerAttribute::new(ty, (bits << unused).cast_signed() >> unused).into()
-    };
-    at.one("arith.constant", &[], ty, &[("value", value)])
 }

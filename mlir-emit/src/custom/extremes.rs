@@ -4,7 +4,8 @@
 //! operation has to combine elements, floats are combined as integers of the same order. Where `arith.maxnumf` and `arith.minnumf` call a
 //! function that is not there ([`Quirk::MissingFmax`]), they are chosen by comparison, unless they combine elements along an axis.
 
-use super::build::{Builder, Values, constant, scalar_type, tensor_type};
+use super::build::{Builder, Values};
+use super::elements::{constant, scalar_type, tensor_type};
 use crate::EmitError;
 use crate::convert::{FloatPredicate, IntegerPredicate, compare_float, compare_integer};
 use crate::ir::Emitter;

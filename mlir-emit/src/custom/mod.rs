@@ -4,6 +4,7 @@
 //! operation. So the caller's text reaches no parser of MLIR, in any process. `docs/custom-op.md` tells users what a body may have.
 
 mod build;
+mod elements;
 mod extremes;
 
 use crate::ir::Emitter;

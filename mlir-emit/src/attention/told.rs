@@ -1,0 +1,73 @@
+//! What both directions are told of scores, and their axes.
+
+use rotini_graph::{DiagonalAlignment, TensorId};
+
+/// Axes of scores.
+pub(super) const HEAD: usize = 1;
+pub(super) const QUERY: usize = 2;
+pub(super) const KEY: usize = 3;
+
+/// What both directions are told of scores: their structs share the names of fields.
+pub(super) struct Scores {
+    pub(super) q: TensorId,
+    pub(super) k: TensorId,
+    pub(super) v: TensorId,
+    pub(super) mask: Option<TensorId>,
+    pub(super) scale: Option<TensorId>,
+    pub(super) scale_value: Option<f32>,
+    pub(super) alibi: bool,
+    pub(super) padding: bool,
+    pub(super) lengths: [Option<TensorId>; 2],
+    pub(super) causal: bool,
+    pub(super) causal_bottom_right: bool,
+    pub(super) left: Option<i64>,
+    pub(super) right: Option<i64>,
+    pub(super) alignment: DiagonalAlignment,
+}
+
+macro_rules! scores_of {
+    ($op:ident) => {
+        $crate::attention::told::Scores {
+            q: $op.q,
+            k: $op.k,
+            v: $op.v,
+            mask: $op.attn_mask,
+            scale: $op.scale,
+            scale_value: $op.attn_scale_value,
+            alibi: $op.alibi_mask,
+            padding: $op.padding_mask,
+            lengths: [$op.seq_len_q, $op.seq_len_kv],
+            causal: $op.causal_mask,
+            causal_bottom_right: $op.causal_mask_bottom_right,
+            left: $op.left_bound,
+            right: $op.right_bound,
+            alignment: $op.diagonal_alignment,
+        }
+    };
+}
+
+pub(super) use scores_of;
+
+/// Which keys a query sees: those from `left` before its place on the diagonal to `right` after it.
+pub(super) struct Diagonal {
+    pub(super) left: Option<i64>,
+    pub(super) right: Option<i64>,
+    pub(super) is_bottom_right: bool,
+}
+
+impl Scores {
+    pub(super) fn diagonal(&self) -> Diagonal {
+        // A negative bound is none.
+        let bound = |bound: Option<i64>| bound.filter(|bound| *bound >= 0);
+        let (left, right, alignment) = match (self.causal, self.causal_bottom_right) {
+            (true, _) => (None, Some(0), DiagonalAlignment::TopLeft),
+            (false, true) => (None, Some(0), DiagonalAlignment::BottomRight),
+            (false, false) => (bound(self.left), bound(self.right), self.alignment),
+        };
+        Diagonal {
+            left,
+            right,
+            is_bottom_right: alignment == DiagonalAlignment::BottomRight && (left.is_some() || right.is_some()),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Types and numbers of a body, as MLIR has them.
+
+use crate::EmitError;
+use crate::ir::Emitter;
+use melior::ir::attribute::IntegerAttribute;
+use melior::ir::r#type::{IntegerType, RankedTensorType};
+use melior::ir::{Type, Value as Ssa};
+use rotini_custom::{Body, Element, TensorType, Type as Of, Value};
+
+pub(super) const UNKNOWN: EmitError = EmitError::Internal("a value of a body that is not there");
+
+pub(super) fn element_of(body: &Body, value: Value) -> Result<Element, EmitError> {
+    match type_of(body, value)? {
+        Of::Scalar(element) => Ok(*element),
+        Of::Tensor(_) => Err(EmitError::Internal("a tensor of a body instead of a scalar")),
+    }
+}
+
+pub(super) fn scalar_type<'c>(at: &Emitter<'c, '_>, element: Element) -> Type<'c> {
+    let integer = |bits| IntegerType::new(at.context(), bits).into();
+    match element {
+        Element::F16 => Type::float16(at.context()),
+        Element::Bf16 => Type::bfloat16(at.context()),
+        Element::F32 => Type::float32(at.context()),
+        Element::F64 => Type::float64(at.context()),
+        Element::Index => at.index_type(),
+        Element::I1 | Element::I8 | Element::I32 | Element::I64 => integer(element.bits()),
+    }
+}
+
+pub(super) fn tensor_type<'c>(at: &Emitter<'c, '_>, dims: &[i64], element: Element) -> Result<Type<'c>, EmitError> {
+    let extents = dims
+        .iter()
+        .map(|&extent| u64::try_from(extent).map_err(|_| EmitError::Internal("a negative extent")))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(RankedTensorType::new(&extents, scalar_type(at, element), None).into())
+}
+
+pub(super) fn any_type<'c>(at: &Emitter<'c, '_>, ty: &Of) -> Result<Type<'c>, EmitError> {
+    match ty {
+        Of::Scalar(element) => Ok(scalar_type(at, *element)),
+        Of::Tensor(ty) => tensor_type(at, &ty.dims, ty.element),
+    }
+}
+
+pub(super) fn type_of(body: &Body, value: Value) -> Result<&Of, EmitError> {
+    body.types.get(value.index()).ok_or(UNKNOWN)
+}
+
+pub(super) fn tensor_of(body: &Body, value: Value) -> Result<&TensorType, EmitError> {
+    match type_of(body, value)? {
+        Of::Tensor(ty) => Ok(ty),
+        Of::Scalar(_) => Err(EmitError::Internal("a scalar of a body instead of a tensor")),
+    }
+}
+
+/// The bits of the number that changes nothing it is combined with.
+pub(super) fn neutral(combiner: &str, element: Element) -> Result<u64, EmitError> {
+    let bits = element.bits();
+    let all = u64::MAX >> 64_u32.saturating_sub(bits);
+    let highest = all ^ (all >> 1);
+    let of_floats = |single: f32, double: f64| match element {
+        Element::F64 => double.to_bits(),
+        _ => u64::from(single.to_bits()),
+    };
+    Ok(match combiner {
+        "arith.addf" => of_floats(-0.0, -0.0),
+        "arith.mulf" => of_floats(1.0, 1.0),
+        "arith.maximumf" => of_floats(f32::NEG_INFINITY, f64::NEG_INFINITY),
+        "arith.minimumf" => of_floats(f32::INFINITY, f64::INFINITY),
+        "arith.maxnumf" | "arith.minnumf" => of_floats(f32::NAN, f64::NAN),
+        "arith.addi" | "arith.ori" | "arith.maxui" => 0,
+        "arith.muli" => 1,
+        "arith.andi" | "arith.minui" => all,
+        "arith.maxsi" => highest,
+        "arith.minsi" => all ^ highest,
+        _ => return Err(EmitError::Internal("a combiner that is none")),
+    })
+}
+
+/// A number of these bits.
+pub(super) fn constant<'c, 'r>(at: &Emitter<'c, 'r>, bits: u64, element: Element) -> Result<Ssa<'c, 'r>, EmitError> {
+    let ty = scalar_type(at, element);
+    let value = if element.is_float() {
+        at.attribute(&format!("0x{bits:X} : {}", element.name()))?
+    } else if element == Element::I1 {
+        at.attribute(if bits == 0 { "false" } else { "true" })?
+    } else {
+        // With the sign that its highest bit is.
+        let unused = 64_u32.saturating_sub(element.bits());
+        IntegerAttribute::new(ty, (bits << unused).cast_signed() >> unused).into()
+    };
+    at.one("arith.constant", &[], ty, &[("value", value)])
+}

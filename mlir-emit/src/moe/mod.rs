@@ -1,0 +1,201 @@
+//! Grouped matmuls of mixtures of experts: one batched matmul over tiles of rows, each tile with the matrix of its expert.
+//!
+//! Which rows an expert has is known only to the device. So the rows are laid out anew there: each group begins a new tile, and there are
+//! as many tiles as any routing can need, few more than the rows fill. Forward, a tile takes its expert's matrix where it lies (for AMD
+//! GPUs in the matmul's own dispatch, on matrix cores). Backward, each tile gives the product of its rows, and each expert's tiles, which
+//! are neighbours, are added.
+//!
+//! Offsets that fall or leave the rows, and indices that are no rows, have no meaning in hipDNN. They are bent into range before they are
+//! used, so that whatever they are, nothing is read or written outside of a buffer.
+
+use crate::contract::{check_product, contract};
+mod sizes;
+mod tiles;
+
+use crate::convert::{IntegerPredicate as I, compute_type};
+use crate::ir::{Loop, MISSING, affine_map, dim};
+use crate::lowering::Lowering;
+use crate::quirks::{Quirk, Quirks};
+use crate::value::{Ordered, Value, extent, extents};
+use crate::{EmitError, Unsupported};
+use rotini_graph::{DataType, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, NormalGraph, TensorId};
+use sizes::Sizes;
+use tiles::{Body, Tiles, list, tiles_of};
+
+/// Says whether the operation can be lowered.
+pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &MoeGroupedMatmul) -> Result<(), Unsupported> {
+    check_product(graph, compute, [op.token, op.weight])?;
+    check_tiles(Sizes::forward(graph, op, Quirks::ALL))
+}
+
+/// Says whether the gradient can be lowered.
+pub(crate) fn check_backward(
+    graph: &NormalGraph,
+    compute: DataType,
+    op: &MoeGroupedMatmulBwd,
+) -> Result<(), Unsupported> {
+    check_product(graph, compute, [op.token, op.doutput])?;
+    if compute_type(compute).is_some_and(DataType::is_integer) {
+        return Err(Unsupported::new(format!("a gradient has no meaning in {compute}")));
+    }
+    check_tiles(Sizes::backward(graph, op, Quirks::ALL))
+}
+
+/// Rows are counted in i32.
+fn check_tiles(sizes: Option<Sizes>) -> Result<(), Unsupported> {
+    match sizes {
+        Some(sizes) if sizes.tile_rows().is_some_and(|rows| rows < i64::from(i32::MAX)) => Ok(()),
+        _ => Err(Unsupported::new("more than 2^31 rows")),
+    }
+}
+
+/// The elements of what the lowering makes on the way: rows in tiles, matrices of tiles, products.
+pub(crate) fn elements(graph: &NormalGraph, op: &MoeGroupedMatmul) -> Option<u64> {
+    Sizes::forward(graph, op, Quirks::ALL)?.elements()
+}
+
+/// The same for the gradient.
+pub(crate) fn backward_elements(graph: &NormalGraph, op: &MoeGroupedMatmulBwd) -> Option<u64> {
+    Sizes::backward(graph, op, Quirks::ALL)?.elements()
+}
+
+/// Lowers the operation.
+pub(crate) fn lower(
+    lowering: &mut Lowering<'_, '_, '_>,
+    compute: DataType,
+    op: &MoeGroupedMatmul,
+) -> Result<(), EmitError> {
+    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
+    let at = lowering.emitter();
+    let sizes =
+        Sizes::forward(lowering.graph(), op, lowering.quirks()).ok_or(EmitError::Internal("tiles without end"))?;
+    let tiles = Tiles::new(lowering, op.first_token_offset, sizes)?;
+    let list = |id: Option<TensorId>| match id {
+        Some(id) => list(lowering, id),
+        None => Err(EmitError::Internal("no routing")),
+    };
+    let groups = tiles.not_above(sizes.tiles, tiles.tiles)?;
+    let token = lowering.value(op.token)?.materialise(&at)?;
+    let (index, taken) = match op.mode {
+        MoeMode::None => (None, None),
+        MoeMode::Gather => (Some(list(op.token_index)?), None),
+        MoeMode::Scatter => {
+            let taken = tiles.taken(list(op.token_index)?, list(op.token_ks)?, i64::from(op.top_k))?;
+            (None, Some(taken))
+        }
+    };
+    let sources = tiles.sources(groups, index, extent(&token.dims, 1)?)?;
+    let rows = tiles.rows(&token, sources)?;
+    let weight = if sizes.inner == 1 && lowering.quirks().avoids(Quirk::SharedGather) {
+        lowering.settled_as(op.weight, compute)?
+    } else {
+        lowering.settled(op.weight)?
+    };
+    let matrices = tiles.matrices(groups, &weight)?;
+    let dims = [sizes.tiles, sizes.tile, sizes.columns];
+    let product = contract(lowering, &rows, &matrices, &dims, &[0, 1, 2], compute)?;
+
+    let out = &lowering.tensor(op.output)?.dims;
+    let order = lowering
+        .stored_order(op.output)
+        .unwrap_or_else(|| (0..out.len()).collect());
+    let position = |axis: usize| order.iter().position(|&other| other == axis).ok_or(MISSING);
+    let (row, column) = (position(1)?, position(2)?);
+    let dtype = lowering.carried_type(op.output, compute)?;
+    let input = (tiles.slots(taken)?, DataType::I32, affine_map(3, &[dim(row)]));
+    let init = (
+        at.empty(&extents(out, &order)?, compute)?,
+        compute,
+        affine_map(3, &[dim(0), dim(1), dim(2)]),
+    );
+    let ssa = at.generic(&[Loop::Parallel; 3], &[input], init, |inner, elements| {
+        let body = Body(*inner);
+        let slot = elements.first().copied().ok_or(MISSING)?;
+        let is_there = body.compare(I::GreaterEqual, slot, body.number(0)?)?;
+        let slot = body.as_index(body.select(is_there, slot, body.number(0)?)?)?;
+        let tile = body.index(sizes.tile)?;
+        let indices = [
+            body.op("arith.divui", slot, tile)?,
+            body.op("arith.remui", slot, tile)?,
+            inner.loop_index(column)?,
+        ];
+        let element = product.element(&at, inner, &indices)?;
+        body.select(is_there, element, inner.zero(compute)?)
+    })?;
+    let output = lowering.apart(Ordered {
+        ssa,
+        order,
+        dtype: compute,
+        dims: out.clone(),
+    })?;
+    let carried = lowering.carry(output, dtype)?;
+    lowering.define(op.output, Value::of(carried));
+    Ok(())
+}
+
+/// Lowers the gradient with respect to the weights.
+pub(crate) fn lower_backward(
+    lowering: &mut Lowering<'_, '_, '_>,
+    compute: DataType,
+    op: &MoeGroupedMatmulBwd,
+) -> Result<(), EmitError> {
+    let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
+    let at = lowering.emitter();
+    let sizes =
+        Sizes::backward(lowering.graph(), op, lowering.quirks()).ok_or(EmitError::Internal("tiles without end"))?;
+    let tiles = Tiles::new(lowering, op.first_token_offset, sizes)?;
+    let groups = tiles.not_above(sizes.tiles, tiles.tiles)?;
+    let sources = tiles.sources(groups, None, sizes.rows)?;
+    let token = tiles.rows(&lowering.value(op.token)?.materialise(&at)?, sources)?;
+    // Transposed: tile, column, row.
+    let token = Ordered {
+        order: vec![0, 2, 1],
+        dims: vec![sizes.tiles, sizes.inner, sizes.tile],
+        ..token
+    };
+    let doutput = tiles.rows(&lowering.value(op.doutput)?.materialise(&at)?, sources)?;
+    let dims = &lowering.tensor(op.dweight)?.dims;
+    let order = lowering
+        .stored_order(op.dweight)
+        .unwrap_or_else(|| (0..dims.len()).collect());
+    let matrix: Vec<usize> = std::iter::once(0)
+        .chain(order.iter().copied().filter(|&axis| axis != 0))
+        .collect();
+    let product_dims = [sizes.tiles, sizes.inner, sizes.columns];
+    let product = contract(lowering, &token, &doutput, &product_dims, &matrix, compute)?;
+    let product = Ordered {
+        ssa: at.barrier(product.ssa)?,
+        ..product
+    };
+    let ssa = at.tabulate(&extents(dims, &order)?, compute, |inner| {
+        let body = Body(*inner);
+        let along = |axis: usize| {
+            let position = order.iter().position(|&other| other == axis);
+            inner.loop_index(position.ok_or(MISSING)?)
+        };
+        let group = along(0)?;
+        let from = body.entry(&at, tiles.tiles, group)?;
+        // What follows the last group's tiles is not in the list.
+        let own = tiles_of(
+            &body,
+            body.entry(&at, tiles.starts, group)?,
+            tiles.end(&body, group)?,
+            sizes.tile,
+        )?;
+        let to = body.op("arith.addi", from, own)?;
+        let bounds = [body.as_index(from)?, body.as_index(to)?];
+        let (row, column) = (along(1)?, along(2)?);
+        inner.fold(bounds, (inner.zero(compute)?, compute), |inside, tile, so_far| {
+            let indices = [tile, inner.captured(row), inner.captured(column)];
+            let element = product.element(&at, inside, &indices)?;
+            inside.same("arith.addf", &[so_far, element])
+        })
+    })?;
+    let dweight = lowering.apart(Ordered {
+        ssa,
+        order,
+        dtype: compute,
+        dims: dims.clone(),
+    })?;
+    lowering.define_sums(op.dweight, dweight, compute)
+}

@@ -1,0 +1,333 @@
+//! Rows laid out in tiles, each of which is one expert's: which rows, and which matrix.
+
+use super::sizes::Sizes;
+use crate::EmitError;
+use crate::convert::{IntegerPredicate as I, compare_integer};
+use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim, first};
+use crate::lowering::Lowering;
+use crate::math::Scalar;
+use crate::target::Target;
+use crate::value::{Ordered, extent, extents};
+use melior::ir::Value as Ssa;
+use rotini_graph::{DataType, TensorId};
+
+/// Indices and i32, inside the body of a structured operation.
+#[derive(Clone, Copy)]
+pub(super) struct Body<'c, 'r>(pub(super) Emitter<'c, 'r>);
+
+impl<'c, 'r> Body<'c, 'r> {
+    pub(super) fn index(&self, value: i64) -> Scalar<'c, 'r> {
+        self.0.integer(value, self.0.index_type())
+    }
+
+    pub(super) fn number(&self, value: i64) -> Scalar<'c, 'r> {
+        self.0.integer(value, self.0.element_type(DataType::I32)?)
+    }
+
+    pub(super) fn as_index(&self, number: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.0.one("arith.index_cast", &[number], self.0.index_type(), &[])
+    }
+
+    pub(super) fn as_number(&self, index: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        let ty = self.0.element_type(DataType::I32)?;
+        self.0.one("arith.index_cast", &[index], ty, &[])
+    }
+
+    /// Arithmetic on two of one type.
+    pub(super) fn op(&self, name: &str, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.0.same(name, &[x, y])
+    }
+
+    pub(super) fn compare(&self, predicate: I, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        compare_integer(&self.0, predicate, x, y)
+    }
+
+    pub(super) fn select(&self, condition: Ssa<'c, 'r>, yes: Ssa<'c, 'r>, no: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        use melior::ir::ValueLike as _;
+        self.0.one("arith.select", &[condition, yes, no], yes.r#type(), &[])
+    }
+
+    /// An element of a list of i32.
+    pub(super) fn entry<'b>(&self, at: &Emitter<'c, 'b>, list: Ssa<'c, 'b>, position: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.0.extract(at.captured(list), &[position], DataType::I32)
+    }
+}
+
+/// A list of i32 with as many elements as `count`: each combines, from `start`, what `body` makes of its own position, of a position in
+/// the list `over`, of the element there and of what came before.
+pub(super) fn combine<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    count: i64,
+    over: Ssa<'c, 'b>,
+    start: f64,
+    body: impl for<'r> FnOnce(&Body<'c, 'r>, [Ssa<'c, 'r>; 2], Ssa<'c, 'r>, Ssa<'c, 'r>) -> Scalar<'c, 'r>,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    let init = (
+        at.filled(&[count], DataType::I32, start)?,
+        DataType::I32,
+        affine_map(2, &[dim(0)]),
+    );
+    let input = (over, DataType::I32, affine_map(2, &[dim(1)]));
+    at.generic(&[Loop::Parallel, Loop::Reduction], &[input], init, |inner, elements| {
+        let &[element, so_far] = elements else {
+            return Err(MISSING);
+        };
+        let positions = [inner.loop_index(0)?, inner.loop_index(1)?];
+        body(&Body(*inner), positions, element, so_far)
+    })
+}
+
+/// Where rows lie.
+pub(super) struct Tiles<'l, 'g, 'c, 'b> {
+    pub(super) lowering: &'l Lowering<'g, 'c, 'b>,
+    pub(super) sizes: Sizes,
+    /// The first row of each group: rising, and none behind the last row.
+    pub(super) starts: Ssa<'c, 'b>,
+    /// The first tile of each group.
+    pub(super) tiles: Ssa<'c, 'b>,
+}
+
+impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
+    pub(super) fn new(lowering: &'l Lowering<'g, 'c, 'b>, offset: TensorId, sizes: Sizes) -> Result<Self, EmitError> {
+        let at = lowering.emitter();
+        let offsets = list(lowering, offset)?;
+        let starts = combine(
+            &at,
+            sizes.groups,
+            offsets,
+            0.0,
+            |body, [group, other], offset, so_far| {
+                let capped = body.op("arith.minsi", offset, body.number(sizes.rows)?)?;
+                let counts = body.0.compare_indices(Relation::AtMost, other, group)?;
+                let counted = body.select(counts, capped, body.number(0)?)?;
+                body.op("arith.maxsi", so_far, counted)
+            },
+        )?;
+        let tiles = combine(&at, sizes.groups, starts, 0.0, |body, [group, other], start, so_far| {
+            let next = body.op("arith.addi", other, body.index(1)?)?;
+            let last = body.index(sizes.groups - 1)?;
+            let end = body.entry(&at, starts, body.op("arith.minui", next, last)?)?;
+            let tiles = tiles_of(body, start, end, sizes.tile)?;
+            let counts = body.0.compare_indices(Relation::AtMost, next, group)?;
+            let counted = body.select(counts, tiles, body.number(0)?)?;
+            body.op("arith.addi", so_far, counted)
+        })?;
+        Ok(Tiles {
+            lowering,
+            sizes,
+            starts,
+            tiles,
+        })
+    }
+
+    /// For each of so many positions, how many of the rising list's elements are not above it.
+    pub(super) fn not_above(&self, count: i64, list: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
+        combine(
+            &self.lowering.emitter(),
+            count,
+            list,
+            0.0,
+            |body, [position, _], element, so_far| {
+                let is_not_above = body.compare(I::LessEqual, element, body.as_number(position)?)?;
+                let ty = body.0.element_type(DataType::I32)?;
+                body.op(
+                    "arith.addi",
+                    so_far,
+                    body.0.one("arith.extui", &[is_not_above], ty, &[])?,
+                )
+            },
+        )
+    }
+
+    /// Where a group's rows end.
+    pub(super) fn end<'r>(&self, body: &Body<'c, 'r>, group: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        self.next(body, self.starts, group, body.number(self.sizes.rows)?)
+    }
+
+    /// The next group's entry, or what comes after the last one's.
+    pub(super) fn next<'r>(
+        &self,
+        body: &Body<'c, 'r>,
+        list: Ssa<'c, 'b>,
+        group: Ssa<'c, 'r>,
+        last: Ssa<'c, 'r>,
+    ) -> Scalar<'c, 'r> {
+        let last_group = body.index(self.sizes.groups - 1)?;
+        let is_last = body.0.compare_indices(Relation::AtMost, last_group, group)?;
+        let next = body.op("arith.addi", group, body.index(1)?)?;
+        let entry = body.entry(
+            &self.lowering.emitter(),
+            list,
+            body.op("arith.minui", next, last_group)?,
+        )?;
+        body.select(is_last, last, entry)
+    }
+
+    /// For each row of each tile, the row that it takes, of which there are `tokens`; -1 for none. Rows are looked up in `index` if there
+    /// is one.
+    pub(super) fn sources(
+        &self,
+        groups: Ssa<'c, 'b>,
+        index: Option<Ssa<'c, 'b>>,
+        tokens: i64,
+    ) -> Result<Ssa<'c, 'b>, EmitError> {
+        let (at, sizes) = (self.lowering.emitter(), self.sizes);
+        at.tabulate(&[sizes.tiles, sizes.tile], DataType::I32, |inner| {
+            let body = Body(*inner);
+            let (tile, within) = (inner.loop_index(0)?, inner.loop_index(1)?);
+            let group = group(&at, &body, groups, tile)?;
+            let first_tile = body.entry(&at, self.tiles, group)?;
+            let tiles_before = body.op("arith.subi", body.as_number(tile)?, first_tile)?;
+            let rows_before = body.op("arith.muli", tiles_before, body.number(sizes.tile)?)?;
+            let rows_before = body.op("arith.addi", rows_before, body.as_number(within)?)?;
+            let row = body.op("arith.addi", body.entry(&at, self.starts, group)?, rows_before)?;
+            let mut is_there = body.compare(I::Less, row, self.end(&body, group)?)?;
+            let source = match index {
+                None => row,
+                Some(index) => {
+                    let row = body.select(is_there, row, body.number(0)?)?;
+                    let source = body.entry(&at, index, body.as_index(row)?)?;
+                    let last = body.index(tokens - 1)?;
+                    let is_row = inner.compare_indices(Relation::AtMost, body.as_index(source)?, last)?;
+                    is_there = body.op("arith.andi", is_there, is_row)?;
+                    source
+                }
+            };
+            body.select(is_there, source, body.number(-1)?)
+        })
+    }
+
+    /// The rows of a tensor (1, rows, columns) as tiles (tile, row, column), zero where there is none.
+    pub(super) fn rows(&self, tensor: &Ordered<'c, 'b>, sources: Ssa<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
+        let at = self.lowering.emitter();
+        let dims = vec![self.sizes.tiles, self.sizes.tile, extent(&tensor.dims, 2)?];
+        let input = (sources, DataType::I32, affine_map(3, &[dim(0), dim(1)]));
+        let identity = affine_map(3, &[dim(0), dim(1), dim(2)]);
+        let init = (at.empty(&dims, tensor.dtype)?, tensor.dtype, identity);
+        let ssa = at.generic(&[Loop::Parallel; 3], &[input], init, |inner, elements| {
+            let body = Body(*inner);
+            let row = elements.first().copied().ok_or(MISSING)?;
+            let is_there = body.compare(I::GreaterEqual, row, body.number(0)?)?;
+            let row = body.as_index(body.select(is_there, row, body.number(0)?)?)?;
+            let indices = [body.index(0)?, row, inner.loop_index(2)?];
+            let element = tensor.element(&at, inner, &indices)?;
+            body.select(is_there, element, inner.zero(tensor.dtype)?)
+        })?;
+        Ok(Ordered {
+            ssa: at.barrier(ssa)?,
+            order: vec![0, 1, 2],
+            dtype: tensor.dtype,
+            dims,
+        })
+    }
+
+    /// The matrix of each tile's group.
+    pub(super) fn matrices(&self, groups: Ssa<'c, 'b>, weight: &Ordered<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
+        let at = self.lowering.emitter();
+        let weight = match weight.order.first() {
+            Some(0) => weight.clone(),
+            _ => weight.in_order(&at, &[0, 1, 2])?,
+        };
+        let experts = extent(&weight.dims, 0)?;
+        let chosen = at.tabulate(&[self.sizes.tiles], DataType::I32, |inner| {
+            let body = Body(*inner);
+            let group = group(&at, &body, groups, inner.loop_index(0)?)?;
+            body.as_number(body.op("arith.remui", group, body.index(experts)?)?)
+        })?;
+        let mut dims = weight.dims.clone();
+        if let Some(first) = dims.first_mut() {
+            *first = self.sizes.tiles;
+        }
+        let init = at.empty(&extents(&dims, &weight.order)?, weight.dtype)?;
+        let ty = at.tensor_type(&extents(&dims, &weight.order)?, weight.dtype)?;
+        let along = [("dimension_map", at.i64_array(&[0]))];
+        // An operation that the compiler fuses into a matmul, unlike a loop of its own.
+        let ssa = first(at.op(
+            "iree_linalg_ext.gather",
+            &[weight.ssa, chosen, init],
+            &[ty],
+            &along,
+            Vec::new(),
+        )?)?;
+        let ssa = match self.lowering.target() {
+            Target::Rocm { .. } => ssa,
+            Target::Cpu | Target::Cuda { .. } => at.barrier(ssa)?,
+        };
+        Ok(Ordered {
+            ssa,
+            dims,
+            order: weight.order,
+            dtype: weight.dtype,
+        })
+    }
+
+    /// For each row of the output, the row of the tiles (counted through all of them) that it is; -1 for none. `taken` has the routed row
+    /// of each row of the output, if that is not itself.
+    pub(super) fn slots(&self, taken: Option<Ssa<'c, 'b>>) -> Result<Ssa<'c, 'b>, EmitError> {
+        let (at, sizes) = (self.lowering.emitter(), self.sizes);
+        let begun = self.not_above(sizes.rows, self.starts)?;
+        at.tabulate(&[sizes.rows], DataType::I32, |inner| {
+            let body = Body(*inner);
+            let (here, zero) = (inner.loop_index(0)?, body.number(0)?);
+            let row = match taken {
+                Some(taken) => body.entry(&at, taken, here)?,
+                None => body.as_number(here)?,
+            };
+            let safe = body.op("arith.maxsi", row, zero)?;
+            let begun = body.entry(&at, begun, body.as_index(safe)?)?;
+            let group = body.op("arith.subi", begun, body.number(1)?)?;
+            let none = body.compare(I::Less, body.op("arith.minsi", row, group)?, zero)?;
+            let group = body.as_index(body.op("arith.maxsi", group, zero)?)?;
+            let before = body.op("arith.subi", safe, body.entry(&at, self.starts, group)?)?;
+            let tile_rows = body.op(
+                "arith.muli",
+                body.entry(&at, self.tiles, group)?,
+                body.number(sizes.tile)?,
+            )?;
+            body.select(none, body.number(-1)?, body.op("arith.addi", tile_rows, before)?)
+        })
+    }
+
+    /// The routed row that each row of the output takes: the last one that is routed there; -1 for none.
+    pub(super) fn taken(&self, index: Ssa<'c, 'b>, ks: Ssa<'c, 'b>, top_k: i64) -> Result<Ssa<'c, 'b>, EmitError> {
+        let at = self.lowering.emitter();
+        combine(&at, self.sizes.rows, index, -1.0, |body, [here, row], index, so_far| {
+            let slot = body.as_index(body.entry(&at, ks, row)?)?;
+            let is_slot = body.0.compare_indices(Relation::AtMost, slot, body.index(top_k - 1)?)?;
+            let place = body.op("arith.muli", body.as_index(index)?, body.index(top_k)?)?;
+            let place = body.op("arith.addi", place, slot)?;
+            let is_here = body.0.compare_indices(Relation::Equal, place, here)?;
+            let first = body.entry(&at, self.starts, body.index(0)?)?;
+            let row = body.as_number(row)?;
+            let is_routed = body.compare(I::GreaterEqual, row, first)?;
+            let counts = body.op("arith.andi", is_here, body.op("arith.andi", is_slot, is_routed)?)?;
+            body.op("arith.maxsi", so_far, body.select(counts, row, body.number(-1)?)?)
+        })
+    }
+}
+
+/// As many tiles as these rows need.
+pub(super) fn tiles_of<'c, 'r>(body: &Body<'c, 'r>, start: Ssa<'c, 'r>, end: Ssa<'c, 'r>, tile: i64) -> Scalar<'c, 'r> {
+    let rows = body.op("arith.subi", end, start)?;
+    let rounded = body.op("arith.addi", rows, body.number(tile - 1)?)?;
+    body.op("arith.divui", rounded, body.number(tile)?)
+}
+
+/// The group of a tile, of which `groups` has how many have begun there.
+pub(super) fn group<'c, 'b, 'r>(
+    at: &Emitter<'c, 'b>,
+    body: &Body<'c, 'r>,
+    groups: Ssa<'c, 'b>,
+    tile: Ssa<'c, 'r>,
+) -> Scalar<'c, 'r> {
+    let begun = body.op("arith.maxsi", body.entry(at, groups, tile)?, body.number(1)?)?;
+    body.as_index(body.op("arith.subi", begun, body.number(1)?)?)
+}
+
+/// A tensor of i32 with one axis that is not 1 as a list.
+pub(super) fn list<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, id: TensorId) -> Result<Ssa<'c, 'b>, EmitError> {
+    let at = lowering.emitter();
+    let value = lowering.value(id)?.clone();
+    let entries = value.dims.iter().product();
+    Ok(value.with_dims(&at, &[entries])?.materialise(&at)?.ssa)
+}
