@@ -1,4 +1,4 @@
-//! The module that each operation and form becomes, as text. `tests/gfx942.rs` and `tests/conformance.rs` of the workspace's tests feed
+//! The module that each operation and form becomes, as text. `gfx942` and `cases` of the workspace's tests feed
 //! the same forms to the real compiler, for AMD GPUs and for the CPU.
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]

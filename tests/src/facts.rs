@@ -108,17 +108,6 @@ pub fn facts(cases: &[Case]) -> BTreeSet<Fact> {
     facts
 }
 
-/// What one case proves whatever the others are: also what all nodes of a kind may have.
-#[must_use]
-pub fn of_one(case: &Case) -> BTreeSet<Fact> {
-    let mut facts = facts(std::slice::from_ref(case));
-    for node in &case.graph.nodes {
-        let all = features(&case.graph, node).into_iter();
-        facts.extend(all.map(|feature| Fact::with(node.op.kind(), feature)));
-    }
-    facts
-}
-
 /// An operation's mode, where its kind has modes.
 fn mode(op: &Op) -> String {
     match op {

@@ -3,7 +3,7 @@
 mod company;
 mod environment;
 mod memory;
-mod selection;
+pub(crate) mod selection;
 mod watch;
 
 pub use environment::{cpu_only, gpu};
@@ -11,6 +11,7 @@ pub use memory::{Memory, poison};
 pub use watch::Watch;
 
 use crate::cases::{Case, Data, Encoded};
+use crate::proven::{Trial, Verdicts};
 use anyhow::{Context as _, Result, bail, ensure};
 use memory::Place;
 use rotini_graph::{Graph, TensorId, TensorKind};
@@ -177,7 +178,7 @@ impl Runner {
             watch.note(&case.name, outcome.creation);
             Ok(())
         };
-        selection::expect(cases, |case| &case.name, self.is_on_gpu(), run);
+        self.expect(cases, |case| self.trial(case, alignment), run);
         watch.expect_none_slow();
     }
 
@@ -186,7 +187,7 @@ impl Runner {
     /// # Panics
     ///
     /// If any fails.
-    pub fn expect_encoded(&self, encoded: &[Encoded]) {
+    pub fn expect_encoded<'a>(&self, encoded: &'a [Encoded]) {
         let run = |Encoded { case, bytes }: &Encoded| {
             let mut graph = case.graph.clone();
             graph.validate().context("the case is not valid")?;
@@ -194,7 +195,11 @@ impl Runner {
             ensure!(decoded == graph, "decoded as {decoded:?}, not {graph:?}");
             self.run_encoded(case, bytes, 64).map(drop)
         };
-        selection::expect(encoded, |encoded| &encoded.case.name, self.is_on_gpu(), run);
+        let trial = |encoded: &'a Encoded| Trial {
+            bytes: encoded.bytes.clone(),
+            ..self.trial(&encoded.case, 64)
+        };
+        self.expect(encoded, trial, run);
     }
 
     /// The same for cases on given buffers.
@@ -202,9 +207,40 @@ impl Runner {
     /// # Panics
     ///
     /// If any fails.
-    pub fn expect_data(&self, data: &[Data]) {
+    pub fn expect_data<'a>(&self, data: &'a [Data]) {
         let run = |data: &Data| self.run_on(data);
-        selection::expect(data, |data| &data.case.name, self.is_on_gpu(), run);
+        let trial = |data: &'a Data| Trial {
+            inputs: Some(&data.inputs),
+            has_meaning: data.has_meaning,
+            ..self.trial(&data.case, 64)
+        };
+        self.expect(data, trial, run);
+    }
+
+    /// Runs what is not proven.
+    #[expect(clippy::panic, reason = "a test that cannot be set up has failed")]
+    fn expect<'a, T: Sync>(
+        &self,
+        all: &'a [T],
+        trial: impl Fn(&'a T) -> Trial<'a> + Sync,
+        run: impl Fn(&'a T) -> Result<()> + Sync,
+    ) {
+        let verdicts = Verdicts::of_this_process(self.is_on_gpu());
+        let verdicts = verdicts.unwrap_or_else(|error| panic!("nothing can be said of verdicts: {error:#}"));
+        selection::expect(all, trial, self.is_on_gpu(), verdicts.as_ref(), run);
+    }
+
+    /// What is tried of a case, on the buffers that this fills in.
+    fn trial<'a>(&self, case: &'a Case, alignment: usize) -> Trial<'a> {
+        Trial {
+            case,
+            bytes: rotini_wire::encode(&case.graph),
+            inputs: None,
+            profile: self.profile,
+            alignment,
+            executions: self.executions,
+            has_meaning: true,
+        }
     }
 
     fn is_on_gpu(&self) -> bool {

@@ -2,29 +2,31 @@
 //!
 //! | Suite | What it asserts |
 //! |---|---|
-//! | `conformance` | every case is right, through the C ABI of the shared library, on the CPU |
-//! | `emulated` | the same on the emulated MI300, or on a GPU that `ROTINI_TEST_DEVICE` names ([`harness::gpu`]) |
-//! | `mutants` | the harness fails a plugin that is made worse |
-//! | `random_graphs`, `random_emulated` | graphs from a seed are right or declined with a reason, on the CPU and on the emulated MI300 |
-//! | `attributes` | every attribute of every operation changes what is compiled, or the reason why nothing is |
-//! | `rows` | normalizations over rows of any length compile for MI300 in bounded time, and are right there |
-//! | `rounding` | half-precision graphs round once, and the judge would see it if they did not |
-//! | `gfx942` | what is compiled for MI300: dispatches, MFMA, registers (compile only: nothing is executed) |
-//! | `paths` | ways of compiling one convolution agree on the emulated MI300 |
-//! | `hip_device` | what the plugin asks of HIP, counted: launches, which GPU and stream, loading, errors |
-//! | `own_memory` | executions on a GPU without a workspace, and with outputs over inputs |
-//! | `ordering` | seeded schedules over streams, contexts and threads: no stale read |
-//! | `abi` | symbols, dependencies, errors, statuses, workspace, threads |
-//! | `process` | caches, compilers and serialized contexts between processes: kills, faults, disks, leaks |
-//! | `robustness` | mutated graphs through every entry point |
+//! | `conformance` | on the CPU, in one process: cases, random and mutated graphs, attributes, and what is compiled for MI300 |
+//! | `emulated` | on the emulated MI300: cases, random graphs, calls of HIP, memory, order on streams |
+//! | `process` | the C ABI; caches, compilers and serialized contexts between processes: kills, faults, disks, leaks |
+//!
+//! Each is one program, because linking them is most of what building them costs. Cases that were right before are
+//! [not executed each time](proven).
 
 pub mod cases;
 pub mod code_object;
 pub mod facts;
 pub mod harness;
+pub mod operations;
 pub mod plugin;
 pub mod process;
+pub mod proven;
 pub mod random;
 pub mod rows;
 pub mod samples;
 pub mod shapes;
+
+/// How much a mass test does: the first number, or the second in a full run (`ROTINI_TEST_SCALE=full`).
+#[must_use]
+pub fn scaled<T: Copy>([usual, full]: [T; 2]) -> T {
+    match std::env::var("ROTINI_TEST_SCALE").as_deref() {
+        Ok("full") => full,
+        _ => usual,
+    }
+}

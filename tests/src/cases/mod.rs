@@ -25,8 +25,7 @@
 //! | `declined` | what is not run, with the reason |
 //! | `resnet50` | layers of a known network, apart from the rest because they are larger |
 //!
-//! A family of operations has a module of its own here as it has in the lowering; [`all`] lists them. A run takes [some of
-//! them](of_a_run).
+//! A family of operations has a module of its own here as it has in the lowering; [`all`] lists them.
 
 mod attention;
 mod block_scale;
@@ -46,7 +45,6 @@ mod pointwise;
 mod pooling;
 mod reduction;
 mod resnet50;
-mod sample;
 mod scalar;
 mod second;
 mod structure;
@@ -61,7 +59,6 @@ pub use declined::declined;
 pub use fusions::{conv_gradients, fusions, residual_layernorms};
 pub use pointwise::WITHOUT_F64;
 pub use resnet50::resnet50;
-pub use sample::{of_a_run, sample};
 pub use second::{Encoded, second};
 
 use anyhow::{Context as _, Result};

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use rotini_host::gpu::{Api, Driver, Gpu};
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tempfile::TempDir;
 
@@ -73,6 +73,7 @@ fn environment(device: &str, hip_library: Option<&OsStr>, workspace: Workspace) 
         unsafe {
             std::env::set_var("ROTINI_DEVICE", device);
             std::env::set_var("ROTINI_CACHE_DIR", cache);
+            std::env::set_var("ROTINI_CACHE_SIZE", CACHE_SIZE);
             if let Some(library) = hip_library {
                 std::env::set_var("ROTINI_HIP_LIBRARY", library);
             }
@@ -90,15 +91,15 @@ fn environment(device: &str, hip_library: Option<&OsStr>, workspace: Workspace) 
     }
 }
 
-/// A cache folder of this process's own; or, below `ROTINI_TEST_CACHE`, the one of its test binary, whose tests may be processes apart and
-/// compile the same graphs.
+/// What the folder that lasts may hold: some runs of all cases.
+const CACHE_SIZE: &str = "2 GiB";
+
+/// A cache folder of this process's own; or `ROTINI_TEST_CACHE`, which all tests share and later runs find: keys are content.
 fn cache_folder() -> std::io::Result<PathBuf> {
-    let shared = std::env::var_os("ROTINI_TEST_CACHE").filter(|parent| !parent.is_empty());
-    if let Some(parent) = shared {
-        let binary = std::env::current_exe()?;
-        let folder = Path::new(&parent).join(binary.file_name().unwrap_or_default());
+    let shared = std::env::var_os("ROTINI_TEST_CACHE").filter(|folder| !folder.is_empty());
+    if let Some(folder) = shared {
         std::fs::create_dir_all(&folder)?;
-        return Ok(folder);
+        return std::fs::canonicalize(folder);
     }
     let folder = tempfile::tempdir()?;
     let path = folder.path().to_owned();

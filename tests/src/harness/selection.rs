@@ -1,21 +1,27 @@
 //! Which cases are run.
 
 use crate::cases;
+use crate::proven::{Trial, Verdicts};
 use rayon::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Tries all that have `ROTINI_CASE` in their names. None of a test's cases may have it, if one of another test's has.
+/// Tries all that have `ROTINI_CASE` in their names and are not [proven](crate::proven). None of a test's cases may have it, if one of
+/// another test's has.
 ///
 /// # Panics
 ///
 /// If any fails, or nothing is selected.
 #[expect(clippy::print_stdout, reason = "what is left out is told")]
-pub(super) fn expect<T: Sync>(
-    all: &[T],
-    name: fn(&T) -> &str,
+#[expect(clippy::panic, reason = "a test that cannot be set up has failed")]
+pub(crate) fn expect<'a, T: Sync>(
+    all: &'a [T],
+    trial: impl Fn(&'a T) -> Trial<'a> + Sync,
     on_gpu: bool,
-    run: impl Fn(&T) -> anyhow::Result<()> + Sync,
+    verdicts: Option<&Verdicts>,
+    run: impl Fn(&'a T) -> anyhow::Result<()> + Sync,
 ) {
     let only = std::env::var("ROTINI_CASE").unwrap_or_default();
+    let name = |one: &'a T| &trial(one).case.name;
     let chosen: Vec<&T> = all.iter().filter(|one| name(one).contains(&only)).collect();
     if chosen.len() < all.len() {
         println!("ROTINI_CASE={only}: {} of {} cases", chosen.len(), all.len());
@@ -24,13 +30,33 @@ pub(super) fn expect<T: Sync>(
         !chosen.is_empty() || is_in_a_name(&only, on_gpu),
         "there is no case to run: ROTINI_CASE={only} is in no case's name"
     );
-    let failures: Vec<String> = chosen
+    let executed = AtomicUsize::new(0);
+    // The hash under which a case is proven, or why it is not.
+    let outcomes: Vec<Result<Option<String>, String>> = chosen
         .par_iter()
-        .filter_map(|one| {
-            let error = run(one).err()?;
-            Some(format!("{}: {error:#}", name(one)))
+        .map(|one| {
+            let hash = verdicts.and_then(|verdicts| {
+                let trial = trial(one);
+                let hash = verdicts.hash(&trial)?;
+                Some((verdicts.is_proven(&trial, &hash), hash))
+            });
+            if let Some((true, hash)) = hash {
+                return Ok(Some(hash));
+            }
+            executed.fetch_add(1, Relaxed);
+            match run(one) {
+                Ok(()) => Ok(hash.map(|(_, hash)| hash)),
+                Err(error) => Err(format!("{}: {error:#}", name(one))),
+            }
         })
         .collect();
+    if let Some(verdicts) = verdicts {
+        println!("{executed:?} of {} cases executed, the others are proven", chosen.len());
+        let trials = chosen.iter().map(|one| trial(one));
+        let recorded = verdicts.record(trials.zip(outcomes.iter().map(|outcome| outcome.clone().ok().flatten())));
+        recorded.unwrap_or_else(|error| panic!("the verdicts cannot be written: {error:#}"));
+    }
+    let failures: Vec<String> = outcomes.into_iter().filter_map(Result::err).collect();
     assert!(
         failures.is_empty(),
         "{} of {} cases failed:\n{}",
@@ -67,6 +93,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "there is no case to run")]
     fn nothing_is_not_right() {
-        expect(&[], |name: &&str| *name, false, |_| Ok(()));
+        expect::<()>(&[], |()| unreachable!("there is none"), false, None, |()| Ok(()));
     }
 }

@@ -27,21 +27,21 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What `ROTINI_SEED` and `ROTINI_GRAPHS` say, or the seed 0 and `count`.
+    /// What `ROTINI_SEED` and `ROTINI_GRAPHS` say, or the seed 0 and `count`: the second in a full run.
     ///
     /// # Panics
     ///
     /// If one of them is no number, or no graph is named.
     #[expect(clippy::panic, reason = "a test that cannot be set up has failed")]
     #[must_use]
-    pub fn from_environment(count: u64) -> Self {
+    pub fn from_environment(count: [u64; 2]) -> Self {
         let number = |name: &str, otherwise| match std::env::var(name) {
             Ok(text) => u64::from_str(&text).unwrap_or_else(|error| panic!("{name}={text}: {error}")),
             Err(_) => otherwise,
         };
         let settings = Settings {
             seed: number("ROTINI_SEED", 0),
-            count: number("ROTINI_GRAPHS", count),
+            count: number("ROTINI_GRAPHS", crate::scaled(count)),
         };
         let end = settings.seed.checked_add(settings.count);
         assert!(settings.count > 0 && end.is_some(), "{settings:?} has no graphs");

@@ -2,6 +2,7 @@
 //!
 //! | Module | What it asserts |
 //! |---|---|
+//! | `abi` | symbols, dependencies, errors, statuses, workspace, threads, a host in C |
 //! | `cold` | many processes and threads that meet the same graphs at once compile each of them once, and wait for no other |
 //! | `kills` | processes that are killed at any moment leave nothing wrong, stuck or lying around |
 //! | `disk` | full, read-only and vanishing folders, damaged and swapped entries: right results all the same |
@@ -24,6 +25,7 @@
     reason = "a test that cannot be set up has failed, and children tell their parents what they saw"
 )]
 
+mod abi;
 mod cold;
 mod disk;
 mod failures;

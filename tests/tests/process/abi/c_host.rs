@@ -2,7 +2,7 @@
 //!
 //! The C program checks the protocol; the outputs that it leaves are judged here against the reference.
 
-use crate::buffers;
+use super::buffers;
 use rotini_graph::{Graph, SlotRole};
 use rotini_reference::{Buffers, evaluate};
 use rotini_tests::{cases, harness, plugin};

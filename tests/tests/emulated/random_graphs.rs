@@ -6,5 +6,5 @@ use rotini_tests::random::{Settings, run};
 #[test]
 fn random_graphs_are_right() {
     let runner = Runner::gpu().expect("the GPU and the plugin are there");
-    run(&runner, Settings::from_environment(40));
+    run(&runner, Settings::from_environment([40, 2000]));
 }

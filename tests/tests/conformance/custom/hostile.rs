@@ -2,7 +2,7 @@
 //! kind of them, that nest deep, or that are cut. Whatever they are, they are declined or lowered, soon, and what is said of them comes from
 //! them or from us.
 
-use crate::{accepted, data, normal, originals};
+use super::{accepted, data, normal, originals};
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -279,9 +279,9 @@ fn all(seed: u64) -> impl Iterator<Item = Graph> {
     std::iter::repeat_with(move || hostile(&originals, &mut rng))
 }
 
-/// How many: 4,000, unless `ROTINI_GRAPHS` says so.
+/// How many: 2,000, or 20,000 in a full run, unless `ROTINI_GRAPHS` says so.
 fn some(seed: u64) -> impl ExactSizeIterator<Item = Graph> {
-    let settings = Settings::from_environment(4_000);
+    let settings = Settings::from_environment([2_000, 20_000]);
     let mut bodies = all(seed.wrapping_add(settings.seed));
     let count = usize::try_from(settings.count).unwrap();
     (0..count).map(move |_| bodies.next().unwrap())
@@ -290,14 +290,14 @@ fn some(seed: u64) -> impl ExactSizeIterator<Item = Graph> {
 /// What diagnostics are made of, but for words of the body.
 fn own_words() -> HashSet<&'static str> {
     [
-        include_str!("../../../mlir-emit/custom/src/arithmetic.rs"),
-        include_str!("../../../mlir-emit/custom/src/body.rs"),
-        include_str!("../../../mlir-emit/custom/src/generic.rs"),
-        include_str!("../../../mlir-emit/custom/src/lib.rs"),
-        include_str!("../../../mlir-emit/custom/src/literal.rs"),
-        include_str!("../../../mlir-emit/custom/src/syntax.rs"),
-        include_str!("../../../mlir-emit/custom/src/verify.rs"),
-        include_str!("../../../mlir-emit/src/custom/mod.rs"),
+        include_str!("../../../../mlir-emit/custom/src/arithmetic.rs"),
+        include_str!("../../../../mlir-emit/custom/src/body.rs"),
+        include_str!("../../../../mlir-emit/custom/src/generic.rs"),
+        include_str!("../../../../mlir-emit/custom/src/lib.rs"),
+        include_str!("../../../../mlir-emit/custom/src/literal.rs"),
+        include_str!("../../../../mlir-emit/custom/src/syntax.rs"),
+        include_str!("../../../../mlir-emit/custom/src/verify.rs"),
+        include_str!("../../../../mlir-emit/src/custom/mod.rs"),
     ]
     .into_iter()
     .flat_map(words)

@@ -1,6 +1,6 @@
 //! Executions with other shapes than the graph was declared with.
 
-use crate::{assert_fails, cpu};
+use super::{assert_fails, cpu};
 use rotini_host::{Context, DeviceBuffer, Handle, HostError, ShapeOverride, engine_config};
 use rotini_tests::harness::Runner;
 use rotini_tests::shapes::{self, Family};

@@ -4,9 +4,11 @@
 //! document is both together with what is declined. A run whose facts are not those of its file fails, and so does one that finds
 //! another document than the files make. `scripts/operations` writes them.
 
+#![expect(clippy::expect_used, reason = "what cannot be compared has failed")]
+
+use crate::cases::{self, Case};
+use crate::facts::{Fact, LAYOUTS, facts};
 use rotini_emit::Target;
-use rotini_tests::cases::{self, Case};
-use rotini_tests::facts::{Fact, LAYOUTS, facts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -15,8 +17,12 @@ use std::path::PathBuf;
 const RUNS: [&str; 2] = ["cpu", "gfx942"];
 
 /// Compares what cases prove that all ran right with what is kept of this run, or keeps it if `ROTINI_OPERATIONS=write`.
+///
+/// # Panics
+///
+/// If they differ, or nothing can be kept.
 #[expect(clippy::print_stdout, reason = "what is left out is told")]
-pub(crate) fn record(run: &str, cases: &[Case]) {
+pub fn record(run: &str, cases: &[Case]) {
     for (variable, why) in [
         ("ROTINI_CASE", "some cases were left out"),
         ("ROTINI_TEST_DEVICE", "this was another device"),
@@ -122,8 +128,8 @@ fn rendered() -> String {
     let mut text = String::from(
         "# What runs, and what is declined\n\n\
          Made by `scripts/operations` from what executed right; do not edit it. What is listed here ran in at least one conformance case, within what its types \
-         and one rounding per stored tensor allow: on the CPU (`tests/tests/conformance.rs`), and as gfx942 code on an emulated MI300 \
-         (`tests/tests/emulated.rs`). **✓** is both, **CPU** or **GPU** one of them. What is not listed may run, too: `rotini check` tells. What is declined, with the \
+         and one rounding per stored tensor allow: on the CPU (`tests/tests/conformance`), and as gfx942 code on an emulated MI300 \
+         (`tests/tests/emulated`). **✓** is both, **CPU** or **GPU** one of them. What is not listed may run, too: `rotini check` tells. What is declined, with the \
          reason, is at the end; semantics and accuracy are in [semantics.md](semantics.md).\n\n\
          The columns say how the tensors of an operation lie in memory: *row-major* (NCHW), *channels-last* (NHWC), in *other orders* (transposed, or each \
          its own), with *gaps* between elements, with elements *repeated* by a stride of 0; *broadcast* is an operand of other extents than the result.\n",

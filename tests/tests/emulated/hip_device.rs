@@ -27,12 +27,13 @@ const CHILD: &str = "ROTINI_TEST_CHILD";
 
 /// Runs a body in a process of its own, where kernels do nothing.
 fn alone(test: &str, environment: &[(&str, &str)], body: impl FnOnce()) {
-    if std::env::var_os(CHILD).is_some_and(|child| child == test) {
+    let test = format!("hip_device::{test}");
+    if std::env::var_os(CHILD).is_some_and(|child| child == test.as_str()) {
         return body();
     }
     let output = Command::new(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--nocapture"])
-        .env(CHILD, test)
+        .args([&test, "--exact", "--nocapture"])
+        .env(CHILD, &test)
         .env("HIPEMU_NOOP", "1")
         .env("ROTINI_CACHE_DIR", "")
         .envs(environment.iter().copied())

@@ -150,7 +150,7 @@ fn wait_for(flag: &AtomicBool) {
 /// The one that faults has failed, though alone it does not; the one that was under way beside it has not.
 #[test]
 fn a_fault_that_needs_company_is_seen() {
-    const TEST: &str = "a_fault_that_needs_company_is_seen";
+    const TEST: &str = "mutants::a_fault_that_needs_company_is_seen";
     if part(TEST).is_none() {
         // This process is set up for the CPU.
         let cache = tempfile::tempdir().expect("there is a folder");

@@ -2,7 +2,7 @@
 //!
 //! | Variable | Meaning |
 //! |---|---|
-//! | `ROTINI_ROWS` | how many rows the sample has that is compiled and executed: 40, and 500 in a full run |
+//! | `ROTINI_ROWS` | how many rows the sample has that is compiled and executed: 20, and 500 in a full run |
 //! | `ROTINI_SEED` | the seed of the sample |
 //! | `ROTINI_TEST_ROWS` | what `sweep` compiles, and nothing executes: `FAMILY,…:ROWS,…:FROM-TO[/STEP],…:TYPE,…`, each part `all` or a list; or names as failures tell them |
 //! | `ROTINI_TEST_JOBS` | how many processes `sweep` compiles in |
@@ -48,7 +48,10 @@ fn number<T: FromStr>(variable: &str, otherwise: T) -> T {
 
 /// The sample of this run.
 fn chosen() -> Vec<Rows> {
-    let (seed, count) = (number("ROTINI_SEED", 0), number("ROTINI_ROWS", 40));
+    let (seed, count) = (
+        number("ROTINI_SEED", 0),
+        number("ROTINI_ROWS", rotini_tests::scaled([20, 500])),
+    );
     println!("ROTINI_SEED={seed} ROTINI_ROWS={count}");
     sample(seed, count)
 }
@@ -76,22 +79,22 @@ fn no_reduction_is_left_to_one_thread() {
 /// The same sample compiles in bounded time.
 #[test]
 fn rows_of_any_length_compile_in_bounded_time() {
-    if let Some(_part) = process::part("rows_of_any_length_compile_in_bounded_time") {
+    if let Some(_part) = process::part("rows::rows_of_any_length_compile_in_bounded_time") {
         return serve();
     }
-    compile_all("rows_of_any_length_compile_in_bounded_time", &chosen(), 1);
+    compile_all("rows::rows_of_any_length_compile_in_bounded_time", &chosen(), 1);
 }
 
 /// Whatever `ROTINI_TEST_ROWS` names compiles in bounded time.
 #[test]
 fn sweep() {
-    if let Some(_part) = process::part("sweep") {
+    if let Some(_part) = process::part("rows::sweep") {
         return serve();
     }
     let Ok(text) = std::env::var("ROTINI_TEST_ROWS") else {
         return;
     };
-    compile_all("sweep", &named(&text), number("ROTINI_TEST_JOBS", 1));
+    compile_all("rows::sweep", &named(&text), number("ROTINI_TEST_JOBS", 1));
 }
 
 /// Reads what to sweep.

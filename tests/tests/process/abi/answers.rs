@@ -1,6 +1,6 @@
 //! What the plugin answers to graphs, engines and configs, right and wrong. Null pointers are the C host's matter.
 
-use crate::{assert_fails, cpu};
+use super::{assert_fails, cpu};
 use rotini_host::{HostError, engine_config};
 use rotini_tests::cases;
 use rotini_wire::KnobValue;

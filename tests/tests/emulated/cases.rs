@@ -5,8 +5,6 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
-mod operations;
-
 use rotini_graph::{DataType, GraphBuilder, PointwiseMode, TensorKind};
 use rotini_host::{DeviceBuffer, HostError, engine_config};
 use rotini_reference::Profile;
@@ -21,10 +19,10 @@ fn all_right(cases: &[Case], alignment: usize) {
 
 #[test]
 fn every_case_is_right() {
-    let mut cases = cases::of_a_run();
+    let mut cases = cases::all();
     cases.extend(f64_functions());
     all_right(&cases, 64);
-    operations::record("gfx942", &cases);
+    rotini_tests::operations::record("gfx942", &cases);
 }
 
 /// What the CPU declines in f64 for want of a math library, GPUs have.
@@ -77,7 +75,7 @@ fn special_values_are_right() {
 /// hipDNN promises 16 bytes. A launch plan has nothing to remember an execution by: the second one is as right as the first.
 #[test]
 fn pointers_need_only_sixteen_bytes() {
-    let some: Vec<Case> = cases::of_a_run().into_iter().step_by(29).collect();
+    let some: Vec<Case> = cases::all().into_iter().step_by(43).collect();
     let runner = Runner::gpu().expect("the GPU and the plugin are there");
     runner.executing_twice().expect_all(&some, 16);
 }

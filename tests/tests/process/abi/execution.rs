@@ -1,6 +1,6 @@
 //! Executions with buffers in every state that a host may pass, on several handles, contexts and threads.
 
-use crate::{assert_fails, buffers, cpu};
+use super::{assert_fails, buffers, cpu};
 use rotini_graph::{Graph, SlotRole};
 use rotini_host::{Context, DeviceBuffer, Handle, HostError, engine_config};
 use rotini_reference::{Buffers, evaluate};

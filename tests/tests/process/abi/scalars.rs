@@ -1,6 +1,6 @@
 //! Scalars that are read through host pointers when an execution begins.
 
-use crate::{assert_fails, cpu};
+use super::{assert_fails, cpu};
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode, TensorKind};
 use rotini_host::{Context, DeviceBuffer, HostError, engine_config};
 use rotini_reference::{Buffers, evaluate, fill_all};

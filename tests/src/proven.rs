@@ -1,0 +1,266 @@
+//! Verdicts: which cases were right before, and need not be executed again.
+//!
+//! `tests/proven` has one line for each case and device: its name, and a hash of all that the result depends on. That is what the compiler is
+//! given (MLIR, flags, target) and its build; the graph as the judge reads it, its inputs and how it is executed; and the sources of the
+//! judge, of the execution path and of the emulator ([`sources`]). The emitter's sources are not in it: a changed lowering that emits the
+//! same MLIR for a case changes nothing for it. A line whose hash no longer fits says nothing, and the case is executed.
+//!
+//! | `ROTINI_TEST_PROVEN` | What is executed | What is written |
+//! |---|---|---|
+//! | not set, or `ROTINI_CASE` names cases | every case | nothing |
+//! | `trust` | what is not proven, and a tenth of what is, chosen by `ROTINI_TEST_SEED` | nothing |
+//! | `quick` | what is not proven | nothing |
+//! | `prove` | as `trust` | the cases that were right |
+//! | `full` | every case | the cases that were right |
+
+mod book;
+mod sources;
+
+use crate::cases::Case;
+use anyhow::{Context as _, Result, bail, ensure};
+use book::Lines;
+use rotini_cache::{ContentInputs, ContentKey};
+use rotini_emit::{EmitError, Emitted, FINGERPRINT, Target, emit};
+use rotini_graph::NormalGraph;
+use rotini_plugin::config::Config;
+use rotini_plugin::pipeline::Runtime;
+use rotini_plugin::plan::check;
+use rotini_reference::{Buffers, Profile};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// One in so many proven cases is executed all the same.
+const AGAIN: u64 = 10;
+
+/// How a case is executed and judged.
+#[derive(Clone, Debug)]
+pub(crate) struct Trial<'a> {
+    /// The case.
+    pub(crate) case: &'a Case,
+    /// The graph's bytes.
+    pub(crate) bytes: Vec<u8>,
+    /// The buffers, if they are not what the harness fills in.
+    pub(crate) inputs: Option<&'a Buffers>,
+    /// What the harness fills in, if not what consumers ask for.
+    pub(crate) profile: Option<Profile>,
+    /// Of the buffers' addresses.
+    pub(crate) alignment: usize,
+    /// How often it is executed.
+    pub(crate) executions: usize,
+    /// Whether the reference judges the outputs.
+    pub(crate) has_meaning: bool,
+}
+
+impl Trial<'_> {
+    /// As the trial stands in the file: the same case is tried in several ways.
+    fn name(&self) -> String {
+        let mut name = self.case.name.replace(char::is_whitespace, "_");
+        if self.inputs.is_some() {
+            name.push_str("@data");
+        }
+        if let Some(profile) = self.profile {
+            let _ = write!(name, "@{profile:?}");
+        }
+        let _ = write!(name, "@{}", self.alignment);
+        name
+    }
+}
+
+/// What all verdicts of a device stand on.
+struct Ground {
+    /// The sources, and how the device is named.
+    hasher: blake3::Hasher,
+    target: Target,
+    features: String,
+    compiler: String,
+    /// The lowering. Tests plant another.
+    lower: fn(&NormalGraph, &Target) -> Result<Emitted, EmitError>,
+}
+
+impl Ground {
+    /// The device of this process, which is set up for it, and the compiler that the plugin will find.
+    fn of_this_process(on_gpu: bool) -> Result<Self> {
+        let runtime = Runtime::new(Config::from_env())?;
+        let device = runtime.default_device()?;
+        let mut hasher = blake3::Hasher::new_derive_key("rotini verdict v1");
+        sources::hash(&root(), on_gpu, &mut hasher)?;
+        Ok(Ground {
+            hasher,
+            target: device.target(),
+            features: device.features().to_owned(),
+            compiler: runtime.compiler()?.identity().to_owned(),
+            lower: emit,
+        })
+    }
+
+    /// The hash of a trial that the plugin accepts.
+    fn hash(&self, trial: &Trial<'_>) -> Result<String> {
+        let plan = check(&trial.bytes, &self.target)?;
+        let emitted = (self.lower)(&plan.graph, &self.target)?;
+        // Taken apart so that what is added to a trial and forgotten here does not compile.
+        let Trial {
+            case,
+            bytes: _,
+            inputs,
+            profile,
+            alignment,
+            executions,
+            has_meaning,
+        } = trial;
+        let mut graph = case.graph.clone();
+        graph.validate()?;
+        let content = ContentKey::of(&ContentInputs {
+            mlir: emitted.mlir.as_bytes(),
+            target: &self.target.to_string(),
+            target_features: &self.features,
+            flags: &[emitted.flags, self.target.cautious_flags()].concat(),
+            compiler: &self.compiler,
+        });
+        let bound = rotini_emit::workspace_bound(&plan.graph, &self.target)?;
+        let operations = rotini_emit::operations(&plan.graph);
+        let mut hasher = self.hasher.clone();
+        field(&mut hasher, content.as_bytes());
+        // The meaning, how tensors become arguments, and the ways of executing.
+        field(&mut hasher, format!("{graph:?}").as_bytes());
+        let bindings = format!("{:?} {:?} {bound} {operations}", plan.bindings, emitted.signature);
+        field(&mut hasher, bindings.as_bytes());
+        let manner = format!("{profile:?} {alignment} {executions} {has_meaning}");
+        field(&mut hasher, manner.as_bytes());
+        let mut buffers: Vec<_> = inputs.iter().flat_map(|inputs| inputs.iter()).collect();
+        buffers.sort();
+        for (uid, bytes) in buffers {
+            field(&mut hasher, &uid.to_le_bytes());
+            field(&mut hasher, bytes);
+        }
+        Ok(hasher.finalize().to_hex()[..16].to_owned())
+    }
+}
+
+/// What is done with verdicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mode {
+    /// Whether they are believed.
+    trusts: bool,
+    /// Whether a share of what is proven is executed all the same.
+    repeats: bool,
+    /// Whether they are written.
+    writes: bool,
+}
+
+impl Mode {
+    fn parse(text: &str) -> Result<Option<Self>> {
+        let (trusts, repeats, writes) = match text {
+            "" => return Ok(None),
+            "trust" => (true, true, false),
+            "quick" => (true, false, false),
+            "prove" => (true, true, true),
+            "full" => (false, false, true),
+            other => bail!("ROTINI_TEST_PROVEN={other}"),
+        };
+        Ok(Some(Mode {
+            trusts,
+            repeats,
+            writes,
+        }))
+    }
+}
+
+/// The verdicts on a device.
+pub(crate) struct Verdicts {
+    ground: Ground,
+    mode: Mode,
+    seed: u64,
+    path: PathBuf,
+    known: Lines,
+}
+
+impl Verdicts {
+    /// The verdicts that count for this process; `None` if none do.
+    ///
+    /// # Errors
+    ///
+    /// If what they stand on cannot be read, or the plugin was not built from these sources.
+    pub(crate) fn of_this_process(on_gpu: bool) -> Result<Option<Self>> {
+        let variable = |name: &str| std::env::var(name).unwrap_or_default();
+        let Some(mode) = Mode::parse(&variable("ROTINI_TEST_PROVEN"))? else {
+            return Ok(None);
+        };
+        // What is asked for by name is executed, and another device is another matter.
+        if !variable("ROTINI_CASE").is_empty() || !variable("ROTINI_TEST_DEVICE").is_empty() {
+            return Ok(None);
+        }
+        let seed = match variable("ROTINI_TEST_SEED").as_str() {
+            "" => 0,
+            text => text.parse().with_context(|| format!("ROTINI_TEST_SEED={text}"))?,
+        };
+        let plugin = std::fs::read(crate::plugin::path()?)?;
+        ensure!(
+            contains(&plugin, FINGERPRINT.as_bytes()),
+            "the plugin was built from other sources than this test: verdicts would be on another lowering"
+        );
+        let name = if on_gpu { "gfx942.txt" } else { "cpu.txt" };
+        let path = root().join("tests/proven").join(name);
+        Ok(Some(Verdicts {
+            ground: Ground::of_this_process(on_gpu)?,
+            mode,
+            seed,
+            known: book::read(&path),
+            path,
+        }))
+    }
+
+    /// The hash of a trial; `None` if the plugin declines it, or it does not lower: then it is executed, and told.
+    pub(crate) fn hash(&self, trial: &Trial<'_>) -> Option<String> {
+        self.ground.hash(trial).ok()
+    }
+
+    /// Whether a trial need not be executed.
+    pub(crate) fn is_proven(&self, trial: &Trial<'_>, hash: &str) -> bool {
+        let name = trial.name();
+        let was_right = self.known.get(&name).is_some_and(|hashes| hashes.contains(hash));
+        self.mode.trusts && was_right && !(self.mode.repeats && is_again(self.seed, &name))
+    }
+
+    /// Writes which trials are proven now, by what was executed or before; the others of the run are no more.
+    pub(crate) fn record<'a>(&self, trials: impl Iterator<Item = (Trial<'a>, Option<String>)>) -> Result<()> {
+        if !self.mode.writes {
+            return Ok(());
+        }
+        let mut found = Lines::new();
+        for (trial, hash) in trials {
+            let hashes: &mut BTreeSet<String> = found.entry(trial.name()).or_default();
+            hashes.extend(hash);
+        }
+        book::replace(&self.path, &found)
+    }
+}
+
+/// Whether a seed chooses a case.
+fn is_again(seed: u64, name: &str) -> bool {
+    let mut hasher = blake3::Hasher::new();
+    field(&mut hasher, &seed.to_le_bytes());
+    field(&mut hasher, name.as_bytes());
+    let [first, ..] = *hasher.finalize().as_bytes().as_chunks::<8>().0 else {
+        return true;
+    };
+    u64::from_le_bytes(first).is_multiple_of(AGAIN)
+}
+
+/// Adds a field of its own length to a hash: no two lists of fields are the same bytes.
+fn field(hasher: &mut blake3::Hasher, bytes: &[u8]) {
+    hasher.update(&(bytes.len() as u64).to_le_bytes());
+    hasher.update(bytes);
+}
+
+/// The repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    wanted.is_empty() || bytes.windows(wanted.len()).any(|window| window == wanted)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! The sources that a verdict stands on, besides what the compiler was given.
+
+use anyhow::{Context as _, Result, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What tells right from wrong: the reference, the harness, how it calls the plugin, and the verdicts themselves.
+const JUDGE: &[&str] = &[
+    "tests/reference/src",
+    "tests/src/harness.rs",
+    "tests/src/harness",
+    "tests/src/proven.rs",
+    "tests/src/proven",
+    "plugin/host/src",
+];
+/// What takes compiled code from the cache to its outputs.
+const EXECUTION: &[&str] = &[
+    "plugin/src/pipeline.rs",
+    "plugin/src/plan.rs",
+    "plugin/src/context.rs",
+    "plugin/src/device/mod.rs",
+    "plugin/src/device/retired.rs",
+    "iree-sys/build.rs",
+    "iree-sys/src/lib.rs",
+    "iree-sys/src/result.rs",
+    "iree-sys/src/runtime",
+    "iree-sys/src/sys",
+    "rust-toolchain.toml",
+];
+const CPU: &[&str] = &["plugin/src/device/host.rs"];
+const GPU: &[&str] = &[
+    "plugin/src/device/gpu",
+    "tests/hip-emulator/build.rs",
+    "tests/hip-emulator/src",
+    "tests/hip-emulator/gfx/src",
+    "tests/hip-emulator/mfma/src",
+];
+/// Crates that compute for the judge or the emulator, and the one that vendors IREE's runtime.
+const CRATES: [&str; 6] = [
+    "eerie-sys",
+    "half",
+    "libm",
+    "multiversion",
+    "rand_chacha",
+    "rustc_apfloat",
+];
+
+/// Hashes what decides about executions on the CPU, or on the emulated GPU.
+///
+/// # Errors
+///
+/// If anything that is listed here is not there: a file that moved must not drop out unseen.
+pub(super) fn hash(root: &Path, on_gpu: bool, hasher: &mut blake3::Hasher) -> Result<()> {
+    let device = if on_gpu { GPU } else { CPU };
+    for place in [JUDGE, EXECUTION, device].concat() {
+        let mut files = Vec::new();
+        collect(&root.join(place), &mut files).with_context(|| format!("verdicts stand on {place}"))?;
+        files.sort();
+        ensure!(!files.is_empty(), "verdicts stand on {place}, which is empty");
+        for file in files {
+            let name = file.strip_prefix(root)?.as_os_str().as_encoded_bytes().to_vec();
+            super::field(hasher, &name);
+            super::field(hasher, &fs::read(&file)?);
+        }
+    }
+    let lock = fs::read_to_string(root.join("Cargo.lock"))?;
+    for name in CRATES {
+        let version = version(&lock, name).with_context(|| format!("Cargo.lock has no {name}"))?;
+        super::field(hasher, version.as_bytes());
+    }
+    Ok(())
+}
+
+/// The files at or below a place that are not tests of their own.
+fn collect(place: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    if !place.is_dir() {
+        ensure!(place.is_file(), "{} is not there", place.display());
+        files.push(place.to_owned());
+        return Ok(());
+    }
+    for entry in fs::read_dir(place)? {
+        let path = entry?.path();
+        if !["tests", "tests.rs"].iter().any(|tests| path.ends_with(tests)) {
+            collect(&path, files)?;
+        }
+    }
+    Ok(())
+}
+
+/// All versions of a crate in the lock file: the lines after its name.
+fn version(lock: &str, name: &str) -> Option<String> {
+    let wanted = format!("name = \"{name}\"");
+    let lines = lock.lines().zip(lock.lines().skip(1));
+    let versions: Vec<&str> = lines
+        .filter(|(line, _)| *line == wanted)
+        .map(|(_, next)| next)
+        .collect();
+    (!versions.is_empty()).then(|| versions.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn copy(from: &Path, to: &Path, place: &str) {
+        let mut files = Vec::new();
+        collect(&from.join(place), &mut files).unwrap();
+        for file in files {
+            let target = to.join(file.strip_prefix(from).unwrap());
+            fs::create_dir_all(target.parent().unwrap()).unwrap();
+            fs::copy(&file, &target).unwrap();
+        }
+    }
+
+    fn hashed(root: &Path, on_gpu: bool) -> Result<blake3::Hash> {
+        let mut hasher = blake3::Hasher::new();
+        hash(root, on_gpu, &mut hasher)?;
+        Ok(hasher.finalize())
+    }
+
+    /// A changed judge, runtime, device or emulator leaves no verdict, and neither does one that is gone.
+    #[test]
+    fn every_listed_source_counts() {
+        let root = super::super::root();
+        let folder = tempfile::tempdir().unwrap();
+        for place in [JUDGE, EXECUTION, CPU, GPU, &["Cargo.lock"]].concat() {
+            copy(&root, folder.path(), place);
+        }
+        let before = [false, true].map(|on_gpu| hashed(folder.path(), on_gpu).unwrap());
+        assert_eq!(before, [false, true].map(|on_gpu| hashed(&root, on_gpu).unwrap()));
+        for (file, changes) in [
+            ("tests/reference/src/compare.rs", [true, true]),
+            ("tests/src/harness/memory.rs", [true, true]),
+            ("plugin/src/context.rs", [true, true]),
+            ("iree-sys/src/runtime/invocation.rs", [true, true]),
+            ("plugin/src/device/host.rs", [true, false]),
+            ("plugin/src/device/gpu/plan.rs", [false, true]),
+            ("tests/hip-emulator/mfma/src/chain.rs", [false, true]),
+        ] {
+            let path = folder.path().join(file);
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(&path, format!("{text} ")).unwrap();
+            let after = [false, true].map(|on_gpu| hashed(folder.path(), on_gpu).unwrap());
+            assert_eq!([before[0] != after[0], before[1] != after[1]], changes, "{file}");
+            fs::write(&path, text).unwrap();
+        }
+        let lock = fs::read_to_string(folder.path().join("Cargo.lock")).unwrap();
+        let half = format!("name = \"half\"\n{}", version(&lock, "half").unwrap());
+        fs::write(
+            folder.path().join("Cargo.lock"),
+            lock.replace(&half, "name = \"half\"\nversion = \"0.0.0\""),
+        )
+        .unwrap();
+        assert_ne!(hashed(folder.path(), false).unwrap(), before[0]);
+        fs::remove_file(folder.path().join("plugin/src/context.rs")).unwrap();
+        assert!(hashed(folder.path(), false).is_err());
+    }
+}

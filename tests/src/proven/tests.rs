@@ -1,0 +1,219 @@
+use super::*;
+use crate::cases::{self, named};
+use crate::harness::selection::expect;
+use std::sync::Mutex;
+
+const CASE: &str = "pw_ADD_f32";
+
+fn trial(case: &Case) -> Trial<'_> {
+    Trial {
+        case,
+        bytes: rotini_wire::encode(&case.graph),
+        inputs: None,
+        profile: None,
+        alignment: 64,
+        executions: 1,
+        has_meaning: true,
+    }
+}
+
+fn ground() -> Ground {
+    Ground {
+        hasher: blake3::Hasher::new(),
+        target: Target::parse("gfx942").unwrap(),
+        features: "+a".to_owned(),
+        compiler: "iree 1".to_owned(),
+        lower: emit,
+    }
+}
+
+/// Adds where it is to subtract, and so on: what runs, and is wrong.
+fn wrong(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> {
+    let mut emitted = emit(graph, target)?;
+    assert!(emitted.mlir.contains("arith.addf"));
+    emitted.mlir = emitted.mlir.replace("arith.addf", "arith.subf");
+    Ok(emitted)
+}
+
+fn other_flags(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> {
+    let mut emitted = emit(graph, target)?;
+    emitted.flags.push("--iree-opt-level=O0".to_owned());
+    Ok(emitted)
+}
+
+fn other_arguments(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> {
+    let mut emitted = emit(graph, target)?;
+    emitted.signature.arguments.reverse();
+    Ok(emitted)
+}
+
+/// Other sources of the judge, the execution path or the emulator: `sources` says which.
+fn other_sources() -> blake3::Hasher {
+    let mut hasher = blake3::Hasher::new();
+    field(&mut hasher, b"another emulator");
+    hasher
+}
+
+/// What a change makes of the ground.
+fn changed_grounds() -> [(&'static str, Ground); 7] {
+    [
+        (
+            "MLIR",
+            Ground {
+                lower: wrong,
+                ..ground()
+            },
+        ),
+        (
+            "flags",
+            Ground {
+                lower: other_flags,
+                ..ground()
+            },
+        ),
+        (
+            "arguments",
+            Ground {
+                lower: other_arguments,
+                ..ground()
+            },
+        ),
+        (
+            "sources",
+            Ground {
+                hasher: other_sources(),
+                ..ground()
+            },
+        ),
+        (
+            "target",
+            Ground {
+                target: Target::parse("mi300x").unwrap(),
+                ..ground()
+            },
+        ),
+        (
+            "features",
+            Ground {
+                features: "+b".to_owned(),
+                ..ground()
+            },
+        ),
+        (
+            "compiler",
+            Ground {
+                compiler: "iree 2".to_owned(),
+                ..ground()
+            },
+        ),
+    ]
+}
+
+fn verdicts(ground: Ground, mode: &str, path: &Path) -> Verdicts {
+    Verdicts {
+        ground,
+        mode: Mode::parse(mode).unwrap().unwrap(),
+        seed: 0,
+        path: path.to_owned(),
+        known: book::read(path),
+    }
+}
+
+/// Runs a case with verdicts, right or wrong: whether it was executed, and how the test ended.
+fn run(case: &Case, verdicts: &Verdicts, is_right: bool) -> (bool, bool) {
+    let executed = Mutex::new(false);
+    let passed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let execute = |_: &Case| {
+            *executed.lock().unwrap() = true;
+            ensure!(is_right, "another sum");
+            Ok(())
+        };
+        expect(std::slice::from_ref(case), trial, true, Some(verdicts), execute);
+    }));
+    (executed.into_inner().unwrap(), passed.is_ok())
+}
+
+/// A planted wrong kernel, a changed judge, emulator or compiler: each is executed in spite of the verdict, and told if it is wrong.
+#[test]
+fn nothing_wrong_hides_behind_a_verdict() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("proven.txt");
+    let case = named(CASE).unwrap();
+    // What was wrong is not remembered; what was right is, and is not executed again.
+    assert_eq!(run(&case, &verdicts(ground(), "prove", &path), false), (true, false));
+    assert_eq!(run(&case, &verdicts(ground(), "quick", &path), true), (true, true));
+    assert_eq!(run(&case, &verdicts(ground(), "prove", &path), true), (true, true));
+    assert_eq!(run(&case, &verdicts(ground(), "quick", &path), false), (false, true));
+    let line = std::fs::read_to_string(&path).unwrap();
+    for (what, ground) in changed_grounds() {
+        assert_eq!(
+            run(&case, &verdicts(ground, "quick", &path), false),
+            (true, false),
+            "{what}"
+        );
+    }
+    // The same with what is tried.
+    let data = cases::Data {
+        inputs: crate::harness::fill(&case.graph).unwrap(),
+        has_meaning: true,
+        case: case.clone(),
+    };
+    let mut others = data.inputs.clone();
+    others.values_mut().next().unwrap()[0] ^= 1;
+    let hash = |trial: Trial<'_>| ground().hash(&trial).unwrap();
+    let mut relaxed = case.clone();
+    relaxed.graph.tensors[0].alignment = 32;
+    let hashes = BTreeSet::from([
+        hash(trial(&case)),
+        hash(trial(&relaxed)),
+        hash(Trial {
+            alignment: 16,
+            ..trial(&case)
+        }),
+        hash(Trial {
+            executions: 2,
+            ..trial(&case)
+        }),
+        hash(Trial {
+            has_meaning: false,
+            ..trial(&case)
+        }),
+        hash(Trial {
+            profile: Some(Profile::FewEdges),
+            ..trial(&case)
+        }),
+        hash(Trial {
+            inputs: Some(&data.inputs),
+            ..trial(&case)
+        }),
+        hash(Trial {
+            inputs: Some(&others),
+            ..trial(&case)
+        }),
+    ]);
+    assert_eq!(hashes.len(), 8);
+    // A full run believes nothing, and forgets what is wrong now.
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), line);
+    assert_eq!(run(&case, &verdicts(ground(), "full", &path), false), (true, false));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
+}
+
+#[test]
+fn one_in_ten_is_executed_again_and_each_in_its_turn() {
+    let names: Vec<String> = cases::all().into_iter().map(|case| case.name).collect();
+    let chosen = |seed| names.iter().filter(|name| is_again(seed, name)).count();
+    for seed in 0..20 {
+        let share = chosen(seed) * 100 / names.len();
+        assert!((6..=14).contains(&share), "seed {seed}: {share} %");
+    }
+    assert!(names.iter().all(|name| (0..200).any(|seed| is_again(seed, name))));
+}
+
+#[test]
+fn modes_are_known_by_name() {
+    assert_eq!(Mode::parse("").unwrap(), None);
+    assert!(Mode::parse("always").is_err());
+    let full = Mode::parse("full").unwrap().unwrap();
+    assert!(!full.trusts && full.writes);
+    assert!(!Mode::parse("trust").unwrap().unwrap().writes);
+}

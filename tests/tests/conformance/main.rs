@@ -1,0 +1,19 @@
+//! What needs no GPU, and processes of their own for no part: one process runs all of it on the CPU, if need be.
+//!
+//! | Module | What it asserts |
+//! |---|---|
+//! | `cases` | every case is right, through the C ABI of the shared library, on the CPU |
+//! | `random_graphs` | graphs from a seed are right, or declined with a reason |
+//! | `attributes` | every attribute of every operation changes what is compiled, or the reason why nothing is |
+//! | `custom` | bodies of custom operations: what is accepted is right, what is hostile is declined |
+//! | `rounding` | half-precision graphs round once, and the judge would see it if they did not |
+//! | `gfx942` | what is compiled for MI300: dispatches, MFMA, registers (compile only: nothing is executed) |
+//! | `robustness` | mutated graphs through every entry point |
+
+mod attributes;
+mod cases;
+mod custom;
+mod gfx942;
+mod random_graphs;
+mod robustness;
+mod rounding;

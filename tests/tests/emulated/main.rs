@@ -1,0 +1,22 @@
+//! What runs on the emulated MI300. Modules set up their process in different ways: run each test in its own, as nextest does, or one
+//! module alone.
+//!
+//! | Module | What it asserts |
+//! |---|---|
+//! | `cases` | every case is right on the emulated MI300, or on a GPU that `ROTINI_TEST_DEVICE` names |
+//! | `random_graphs` | graphs from a seed are right, or declined with a reason |
+//! | `rows` | normalizations over rows of any length compile for MI300 in bounded time, and are right there |
+//! | `paths` | ways of compiling one convolution agree |
+//! | `hip_device` | what the plugin asks of HIP, counted: launches, which GPU and stream, loading, errors |
+//! | `own_memory` | executions on a GPU without a workspace, and with outputs over inputs |
+//! | `ordering` | seeded schedules over streams, contexts and threads: no stale read |
+//! | `mutants` | the harness fails a plugin that is made worse, on the CPU and here |
+
+mod cases;
+mod hip_device;
+mod mutants;
+mod ordering;
+mod own_memory;
+mod paths;
+mod random_graphs;
+mod rows;
