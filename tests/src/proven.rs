@@ -199,6 +199,7 @@ impl Verdicts {
             contains(&plugin, FINGERPRINT.as_bytes()),
             "the plugin was built from other sources than this test: verdicts would be on another lowering"
         );
+        sources::expect_built(&root(), on_gpu)?;
         let name = if on_gpu { "gfx942.txt" } else { "cpu.txt" };
         let path = root().join("tests/proven").join(name);
         Ok(Some(Verdicts {

@@ -20,16 +20,16 @@ const EXECUTION: &[&str] = &[
     "plugin/src/context.rs",
     "plugin/src/device/mod.rs",
     "plugin/src/device/retired.rs",
-    "iree-sys/build.rs",
     "iree-sys/src/lib.rs",
     "iree-sys/src/result.rs",
     "iree-sys/src/runtime",
     "iree-sys/src/sys",
-    "rust-toolchain.toml",
 ];
+/// What builds them.
+const BUILD: &[&str] = &["iree-sys/build.rs", "rust-toolchain.toml"];
 const CPU: &[&str] = &["plugin/src/device/host.rs"];
-const GPU: &[&str] = &[
-    "plugin/src/device/gpu",
+const GPU: &[&str] = &["plugin/src/device/gpu"];
+const EMULATOR: &[&str] = &[
     "tests/hip-emulator/build.rs",
     "tests/hip-emulator/src",
     "tests/hip-emulator/gfx/src",
@@ -51,13 +51,9 @@ const CRATES: [&str; 6] = [
 ///
 /// If anything that is listed here is not there: a file that moved must not drop out unseen.
 pub(super) fn hash(root: &Path, on_gpu: bool, hasher: &mut blake3::Hasher) -> Result<()> {
-    let device = if on_gpu { GPU } else { CPU };
-    for place in [JUDGE, EXECUTION, device].concat() {
-        let mut files = Vec::new();
-        collect(&root.join(place), &mut files).with_context(|| format!("verdicts stand on {place}"))?;
-        files.sort();
-        ensure!(!files.is_empty(), "verdicts stand on {place}, which is empty");
-        for file in files {
+    let device = if on_gpu { [GPU, EMULATOR].concat() } else { CPU.to_vec() };
+    for places in [JUDGE, EXECUTION, BUILD, &device] {
+        for file in files(root, places)? {
             let name = file.strip_prefix(root)?.as_os_str().as_encoded_bytes().to_vec();
             super::field(hasher, &name);
             super::field(hasher, &fs::read(&file)?);
@@ -69,6 +65,47 @@ pub(super) fn hash(root: &Path, on_gpu: bool, hasher: &mut blake3::Hasher) -> Re
         super::field(hasher, version.as_bytes());
     }
     Ok(())
+}
+
+/// Fails if a program is older than what it is to have been built from: what it does would be taken for what the sources say.
+///
+/// # Errors
+///
+/// The same, and what the file system says.
+pub(super) fn expect_built(root: &Path, on_gpu: bool) -> Result<()> {
+    let device = if on_gpu { GPU } else { CPU };
+    let mut programs = vec![
+        (std::env::current_exe()?, JUDGE.to_vec()),
+        (crate::plugin::path()?, [EXECUTION, device].concat()),
+    ];
+    if on_gpu {
+        programs.push((crate::plugin::emulator()?, EMULATOR.to_vec()));
+    }
+    for (program, places) in programs {
+        let built = fs::metadata(&program)?.modified()?;
+        for file in files(root, &places)? {
+            ensure!(
+                fs::metadata(&file)?.modified()? <= built,
+                "{} is older than {}",
+                program.display(),
+                file.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The files of some places, in order.
+fn files(root: &Path, places: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for place in places {
+        let mut files = Vec::new();
+        collect(&root.join(place), &mut files).with_context(|| format!("verdicts stand on {place}"))?;
+        ensure!(!files.is_empty(), "verdicts stand on {place}, which is empty");
+        files.sort();
+        all.append(&mut files);
+    }
+    Ok(all)
 }
 
 /// The files at or below a place that are not tests of their own.
@@ -123,7 +160,7 @@ mod tests {
     fn every_listed_source_counts() {
         let root = super::super::root();
         let folder = tempfile::tempdir().unwrap();
-        for place in [JUDGE, EXECUTION, CPU, GPU, &["Cargo.lock"]].concat() {
+        for place in [JUDGE, EXECUTION, BUILD, CPU, GPU, EMULATOR, &["Cargo.lock"]].concat() {
             copy(&root, folder.path(), place);
         }
         let before = [false, true].map(|on_gpu| hashed(folder.path(), on_gpu).unwrap());

@@ -10,6 +10,7 @@
 //! | `hip_device` | what the plugin asks of HIP, counted: launches, which GPU and stream, loading, errors |
 //! | `own_memory` | executions on a GPU without a workspace, and with outputs over inputs |
 //! | `ordering` | seeded schedules over streams, contexts and threads: no stale read |
+//! | `quirks` | each defect of the compiler that the lowering avoids is there still |
 //! | `mutants` | the harness fails a plugin that is made worse, on the CPU and here |
 
 mod cases;
@@ -18,5 +19,6 @@ mod mutants;
 mod ordering;
 mod own_memory;
 mod paths;
+mod quirks;
 mod random_graphs;
 mod rows;

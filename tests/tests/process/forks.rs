@@ -99,9 +99,11 @@ fn a_child_gets_results_or_errors() {
                     assert!(text.contains("fork"), "{text}");
                 }
                 // No error: that would end the search in other plugins.
-                assert_eq!(
-                    handle.applicable(&rotini_wire::encode(&small_graph(SMALL))).unwrap(),
-                    []
+                assert!(
+                    handle
+                        .applicable(&rotini_wire::encode(&small_graph(SMALL)))
+                        .unwrap()
+                        .is_empty()
                 );
                 // Destroying what was made before does not wait for what it is made of.
                 // SAFETY: the child is the only one to drop its copies, and ends without dropping them again.
@@ -146,9 +148,11 @@ fn a_child_cannot_use_the_parents_gpus() {
     let (plugin, _) = load();
     let handle = plugin.handle().unwrap();
     assert!(forked(|| {
-        assert_eq!(
-            handle.applicable(&rotini_wire::encode(&small_graph(SMALL))).unwrap(),
-            []
+        assert!(
+            handle
+                .applicable(&rotini_wire::encode(&small_graph(SMALL)))
+                .unwrap()
+                .is_empty()
         );
         assert!(expect_status(plugin.handle(), INTERNAL_ERROR).contains("fork"));
     }));

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The test that a child is.
-const TEST: &str = "a_guard_fails_without_its_quirk";
+const TEST: &str = "quirks::a_guard_fails_without_its_quirk";
 
 /// No guard takes as long if it is right.
 const PATIENCE: Duration = Duration::from_secs(90);
