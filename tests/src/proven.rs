@@ -224,7 +224,7 @@ impl Verdicts {
     }
 
     /// Writes which trials are proven now, by what was executed or before; the others of the run are no more.
-    pub(crate) fn record<'a>(&self, trials: impl Iterator<Item = (Trial<'a>, Option<String>)>) -> Result<()> {
+    pub(crate) fn record(&self, trials: Vec<(Trial<'_>, Option<String>)>) -> Result<()> {
         if !self.mode.writes {
             return Ok(());
         }

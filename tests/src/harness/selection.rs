@@ -31,6 +31,10 @@ pub(crate) fn expect<'a, T: Sync>(
         "there is no case to run: ROTINI_CASE={only} is in no case's name"
     );
     let executed = AtomicUsize::new(0);
+    let keep = |trials: Vec<(Trial<'_>, Option<String>)>| {
+        let kept = verdicts.map_or(Ok(()), |verdicts| verdicts.record(trials));
+        kept.unwrap_or_else(|error| panic!("the verdicts cannot be written: {error:#}"));
+    };
     // The hash under which a case is proven, or why it is not.
     let outcomes: Vec<Result<Option<String>, String>> = chosen
         .par_iter()
@@ -45,16 +49,21 @@ pub(crate) fn expect<'a, T: Sync>(
             }
             executed.fetch_add(1, Relaxed);
             match run(one) {
-                Ok(()) => Ok(hash.map(|(_, hash)| hash)),
+                Ok(()) => {
+                    let hash = hash.map(|(_, hash)| hash);
+                    // At once: a run that is ended early has proven what it has.
+                    keep(vec![(trial(one), hash.clone())]);
+                    Ok(hash)
+                }
                 Err(error) => Err(format!("{}: {error:#}", name(one))),
             }
         })
         .collect();
-    if let Some(verdicts) = verdicts {
+    if verdicts.is_some() {
         println!("{executed:?} of {} cases executed, the others are proven", chosen.len());
-        let trials = chosen.iter().map(|one| trial(one));
-        let recorded = verdicts.record(trials.zip(outcomes.iter().map(|outcome| outcome.clone().ok().flatten())));
-        recorded.unwrap_or_else(|error| panic!("the verdicts cannot be written: {error:#}"));
+        // Once more all together: those that share a name, and those that are right no more.
+        let hashes = outcomes.iter().map(|outcome| outcome.clone().ok().flatten());
+        keep(chosen.iter().map(|one| trial(one)).zip(hashes).collect());
     }
     let failures: Vec<String> = outcomes.into_iter().filter_map(Result::err).collect();
     assert!(
