@@ -10,6 +10,7 @@
 #![expect(
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stderr,
     reason = "a test that cannot be set up has failed"
 )]
 
