@@ -9,7 +9,7 @@
 //! | `conv`, `pointwise`, `block_scale`, `attention`, … | one per family of operations: its check and its lowering; families know the builder, and nothing of each other |
 //! | `custom` | operations whose body the caller wrote |
 //! | `lowering`, `memory` | what a family may use while it lowers; tensors between buffers and values |
-//! | `step`, `spread`, `sums`, `contract`, `windows`, `math`, `functions` | the builder: elements from elements, reductions, contractions, windows, scalar arithmetic |
+//! | `step`, `reduce`, `merged`, `spread`, `sums`, `contract`, `windows`, `math`, `functions` | the builder: elements from elements, reductions, contractions, windows, scalar arithmetic |
 //! | `value`, `convert`, `narrow`, `packing`, `ir` | tensors in memory order, conversions, types of few bits, building blocks over melior |
 //! | `quirks` | the compiler's defects that are avoided |
 //! | `shell` | the exported function around the computation |
@@ -38,6 +38,7 @@ mod norm;
 mod packing;
 mod pointwise;
 mod quirks;
+mod reduce;
 mod reduction;
 mod resample;
 mod shell;

@@ -1,4 +1,4 @@
-//! How a reduction is spread over the lanes of a workgroup, where IREE 3.13 does it badly or not at all.
+//! How a reduction is spread over the lanes of a workgroup, where the compiler does it badly or not at all (`Quirk::UnspreadReductions`).
 //!
 //! IREE spreads a reduction whose innermost loop is a whole number of subgroups. Any other is given to one thread for each result, which
 //! takes all of it: slow, and if several such reductions and what is made of them are one dispatch, unrolled so far that the compiler is

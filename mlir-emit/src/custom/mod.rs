@@ -10,7 +10,7 @@ mod extremes;
 use crate::ir::Emitter;
 use crate::lowering::Lowering;
 use crate::quirks::{Quirk, Quirks};
-use crate::step::loses_sums;
+use crate::reduce::loses_sums;
 use crate::target::Target;
 use crate::value::{Ordered, Value};
 use crate::{EmitError, Unsupported};

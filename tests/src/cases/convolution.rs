@@ -206,6 +206,19 @@ pub(super) fn alone(cases: &mut Cases) {
             format!("conv_depthwise_multiplier_{name}"),
             f32(1, 6, 12, 8, 3, 1).groups(6).alone(),
         );
+        for dtype in [DataType::F32, DataType::F16] {
+            let conv = |n, c, k, input| Conv::new(n, c, k, input, 3, 1, dtype, order);
+            cases.add(format!("conv_one_filter_{name}_{dtype}"), conv(2, 8, 1, 7).alone());
+            cases.add(
+                format!("conv_one_filter_each_{name}_{dtype}"),
+                conv(2, 12, 3, 7).groups(3).alone(),
+            );
+            let multiplier = conv(2, 6, 18, 9).groups(6).dilation(2);
+            cases.add(
+                format!("conv_dilated_multiplier_of_three_{name}_{dtype}"),
+                multiplier.alone(),
+            );
+        }
         cases.add(format!("conv_wide_{name}"), f32(1, 64, 64, 14, 3, 1).alone());
 
         let mut asymmetric = f32(1, 4, 5, 8, 3, 0);

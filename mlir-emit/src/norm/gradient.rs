@@ -1,0 +1,93 @@
+//! The gradients of a normalization.
+
+use super::statistics::{Statistics, average, normal, save, sum};
+use crate::EmitError;
+use crate::ir::{MISSING, only};
+use crate::lowering::Lowering;
+use crate::math::Math;
+use crate::value::Value;
+use melior::ir::Value as Ssa;
+use rotini_graph::{DataType, TensorId};
+
+/// What a backward pass writes.
+pub(super) struct Gradients {
+    pub(super) dx: TensorId,
+    pub(super) dscale: TensorId,
+    pub(super) dbias: Option<TensorId>,
+}
+
+/// What the gradients are made of, at one place.
+pub(super) struct Parts<'c, 'r> {
+    pub(super) dy: Ssa<'c, 'r>,
+    /// dy scale.
+    pub(super) scaled: Ssa<'c, 'r>,
+    /// x̂.
+    pub(super) normal: Ssa<'c, 'r>,
+    pub(super) inverse: Ssa<'c, 'r>,
+}
+
+impl<'c, 'r> Parts<'c, 'r> {
+    /// From dy, x, scale, the inverse and the mean, if there is one.
+    pub(super) fn new(math: &Math<'c, 'r>, elements: &[Ssa<'c, 'r>]) -> Result<Self, EmitError> {
+        let (&[dy, x, scale, inverse], mean) = elements.split_first_chunk().ok_or(MISSING)?;
+        Ok(Parts {
+            dy,
+            scaled: math.mul(dy, scale)?,
+            normal: normal(math, x, mean.first().copied(), inverse)?,
+            inverse,
+        })
+    }
+}
+
+/// The gradients, with the statistics along `axes`.
+pub(super) fn differentiate<'c, 'b>(
+    lowering: &mut Lowering<'_, 'c, 'b>,
+    gradients: &Gradients,
+    [dy, x, scale]: [&Value<'c, 'b>; 3],
+    statistics: &Statistics<'c, 'b>,
+    axes: &[usize],
+    compute: DataType,
+) -> Result<(), EmitError> {
+    let mut operands = vec![dy, x, scale, &statistics.inverse];
+    operands.extend(&statistics.mean);
+
+    let lacking = lacking(&x.dims, &scale.dims);
+    let dscale = sum(lowering, &operands, &lacking, compute, |math, elements| {
+        let parts = Parts::new(math, elements)?;
+        math.mul(parts.dy, parts.normal)
+    })?;
+    let dbias = sum(lowering, &[dy], &lacking, compute, |_, elements| only(elements))?;
+
+    let slope = average(lowering, &operands, axes, compute, |math, elements| {
+        let parts = Parts::new(math, elements)?;
+        math.mul(parts.scaled, parts.normal)
+    })?;
+    let level = match &statistics.mean {
+        Some(_) => Some(average(lowering, &[dy, scale], axes, compute, |math, elements| {
+            let &[dy, scale] = elements else { return Err(MISSING) };
+            math.mul(dy, scale)
+        })?),
+        None => None,
+    };
+    let count = operands.len();
+    operands.push(&slope);
+    operands.extend(&level);
+    lowering.finish(gradients.dx, &operands, compute, |math, elements| {
+        let (elements, rest) = elements.split_at_checked(count).ok_or(MISSING)?;
+        let parts = Parts::new(math, elements)?;
+        let centred = match rest.get(1) {
+            Some(&level) => math.sub(parts.scaled, level)?,
+            None => parts.scaled,
+        };
+        math.mul(parts.inverse, math.sub(centred, math.mul(parts.normal, only(rest)?)?)?)
+    })?;
+    save(lowering, Some(gradients.dscale), Some(&dscale.value), compute)?;
+    save(lowering, gradients.dbias, Some(&dbias.value), compute)
+}
+
+/// The axes that scale lacks, which need not be those of the statistics.
+pub(super) fn lacking(x: &[i64], scale: &[i64]) -> Vec<usize> {
+    let missing = x.len().saturating_sub(scale.len());
+    let extent = |axis: usize| axis.checked_sub(missing).and_then(|axis| scale.get(axis)).copied();
+    (0..x.len()).filter(|&axis| extent(axis).unwrap_or(1) == 1).collect()
+}

@@ -1,0 +1,294 @@
+//! Means, deviations and normal elements, which normalizations and their gradients have in common.
+
+use crate::EmitError;
+use crate::convert::compute_type;
+use crate::ir::{MISSING, only};
+use crate::lowering::Lowering;
+use crate::math::{Math, Scalar};
+use crate::step::{Combiner, Open, Shape, count, order_of};
+use crate::value::{Data, Value};
+use melior::ir::Value as Ssa;
+use rotini_graph::{DataType, TensorId, rms_normalized_axis};
+
+/// What hipDNN's references find statistics with that a backward pass is not given, where the schema names no epsilon or the graph has
+/// none (`CpuFpReferenceBatchnorm.hpp`).
+const BACKWARD_EPSILON: f64 = 1e-5;
+
+/// Statistics of x along axes.
+pub(super) struct Statistics<'c, 'b> {
+    pub(super) mean: Option<Value<'c, 'b>>,
+    /// 1 / √(variance + ε), or of the mean of squares.
+    pub(super) inverse: Value<'c, 'b>,
+}
+
+/// Every axis but the channels': N and the spatial ones.
+pub(super) fn all_but_channels(dims: &[i64]) -> Vec<usize> {
+    (0..dims.len()).filter(|&axis| axis != 1).collect()
+}
+
+/// The last so many axes.
+pub(super) fn trailing(dims: &[i64], count: i64) -> Result<Vec<usize>, EmitError> {
+    let first = usize::try_from(count)
+        .ok()
+        .and_then(|count| dims.len().checked_sub(count));
+    Ok((first.ok_or(EmitError::Internal("more normalized axes than axes"))?..dims.len()).collect())
+}
+
+/// The axes that an RMSNorm's scale says are normalized.
+pub(super) fn matching(x: &[i64], scale: &[i64]) -> Result<Vec<usize>, EmitError> {
+    let first = rms_normalized_axis(x, scale).ok_or(EmitError::Internal("a scale that does not fit"))?;
+    Ok((first..x.len()).collect())
+}
+
+pub(super) fn float(compute: DataType) -> Result<DataType, EmitError> {
+    compute_type(compute)
+        .filter(|compute| compute.is_float())
+        .ok_or(EmitError::Internal("a compute type that check declines"))
+}
+
+pub(super) fn values<'c, 'b, const N: usize>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    ids: [TensorId; N],
+) -> Result<[Value<'c, 'b>; N], EmitError> {
+    let values: Vec<_> = ids
+        .iter()
+        .map(|&id| lowering.value(id).cloned())
+        .collect::<Result<_, _>>()?;
+    values.try_into().map_err(|_| MISSING)
+}
+
+/// One element for each channel of x, whatever axes of extent 1 its tensor has after them.
+pub(super) fn channels<'c, 'b, const N: usize>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    x: &Value<'c, 'b>,
+    ids: [TensorId; N],
+) -> Result<[Value<'c, 'b>; N], EmitError> {
+    let mut dims = vec![1; x.dims.len()];
+    if let (Some(channels), Some(&extent)) = (dims.get_mut(1), x.dims.get(1)) {
+        *channels = extent;
+    }
+    let values: Vec<_> = ids
+        .iter()
+        .map(|&id| lowering.value(id)?.clone().with_dims(&lowering.emitter(), &dims))
+        .collect::<Result<_, _>>()?;
+    values.try_into().map_err(|_| MISSING)
+}
+
+/// One element, whatever its tensor's rank.
+pub(super) fn single<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, id: TensorId) -> Result<Value<'c, 'b>, EmitError> {
+    lowering.value(id)?.clone().with_dims(&lowering.emitter(), &[1])
+}
+
+/// A statistic of x along axes, whose tensor may end before them.
+pub(super) fn statistic<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    x: &Value<'c, 'b>,
+    id: TensorId,
+    axes: &[usize],
+) -> Result<Value<'c, 'b>, EmitError> {
+    let dims: Vec<i64> = x
+        .dims
+        .iter()
+        .enumerate()
+        .map(|(axis, &extent)| if axes.contains(&axis) { 1 } else { extent })
+        .collect();
+    lowering.value(id)?.clone().with_dims(&lowering.emitter(), &dims)
+}
+
+/// Statistics that were found, and the variance that the deviation was made of.
+pub(super) struct Found<'c, 'b> {
+    pub(super) statistics: Statistics<'c, 'b>,
+    pub(super) variance: Value<'c, 'b>,
+}
+
+/// Finds the statistics of x along axes.
+pub(super) fn find<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    x: &Value<'c, 'b>,
+    epsilon: &Value<'c, 'b>,
+    axes: &[usize],
+    compute: DataType,
+) -> Result<Found<'c, 'b>, EmitError> {
+    let mean = average(lowering, &[x], axes, compute, |_, elements| only(elements))?;
+    // The variance around the mean: of all elements, not of a sample.
+    let variance = open_average(lowering, &[x, &mean], axes, compute, |math, elements| {
+        let &[x, mean] = elements else { return Err(MISSING) };
+        let distance = math.sub(x, mean)?;
+        math.mul(distance, distance)
+    })?;
+    Ok(Found {
+        statistics: Statistics {
+            mean: Some(mean),
+            inverse: inverse(lowering, &variance, epsilon, compute)?,
+        },
+        variance: variance.value,
+    })
+}
+
+/// The average along axes of what `body` makes of the elements. The first operand has all axes.
+pub(super) fn average<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    operands: &[&Value<'c, 'b>],
+    axes: &[usize],
+    compute: DataType,
+    body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+) -> Result<Value<'c, 'b>, EmitError> {
+    open_average(lowering, operands, axes, compute, body)?.closed(&lowering.emitter())
+}
+
+/// [`average`] that more is made of before anything has the axes again.
+pub(super) fn open_average<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    operands: &[&Value<'c, 'b>],
+    axes: &[usize],
+    compute: DataType,
+    body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+) -> Result<Open<'c, 'b>, EmitError> {
+    let dims = &operands.first().ok_or(MISSING)?.dims;
+    let total = sum(lowering, operands, axes, compute, body)?;
+    let elements = count(dims, axes)? as f64;
+    let value = elementwise(lowering, &[&total.value], compute, |math, operands| {
+        math.div(only(operands)?, math.constant(elements)?)
+    })?;
+    Ok(Open { value, ..total })
+}
+
+pub(super) fn sum<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    operands: &[&Value<'c, 'b>],
+    axes: &[usize],
+    compute: DataType,
+    body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+) -> Result<Open<'c, 'b>, EmitError> {
+    let dims = operands.first().ok_or(MISSING)?.dims.clone();
+    let shape = Shape {
+        dims: &dims,
+        order: &order_of(&dims, operands),
+        dtype: compute,
+    };
+    lowering.reduce_openly(operands, &shape, axes, (Combiner::Sum, 0.0), body)
+}
+
+/// A step without reduction on a value that lacks the reduced axes: they stay away.
+pub(super) fn elementwise<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    operands: &[&Value<'c, 'b>],
+    compute: DataType,
+    body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+) -> Result<Value<'c, 'b>, EmitError> {
+    let first = operands.first().ok_or(MISSING)?;
+    let order = match &first.data {
+        Data::Tensor { order, .. } => order.clone(),
+        Data::Constant(_) | Data::Scalar(_) => Vec::new(),
+    };
+    let shape = Shape {
+        dims: &first.dims.clone(),
+        order: &order,
+        dtype: compute,
+    };
+    lowering.map(operands, &shape, compute, body).map(Value::of)
+}
+
+/// 1 / √(value + ε).
+pub(super) fn inverse<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    value: &Open<'c, 'b>,
+    epsilon: &Value<'c, 'b>,
+    compute: DataType,
+) -> Result<Value<'c, 'b>, EmitError> {
+    let inverse = elementwise(lowering, &[&value.value, epsilon], compute, |math, elements| {
+        let &[value, epsilon] = elements else {
+            return Err(MISSING);
+        };
+        math.inverse_root(math.add(value, epsilon)?)
+    })?;
+    Open {
+        value: inverse,
+        is_spread: value.is_spread,
+    }
+    .closed(&lowering.emitter())
+}
+
+/// Saved statistics, or the same found again.
+pub(super) fn given_or_found<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    x: &Value<'c, 'b>,
+    mean: Option<TensorId>,
+    inverse_variance: Option<TensorId>,
+    epsilon: Option<TensorId>,
+    axes: &[usize],
+    compute: DataType,
+) -> Result<Statistics<'c, 'b>, EmitError> {
+    if let (Some(mean), Some(inverse)) = (mean, inverse_variance) {
+        return Ok(Statistics {
+            mean: Some(statistic(lowering, x, mean, axes)?),
+            inverse: statistic(lowering, x, inverse, axes)?,
+        });
+    }
+    let epsilon = match epsilon {
+        Some(epsilon) => single(lowering, epsilon)?,
+        None => Value {
+            data: Data::Constant(rotini_graph::Scalar::float(BACKWARD_EPSILON)),
+            dtype: compute,
+            dims: vec![1],
+        },
+    };
+    Ok(find(lowering, x, &epsilon, axes, compute)?.statistics)
+}
+
+/// y = scale x̂ + bias.
+pub(super) fn normalize<'c, 'b>(
+    lowering: &mut Lowering<'_, 'c, 'b>,
+    y: TensorId,
+    x: &Value<'c, 'b>,
+    statistics: &Statistics<'c, 'b>,
+    scale: &Value<'c, 'b>,
+    bias: Option<&Value<'c, 'b>>,
+    compute: DataType,
+) -> Result<(), EmitError> {
+    let mut operands = vec![x, &statistics.inverse, scale];
+    operands.extend(bias);
+    operands.extend(&statistics.mean);
+    let (has_bias, has_mean) = (bias.is_some(), statistics.mean.is_some());
+    lowering.finish(y, &operands, compute, |math, elements| {
+        let (&[x, inverse, scale], rest) = elements.split_first_chunk().ok_or(MISSING)?;
+        let mut rest = rest.iter().copied();
+        let bias = if has_bias { rest.next() } else { None };
+        let mean = if has_mean { rest.next() } else { None };
+        let scaled = math.mul(scale, normal(math, x, mean, inverse)?)?;
+        match bias {
+            Some(bias) => math.add(scaled, bias),
+            None => Ok(scaled),
+        }
+    })
+}
+
+/// x̂.
+pub(super) fn normal<'c, 'r>(
+    math: &Math<'c, 'r>,
+    x: Ssa<'c, 'r>,
+    mean: Option<Ssa<'c, 'r>>,
+    inverse: Ssa<'c, 'r>,
+) -> Scalar<'c, 'r> {
+    let centred = match mean {
+        Some(mean) => math.sub(x, mean)?,
+        None => x,
+    };
+    math.mul(centred, inverse)
+}
+
+pub(super) fn save<'c, 'b>(
+    lowering: &mut Lowering<'_, 'c, 'b>,
+    id: Option<TensorId>,
+    value: Option<&Value<'c, 'b>>,
+    compute: DataType,
+) -> Result<(), EmitError> {
+    match (id, value) {
+        (Some(id), Some(value)) => {
+            let dims = &lowering.tensor(id)?.dims;
+            let value = value.clone().with_dims(&lowering.emitter(), dims)?;
+            lowering.finish(id, &[&value], compute, |_, elements| only(elements))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,356 @@
+//! Reductions: elements combined along axes, in as many steps and dispatches as the compiler needs to do it right.
+
+use crate::EmitError;
+use crate::convert::convert;
+use crate::ir::{Loop, affine_map, dim, only};
+use crate::lowering::Lowering;
+use crate::math::{Math, Scalar};
+use crate::merged::{Merged, settle};
+use crate::quirks::Quirk;
+use crate::spread::Loops;
+use crate::step::{Combiner, Open, Shape, arguments, count, inputs};
+use crate::sums::{accumulator, in_type};
+use crate::target::{GREATEST_SUBGROUP, Target};
+use crate::value::{Data, Ordered, Value, extents, reshape};
+use melior::ir::Value as Ssa;
+use rotini_graph::DataType;
+
+impl<'c, 'b> Lowering<'_, 'c, 'b> {
+    /// Combines what `body` makes of the operands' elements, from `start`, over all positions along the `reduced` axes of `shape`, all of
+    /// which the first operand has. The result is of the compute type and has an extent of 1 along them.
+    ///
+    /// What IREE would not spread over lanes ([`spread`](crate::spread)) is told how, in a dispatch of its own. What it would miscompile
+    /// at once ([`Quirk::LostSums`]) becomes two reductions: the last axis, then what is left as one loop.
+    pub(crate) fn reduce(
+        &self,
+        operands: &[&Value<'c, 'b>],
+        shape: &Shape<'_>,
+        reduced: &[usize],
+        start: (Combiner, f64),
+        body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        self.reduce_openly(operands, shape, reduced, start, body)?
+            .closed(&self.emitter())
+    }
+
+    /// [`reduce`](Self::reduce) to what more may be made of in its dispatch, as long as that does not have the reduced axes.
+    pub(crate) fn reduce_openly(
+        &self,
+        operands: &[&Value<'c, 'b>],
+        shape: &Shape<'_>,
+        reduced: &[usize],
+        (combiner, start): (Combiner, f64),
+        body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+    ) -> Result<Open<'c, 'b>, EmitError> {
+        let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
+        let axes = || shape.order.iter().copied();
+        let wide: Vec<usize> = axes().filter(|axis| reduced.contains(axis) && is_wide(axis)).collect();
+        let merges = self.merges(operands, shape, &wide);
+        let needs_help = self.loops(operands, shape, reduced)?.need_help(self.target(), merges);
+        if self.quirks().avoids(Quirk::UnspreadReductions) && needs_help {
+            let value = self.reduce_spread(operands, shape, reduced, (combiner, start), body)?;
+            return Ok(Open { value, is_spread: true });
+        }
+        let loses = self.quirks().avoids(Quirk::LostSums) && loses_sums(self.target(), &extents(shape.dims, &wide)?);
+        let splits = loses && !merges;
+        let Some(&last) = wide.last().filter(|_| splits) else {
+            let value = self.reduce_at_once(operands, shape, reduced, (combiner, start), None, body)?;
+            return Ok(Open {
+                value,
+                is_spread: false,
+            });
+        };
+        let kept: Vec<usize> = axes().filter(|axis| !reduced.contains(axis)).collect();
+        let rest: Vec<usize> = axes().filter(|&axis| reduced.contains(&axis) && axis != last).collect();
+        let rows = Shape {
+            order: &[kept.as_slice(), &rest, &[last]].concat(),
+            ..*shape
+        };
+        let rows = self.reduce_at_once(operands, &rows, &[last], (combiner, start), None, body)?;
+        let Data::Tensor { ssa, .. } = rows.data else {
+            return Err(EmitError::Internal("a reduction without a result"));
+        };
+        // One loop now, which stays one behind a barrier.
+        let (at, compute) = (self.emitter(), shape.dtype);
+        let mut groups: Vec<Vec<usize>> = (0..kept.len()).map(|axis| vec![axis]).collect();
+        groups.push((kept.len()..kept.len() + rest.len()).collect());
+        let mut dims = extents(shape.dims, &kept)?;
+        dims.push(count(shape.dims, &rest)?);
+        let merged = Value::of(Ordered {
+            ssa: at.barrier(reshape(&at, "tensor.collapse_shape", ssa, &groups, &dims, compute)?)?,
+            order: (0..dims.len()).collect(),
+            dtype: compute,
+            dims: dims.clone(),
+        });
+        let merged_shape = Shape {
+            dims: &dims,
+            order: &(0..dims.len()).collect::<Vec<_>>(),
+            dtype: compute,
+        };
+        let whole = self.reduce_at_once(
+            &[&merged],
+            &merged_shape,
+            &[kept.len()],
+            (combiner, start),
+            None,
+            |_, elements| only(elements),
+        )?;
+        let Data::Tensor { ssa, .. } = whole.data else {
+            return Err(EmitError::Internal("a reduction without a result"));
+        };
+        Ok(Open {
+            value: reduced_value(ssa, kept, shape, reduced),
+            is_spread: false,
+        })
+    }
+
+    /// The loops of a reduction that have more than one step.
+    fn loops(&self, operands: &[&Value<'c, 'b>], shape: &Shape<'_>, reduced: &[usize]) -> Result<Loops, EmitError> {
+        let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
+        let wide: Vec<usize> = shape.order.iter().copied().filter(is_wide).collect();
+        let (gone, kept): (Vec<usize>, Vec<usize>) = wide.iter().partition(|axis| reduced.contains(axis));
+        let is_reduced = |axis: Option<&usize>| axis.is_some_and(|axis| reduced.contains(axis));
+        let tensors = operands
+            .iter()
+            .filter(|value| matches!(value.data, Data::Tensor { .. }));
+        let bits = tensors.map(|value| u64::from(value.dtype.bits())).min();
+        let extents = |axes: &[usize]| -> Result<Vec<u64>, EmitError> {
+            let extents = extents(shape.dims, axes)?.into_iter();
+            extents
+                .map(|extent| u64::try_from(extent).map_err(|_| EmitError::Internal("a negative extent")))
+                .collect()
+        };
+        Ok(Loops {
+            kept: extents(&kept)?,
+            reduced: extents(&gone)?,
+            ends_reduced: is_reduced(wide.last()),
+            begins_kept: !is_reduced(wide.first()),
+            bits: bits.unwrap_or(32),
+            is_double: shape.dtype == DataType::F64,
+        })
+    }
+
+    /// [`reduce_at_once`](Self::reduce_at_once) with the compiler told how. It forgets that where it fuses what computes an operand, or
+    /// makes one loop of several: so operands stand behind barriers, in the order of the loops, and what can be one loop is one.
+    fn reduce_spread(
+        &self,
+        operands: &[&Value<'c, 'b>],
+        shape: &Shape<'_>,
+        reduced: &[usize],
+        (combiner, start): (Combiner, f64),
+        body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let at = self.emitter();
+        // The compiler drops loops of one step, and what it was told with them.
+        let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
+        let wide: Vec<usize> = shape.order.iter().copied().filter(is_wide).collect();
+        let settled: Vec<Value<'c, 'b>> = operands
+            .iter()
+            .map(|value| settle(&at, value, shape.dims, &wide, reduced))
+            .collect::<Result<_, EmitError>>()?;
+        let loops = Merged::new(&settled, &wide, reduced);
+        let merged: Vec<Value<'c, 'b>> = settled
+            .into_iter()
+            .map(|value| loops.merge(&at, value, shape.dims))
+            .collect::<Result<_, EmitError>>()?;
+        let merged: Vec<&Value<'c, 'b>> = merged.iter().collect();
+        let dims: Vec<i64> = loops
+            .groups
+            .iter()
+            .map(|group| count(shape.dims, group))
+            .collect::<Result<_, _>>()?;
+        let (gone, kept): (Vec<usize>, Vec<usize>) =
+            (0..dims.len()).partition(|&position| loops.is_reduced(position, reduced));
+        let whole = Shape {
+            dims: &dims,
+            order: &(0..dims.len()).collect::<Vec<_>>(),
+            ..*shape
+        };
+        let how = self.loops(&merged, &whole, &gone)?.attribute(self.target())?;
+        let value = self.reduce_at_once(&merged, &whole, &gone, (combiner, start), Some(&how), body)?;
+        let Data::Tensor { mut ssa, .. } = value.data else {
+            return Err(EmitError::Internal("a reduction without a result"));
+        };
+        let stays: Vec<usize> = wide.iter().copied().filter(|axis| !reduced.contains(axis)).collect();
+        if stays.len() != kept.len() {
+            let mut next = 0..stays.len();
+            let groups = kept.iter().filter_map(|&position| loops.groups.get(position));
+            let groups: Vec<Vec<usize>> = groups.map(|group| next.by_ref().take(group.len()).collect()).collect();
+            let target = extents(shape.dims, &stays)?;
+            ssa = reshape(
+                &at,
+                "tensor.expand_shape",
+                at.barrier(ssa)?,
+                &groups,
+                &target,
+                shape.dtype,
+            )?;
+        }
+        Ok(reduced_value(ssa, stays, shape, reduced))
+    }
+
+    /// Whether the loops over these axes become one whatever is fused with them: they lie side by side in a graph of row-major tensors,
+    /// each of which has all of them or none.
+    fn merges(&self, operands: &[&Value<'c, 'b>], shape: &Shape<'_>, wide: &[usize]) -> bool {
+        let is_side_by_side = match (wide.first(), wide.last()) {
+            (Some(&first), Some(&last)) => (first..=last)
+                .all(|axis| wide.contains(&axis) || shape.dims.get(axis).is_none_or(|&extent| extent == 1)),
+            _ => true,
+        };
+        let orders = operands.iter().filter_map(|value| match &value.data {
+            Data::Tensor { order, .. } => Some(order.as_slice()),
+            Data::Constant(_) | Data::Scalar(_) => None,
+        });
+        let from_the_right: Vec<usize> = wide
+            .iter()
+            .filter_map(|axis| shape.dims.len().checked_sub(axis + 1))
+            .collect();
+        is_side_by_side
+            && orders.chain([shape.order]).all(<[usize]>::is_sorted)
+            && self.is_row_major_and_whole(&from_the_right)
+    }
+
+    /// [`reduce`](Self::reduce) in one operation.
+    fn reduce_at_once(
+        &self,
+        operands: &[&Value<'c, 'b>],
+        shape: &Shape<'_>,
+        reduced: &[usize],
+        (combiner, start): (Combiner, f64),
+        how: Option<&str>,
+        body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let at = self.emitter();
+        let compute = shape.dtype;
+        let is_reduced = |axis: &usize| reduced.contains(axis);
+        let kept: Vec<usize> = shape.order.iter().copied().filter(|axis| !is_reduced(axis)).collect();
+        // Kept axes first, as the compiler's own reductions have them.
+        let order: Vec<usize> = kept
+            .iter()
+            .copied()
+            .chain(shape.order.iter().copied().filter(is_reduced))
+            .collect();
+        let loops: Vec<Loop> = order
+            .iter()
+            .map(|axis| {
+                if is_reduced(axis) {
+                    Loop::Reduction
+                } else {
+                    Loop::Parallel
+                }
+            })
+            .collect();
+        let written_out = self.written_out(operands, shape.dims, reduced, compute)?;
+        let operands: Vec<_> = written_out.iter().collect();
+        let read = self.operands(&operands, shape.dims, shape.order)?;
+        let carried = accumulator(self.target(), combiner, compute, count(shape.dims, reduced)?);
+        let results = extents(shape.dims, &kept)?;
+        let init = at.filled(&results, carried, start)?;
+        let map = affine_map(order.len(), &(0..kept.len()).map(dim).collect::<Vec<_>>());
+        let ssa = at.configured(
+            how,
+            &loops,
+            &inputs(&read, &order)?,
+            (init, carried, map),
+            |inner, elements| {
+                let (sum, elements) = elements
+                    .split_last()
+                    .ok_or(EmitError::Internal("a reduction without a result"))?;
+                let math = Math::new(*inner, self.target(), compute, order.clone())?;
+                let math = if count(shape.dims, reduced)? > 1 {
+                    math.combining()
+                } else {
+                    math
+                };
+                let element = body(&math, &arguments(inner, &read, elements, compute)?)?;
+                combiner.combine(&math, *sum, convert(inner, element, compute, carried)?)
+            },
+        )?;
+        let ssa = in_type(&at, ssa, &results, carried, compute)?;
+        let ssa = self.apart_against(Quirk::PackedReductions, ssa)?;
+        Ok(reduced_value(ssa, kept, shape, reduced))
+    }
+
+    /// The operands as products of them can be summed: one that is repeated along a reduced axis ([`Quirk::RepeatedFactors`]) is written
+    /// out, floats of different types neither of which is the compute type ([`Quirk::MixedProducts`]) are widened, both behind a barrier.
+    /// And the first has all axes if there is one that no operand has in memory: a loop has to be of something.
+    fn written_out(
+        &self,
+        operands: &[&Value<'c, 'b>],
+        dims: &[i64],
+        reduced: &[usize],
+        compute: DataType,
+    ) -> Result<Vec<Value<'c, 'b>>, EmitError> {
+        let own = |value: &Value<'_, '_>, axis: usize| {
+            axis.checked_add(value.dims.len())
+                .and_then(|axis| axis.checked_sub(dims.len()))
+                .filter(|&own| value.dims.get(own) == dims.get(axis))
+        };
+        let has = |value: &Value<'_, '_>, axis: usize| {
+            own(value, axis)
+                .is_some_and(|own| matches!(&value.data, Data::Tensor { order, .. } if order.contains(&own)))
+        };
+        let is_repeated = |value: &Value<'_, '_>| {
+            let is_wide = |axis: &usize| dims.get(*axis).is_some_and(|&dim| dim > 1);
+            let lacks = |axis: &usize| is_wide(axis) && own(value, *axis).is_some() && !has(value, *axis);
+            matches!(value.data, Data::Tensor { .. }) && reduced.iter().any(lacks)
+        };
+        let is_covered = |axis: &usize| operands.iter().any(|value| has(value, *axis));
+        let lacks_loops = !reduced.iter().all(is_covered);
+        let is_narrower = |value: &Value<'_, '_>| {
+            let is_float = matches!(value.dtype, DataType::F16 | DataType::Bf16 | DataType::F32);
+            is_float && value.dtype != compute && matches!(value.data, Data::Tensor { .. })
+        };
+        let mut narrower = operands
+            .iter()
+            .filter(|value| is_narrower(value))
+            .map(|value| value.dtype);
+        let first = narrower.next();
+        let is_mixed = narrower.any(|dtype| Some(dtype) != first) && self.quirks().avoids(Quirk::MixedProducts);
+        let at = self.emitter();
+        let write_out = |(position, value): (usize, &&Value<'c, 'b>)| {
+            let widens = is_mixed && is_narrower(value);
+            if widens || is_repeated(value) && self.quirks().avoids(Quirk::RepeatedFactors) {
+                let whole = value.materialise(&at)?;
+                let wide = if widens { self.carry(whole, compute)? } else { whole };
+                let ssa = at.barrier(wide.ssa)?;
+                Ok(Value::of(Ordered { ssa, ..wide }))
+            } else if lacks_loops && position == 0 {
+                Ok(Value::of(value.materialise(&at)?))
+            } else {
+                Ok((*value).clone())
+            }
+        };
+        operands.iter().enumerate().map(write_out).collect()
+    }
+}
+
+/// Whether the compiler may leave out parts of a reduction over loops of these extents ([`Quirk::LostSums`]).
+///
+/// Where the loops do not become one, because a tensor in the dispatch lies in another order, GPUs give the innermost one to several
+/// subgroups. If that is no multiple of a subgroup these can be more than the lanes that add their sums up, and the first one's sum is
+/// all that is taken. Whatever the operands' orders are, what stands before them or after the result may be fused.
+pub(crate) fn loses_sums(target: &Target, extents: &[i64]) -> bool {
+    let Some(subgroup) = target.least_subgroup() else {
+        return false;
+    };
+    let elements = extents
+        .iter()
+        .try_fold(1_i64, |product, &extent| product.checked_mul(extent));
+    let wide = extents.iter().filter(|&&extent| extent > 1);
+    wide.count() > 1
+        && elements.is_none_or(|elements| elements % subgroup == 0)
+        && extents.iter().any(|extent| extent % GREATEST_SUBGROUP != 0)
+}
+
+/// A tensor over the axes that a reduction keeps, with an extent of 1 along the others.
+fn reduced_value<'c, 'b>(ssa: Ssa<'c, 'b>, kept: Vec<usize>, shape: &Shape<'_>, reduced: &[usize]) -> Value<'c, 'b> {
+    let extents = shape.dims.iter().enumerate();
+    Value {
+        data: Data::Tensor { ssa, order: kept },
+        dtype: shape.dtype,
+        dims: extents
+            .map(|(axis, &extent)| if reduced.contains(&axis) { 1 } else { extent })
+            .collect(),
+    }
+}
