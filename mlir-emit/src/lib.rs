@@ -52,7 +52,7 @@ mod windows;
 pub use cost::{operations, workspace_bound};
 pub use dispatch::check;
 pub use error::{EmitError, Unsupported};
-pub use quirks::{Backend, Description, Effect, Guard, Quirk, Quirks, REGISTER};
+pub use quirks::{Backend, Description, Effect, Guard, Quirk, Quirks, REGISTER, document as quirks_document};
 pub use shell::{Argument, ENTRY_POINT, Signature, signature};
 pub use target::{ConvStrategy, GPU_ALIGNMENT, Target};
 

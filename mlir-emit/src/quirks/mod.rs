@@ -207,3 +207,39 @@ impl Quirks {
         self.0 & quirk.bit() != 0
     }
 }
+
+/// `docs/quirks.md`: what the register says, one row a quirk.
+#[must_use]
+pub fn document() -> String {
+    let mut text = String::from(HEAD);
+    for one in REGISTER {
+        let backends: Vec<&str> = one.backends.iter().map(|backend| backend.name()).collect();
+        let guard = match one.guard {
+            Guard::Case(backend, case) => format!("`{case}` ({})", backend.name()),
+            Guard::None(reason) => format!("none: {reason}"),
+        };
+        let row = [
+            format!("`{}`", one.quirk.name()),
+            backends.join(", "),
+            one.seen_on.join(", "),
+            one.effect.name().to_owned(),
+            one.what.to_owned(),
+            one.instead.to_owned(),
+            one.costs.unwrap_or("nothing to speak of").to_owned(),
+            guard,
+            one.upstream.unwrap_or("not reported").to_owned(),
+        ];
+        text.push_str(&format!("| {} |\n", row.join(" | ")));
+    }
+    text
+}
+
+/// What comes before the rows.
+const HEAD: &str = "# Quirks of the compiler\n\n\
+    For those who work on the lowering, or move to another version of IREE. A quirk is a defect of the compiler that the lowering avoids. \
+    The list below is written from `mlir-emit/src/quirks/register.rs` by `scripts/quirks`; a test fails if it is stale.\n\n\
+    Code asks `quirks.avoids(Quirk::Name)`. The test `quirks` turns each quirk off alone, and demands that its guard then fails. \
+    Where a guard passes, the quirk can be deleted, with the code that asks for it: `ROTINI_QUIRKS=all` tries all of them, \
+    `ROTINI_QUIRKS=Name` one. `mlir-emit/quirks/Name.mlir` is the guard's module without the quirk, which shows the defect to the compiler's authors.\n\n\
+    | Quirk | Targets | Seen on IREE | Effect | What goes wrong | What the lowering does | Cost | Guard | Upstream |\n\
+    |---|---|---|---|---|---|---|---|---|\n";

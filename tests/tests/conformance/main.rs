@@ -9,6 +9,7 @@
 //! | `rounding` | half-precision graphs round once, and the judge would see it if they did not |
 //! | `gfx942` | what is compiled for MI300: dispatches, MFMA, registers (compile only: nothing is executed) |
 //! | `robustness` | mutated graphs through every entry point |
+//! | `structure` | the sources: circles of imports, lengths of files, the register of quirks and its document |
 
 mod attributes;
 mod cases;
@@ -17,3 +18,4 @@ mod gfx942;
 mod random_graphs;
 mod robustness;
 mod rounding;
+mod structure;

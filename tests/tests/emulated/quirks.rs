@@ -21,6 +21,7 @@ use rayon::prelude::*;
 use rotini_emit::{Backend, Description, ENTRY_POINT, Guard, Quirk, Quirks, REGISTER, Target, emit_avoiding};
 use rotini_host::engine_config;
 use rotini_plugin::serialized::{Portable, Serialized};
+use rotini_reference::Profile;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::harness::Runner;
 use rotini_tests::process::{command, part};
@@ -36,7 +37,7 @@ const TEST: &str = "quirks::a_guard_fails_without_its_quirk";
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Cases that a search tries for a quirk.
-const TRIES: usize = 16;
+const TRIES: usize = 60;
 
 /// What is said of a child's case.
 const RIGHT: &str = "the case is right";
@@ -98,7 +99,12 @@ fn attempt(case: &Case, quirk: Quirk, backend: Backend) -> Result<()> {
     let context = runner
         .handle()
         .context_from_serialized(&portable.encode(tensors, None)?)?;
-    runner.judge(case, &context, 64).map(drop)
+    runner.judge(case, &context, 64)?;
+    if cases::edges().iter().any(|one| one.name == case.name) {
+        let runner = runner.filled_with(Profile::FewEdges);
+        runner.judge(case, &context, 64).context("with special values")?;
+    }
+    Ok(())
 }
 
 /// What a child does: its part is a quirk, a backend and a case.

@@ -1,0 +1,418 @@
+//! How the sources hang together: in no crate do more than two files use each other in a circle, none of the layers that have been cut to
+//! size has a file of more than 500 lines, and the compiler's version is named by the register of quirks alone.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot be set up has failed"
+)]
+
+use rotini_emit::{Backend, Description, Guard, Quirks, REGISTER, Target, emit_avoiding};
+use rotini_tests::cases;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use syn::visit::Visit;
+use syn::{Item, UseTree};
+
+/// The crates, by the folder of their sources.
+const CRATES: [&str; 14] = [
+    "mlir-emit/src",
+    "mlir-emit/graph/src",
+    "mlir-emit/custom/src",
+    "plugin/src",
+    "plugin/wire/src",
+    "plugin/host/src",
+    "plugin/cli/src",
+    "jit-cache/src",
+    "iree-sys/src",
+    "tests/src",
+    "tests/reference/src",
+    "tests/hip-emulator/src",
+    "tests/hip-emulator/gfx/src",
+    "benches/src",
+];
+
+/// Crates with no file of more lines than [`MOST_LINES`], but for generated ones.
+const SHORT: [&str; 4] = ["mlir-emit", "plugin", "iree-sys", "jit-cache"];
+const MOST_LINES: usize = 500;
+
+/// Longer files that are still to be cut. None may be added.
+const LONG: &[&str] = &[
+    "mlir-emit/custom/src/syntax.rs",
+    "mlir-emit/graph/src/op.rs",
+    "plugin/cli/src/execution.rs",
+    "plugin/host/src/gpu.rs",
+    "plugin/host/src/lib.rs",
+    "plugin/src/abi/engine.rs",
+    "plugin/src/config.rs",
+    "plugin/src/pipeline.rs",
+    "iree-sys/src/compiler/worker/tests.rs",
+];
+
+/// Crates with files in circles that are still to be cut, and how many files. None may be added.
+const CIRCLES: &[(&str, usize)] = &[
+    ("mlir-emit/graph/src", 4),
+    ("mlir-emit/custom/src", 6),
+    ("plugin/src", 7),
+    ("plugin/cli/src", 9),
+    ("iree-sys/src", 8),
+    ("tests/src", 24),
+    ("tests/reference/src", 12),
+    ("tests/hip-emulator/src", 11),
+    ("tests/hip-emulator/gfx/src", 36),
+];
+
+/// What `flatc` writes.
+const GENERATED: &str = "generated";
+
+fn root() -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().expect("the tests are in the repository").to_owned()
+}
+
+/// All sources below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+        let path = entry.expect("a folder can be read").path();
+        let name = path.file_name().unwrap_or_default();
+        if path.is_dir() && name != "target" && name != GENERATED {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The path of a file's module: `[]` for the crate's root.
+fn module(folder: &Path, file: &Path) -> Vec<String> {
+    let inside = file
+        .strip_prefix(folder)
+        .expect("a file of the crate")
+        .with_extension("");
+    let mut names: Vec<String> = inside.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+    if names
+        .last()
+        .is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str()))
+    {
+        names.pop();
+    }
+    names
+}
+
+/// The paths of the crate that a file names, from the crate's root, and those that it re-exports, by their new name.
+#[derive(Default)]
+struct Named {
+    own: Vec<String>,
+    paths: BTreeSet<Vec<String>>,
+    exports: BTreeMap<String, Vec<String>>,
+}
+
+impl Named {
+    /// A path from the crate's root; `None` if it is another crate's.
+    fn absolute(&self, path: &[String], modules: &BTreeSet<Vec<String>>) -> Option<Vec<String>> {
+        let first = path.first()?;
+        let mut base = self.own.clone();
+        let mut rest = path;
+        match first.as_str() {
+            "crate" => {
+                base.clear();
+                rest = &path[1..];
+            }
+            "self" => rest = &path[1..],
+            "super" => {
+                while rest.first().is_some_and(|name| name == "super") {
+                    base.pop();
+                    rest = &rest[1..];
+                }
+            }
+            child => {
+                let mut module = base.clone();
+                module.push(child.to_owned());
+                if !modules.contains(&module) {
+                    return None;
+                }
+            }
+        }
+        base.extend(rest.iter().cloned());
+        Some(base)
+    }
+}
+
+struct Reader<'m> {
+    named: Named,
+    modules: &'m BTreeSet<Vec<String>>,
+}
+
+impl Reader<'_> {
+    fn tree(&mut self, tree: &UseTree, before: &mut Vec<String>, is_export: bool) {
+        match tree {
+            UseTree::Path(path) => {
+                before.push(path.ident.to_string());
+                self.tree(&path.tree, before, is_export);
+                before.pop();
+            }
+            UseTree::Group(group) => group.items.iter().for_each(|tree| self.tree(tree, before, is_export)),
+            UseTree::Name(name) => self.leaf(before, &name.ident.to_string(), &name.ident.to_string(), is_export),
+            UseTree::Rename(rename) => {
+                self.leaf(before, &rename.ident.to_string(), &rename.rename.to_string(), is_export);
+            }
+            UseTree::Glob(_) => self.leaf(before, "*", "*", false),
+        }
+    }
+
+    fn leaf(&mut self, before: &[String], name: &str, new: &str, is_export: bool) {
+        let mut path = before.to_vec();
+        if name != "self" {
+            path.push(name.to_owned());
+        }
+        if let Some(path) = self.named.absolute(&path, self.modules) {
+            if is_export {
+                self.named.exports.insert(new.to_owned(), path.clone());
+            }
+            self.named.paths.insert(path);
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Reader<'_> {
+    fn visit_item(&mut self, item: &'ast Item) {
+        let attributes = match item {
+            Item::Mod(module) => &module.attrs,
+            Item::Fn(function) => &function.attrs,
+            Item::Use(used) => &used.attrs,
+            Item::Impl(one) => &one.attrs,
+            _ => &Vec::new(),
+        };
+        let is_test = attributes.iter().any(|attribute| {
+            use quote::ToTokens as _;
+            attribute.path().is_ident("cfg") && attribute.to_token_stream().to_string().contains("test")
+        });
+        if !is_test {
+            syn::visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        let is_export = !matches!(item.vis, syn::Visibility::Inherited);
+        self.tree(&item.tree, &mut Vec::new(), is_export);
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let names: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        if names.len() > 1
+            && let Some(path) = self.named.absolute(&names, self.modules)
+        {
+            self.named.paths.insert(path);
+        }
+        syn::visit::visit_path(self, path);
+    }
+}
+
+/// The module whose file a path leads to: what is re-exported is used where it is.
+fn resolve(path: &[String], files: &BTreeMap<Vec<String>, Named>, depth: usize) -> Vec<String> {
+    let mut module: Vec<String> = Vec::new();
+    for name in path {
+        module.push(name.clone());
+        if files.contains_key(&module) {
+            continue;
+        }
+        module.pop();
+        let export = files.get(&module).and_then(|named| named.exports.get(name));
+        return match export {
+            Some(export) if depth < 8 && export != path => resolve(export, files, depth + 1),
+            _ => module,
+        };
+    }
+    module
+}
+
+/// The circles of a graph that have more than two files.
+fn circles(edges: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> BTreeSet<BTreeSet<Vec<String>>> {
+    let reached = |from: &Vec<String>| {
+        let mut seen = BTreeSet::new();
+        let mut next: Vec<&Vec<String>> = edges[from].iter().collect();
+        while let Some(module) = next.pop() {
+            if seen.insert(module.clone()) {
+                next.extend(&edges[module]);
+            }
+        }
+        seen
+    };
+    let all: BTreeMap<_, _> = edges.keys().map(|module| (module.clone(), reached(module))).collect();
+    let circle = |module: &Vec<String>| {
+        let others = all[module].iter().filter(|other| all[*other].contains(module));
+        others.cloned().collect::<BTreeSet<_>>()
+    };
+    all.keys().map(circle).filter(|circle| circle.len() > 2).collect()
+}
+
+#[test]
+fn no_circle_has_more_than_two_files() {
+    let mut found = Vec::new();
+    for name in CRATES {
+        let folder = root().join(name);
+        let files: Vec<PathBuf> = sources(&folder)
+            .into_iter()
+            .filter(|file| !file.starts_with(folder.join("bin")))
+            .collect();
+        let modules: BTreeSet<Vec<String>> = files.iter().map(|file| module(&folder, file)).collect();
+        let mut read = BTreeMap::new();
+        for file in &files {
+            let own = module(&folder, file);
+            if own.last().is_some_and(|name| name.ends_with("tests")) {
+                continue;
+            }
+            let text = fs::read_to_string(file).expect("a source can be read");
+            let syntax = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            let mut reader = Reader {
+                named: Named {
+                    own: own.clone(),
+                    ..Named::default()
+                },
+                modules: &modules,
+            };
+            reader.visit_file(&syntax);
+            read.insert(own, reader.named);
+        }
+        let edges = read
+            .iter()
+            .map(|(own, named)| {
+                let used = named
+                    .paths
+                    .iter()
+                    .filter(|path| !named.exports.values().any(|export| export == *path));
+                let used = used.map(|path| resolve(path, &read, 0)).filter(|module| module != own);
+                (own.clone(), used.collect())
+            })
+            .collect();
+        let circles = circles(&edges);
+        let count: usize = circles.iter().map(BTreeSet::len).sum();
+        if count > 0 {
+            let names = circles.iter().flatten().map(|module| module.join("::"));
+            println!("{name}: {}", names.collect::<Vec<_>>().join(", "));
+            found.push((name, count));
+        }
+    }
+    assert_eq!(
+        found, CIRCLES,
+        "crates and how many of their files use each other in circles of more than two"
+    );
+}
+
+/// What this file looks for, it finds.
+#[test]
+fn a_circle_of_three_is_found() {
+    let edge = |from: &str, to: &[&str]| {
+        let path = |name: &str| vec![name.to_owned()];
+        (path(from), to.iter().map(|name| path(name)).collect::<BTreeSet<_>>())
+    };
+    let three = [
+        edge("a", &["b"]),
+        edge("b", &["c"]),
+        edge("c", &["a"]),
+        edge("d", &["a"]),
+    ];
+    assert_eq!(circles(&three.into()).len(), 1);
+    let two = [edge("a", &["b"]), edge("b", &["a", "c"]), edge("c", &[])];
+    assert!(circles(&two.into()).is_empty());
+}
+
+#[test]
+fn files_are_short() {
+    let mut long = Vec::new();
+    for name in SHORT {
+        for file in sources(&root().join(name)) {
+            let lines = fs::read_to_string(&file).expect("a source can be read").lines().count();
+            if lines > MOST_LINES {
+                long.push(file.strip_prefix(root()).unwrap_or(&file).display().to_string());
+            }
+        }
+    }
+    assert_eq!(long, LONG, "files of more than {MOST_LINES} lines");
+}
+
+/// A defect of the compiler that the lowering avoids is in the register, and nowhere else.
+#[test]
+fn only_the_register_names_the_compilers_version() {
+    let folder = root().join("mlir-emit/src");
+    let versions: BTreeSet<&str> = REGISTER.iter().flat_map(|one| one.seen_on.iter().copied()).collect();
+    assert!(!versions.is_empty());
+    for file in sources(&folder) {
+        if file.starts_with(folder.join("quirks")) {
+            continue;
+        }
+        let text = fs::read_to_string(&file).expect("a source can be read");
+        for version in &versions {
+            assert!(!text.contains(version), "{} names {version}", file.display());
+        }
+    }
+}
+
+/// `docs/quirks.md` is what the register says, and each guard's module lies in `mlir-emit/quirks`. `ROTINI_WRITE_QUIRKS` writes them.
+#[test]
+fn the_list_of_quirks_is_that_of_the_register() {
+    let (document, modules) = (root().join("docs/quirks.md"), root().join("mlir-emit/quirks"));
+    if std::env::var_os("ROTINI_WRITE_QUIRKS").is_some() {
+        fs::write(&document, rotini_emit::quirks_document()).expect("docs can be written");
+        fs::create_dir_all(&modules).expect("a folder can be made");
+        for one in REGISTER {
+            if let Some(text) = module_without(one) {
+                fs::write(modules.join(format!("{}.mlir", one.quirk.name())), text).expect("a module can be written");
+            }
+        }
+    }
+    let written = fs::read_to_string(&document).expect("docs/quirks.md is there");
+    assert!(
+        written == rotini_emit::quirks_document(),
+        "docs/quirks.md is stale: scripts/quirks writes it"
+    );
+    let there: BTreeSet<String> = fs::read_dir(&modules)
+        .expect("mlir-emit/quirks is there")
+        .map(|entry| {
+            entry
+                .expect("a folder can be read")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    let guarded = REGISTER.iter().filter(|one| matches!(one.guard, Guard::Case(..)));
+    let wanted: BTreeSet<String> = guarded.map(|one| format!("{}.mlir", one.quirk.name())).collect();
+    assert_eq!(there, wanted, "scripts/quirks writes them");
+}
+
+/// The module of a quirk's guard as it is without the quirk, and the compiler's flags.
+fn module_without(one: &Description) -> Option<String> {
+    let Guard::Case(backend, name) = one.guard else {
+        return None;
+    };
+    let target = Target::parse(match backend {
+        Backend::Cpu => "cpu",
+        Backend::Amd => "mi300x",
+        Backend::Nvidia => "sm_90",
+    });
+    let target = target.expect("a known target");
+    let mut all = cases::all();
+    all.extend(
+        cases::with_data()
+            .expect("they are filled")
+            .into_iter()
+            .map(|data| data.case),
+    );
+    let case = all.into_iter().find(|case| case.name == name);
+    let mut graph = case.expect("a guard is a case").graph;
+    graph.validate().expect("a case is valid");
+    let quirks = Quirks::of(&target).without(one.quirk);
+    let emitted = emit_avoiding(&graph.normalise().0, &target, quirks).expect("a case can be lowered");
+    Some(format!(
+        "// {}\n// iree-compile {}\n{}",
+        one.what,
+        emitted.flags.join(" "),
+        emitted.mlir
+    ))
+}
