@@ -11,6 +11,8 @@ use std::ffi::c_void;
 use std::io;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes: MLIR walks nested operations by recursion.
 const STACK: usize = 16 << 20;
@@ -106,6 +108,50 @@ pub(crate) fn start<F: FnOnce() + Send + 'static>(work: F) -> io::Result<Thread>
     }
 }
 
+/// Work that nobody waits for, on one thread at a time. Dropping this waits for its end.
+#[derive(Default)]
+pub(crate) struct Background {
+    is_running: Arc<AtomicBool>,
+    /// The last thread, which may have ended.
+    thread: Mutex<Option<Thread>>,
+}
+
+/// Says when it is dropped that a thread's work is over.
+struct Running(Arc<AtomicBool>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl Background {
+    /// Starts work on a thread of its own. Does nothing if there is work under way, or if there can be no further thread.
+    pub(crate) fn start(&self, work: impl FnOnce() + Send + 'static) {
+        if self.is_running.load(Ordering::Acquire) {
+            return;
+        }
+        // Held until the thread is in its place: whoever replaces it finds one that has ended.
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_running.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let running = Running(Arc::clone(&self.is_running));
+        // The work of the one before is over: waiting for it is short.
+        drop(thread.take());
+        let started = start(move || {
+            let _running = running;
+            work();
+        });
+        *thread = started.ok();
+    }
+
+    /// Waits for the work that is under way.
+    pub(crate) fn wait(&self) {
+        drop(self.thread.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
 struct Attributes(libc::pthread_attr_t);
 
 impl Attributes {
@@ -135,9 +181,9 @@ fn check(error: i32) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::apart;
+    use super::*;
     use std::cell::RefCell;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
 
     static DROPPED: AtomicBool = AtomicBool::new(false);
 
@@ -168,5 +214,31 @@ mod tests {
     fn panics_are_the_callers() {
         let caught = std::panic::catch_unwind(|| apart(|| std::panic::panic_any(7_u8)).map(|(): ()| ()));
         assert_eq!(caught.unwrap_err().downcast_ref(), Some(&7_u8));
+    }
+
+    #[test]
+    fn background_work_is_one_thread_that_nobody_waits_for() {
+        let (background, done) = (Background::default(), Arc::new(Mutex::new(Vec::new())));
+        let (release, released) = mpsc::channel::<()>();
+        let note = |number| {
+            let done = Arc::clone(&done);
+            move || done.lock().unwrap().push((number, std::thread::current().id()))
+        };
+        let first = note(1);
+        background.start(move || {
+            released.recv().unwrap();
+            first();
+        });
+        // Neither waits for the first, though it is under way.
+        background.start(note(2));
+        assert!(done.lock().unwrap().is_empty());
+        release.send(()).unwrap();
+        background.wait();
+        background.start(note(3));
+        drop(background);
+        let done = done.lock().unwrap();
+        assert_eq!(done.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1, 3]);
+        let here = std::thread::current().id();
+        assert!(done.iter().all(|&(_, thread)| thread != here));
     }
 }

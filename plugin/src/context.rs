@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// One entry of the caller's variant pack (`hipdnnPluginDeviceBuffer_t`).
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +56,8 @@ pub(crate) struct Variable {
     codes: RwLock<HashMap<Box<[i64]>, Known>>,
     /// Counts executions of other shapes.
     clock: AtomicU64,
+    /// Code of captured executions: nobody knows when their graphs are launched, so it stays for as long as the context does.
+    captured: Mutex<Vec<Arc<Code>>>,
 }
 
 /// The code of a set of shapes.
@@ -74,6 +76,7 @@ impl Variable {
             workspace_bytes,
             codes: RwLock::default(),
             clock: AtomicU64::new(0),
+            captured: Mutex::default(),
         }
     }
 
@@ -101,10 +104,7 @@ impl Variable {
                 told: self.workspace_bytes,
             });
         }
-        for code in self.add(&shapes, Arc::clone(&code)) {
-            // Not here: unloading may wait for the device.
-            runtime.reaper.take(code);
-        }
+        self.add(&shapes, Arc::clone(&code));
         Ok(code)
     }
 
@@ -120,26 +120,31 @@ impl Variable {
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Adds a set of shapes. Gives the code that has to go for it, for the caller to drop.
-    pub(crate) fn add(&self, shapes: &[i64], code: Arc<Code>) -> impl Iterator<Item = Arc<Code>> + use<> {
-        let oldest = {
-            let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
-            let is_full = codes.len() >= MAX_SHAPES;
-            let known = codes.iter().filter(|_| is_full);
-            let oldest = known.min_by_key(|(_, known)| known.used.load(Ordering::Relaxed));
-            oldest.map(|(shapes, _)| shapes.clone())
-        };
-        let shapes: Box<[i64]> = shapes.into();
+    /// Adds a set of shapes. Gives the code that had to go for it.
+    pub(crate) fn add(&self, shapes: &[i64], code: Arc<Code>) -> Vec<Arc<Code>> {
         let known = Known {
             code,
             used: AtomicU64::new(self.now()),
         };
+        let mut gone = Vec::new();
         let mut codes = self.codes.write().unwrap_or_else(PoisonError::into_inner);
-        let same = codes.insert(shapes, known);
-        // Another thread may have made room, or have come with the same shapes.
-        let oldest = oldest.filter(|_| codes.len() > MAX_SHAPES);
-        let oldest = oldest.and_then(|oldest| codes.remove(&oldest));
-        [same, oldest].into_iter().flatten().map(|known| known.code)
+        gone.extend(codes.insert(shapes.into(), known));
+        while codes.len() > MAX_SHAPES {
+            let oldest = codes.iter().min_by_key(|(_, known)| known.used.load(Ordering::Relaxed));
+            let Some(oldest) = oldest.map(|(shapes, _)| shapes.clone()) else {
+                break;
+            };
+            gone.extend(codes.remove(&oldest));
+        }
+        gone.into_iter().map(|known| known.code).collect()
+    }
+
+    /// Keeps code for as long as the context lives.
+    fn keep(&self, code: &Arc<Code>) {
+        let mut captured = self.captured.lock().unwrap_or_else(PoisonError::into_inner);
+        if !captured.iter().any(|kept| Arc::ptr_eq(kept, code)) {
+            captured.push(Arc::clone(code));
+        }
     }
 
     fn serialized(&self) -> SerializedShapes {
@@ -272,11 +277,11 @@ impl ExecutionContext {
             .as_ref()
             .ok_or(Error::Shapes(OverrideError::NotDeclared))?;
         let code = variable.code(runtime, overrides)?;
+        if code.executable.is_captured(stream) {
+            variable.keep(&code);
+        }
         // SAFETY: by this function's contract.
-        let result = unsafe { self.run(&*code.executable, stream, workspace, buffers) };
-        // It may have had to go meanwhile: then this is the last of it.
-        runtime.reaper.take(code);
-        result
+        unsafe { self.run(&*code.executable, stream, workspace, buffers) }
     }
 
     /// Executes code that has this context's arguments.
@@ -370,85 +375,5 @@ impl ExecutionContext {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::device::Work;
-    use rotini_cache::Key;
-    use rotini_emit::{Signature, Target};
-
-    struct Nothing;
-
-    impl Executable for Nothing {
-        fn workspace_bytes(&self) -> u64 {
-            0
-        }
-
-        unsafe fn execute(&self, _: Stream, _: &Buffers<'_>) -> Result<(), ExecuteError> {
-            Ok(())
-        }
-    }
-
-    impl Device for Nothing {
-        fn target(&self) -> Target {
-            Target::Cpu
-        }
-
-        fn features(&self) -> &str {
-            ""
-        }
-
-        fn describe(&self) -> String {
-            String::new()
-        }
-
-        fn can_be_captured(&self) -> bool {
-            false
-        }
-
-        unsafe fn load(&self, _: &Key, _: &[u8], _: &Signature, _: Work) -> Result<Arc<dyn Executable>, Error> {
-            Ok(Arc::new(Nothing))
-        }
-    }
-
-    fn code() -> Arc<Code> {
-        code_of(Arc::new(Nothing))
-    }
-
-    pub(crate) fn code_of(executable: Arc<dyn Executable>) -> Arc<Code> {
-        Arc::new(Code {
-            executable,
-            portable: Portable {
-                producer: String::new(),
-                target: String::new(),
-                features: String::new(),
-                operations: 0,
-                workspace_bytes: 0,
-                dispatches: 0,
-                signature: Signature { arguments: vec![] },
-                code: bytes::Bytes::new(),
-            },
-        })
-    }
-
-    #[test]
-    fn the_least_recently_used_shapes_go() {
-        let variable = Variable::new(Arc::new(Nothing), Graph::default(), &[], 0);
-        let most = i64::try_from(MAX_SHAPES).unwrap();
-        let codes: Vec<_> = (0..most).map(|_| code()).collect();
-        for (shapes, code) in (0..).zip(&codes) {
-            assert_eq!(variable.add(&[shapes], Arc::clone(code)).count(), 0);
-        }
-        // The first is used again, so the second is the oldest, then the third.
-        assert!(variable.find(&[0]).is_some());
-        for gone in [1, 2] {
-            let dropped: Vec<_> = variable.add(&[most + gone], code()).collect();
-            assert!(matches!(&dropped[..], [one] if Arc::ptr_eq(one, &codes[usize::try_from(gone).unwrap()])));
-            assert!(variable.find(&[gone]).is_none() && variable.find(&[most + gone]).is_some());
-        }
-        assert!(variable.find(&[0]).is_some() && variable.find(&[3]).is_some());
-        // The same shapes again take no other's place.
-        let dropped: Vec<_> = variable.add(&[0], code()).collect();
-        assert!(matches!(&dropped[..], [one] if Arc::ptr_eq(one, &codes[0])));
-        assert!((3..most).all(|shapes| variable.find(&[shapes]).is_some()));
-    }
-}
+#[path = "context_tests.rs"]
+mod tests;

@@ -81,7 +81,9 @@ pub enum Error {
     #[error("the workspace is null, but {0} bytes are needed")]
     MissingWorkspace(u64),
     /// A workspace that kernels cannot use.
-    #[error("the workspace is memory of the host that the GPU cannot reach: it has to be the GPU's, as from hipMalloc")]
+    #[error(
+        "the workspace is memory of the host or of another GPU, which this GPU cannot reach: it has to be its own, as from hipMalloc"
+    )]
     HostWorkspace,
     /// No memory of our own.
     #[error("{0} bytes of memory cannot be had")]
@@ -205,6 +207,11 @@ impl Error {
             iree_sys::runtime::Error::Session { source, .. } => source.code() == iree_sys::result::Code::Incompatible,
             _ => false,
         }
+    }
+
+    /// Whether a device that could not be set up cannot be later either. All else, such as no memory, passes.
+    pub(crate) const fn is_about_devices(&self) -> bool {
+        matches!(self, Error::NoDevice(_) | Error::Forked(_))
     }
 
     pub(crate) fn runtime(what: &'static str) -> impl FnOnce(iree_sys::runtime::Error) -> Error {

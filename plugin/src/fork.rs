@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// How many forks are between this process and the one that loaded the library.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
-/// Whether this process has set up a driver of GPUs.
-static HAS_GPUS: AtomicBool = AtomicBool::new(false);
+/// The drivers of GPUs that this process has set up, or is setting up.
+static GPUS: AtomicU32 = AtomicU32::new(0);
 /// Whether a process before it has.
 static HAD_GPUS: AtomicBool = AtomicBool::new(false);
 
@@ -70,21 +70,26 @@ pub(crate) fn watch() -> Result<(), Error> {
     }
 }
 
-/// Notes that a driver of GPUs is being set up.
+/// Sets up a driver of GPUs. What finds none is no use of them.
 ///
 /// # Errors
 ///
-/// [`Error::Forked`] if a process before this one has done so.
-pub(crate) fn use_gpus() -> Result<(), Error> {
+/// [`Error::Forked`] if a process before this one has set one up; else what the function says.
+pub(crate) fn use_gpus<T>(set_up: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     if HAD_GPUS.load(Ordering::Relaxed) {
         return Err(Error::Forked("driver of the GPUs"));
     }
-    HAS_GPUS.store(true, Ordering::Relaxed);
-    Ok(())
+    // From the start: a child of another thread's has what is half done.
+    GPUS.fetch_add(1, Ordering::Relaxed);
+    set_up().inspect_err(|error| {
+        if matches!(error, Error::NoDevice(_)) {
+            GPUS.fetch_sub(1, Ordering::Relaxed);
+        }
+    })
 }
 
 /// Runs in a child, on its only thread.
 extern "C" fn in_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
-    HAD_GPUS.fetch_or(HAS_GPUS.load(Ordering::Relaxed), Ordering::Relaxed);
+    HAD_GPUS.fetch_or(GPUS.load(Ordering::Relaxed) > 0, Ordering::Relaxed);
 }

@@ -67,7 +67,19 @@ impl Handle {
     ///
     /// Why the GPU cannot be used.
     pub fn device(&self) -> Result<Arc<dyn Device>, Error> {
-        self.device.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let known = self.device.read().unwrap_or_else(PoisonError::into_inner).clone();
+        match (&known, &self.gpus) {
+            // What passes may have passed.
+            (Err(error), Some(gpus)) if !error.is_about_devices() => {
+                let device = gpus.device(self.ordinal.load(Ordering::Relaxed));
+                self.device
+                    .write()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .clone_from(&device);
+                device
+            }
+            _ => known,
+        }
     }
 
     /// The stream of the next execution.

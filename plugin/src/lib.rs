@@ -22,7 +22,6 @@ pub mod knobs;
 pub mod known_compilers;
 pub mod pipeline;
 pub mod plan;
-mod reaper;
 pub mod reproducer;
 pub mod serialized;
 mod told;

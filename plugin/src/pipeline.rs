@@ -5,12 +5,11 @@ use crate::compiler::Chosen;
 use crate::config::{Config, DeviceChoice};
 use crate::context::{Code, ExecutionContext, Variable};
 use crate::device::host::Host;
-use crate::device::{Device, Gpus, Work, gpu};
+use crate::device::{Device, Gpus, Settled, Work, gpu, make_once};
 use crate::error::Error;
 use crate::fork::{self, Process};
 use crate::known_compilers;
 pub use crate::plan::{Plan, Source, check, decode};
-use crate::reaper::Reaper;
 use crate::reproducer::{Reproducer, Versions};
 use crate::serialized::{Portable, Serialized};
 use bytes::Bytes;
@@ -48,12 +47,10 @@ pub struct Runtime {
     builds: OnceLock<Result<Vec<String>, Error>>,
     /// Whether the cache's folder says that the compiler's code is in it.
     noted: OnceLock<()>,
-    host: OnceLock<Result<Arc<dyn Device>, Error>>,
-    gpus: OnceLock<Result<Option<Arc<dyn Gpus>>, Error>>,
+    host: Settled<Arc<dyn Device>>,
+    gpus: Settled<Option<Arc<dyn Gpus>>>,
     /// Code that is loaded and in use, by device and key.
     loaded: Mutex<HashMap<(usize, Key), Weak<Code>>>,
-    /// Where code goes that executions have no more use for.
-    pub(crate) reaper: Reaper,
 }
 
 /// Forks behind each other in each of which the library can be used.
@@ -111,7 +108,6 @@ impl Runtime {
             host: OnceLock::new(),
             gpus: OnceLock::new(),
             loaded: Mutex::new(HashMap::new()),
-            reaper: Reaper::default(),
         })
     }
 
@@ -133,30 +129,28 @@ impl Runtime {
     ///
     /// If GPUs were asked for and there are none.
     pub fn gpus(&self) -> Result<Option<Arc<dyn Gpus>>, Error> {
-        self.gpus
-            .get_or_init(|| {
-                let gpus = match self.config.device {
-                    DeviceChoice::Cpu => None,
-                    DeviceChoice::Hip => Some(gpu::hip(&self.config, &self.instance)?),
-                    #[cfg(feature = "cuda")]
-                    DeviceChoice::Cuda => Some(gpu::cuda(&self.config, &self.instance)?),
-                    DeviceChoice::Auto => match gpu::hip(&self.config, &self.instance) {
-                        // The host's memory is the GPUs'.
-                        Err(error @ Error::Forked(_)) => return Err(error),
-                        gpus => gpus
-                            .inspect_err(|error| tracing::info!("no AMD GPU is used ({error}); graphs run on the CPU"))
-                            .ok(),
-                    },
-                };
-                match &self.config.target {
-                    Some(target) if gpus.is_none() && *target != Target::Cpu => {
-                        tracing::warn!("ROTINI_TARGET={target} is not used: graphs run on the CPU");
-                    }
-                    _ => {}
+        make_once(&self.gpus, || {
+            let gpus = match self.config.device {
+                DeviceChoice::Cpu => None,
+                DeviceChoice::Hip => Some(gpu::hip(&self.config, &self.instance)?),
+                #[cfg(feature = "cuda")]
+                DeviceChoice::Cuda => Some(gpu::cuda(&self.config, &self.instance)?),
+                DeviceChoice::Auto => match gpu::hip(&self.config, &self.instance) {
+                    // There are GPUs, and the host's memory is theirs.
+                    Err(error @ (Error::Forked(_) | Error::Driver(_))) => return Err(error),
+                    gpus => gpus
+                        .inspect_err(|error| tracing::info!("no AMD GPU is used ({error}); graphs run on the CPU"))
+                        .ok(),
+                },
+            };
+            match &self.config.target {
+                Some(target) if gpus.is_none() && *target != Target::Cpu => {
+                    tracing::warn!("ROTINI_TARGET={target} is not used: graphs run on the CPU");
                 }
-                Ok(gpus)
-            })
-            .clone()
+                _ => {}
+            }
+            Ok(gpus)
+        })
     }
 
     /// What devices are made with.
@@ -171,9 +165,9 @@ impl Runtime {
     ///
     /// If the runtime refuses.
     pub fn host(&self) -> Result<Arc<dyn Device>, Error> {
-        self.host
-            .get_or_init(|| Host::new(&self.config, &self.instance).map(|host| Arc::new(host) as Arc<dyn Device>))
-            .clone()
+        make_once(&self.host, || {
+            Host::new(&self.config, &self.instance).map(|host| Arc::new(host) as Arc<dyn Device>)
+        })
     }
 
     /// The compiler.
@@ -322,7 +316,7 @@ impl Runtime {
                     .map_err(|error| Error::ForeignContext(format!("its graph cannot be read: {error}")))?;
                 let variable = Variable::new(Arc::clone(device), graph, &shapes.graph, shapes.workspace_bytes);
                 for (overrides, portable) in shapes.known {
-                    drop(variable.add(&overrides, self.load_portable(device, portable)?));
+                    variable.add(&overrides, self.load_portable(device, portable)?);
                 }
                 Some(variable)
             }

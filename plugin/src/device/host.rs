@@ -148,7 +148,11 @@ struct Loaded {
 impl Drop for Loaded {
     fn drop(&mut self) {
         self.executable.shrink();
-        let batch = lock(&self.retired).push(self.key, self.code_bytes, Arc::clone(&self.executable));
+        let batch = {
+            let mut retired = lock(&self.retired);
+            retired.push(self.key, self.code_bytes, Arc::clone(&self.executable));
+            retired.excess()
+        };
         // Not under the lock: others load and retire meanwhile.
         drop(batch);
     }

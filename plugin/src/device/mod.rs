@@ -14,7 +14,7 @@ use rotini_cache::Key;
 use rotini_emit::{Argument, Signature, Target};
 use rotini_graph::{SlotRole, Storage};
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A stream of the caller. Host devices have none and ignore it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +96,11 @@ pub trait Executable: Send + Sync {
     /// Bytes of workspace that one execution needs.
     fn workspace_bytes(&self) -> u64;
 
+    /// Whether executions on the stream are captured now, to be done later; also if that cannot be told.
+    fn is_captured(&self, _stream: Stream) -> bool {
+        false
+    }
+
     /// Executes on the stream. Host devices return when the work is done, GPUs when it is enqueued.
     ///
     /// # Errors
@@ -133,7 +138,7 @@ pub enum ExecuteError {
     NoMemory(usize),
     /// The workspace overlaps an argument.
     WorkspaceOverlap(usize),
-    /// The workspace is memory that the GPU cannot reach.
+    /// The workspace is memory that the GPU cannot reach, as far as that can be told.
     HostWorkspace,
     /// The code is loaded on another GPU than the stream is on.
     OtherGpu {
@@ -157,6 +162,25 @@ impl From<DriverError> for ExecuteError {
 impl From<iree_sys::runtime::Error> for ExecuteError {
     fn from(error: iree_sys::runtime::Error) -> Self {
         ExecuteError::Runtime(error)
+    }
+}
+
+/// What was made once, or the reason why it never can be.
+pub(crate) type Settled<T> = OnceLock<Result<T, Error>>;
+
+/// What is settled; else tries to make it, and keeps what lasts of the outcome.
+///
+/// # Errors
+///
+/// Why it cannot be made, now or ever.
+pub(crate) fn make_once<T: Clone>(settled: &Settled<T>, make: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    if let Some(settled) = settled.get() {
+        return settled.clone();
+    }
+    match make() {
+        Err(error) if !error.is_about_devices() => Err(error),
+        // Another thread may have been faster.
+        made => settled.get_or_init(|| made).clone(),
     }
 }
 

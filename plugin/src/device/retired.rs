@@ -3,7 +3,7 @@
 use rotini_cache::Key;
 use std::collections::VecDeque;
 
-/// The bytes of programs that stay loaded on a device after their last context, code and constants together.
+/// The bytes of programs that stay loaded on a device after their last context: code, constants, and the memory of captured executions.
 const MAX_BYTES: usize = 256 << 20;
 
 /// Programs in the order in which they were retired.
@@ -31,13 +31,22 @@ impl<T> Retired<T> {
         }
     }
 
-    /// Retires a program. If there are too many now, gives the older half of them, to be unloaded once the device has finished with
-    /// them; many at a time, because on a GPU it is the waiting that costs.
-    pub(super) fn push(&mut self, key: Key, bytes: usize, code: T) -> Vec<(Key, usize, T)> {
+    /// Retires a program.
+    pub(super) fn push(&mut self, key: Key, bytes: usize, code: T) {
         self.entries.push_back(Entry { key, bytes, code });
         self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// Whether there are too many.
+    pub(super) fn is_excess(&self) -> bool {
+        self.entries.len() > self.limit || self.bytes > MAX_BYTES
+    }
+
+    /// If there are too many, takes the older half of them, to be unloaded once the device has finished with them; many at a time,
+    /// because on a GPU it is the waiting that costs.
+    pub(super) fn excess(&mut self) -> Vec<(Key, usize, T)> {
         let mut batch = Vec::new();
-        if self.entries.len() > self.limit || self.bytes > MAX_BYTES {
+        if self.is_excess() {
             while self.entries.len() > self.limit / 2 || self.bytes > MAX_BYTES / 2 {
                 let Some(entry) = self.entries.pop_front() else { break };
                 self.bytes = self.bytes.saturating_sub(entry.bytes);
@@ -89,31 +98,36 @@ mod tests {
         })
     }
 
+    fn push(retired: &mut Retired<usize>, key: Key, bytes: usize, code: usize) -> Vec<(Key, usize, usize)> {
+        retired.push(key, bytes, code);
+        retired.excess()
+    }
+
     #[test]
     fn the_older_half_goes_at_once() {
         let mut retired = Retired::new(LIMIT);
         for number in 0..LIMIT {
-            assert!(retired.push(key(number), 1, number).is_empty());
+            assert!(push(&mut retired, key(number), 1, number).is_empty());
         }
         assert_eq!(retired.take(&key(5)), Some(5));
         assert_eq!(retired.take(&key(5)), None);
-        assert!(retired.push(key(5), 1, 5).is_empty());
-        let batch = retired.push(key(LIMIT), 1, LIMIT);
+        assert!(push(&mut retired, key(5), 1, 5).is_empty());
+        let batch = push(&mut retired, key(LIMIT), 1, LIMIT);
         let numbers: Vec<_> = batch.iter().map(|(_, _, number)| *number).collect();
         let expected: Vec<_> = (0..LIMIT / 2 + 2).filter(|&number| number != 5).collect();
         assert_eq!(numbers, expected);
         // What could not be unloaded comes first the next time.
         retired.put_back(batch);
-        let batch = retired.push(key(1000), 1, 1000);
+        let batch = push(&mut retired, key(1000), 1, 1000);
         assert_eq!(batch.first().map(|(_, _, number)| *number), Some(0));
     }
 
     #[test]
     fn bytes_count_too() {
         let mut retired = Retired::new(LIMIT);
-        assert!(retired.push(key(0), MAX_BYTES / 2 + 1, 0).is_empty());
-        assert_eq!(retired.push(key(1), MAX_BYTES / 2, 1).len(), 1);
+        assert!(push(&mut retired, key(0), MAX_BYTES / 2 + 1, 0).is_empty());
+        assert_eq!(push(&mut retired, key(1), MAX_BYTES / 2, 1).len(), 1);
         assert_eq!(retired.drain(), [1]);
-        assert_eq!(retired.push(key(2), MAX_BYTES + 1, 2).len(), 1);
+        assert_eq!(push(&mut retired, key(2), MAX_BYTES + 1, 2).len(), 1);
     }
 }

@@ -21,6 +21,7 @@ use rotini_wire::engine_details::BehaviorNote;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// In a child: the test that it is.
 const CHILD: &str = "ROTINI_TEST_CHILD";
@@ -149,6 +150,20 @@ impl Emulator {
         // SAFETY: a terminated text.
         let done = unsafe { (self.fail)(what.as_ptr()) };
         assert_eq!(done, 0, "{what:?} is not understood");
+    }
+
+    /// Waits until what is done in the background has made so many calls of a function.
+    fn wait_for(&self, name: &str, count: u64) {
+        let started = Instant::now();
+        while self.calls(name) < count {
+            assert!(
+                started.elapsed() < Duration::from_secs(60),
+                "{name}: {}",
+                self.summary()
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(self.calls(name), count, "{name}");
     }
 
     fn current(&self) -> c_int {
@@ -314,7 +329,14 @@ fn an_execution_of_known_shapes_is_one_launch_too() {
         };
         overrides.iter().for_each(|overrides| execute(overrides));
         for overrides in &overrides {
-            emulator.expect_only("hipModuleLaunchKernel", 1, || execute(overrides));
+            emulator.reset();
+            execute(overrides);
+            // Code of captured executions has to stay, so that is asked for first.
+            for name in ["hipModuleLaunchKernel", "hipStreamGetCaptureInfo_v2"] {
+                assert_eq!(emulator.calls(name), 1, "{name}: {}", emulator.summary());
+            }
+            // SAFETY: takes nothing.
+            assert_eq!(unsafe { (emulator.calls_total)() }, 2, "{}", emulator.summary());
         }
         emulator.expect_only("hipModuleLaunchKernel", 1, || execute(&[]));
         emulator.gpu.synchronize().unwrap();
@@ -466,18 +488,25 @@ fn code_stays_loaded_until_the_gpu_has_finished_with_it() {
         emulator.fail("hipDeviceSynchronize=hipErrorStreamCaptureUnsupported");
         emulator.reset();
         for index in 0..64 {
+            assert_eq!(emulator.calls("hipDeviceSynchronize"), 0);
             drop(Subject::relu(&emulator.gpu, &plugin, &handle, 1024 + index));
-            // With the one above, that makes 65 with the last.
-            assert_eq!(emulator.calls("hipDeviceSynchronize"), u64::from(index == 63));
         }
+        // With the one above, that makes 65 with the last.
+        emulator.wait_for("hipDeviceSynchronize", 1);
         assert_eq!(emulator.calls("hipModuleUnload"), 0);
 
         // When it can be again: one wait for a whole batch of them.
         emulator.fail("");
         emulator.reset();
-        drop(Subject::relu(&emulator.gpu, &plugin, &handle, 2048));
+        // The thread that was refused above may not have ended: then the next program is the occasion.
+        let Subject { context, .. } = Subject::relu(&emulator.gpu, &plugin, &handle, 2048);
+        std::thread::sleep(Duration::from_millis(100));
+        drop(context);
+        emulator.wait_for("hipModuleUnload", 66 - 32);
         assert_eq!(emulator.calls("hipDeviceSynchronize"), 1);
-        assert_eq!(emulator.calls("hipModuleUnload"), 66 - 32);
+        // SAFETY: a terminated text.
+        let own = unsafe { (emulator.thread_calls)(c"hipDeviceSynchronize".as_ptr()) };
+        assert_eq!(own, 0, "the host's thread waited for the GPU");
         // The youngest are still there.
         drop(Subject::relu(&emulator.gpu, &plugin, &handle, 1024 + 63));
         assert_eq!(emulator.calls("hipModuleLoadDataEx"), 1);
@@ -681,6 +710,130 @@ fn memory_of_our_own_is_made_once() {
     });
 }
 
+/// Executes in place: the output is the input.
+fn in_place(subject: &Subject) -> Result<(), HostError> {
+    let mut pack = subject.pack.clone();
+    pack[1].ptr = pack[0].ptr;
+    subject.execute_on(&pack)
+}
+
+const MIB: i64 = 1 << 20;
+
+/// Idle memory of our own that does not fit is freed before an execution fails for want of memory, and when code is retired.
+#[test]
+fn idle_memory_is_given_back() {
+    alone("idle_memory_is_given_back", &[], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let handle = plugin.handle().unwrap();
+        let [large, little] = [20 * MIB, 64].map(|count| Subject::relu(&emulator.gpu, &plugin, &handle, count));
+        in_place(&large).unwrap();
+        emulator.gpu.synchronize().unwrap();
+        emulator.reset();
+        emulator.fail("hipMalloc=hipErrorOutOfMemory@1");
+        in_place(&little).unwrap();
+        assert_eq!(emulator.calls("hipMalloc"), 2);
+        assert_eq!(emulator.calls("hipFree"), 1);
+        // If that does not help, the execution says so.
+        emulator.fail("hipMalloc=hipErrorOutOfMemory");
+        let error = in_place(&large).unwrap_err().to_string();
+        assert!(error.contains("hipErrorOutOfMemory"), "{error}");
+        emulator.fail("");
+
+        in_place(&large).unwrap();
+        emulator.gpu.synchronize().unwrap();
+        emulator.reset();
+        // 80 MiB are too much to keep.
+        let Subject { context, memory, .. } = large;
+        drop(context);
+        emulator.wait_for("hipFree", 1);
+        drop((memory, little));
+        emulator.gpu.synchronize().unwrap();
+    });
+}
+
+/// Contexts that come and go with their captures do not leave more and more memory behind.
+#[test]
+fn memory_of_captures_goes_with_their_code() {
+    alone("memory_of_captures_goes_with_their_code", &[], || {
+        const BYTES: u64 = 40 << 20;
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let handle = plugin.handle().unwrap();
+        let stream = emulator.gpu.stream().unwrap();
+        set_stream(&handle, stream.raw()).unwrap();
+        let mut most = 0;
+        emulator.reset();
+        for _ in 0..20 {
+            let subject = Subject::relu(&emulator.gpu, &plugin, &handle, 10 * MIB);
+            let replay = stream.capture(|| -> Result<(), rotini_host::gpu::GpuError> {
+                in_place(&subject).unwrap();
+                Ok(())
+            });
+            // SAFETY: what was captured is alive.
+            unsafe { replay.as_ref().unwrap().launch(&stream) }.unwrap();
+            stream.synchronize().unwrap();
+            drop(replay);
+            let Subject {
+                context,
+                memory,
+                workspace,
+                ..
+            } = subject;
+            drop((memory, workspace));
+            drop(context);
+            std::thread::sleep(Duration::from_millis(20));
+            // All that is allocated and not freed is the plugin's now.
+            most = most.max(emulator.calls("hipMalloc").saturating_sub(emulator.calls("hipFree")));
+        }
+        // 256 MiB are kept, and as much again where the thread that unloads is late.
+        assert!(most <= 2 * (256 << 20) / BYTES + 2, "{most} blocks: {}", emulator.summary());
+        emulator.gpu.synchronize().unwrap();
+    });
+}
+
+/// A GPU that cannot be set up for want of memory can be when there is some.
+#[test]
+fn what_passes_is_no_verdict_on_a_gpu() {
+    alone("what_passes_is_no_verdict_on_a_gpu", &[], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        emulator.fail("hipGetDevicePropertiesR0600=hipErrorOutOfMemory");
+        let before = plugin.handle().unwrap();
+        let error = before.context(&config(&plugin), &relu(64)).err().unwrap().to_string();
+        assert!(error.contains("hipErrorOutOfMemory"), "{error}");
+        emulator.fail("");
+        // Those that were there meanwhile too.
+        for handle in [&before, &plugin.handle().unwrap()] {
+            assert_eq!(handle.applicable(&relu(64)).unwrap().len(), 1);
+            Subject::relu(&emulator.gpu, &plugin, handle, 64).execute().unwrap();
+        }
+        emulator.gpu.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn workspaces_of_another_gpu_are_refused() {
+    let environment = [("HIPEMU_DEVICES", "gfx942,gfx942"), ("ROTINI_OWN_WORKSPACE", "0")];
+    alone("workspaces_of_another_gpu_are_refused", &environment, || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let gpus = [0, 1].map(|ordinal| emulator.driver().gpu(ordinal).unwrap());
+        gpus[0].select().unwrap();
+        let handle = plugin.handle().unwrap();
+        let case = cases::named("two_convs_nhwc").unwrap();
+        let two = Subject::of_case(&gpus[0], &plugin, &handle, &case);
+        let other = gpus[1].allocate(two.workspace.bytes()).unwrap();
+        gpus[0].select().unwrap();
+        // SAFETY: refused before anything uses it.
+        let error = unsafe { two.context.execute(other.pointer(), &two.pack) };
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("of another GPU"), "{error}");
+        two.execute().unwrap();
+        gpus[0].synchronize().unwrap();
+    });
+}
+
 #[test]
 fn without_a_workspace_little_is_needed_or_it_is_an_error() {
     let environment = [("ROTINI_OWN_WORKSPACE", "100")];
@@ -822,5 +975,22 @@ fn a_file_that_is_no_library_is_declined() {
     alone("a_file_that_is_no_library_is_declined", &file, || {
         let error = refusal();
         assert!(error.contains("ELF") || error.contains("header"), "{error}");
+    });
+}
+
+/// A library that is short of memory is no machine without GPUs: the host's buffers are not for the CPU.
+#[test]
+fn without_memory_auto_is_not_the_cpu() {
+    let test = "without_memory_auto_is_not_the_cpu";
+    let emulator = rotini_tests::plugin::emulator().unwrap();
+    let library = emulator.to_str().unwrap();
+    let short = [
+        ("HIPEMU_FAIL", "hipInit=hipErrorOutOfMemory"),
+        ("ROTINI_HIP_LIBRARY", library),
+        ("ROTINI_DEVICE", "auto"),
+    ];
+    alone(test, &short, || {
+        let error = refusal();
+        assert!(error.contains("hipErrorOutOfMemory"), "{error}");
     });
 }

@@ -159,3 +159,28 @@ fn a_child_cannot_use_the_parents_gpus() {
     let gpu = rotini_wire::encode(&small_graph(SMALL));
     assert_eq!(handle.applicable(&gpu).unwrap().len(), 1);
 }
+
+/// Where a library of GPUs is there and finds none, nothing is of the parent alone: the child runs on the CPU too.
+#[test]
+fn without_gpus_a_child_has_the_cpu() {
+    const TEST: &str = "forks::without_gpus_a_child_has_the_cpu";
+    if part(TEST).is_none() {
+        let cache = tempfile::tempdir().unwrap();
+        for library in [plugin::emulator().unwrap().as_os_str(), "libnothing.so".as_ref()] {
+            let mut command = command(TEST, "parent", cache.path()).unwrap();
+            command
+                .env("ROTINI_DEVICE", "auto")
+                .env("HIPEMU_DEVICES", "")
+                .env("ROTINI_HIP_LIBRARY", library);
+            run(&mut command).unwrap();
+        }
+        return;
+    }
+    let (plugin, engine) = load();
+    let handle = plugin.handle().unwrap();
+    assert!(execute(&create(&handle, engine, SMALL), SMALL).unwrap());
+    assert!(forked(|| {
+        let new = plugin.handle().unwrap();
+        assert!(execute(&create(&new, engine, SMALL), SMALL).unwrap());
+    }));
+}

@@ -1,7 +1,7 @@
 //! NVIDIA GPUs: the functions of `libcuda.so` that are called here. IREE works in the primary context of a GPU, and so do programs on
 //! CUDA's runtime API, which is where the caller's streams and pointers come from.
 
-use super::driver::{Calls, Description, Driver, DriverError, Status, Vendor, loader_words, text_in};
+use super::driver::{Calls, Description, Driver, DriverError, Status, Vendor, loader_words, refusal, text_in};
 use super::target;
 use crate::device::Stream;
 use crate::error::Error;
@@ -30,6 +30,15 @@ const PAGEABLE_ACCESS: c_int = 88;
 
 /// `CU_POINTER_ATTRIBUTE_MEMORY_TYPE`.
 const MEMORY_TYPE: c_int = 2;
+
+/// `CU_POINTER_ATTRIBUTE_IS_MANAGED`.
+const IS_MANAGED: c_int = 8;
+
+/// `CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL`.
+const DEVICE_ORDINAL: c_int = 9;
+
+/// `CU_MEMORYTYPE_DEVICE`: a GPU's memory, its own or managed.
+const ON_GPU: c_uint = 2;
 
 type CuContext = *mut c_void;
 
@@ -130,7 +139,7 @@ impl Cuda {
             gpus: Vec::new(),
         };
         let contexts = cuda.retain_contexts();
-        contexts.map_err(|error| Error::NoDevice(error.to_string()))?;
+        contexts.map_err(refusal)?;
         if cuda.gpus.is_empty() {
             return Err(Error::NoDevice("the CUDA driver finds no GPU".to_owned()));
         }
@@ -282,14 +291,19 @@ impl Driver for Cuda {
     }
 
     fn reaches(&self, ordinal: u32, pointer: *mut c_void) -> Result<bool, DriverError> {
-        let mut kind: c_uint = 0;
-        // SAFETY: the attribute is a number of this size; the pointer is only looked up.
-        let status = unsafe {
-            (self.functions.cuPointerGetAttribute)((&raw mut kind).cast(), MEMORY_TYPE, pointer.addr() as u64)
+        let attribute = |attribute| {
+            let mut value: c_uint = 0;
+            // SAFETY: the attributes are numbers of this size, or a byte; the pointer is only looked up.
+            let status = unsafe {
+                (self.functions.cuPointerGetAttribute)((&raw mut value).cast(), attribute, pointer.addr() as u64)
+            };
+            (status == 0).then_some(value)
         };
-        // What CUDA does not know is an invalid value. All that it knows has one address for host and GPUs.
-        if status == 0 {
-            return Ok(true);
+        // What CUDA does not know is an invalid value. All else but a GPU's own memory has one address for host and GPUs.
+        match attribute(MEMORY_TYPE) {
+            Some(ON_GPU) if attribute(IS_MANAGED) == Some(0) => return Ok(attribute(DEVICE_ORDINAL) == Some(ordinal)),
+            Some(_) => return Ok(true),
+            None => {}
         }
         Ok(self.attribute(PAGEABLE_ACCESS, self.primary(ordinal)?.device)? != 0)
     }

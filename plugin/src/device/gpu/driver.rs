@@ -133,7 +133,8 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
         Ok((self.relax_capture(), current))
     }
 
-    /// Whether kernels on a GPU can work on what a pointer points to.
+    /// Whether kernels on a GPU can work on what a pointer points to: its own memory, or the host's where it sees that. Another GPU's
+    /// memory does not count, because nobody can tell whether it is mapped here.
     fn reaches(&self, ordinal: u32, pointer: *mut c_void) -> Result<bool, DriverError>;
 
     /// A status as a result.
@@ -390,6 +391,15 @@ pub struct DriverError {
     pub text: String,
     /// Whether memory ran out.
     pub out_of_memory: bool,
+}
+
+/// Why a library that is there cannot be used. That there is no memory passes.
+pub(super) fn refusal(error: DriverError) -> crate::error::Error {
+    if error.out_of_memory {
+        crate::error::Error::Driver(error)
+    } else {
+        crate::error::Error::NoDevice(error.to_string())
+    }
 }
 
 /// What the system's loader says, which libloading has as the source.

@@ -3,7 +3,7 @@
 //! The library has to be the one that the caller's streams and pointers are of. A library that is loaded already is taken first, whatever
 //! its version, then `libamdhip64.so` as the system finds it. IREE's driver is told the same name.
 
-use super::driver::{Calls, Description, Driver, DriverError, Status, Vendor, loader_words, text_in};
+use super::driver::{Calls, Description, Driver, DriverError, Status, Vendor, loader_words, refusal, text_in};
 use super::target;
 use crate::device::Stream;
 use crate::error::Error;
@@ -28,6 +28,9 @@ const LAST_IMPLICIT: usize = 2;
 
 /// `hipMemoryTypeUnregistered`: memory that HIP knows nothing of.
 const UNREGISTERED: c_int = 0;
+
+/// `hipMemoryTypeDevice`: a GPU's own memory.
+const ON_GPU: c_int = 2;
 
 /// `hipMemoryTypeHost`: pinned memory, or the host's own that was registered.
 const ON_HOST: c_int = 1;
@@ -122,7 +125,7 @@ impl Hip {
             hip.check("hipInit", (hip.functions.hipInit)(0))
                 .and_then(|()| hip.check("hipGetDeviceCount", (hip.functions.hipGetDeviceCount)(&mut count)))
         };
-        counted.map_err(|error| Error::NoDevice(error.to_string()))?;
+        counted.map_err(refusal)?;
         hip.count = u32::try_from(count).unwrap_or(0);
         if hip.count == 0 {
             return Err(Error::NoDevice("the HIP library finds no GPU".to_owned()));
@@ -267,6 +270,9 @@ impl Driver for Hip {
         let status = unsafe { (self.functions.hipPointerGetAttributes)(&mut attributes, pointer) };
         // HIP 6 says of what it does not know that it is unregistered, and others that the value is invalid.
         let is_known = status == 0 && attributes.kind != UNREGISTERED;
+        if is_known && attributes.kind == ON_GPU {
+            return Ok(u32::try_from(attributes.device) == Ok(ordinal));
+        }
         if is_known && (attributes.kind != ON_HOST || attributes.device_pointer == pointer) {
             return Ok(true);
         }

@@ -6,7 +6,8 @@
 //! | captured | the capture's and the stream's, for as long as the code is loaded: nobody knows when the graph is launched, and beside what |
 //!
 //! A stream finds the block that it had last, so that it waits for itself alone. The pool's lock is held for a search in a list: no call
-//! of the driver happens under it. In the long run nothing is allocated, and nothing is freed while anything may run.
+//! of the driver happens under it. In the long run nothing is allocated, and nothing is freed that anything may be using. What lies idle goes
+//! where an allocation fails, and where code is retired and it is more than is worth keeping.
 
 use super::driver::{Driver, DriverError};
 use std::ffi::c_void;
@@ -18,8 +19,8 @@ const SMALLEST: usize = 4 << 10;
 const STEP: usize = 2 << 20;
 /// How many times what is needed a block may be.
 const WASTE: usize = 4;
-/// What the pool may keep when the GPU has nothing to do.
-const KEPT: usize = 64 << 20;
+/// What the pool may keep of what lies idle when code is retired.
+pub(super) const KEPT: usize = 64 << 20;
 
 /// A block, and the event behind the work that had it last.
 pub(super) struct Block<D: Driver> {
@@ -70,6 +71,11 @@ impl<D: Driver> Block<D> {
         Ok(())
     }
 
+    /// Whether nothing uses it any more.
+    fn is_done(&self) -> bool {
+        self.stream.is_none() || self.driver.is_done(self.event)
+    }
+
     fn fits(&self, bytes: usize) -> bool {
         (bytes..=rounded(bytes).saturating_mul(WASTE)).contains(&self.bytes)
     }
@@ -94,6 +100,8 @@ fn rounded(bytes: usize) -> usize {
 }
 
 /// The blocks of a GPU that no thread is enqueueing work on.
+///
+/// In the order in which they were given back.
 pub(super) struct Pool<D: Driver>(Mutex<Vec<Block<D>>>);
 
 impl<D: Driver> Pool<D> {
@@ -113,7 +121,7 @@ impl<D: Driver> Pool<D> {
             .enumerate()
             .filter(|(_, block)| block.fits(bytes) && is_wanted(block));
         let (index, _) = fitting.min_by_key(|(_, block)| block.bytes)?;
-        Some(blocks.swap_remove(index))
+        Some(blocks.remove(index))
     }
 
     /// A block for work on a stream, which has to [`wait`](Block::wait) for it: the one it had last, else one whose work is done, else a
@@ -134,18 +142,33 @@ impl<D: Driver> Pool<D> {
         }
         // Captures of other threads do not stand a query either.
         let _entered = driver.enter_to_load(ordinal)?;
-        let other = self.find(bytes, |_| true);
-        match other {
-            Some(block) if block.stream.is_none() || driver.is_done(block.event) => Ok(block),
-            other => match (Block::new(driver, rounded(bytes)), other) {
-                (Ok(new), other) => {
-                    self.blocks().extend(other);
+        match self.find(bytes, |_| true) {
+            Some(block) if block.is_done() => Ok(block),
+            Some(other) => match Block::new(driver, rounded(bytes)) {
+                Ok(new) => {
+                    self.put(other);
                     Ok(new)
                 }
-                (Err(_), Some(other)) => Ok(other),
-                (Err(error), None) => Err(error),
+                Err(_) => Ok(other),
             },
+            None => self.allocate(driver, bytes),
         }
+    }
+
+    /// A new block. Where there is no memory, what lies idle here is freed first.
+    ///
+    /// # Errors
+    ///
+    /// The driver's, if there is no memory even then.
+    fn allocate(&self, driver: &Arc<D>, bytes: usize) -> Result<Block<D>, DriverError> {
+        let bytes = rounded(bytes);
+        Block::new(driver, bytes).or_else(|error| {
+            if !error.out_of_memory {
+                return Err(error);
+            }
+            drop(self.idle(0));
+            Block::new(driver, bytes)
+        })
     }
 
     /// Gives a block back that was not used, or whose end is [marked](Block::mark).
@@ -158,22 +181,37 @@ impl<D: Driver> Pool<D> {
         std::mem::take(&mut *self.blocks())
     }
 
-    /// Everything, if it is more than is worth keeping. The GPU has finished all work that was enqueued before.
-    pub(super) fn excess(&self) -> Vec<Block<D>> {
-        let all = {
-            let mut blocks = self.blocks();
-            let bytes: usize = blocks.iter().map(|block| block.bytes).sum();
-            if bytes <= KEPT {
-                return Vec::new();
-            }
-            std::mem::take(&mut *blocks)
+    /// Whether there is more than is worth keeping.
+    pub(super) fn is_excess(&self) -> bool {
+        self.blocks().iter().map(|block| block.bytes).sum::<usize>() > KEPT
+    }
+
+    /// Takes blocks whose work is done, those first that were used longest ago, until no more than `kept` bytes are left.
+    pub(super) fn idle(&self, kept: usize) -> Vec<Block<D>> {
+        let mut idle = Vec::new();
+        let (count, mut bytes) = {
+            let blocks = self.blocks();
+            (blocks.len(), blocks.iter().map(|block| block.bytes).sum::<usize>())
         };
-        // Work of other threads may have begun meanwhile.
-        let (done, running): (Vec<_>, Vec<_>) = all
-            .into_iter()
-            .partition(|block| block.stream.is_none() || block.driver.is_done(block.event));
-        self.blocks().extend(running);
-        done
+        for _ in 0..count {
+            if bytes <= kept {
+                break;
+            }
+            let oldest = {
+                let mut blocks = self.blocks();
+                (!blocks.is_empty()).then(|| blocks.remove(0))
+            };
+            // One by one, so that executions find the others meanwhile, and the driver is not called under the lock.
+            match oldest {
+                Some(block) if block.is_done() => {
+                    bytes = bytes.saturating_sub(block.bytes);
+                    idle.push(block);
+                }
+                Some(block) => self.put(block),
+                None => break,
+            }
+        }
+        idle
     }
 }
 
@@ -207,6 +245,7 @@ impl<D: Driver> Captured<D> {
     /// The driver's, if there is no memory.
     pub(super) fn pointer(
         &self,
+        pool: &Pool<D>,
         driver: &Arc<D>,
         ordinal: u32,
         owner: Owner,
@@ -218,7 +257,7 @@ impl<D: Driver> Captured<D> {
         }
         let block = {
             let _entered = driver.enter_to_load(ordinal)?;
-            Block::new(driver, rounded(bytes))?
+            pool.allocate(driver, bytes)?
         };
         let pointer = block.pointer;
         self.blocks().push((Some(owner), block));
@@ -228,6 +267,11 @@ impl<D: Driver> Captured<D> {
     /// Keeps a block that work may still be using, until the code is unloaded.
     pub(super) fn keep(&self, block: Block<D>) {
         self.blocks().push((None, block));
+    }
+
+    /// Their bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.blocks().iter().map(|(_, block)| block.bytes).sum()
     }
 
     /// The same blocks without owners: the contexts that they were captured with are gone.

@@ -9,7 +9,8 @@
 //! takes no lock and waits for nothing. All that is shared between threads is only read. Where it needs memory of our own (`memory`),
 //! that is allocated when it is needed for the first time, and a lock is held for as long as a search in a list takes.
 //!
-//! A program is unloaded when the GPU is known to have finished with it, and not when its last context goes: see `Shared::retire`.
+//! A program is unloaded when the GPU is known to have finished with it, and not when its last context goes: see `Idle`. A thread of its
+//! own does that, so contexts and code can be dropped anywhere: nobody waits.
 
 #[cfg(feature = "cuda")]
 mod cuda;
@@ -21,20 +22,21 @@ mod program;
 mod target;
 
 use super::retired::Retired;
-use super::{Device, Executable, Gpus, Work};
+use super::{Device, Executable, Gpus, Settled, Work};
+use crate::apart::Background;
 use crate::config::Config;
 use crate::error::Error;
 use crate::fork;
 pub use driver::DriverError;
 use driver::{Driver, Entered};
 use iree_sys::runtime::{Device as IreeDevice, Instance};
-use memory::{Captured, Pool};
+use memory::{Captured, KEPT, Pool};
 use program::{Loaded, Program, Unit};
 use rotini_cache::Key;
 use rotini_emit::{Signature, Target};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The AMD GPUs of this process.
 ///
@@ -42,8 +44,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 ///
 /// [`Error::NoDevice`] if there is no HIP library or no GPU.
 pub fn hip(config: &Config, instance: &Instance) -> Result<Arc<dyn Gpus>, Error> {
-    fork::use_gpus()?;
-    let driver = hip::Hip::new(config.hip_library.as_deref())?;
+    let driver = fork::use_gpus(|| hip::Hip::new(config.hip_library.as_deref()))?;
     Ok(Arc::new(All::new(driver, config, instance)))
 }
 
@@ -54,8 +55,7 @@ pub fn hip(config: &Config, instance: &Instance) -> Result<Arc<dyn Gpus>, Error>
 /// [`Error::NoDevice`] if there is no CUDA driver or no GPU.
 #[cfg(feature = "cuda")]
 pub fn cuda(config: &Config, instance: &Instance) -> Result<Arc<dyn Gpus>, Error> {
-    fork::use_gpus()?;
-    let driver = cuda::Cuda::new()?;
+    let driver = fork::use_gpus(cuda::Cuda::new)?;
     Ok(Arc::new(All::new(driver, config, instance)))
 }
 
@@ -70,8 +70,8 @@ struct All<D> {
     gpus: Box<[Slot]>,
 }
 
-/// A GPU, or why it cannot be used; nothing as long as nobody has asked.
-type Slot = OnceLock<Result<Arc<dyn Device>, Error>>;
+/// A GPU, or why it never can be used; nothing as long as nobody has asked.
+type Slot = Settled<Arc<dyn Device>>;
 
 impl<D: Driver> All<D> {
     fn new(driver: D, config: &Config, instance: &Instance) -> Self {
@@ -106,12 +106,11 @@ impl<D: Driver> Gpus for All<D> {
         let Some(slot) = self.gpus.get(ordinal as usize) else {
             return Err(Error::NoDevice(format!("there is no GPU {ordinal}")));
         };
-        slot.get_or_init(|| {
+        super::make_once(slot, || {
             let gpu =
                 Gpu::new(self, ordinal).inspect_err(|error| tracing::warn!("GPU {ordinal} cannot be used: {error}"))?;
             Ok(Arc::new(gpu) as Arc<dyn Device>)
         })
-        .clone()
     }
 }
 
@@ -127,14 +126,24 @@ struct Shared<D: Driver> {
     ordinal: u32,
     description: String,
     target: Target,
-    retired: Mutex<Retired<Unit<D>>>,
-    /// Memory of our own.
-    pool: Pool<D>,
+    idle: Arc<Idle<D>>,
+    /// Where `idle` is made smaller.
+    background: Background,
     /// Bytes of workspace that an execution may have of it.
     own_workspace: usize,
     instance: Instance,
     /// IREE's device, given back in `drop` and nowhere else.
     device: ManuallyDrop<IreeDevice>,
+}
+
+/// What a GPU keeps for whoever comes next.
+struct Idle<D: Driver> {
+    driver: Arc<D>,
+    ordinal: u32,
+    /// Programs whose last context is gone. Their kernels may be running, and the same graphs may come again.
+    retired: Mutex<Retired<Unit<D>>>,
+    /// Memory of our own.
+    pool: Pool<D>,
 }
 
 impl<D: Driver> Gpu<D> {
@@ -170,8 +179,13 @@ impl<D: Driver> Gpu<D> {
                 description.name, description.arch
             ),
             target,
-            retired: Mutex::new(Retired::new(MAX_RETIRED)),
-            pool: Pool::new(),
+            idle: Arc::new(Idle {
+                driver: Arc::clone(driver),
+                ordinal,
+                retired: Mutex::new(Retired::new(MAX_RETIRED)),
+                pool: Pool::new(),
+            }),
+            background: Background::default(),
             own_workspace: usize::try_from(all.own_workspace).unwrap_or(usize::MAX),
             instance: instance.clone(),
             device: ManuallyDrop::new(device),
@@ -179,25 +193,44 @@ impl<D: Driver> Gpu<D> {
     }
 }
 
-impl<D: Driver> Shared<D> {
+impl<D: Driver> Idle<D> {
     fn retired(&self) -> MutexGuard<'_, Retired<Unit<D>>> {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a program whose last context is gone: its kernels may be running, and the same graph may come again. When there are many,
-    /// waits for the GPU once and unloads the older half. If that fails, for instance because a stream is being captured, they stay.
-    fn retire(&self, key: Key, unit: Unit<D>) {
-        let batch = self.retired().push(key, unit.program.code_bytes, unit);
-        if batch.is_empty() {
-            return;
-        }
-        // Not under the lock: others load and retire meanwhile.
-        match settle(&*self.driver, self.ordinal) {
-            Ok(_entered) => drop((batch, self.pool.excess())),
+    /// Unloads the older half of the programs if there are many, having waited for the GPU once, and frees idle memory if it is much. If
+    /// that fails, for instance because a stream is being captured, all stays.
+    fn shrink(&self) {
+        let batch = self.retired().excess();
+        let settled = if batch.is_empty() {
+            self.driver.enter_to_load(self.ordinal)
+        } else {
+            settle(&*self.driver, self.ordinal)
+        };
+        match settled {
+            Ok(_entered) => {
+                drop((batch, self.pool.idle(KEPT)));
+            }
             Err(error) => {
                 tracing::info!("{} programs stay loaded for now: {error}", batch.len());
                 self.retired().put_back(batch);
             }
+        }
+    }
+}
+
+impl<D: Driver> Shared<D> {
+    /// Keeps a program whose last context is gone. Waits for nothing, wherever the last context goes.
+    fn retire(&self, key: Key, unit: Unit<D>) {
+        let is_excess = {
+            let mut retired = self.idle.retired();
+            let bytes = unit.program.code_bytes.saturating_add(unit.captured.bytes());
+            retired.push(key, bytes, unit);
+            retired.is_excess()
+        };
+        if is_excess || self.idle.pool.is_excess() {
+            let idle = Arc::clone(&self.idle);
+            self.background.start(move || idle.shrink());
         }
     }
 }
@@ -211,7 +244,8 @@ fn settle<D: Driver>(driver: &D, ordinal: u32) -> Result<Entered<'_, D>, DriverE
 
 impl<D: Driver> Drop for Shared<D> {
     fn drop(&mut self) {
-        let (programs, blocks) = (self.retired().drain(), self.pool.drain());
+        self.background.wait();
+        let (programs, blocks) = (self.idle.retired().drain(), self.idle.pool.drain());
         // Without programs nothing of ours can be running, and IREE waits for what is its own.
         let settled = if programs.is_empty() {
             self.driver.enter_to_load(self.ordinal)
@@ -259,7 +293,7 @@ impl<D: Driver> Device for Gpu<D> {
         signature: &Signature,
         _: Work,
     ) -> Result<Arc<dyn Executable>, Error> {
-        let retired = self.0.retired().take(key);
+        let retired = self.0.idle.retired().take(key);
         let unit = match retired {
             Some(unit) => unit,
             None => Unit {

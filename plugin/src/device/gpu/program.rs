@@ -198,7 +198,8 @@ impl<D: Driver> Loaded<D> {
         }
     }
 
-    /// Whether the GPU reaches the caller's workspace. A kernel that is given the host's memory ends the process.
+    /// Whether the GPU reaches the caller's workspace. A kernel that is given the host's memory ends the process. This is for hosts that
+    /// always pass the wrong kind: an address is asked for once, and what it may become later goes unseen.
     fn check_workspace(&self, workspace: *mut c_void) -> Result<(), ExecuteError> {
         let address = workspace.addr();
         if workspace.is_null()
@@ -240,13 +241,13 @@ impl<D: Driver> Loaded<D> {
                     index,
                 };
                 index += 1;
-                captured.pointer(&gpu.driver, gpu.ordinal, owner, bytes)
+                captured.pointer(&gpu.idle.pool, &gpu.driver, gpu.ordinal, owner, bytes)
             }
             None => {
-                let block = gpu.pool.take(&gpu.driver, gpu.ordinal, stream, bytes)?;
+                let block = gpu.idle.pool.take(&gpu.driver, gpu.ordinal, stream, bytes)?;
                 // Before anything may fail: the mark below takes the place of the one that is waited for.
                 if let Err(error) = block.wait(stream) {
-                    gpu.pool.put(block);
+                    gpu.idle.pool.put(block);
                     return Err(error);
                 }
                 let pointer = block.pointer();
@@ -298,7 +299,7 @@ impl<D: Driver> Loaded<D> {
         // After a failure too: some of the work may have been enqueued.
         for mut block in blocks {
             match block.mark(stream) {
-                Ok(()) => gpu.pool.put(block),
+                Ok(()) => gpu.idle.pool.put(block),
                 Err(error) => {
                     tracing::info!("memory is kept until the code is unloaded: {error}");
                     captured.keep(block);
@@ -321,6 +322,14 @@ impl<D: Driver> Drop for Loaded<D> {
 impl<D: Driver> Executable for Loaded<D> {
     fn workspace_bytes(&self) -> u64 {
         self.unit.program.workspace_bytes as u64
+    }
+
+    fn is_captured(&self, stream: Stream) -> bool {
+        let driver = &*self.gpu.driver;
+        let capture = driver
+            .enter_for(stream)
+            .and_then(|_current| driver.capture(stream.pointer));
+        !matches!(capture, Ok(None))
     }
 
     unsafe fn execute(&self, stream: Stream, buffers: &Buffers<'_>) -> Result<(), ExecuteError> {

@@ -1,0 +1,138 @@
+//! Which code a context keeps, and for how long.
+
+use super::*;
+use crate::device::Work;
+use rotini_cache::Key;
+use rotini_emit::{Signature, Target};
+
+/// Does nothing, whether or not it is captured.
+struct Nothing {
+    is_captured: bool,
+}
+
+const NOTHING: Nothing = Nothing { is_captured: false };
+
+impl Executable for Nothing {
+    fn workspace_bytes(&self) -> u64 {
+        0
+    }
+
+    fn is_captured(&self, _: Stream) -> bool {
+        self.is_captured
+    }
+
+    unsafe fn execute(&self, _: Stream, _: &Buffers<'_>) -> Result<(), ExecuteError> {
+        Ok(())
+    }
+}
+
+impl Device for Nothing {
+    fn target(&self) -> Target {
+        Target::Cpu
+    }
+
+    fn features(&self) -> &str {
+        ""
+    }
+
+    fn describe(&self) -> String {
+        String::new()
+    }
+
+    fn can_be_captured(&self) -> bool {
+        false
+    }
+
+    unsafe fn load(&self, _: &Key, _: &[u8], _: &Signature, _: Work) -> Result<Arc<dyn Executable>, Error> {
+        Ok(Arc::new(NOTHING))
+    }
+}
+
+fn code() -> Arc<Code> {
+    code_of(Arc::new(NOTHING))
+}
+
+fn code_of(executable: Arc<dyn Executable>) -> Arc<Code> {
+    Arc::new(Code {
+        executable,
+        portable: Portable {
+            producer: String::new(),
+            target: String::new(),
+            features: String::new(),
+            operations: 0,
+            workspace_bytes: 0,
+            dispatches: 0,
+            signature: Signature { arguments: vec![] },
+            code: bytes::Bytes::new(),
+        },
+    })
+}
+
+#[test]
+fn the_least_recently_used_shapes_go() {
+    let variable = Variable::new(Arc::new(NOTHING), Graph::default(), &[], 0);
+    let most = i64::try_from(MAX_SHAPES).unwrap();
+    let codes: Vec<_> = (0..most).map(|_| code()).collect();
+    for (shapes, code) in (0..).zip(&codes) {
+        assert!(variable.add(&[shapes], Arc::clone(code)).is_empty());
+    }
+    // The first is used again, so the second is the oldest, then the third.
+    assert!(variable.find(&[0]).is_some());
+    for gone in [1, 2] {
+        let dropped = variable.add(&[most + gone], code());
+        assert!(matches!(&dropped[..], [one] if Arc::ptr_eq(one, &codes[usize::try_from(gone).unwrap()])));
+        assert!(variable.find(&[gone]).is_none() && variable.find(&[most + gone]).is_some());
+    }
+    assert!(variable.find(&[0]).is_some() && variable.find(&[3]).is_some());
+    // The same shapes again take no other's place.
+    let dropped = variable.add(&[0], code());
+    assert!(matches!(&dropped[..], [one] if Arc::ptr_eq(one, &codes[0])));
+    assert!((3..most).all(|shapes| variable.find(&[shapes]).is_some()));
+}
+
+/// Threads that all found the table full leave no more than there may be.
+#[test]
+fn no_more_shapes_stay_than_there_may_be() {
+    let variable = Variable::new(Arc::new(NOTHING), Graph::default(), &[], 0);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let variable = &variable;
+            scope.spawn(move || (0..300).for_each(|shapes| drop(variable.add(&[thread, shapes], code()))));
+        }
+    });
+    assert_eq!(variable.codes.read().unwrap().len(), MAX_SHAPES);
+}
+
+/// Graphs of captured executions are launched without this library's knowing.
+#[test]
+fn captured_code_stays_for_as_long_as_its_context() {
+    let runtime = Runtime::new(crate::config::Config::from_env()).unwrap();
+    let stream = Stream {
+        pointer: std::ptr::null_mut(),
+        ordinal: 0,
+    };
+    for is_captured in [false, true] {
+        let variable = Variable::new(Arc::new(NOTHING), Graph::default(), &[], 0);
+        let captured = code_of(Arc::new(Nothing { is_captured }));
+        // Uid, rank, extents and strides.
+        variable.add(&[7, 1, 5, 1], Arc::clone(&captured));
+        let context = ExecutionContext::new(code(), Bindings::default(), Some(variable), 0);
+        let shape = ShapeOverride {
+            uid: 7,
+            dims: &[5],
+            strides: &[1],
+        };
+        for _ in 0..2 {
+            // SAFETY: there are no buffers.
+            unsafe { context.execute_with_shapes(&runtime, stream, std::ptr::null_mut(), &[], &[shape]) }.unwrap();
+        }
+        let variable = context.variable.as_ref().unwrap();
+        let most = i64::try_from(MAX_SHAPES).unwrap();
+        (0..most).for_each(|shapes| drop(variable.add(&[shapes], code())));
+        assert!(variable.find(&[7, 1, 5, 1]).is_none());
+        // This test's, and the context's.
+        assert_eq!(Arc::strong_count(&captured), 1 + usize::from(is_captured));
+        drop(context);
+        assert_eq!(Arc::strong_count(&captured), 1);
+    }
+}
