@@ -64,15 +64,15 @@ fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
     for node in graph.nodes() {
         let (mut any, mut constant) = (false, None);
         let is_pointwise = matches!(node.op, Op::Pointwise(_));
-        node.op.for_each_input(&mut |field, id| {
+        let data = data(&node.op);
+        node.op.for_each_input(&mut |_, id| {
             let depends = depends.get(id.index()).copied().unwrap_or(false);
             any |= depends;
             let is_made = graph
                 .tensor(id)
                 .is_some_and(|tensor| tensor.kind == NormalKind::Virtual);
             // Some of what is made of these is made of one of them alone, such as a mean.
-            let is_data = ["x", "dy", "q", "k", "v", "token", "weight", "doutput", "d_o"].contains(&field);
-            if !depends && (is_data || is_made && !is_pointwise) {
+            if !depends && (data.contains(&id) || is_made && !is_pointwise) {
                 constant = constant.or(Some(id));
             }
         });
@@ -91,6 +91,32 @@ fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
         }
     }
     Ok(())
+}
+
+/// The tensors whose elements an operation works on, of which none may be constant.
+fn data(op: &Op) -> Vec<TensorId> {
+    match op {
+        Op::ConvFprop(op) => vec![op.x],
+        Op::ConvDgrad(op) => vec![op.dy],
+        Op::ConvWgrad(op) => vec![op.x, op.dy],
+        Op::BatchnormInference(op) => vec![op.x],
+        Op::BatchnormInferenceVariance(op) => vec![op.x],
+        Op::Batchnorm(op) => vec![op.x],
+        Op::BatchnormBackward(op) => vec![op.dy, op.x],
+        Op::Layernorm(op) => vec![op.x],
+        Op::LayernormBackward(op) => vec![op.dy, op.x],
+        Op::RmsNorm(op) => vec![op.x],
+        Op::RmsNormBackward(op) => vec![op.dy, op.x],
+        Op::ResampleFwd(op) => vec![op.x],
+        Op::ResampleBwd(op) => vec![op.dy],
+        Op::Sdpa(op) => vec![op.q, op.k, op.v],
+        Op::SdpaBackward(op) => vec![op.q, op.k, op.v, op.d_o],
+        Op::MoeGroupedMatmul(op) => vec![op.token, op.weight],
+        Op::MoeGroupedMatmulBwd(op) => vec![op.doutput, op.token],
+        Op::BlockScaleDequantize(op) => vec![op.x],
+        Op::BlockScaleQuantize(op) => vec![op.x],
+        Op::Pointwise(_) | Op::Matmul(_) | Op::Reduction(_) | Op::CustomOp(_) => Vec::new(),
+    }
 }
 
 fn check_tensor(tensor: &NormalTensor, target: &Target) -> Result<(), String> {
