@@ -787,7 +787,11 @@ fn memory_of_captures_goes_with_their_code() {
             most = most.max(emulator.calls("hipMalloc").saturating_sub(emulator.calls("hipFree")));
         }
         // 256 MiB are kept, and as much again where the thread that unloads is late.
-        assert!(most <= 2 * (256 << 20) / BYTES + 2, "{most} blocks: {}", emulator.summary());
+        assert!(
+            most <= 2 * (256 << 20) / BYTES + 2,
+            "{most} blocks: {}",
+            emulator.summary()
+        );
         emulator.gpu.synchronize().unwrap();
     });
 }
