@@ -13,6 +13,7 @@ use crate::entry::{Entry, Metadata};
 use crate::failure::{Failure, Failures};
 use crate::flight::{Boarding, Flights, Landing};
 use crate::key::{ContentKey, Key};
+use crate::late::Late;
 use crate::lock::Lock;
 use crate::memory::Memory;
 use crate::stats::{Counters, Stats};
@@ -135,8 +136,8 @@ pub enum CreateError<E> {
 pub struct Cache {
     memory: Memory,
     failures: Failures,
-    disk: Option<Disk>,
-    disk_error: Option<FolderError>,
+    /// `None` where no folder is configured.
+    disk: Option<Late<Disk>>,
     system: System,
     patience: Duration,
     flights: Flights,
@@ -158,27 +159,24 @@ enum Found {
 
 impl Cache {
     /// Opens the cache. A folder that cannot be made or trusted is reported with one warning, and the cache is then memory
-    /// only; [`Cache::disk_error`] says why.
+    /// only; [`Cache::disk_error`] says why. Where the cause is one that passes, such as no free descriptors, it is tried again
+    /// whenever the folder is needed.
     pub fn open(config: CacheConfig) -> Self {
         let mode = if config.readable_by_all { 0o755 } else { 0o700 };
-        let opened = config
-            .dir
-            .map(|dir| Disk::open(&dir, config.disk_bytes, Purpose::Keep { mode }));
-        let (disk, disk_error) = match opened.transpose() {
-            Ok(disk) => (disk, None),
-            Err(error) => {
+        let limit = config.disk_bytes;
+        let disk = config.dir.map(|dir| {
+            let report = |error: &FolderError| {
                 tracing::warn!(
-                    error = &error as &dyn Error,
+                    error = error as &dyn Error,
                     "the cache folder is not used; compiled graphs are kept in memory only"
                 );
-                (None, Some(error))
-            }
-        };
+            };
+            Late::new(move || Disk::open(&dir, limit, Purpose::Keep { mode }), report)
+        });
         Self {
             memory: Memory::new(config.memory_bytes),
             failures: Failures::default(),
             disk,
-            disk_error,
             system: System::open(&config.system_dirs),
             patience: config.patience,
             flights: Flights::default(),
@@ -188,12 +186,16 @@ impl Cache {
 
     /// The real path of the disk tier's folder, or `None` where the cache is memory only.
     pub fn dir(&self) -> Option<&Path> {
-        self.disk.as_ref().map(Disk::path)
+        self.disk().map(Disk::path)
     }
 
     /// Why the cache is memory only although a folder was configured.
     pub fn disk_error(&self) -> Option<&FolderError> {
-        self.disk_error.as_ref()
+        self.disk.as_ref()?.error()
+    }
+
+    fn disk(&self) -> Option<&Disk> {
+        self.disk.as_ref()?.get()
     }
 
     /// The entry of `key` if there is one, from memory or verified from disk. Never creates and never waits for a creation.
@@ -204,7 +206,7 @@ impl Cache {
     /// An entry that was compiled from the same module, from disk; memory is not searched, because one process has one
     /// emitter. For use in a creation, which returns it as [`Creation::Same`].
     pub fn find_content(&self, content: &ContentKey) -> Option<Arc<Entry>> {
-        let own = self.disk.as_ref();
+        let own = self.disk();
         own.and_then(|disk| disk.load_content(content, &self.counters))
             .or_else(|| self.system.load_content(content, &self.counters))
             .map(Arc::new)
@@ -219,7 +221,7 @@ impl Cache {
         if self.memory.get(key).is_some() {
             return None;
         }
-        let failure = Arc::new(self.disk.as_ref()?.failure(key, &self.counters)?);
+        let failure = Arc::new(self.disk()?.failure(key, &self.counters)?);
         // Without locks one process may have made it while another failed to.
         if self.peek(key).is_some() {
             return None;
@@ -299,7 +301,7 @@ impl Cache {
         let content = self.peek(key).and_then(|entry| entry.content);
         self.memory.remove(key);
         self.system.reject(key, content.as_ref());
-        match &self.disk {
+        match self.disk() {
             Some(disk) => disk.set_aside(key, content.as_ref(), reason, &self.counters),
             None => {
                 self.counters.bad_entries.add(1);
@@ -377,10 +379,7 @@ impl Cache {
         let entry = Arc::new(entry);
         self.keep(key, &entry);
         self.failures.remove(key);
-        let on_disk = self
-            .disk
-            .as_ref()
-            .is_some_and(|disk| disk.publish(&entry, &self.counters));
+        let on_disk = self.disk().is_some_and(|disk| disk.publish(&entry, &self.counters));
         if is_new {
             self.counters.created.add(1);
             Ok((entry, Origin::Created { on_disk }))
@@ -392,7 +391,7 @@ impl Cache {
 
     /// Gets the right to make `key`, or what another process made or failed to make meanwhile.
     fn wait_for_others(&self, key: &Key) -> Waited {
-        let Some(disk) = &self.disk else {
+        let Some(disk) = self.disk() else {
             return Waited::Ours { _lock: None };
         };
         let started = Instant::now();
@@ -431,7 +430,7 @@ impl Cache {
 
     fn remember(&self, key: &Key, failure: Failure) {
         let failure = Arc::new(failure);
-        if let Some(disk) = &self.disk {
+        if let Some(disk) = self.disk() {
             disk.remember(key, &failure, &self.counters);
         }
         self.failures.insert(*key, failure);
@@ -446,7 +445,7 @@ impl Cache {
         let hit = self.memory.get(key)?;
         self.counters.memory_hits.add(1);
         if hit.news
-            && let Some(disk) = &self.disk
+            && let Some(disk) = self.disk.as_ref().and_then(Late::opened)
         {
             disk.touch(key);
         }
@@ -454,7 +453,7 @@ impl Cache {
     }
 
     fn find_on_disk(&self, key: &Key) -> Option<Arc<Entry>> {
-        let own = self.disk.as_ref();
+        let own = self.disk();
         let entry = own
             .and_then(|disk| disk.load(key, &self.counters))
             .or_else(|| self.system.load(key, &self.counters))

@@ -12,6 +12,7 @@ use crate::entry::{EncodeError, Entry};
 use crate::failure::{self, Failure};
 use crate::folder::{self, Folder, Kind, LoadError, MAX_FILE, content_name, mark_used, name};
 use crate::key::{ContentKey, Key};
+use crate::late::Late;
 use crate::lock::Lock;
 use crate::stats::Counters;
 use crate::sweep::sweep;
@@ -305,7 +306,7 @@ impl Disk {
 
 /// Folders that come with a system or an image, in the order they are searched.
 pub(crate) struct System {
-    folders: Vec<Folder>,
+    folders: Vec<Late<Folder>>,
     /// The names of what was of no use. It cannot be moved aside.
     rejected: Mutex<HashSet<String>>,
     warned: AtomicBool,
@@ -314,15 +315,14 @@ pub(crate) struct System {
 impl System {
     /// Opens those that can be trusted. One that cannot be is worth a warning, since somebody asked for it.
     pub(crate) fn open(dirs: &[impl AsRef<Path>]) -> Self {
-        let open = |dir: &Path| {
-            Folder::open(dir, Purpose::Read)
-                .inspect_err(|error| {
-                    tracing::warn!(error = error as &dyn Error, "a folder of compiled graphs is not used");
-                })
-                .ok()
+        let open = |dir: PathBuf| {
+            let report = |error: &FolderError| {
+                tracing::warn!(error = error as &dyn Error, "a folder of compiled graphs is not used");
+            };
+            Late::new(move || Folder::open(&dir, Purpose::Read), report)
         };
         Self {
-            folders: dirs.iter().filter_map(|dir| open(dir.as_ref())).collect(),
+            folders: dirs.iter().map(|dir| open(dir.as_ref().to_owned())).collect(),
             rejected: Mutex::default(),
             warned: AtomicBool::new(false),
         }
@@ -360,25 +360,28 @@ impl System {
             return None;
         }
         drop(rejected);
-        self.folders.iter().find_map(|folder| match load(folder) {
-            Ok((entry, _)) => Some(entry),
-            Err(error) if error.is_missing() => None,
-            Err(error) => {
-                counters.bad_entries.add(1);
-                let path = folder.path().join(name);
-                let path = path.display();
-                let error = &error as &dyn Error;
-                // It cannot be moved aside, and where one cannot be read none can.
-                if self.warned.swap(true, Ordering::Relaxed) {
-                    tracing::debug!(%path, error, "an entry of a read-only folder is not used");
-                } else {
-                    tracing::warn!(
-                        %path, error,
-                        "an entry of a read-only folder is not used; others like it are not reported"
-                    );
+        self.folders
+            .iter()
+            .filter_map(Late::get)
+            .find_map(|folder| match load(folder) {
+                Ok((entry, _)) => Some(entry),
+                Err(error) if error.is_missing() => None,
+                Err(error) => {
+                    counters.bad_entries.add(1);
+                    let path = folder.path().join(name);
+                    let path = path.display();
+                    let error = &error as &dyn Error;
+                    // It cannot be moved aside, and where one cannot be read none can.
+                    if self.warned.swap(true, Ordering::Relaxed) {
+                        tracing::debug!(%path, error, "an entry of a read-only folder is not used");
+                    } else {
+                        tracing::warn!(
+                            %path, error,
+                            "an entry of a read-only folder is not used; others like it are not reported"
+                        );
+                    }
+                    None
                 }
-                None
-            }
-        })
+            })
     }
 }

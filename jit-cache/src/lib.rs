@@ -58,6 +58,7 @@ mod failure;
 mod flight;
 mod folder;
 mod key;
+mod late;
 mod lock;
 mod memory;
 mod stats;

@@ -14,6 +14,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 /// Write permission for the group or for everyone.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
@@ -54,6 +55,25 @@ pub enum FolderError {
         /// What is wrong with it.
         source: Distrust,
     },
+}
+
+impl FolderError {
+    /// Whether the same attempt may succeed later although nobody changes the folder.
+    pub(crate) fn is_passing(&self) -> bool {
+        let (Self::Create { source, .. } | Self::Examine { source, .. }) = self else {
+            return false;
+        };
+        let passing = [
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::NOMEM,
+            Errno::AGAIN,
+            Errno::INTR,
+            Errno::NOSPC,
+            Errno::DQUOT,
+        ];
+        Errno::from_io_error(source).is_some_and(|errno| passing.contains(&errno))
+    }
 }
 
 /// What makes a file or a folder unfit to take code from.
