@@ -1,9 +1,10 @@
 //! What a graph costs, as far as it can be told without compiling it.
 
 use crate::convert::compute_type;
+use crate::sums::partial_elements;
 use crate::target::Target;
 use crate::{EmitError, attention, conv, custom, matmul, moe, resample};
-use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, NormalGraph, Op, TensorId};
+use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, DataType, NormalGraph, Op, TensorId};
 
 /// Versions of what a convolution makes of its operands: padded, reordered, cut into pieces for each group.
 const COPIES: u64 = 3;
@@ -77,7 +78,13 @@ pub fn workspace_bound(graph: &NormalGraph, target: &Target) -> Result<u64, Emit
 }
 
 fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
-    let tensors = graph.tensors().iter().map(|tensor| tensor.dtype);
+    // The body of a custom operation may have wider types than the graph.
+    let custom = graph.nodes().iter().any(|node| matches!(node.op, Op::CustomOp(_)));
+    let tensors = graph
+        .tensors()
+        .iter()
+        .map(|tensor| tensor.dtype)
+        .chain(custom.then_some(DataType::F64));
     let computed = graph.nodes().iter().filter_map(|node| compute_type(node.compute));
     let widest = tensors
         .chain(computed)
@@ -92,11 +99,20 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
     }
     for node in graph.nodes() {
         let strategy = target.conv_strategy();
+        let compute = compute_type(node.compute);
+        let partial = |terms: i64, results: &[i64]| match compute {
+            Some(compute) => partial_elements(target, compute, terms, results),
+            None => Some(0),
+        };
         let made = match &node.op {
             Op::ConvFprop(op) => conv::elements(graph, op, strategy)?,
             Op::ConvDgrad(op) => conv::dgrad_elements(graph, op, strategy)?,
-            Op::ConvWgrad(op) => conv::wgrad_elements(graph, op)?,
-            Op::Matmul(op) => matmul::elements(graph, op)?,
+            Op::ConvWgrad(op) => conv::wgrad_elements(graph, op)?.checked_add(partial(
+                terms(&graph.tensor(op.dy)?.dims, 1)?,
+                &graph.tensor(op.dw)?.dims,
+            )?)?,
+            Op::Matmul(op) => matmul::elements(graph, op)?
+                .checked_add(partial(*graph.tensor(op.a)?.dims.last()?, &graph.tensor(op.c)?.dims)?)?,
             Op::Sdpa(op) => attention::elements(graph, op)?,
             Op::ResampleFwd(op) => resample::elements(graph, op)?,
             Op::MoeGroupedMatmul(op) => moe::elements(graph, op)?,
@@ -117,6 +133,14 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
         total = total.checked_add(kept(made, copies)?)?;
     }
     Some(total)
+}
+
+/// The extents of all axes but one, multiplied.
+fn terms(dims: &[i64], without: usize) -> Option<i64> {
+    let others = dims.iter().enumerate().filter(|&(axis, _)| axis != without);
+    others
+        .map(|(_, extent)| extent)
+        .try_fold(1_i64, |product, &extent| product.checked_mul(extent))
 }
 
 /// The elements if each axis is as long as it gets by filling up a block that is shorter than it.

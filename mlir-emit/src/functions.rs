@@ -98,6 +98,20 @@ impl<'c, 'r> Math<'c, 'r> {
         self.of_angle(x, result)
     }
 
+    /// cos(x).
+    pub(crate) fn cos(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        if !self.reduces_angles {
+            return self.function("math.cos", x);
+        }
+        let angle = self.reduced(x)?;
+        let [sin, cos] = self.sin_and_cos(angle.rest)?;
+        let magnitude = self.select(angle.is_odd, sin, cos)?;
+        // One quarter turn ahead of the sine.
+        let is_negative = self.at.same("arith.xori", &[angle.is_odd, angle.is_beyond_half])?;
+        let result = self.select(is_negative, self.neg(magnitude)?, magnitude)?;
+        self.at.one("arith.truncf", &[result], self.ty, &[])
+    }
+
     /// tan(x).
     pub(crate) fn tan(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         if !self.reduces_angles {

@@ -104,7 +104,7 @@ pub fn emit_avoiding(graph: &NormalGraph, target: &Target, quirks: Quirks) -> Re
         }
         true
     });
-    let result = custom::functions(&context, graph, quirks).and_then(|mut functions| {
+    let result = custom::functions(&context, graph, (target, quirks)).and_then(|mut functions| {
         functions.push(computation(&context, graph, target, quirks, &signature)?);
         Ok(functions)
     });

@@ -141,6 +141,9 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
     ) -> Result<Value<'c, 'b>, EmitError> {
         let at = self.emitter();
+        // While it can be told which axes an operand is repeated along.
+        let written_out = self.written_out(operands, shape.dims, reduced, shape.dtype)?;
+        let operands: Vec<_> = written_out.iter().collect();
         // The compiler drops loops of one step, and what it was told with them.
         let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
         let wide: Vec<usize> = shape.order.iter().copied().filter(is_wide).collect();

@@ -121,7 +121,9 @@ impl Loops {
         let thread = match self.reduced.last() {
             // Rows that do not end with a word are read element by element.
             Some(&last) if self.ends_reduced && (last * self.bits).is_multiple_of(32) => {
-                power(last.div_ceil(lanes)).min(widest)
+                let thread = power(last.div_ceil(lanes)).min(widest);
+                // As in columns: whole tiles of several elements a lane do not always distribute.
+                if last.is_multiple_of(lanes * thread) { 1 } else { thread }
             }
             // Sums of a lane side by side, which meet at the end: one alone would be off by as many roundings as there are rows.
             Some(&last) if !self.ends_reduced && !self.is_double => column_sums(last, lanes_left),

@@ -62,6 +62,20 @@ impl Summation {
     }
 }
 
+/// The elements, of the compute type, that sums of so many products keep on the way to these results: the sums of blocks, and results and
+/// factors in f64. `None` if there are too many to count.
+pub(crate) fn partial_elements(target: &Target, compute: DataType, terms: i64, results: &[i64]) -> Option<u64> {
+    let blocks = match Summation::of(target, compute, terms, results) {
+        Summation::AtOnce => return Some(0),
+        Summation::Blocks(block) => terms.checked_div(block)?.checked_add(2)?,
+        Summation::Wide => 2,
+    };
+    let elements = results
+        .iter()
+        .try_fold(blocks, |product, &extent| product.checked_mul(extent));
+    u64::try_from(elements?).ok()
+}
+
 /// A row-major tensor in another type.
 pub(crate) fn in_type<'c, 'b>(
     at: &Emitter<'c, 'b>,
@@ -148,4 +162,21 @@ pub(crate) fn in_blocks<'c, 'b>(
         dtype: matrix.dtype,
         dims,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Summation, partial_elements};
+    use crate::target::Target;
+    use rotini_graph::DataType::F32;
+
+    /// What the caller's workspace has to hold beside the operands of a matmul of [2469, 737] and [737, 2469]: eleven sums of blocks.
+    #[test]
+    fn sums_of_blocks_count() {
+        let results = [2469, 2469];
+        assert_eq!(Summation::of(&Target::Cpu, F32, 737, &results), Summation::Blocks(67));
+        let elements = partial_elements(&Target::Cpu, F32, 737, &results).unwrap();
+        assert!(elements >= 11 * 2469 * 2469, "{elements}");
+        assert_eq!(partial_elements(&Target::Cpu, F32, 16, &results), Some(0));
+    }
 }

@@ -246,6 +246,27 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting(
         Reader::Tests,
+        "ROTINI_QUIRKS",
+        "names, separated by commas, or `all`",
+        "three, others each day",
+        "The quirks that are turned off, one at a time, to see their guards fail (`docs/quirks.md`).",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_QUIRKS_SEARCH",
+        "names, separated by commas",
+        "",
+        "Looks for guards of these quirks: cases that fail without them.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_WRITE_QUIRKS",
+        "anything",
+        "",
+        "Writes `docs/quirks.md` and the modules that show the quirks; `scripts/quirks` does.",
+    ),
+    setting(
+        Reader::Tests,
         "ROTINI_ROWS",
         "a number",
         "20; 500 in a full run",

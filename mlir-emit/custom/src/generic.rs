@@ -114,7 +114,13 @@ fn combines(body: &[Scalar], result: Value, so_far: Value) -> bool {
     let uses = |arithmetic: &Arithmetic| arithmetic.operands().iter().filter(|&&value| value == so_far).count();
     let combiner = body.iter().find(|scalar| scalar.result == result);
     let total: usize = body.iter().map(|scalar| uses(&scalar.arithmetic)).sum();
-    combiner.is_some_and(|combiner| Kind::combines(combiner.arithmetic.name()) && uses(&combiner.arithmetic) == 1)
+    // Not even by a dead word: what combines is built apart, and its result is the new element alone.
+    let is_the_end = body
+        .iter()
+        .all(|scalar| !scalar.arithmetic.operands().contains(&result));
+    is_the_end
+        && combiner
+            .is_some_and(|combiner| Kind::combines(combiner.arithmetic.name()) && uses(&combiner.arithmetic) == 1)
         && total == 1
 }
 

@@ -32,11 +32,11 @@ pub(crate) fn bits(literal: &Literal<'_>, element: Element) -> Result<u64, Fault
         let value = if literal.is_negative { -magnitude } else { magnitude };
         let (bits, is_finite) = match element {
             Element::F16 => {
-                let rounded = half::f16::from_f64(value);
+                let rounded = half::f16::from_f32(to_odd(value));
                 (u64::from(rounded.to_bits()), rounded.is_finite())
             }
             Element::Bf16 => {
-                let rounded = half::bf16::from_f64(value);
+                let rounded = half::bf16::from_f32(to_odd(value));
                 (u64::from(rounded.to_bits()), rounded.is_finite())
             }
             Element::F32 => {
@@ -65,6 +65,23 @@ pub(crate) fn bits(literal: &Literal<'_>, element: Element) -> Result<u64, Fault
     } else {
         Err(too_large())
     }
+}
+
+/// The f32 that keeps how a number is rounded to fewer digits: what it cannot hold makes its last digit odd.
+fn to_odd(value: f64) -> f32 {
+    let nearest = value as f32;
+    let back = f64::from(nearest);
+    if back == value || value.is_nan() {
+        return nearest;
+    }
+    // The bits of magnitudes are in their order.
+    let bits = nearest.to_bits();
+    let truncated = if back.abs() > value.abs() {
+        bits.saturating_sub(1)
+    } else {
+        bits
+    };
+    f32::from_bits(truncated | 1)
 }
 
 #[cfg(test)]
@@ -118,5 +135,15 @@ mod tests {
         assert_eq!(of("18446744073709551616", Index), None);
         assert_eq!(of("1.0", I32), None);
         assert_eq!(of("0xFF", I8), Some(0xFF));
+    }
+
+    /// A decimal number is rounded once, not to f32 and then to fewer digits.
+    #[test]
+    fn half_precision_is_rounded_once() {
+        assert_eq!(of("1.000488281250001", F16), Some(0x3c01));
+        assert_eq!(of("1.00390625000001", Bf16), Some(0x3f81));
+        assert_eq!(of("65519.9999999999", F16), Some(0x7bff));
+        assert_eq!(of("65520.0", F16), None);
+        assert_eq!(of("1.0", Bf16), Some(0x3f80));
     }
 }

@@ -4,16 +4,24 @@ use super::elements::{UNKNOWN, any_type, constant, element_of, neutral, scalar_t
 use super::extremes::{Extreme, combined_as_integers};
 use crate::EmitError;
 use crate::ir::{Emitter, affine_map, argument, dim, first};
+use crate::math::Math;
 use crate::quirks::{Quirk, Quirks};
+use crate::target::Target;
 use crate::value::groups_attribute;
 use melior::Context;
-use melior::ir::{Block, Location, Type, Value as Ssa};
+use melior::ir::{Block, Location, Type, Value as Ssa, ValueLike};
 use rotini_custom::{
     Arithmetic, Body, Element, Flag, Generic, Loop, Operand, Operation, Place, Scalar, Statement, TensorType, Value,
 };
+use rotini_graph::DataType;
 
 /// The text of a private function of this name.
-pub(super) fn function(context: &Context, body: &Body, name: &str, quirks: Quirks) -> Result<String, EmitError> {
+pub(super) fn function(
+    context: &Context,
+    body: &Body,
+    name: &str,
+    (target, quirks): (&Target, Quirks),
+) -> Result<String, EmitError> {
     let nowhere = Block::new(&[]);
     let at = Emitter::new(context, quirks, &nowhere);
     let types = body.types.iter().take(body.arguments);
@@ -26,6 +34,7 @@ pub(super) fn function(context: &Context, body: &Body, name: &str, quirks: Quirk
         let at = at.inside(&block);
         let mut builder = Builder {
             at,
+            target,
             body,
             values: Values::of(body),
         };
@@ -73,6 +82,7 @@ impl<'c, 'b> Values<'c, 'b> {
 /// A function that is being built.
 pub(super) struct Builder<'l, 'c, 'b> {
     pub(super) at: Emitter<'c, 'b>,
+    target: &'l Target,
     pub(super) body: &'l Body,
     pub(super) values: Values<'c, 'b>,
 }
@@ -239,7 +249,11 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
                 for index in 0..dims.len() {
                     operands.push(if index == axis { own } else { inner.loop_index(index)? });
                 }
-                let read = inner.one("tensor.extract", &operands, scalar_type(inner, element), &[])?;
+                let mut read = inner.one("tensor.extract", &operands, scalar_type(inner, element), &[])?;
+                if element == Element::Bf16 {
+                    // As bits: the compiler selects bf16 through f32, which changes NaN.
+                    read = inner.one("arith.bitcast", &[read], inner.bits16_type(), &[])?;
+                }
                 chosen = Some(match chosen {
                     None => read,
                     Some(before) => {
@@ -247,17 +261,17 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
                         let attributes = [("predicate", predicate)];
                         let is_here =
                             inner.one("arith.cmpi", &[along, constant(start)?], inner.bool_type(), &attributes)?;
-                        inner.one(
-                            "arith.select",
-                            &[is_here, read, before],
-                            scalar_type(inner, element),
-                            &[],
-                        )?
+                        inner.one("arith.select", &[is_here, read, before], read.r#type(), &[])?
                     }
                 });
                 start = start.saturating_add(extent);
             }
-            chosen.ok_or(UNKNOWN)
+            let chosen = chosen.ok_or(UNKNOWN)?;
+            if element == Element::Bf16 {
+                inner.one("arith.bitcast", &[chosen], scalar_type(inner, element), &[])
+            } else {
+                Ok(chosen)
+            }
         })
     }
 
@@ -397,6 +411,13 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
         match &scalar.arithmetic {
             Arithmetic::Constant(bits) => constant(at, *bits, element),
             Arithmetic::Index(index) => at.loop_index(*index),
+            // The compiler's own lose a digit with each digit of the angle.
+            Arithmetic::Operation { name, operands, .. } if ["math.sin", "math.cos"].contains(name) => {
+                let math = Math::new(*at, self.target, DataType::F32, Vec::new())?;
+                let x = operands.first().ok_or(UNKNOWN)?;
+                let x = values.get(*x)?;
+                if *name == "math.sin" { math.sin(x) } else { math.cos(x) }
+            }
             Arithmetic::Operation {
                 name,
                 operands,

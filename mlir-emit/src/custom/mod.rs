@@ -17,7 +17,7 @@ use crate::{EmitError, Unsupported};
 use melior::Context;
 use melior::ir::attribute::FlatSymbolRefAttribute;
 use melior::ir::{Type, Value as Ssa};
-use rotini_custom::{Body, Element, Operation, TensorType, rotary};
+use rotini_custom::{Arithmetic, Body, Element, Generic, Operation, TensorType, rotary};
 use rotini_graph::{CustomOp, DataType, NormalGraph, Op, TensorId};
 
 /// The id of operations whose body is a function in MLIR.
@@ -26,15 +26,75 @@ const ID: &str = "rotini.mlir";
 /// Says whether the operation can be lowered.
 pub(crate) fn check(graph: &NormalGraph, target: &Target, op: &CustomOp) -> Result<(), Unsupported> {
     let body = body(graph, op)?;
+    let mut long = 0;
     for statement in &body.statements {
         let Operation::Generic(generic) = &statement.operation else {
             continue;
         };
         let extents = generic.reduced();
+        check_functions(target, &body, generic)?;
+        check_sums(target, &body, generic, &mut long)?;
         if Quirks::of(target).avoids(Quirk::LostSums) && loses_sums(target, &extents) {
             return Err(refused(&format!(
                 "{extents:?} reduced at once, which the compiler computes wrongly on GPUs: one loop after the other is right"
             )));
+        }
+    }
+    Ok(())
+}
+
+/// Declines what has no good approximation here.
+fn check_functions(target: &Target, body: &Body, generic: &Generic) -> Result<(), Unsupported> {
+    for scalar in &generic.body {
+        if let Arithmetic::Operation { name, .. } = &scalar.arithmetic
+            && *target == Target::Cpu
+            && ["math.expm1", "math.log1p"].contains(name)
+            && elements::element_of(body, scalar.result).is_ok_and(|element| element == Element::F64)
+        {
+            return Err(refused(&format!("{name} in f64 on the CPU, which is wrong near 0")));
+        }
+    }
+    Ok(())
+}
+
+/// Declines sums that the compiler gets wrong, or never gets done with, in the form that a body gives them. Operations of the schema are
+/// written in another one. `long` counts the sums that one thread would get.
+fn check_sums(target: &Target, body: &Body, generic: &Generic, long: &mut usize) -> Result<(), Unsupported> {
+    let quirks = Quirks::of(target);
+    let terms = generic
+        .reduced()
+        .iter()
+        .fold(1_i64, |product, &extent| product.saturating_mul(extent));
+    if terms <= 1 {
+        return Ok(());
+    }
+    let of = |wanted: Element| {
+        let types = generic
+            .inputs
+            .iter()
+            .filter_map(|input| elements::tensor_of(body, input.value).ok());
+        types.filter(|ty| ty.element == wanted).count()
+    };
+    let widens_bytes = generic
+        .body
+        .iter()
+        .any(|scalar| matches!(&scalar.arithmetic, Arithmetic::Operation { name, .. } if *name == "arith.extui"));
+    if quirks.avoids(Quirk::UnsignedBytes) && widens_bytes && of(Element::I8) > 1 {
+        return Err(refused(
+            "sums of products of unsigned bytes, which the compiler multiplies with a sign",
+        ));
+    }
+    if quirks.avoids(Quirk::MixedFactors) && of(Element::F16) > 0 && of(Element::Bf16) > 0 {
+        return Err(refused(
+            "sums of products of f16 and bf16, which the compiler gets wrong",
+        ));
+    }
+    if quirks.avoids(Quirk::UnspreadReductions) && terms > 32 && terms % 64 != 0 {
+        *long += 1;
+        if *long > 1 {
+            return Err(refused(
+                "several sums of more than 32 terms whose number is no multiple of 64, which do not compile in bounded time",
+            ));
         }
     }
     Ok(())
@@ -152,12 +212,16 @@ fn result_type<'c>(lowering: &Lowering<'_, 'c, '_>, at: &Emitter<'c, '_>, id: Te
 }
 
 /// The text of the functions that the computation calls: one private function per custom operation, in the graph's order.
-pub(crate) fn functions(context: &Context, graph: &NormalGraph, quirks: Quirks) -> Result<Vec<String>, EmitError> {
+pub(crate) fn functions(
+    context: &Context,
+    graph: &NormalGraph,
+    (target, quirks): (&Target, Quirks),
+) -> Result<Vec<String>, EmitError> {
     let mut functions = Vec::new();
     for (position, node) in graph.nodes().iter().enumerate() {
         if let Op::CustomOp(op) = &node.op {
             let body = body(graph, op)?;
-            functions.push(build::function(context, &body, &name(position), quirks)?);
+            functions.push(build::function(context, &body, &name(position), (target, quirks))?);
         }
     }
     Ok(functions)

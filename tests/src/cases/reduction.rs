@@ -131,6 +131,12 @@ pub(super) fn axes(cases: &mut Cases) {
     let y = b.buffer("y", F32, &[3, 1, 5]);
     reduce(&mut b, F32, Add, x, y);
     cases.add("reduce_repeated", b.build());
+    // Long enough to be told how it is spread over lanes.
+    let mut b = GraphBuilder::new("long reduction of a repeated operand");
+    let x = b.tensor("x", F32, &[4, 300], &[1, 0], TensorKind::Buffer);
+    let y = b.buffer("y", F32, &[4, 1]);
+    reduce(&mut b, F32, Add, x, y);
+    cases.add("reduce_repeated_long", b.build());
 }
 
 /// The softmax along the last axis.

@@ -289,11 +289,17 @@ fn odd_convolutions(cases: &mut Cases) {
 
 /// Sums of products with an operand whose strides repeat it along one of the axes that are summed over.
 fn repeated_in_sums(cases: &mut Cases) {
-    for (name, channels) in [("one_channel", 1), ("channels", 3)] {
+    let short = |channels| ([2, channels, 2, 4], [4 * channels, 4, 0, 1]);
+    for (name, (dims, strides)) in [
+        ("one_channel", short(1)),
+        ("channels", short(3)),
+        // The gradient of an average over whole planes.
+        ("planes", ([2, 8, 8, 8], [8, 1, 0, 0])),
+    ] {
         let mut b = GraphBuilder::new("batchnorm backward of a repeated gradient");
-        let dims = [2, channels, 2, 4];
+        let [_, channels, ..] = dims;
         let x = b.buffer("x", DataType::F32, &dims);
-        let dy = b.tensor("dy", DataType::F32, &dims, &[4 * channels, 4, 0, 1], TensorKind::Buffer);
+        let dy = b.tensor("dy", DataType::F32, &dims, &strides, TensorKind::Buffer);
         let [scale, dscale, dbias] =
             ["scale", "dscale", "dbias"].map(|name| b.buffer(name, DataType::F32, &[1, channels, 1, 1]));
         let dx = b.buffer("dx", DataType::F32, &dims);
