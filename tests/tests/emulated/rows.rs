@@ -67,13 +67,13 @@ fn rows_of_any_length_are_right() {
 /// Axes side by side become one loop, in which the compiler once forgot how a sum is spread: one thread had all of it.
 #[test]
 fn no_reduction_is_left_to_one_thread() {
-    if let Some(_part) = process::part("no_reduction_is_left_to_one_thread") {
+    if let Some(_part) = process::part("rows::no_reduction_is_left_to_one_thread") {
         return serve();
     }
     let names = "batchnorm_16x17x17x5_f16 layernorm-training_4x17x5x3_f32 batchnorm-last_16x17x85_bf16 \
                  rmsnorm_4x11x13_f16 batchnorm-backward-last_12x11x91_f16 batchnorm-last_64x964_bf16 \
                  batchnorm-backward-last_10x512_f16 batchnorm-backward-last_64x960_f32";
-    compile_all("no_reduction_is_left_to_one_thread", &named(names), 1);
+    compile_all("rows::no_reduction_is_left_to_one_thread", &named(names), 1);
 }
 
 /// The same sample compiles in bounded time.

@@ -209,14 +209,14 @@ fn without_own_workspace(test: &str, body: impl FnOnce()) {
 #[test]
 fn the_workspace_is_needed_beyond_the_limit() {
     without_own_workspace(
-        "execution::the_workspace_is_needed_beyond_the_limit",
+        "abi::execution::the_workspace_is_needed_beyond_the_limit",
         the_workspace_is_needed,
     );
 }
 
 #[test]
 fn the_workspace_overlaps_nothing() {
-    without_own_workspace("execution::the_workspace_overlaps_nothing", || {
+    without_own_workspace("abi::execution::the_workspace_overlaps_nothing", || {
         let (_plugin, handle, engine) = cpu();
         let subject = Subject::new(&handle, engine, "two_convs_nhwc");
         let bytes = subject.context.workspace().unwrap();
