@@ -9,6 +9,11 @@
 //! Each is one program, because linking them is most of what building them costs. Cases that were right before are
 //! [not executed each time](proven).
 
+#![allow(
+    rustdoc::private_intra_doc_links,
+    reason = "this crate is for this workspace alone, and `proven` names what it is made of"
+)]
+
 pub mod cases;
 pub mod code_object;
 pub mod facts;
