@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What is hashed, from this crate's folder: files, and folders with all that is in them.
+/// What is hashed, from this crate's directory: files, and directories with all that is in them.
 pub(crate) const SOURCES: [&str; 7] = [
     "src",
     "Cargo.toml",
@@ -24,26 +24,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     for source in SOURCES {
         println!("cargo::rerun-if-changed={source}");
     }
-    // Cargo runs this in the crate's folder.
+    // Cargo runs this in the crate's directory.
     println!("cargo::rustc-env=EMIT_FINGERPRINT={}", fingerprint(Path::new(""))?);
     Ok(())
 }
 
-/// The hash of [`SOURCES`] by names and contents, in hexadecimal. Where the folder lies plays no part, nor does the order in which the system
+/// The hash of [`SOURCES`] by names and contents, in hexadecimal. Where the directory lies plays no part, nor does the order in which the system
 /// lists files.
 ///
 /// # Errors
 ///
 /// What the file system says.
-pub(crate) fn fingerprint(folder: &Path) -> io::Result<String> {
+pub(crate) fn fingerprint(directory: &Path) -> io::Result<String> {
     let mut names = Vec::new();
     for source in SOURCES {
-        collect(folder, PathBuf::from(source), &mut names)?;
+        collect(directory, PathBuf::from(source), &mut names)?;
     }
     names.sort();
     let mut hasher = blake3::Hasher::new_derive_key("rotini emitter sources v1");
     for name in names {
-        let content = fs::read(folder.join(&name))?;
+        let content = fs::read(directory.join(&name))?;
         let name = name.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
         for part in [name.as_bytes(), &content] {
             hasher.update(&(part.len() as u64).to_le_bytes());
@@ -53,11 +53,11 @@ pub(crate) fn fingerprint(folder: &Path) -> io::Result<String> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// The names of the files at or below a place, relative to the folder.
-fn collect(folder: &Path, name: PathBuf, names: &mut Vec<PathBuf>) -> io::Result<()> {
-    if folder.join(&name).is_dir() {
-        for entry in fs::read_dir(folder.join(&name))? {
-            collect(folder, name.join(entry?.file_name()), names)?;
+/// The names of the files at or below a place, relative to the directory.
+fn collect(directory: &Path, name: PathBuf, names: &mut Vec<PathBuf>) -> io::Result<()> {
+    if directory.join(&name).is_dir() {
+        for entry in fs::read_dir(directory.join(&name))? {
+            collect(directory, name.join(entry?.file_name()), names)?;
         }
     } else {
         names.push(name);

@@ -38,10 +38,10 @@ pub(crate) fn run() -> Result<Vec<Row>> {
 
 /// The first process on an MI300: emulated, which adds to the time and is in no way part of the compiler's.
 fn compiled_for_mi300() -> Result<Vec<Row>> {
-    let folder = tempfile::tempdir()?;
+    let directory = tempfile::tempdir()?;
     let graph = Conv::new(1, 64, 64, 56, 3, 1, DataType::F16, Order::Last).fused(PointwiseMode::ReluFwd, false);
     let compiler = Peer::new(&graph, Target::parse("gfx942").context("gfx942 is no target")?)?;
-    let graph = write(folder.path(), "graph.fb", &rotini_wire::encode(&graph))?;
+    let graph = write(directory.path(), "graph.fb", &rotini_wire::encode(&graph))?;
     let emulator = rotini_tests::plugin::emulator()?;
     let create = |part: Part| {
         let cache = TempDir::new()?;
@@ -59,12 +59,12 @@ fn compiled_for_mi300() -> Result<Vec<Row>> {
 }
 
 fn on_the_cpu() -> Result<Vec<Row>> {
-    let folder = tempfile::tempdir()?;
+    let directory = tempfile::tempdir()?;
     let bytes = rotini_wire::encode(&conv_bias_relu());
     let compiler = Peer::new(&conv_bias_relu(), Target::Cpu)?;
-    let graph = write(folder.path(), "graph.fb", &bytes)?;
-    let vmfb = write(folder.path(), "graph.vmfb", &compiler.compile()?)?;
-    let cache = folder.path().join("cache");
+    let graph = write(directory.path(), "graph.fb", &bytes)?;
+    let vmfb = write(directory.path(), "graph.vmfb", &compiler.compile()?)?;
+    let cache = directory.path().join("cache");
     let create = |cache: &Path| times(&mut Part::Create.command(&graph, cache)?);
     let load = || times(&mut Part::Load.command(&vmfb, &cache)?);
 
@@ -76,14 +76,14 @@ fn on_the_cpu() -> Result<Vec<Row>> {
 
     let subject = Subject::new()?;
     let context = write(
-        folder.path(),
+        directory.path(),
         "graph.context",
         &subject.context(&bytes)?.serialize(None)?,
     )?;
-    let nothing = folder.path().join("nothing");
+    let nothing = directory.path().join("nothing");
     let from_bytes = || times(&mut Part::Deserialize.command(&context, &nothing)?);
     let serialized = interleave(50, || Ok(from_bytes()?.create), || Ok(load()?.create))?;
-    ensure!(!nothing.exists(), "loading from bytes made a cache folder");
+    ensure!(!nothing.exists(), "loading from bytes made a cache directory");
 
     let again = |samples| -> Result<(Samples, Samples)> {
         interleave(
@@ -158,8 +158,8 @@ impl Peer {
     }
 }
 
-fn write(folder: &Path, name: &str, content: &[u8]) -> Result<PathBuf> {
-    let path = folder.join(name);
+fn write(directory: &Path, name: &str, content: &[u8]) -> Result<PathBuf> {
+    let path = directory.join(name);
     std::fs::write(&path, content)?;
     Ok(path)
 }

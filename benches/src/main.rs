@@ -76,7 +76,7 @@ fn main() -> Result<ExitCode> {
         );
     }
 
-    let cache = tempfile::tempdir().context("no temporary folder")?;
+    let cache = tempfile::tempdir().context("no temporary directory")?;
     // SAFETY: this is the only thread, and the plugin, which reads these, is not loaded yet.
     unsafe {
         std::env::set_var("ROTINI_DEVICE", "cpu");

@@ -32,23 +32,23 @@ const CRASHING: &str = include_str!("grouped.mlir");
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a fault may take beyond its limit. On a machine with nothing else to do it is 2 s, of which most is for a new worker.
 const PROMPT: Duration = Duration::from_secs(20);
-/// Names what a run of this program plays, and its folder.
+/// Names what a run of this program plays, and its directory.
 const HOST: &str = "ROTINI_TEST_HOST";
 
 /// A worker program of a test's own, so that its processes can be told from those of others.
 struct Place {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Place {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        symlink(PROGRAM, folder.path().join("worker")).unwrap();
-        Self { folder }
+        let directory = tempfile::tempdir().unwrap();
+        symlink(PROGRAM, directory.path().join("worker")).unwrap();
+        Self { directory }
     }
 
     fn options(&self) -> WorkerOptions {
-        options(self.folder.path())
+        options(self.directory.path())
     }
 
     fn worker(&self) -> Worker {
@@ -57,7 +57,7 @@ impl Place {
 
     /// Its processes, zombies included.
     fn processes(&self) -> Vec<i32> {
-        let program = self.folder.path().join("worker");
+        let program = self.directory.path().join("worker");
         fs::read_dir("/proc")
             .unwrap()
             .flatten()
@@ -70,9 +70,9 @@ impl Place {
     }
 }
 
-fn options(folder: &Path) -> WorkerOptions {
+fn options(directory: &Path) -> WorkerOptions {
     WorkerOptions {
-        program: folder.join("worker"),
+        program: directory.join("worker"),
         library: find_library().unwrap(),
         workers: 2,
         timeout: PATIENCE,
@@ -154,7 +154,7 @@ fn same_bytes_as_the_program() {
         assert!(a.vmfb == b.vmfb && b.vmfb == c.vmfb);
         assert_eq!(a.statistics, b.statistics);
         assert_eq!(b.diagnostics, "");
-        let dumps = place.folder.path().join("dumps");
+        let dumps = place.directory.path().join("dumps");
         let dumping = CompileRequest {
             dump_executables: Some(&dumps),
             ..request
@@ -200,12 +200,12 @@ fn a_crash_of_the_compiler_is_an_error() {
     );
     assert!(error.to_string().contains("overflow"), "{error}");
     assert!(place.processes().is_empty(), "the crashed worker is left");
-    let cautious = [gfx942(), vec!["--iree-codegen-llvmgpu-use-igemm=false".into()]].concat();
+    let fallback = [gfx942(), vec!["--iree-codegen-llvmgpu-use-igemm=false".into()]].concat();
     // A flag for a process, which therefore compiles nothing else.
-    let compiled = worker.compile(&request(CRASHING, &cautious)).unwrap();
+    let compiled = worker.compile(&request(CRASHING, &fallback)).unwrap();
     assert!(place.processes().is_empty(), "the worker goes on with the flag");
     let program = Program::new(&find_program().unwrap()).unwrap();
-    assert!(compiled.vmfb == program.compile(&request(CRASHING, &cautious)).unwrap().vmfb);
+    assert!(compiled.vmfb == program.compile(&request(CRASHING, &fallback)).unwrap().vmfb);
     assert_works(&worker);
     assert_ne!(place.processes(), before);
 }
@@ -254,7 +254,7 @@ fn too_much_time_is_an_error() {
 #[test]
 fn a_library_that_is_missing_or_another_is_named() {
     let place = Place::new();
-    let library = place.folder.path().join("library.so");
+    let library = place.directory.path().join("library.so");
     let at = |library: &Path| WorkerOptions {
         library: library.to_owned(),
         ..place.options()
@@ -360,8 +360,8 @@ impl Host {
         let child = Command::new(env::current_exe().unwrap())
             .args(["--exact", "host", "--nocapture"])
             .env(HOST, role)
-            .env("ROTINI_TEST_FOLDER", place.folder.path())
-            .env("TMPDIR", place.folder.path())
+            .env("ROTINI_TEST_DIRECTORY", place.directory.path())
+            .env("TMPDIR", place.directory.path())
             .stdout(Stdio::piped())
             .process_group(0)
             .spawn()
@@ -389,8 +389,8 @@ fn host() {
     let Ok(role) = env::var(HOST) else {
         return;
     };
-    let folder = PathBuf::from(env::var_os("ROTINI_TEST_FOLDER").unwrap());
-    let worker = Worker::new(options(&folder)).unwrap();
+    let directory = PathBuf::from(env::var_os("ROTINI_TEST_DIRECTORY").unwrap());
+    let worker = Worker::new(options(&directory)).unwrap();
     match role.as_str() {
         // Compiles, for longer than it lives.
         "compiles" | "forks" => {
@@ -480,7 +480,7 @@ fn forbid_programs(end: bool) {
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// In the middle of a compilation, without its linker, its folder or itself being left.
+/// In the middle of a compilation, without its linker, its directory or itself being left.
 #[test]
 fn a_worker_ends_with_its_host() {
     // With the second role, a child of the host still has the connection.
@@ -500,13 +500,13 @@ fn a_worker_ends_with_its_host() {
         host.0.wait().unwrap();
         wait_until("the worker outlives its host", PROMPT, || place.processes().is_empty());
         let left = || {
-            let entries = fs::read_dir(place.folder.path()).unwrap().flatten();
+            let entries = fs::read_dir(place.directory.path()).unwrap().flatten();
             entries
                 .map(|entry| entry.file_name())
                 .filter(|name| name != "worker")
                 .collect::<Vec<_>>()
         };
-        wait_until("its folder is left", PROMPT, || left().is_empty());
+        wait_until("its directory is left", PROMPT, || left().is_empty());
     }
 }
 

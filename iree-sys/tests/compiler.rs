@@ -38,7 +38,7 @@ fn both_modes_make_the_same_bytes() {
         let [a, b] = compilers().map(|compiler| compiler.compile(&request).unwrap());
         assert!(a.vmfb == b.vmfb, "{} and {} bytes differ", a.vmfb.len(), b.vmfb.len());
         assert_eq!(a.statistics, b.statistics);
-        // And a second time, from another temporary folder.
+        // And a second time, from another temporary directory.
         assert!(a.vmfb == program().compile(&request).unwrap().vmfb);
     }
 }
@@ -94,8 +94,8 @@ fn statistics_show_a_module_that_allocates() {
 fn dumps_leave_the_bytes_alone() {
     for compiler in compilers() {
         for (flags, suffix) in [(cpu(), "so"), (gfx942(), "hsaco")] {
-            let folder = tempfile::tempdir().unwrap();
-            let dumps = folder.path().join("not/there/yet");
+            let directory = tempfile::tempdir().unwrap();
+            let dumps = directory.path().join("not/there/yet");
             let plain = request(MODULE, &flags);
             let dumping = CompileRequest {
                 dump_executables: Some(&dumps),
@@ -177,8 +177,8 @@ fn unfit_requests_are_refused() {
 
 #[test]
 fn what_is_no_compiler_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let script = folder.path().join("iree-compile");
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("iree-compile");
     fs::write(&script, "#!/bin/sh\necho something else\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     let error = Program::new(&script).unwrap().version().unwrap_err();
@@ -200,8 +200,8 @@ fn what_is_no_compiler_is_refused() {
 /// A program that the system kills is an error that says so, not a hang and not a crash here.
 #[test]
 fn a_crash_of_the_program_is_an_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let script = folder.path().join("iree-compile");
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("iree-compile");
     fs::write(
         &script,
         "#!/bin/sh\ncase $1 in --version) echo 'IREE compiler version 0 @ 0';; *) echo gone >&2; kill -SEGV $$;; esac\n",

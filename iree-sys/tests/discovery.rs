@@ -39,8 +39,8 @@ fn set(name: &str, value: Option<&Path>) {
 
 #[test]
 fn order_of_places() {
-    let folder = tempfile::tempdir().unwrap();
-    let [explicit, venv, path, empty] = ["explicit", "venv", "path", "empty"].map(|name| folder.path().join(name));
+    let directory = tempfile::tempdir().unwrap();
+    let [explicit, venv, path, empty] = ["explicit", "venv", "path", "empty"].map(|name| directory.path().join(name));
     for prefix in [&explicit, &venv, &path] {
         install(prefix);
     }
@@ -92,16 +92,20 @@ fn order_of_places() {
 }
 
 /// What is named and not used is told by what it is.
-fn true_reasons(folder: &Path) {
+fn true_reasons(directory: &Path) {
     let file = |name: &str, content: &[u8], bits| {
-        let path = folder.join(name);
+        let path = directory.join(name);
         fs::write(&path, content).unwrap();
         mode(&path, bits);
         path
     };
     let reasons = [
-        (folder.join("nothing"), "there is no such file", "there is no such file"),
-        (folder.to_owned(), "it is a folder", "it is a folder"),
+        (
+            directory.join("nothing"),
+            "there is no such file",
+            "there is no such file",
+        ),
+        (directory.to_owned(), "it is a directory", "it is a directory"),
         (file("text", b"no program\n", 0o755), "it is not an ELF program", ""),
         (file("short", b"\x7fE", 0o755), "it is not an ELF program", ""),
         (

@@ -29,7 +29,7 @@ fn emulator() -> Option<PathBuf> {
         let executable = std::env::current_exe().unwrap();
         let places = executable.ancestors().skip(1).take(2);
         places
-            .map(|folder| folder.join("libamdhip64.so"))
+            .map(|directory| directory.join("libamdhip64.so"))
             .find(|path| path.is_file())
     });
     if path.is_none() {

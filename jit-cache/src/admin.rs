@@ -1,6 +1,6 @@
-//! What a person or a script does to a folder of entries: look, verify, tidy up, take along.
+//! What a person or a script does to a directory of entries: look, verify, tidy up, take along.
 //!
-//! A folder is opened under the same rules as by a cache, but is never made. Processes may use it meanwhile.
+//! A directory is opened under the same rules as by a cache, but is never made. Processes may use it meanwhile.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -13,19 +13,19 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use tar::EntryType;
 
+use crate::directory::{Directory, Kind, LoadError, MAX_FILE, content_name, name};
 use crate::entry::{DecodeError, EncodeError, Entry, Header, Metadata};
-use crate::folder::{Folder, Kind, LoadError, MAX_FILE, content_name, name};
 use crate::key::Key;
 use crate::sweep;
 use crate::sweep::Swept;
-use crate::trust::{FolderError, Purpose};
+use crate::trust::{DirectoryError, Purpose};
 
-/// Why something could not be done to a folder.
+/// Why something could not be done to a directory.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     /// It is not there, or not trusted.
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    Directory(#[from] DirectoryError),
     /// The system does not let us.
     #[error("{action}")]
     Io {
@@ -61,23 +61,23 @@ pub struct Item {
     pub last_used: SystemTime,
 }
 
-/// The entries of a folder, the most recently used first.
+/// The entries of a directory, the most recently used first.
 ///
 /// # Errors
 ///
-/// If the folder cannot be opened or listed.
+/// If the directory cannot be opened or listed.
 pub fn list(dir: &Path) -> Result<Vec<Item>, AdminError> {
-    let folder = Folder::open(dir, Purpose::Read)?;
+    let directory = Directory::open(dir, Purpose::Read)?;
     let mut entries = Vec::new();
-    for (file, kind, key) in names(&folder)? {
+    for (file, kind, key) in names(&directory)? {
         let (Kind::Entry, Some(key)) = (kind, key) else {
             continue;
         };
         // Evicted meanwhile, perhaps.
-        let Some(stat) = folder.examine(&file).map_err(doing("cannot examine an entry"))? else {
+        let Some(stat) = directory.examine(&file).map_err(doing("cannot examine an entry"))? else {
             continue;
         };
-        let metadata = header(&folder, &file, &key);
+        let metadata = header(&directory, &file, &key);
         if matches!(&metadata, Err(error) if error.is_missing()) {
             continue;
         }
@@ -92,8 +92,8 @@ pub fn list(dir: &Path) -> Result<Vec<Item>, AdminError> {
     Ok(entries)
 }
 
-fn header(folder: &Folder, file: &str, key: &Key) -> Result<Metadata, LoadError> {
-    let (start, _) = folder.read_start(file, Header::MAX_END)?;
+fn header(directory: &Directory, file: &str, key: &Key) -> Result<Metadata, LoadError> {
+    let (start, _) = directory.read_start(file, Header::MAX_END)?;
     let (header, _) = Header::read(&start)?;
     if header.key() != *key {
         return Err(DecodeError::Key { found: header.key() }.into());
@@ -101,9 +101,9 @@ fn header(folder: &Folder, file: &str, key: &Key) -> Result<Metadata, LoadError>
     Ok(header.metadata)
 }
 
-/// What is in a folder, in numbers.
+/// What is in a directory, in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FolderStats {
+pub struct DirectoryStats {
     /// Entries.
     pub entries: u64,
     /// Their size, in bytes.
@@ -124,13 +124,13 @@ pub struct FolderStats {
     pub oldest_use: Option<SystemTime>,
 }
 
-/// Counts what is in a folder.
+/// Counts what is in a directory.
 ///
 /// # Errors
 ///
-/// If the folder cannot be opened or listed.
-pub fn stats(dir: &Path) -> Result<FolderStats, AdminError> {
-    let mut stats = FolderStats::default();
+/// If the directory cannot be opened or listed.
+pub fn stats(dir: &Path) -> Result<DirectoryStats, AdminError> {
+    let mut stats = DirectoryStats::default();
     for entry in list(dir)? {
         stats.entries += 1;
         stats.entry_bytes = stats.entry_bytes.saturating_add(entry.bytes);
@@ -143,11 +143,11 @@ pub fn stats(dir: &Path) -> Result<FolderStats, AdminError> {
             *bytes = bytes.saturating_add(entry.bytes);
         }
     }
-    let folder = Folder::open(dir, Purpose::Read)?;
-    for (file, kind, _) in names(&folder)? {
+    let directory = Directory::open(dir, Purpose::Read)?;
+    for (file, kind, _) in names(&directory)? {
         match kind {
             Kind::Bad => {
-                let size = folder.examine(&file).map_err(doing("cannot examine an entry"))?;
+                let size = directory.examine(&file).map_err(doing("cannot examine an entry"))?;
                 stats.bad += 1;
                 let size = size.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
                 stats.bad_bytes = stats.bad_bytes.saturating_add(size);
@@ -170,19 +170,19 @@ pub struct Verdict {
     pub result: Result<Metadata, LoadError>,
 }
 
-/// Reads every entry of a folder as a cache would, and changes nothing.
+/// Reads every entry of a directory as a cache would, and changes nothing.
 ///
 /// # Errors
 ///
-/// If the folder cannot be opened or listed.
+/// If the directory cannot be opened or listed.
 pub fn verify(dir: &Path) -> Result<Vec<Verdict>, AdminError> {
-    let folder = Folder::open(dir, Purpose::Read)?;
+    let directory = Directory::open(dir, Purpose::Read)?;
     let mut verified = Vec::new();
-    for (_, kind, key) in names(&folder)? {
+    for (_, kind, key) in names(&directory)? {
         let (Kind::Entry, Some(key)) = (kind, key) else {
             continue;
         };
-        match folder.load(&key) {
+        match directory.load(&key) {
             // Evicted meanwhile.
             Err(error) if error.is_missing() => {}
             result => verified.push(Verdict {
@@ -200,10 +200,10 @@ pub fn verify(dir: &Path) -> Result<Vec<Verdict>, AdminError> {
 ///
 /// # Errors
 ///
-/// If the folder cannot be opened or listed, or something could not be removed.
+/// If the directory cannot be opened or listed, or something could not be removed.
 pub fn gc(dir: &Path, limit: u64) -> Result<Option<Swept>, AdminError> {
-    let folder = Arc::new(Folder::open(dir, Purpose::Read)?);
-    sweep::sweep(&folder, limit, limit).map_err(doing("cannot make room in the cache folder"))
+    let directory = Arc::new(Directory::open(dir, Purpose::Read)?);
+    sweep::sweep(&directory, limit, limit).map_err(doing("cannot make room in the cache directory"))
 }
 
 /// Removes all entries, good and bad, and all remembered failures; what is being made now stays, and so do files that are
@@ -211,10 +211,10 @@ pub fn gc(dir: &Path, limit: u64) -> Result<Option<Swept>, AdminError> {
 ///
 /// # Errors
 ///
-/// If the folder cannot be opened or listed, or something could not be removed.
+/// If the directory cannot be opened or listed, or something could not be removed.
 pub fn clear(dir: &Path) -> Result<Swept, AdminError> {
-    let folder = Arc::new(Folder::open(dir, Purpose::Read)?);
-    sweep::clear(&folder).map_err(doing("cannot clear the cache folder"))
+    let directory = Arc::new(Directory::open(dir, Purpose::Read)?);
+    sweep::clear(&directory).map_err(doing("cannot clear the cache directory"))
 }
 
 /// Writes the entries of `keys`, or all if it is `None`, into a tar archive, in the order of their keys: the same entries
@@ -225,10 +225,10 @@ pub fn clear(dir: &Path) -> Result<Swept, AdminError> {
 /// If an entry is not intact, or one of `keys` is not there, or the archive cannot be written; what is written by then is
 /// not an archive.
 pub fn export(dir: &Path, keys: Option<&[Key]>, archive: impl Write) -> Result<u64, AdminError> {
-    let folder = Folder::open(dir, Purpose::Read)?;
+    let directory = Directory::open(dir, Purpose::Read)?;
     let mut wanted = match keys {
         Some(keys) => keys.to_vec(),
-        None => names(&folder)?
+        None => names(&directory)?
             .into_iter()
             .filter_map(|(_, kind, key)| key.filter(|_| kind == Kind::Entry))
             .collect(),
@@ -239,7 +239,7 @@ pub fn export(dir: &Path, keys: Option<&[Key]>, archive: impl Write) -> Result<u
     let mut archive = tar::Builder::new(archive);
     let mut exported = 0;
     for key in wanted {
-        let entry = match folder.load(&key) {
+        let entry = match directory.load(&key) {
             Ok((entry, _)) => entry,
             // Evicted since it was listed.
             Err(error) if keys.is_none() && error.is_missing() => continue,
@@ -292,17 +292,17 @@ pub enum ImportError {
     Encode(#[from] EncodeError),
 }
 
-/// Adds the entries of a tar archive that [`export`] wrote to a folder, which is made, for this user alone, if it is
+/// Adds the entries of a tar archive that [`export`] wrote to a directory, which is made, for this user alone, if it is
 /// missing; who may read one that is there may read the entries too. Every entry is verified against its own name, and
 /// nothing else in the archive is believed: not its paths, owners or links.
 ///
 /// # Errors
 ///
-/// If the folder cannot be used or written, or the archive cannot be read to its end. Members that are no entries are no
+/// If the directory cannot be used or written, or the archive cannot be read to its end. Members that are no entries are no
 /// error.
 pub fn import(dir: &Path, archive: impl Read) -> Result<Imported, AdminError> {
     let mode = fs::metadata(dir).map_or(0o700, |metadata| 0o700 | metadata.mode() & 0o055);
-    let folder = Folder::open(dir, Purpose::Keep { mode })?;
+    let directory = Directory::open(dir, Purpose::Keep { mode })?;
     let reading = || doing("cannot read the archive");
     let mut archive = tar::Archive::new(archive);
     let mut imported = Imported::default();
@@ -319,12 +319,12 @@ pub fn import(dir: &Path, archive: impl Read) -> Result<Imported, AdminError> {
         let file = String::from_utf8_lossy(&member.path_bytes()).into_owned();
         match read_member(&mut member, &file).map_err(reading())? {
             Err(error) => imported.refused.push((file, error)),
-            Ok(entry) if !seen.insert(entry.key) || folder.load(&entry.key).is_ok() => imported.present += 1,
+            Ok(entry) if !seen.insert(entry.key) || directory.load(&entry.key).is_ok() => imported.present += 1,
             Ok(entry) => match entry.encode_header() {
                 Err(error) => imported.refused.push((file, error.into())),
                 Ok(header) => {
                     let content = entry.content.as_ref().map(content_name);
-                    folder
+                    directory
                         .write(
                             &name(&entry.key, Kind::Entry),
                             &[&header, &entry.payload],
@@ -359,6 +359,6 @@ fn read_member(member: &mut tar::Entry<'_, impl Read>, file: &str) -> io::Result
         .map_err(ImportError::from))
 }
 
-fn names(folder: &Folder) -> Result<Vec<(String, Kind, Option<Key>)>, AdminError> {
-    folder.names().map_err(doing("cannot list the cache folder"))
+fn names(directory: &Directory) -> Result<Vec<(String, Kind, Option<Key>)>, AdminError> {
+    directory.names().map_err(doing("cannot list the cache directory"))
 }

@@ -17,7 +17,7 @@ use crate::late::Late;
 use crate::lock::Lock;
 use crate::memory::Memory;
 use crate::stats::{Counters, Stats};
-use crate::trust::{FolderError, Purpose};
+use crate::trust::{DirectoryError, Purpose};
 
 /// How often a process that waits for another looks again: soon at first, since the other may be about to end.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
@@ -26,16 +26,16 @@ const LATER_LOOKS: Duration = Duration::from_millis(20);
 /// Where a cache keeps its entries, and how many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheConfig {
-    /// The folder of the disk tier, made if missing. `None`: memory only.
+    /// The directory of the disk tier, made if missing. `None`: memory only.
     pub dir: Option<PathBuf>,
-    /// Folders that are searched after `dir`, in this order, and never written.
+    /// Directories that are searched after `dir`, in this order, and never written.
     pub system_dirs: Vec<PathBuf>,
     /// The bound of the memory tier, in bytes.
     pub memory_bytes: u64,
-    /// The bound of the disk tier, in bytes. Other processes publish into the same folder, so it may be exceeded for a
+    /// The bound of the disk tier, in bytes. Other processes publish into the same directory, so it may be exceeded for a
     /// short time; an entry larger than the bound is not stored.
     pub disk_bytes: u64,
-    /// Whether other users may read what is stored in `dir`: for a folder that is to be shipped. A folder that exists
+    /// Whether other users may read what is stored in `dir`: for a directory that is to be shipped. A directory that exists
     /// keeps its mode.
     pub readable_by_all: bool,
     /// How long to wait at most for another process that makes the same key. One that is stopped, or leaves its lock to
@@ -44,7 +44,7 @@ pub struct CacheConfig {
 }
 
 impl Default for CacheConfig {
-    /// The user's cache folder, 256 MiB of memory and 4 GiB of disk: some thousand kernels, and some ten thousand. Ten
+    /// The user's cache directory, 256 MiB of memory and 4 GiB of disk: some thousand kernels, and some ten thousand. Ten
     /// minutes of patience: longer than any compilation.
     fn default() -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Default for CacheConfig {
     }
 }
 
-/// The cache folder of this user as the XDG base directory specification has it: `$XDG_CACHE_HOME/rotini`, else
+/// The cache directory of this user as the XDG base directory specification has it: `$XDG_CACHE_HOME/rotini`, else
 /// `~/.cache/rotini`. `None` where the user has no home.
 pub fn default_dir() -> Option<PathBuf> {
     directories::ProjectDirs::from("", "", "rotini").map(|dirs| dirs.cache_dir().to_owned())
@@ -106,7 +106,7 @@ impl From<NewEntry> for Creation {
 pub enum Origin {
     /// The memory tier.
     Memory,
-    /// The disk tier or a read-only folder, verified.
+    /// The disk tier or a read-only directory, verified.
     Disk,
     /// Another thread, which was getting the same key when this one asked.
     Joined,
@@ -136,7 +136,7 @@ pub enum CreateError<E> {
 pub struct Cache {
     memory: Memory,
     failures: Failures,
-    /// `None` where no folder is configured.
+    /// `None` where no directory is configured.
     disk: Option<Late<Disk>>,
     system: System,
     patience: Duration,
@@ -158,17 +158,17 @@ enum Found {
 }
 
 impl Cache {
-    /// Opens the cache. A folder that cannot be made or trusted is reported with one warning, and the cache is then memory
+    /// Opens the cache. A directory that cannot be made or trusted is reported with one warning, and the cache is then memory
     /// only; [`Cache::disk_error`] says why. Where the cause is one that passes, such as no free descriptors, it is tried again
-    /// whenever the folder is needed.
+    /// whenever the directory is needed.
     pub fn open(config: CacheConfig) -> Self {
         let mode = if config.readable_by_all { 0o755 } else { 0o700 };
         let limit = config.disk_bytes;
         let disk = config.dir.map(|dir| {
-            let report = |error: &FolderError| {
+            let report = |error: &DirectoryError| {
                 tracing::warn!(
                     error = error as &dyn Error,
-                    "the cache folder is not used; compiled graphs are kept in memory only"
+                    "the cache directory is not used; compiled graphs are kept in memory only"
                 );
             };
             Late::new(move || Disk::open(&dir, limit, Purpose::Keep { mode }), report)
@@ -184,13 +184,13 @@ impl Cache {
         }
     }
 
-    /// The real path of the disk tier's folder, or `None` where the cache is memory only.
+    /// The real path of the disk tier's directory, or `None` where the cache is memory only.
     pub fn dir(&self) -> Option<&Path> {
         self.disk().map(Disk::path)
     }
 
-    /// Why the cache is memory only although a folder was configured.
-    pub fn disk_error(&self) -> Option<&FolderError> {
+    /// Why the cache is memory only although a directory was configured.
+    pub fn disk_error(&self) -> Option<&DirectoryError> {
         self.disk.as_ref()?.error()
     }
 
@@ -234,11 +234,11 @@ impl Cache {
     ///
     /// Threads that ask for the same key at the same time share one creation: the first runs its closure, the others wait
     /// for that key alone, and no lock is held meanwhile that another key would need. The same holds for processes that
-    /// share the folder, where it has locks; if the process that creates dies, one that waits takes over. `create` must not
+    /// share the directory, where it has locks; if the process that creates dies, one that waits takes over. `create` must not
     /// ask this cache for the same key: it would wait for itself.
     ///
     /// `lasting` says of an error whether the same creation would fail again, why, and for how long. Such a failure is remembered,
-    /// 1024 of them at most, for an hour in memory and for a day in the folder at the longest, and returned at once to whoever asks
+    /// 1024 of them at most, for an hour in memory and for a day in the directory at the longest, and returned at once to whoever asks
     /// meanwhile.
     ///
     /// # Errors
@@ -296,7 +296,7 @@ impl Cache {
     }
 
     /// Forgets the entry of `key` and renames its file aside, with one warning: for entries that are intact and still turn
-    /// out to be useless, such as code that the runtime refuses to load. In a read-only folder it is passed over from now on.
+    /// out to be useless, such as code that the runtime refuses to load. In a read-only directory it is passed over from now on.
     pub fn reject(&self, key: &Key, reason: &(dyn Error + 'static)) {
         let content = self.peek(key).and_then(|entry| entry.content);
         self.memory.remove(key);

@@ -1,4 +1,4 @@
-//! The disk tier: the folder that entries are kept in, and the folders that are only read.
+//! The disk tier: the directory that entries are kept in, and the directories that are only read.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -8,24 +8,24 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use crate::directory::{self, Directory, Kind, LoadError, MAX_FILE, content_name, mark_used, name};
 use crate::entry::{EncodeError, Entry};
 use crate::failure::{self, Failure};
-use crate::folder::{self, Folder, Kind, LoadError, MAX_FILE, content_name, mark_used, name};
 use crate::key::{ContentKey, Key};
 use crate::late::Late;
 use crate::lock::Lock;
 use crate::stats::Counters;
 use crate::sweep::sweep;
-use crate::trust::{FolderError, Purpose};
+use crate::trust::{DirectoryError, Purpose};
 
-/// The folder of this user.
+/// The directory of this user.
 pub(crate) struct Disk {
     path: PathBuf,
     /// Opened anew when somebody removed it.
-    folder: RwLock<Arc<Folder>>,
+    directory: RwLock<Arc<Directory>>,
     purpose: Purpose,
     limit: u64,
-    /// Bytes published since the folder was last searched for what to remove; too many at first, so that the first
+    /// Bytes published since the directory was last searched for what to remove; too many at first, so that the first
     /// publication of a process also looks after what others left.
     unswept: AtomicU64,
     /// Whether other processes will find what this one makes: not where nothing is to be stored, nor on a disk that is full.
@@ -35,10 +35,10 @@ pub(crate) struct Disk {
 
 #[derive(Debug, thiserror::Error)]
 enum PublishError {
-    #[error("the cache folder cannot be written")]
+    #[error("the cache directory cannot be written")]
     Io(#[from] io::Error),
-    #[error("the cache folder is gone and cannot be made again")]
-    Folder(#[from] FolderError),
+    #[error("the cache directory is gone and cannot be made again")]
+    Directory(#[from] DirectoryError),
     #[error("the entry cannot be encoded")]
     Encode(#[from] EncodeError),
 }
@@ -49,16 +49,16 @@ pub(crate) enum Locking {
     Held(Lock),
     /// Another process has it.
     Busy,
-    /// There are no locks here, or they are of no use: a read-only folder, a full disk, or a file system without them.
+    /// There are no locks here, or they are of no use: a read-only directory, a full disk, or a file system without them.
     Unavailable,
 }
 
 impl Disk {
-    pub(crate) fn open(dir: &Path, limit: u64, purpose: Purpose) -> Result<Self, FolderError> {
-        let folder = Folder::open(dir, purpose)?;
+    pub(crate) fn open(dir: &Path, limit: u64, purpose: Purpose) -> Result<Self, DirectoryError> {
+        let directory = Directory::open(dir, purpose)?;
         Ok(Self {
-            path: folder.path().to_owned(),
-            folder: RwLock::new(Arc::new(folder)),
+            path: directory.path().to_owned(),
+            directory: RwLock::new(Arc::new(directory)),
             purpose,
             limit,
             unswept: AtomicU64::new(u64::MAX / 2),
@@ -67,25 +67,25 @@ impl Disk {
         })
     }
 
-    /// The real path of the folder.
+    /// The real path of the directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    fn folder(&self) -> Arc<Folder> {
-        Arc::clone(&self.folder.read().unwrap_or_else(PoisonError::into_inner))
+    fn directory(&self) -> Arc<Directory> {
+        Arc::clone(&self.directory.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Somebody removed the folder while we run: it is made again, with the same scrutiny as at first.
-    fn reopen(&self) -> Result<Arc<Folder>, FolderError> {
-        let mut folder = self.folder.write().unwrap_or_else(PoisonError::into_inner);
-        *folder = Arc::new(Folder::open(&self.path, self.purpose)?);
-        Ok(Arc::clone(&folder))
+    /// Somebody removed the directory while we run: it is made again, with the same scrutiny as at first.
+    fn reopen(&self) -> Result<Arc<Directory>, DirectoryError> {
+        let mut directory = self.directory.write().unwrap_or_else(PoisonError::into_inner);
+        *directory = Arc::new(Directory::open(&self.path, self.purpose)?);
+        Ok(Arc::clone(&directory))
     }
 
-    /// Does something that makes a file, in a folder that may have to be made first.
-    fn make<T>(&self, work: impl Fn(&Arc<Folder>) -> io::Result<T>) -> Result<T, PublishError> {
-        match work(&self.folder()) {
+    /// Does something that makes a file, in a directory that may have to be made first.
+    fn make<T>(&self, work: impl Fn(&Arc<Directory>) -> io::Result<T>) -> Result<T, PublishError> {
+        match work(&self.directory()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(work(&self.reopen()?)?),
             other => Ok(other?),
         }
@@ -93,17 +93,17 @@ impl Disk {
 
     /// The entry of `key`, verified. What is there and cannot be believed is renamed aside.
     pub(crate) fn load(&self, key: &Key, counters: &Counters) -> Option<Entry> {
-        let folder = self.folder();
-        let loaded = folder.load(key);
-        self.loaded(&folder, &name(key, Kind::Entry), key, loaded, counters)
+        let directory = self.directory();
+        let loaded = directory.load(key);
+        self.loaded(&directory, &name(key, Kind::Entry), key, loaded, counters)
     }
 
     /// An entry that was compiled from the module of `content`, verified.
     pub(crate) fn load_content(&self, content: &ContentKey, counters: &Counters) -> Option<Entry> {
-        let (folder, name) = (self.folder(), content_name(content));
-        let loaded = folder.load_content(content);
+        let (directory, name) = (self.directory(), content_name(content));
+        let loaded = directory.load_content(content);
         // Nearly always the file is also an entry, and what is wrong with the file itself is reported there, once.
-        let has_other_name = || matches!(folder.examine(&name), Ok(Some(stat)) if stat.st_nlink > 1);
+        let has_other_name = || matches!(directory.examine(&name), Ok(Some(stat)) if stat.st_nlink > 1);
         match &loaded {
             Err(error) if error.is_of_file() && has_other_name() => {
                 tracing::debug!(
@@ -111,21 +111,21 @@ impl Disk {
                     error = error as &dyn Error,
                     "a bad cache entry is not looked for by its content"
                 );
-                if let Err(error) = folder.remove(&name) {
+                if let Err(error) = directory.remove(&name) {
                     self.warn("remove an entry from", &error, counters);
                 }
                 None
             }
             _ => {
                 let aside = Key::from_bytes(*content.as_bytes());
-                self.loaded(&folder, &name, &aside, loaded, counters)
+                self.loaded(&directory, &name, &aside, loaded, counters)
             }
         }
     }
 
     fn loaded(
         &self,
-        folder: &Folder,
+        directory: &Directory,
         name: &str,
         key: &Key,
         loaded: Result<(Entry, File), LoadError>,
@@ -142,7 +142,7 @@ impl Disk {
                 None
             }
             Err(error) => {
-                self.move_aside(folder, name, key, &error, counters);
+                self.move_aside(directory, name, key, &error, counters);
                 None
             }
         }
@@ -156,23 +156,30 @@ impl Disk {
         reason: &(dyn Error + 'static),
         counters: &Counters,
     ) {
-        let folder = self.folder();
+        let directory = self.directory();
         if let Some(content) = content
-            && let Err(error) = folder.remove(&content_name(content))
+            && let Err(error) = directory.remove(&content_name(content))
         {
             self.warn("remove an entry from", &error, counters);
         }
-        self.move_aside(&folder, &name(key, Kind::Entry), key, reason, counters);
+        self.move_aside(&directory, &name(key, Kind::Entry), key, reason, counters);
     }
 
-    fn move_aside(&self, folder: &Folder, from: &str, key: &Key, reason: &(dyn Error + 'static), counters: &Counters) {
+    fn move_aside(
+        &self,
+        directory: &Directory,
+        from: &str,
+        key: &Key,
+        reason: &(dyn Error + 'static),
+        counters: &Counters,
+    ) {
         counters.bad_entries.add(1);
         tracing::warn!(
-            path = %folder.path().join(from).display(),
+            path = %directory.path().join(from).display(),
             reason,
             "a bad cache entry was set aside and will be made again"
         );
-        match folder.rename(from, &name(key, Kind::Bad)) {
+        match directory.rename(from, &name(key, Kind::Bad)) {
             Ok(()) => {}
             // Another process was faster.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -186,7 +193,7 @@ impl Disk {
         if !self.shares.load(Ordering::Relaxed) {
             return Locking::Unavailable;
         }
-        match self.make(|folder| Lock::try_acquire(folder, name(key, Kind::Lock))) {
+        match self.make(|directory| Lock::try_acquire(directory, name(key, Kind::Lock))) {
             Ok(Some(lock)) => Locking::Held(lock),
             Ok(None) => Locking::Busy,
             Err(error) => {
@@ -225,15 +232,15 @@ impl Disk {
             return Ok(None);
         }
         let content = entry.content.as_ref().map(content_name);
-        self.make(|folder| {
-            folder.write(
+        self.make(|directory| {
+            directory.write(
                 &name(&entry.key, Kind::Entry),
                 &[&header, &entry.payload],
                 content.as_deref(),
             )
         })?;
         // It can be made after all.
-        if let Err(error) = self.folder().remove(&name(&entry.key, Kind::Failed)) {
+        if let Err(error) = self.directory().remove(&name(&entry.key, Kind::Failed)) {
             tracing::debug!(%error, "cannot remove a remembered failure");
         }
         Ok(Some(size))
@@ -241,7 +248,7 @@ impl Disk {
 
     /// Notes that the entry of `key` is in use, for all processes.
     pub(crate) fn touch(&self, key: &Key) {
-        if let Err(error) = self.folder().touch(&name(key, Kind::Entry)) {
+        if let Err(error) = self.directory().touch(&name(key, Kind::Entry)) {
             // Evicted, or read-only: both are fine.
             tracing::trace!(%error, "cannot note the use of a cache entry");
         }
@@ -249,7 +256,7 @@ impl Disk {
 
     /// The failure that is remembered for `key`.
     pub(crate) fn failure(&self, key: &Key, counters: &Counters) -> Option<Failure> {
-        match failure::load(&self.folder(), key) {
+        match failure::load(&self.directory(), key) {
             Ok(failure) => failure,
             Err(error) if error.is_system() => {
                 self.warn("read", &error, counters);
@@ -265,7 +272,7 @@ impl Disk {
 
     /// Remembers that `key` cannot be made.
     pub(crate) fn remember(&self, key: &Key, failure: &Failure, counters: &Counters) {
-        match self.make(|folder| failure::store(folder, key, failure)) {
+        match self.make(|directory| failure::store(directory, key, failure)) {
             // Failures are rare and cost a compilation each: looking whether there are too many is cheap beside that.
             Ok(()) => self.sweep(counters),
             Err(error) => self.warn("write to", &error, counters),
@@ -274,7 +281,7 @@ impl Disk {
 
     fn sweep(&self, counters: &Counters) {
         let unswept = self.unswept.swap(0, Ordering::Relaxed);
-        match sweep(&self.folder(), self.limit, self.limit.saturating_sub(self.slack())) {
+        match sweep(&self.directory(), self.limit, self.limit.saturating_sub(self.slack())) {
             Ok(Some(swept)) => counters.disk_evictions.add(swept.entries),
             // Who is at it may have looked before our file was there.
             Ok(None) => {
@@ -284,29 +291,29 @@ impl Disk {
         }
     }
 
-    /// How much may be published between two sweeps: the folder stays within its limit although nobody counts in between.
+    /// How much may be published between two sweeps: the directory stays within its limit although nobody counts in between.
     fn slack(&self) -> u64 {
         self.limit / 64
     }
 
-    /// Reports trouble with the folder once: a full disk stays full, and the host's log is not the place to count that.
+    /// Reports trouble with the directory once: a full disk stays full, and the host's log is not the place to count that.
     fn warn(&self, what: &str, error: &(dyn Error + 'static), counters: &Counters) {
         counters.disk_errors.add(1);
         let dir = self.path.display();
         if self.warned.swap(true, Ordering::Relaxed) {
-            tracing::debug!(%dir, error, "cannot {what} the cache folder");
+            tracing::debug!(%dir, error, "cannot {what} the cache directory");
         } else {
             tracing::warn!(
                 %dir, error,
-                "cannot {what} the cache folder; what cannot be stored is kept in memory only, and this is not reported again"
+                "cannot {what} the cache directory; what cannot be stored is kept in memory only, and this is not reported again"
             );
         }
     }
 }
 
-/// Folders that come with a system or an image, in the order they are searched.
+/// Directories that come with a system or an image, in the order they are searched.
 pub(crate) struct System {
-    folders: Vec<Late<Folder>>,
+    directories: Vec<Late<Directory>>,
     /// The names of what was of no use. It cannot be moved aside.
     rejected: Mutex<HashSet<String>>,
     warned: AtomicBool,
@@ -316,13 +323,16 @@ impl System {
     /// Opens those that can be trusted. One that cannot be is worth a warning, since somebody asked for it.
     pub(crate) fn open(dirs: &[impl AsRef<Path>]) -> Self {
         let open = |dir: PathBuf| {
-            let report = |error: &FolderError| {
-                tracing::warn!(error = error as &dyn Error, "a folder of compiled graphs is not used");
+            let report = |error: &DirectoryError| {
+                tracing::warn!(
+                    error = error as &dyn Error,
+                    "a directory of compiled graphs is not used"
+                );
             };
-            Late::new(move || Folder::open(&dir, Purpose::Read), report)
+            Late::new(move || Directory::open(&dir, Purpose::Read), report)
         };
         Self {
-            folders: dirs.iter().map(|dir| open(dir.as_ref().to_owned())).collect(),
+            directories: dirs.iter().map(|dir| open(dir.as_ref().to_owned())).collect(),
             rejected: Mutex::default(),
             warned: AtomicBool::new(false),
         }
@@ -330,7 +340,7 @@ impl System {
 
     /// Never returns this entry again, under neither of its keys.
     pub(crate) fn reject(&self, key: &Key, content: Option<&ContentKey>) {
-        if self.folders.is_empty() {
+        if self.directories.is_empty() {
             return;
         }
         let mut rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
@@ -339,20 +349,22 @@ impl System {
     }
 
     pub(crate) fn load(&self, key: &Key, counters: &Counters) -> Option<Entry> {
-        self.find(counters, &name(key, Kind::Entry), |folder| folder.load(key))
+        self.find(counters, &name(key, Kind::Entry), |directory| directory.load(key))
     }
 
     pub(crate) fn load_content(&self, content: &ContentKey, counters: &Counters) -> Option<Entry> {
-        self.find(counters, &content_name(content), |folder| folder.load_content(content))
+        self.find(counters, &content_name(content), |directory| {
+            directory.load_content(content)
+        })
     }
 
     fn find(
         &self,
         counters: &Counters,
         name: &str,
-        load: impl Fn(&Folder) -> Result<(Entry, File), folder::LoadError>,
+        load: impl Fn(&Directory) -> Result<(Entry, File), directory::LoadError>,
     ) -> Option<Entry> {
-        if self.folders.is_empty() {
+        if self.directories.is_empty() {
             return None;
         }
         let rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
@@ -360,24 +372,24 @@ impl System {
             return None;
         }
         drop(rejected);
-        self.folders
+        self.directories
             .iter()
             .filter_map(Late::get)
-            .find_map(|folder| match load(folder) {
+            .find_map(|directory| match load(directory) {
                 Ok((entry, _)) => Some(entry),
                 Err(error) if error.is_missing() => None,
                 Err(error) => {
                     counters.bad_entries.add(1);
-                    let path = folder.path().join(name);
+                    let path = directory.path().join(name);
                     let path = path.display();
                     let error = &error as &dyn Error;
                     // It cannot be moved aside, and where one cannot be read none can.
                     if self.warned.swap(true, Ordering::Relaxed) {
-                        tracing::debug!(%path, error, "an entry of a read-only folder is not used");
+                        tracing::debug!(%path, error, "an entry of a read-only directory is not used");
                     } else {
                         tracing::warn!(
                             %path, error,
-                            "an entry of a read-only folder is not used; others like it are not reported"
+                            "an entry of a read-only directory is not used; others like it are not reported"
                         );
                     }
                     None

@@ -1,7 +1,7 @@
 //! Creations that failed and would fail again: remembered, so that nobody repeats them all the time.
 //!
 //! What is remembered is bounded in number and expires, so that a compiler that is mended in place, or was short of something after all,
-//! gets another chance: when whoever reported it said, at the latest after an hour in memory and a day in the folder.
+//! gets another chance: when whoever reported it said, at the latest after an hour in memory and a day in the directory.
 //!
 //! On disk a failure is a small file: postcard, and the BLAKE3 of that.
 
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::folder::{Folder, Kind, LoadError, name};
+use crate::directory::{Directory, Kind, LoadError, name};
 use crate::key::Key;
 
-/// How many failures are remembered, in memory and in a folder.
+/// How many failures are remembered, in memory and in a directory.
 pub(crate) const MAX_FAILURES: usize = 1024;
 const MEMORY_LIFETIME: Duration = Duration::from_secs(60 * 60);
 /// Longer texts are cut: a reason is for a line of a log.
@@ -101,7 +101,7 @@ struct Record {
 }
 
 /// Leaves word of a failure for other processes.
-pub(crate) fn store(folder: &Folder, key: &Key, failure: &Failure) -> std::io::Result<()> {
+pub(crate) fn store(directory: &Directory, key: &Key, failure: &Failure) -> std::io::Result<()> {
     let record = Record {
         format: FORMAT,
         key: *key.as_bytes(),
@@ -114,12 +114,12 @@ pub(crate) fn store(folder: &Folder, key: &Key, failure: &Failure) -> std::io::R
     };
     let record = postcard::to_stdvec(&record).map_err(std::io::Error::other)?;
     let hash = blake3::hash(&record);
-    folder.write(&name(key, Kind::Failed), &[&record, hash.as_bytes()], None)
+    directory.write(&name(key, Kind::Failed), &[&record, hash.as_bytes()], None)
 }
 
 /// The failure that another process left word of, if it still counts. What cannot be believed is as good as nothing.
-pub(crate) fn load(folder: &Folder, key: &Key) -> Result<Option<Failure>, LoadError> {
-    let bytes = match folder.read(&name(key, Kind::Failed), MAX_FILE) {
+pub(crate) fn load(directory: &Directory, key: &Key) -> Result<Option<Failure>, LoadError> {
+    let bytes = match directory.read(&name(key, Kind::Failed), MAX_FILE) {
         Ok((bytes, _)) => bytes,
         Err(error) if error.is_missing() => return Ok(None),
         Err(error) => return Err(error),

@@ -24,7 +24,7 @@ pub struct KeyInputs<'a> {
     pub graph: &'a [u8],
     /// The architecture or product the code is for, as the compiler is told: `gfx942`, `x86_64`.
     pub target: &'a str,
-    /// The features of that target, as the compiler is told. For the host's CPU the resolved list, never `host`: the folder
+    /// The features of that target, as the compiler is told. For the host's CPU the resolved list, never `host`: the directory
     /// may be shared between machines.
     pub target_features: &'a str,
     /// The fingerprint of the emitter's sources: another one where the same graph may be lowered to other code.

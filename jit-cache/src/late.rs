@@ -1,18 +1,18 @@
-//! Folders that could not be opened at first, for want of something that comes back: they are opened when they are next needed.
+//! Directories that could not be opened at first, for want of something that comes back: they are opened when they are next needed.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, TryLockError};
 
-use crate::trust::FolderError;
+use crate::trust::DirectoryError;
 
-type Open<T> = Box<dyn Fn() -> Result<T, FolderError> + Send + Sync>;
+type Open<T> = Box<dyn Fn() -> Result<T, DirectoryError> + Send + Sync>;
 
 /// What is opened at once if that can be, and else tried again as long as the cause is one that passes.
 pub(crate) struct Late<T> {
     value: OnceLock<T>,
     /// Of the first attempt.
-    error: Option<FolderError>,
+    error: Option<DirectoryError>,
     open: Open<T>,
     /// Whether the last attempt failed from a cause that passes.
     is_open_to_retry: AtomicBool,
@@ -23,8 +23,8 @@ pub(crate) struct Late<T> {
 impl<T> Late<T> {
     /// Tries at once; `report` is told why it failed.
     pub(crate) fn new(
-        open: impl Fn() -> Result<T, FolderError> + Send + Sync + 'static,
-        report: impl Fn(&FolderError),
+        open: impl Fn() -> Result<T, DirectoryError> + Send + Sync + 'static,
+        report: impl Fn(&DirectoryError),
     ) -> Self {
         let (value, error) = match open() {
             Ok(value) => (OnceLock::from(value), None),
@@ -35,7 +35,7 @@ impl<T> Late<T> {
         };
         Self {
             value,
-            is_open_to_retry: AtomicBool::new(error.as_ref().is_some_and(FolderError::is_passing)),
+            is_open_to_retry: AtomicBool::new(error.as_ref().is_some_and(DirectoryError::is_passing)),
             error,
             open: Box::new(open),
             attempt: Mutex::new(()),
@@ -66,7 +66,7 @@ impl<T> Late<T> {
                 Err(error) if error.is_passing() => {}
                 Err(error) => {
                     self.is_open_to_retry.store(false, Ordering::Release);
-                    tracing::warn!(error = &error as &dyn Error, "a cache folder is not used");
+                    tracing::warn!(error = &error as &dyn Error, "a cache directory is not used");
                 }
             }
         }
@@ -74,7 +74,7 @@ impl<T> Late<T> {
     }
 
     /// Why it is not open.
-    pub(crate) fn error(&self) -> Option<&FolderError> {
+    pub(crate) fn error(&self) -> Option<&DirectoryError> {
         if self.value.get().is_some() {
             return None;
         }
@@ -94,8 +94,8 @@ mod tests {
         let attempts = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&attempts);
         let open = move || match causes.get(count.fetch_add(1, Ordering::Relaxed)) {
-            Some(&cause) => Err(FolderError::Examine {
-                path: "folder".into(),
+            Some(&cause) => Err(DirectoryError::Examine {
+                path: "directory".into(),
                 source: cause.into(),
             }),
             None => Ok(7),

@@ -1,22 +1,22 @@
 //! A cache of compiled kernels: bytes under the hash of everything that made them.
 //!
 //! The crate owns the [`Key`], the format of an [`Entry`], and where entries live: a memory tier bounded by bytes and shared
-//! by all threads, a folder bounded by bytes and shared by all processes of a user, and folders that are only read. It
+//! by all threads, a directory bounded by bytes and shared by all processes of a user, and directories that are only read. It
 //! knows nothing of graphs or compilers. What flows through is
 //!
 //! ```text
-//! KeyInputs ─ Key::of ─> Key ─ Cache::get_or_create ─> memory ─ miss ─> folders ─ miss ─> key's lock ─> the caller's closure
+//! KeyInputs ─ Key::of ─> Key ─ Cache::get_or_create ─> memory ─ miss ─> directories ─ miss ─> key's lock ─> the caller's closure
 //!                                      │                 ^               │ verified                         │
 //!                                      v                 └───────────────┴──────────────────────────────────┤
 //!                                 Arc<Entry>                                   temporary file, rename <─────┘
 //! ```
 //!
 //! A key is made once, however many threads and processes ask: the others wait for that key alone, and one of them takes
-//! over if the maker dies. A failure that lasts, as its error says, is remembered for a while, in memory and in the folder.
+//! over if the maker dies. A failure that lasts, as its error says, is remembered for a while, in memory and in the directory.
 //!
 //! A cache never makes anything fail that would work without it: trouble with the disk is one warning, and then memory is
 //! all there is. An entry is verified each time it is loaded from disk, against damage by its checksums and against
-//! strangers by the owner and the mode of file and folder; one that fails is renamed aside, reported and made again.
+//! strangers by the owner and the mode of file and directory; one that fails is renamed aside, reported and made again.
 //!
 //! ```
 //! use rotini_cache::{Cache, CacheConfig, Key, KeyInputs, NewEntry, Origin};
@@ -52,11 +52,11 @@
 
 pub mod admin;
 mod cache;
+mod directory;
 mod disk;
 mod entry;
 mod failure;
 mod flight;
-mod folder;
 mod key;
 mod late;
 mod lock;
@@ -68,10 +68,10 @@ mod testing;
 mod trust;
 
 pub use cache::{Cache, CacheConfig, CreateError, Creation, NewEntry, Origin, default_dir};
+pub use directory::LoadError;
 pub use entry::{DecodeError, ENTRY_FORMAT, EncodeError, Entry, Metadata};
 pub use failure::Failure;
-pub use folder::LoadError;
 pub use key::{ContentInputs, ContentKey, Key, KeyError, KeyInputs};
 pub use stats::Stats;
 pub use sweep::Swept;
-pub use trust::{Distrust, FolderError};
+pub use trust::{DirectoryError, Distrust};

@@ -1,4 +1,4 @@
-//! One creation per key among all processes that share a folder: a lock on a file per key.
+//! One creation per key among all processes that share a directory: a lock on a file per key.
 //!
 //! The lock is the kernel's (`flock`), which ends with the process that has it, however that ends. The file is removed by
 //! whoever holds the lock, before it is given up; so a lock counts only while the file still has its name.
@@ -7,22 +7,22 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::sync::Arc;
 
-use crate::folder::Folder;
+use crate::directory::Directory;
 
 /// A lock that is held until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    folder: Arc<Folder>,
+    directory: Arc<Directory>,
     file: File,
     name: String,
 }
 
 impl Lock {
     /// The lock, or `None` where another has it. Never waits.
-    pub(crate) fn try_acquire(folder: &Arc<Folder>, name: String) -> io::Result<Option<Self>> {
+    pub(crate) fn try_acquire(directory: &Arc<Directory>, name: String) -> io::Result<Option<Self>> {
         // Each turn but the last means that somebody else had the lock and is done with it.
         for _ in 0..16 {
-            let file = folder.open_lock(&name)?;
+            let file = directory.open_lock(&name)?;
             if !file.metadata()?.is_file() {
                 return Err(io::Error::other(format!("{name} is not a file")));
             }
@@ -31,9 +31,9 @@ impl Lock {
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => return Err(error),
             }
-            if folder.is_named(&file, &name)? {
+            if directory.is_named(&file, &name)? {
                 return Ok(Some(Self {
-                    folder: Arc::clone(folder),
+                    directory: Arc::clone(directory),
                     file,
                     name,
                 }));
@@ -43,16 +43,16 @@ impl Lock {
     }
 
     /// Whether a process has the lock now; also where that cannot be told.
-    pub(crate) fn is_held(folder: &Arc<Folder>, name: &str) -> bool {
-        !matches!(Self::try_acquire(folder, name.to_owned()), Ok(Some(_)))
+    pub(crate) fn is_held(directory: &Arc<Directory>, name: &str) -> bool {
+        !matches!(Self::try_acquire(directory, name.to_owned()), Ok(Some(_)))
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
         // While it is still ours: nobody's lock loses its name. A file that cannot be removed is as good a lock as a new one.
-        if self.folder.is_named(&self.file, &self.name).unwrap_or(false) {
-            let _ = self.folder.remove(&self.name);
+        if self.directory.is_named(&self.file, &self.name).unwrap_or(false) {
+            let _ = self.directory.remove(&self.name);
         }
         // Closing would not be enough if the process was forked meanwhile: the child has the descriptor too.
         let _ = self.file.unlock();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Stats {
     /// Entries found in memory.
     pub memory_hits: u64,
-    /// Entries found on disk, in this user's folder or a read-only one.
+    /// Entries found on disk, in this user's directory or a read-only one.
     pub disk_hits: u64,
     /// Entries that another process made while this one waited for it.
     pub other_process: u64,
@@ -23,11 +23,11 @@ pub struct Stats {
     pub joined: u64,
     /// Entries on disk that were damaged or not trusted, or that the caller rejected.
     pub bad_entries: u64,
-    /// Failed reads, writes and removals in the cache folder.
+    /// Failed reads, writes and removals in the cache directory.
     pub disk_errors: u64,
     /// Entries that left memory to make room.
     pub memory_evictions: u64,
-    /// Files removed from the cache folder to make room.
+    /// Files removed from the cache directory to make room.
     pub disk_evictions: u64,
     /// Entries in memory now.
     pub memory_entries: u64,

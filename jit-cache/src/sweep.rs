@@ -1,4 +1,4 @@
-//! Keeping a folder within its bounds: what is left over goes, then what was not used for the longest time.
+//! Keeping a directory within its bounds: what is left over goes, then what was not used for the longest time.
 //!
 //! The modification time of a file is the time of its last use. Removing an entry takes nothing from anyone: entries are
 //! read into memory whole, and one that is in use somewhere was touched within the hour, so it is the last to go. An entry
@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Stat;
 
+use crate::directory::{Directory, Kind, SWEEP_LOCK, name};
 use crate::failure::{self, Failure, MAX_FAILURES};
-use crate::folder::{Folder, Kind, SWEEP_LOCK, name};
 use crate::key::Key;
 use crate::lock::Lock;
 
@@ -50,20 +50,20 @@ struct Candidate {
 ///
 /// # Errors
 ///
-/// If the folder cannot be listed, or, after all that can be done was done, the first thing that could not be removed.
-pub(crate) fn sweep(folder: &Arc<Folder>, limit: u64, goal: u64) -> io::Result<Option<Swept>> {
+/// If the directory cannot be listed, or, after all that can be done was done, the first thing that could not be removed.
+pub(crate) fn sweep(directory: &Arc<Directory>, limit: u64, goal: u64) -> io::Result<Option<Swept>> {
     // Two at once would both make the same room. Where locks do not work that may happen.
-    let _alone = match Lock::try_acquire(folder, SWEEP_LOCK.to_owned()) {
+    let _alone = match Lock::try_acquire(directory, SWEEP_LOCK.to_owned()) {
         Ok(None) => return Ok(None),
         Ok(lock) => lock,
         Err(error) => {
-            tracing::debug!(%error, "the cache folder is swept without a lock");
+            tracing::debug!(%error, "the cache directory is swept without a lock");
             None
         }
     };
     let mut swept = Swept::default();
     let mut trouble = None;
-    let mut remove = |name: &str| match folder.remove(name) {
+    let mut remove = |name: &str| match directory.remove(name) {
         Ok(()) => true,
         Err(error) => {
             trouble.get_or_insert(error);
@@ -73,10 +73,10 @@ pub(crate) fn sweep(folder: &Arc<Folder>, limit: u64, goal: u64) -> io::Result<O
     let mut files: HashMap<(u64, u64), Candidate> = HashMap::new();
     let mut failures = Vec::new();
     let mut held = HashSet::new();
-    for (name, kind, key) in folder.names()? {
+    for (name, kind, key) in directory.names()? {
         if kind == Kind::Lock {
             // Asking removes the file if nobody holds it.
-            if Lock::is_held(folder, &name) {
+            if Lock::is_held(directory, &name) {
                 held.extend(key);
             } else {
                 swept.locks += 1;
@@ -84,7 +84,7 @@ pub(crate) fn sweep(folder: &Arc<Folder>, limit: u64, goal: u64) -> io::Result<O
             continue;
         }
         // One that another process removed since is no longer of interest.
-        let Some(stat) = folder.examine(&name)? else {
+        let Some(stat) = directory.examine(&name)? else {
             continue;
         };
         let used = modified(&stat);
@@ -127,7 +127,7 @@ pub(crate) fn sweep(folder: &Arc<Folder>, limit: u64, goal: u64) -> io::Result<O
                 break;
             }
             let wanted = |(name, key): &(String, Option<Key>)| {
-                key.is_some_and(|key| held.contains(&key)) || was_used(folder, name, file.used)
+                key.is_some_and(|key| held.contains(&key)) || was_used(directory, name, file.used)
             };
             if file.names.iter().any(wanted) {
                 continue;
@@ -151,24 +151,24 @@ pub(crate) fn sweep(folder: &Arc<Folder>, limit: u64, goal: u64) -> io::Result<O
 }
 
 /// Removes every entry, bad entry and failure whose lock nobody holds, and what a sweep would remove.
-pub(crate) fn clear(folder: &Arc<Folder>) -> io::Result<Swept> {
+pub(crate) fn clear(directory: &Arc<Directory>) -> io::Result<Swept> {
     let mut cleared = Swept::default();
     let mut seen = HashSet::new();
-    for (file, kind, key) in folder.names()? {
+    for (file, kind, key) in directory.names()? {
         if !matches!(kind, Kind::Entry | Kind::Content | Kind::Bad | Kind::Failed) {
             continue;
         }
         let in_the_making = key.map(|key| name(&key, Kind::Lock));
         if let Some(lock) = in_the_making
-            && folder.examine(&lock)?.is_some()
-            && Lock::is_held(folder, &lock)
+            && directory.examine(&lock)?.is_some()
+            && Lock::is_held(directory, &lock)
         {
             continue;
         }
-        let Some(stat) = folder.examine(&file)? else {
+        let Some(stat) = directory.examine(&file)? else {
             continue;
         };
-        folder.remove(&file)?;
+        directory.remove(&file)?;
         if kind == Kind::Failed {
             cleared.failures += 1;
         } else if seen.insert((stat.st_dev, stat.st_ino)) {
@@ -176,7 +176,7 @@ pub(crate) fn clear(folder: &Arc<Folder>) -> io::Result<Swept> {
             cleared.bytes = cleared.bytes.saturating_add(u64::try_from(stat.st_size).unwrap_or(0));
         }
     }
-    if let Some(rest) = sweep(folder, u64::MAX, u64::MAX)? {
+    if let Some(rest) = sweep(directory, u64::MAX, u64::MAX)? {
         cleared.temporaries = rest.temporaries;
         cleared.locks = rest.locks;
         cleared.left_bytes = rest.left_bytes;
@@ -185,8 +185,8 @@ pub(crate) fn clear(folder: &Arc<Folder>) -> io::Result<Swept> {
 }
 
 /// Whether a file was used, or replaced by another, since it was listed.
-fn was_used(folder: &Folder, name: &str, then: SystemTime) -> bool {
-    matches!(folder.examine(name), Ok(Some(stat)) if modified(&stat) != then)
+fn was_used(directory: &Directory, name: &str, then: SystemTime) -> bool {
+    matches!(directory.examine(name), Ok(Some(stat)) if modified(&stat) != then)
 }
 
 /// When a file was last used. A time that no clock can have counts as never.

@@ -1,11 +1,11 @@
-//! Which folders and files may be believed.
+//! Which directories and files may be believed.
 //!
-//! An entry is code that will run in the host, so a folder is used only if nobody but its owner and root can put anything
-//! into it: the folder belongs to one of the two and only they can write it, and the same holds for every folder above it,
-//! or somebody could put another one in its place. A folder above may be writable by all if it is sticky, as `/tmp` is,
+//! An entry is code that will run in the host, so a directory is used only if nobody but its owner and root can put anything
+//! into it: the directory belongs to one of the two and only they can write it, and the same holds for every directory above it,
+//! or somebody could put another one in its place. A directory above may be writable by all if it is sticky, as `/tmp` is,
 //! because there nobody can rename what is not theirs.
 //!
-//! A folder is opened once and used through its descriptor from then on, so that what was examined is what is used,
+//! A directory is opened once and used through its descriptor from then on, so that what was examined is what is used,
 //! whatever is renamed or linked meanwhile.
 
 use std::fs::{self, DirBuilder, File, Metadata};
@@ -20,45 +20,45 @@ use rustix::io::Errno;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// Why the disk tier does not use a folder.
+/// Why the disk tier does not use a directory.
 #[derive(Debug, thiserror::Error)]
-pub enum FolderError {
-    /// The folder does not exist and could not be made.
+pub enum DirectoryError {
+    /// The directory does not exist and could not be made.
     #[error("{} cannot be created", path.display())]
     Create {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
-    /// The folder, or one above it, could not be examined.
+    /// The directory, or one above it, could not be examined.
     #[error("{} cannot be examined", path.display())]
     Examine {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
     /// On a file system that other machines share: neither its locks nor its times can be relied on.
-    #[error("{} is on a network file system ({kind}); a folder on a local disk can be used instead", path.display())]
+    #[error("{} is on a network file system ({kind}); a directory on a local disk can be used instead", path.display())]
     Network {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
         /// The kind of file system.
         kind: &'static str,
     },
-    /// Not trusted: the folder, or one above it.
+    /// Not trusted: the directory, or one above it.
     #[error("{} is not safe to take code from", path.display())]
     Untrusted {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
         /// What is wrong with it.
         source: Distrust,
     },
 }
 
-impl FolderError {
-    /// Whether the same attempt may succeed later although nobody changes the folder.
+impl DirectoryError {
+    /// Whether the same attempt may succeed later although nobody changes the directory.
     pub(crate) fn is_passing(&self) -> bool {
         let (Self::Create { source, .. } | Self::Examine { source, .. }) = self else {
             return false;
@@ -76,7 +76,7 @@ impl FolderError {
     }
 }
 
-/// What makes a file or a folder unfit to take code from.
+/// What makes a file or a directory unfit to take code from.
 #[derive(Debug, thiserror::Error)]
 pub enum Distrust {
     /// Somebody else's.
@@ -91,7 +91,7 @@ pub enum Distrust {
         /// The permission bits.
         mode: u32,
     },
-    /// Not a file, or not a folder, where there should be one.
+    /// Not a file, or not a directory, where there should be one.
     #[error("it is not a {expected}")]
     Kind {
         /// What it should be.
@@ -99,12 +99,12 @@ pub enum Distrust {
     },
 }
 
-/// What a folder is opened for.
+/// What a directory is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// To take entries from, as it is.
     Read,
-    /// To keep entries in: it is made where it is missing, with this mode, and so are the folders above it, which the mask of
+    /// To keep entries in: it is made where it is missing, with this mode, and so are the directories above it, which the mask of
     /// the process may close further.
     Keep {
         /// The permission bits.
@@ -112,14 +112,14 @@ pub(crate) enum Purpose {
     },
 }
 
-/// Opens the folder if it can be trusted, and returns it with its real path.
-pub(crate) fn open(path: &Path, purpose: Purpose) -> Result<(File, PathBuf), FolderError> {
+/// Opens the directory if it can be trusted, and returns it with its real path.
+pub(crate) fn open(path: &Path, purpose: Purpose) -> Result<(File, PathBuf), DirectoryError> {
     let examine = |path: &Path| {
         let path = path.to_owned();
-        move |source| FolderError::Examine { path, source }
+        move |source| DirectoryError::Examine { path, source }
     };
     let is_new = match purpose {
-        Purpose::Keep { mode } => make(path, mode).map_err(|source| FolderError::Create {
+        Purpose::Keep { mode } => make(path, mode).map_err(|source| DirectoryError::Create {
             path: path.to_owned(),
             source,
         })?,
@@ -128,35 +128,35 @@ pub(crate) fn open(path: &Path, purpose: Purpose) -> Result<(File, PathBuf), Fol
     let real = fs::canonicalize(path).map_err(examine(path))?;
     let untrusted = |path: &Path| {
         let path = path.to_owned();
-        move |source| FolderError::Untrusted { path, source }
+        move |source| DirectoryError::Untrusted { path, source }
     };
     for above in real.ancestors().skip(1) {
-        // Of a real path, so there is no link to follow, unless one was put there since: that is seen as not a folder.
+        // Of a real path, so there is no link to follow, unless one was put there since: that is seen as not a directory.
         let metadata = fs::symlink_metadata(above).map_err(examine(above))?;
-        check_folder(&metadata, true).map_err(untrusted(above))?;
+        check_directory(&metadata, true).map_err(untrusted(above))?;
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let folder = rustix::fs::open(&real, flags, Mode::empty()).map_err(|errno| examine(&real)(errno.into()))?;
-    let folder = File::from(folder);
-    let metadata = folder.metadata().map_err(examine(&real))?;
-    check_folder(&metadata, false).map_err(untrusted(&real))?;
-    // What the process's mask took away is not what the folder was asked for. Not by its name, which may have come to lead
-    // to another folder before anything was examined.
+    let directory = rustix::fs::open(&real, flags, Mode::empty()).map_err(|errno| examine(&real)(errno.into()))?;
+    let directory = File::from(directory);
+    let metadata = directory.metadata().map_err(examine(&real))?;
+    check_directory(&metadata, false).map_err(untrusted(&real))?;
+    // What the process's mask took away is not what the directory was asked for. Not by its name, which may have come to lead
+    // to another directory before anything was examined.
     if is_new && let Purpose::Keep { mode } = purpose {
-        let set = folder.set_permissions(fs::Permissions::from_mode(mode));
+        let set = directory.set_permissions(fs::Permissions::from_mode(mode));
         set.map_err(examine(&real))?;
     }
     // Reading needs neither locks nor times.
     if purpose != Purpose::Read {
-        let system = rustix::fs::fstatfs(&folder).map_err(|errno| examine(&real)(errno.into()))?;
+        let system = rustix::fs::fstatfs(&directory).map_err(|errno| examine(&real)(errno.into()))?;
         if let Some(kind) = network(system.f_type.cast_unsigned()) {
-            return Err(FolderError::Network { path: real, kind });
+            return Err(DirectoryError::Network { path: real, kind });
         }
     }
-    Ok((folder, real))
+    Ok((directory, real))
 }
 
-/// Makes the folder unless it is there. Returns whether it is new.
+/// Makes the directory unless it is there. Returns whether it is new.
 fn make(path: &Path, mode: u32) -> io::Result<bool> {
     let made = || DirBuilder::new().mode(0o700).create(path).map(|()| true);
     match made() {
@@ -193,9 +193,9 @@ fn network(magic: u64) -> Option<&'static str> {
     })
 }
 
-fn check_folder(metadata: &Metadata, sticky_is_enough: bool) -> Result<(), Distrust> {
+fn check_directory(metadata: &Metadata, sticky_is_enough: bool) -> Result<(), Distrust> {
     if !metadata.is_dir() {
-        return Err(Distrust::Kind { expected: "folder" });
+        return Err(Distrust::Kind { expected: "directory" });
     }
     if sticky_is_enough && metadata.mode() & STICKY != 0 {
         return check_owner(metadata);

@@ -66,7 +66,7 @@ fn fetch(cache: &Cache, number: u64) {
 #[test]
 fn using_a_cache_leaves_no_destructor_on_a_thread() {
     const THREADS: u64 = 8;
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     // Memory for a few entries: threads wait for hits, insertions and evictions, and for each other's creations.
     let in_memory = Cache::open(CacheConfig {
         dir: None,
@@ -74,7 +74,7 @@ fn using_a_cache_leaves_no_destructor_on_a_thread() {
         ..CacheConfig::default()
     });
     let on_disk = Cache::open(CacheConfig {
-        dir: Some(folder.path().to_owned()),
+        dir: Some(directory.path().to_owned()),
         ..CacheConfig::default()
     });
     let start = Barrier::new(THREADS as usize);

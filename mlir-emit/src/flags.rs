@@ -12,14 +12,14 @@ impl Target {
     /// Flags to add when the compiler crashes or rejects its own code with [`flags`](Self::flags) alone: they avoid its more ambitious
     /// paths.
     #[must_use]
-    pub fn cautious_flags(&self) -> Vec<String> {
-        self.cautious_flags_avoiding(Quirks::of(self))
+    pub fn fallback_flags(&self) -> Vec<String> {
+        self.fallback_flags_avoiding(Quirks::of(self))
     }
 
-    /// [`cautious_flags`](Self::cautious_flags) for the test that turns quirks off.
+    /// [`fallback_flags`](Self::fallback_flags) for the test that turns quirks off.
     #[doc(hidden)]
     #[must_use]
-    pub fn cautious_flags_avoiding(&self, quirks: Quirks) -> Vec<String> {
+    pub fn fallback_flags_avoiding(&self, quirks: Quirks) -> Vec<String> {
         let flags = [
             (Quirk::ImplicitGemm, "--iree-codegen-llvmgpu-use-igemm=false"),
             (

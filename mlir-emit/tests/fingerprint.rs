@@ -9,14 +9,14 @@ mod build;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A folder that has all sources, with little in them.
+/// A directory that has all sources, with little in them.
 struct Sources(tempfile::TempDir);
 
 impl Sources {
     fn new() -> Self {
         let sources = Self(tempfile::tempdir().unwrap());
-        for folder in ["src/conv", "custom/src", "graph/src", "tests/snapshots"] {
-            fs::create_dir_all(sources.folder().join(folder)).unwrap();
+        for directory in ["src/conv", "custom/src", "graph/src", "tests/snapshots"] {
+            fs::create_dir_all(sources.directory().join(directory)).unwrap();
         }
         for name in [
             "src/lib.rs",
@@ -34,17 +34,17 @@ impl Sources {
         sources
     }
 
-    /// The crate is one folder below `Cargo.lock`.
-    fn folder(&self) -> PathBuf {
+    /// The crate is one directory below `Cargo.lock`.
+    fn directory(&self) -> PathBuf {
         self.0.path().join("emit")
     }
 
     fn write(&self, name: &str, text: &str) {
-        fs::write(self.folder().join(name), text).unwrap();
+        fs::write(self.directory().join(name), text).unwrap();
     }
 
     fn fingerprint(&self) -> String {
-        build::fingerprint(&self.folder()).unwrap()
+        build::fingerprint(&self.directory()).unwrap()
     }
 }
 
@@ -60,7 +60,13 @@ fn any_change_of_a_source_is_another_fingerprint() {
         &|sources| sources.write("../Cargo.lock", "melior 0.28"),
         // Not Rust.
         &|sources| sources.write("src/body.grammar", ""),
-        &|sources| fs::rename(sources.folder().join("src/conv"), sources.folder().join("src/matmul")).unwrap(),
+        &|sources| {
+            fs::rename(
+                sources.directory().join("src/conv"),
+                sources.directory().join("src/matmul"),
+            )
+            .unwrap()
+        },
     ];
     let mut seen = vec![Sources::new().fingerprint()];
     for change in changes {
@@ -85,6 +91,6 @@ fn the_same_sources_elsewhere_and_other_tests_are_the_same_fingerprint() {
 /// The build has seen the sources as they are.
 #[test]
 fn the_crate_has_the_fingerprint_of_its_sources() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    assert_eq!(rotini_emit::FINGERPRINT, build::fingerprint(folder).unwrap());
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
+    assert_eq!(rotini_emit::FINGERPRINT, build::fingerprint(directory).unwrap());
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 const PREFIX: &str = "ROTINI_";
 /// Variables with this prefix belong to single tests.
 const TEST_PREFIX: &str = "ROTINI_TEST_";
-/// Variables that name a program, a library or a folder. In a process with raised privileges whoever started it has no say in these.
+/// Variables that name a program, a library or a directory. In a process with raised privileges whoever started it has no say in these.
 const PLACES: [&str; 7] = [
     "ROTINI_HIP_LIBRARY",
     "ROTINI_COMPILE_WORKER",
@@ -147,16 +147,16 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         Reader::Plugin,
         "ROTINI_CACHE_DIR",
-        "a folder, or empty for none",
+        "a directory, or empty for none",
         "`$XDG_CACHE_HOME/rotini`, else `~/.cache/rotini`",
         "Where compiled graphs are kept. It must belong to the user, and nobody else may write to it.",
     ),
     setting(
         Reader::Plugin,
         "ROTINI_CACHE_PATH",
-        "folders, separated by `:`",
+        "directories, separated by `:`",
         "none",
-        "Folders of graphs that were compiled ahead of time. They are read only, after the cache folder, and must belong to the user or \
+        "Directories of graphs that were compiled ahead of time. They are read only, after the cache directory, and must belong to the user or \
          to root.",
     ),
     setting(
@@ -164,13 +164,13 @@ pub const SETTINGS: &[Setting] = &[
         "ROTINI_CACHE_SIZE",
         "bytes, also as `512 MiB` or `4 GiB`",
         "4 GiB",
-        "What the cache folder may hold; beyond it the least recently used graphs go.",
+        "What the cache directory may hold; beyond it the least recently used graphs go.",
     ),
     setting(
         Reader::Plugin,
         "ROTINI_REPRODUCERS",
-        "a folder, or empty for none",
-        "`reproducers` in the cache folder",
+        "a directory, or empty for none",
+        "`reproducers` in the cache directory",
         "Where a graph that does not compile is kept with all that `rotini replay` needs to try again: the last 16.",
     ),
     setting(
@@ -191,21 +191,21 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         Reader::Build,
         "ROTINI_HIP_HEADERS",
-        "a folder",
+        "a directory",
         "that of the ROCm installation",
         "The headers of HIP.",
     ),
     setting(
         Reader::Build,
         "ROTINI_CUDA_HEADERS",
-        "a folder",
+        "a directory",
         "none",
-        "The folder of `cuda.h`, for the cargo feature `cuda`.",
+        "The directory of `cuda.h`, for the cargo feature `cuda`.",
     ),
     setting(
         Reader::Build,
         "ROTINI_IREE_SOURCE",
-        "a folder",
+        "a directory",
         "the copy in the crate `eerie-sys`",
         "The sources of IREE's runtime.",
     ),
@@ -379,15 +379,15 @@ pub struct Config {
     pub compile_timeout: Duration,
     /// Bytes that one worker may use.
     pub compile_memory: u64,
-    /// The folder of compiled graphs; `None` keeps them in memory only.
+    /// The directory of compiled graphs; `None` keeps them in memory only.
     pub cache_dir: Option<PathBuf>,
-    /// Folders of graphs that were compiled ahead of time.
+    /// Directories of graphs that were compiled ahead of time.
     pub cache_path: Vec<PathBuf>,
-    /// Bytes that the cache folder may hold.
+    /// Bytes that the cache directory may hold.
     pub cache_size: u64,
     /// Bytes of workspace up to which an execution that is given none has memory of ours.
     pub own_workspace: u64,
-    /// The folder of graphs that do not compile; `None` keeps none.
+    /// The directory of graphs that do not compile; `None` keeps none.
     pub reproducers: Option<PathBuf>,
     /// What was set and not understood, for the log.
     pub complaints: Vec<String>,
@@ -442,7 +442,7 @@ impl Values {
                 .map(|(name, _)| format!(" {name} is not followed."))
                 .collect();
             complaints.push(format!(
-                "this process has raised privileges, so no variable names a library, a program or a folder, and graphs are kept in memory \
+                "this process has raised privileges, so no variable names a library, a program or a directory, and graphs are kept in memory \
                  only.{}",
                 ignored.concat()
             ));
@@ -502,15 +502,15 @@ impl Values {
                 }),
             compile_memory: self.bytes("ROTINI_COMPILE_MEMORY").unwrap_or(8 << 30),
             reproducers: match self.path("ROTINI_REPRODUCERS") {
-                Some(folder) => folder,
+                Some(directory) => directory,
                 None => cache_dir.as_ref().map(|dir| dir.join("reproducers")),
             },
             cache_dir,
             cache_path: self
                 .value("ROTINI_CACHE_PATH")
-                .map(|folders| {
-                    std::env::split_paths(folders)
-                        .filter(|folder| !folder.as_os_str().is_empty())
+                .map(|directories| {
+                    std::env::split_paths(directories)
+                        .filter(|directory| !directory.as_os_str().is_empty())
                         .collect()
                 })
                 .unwrap_or_default(),
@@ -549,7 +549,7 @@ impl Values {
         })
     }
 
-    /// A folder; `Some(None)` where it is set to none.
+    /// A directory; `Some(None)` where it is set to none.
     fn path(&self, name: &str) -> Option<Option<PathBuf>> {
         let value = self.value(name)?;
         Some((!value.is_empty()).then(|| PathBuf::from(value)))

@@ -51,12 +51,15 @@ fn values() {
 }
 
 #[test]
-fn reproducers_are_in_the_cache_folder_or_where_they_shall_be() {
-    let folder = |pairs: &[(&str, &str)]| read(pairs).reproducers;
-    assert_eq!(folder(&[("ROTINI_CACHE_DIR", "/c")]), Some("/c/reproducers".into()));
+fn reproducers_are_in_the_cache_directory_or_where_they_shall_be() {
+    let directory = |pairs: &[(&str, &str)]| read(pairs).reproducers;
+    assert_eq!(directory(&[("ROTINI_CACHE_DIR", "/c")]), Some("/c/reproducers".into()));
     let both = [("ROTINI_CACHE_DIR", "/c"), ("ROTINI_REPRODUCERS", "/r")];
-    assert_eq!(folder(&both), Some("/r".into()));
-    assert_eq!(folder(&[("ROTINI_CACHE_DIR", "/c"), ("ROTINI_REPRODUCERS", "")]), None);
+    assert_eq!(directory(&both), Some("/r".into()));
+    assert_eq!(
+        directory(&[("ROTINI_CACHE_DIR", "/c"), ("ROTINI_REPRODUCERS", "")]),
+        None
+    );
 }
 
 #[test]
@@ -75,9 +78,9 @@ fn with_raised_privileges_nothing_names_a_place() {
         panic!("{:?}", raised.complaints)
     };
     assert!(PLACES.iter().all(|name| complaint.contains(name)), "{complaint}");
-    // Whatever else is a path or a folder to the plugin is among them.
+    // Whatever else is a path or a directory to the plugin is among them.
     for setting in SETTINGS.iter().filter(|setting| setting.reader == Reader::Plugin) {
-        let is_place = setting.values.contains("path") || setting.values.contains("folder");
+        let is_place = setting.values.contains("path") || setting.values.contains("director");
         assert_eq!(PLACES.contains(&setting.name), is_place, "{}", setting.name);
     }
 }
@@ -140,7 +143,7 @@ fn the_page_on_settings_is_the_table() {
 #[test]
 fn the_table_has_every_name() {
     let mut found = BTreeSet::new();
-    for folder in [
+    for directory in [
         "benches",
         "compile-worker",
         "iree-sys",
@@ -150,7 +153,7 @@ fn the_table_has_every_name() {
         "scripts",
         "tests",
     ] {
-        collect(&root().join(folder), &mut found);
+        collect(&root().join(directory), &mut found);
     }
     // No variables: the engine's name, the C preprocessor's, and one that a test has to be unknown.
     for other in [
@@ -175,8 +178,8 @@ fn the_table_has_every_name() {
     assert!(unread.is_empty(), "{unread:?} are in the table and not read");
 }
 
-fn collect(folder: &Path, found: &mut BTreeSet<String>) {
-    for entry in fs::read_dir(folder).into_iter().flatten() {
+fn collect(directory: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(directory).into_iter().flatten() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             collect(&path, found);

@@ -1,7 +1,7 @@
-//! Which builds of the compiler made what is in a cache folder.
+//! Which builds of the compiler made what is in a cache directory.
 //!
 //! The compiler's build is part of every key, so a machine that has none could not even look a graph up. The file `compilers` in a cache
-//! folder names the builds, one a line; whoever publishes there adds its own. A folder that was filled ahead of time serves machines
+//! directory names the builds, one a line; whoever publishes there adds its own. A directory that was filled ahead of time serves machines
 //! without a compiler by that.
 //!
 //! The names decide nothing but which keys are looked up: what is found is verified as ever.
@@ -15,13 +15,13 @@ const FILE: &str = "compilers";
 /// Some hundred builds.
 const MAX_BYTES: u64 = 16 * 1024;
 
-/// The builds that made what is in the folders, each once.
+/// The builds that made what is in the directories, each once.
 #[must_use]
-pub fn read<'a>(folders: impl Iterator<Item = &'a Path>) -> Vec<String> {
+pub fn read<'a>(directories: impl Iterator<Item = &'a Path>) -> Vec<String> {
     let mut known = Vec::new();
-    for folder in folders {
-        // Without the file there is nothing to find in the folder, which is no mistake.
-        for line in text(folder).unwrap_or_default().lines() {
+    for directory in directories {
+        // Without the file there is nothing to find in the directory, which is no mistake.
+        for line in text(directory).unwrap_or_default().lines() {
             if !line.is_empty() && !known.iter().any(|known| known == line) {
                 known.push(line.to_owned());
             }
@@ -30,20 +30,23 @@ pub fn read<'a>(folders: impl Iterator<Item = &'a Path>) -> Vec<String> {
     known
 }
 
-/// Notes that code of a build is in the folder.
+/// Notes that code of a build is in the directory.
 ///
 /// # Errors
 ///
 /// What the file system says.
-pub fn note(folder: &Path, build: &str) -> io::Result<()> {
-    match text(folder) {
+pub fn note(directory: &Path, build: &str) -> io::Result<()> {
+    match text(directory) {
         Ok(text) if text.lines().any(|line| line == build) => return Ok(()),
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mut file = OpenOptions::new().append(true).create(true).open(folder.join(FILE))?;
-    // Whoever may look into the folder may read it, whatever this process's mask is.
-    let mode = fs::metadata(folder)?.permissions().mode() & 0o044 | 0o600;
+    let mut file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(directory.join(FILE))?;
+    // Whoever may look into the directory may read it, whatever this process's mask is.
+    let mode = fs::metadata(directory)?.permissions().mode() & 0o044 | 0o600;
     file.set_permissions(fs::Permissions::from_mode(mode))?;
     // One write of one line: what two processes append is apart, and a line that is there twice is read once.
     file.write_all(format!("{build}\n").as_bytes())
@@ -57,8 +60,8 @@ pub fn build_of(producer: &str) -> Option<&str> {
     (!build.contains(char::is_control)).then_some(build)
 }
 
-fn text(folder: &Path) -> io::Result<String> {
-    let path = folder.join(FILE);
+fn text(directory: &Path) -> io::Result<String> {
+    let path = directory.join(FILE);
     let metadata = fs::symlink_metadata(&path)?;
     if !metadata.is_file() || metadata.len() > MAX_BYTES {
         return Err(io::Error::new(
@@ -74,14 +77,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn builds_are_noted_once_and_read_from_all_folders() {
+    fn builds_are_noted_once_and_read_from_all_directories() {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        for (folder, build) in [(&one, "a"), (&one, "b"), (&one, "a"), (&other, "b"), (&other, "c")] {
-            note(folder.path(), build).unwrap();
+        for (directory, build) in [(&one, "a"), (&one, "b"), (&one, "a"), (&other, "b"), (&other, "c")] {
+            note(directory.path(), build).unwrap();
         }
         assert_eq!(fs::read_to_string(one.path().join(FILE)).unwrap(), "a\nb\n");
-        let folders = [one.path(), Path::new("/nonexistent"), other.path()];
-        assert_eq!(read(folders.into_iter()), ["a", "b", "c"]);
+        let directories = [one.path(), Path::new("/nonexistent"), other.path()];
+        assert_eq!(read(directories.into_iter()), ["a", "b", "c"]);
     }
 
     #[test]
@@ -92,10 +95,10 @@ mod tests {
 
     #[test]
     fn what_is_no_list_is_left_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("target"), "x").unwrap();
-        std::os::unix::fs::symlink(folder.path().join("target"), folder.path().join(FILE)).unwrap();
-        assert!(note(folder.path(), "a").is_err());
-        assert!(read([folder.path()].into_iter()).is_empty());
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("target"), "x").unwrap();
+        std::os::unix::fs::symlink(directory.path().join("target"), directory.path().join(FILE)).unwrap();
+        assert!(note(directory.path(), "a").is_err());
+        assert!(read([directory.path()].into_iter()).is_empty());
     }
 }

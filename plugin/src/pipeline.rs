@@ -45,7 +45,7 @@ pub struct Runtime {
     compiler: OnceLock<Result<Arc<dyn Compiler>, Error>>,
     /// The compilers whose code is looked for: the one that is here, or those that filled the cache.
     builds: OnceLock<Result<Vec<String>, Error>>,
-    /// Whether the cache's folder says that the compiler's code is in it.
+    /// Whether the cache's directory says that the compiler's code is in it.
     noted: OnceLock<()>,
     host: Settled<Arc<dyn Device>>,
     gpus: Settled<Option<Arc<dyn Gpus>>>,
@@ -93,7 +93,7 @@ impl Runtime {
             dir: config.cache_dir.clone(),
             system_dirs: config.cache_path.clone(),
             disk_bytes: config.cache_size,
-            // Whoever compiles may need its time twice: once more with cautious flags.
+            // Whoever compiles may need its time twice: once more with fallback flags.
             patience: config.compile_timeout.saturating_mul(2).saturating_add(PATIENCE),
             ..CacheConfig::default()
         };
@@ -391,8 +391,9 @@ impl Runtime {
         let builds = self.builds.get_or_init(|| match self.compiler() {
             Ok(compiler) => Ok(vec![compiler.identity().to_owned()]),
             Err(error) => {
-                let folders = self.cache.dir().into_iter();
-                let known = known_compilers::read(folders.chain(self.config.cache_path.iter().map(PathBuf::as_path)));
+                let directories = self.cache.dir().into_iter();
+                let known =
+                    known_compilers::read(directories.chain(self.config.cache_path.iter().map(PathBuf::as_path)));
                 if known.is_empty() {
                     return Err(error);
                 }
@@ -423,14 +424,14 @@ impl Runtime {
         Ok(self.builds()?.iter().map(key).collect())
     }
 
-    /// Lets machines without a compiler find what is in the cache's folder.
+    /// Lets machines without a compiler find what is in the cache's directory.
     fn note_compiler(&self) {
-        if let (Some(folder), Ok(compiler)) = (self.cache.dir(), self.compiler())
-            && let Err(error) = known_compilers::note(folder, compiler.identity())
+        if let (Some(directory), Ok(compiler)) = (self.cache.dir(), self.compiler())
+            && let Err(error) = known_compilers::note(directory, compiler.identity())
         {
             tracing::info!(
                 "machines without a compiler will not find what is in {}: {error}",
-                folder.display()
+                directory.display()
             );
         }
     }
@@ -552,7 +553,7 @@ impl Runtime {
                 },
             };
             match reproducer.write(parent, key.to_string().get(..16).unwrap_or_default()) {
-                Ok(folder) => tracing::error!("rotini replay {} tries again", folder.display()),
+                Ok(directory) => tracing::error!("rotini replay {} tries again", directory.display()),
                 Err(error) => tracing::warn!("nothing is kept of the graph in {}: {error}", parent.display()),
             }
         }
@@ -589,9 +590,9 @@ fn identity(device: &Arc<dyn Device>) -> usize {
     Arc::as_ptr(device).addr()
 }
 
-/// Compiles a module for a target. If the compiler crashes on it or rejects it, it is called once more with the target's cautious flags:
+/// Compiles a module for a target. If the compiler crashes on it or rejects it, it is called once more with the target's fallback flags:
 /// what is emitted is valid, so a rejection is a pass that could not finish what another began. Either way the code is right, so the
-/// cache's key need not tell which it was. The kernels are also written to the folder `dump_executables`, if there is one, for who looks
+/// cache's key need not tell which it was. The kernels are also written to the directory `dump_executables`, if there is one, for who looks
 /// at them.
 ///
 /// # Errors
@@ -614,8 +615,8 @@ pub fn compile_for(
     };
     match compile(&flags) {
         Err(error) if is_worth_another_way(&error) => {
-            tracing::warn!(%target, "{error}; the compiler is called again with cautious flags");
-            flags.extend(target.cautious_flags());
+            tracing::warn!(%target, "{error}; the compiler is called again with fallback flags");
+            flags.extend(target.fallback_flags());
             // A reproducer has the flags of the first call. What passes, or a limit, is no verdict on the module: these flags might do.
             compile(&flags).map_err(|second| if second.blame() == Blame::Module { error } else { second })
         }
@@ -630,7 +631,7 @@ fn is_worth_another_way(error: &CompileError) -> bool {
 
 /// The flags that may decide what code there is.
 fn all_flags(flags: Vec<String>, target: &Target) -> Vec<String> {
-    [flags, target.cautious_flags()].concat()
+    [flags, target.fallback_flags()].concat()
 }
 
 /// A graph by the labels of its nodes, the first few of them.
@@ -673,7 +674,7 @@ mod tests {
         }
     }
 
-    /// The cautious flags were not given their chance, so nothing is known of the module.
+    /// The fallback flags were not given their chance, so nothing is known of the module.
     #[test]
     fn a_second_call_that_passes_is_no_verdict_on_the_module() {
         let emitted = Emitted {

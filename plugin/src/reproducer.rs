@@ -1,6 +1,6 @@
 //! What is kept of a graph that does not compile: all that is needed to try again elsewhere.
 //!
-//! A reproducer is a folder:
+//! A reproducer is a directory:
 //!
 //! | File | Content |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | `diagnostics.txt` | what the compiler said, up to 256 KiB |
 //! | `reproducer.json` | [`Versions`] |
 //!
-//! There are at most [`LIMIT`] of them: the oldest make room. Other files and folders beside them are never touched.
+//! There are at most [`LIMIT`] of them: the oldest make room. Other files and directories beside them are never touched.
 
 use crate::pipeline::SOURCE_NAME;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ use std::time::SystemTime;
 
 /// Reproducers that are kept.
 pub const LIMIT: usize = 16;
-/// The folders' names: this, and the beginning of the graph's key.
+/// The directories' names: this, and the beginning of the graph's key.
 const PREFIX: &str = "failed-";
 const DIAGNOSTICS_LIMIT: usize = 256 * 1024;
 
@@ -59,7 +59,7 @@ pub struct Reproducer {
 }
 
 impl Reproducer {
-    /// Keeps it in a folder of folders, under a name that is the same for the same graph, and makes room.
+    /// Keeps it in a directory of directories, under a name that is the same for the same graph, and makes room.
     ///
     /// # Errors
     ///
@@ -72,19 +72,19 @@ impl Reproducer {
         }
         make_room(parent, LIMIT.saturating_sub(1))?;
         // Complete from the moment the name exists, whatever happens on the way; removed if it does not come to that.
-        let folder = tempfile::Builder::new().prefix(".unfinished-").tempdir_in(parent)?;
+        let directory = tempfile::Builder::new().prefix(".unfinished-").tempdir_in(parent)?;
         let diagnostics = self.diagnostics.as_bytes();
         let diagnostics = diagnostics.get(..DIAGNOSTICS_LIMIT).unwrap_or(diagnostics);
-        fs::write(folder.path().join("graph.fb"), &self.graph)?;
-        fs::write(folder.path().join(SOURCE_NAME), &self.mlir)?;
-        fs::write(folder.path().join("command.txt"), self.command())?;
-        fs::write(folder.path().join("diagnostics.txt"), diagnostics)?;
+        fs::write(directory.path().join("graph.fb"), &self.graph)?;
+        fs::write(directory.path().join(SOURCE_NAME), &self.mlir)?;
+        fs::write(directory.path().join("command.txt"), self.command())?;
+        fs::write(directory.path().join("diagnostics.txt"), diagnostics)?;
         fs::write(
-            folder.path().join("reproducer.json"),
+            directory.path().join("reproducer.json"),
             serde_json::to_vec_pretty(&self.versions)?,
         )?;
-        match fs::rename(folder.path(), &place) {
-            Ok(()) => drop(folder.keep()),
+        match fs::rename(directory.path(), &place) {
+            Ok(()) => drop(directory.keep()),
             // Another process was faster.
             Err(_) if place.is_dir() => {}
             Err(error) => return Err(error),
@@ -96,17 +96,17 @@ impl Reproducer {
     ///
     /// # Errors
     ///
-    /// What the file system says, or that the folder is no reproducer.
-    pub fn read(folder: &Path) -> io::Result<Self> {
+    /// What the file system says, or that the directory is no reproducer.
+    pub fn read(directory: &Path) -> io::Result<Self> {
         Ok(Reproducer {
-            graph: fs::read(folder.join("graph.fb"))?,
-            mlir: fs::read_to_string(folder.join(SOURCE_NAME))?,
-            diagnostics: String::from_utf8_lossy(&fs::read(folder.join("diagnostics.txt"))?).into_owned(),
-            versions: serde_json::from_slice(&fs::read(folder.join("reproducer.json"))?)?,
+            graph: fs::read(directory.join("graph.fb"))?,
+            mlir: fs::read_to_string(directory.join(SOURCE_NAME))?,
+            diagnostics: String::from_utf8_lossy(&fs::read(directory.join("diagnostics.txt"))?).into_owned(),
+            versions: serde_json::from_slice(&fs::read(directory.join("reproducer.json"))?)?,
         })
     }
 
-    /// The command line, for a shell in the folder.
+    /// The command line, for a shell in the directory.
     fn command(&self) -> String {
         let mut command = String::from("iree-compile");
         for flag in &self.versions.flags {
@@ -132,8 +132,8 @@ fn make_room(parent: &Path, limit: usize) -> io::Result<()> {
     }
     present.sort_unstable();
     let excess = present.len().saturating_sub(limit);
-    for (_, folder) in present.into_iter().take(excess) {
-        match fs::remove_dir_all(&folder) {
+    for (_, directory) in present.into_iter().take(excess) {
+        match fs::remove_dir_all(&directory) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
@@ -164,8 +164,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let place = some().write(&folder.path().join("new"), "0123").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let place = some().write(&directory.path().join("new"), "0123").unwrap();
         assert_eq!(Reproducer::read(&place).unwrap(), some());
         let command = fs::read_to_string(place.join("command.txt")).unwrap();
         assert_eq!(
@@ -176,13 +176,13 @@ mod tests {
 
     #[test]
     fn there_are_never_more_than_the_limit_and_others_stay() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("mine")).unwrap();
-        fs::write(folder.path().join("failed-file"), "not a folder").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("mine")).unwrap();
+        fs::write(directory.path().join("failed-file"), "not a directory").unwrap();
         for name in 0..LIMIT + 3 {
-            some().write(folder.path(), &format!("{name:04}")).unwrap();
+            some().write(directory.path(), &format!("{name:04}")).unwrap();
         }
-        let mut names: Vec<_> = fs::read_dir(folder.path())
+        let mut names: Vec<_> = fs::read_dir(directory.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
@@ -194,12 +194,12 @@ mod tests {
 
     #[test]
     fn diagnostics_are_bounded() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let reproducer = Reproducer {
             diagnostics: "é".repeat(DIAGNOSTICS_LIMIT),
             ..some()
         };
-        let place = reproducer.write(folder.path(), "x").unwrap();
+        let place = reproducer.write(directory.path(), "x").unwrap();
         assert_eq!(
             fs::metadata(place.join("diagnostics.txt")).unwrap().len(),
             DIAGNOSTICS_LIMIT as u64

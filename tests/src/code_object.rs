@@ -29,14 +29,14 @@ pub struct Kernel {
     pub mfma_f8: usize,
 }
 
-/// All kernels in a folder that the compiler dumped code objects (`.hsaco`) and assembly (`.rocmasm`) to.
+/// All kernels in a directory that the compiler dumped code objects (`.hsaco`) and assembly (`.rocmasm`) to.
 ///
 /// # Errors
 ///
 /// If a file cannot be read or is not what it seems.
-pub fn kernels(folder: &Path) -> Result<Vec<Kernel>> {
+pub fn kernels(directory: &Path) -> Result<Vec<Kernel>> {
     let mut kernels = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
+    for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
         if path.extension().is_none_or(|extension| extension != "hsaco") {
             continue;

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 /// value or more.
 const COARSE: [&str; 2] = ["lp_f8e5m2_sdpa", "lp_f4e2m1_sdpa"];
 
-/// The plugin on a device, with a cache folder of the tests' own.
+/// The plugin on a device, with a cache directory of the tests' own.
 pub struct Runner {
     handle: Handle,
     engine: i64,

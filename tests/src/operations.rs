@@ -36,7 +36,7 @@ pub fn record(run: &str, cases: &[Case]) {
     let action = std::env::var("ROTINI_OPERATIONS").unwrap_or_default();
     assert!(["", "write"].contains(&action.as_str()), "ROTINI_OPERATIONS={action}");
     if action == "write" {
-        std::fs::write(kept(run), found).expect("the folder of facts can be written");
+        std::fs::write(kept(run), found).expect("the directory of facts can be written");
         std::fs::write(document(), rendered()).expect("the document can be written");
         return;
     }

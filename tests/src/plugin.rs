@@ -26,7 +26,11 @@ fn built(variable: &str, name: &str, package: &str) -> Result<PathBuf> {
         return Ok(PathBuf::from(path));
     }
     let executable = std::env::current_exe().context("this test has no path")?;
-    let places = executable.ancestors().skip(1).take(2).map(|folder| folder.join(name));
+    let places = executable
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|directory| directory.join(name));
     match places.into_iter().find(|path| path.is_file()) {
         Some(path) => Ok(path),
         None => bail!("{name} is not there: cargo build -p {package} makes it"),

@@ -27,7 +27,7 @@ pub fn part(test: &str) -> Option<String> {
     Some(part.to_owned())
 }
 
-/// The same test in another process, on the CPU, with a cache folder.
+/// The same test in another process, on the CPU, with a cache directory.
 ///
 /// # Errors
 ///
@@ -148,7 +148,7 @@ impl Notes {
     }
 }
 
-/// The processes that run with a cache folder, whoever started them, by their command lines.
+/// The processes that run with a cache directory, whoever started them, by their command lines.
 ///
 /// # Errors
 ///
@@ -157,11 +157,11 @@ pub fn running_with(cache: &Path) -> Result<Vec<String>> {
     let wanted = [b"ROTINI_CACHE_DIR=", cache.as_os_str().as_encoded_bytes()].concat();
     let mut running = Vec::new();
     for item in fs::read_dir("/proc")? {
-        let folder = item?.path();
+        let directory = item?.path();
         // What is no process, is not ours or has ended has none.
-        let environment = fs::read(folder.join("environ")).unwrap_or_default();
+        let environment = fs::read(directory.join("environ")).unwrap_or_default();
         if environment.split(|&byte| byte == 0).any(|variable| variable == wanted) {
-            let command = fs::read(folder.join("cmdline")).unwrap_or_default();
+            let command = fs::read(directory.join("cmdline")).unwrap_or_default();
             running.push(String::from_utf8_lossy(&command).replace('\0', " "));
         }
     }

@@ -114,7 +114,7 @@ impl Ground {
             mlir: emitted.mlir.as_bytes(),
             target: &self.target.to_string(),
             target_features: &self.features,
-            flags: &[emitted.flags, self.target.cautious_flags()].concat(),
+            flags: &[emitted.flags, self.target.fallback_flags()].concat(),
             compiler: &self.compiler,
         });
         let bound = rotini_emit::workspace_bound(&plan.graph, &self.target)?;

@@ -238,20 +238,20 @@ impl Kernel {
         let mut graph = graph.clone();
         graph.validate()?;
         let emitted = rotini_emit::emit(&graph.normalise().0, &target)?;
-        let folder = tempfile::tempdir()?;
+        let directory = tempfile::tempdir()?;
         Program::new(&find_program()?)?.compile(&CompileRequest {
             mlir: &emitted.mlir,
             name: "bench.mlir",
             flags: &emitted.flags,
-            dump_executables: Some(folder.path()),
+            dump_executables: Some(directory.path()),
         })?;
-        let kernels = rotini_tests::code_object::kernels(folder.path())?;
+        let kernels = rotini_tests::code_object::kernels(directory.path())?;
         let [kernel] = kernels.as_slice() else {
             bail!("{} kernels, not one", kernels.len())
         };
         let name = CString::new(kernel.name.as_str())?;
         let mut code = None;
-        for entry in std::fs::read_dir(folder.path())? {
+        for entry in std::fs::read_dir(directory.path())? {
             let path = entry?.path();
             if path.extension().is_some_and(|extension| extension == "hsaco") {
                 code = Some(std::fs::read(path)?);

@@ -1,6 +1,6 @@
 //! Where an installation of the compiler is, and the program that compiles in another process.
 //!
-//! The PyPI wheel `iree-base-compiler` keeps both the program and the library in one folder below `site-packages`; the
+//! The PyPI wheel `iree-base-compiler` keeps both the program and the library in one directory below `site-packages`; the
 //! `iree-compile` in `bin/` is a Python script around that program, which would only add its own start-up time. Python is
 //! never started: the layout below an installation prefix is fixed.
 
@@ -47,8 +47,8 @@ pub struct NotFound {
 enum Refusal {
     #[error("there is no such file")]
     Missing,
-    #[error("it is a folder")]
-    Folder,
+    #[error("it is a directory")]
+    Directory,
     #[error("it is not an ELF program or library")]
     NotElf,
     #[error("it is not executable")]
@@ -66,7 +66,7 @@ impl From<io::Error> for Refusal {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Missing,
-            io::ErrorKind::IsADirectory => Self::Folder,
+            io::ErrorKind::IsADirectory => Self::Directory,
             // Files of one to three bytes.
             io::ErrorKind::UnexpectedEof => Self::NotElf,
             _ if is_shortage(&error) => Self::Shortage(error.to_string()),
@@ -112,7 +112,7 @@ impl fmt::Display for NotFound {
 }
 
 /// Whether this process was given more privileges than whoever started it has (`AT_SECURE`): by the mode of its program's file, say. Then
-/// what the environment says of programs, libraries and folders is a stranger's word.
+/// what the environment says of programs, libraries and directories is a stranger's word.
 #[must_use]
 pub fn has_raised_privileges() -> bool {
     // SAFETY: only asks.
@@ -215,7 +215,7 @@ fn find(
 /// Finds `rotini-compile-worker`, the program that [`Worker`](super::Worker) starts.
 ///
 /// In this order: `ROTINI_COMPILE_WORKER`, and nothing else if it is set; beside the shared library or program that this code is in; in
-/// the folders `libexec` and `bin` beside that folder, and the one above.
+/// the directories `libexec` and `bin` beside that directory, and the one above.
 ///
 /// # Errors
 ///
@@ -232,8 +232,8 @@ pub fn find_worker() -> Result<PathBuf, NotFound> {
             .as_deref()
             .and_then(Path::parent)
             .into_iter()
-            // Cargo keeps tests one folder below the programs.
-            .flat_map(|folder| ["", "../libexec", "../bin", ".."].map(|other| folder.join(other).join(WORKER)))
+            // Cargo keeps tests one directory below the programs.
+            .flat_map(|directory| ["", "../libexec", "../bin", ".."].map(|other| directory.join(other).join(WORKER)))
             .find_map(&mut attempt),
     };
     found.ok_or_else(|| search.give_up())
@@ -299,7 +299,7 @@ impl Search {
 
     /// The account of a search in vain.
     fn give_up(mut self) -> NotFound {
-        // Where folders cannot be listed and files not be read, nothing is found. That ends with what the system is short of.
+        // Where directories cannot be listed and files not be read, nothing is found. That ends with what the system is short of.
         self.account.passes |= fs::File::open("/").is_err_and(|error| is_shortage(&error));
         self.account
     }
@@ -318,7 +318,7 @@ impl Search {
 fn expect_executable(path: &Path) -> Result<(), Refusal> {
     let metadata = fs::metadata(path)?;
     if metadata.is_dir() {
-        Err(Refusal::Folder)
+        Err(Refusal::Directory)
     } else if metadata.mode() & 0o111 == 0 {
         Err(Refusal::NotExecutable)
     } else {
@@ -346,15 +346,15 @@ fn prefixes() -> Vec<PathBuf> {
     prefixes
 }
 
-/// The folders below `prefix` in which a wheel's files for this crate are, whatever the Python version.
-/// Notes a shortage that keeps a folder from being listed.
+/// The directories below `prefix` in which a wheel's files for this crate are, whatever the Python version.
+/// Notes a shortage that keeps a directory from being listed.
 fn wheels(prefix: &Path, is_short: &Cell<bool>) -> Vec<PathBuf> {
     ["lib", "lib64", "local/lib"]
         .map(|lib| prefix.join(lib))
         .into_iter()
-        .flat_map(|lib| folders(&lib, is_short))
-        .filter(|folder| {
-            folder
+        .flat_map(|lib| directories(&lib, is_short))
+        .filter(|directory| {
+            directory
                 .file_name()
                 .is_some_and(|name| name.to_string_lossy().starts_with("python3"))
         })
@@ -363,9 +363,9 @@ fn wheels(prefix: &Path, is_short: &Cell<bool>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The folders in `folder`, sorted, so that the choice among several does not depend on the file system.
-fn folders(folder: &Path, is_short: &Cell<bool>) -> Vec<PathBuf> {
-    let mut folders: Vec<_> = fs::read_dir(folder)
+/// The directories in `directory`, sorted, so that the choice among several does not depend on the file system.
+fn directories(directory: &Path, is_short: &Cell<bool>) -> Vec<PathBuf> {
+    let mut directories: Vec<_> = fs::read_dir(directory)
         .inspect_err(|error| is_short.set(is_short.get() || is_shortage(error)))
         .into_iter()
         .flatten()
@@ -373,15 +373,15 @@ fn folders(folder: &Path, is_short: &Cell<bool>) -> Vec<PathBuf> {
         .map(|entry| entry.path())
         .filter(|path| path.is_dir())
         .collect();
-    folders.sort();
-    folders
+    directories.sort();
+    directories
 }
 
 fn expect_elf(path: &Path) -> Result<(), Refusal> {
     // Opening what is no file may wait for someone.
     let metadata = fs::metadata(path)?;
     if metadata.is_dir() {
-        return Err(Refusal::Folder);
+        return Err(Refusal::Directory);
     }
     let mut magic = [0; 4];
     if metadata.is_file() {

@@ -164,7 +164,7 @@ impl Compiler for InProcess {
         let statistics_path = statistics
             .path()
             .to_str()
-            .ok_or_else(|| CompileError::Request("the folder for temporary files is not UTF-8".into()))?;
+            .ok_or_else(|| CompileError::Request("the directory for temporary files is not UTF-8".into()))?;
         let flags = request
             .flags(statistics_path)?
             .iter()

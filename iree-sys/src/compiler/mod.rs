@@ -56,25 +56,25 @@ pub struct CompileRequest<'a> {
     pub name: &'a str,
     /// `iree-compile` flags, one per element. Paths in them have to be absolute.
     pub flags: &'a [String],
-    /// A folder that receives code objects, assembly and LLVM IR of each executable. The vmfb stays the same.
+    /// A directory that receives code objects, assembly and LLVM IR of each executable. The vmfb stays the same.
     pub dump_executables: Option<&'a Path>,
 }
 
 impl CompileRequest<'_> {
-    /// The flags that all implementations add: statistics go to a file, dumps to the folder.
+    /// The flags that all implementations add: statistics go to a file, dumps to the directory.
     fn flags(&self, statistics: &str) -> Result<Vec<String>, CompileError> {
         let mut flags = self.flags.to_vec();
         flags.push("--iree-scheduling-dump-statistics-format=json".into());
         flags.push(format!("--iree-scheduling-dump-statistics-file={statistics}"));
-        if let Some(folder) = self.dump_executables {
-            let folder = std::path::absolute(folder).map_err(CompileError::io("resolve", folder))?;
-            std::fs::create_dir_all(&folder).map_err(CompileError::io("create", &folder))?;
-            let folder = folder
-                .to_str()
-                .ok_or_else(|| CompileError::Request(format!("the dump folder {} is not UTF-8", folder.display())))?;
+        if let Some(directory) = self.dump_executables {
+            let directory = std::path::absolute(directory).map_err(CompileError::io("resolve", directory))?;
+            std::fs::create_dir_all(&directory).map_err(CompileError::io("create", &directory))?;
+            let directory = directory.to_str().ok_or_else(|| {
+                CompileError::Request(format!("the dump directory {} is not UTF-8", directory.display()))
+            })?;
             // Not `--iree-hal-dump-executable-files-to`: that also writes benchmarks, whose path ends up in the vmfb.
-            flags.push(format!("--iree-hal-dump-executable-binaries-to={folder}"));
-            flags.push(format!("--iree-hal-dump-executable-intermediates-to={folder}"));
+            flags.push(format!("--iree-hal-dump-executable-binaries-to={directory}"));
+            flags.push(format!("--iree-hal-dump-executable-intermediates-to={directory}"));
         }
         Ok(flags)
     }

@@ -25,7 +25,7 @@ impl Program {
     ///
     /// [`CompileError::Io`] when it is not there.
     pub fn new(path: &Path) -> Result<Self, CompileError> {
-        // Compilations run in a folder of their own, so the path must not depend on the current one.
+        // Compilations run in a directory of their own, so the path must not depend on the current one.
         let path = fs::canonicalize(path).map_err(CompileError::io("find", path))?;
         let library = path.with_file_name(discover::LIBRARY);
         let identity = discover::identity(if library.is_file() { &library } else { &path })?;
@@ -95,14 +95,14 @@ impl Compiler for Program {
                 request.name
             )));
         }
-        // The source file is named as it shall be in the output and given relative to its folder, since the compiler
+        // The source file is named as it shall be in the output and given relative to its directory, since the compiler
         // writes what it was given into the vmfb.
-        let folder = tempfile::tempdir().map_err(CompileError::io("make a folder in", &std::env::temp_dir()))?;
-        let source = folder.path().join(request.name);
+        let directory = tempfile::tempdir().map_err(CompileError::io("make a directory in", &std::env::temp_dir()))?;
+        let source = directory.path().join(request.name);
         fs::write(&source, request.mlir).map_err(CompileError::io("write", &source))?;
         let running = self
             .command()
-            .current_dir(folder.path())
+            .current_dir(directory.path())
             .args(request.flags(STATISTICS)?)
             .args([request.name, "-o", OUTPUT])
             .stdin(Stdio::null())
@@ -125,7 +125,7 @@ impl Compiler for Program {
             return Err(CompileError::Rejected { diagnostics });
         }
         let read = |name: &str| {
-            let path = folder.path().join(name);
+            let path = directory.path().join(name);
             fs::read(&path).map_err(CompileError::io("read", &path))
         };
         Ok(Compiled {

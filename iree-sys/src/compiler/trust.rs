@@ -1,11 +1,11 @@
 //! Which files may be executed.
 //!
 //! The host runs what is found here, in its own process or beside it, so a file that was searched for has to be out of the reach of
-//! strangers: neither it nor any folder above it may be theirs, or open to them for writing, or they could put another one in its
-//! place. A folder above may be open if it is sticky, as `/tmp` is, since there nobody can rename what is not theirs.
+//! strangers: neither it nor any directory above it may be theirs, or open to them for writing, or they could put another one in its
+//! place. A directory above may be open if it is sticky, as `/tmp` is, since there nobody can rename what is not theirs.
 //!
 //! No strangers are root, the user of this process, and whoever could replace the very code that asks: the owners of its file and of
-//! the folders above it. An installation that belongs to an administrator, or to the user who made a container's image, is therefore as
+//! the directories above it. An installation that belongs to an administrator, or to the user who made a container's image, is therefore as
 //! good as one's own.
 //!
 //! A file that someone has named needs less, because the choice of its owner was theirs: only what everyone can write is refused.
@@ -96,20 +96,20 @@ mod tests {
     const STRANGER: u32 = 54_321;
 
     struct Place {
-        folder: tempfile::TempDir,
+        directory: tempfile::TempDir,
         file: PathBuf,
     }
 
     impl Place {
-        /// A program in a folder in a folder.
+        /// A program in a directory in a directory.
         fn new() -> Self {
-            let folder = tempfile::tempdir().unwrap();
-            let inner = folder.path().join("bin");
+            let directory = tempfile::tempdir().unwrap();
+            let inner = directory.path().join("bin");
             fs::create_dir(&inner).unwrap();
             let file = inner.join("program");
             fs::write(&file, "#!/bin/sh\n").unwrap();
-            let place = Self { folder, file };
-            for path in [place.file.clone(), inner, place.folder.path().to_owned()] {
+            let place = Self { directory, file };
+            for path in [place.file.clone(), inner, place.directory.path().to_owned()] {
                 place.mode(&path, 0o755);
             }
             place
@@ -130,10 +130,10 @@ mod tests {
             }
         }
 
-        /// The file and the folders above it that are this test's.
+        /// The file and the directories above it that are this test's.
         fn parts(&self) -> [PathBuf; 3] {
             let inner = self.file.parent().unwrap();
-            [self.file.clone(), inner.to_owned(), self.folder.path().to_owned()]
+            [self.file.clone(), inner.to_owned(), self.directory.path().to_owned()]
         }
     }
 
@@ -141,14 +141,14 @@ mod tests {
     fn what_everyone_can_write_is_never_executed() {
         let place = Place::new();
         for origin in [Origin::Named, Origin::Searched] {
-            // In a sticky folder, as all temporary files.
+            // In a sticky directory, as all temporary files.
             assert!(place.is_trusted(origin), "{origin:?}");
             for part in place.parts() {
                 place.mode(&part, 0o777);
                 assert!(!place.is_trusted(origin), "{origin:?}: {} is open", part.display());
-                let is_folder = part.is_dir();
+                let is_directory = part.is_dir();
                 place.mode(&part, 0o1777);
-                assert_eq!(place.is_trusted(origin), is_folder, "{origin:?}: {}", part.display());
+                assert_eq!(place.is_trusted(origin), is_directory, "{origin:?}: {}", part.display());
                 place.mode(&part, 0o755);
             }
         }
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_link_is_as_good_as_what_it_leads_to() {
         let place = Place::new();
-        let link = place.folder.path().join("link");
+        let link = place.directory.path().join("link");
         symlink(&place.file, &link).unwrap();
         let trusted = Trusted::with_code(None);
         // The real path is what is executed: another link in this one's place changes nothing.

@@ -399,7 +399,7 @@ const TRANSFER_CHUNK: usize = 64 << 10;
 const TRANSFER_BUFFER: usize = 2 * TRANSFER_CHUNK;
 
 fn hip_driver(library: Option<&str>) -> Result<Handle<sys::iree_hal_driver_t>, Status> {
-    // The prefix makes it a file name and not a folder to look in; the system's search still applies to a bare name.
+    // The prefix makes it a file name and not a directory to look in; the system's search still applies to a bare name.
     let library = library.map(|name| format!("file:{name}"));
     let mut paths: Vec<_> = library.iter().map(|name| view(name)).collect();
     // SAFETY: both structures are initialised by IREE before use and copied by the driver, and so are the paths, or used during

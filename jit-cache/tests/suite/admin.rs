@@ -1,4 +1,4 @@
-//! What the command does to folders.
+//! What the command does to directories.
 
 use std::fs::{self, File};
 use std::io::Cursor;
@@ -12,12 +12,12 @@ use rotini_cache::admin::{self, AdminError};
 use rotini_cache::{Failure, Key, NewEntry, Origin};
 
 fn filled(entries: u64) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    let cache = open(folder.path());
+    let directory = tempfile::tempdir().expect("a directory");
+    let cache = open(directory.path());
     for number in 0..entries {
         fetch(&cache, number);
     }
-    folder
+    directory
 }
 
 fn damage(dir: &Path, number: u64, position: impl Fn(usize) -> usize) {
@@ -38,26 +38,26 @@ fn age(path: &Path, hours: u64) {
 
 #[test]
 fn list_shows_the_most_recently_used_first() {
-    let folder = filled(3);
-    damage(folder.path(), 1, |_| 20);
+    let directory = filled(3);
+    damage(directory.path(), 1, |_| 20);
     for (number, hours) in [(0, 2), (1, 3), (2, 1)] {
-        age(&entry_path(folder.path(), number), hours);
+        age(&entry_path(directory.path(), number), hours);
     }
-    fs::write(folder.path().join("notes.txt"), "not ours").expect("a file");
-    let listed = admin::list(folder.path()).expect("a folder");
+    fs::write(directory.path().join("notes.txt"), "not ours").expect("a file");
+    let listed = admin::list(directory.path()).expect("a directory");
     let keys: Vec<_> = listed.iter().map(|entry| entry.key).collect();
     assert_eq!(keys, [key(2), key(0), key(1)]);
     let metadata = listed[0].metadata.as_ref().expect("intact");
     assert_eq!((metadata.workspace_bytes, metadata.target.as_str()), (2, "gfx942"));
     assert!(listed[2].metadata.is_err());
-    let size = fs::metadata(entry_path(folder.path(), 2)).expect("stored").len();
+    let size = fs::metadata(entry_path(directory.path(), 2)).expect("stored").len();
     assert_eq!(listed[0].bytes, size);
 }
 
 #[test]
 fn stats_count_what_is_there() {
-    let folder = filled(3);
-    let cache = open(folder.path());
+    let directory = filled(3);
+    let cache = open(directory.path());
     cache.reject(&key(0), &std::io::Error::other("bad"));
     let fails = || Err::<NewEntry, _>("no");
     assert!(
@@ -68,10 +68,10 @@ fn stats_count_what_is_there() {
             )))
             .is_err()
     );
-    fs::write(folder.path().join(".publish-1-2-3.tmp"), "").expect("a file");
-    fs::write(folder.path().join(format!("{}.lock", key(5))), "").expect("a file");
-    let stats = admin::stats(folder.path()).expect("a folder");
-    let size = fs::metadata(entry_path(folder.path(), 1)).expect("stored").len();
+    fs::write(directory.path().join(".publish-1-2-3.tmp"), "").expect("a file");
+    fs::write(directory.path().join(format!("{}.lock", key(5))), "").expect("a file");
+    let stats = admin::stats(directory.path()).expect("a directory");
+    let size = fs::metadata(entry_path(directory.path(), 1)).expect("stored").len();
     assert_eq!((stats.entries, stats.entry_bytes), (2, 2 * size));
     assert_eq!(stats.targets.get("gfx942"), Some(&(2, 2 * size)));
     assert_eq!((stats.bad, stats.bad_bytes), (1, size));
@@ -80,11 +80,11 @@ fn stats_count_what_is_there() {
 
 #[test]
 fn verify_reads_everything_and_changes_nothing() {
-    let folder = filled(4);
-    damage(folder.path(), 1, |length| length - 1);
-    damage(folder.path(), 2, |_| 100);
-    let before = names(folder.path(), "entry");
-    let verified = admin::verify(folder.path()).expect("a folder");
+    let directory = filled(4);
+    damage(directory.path(), 1, |length| length - 1);
+    damage(directory.path(), 2, |_| 100);
+    let before = names(directory.path(), "entry");
+    let verified = admin::verify(directory.path()).expect("a directory");
     let bad: Vec<_> = verified
         .iter()
         .filter(|verdict| verdict.result.is_err())
@@ -95,72 +95,74 @@ fn verify_reads_everything_and_changes_nothing() {
         bad.len() == 2 && bad.contains(&key(1)) && bad.contains(&key(2)),
         "{bad:?}"
     );
-    assert_eq!(names(folder.path(), "entry").len(), before.len());
-    assert!(names(folder.path(), "bad").is_empty());
+    assert_eq!(names(directory.path(), "entry").len(), before.len());
+    assert!(names(directory.path(), "bad").is_empty());
 }
 
 #[test]
 fn gc_keeps_to_the_limit_and_to_what_is_used() {
-    let folder = filled(10);
-    let size = fs::metadata(entry_path(folder.path(), 0)).expect("stored").len();
+    let directory = filled(10);
+    let size = fs::metadata(entry_path(directory.path(), 0)).expect("stored").len();
     for number in 0..10 {
-        age(&entry_path(folder.path(), number), 100 - number);
+        age(&entry_path(directory.path(), number), 100 - number);
     }
-    assert_eq!(fetch(&open(folder.path()), 0), Origin::Disk);
-    let temporary = folder.path().join(".publish-1-2-3.tmp");
+    assert_eq!(fetch(&open(directory.path()), 0), Origin::Disk);
+    let temporary = directory.path().join(".publish-1-2-3.tmp");
     fs::write(&temporary, "").expect("a file");
     age(&temporary, 25);
-    fs::write(folder.path().join(format!("{}.lock", key(5))), "").expect("a file");
-    let swept = admin::gc(folder.path(), 3 * size).expect("a folder").expect("alone");
+    fs::write(directory.path().join(format!("{}.lock", key(5))), "").expect("a file");
+    let swept = admin::gc(directory.path(), 3 * size)
+        .expect("a directory")
+        .expect("alone");
     assert_eq!((swept.entries, swept.bytes, swept.left_bytes), (7, 7 * size, 3 * size));
     assert_eq!((swept.temporaries, swept.locks), (1, 1));
     for (number, stays) in [(0, true), (1, false), (7, false), (8, true), (9, true)] {
-        assert_eq!(entry_path(folder.path(), number).exists(), stays, "{number}");
+        assert_eq!(entry_path(directory.path(), number).exists(), stays, "{number}");
     }
 }
 
 /// Neither an entry that is being made nor its lock is anybody else's to remove.
 #[test]
 fn gc_and_clear_leave_what_is_locked() {
-    let folder = filled(3);
-    let lock_path = |number: u64| folder.path().join(format!("{}.lock", key(number)));
+    let directory = filled(3);
+    let lock_path = |number: u64| directory.path().join(format!("{}.lock", key(number)));
     let held = File::create(lock_path(1)).expect("a file");
     held.try_lock().expect("ours alone");
     fs::write(lock_path(2), "").expect("a file");
-    admin::gc(folder.path(), 0).expect("a folder").expect("alone");
-    assert_eq!(names(folder.path(), "entry"), [format!("{}.entry", key(1))]);
-    assert_eq!(names(folder.path(), "lock"), [format!("{}.lock", key(1))]);
-    let cleared = admin::clear(folder.path()).expect("a folder");
+    admin::gc(directory.path(), 0).expect("a directory").expect("alone");
+    assert_eq!(names(directory.path(), "entry"), [format!("{}.entry", key(1))]);
+    assert_eq!(names(directory.path(), "lock"), [format!("{}.lock", key(1))]);
+    let cleared = admin::clear(directory.path()).expect("a directory");
     assert_eq!(cleared.entries, 0);
-    assert!(entry_path(folder.path(), 1).exists() && lock_path(1).exists());
+    assert!(entry_path(directory.path(), 1).exists() && lock_path(1).exists());
     drop(held);
-    assert_eq!(admin::clear(folder.path()).expect("a folder").entries, 1);
-    assert!(names(folder.path(), "entry").is_empty() && names(folder.path(), "lock").is_empty());
+    assert_eq!(admin::clear(directory.path()).expect("a directory").entries, 1);
+    assert!(names(directory.path(), "entry").is_empty() && names(directory.path(), "lock").is_empty());
 }
 
 #[test]
 fn only_one_sweeps_at_a_time() {
-    let folder = filled(3);
-    let held = File::create(folder.path().join(".sweep.lock")).expect("a file");
+    let directory = filled(3);
+    let held = File::create(directory.path().join(".sweep.lock")).expect("a file");
     held.try_lock().expect("ours alone");
-    assert_eq!(admin::gc(folder.path(), 0).expect("a folder"), None);
+    assert_eq!(admin::gc(directory.path(), 0).expect("a directory"), None);
     // Nobody who publishes waits for it.
-    fetch(&open(folder.path()), 7);
-    assert_eq!(names(folder.path(), "entry").len(), 4);
+    fetch(&open(directory.path()), 7);
+    assert_eq!(names(directory.path(), "entry").len(), 4);
     drop(held);
-    let swept = admin::gc(folder.path(), 0).expect("a folder").expect("alone");
+    let swept = admin::gc(directory.path(), 0).expect("a directory").expect("alone");
     assert_eq!(swept.entries, 4);
 }
 
 #[test]
 fn clear_leaves_what_is_not_ours() {
-    let folder = filled(3);
-    open(folder.path()).reject(&key(0), &std::io::Error::other("bad"));
-    let other = folder.path().join("compilers");
+    let directory = filled(3);
+    open(directory.path()).reject(&key(0), &std::io::Error::other("bad"));
+    let other = directory.path().join("compilers");
     fs::write(&other, "iree").expect("a file");
-    assert_eq!(admin::clear(folder.path()).expect("a folder").entries, 3);
-    let left: Vec<_> = fs::read_dir(folder.path())
-        .expect("the folder")
+    assert_eq!(admin::clear(directory.path()).expect("a directory").entries, 3);
+    let left: Vec<_> = fs::read_dir(directory.path())
+        .expect("the directory")
         .map(|item| item.expect("an item").path())
         .collect();
     assert_eq!(left, [other]);
@@ -174,10 +176,10 @@ fn archive(dir: &Path, keys: Option<&[Key]>) -> Vec<u8> {
 
 #[test]
 fn what_is_exported_can_be_imported() {
-    let folder = filled(5);
-    let all = archive(folder.path(), None);
-    assert_eq!(archive(folder.path(), None), all, "not the same bytes again");
-    let target = tempfile::tempdir().expect("a folder");
+    let directory = filled(5);
+    let all = archive(directory.path(), None);
+    assert_eq!(archive(directory.path(), None), all, "not the same bytes again");
+    let target = tempfile::tempdir().expect("a directory");
     let dir = target.path().join("new");
     let imported = admin::import(&dir, all.as_slice()).expect("imported");
     assert_eq!((imported.added, imported.present, imported.refused.len()), (5, 0, 0));
@@ -186,7 +188,7 @@ fn what_is_exported_can_be_imported() {
     for number in 0..5 {
         assert_eq!(fetch(&open(&dir), number), Origin::Disk);
     }
-    let two = archive(folder.path(), Some(&[key(3), key(1)]));
+    let two = archive(directory.path(), Some(&[key(3), key(1)]));
     let dir = target.path().join("two");
     assert_eq!(admin::import(&dir, two.as_slice()).expect("imported").added, 2);
     // Other programs read it too.
@@ -195,15 +197,15 @@ fn what_is_exported_can_be_imported() {
     assert_eq!(members, 2);
 }
 
-/// Into a folder that is shipped, by whoever may write it, for those who read it.
+/// Into a directory that is shipped, by whoever may write it, for those who read it.
 #[test]
-fn imports_can_be_read_by_whoever_can_read_the_folder() {
+fn imports_can_be_read_by_whoever_can_read_the_directory() {
     let all = archive(filled(1).path(), None);
-    let target = tempfile::tempdir().expect("a folder");
-    for (folder_mode, file_mode) in [(0o700, 0o600), (0o750, 0o640), (0o755, 0o644)] {
-        let dir = target.path().join(format!("{folder_mode:o}"));
-        fs::create_dir(&dir).expect("a folder");
-        fs::set_permissions(&dir, fs::Permissions::from_mode(folder_mode)).expect("our own folder");
+    let target = tempfile::tempdir().expect("a directory");
+    for (directory_mode, file_mode) in [(0o700, 0o600), (0o750, 0o640), (0o755, 0o644)] {
+        let dir = target.path().join(format!("{directory_mode:o}"));
+        fs::create_dir(&dir).expect("a directory");
+        fs::set_permissions(&dir, fs::Permissions::from_mode(directory_mode)).expect("our own directory");
         assert_eq!(admin::import(&dir, all.as_slice()).expect("imported").added, 1);
         let metadata = fs::metadata(entry_path(&dir, 0)).expect("stored");
         assert_eq!(metadata.permissions().mode() & 0o7777, file_mode);
@@ -212,20 +214,20 @@ fn imports_can_be_read_by_whoever_can_read_the_folder() {
 
 #[test]
 fn what_is_missing_or_damaged_is_not_exported() {
-    let folder = filled(2);
-    let export = |keys: &[Key]| admin::export(folder.path(), Some(keys), Vec::new());
+    let directory = filled(2);
+    let export = |keys: &[Key]| admin::export(directory.path(), Some(keys), Vec::new());
     assert!(matches!(export(&[key(7)]), Err(AdminError::Export { key: missing, .. }) if missing == key(7)));
-    damage(folder.path(), 1, |length| length - 1);
+    damage(directory.path(), 1, |length| length - 1);
     assert!(matches!(export(&[key(1)]), Err(AdminError::Export { .. })));
     assert!(export(&[key(0)]).is_ok());
-    assert!(admin::export(folder.path(), None, Vec::new()).is_err());
+    assert!(admin::export(directory.path(), None, Vec::new()).is_err());
 }
 
 /// An archive from anywhere: paths that lead out, links, other keys' entries, damage, an end that is missing.
 #[test]
 fn archives_are_not_believed() {
-    let folder = filled(3);
-    let bytes = |number: u64| fs::read(entry_path(folder.path(), number)).expect("stored");
+    let directory = filled(3);
+    let bytes = |number: u64| fs::read(entry_path(directory.path(), number)).expect("stored");
     let name = |number: u64| format!("{}.entry", key(number));
     let mut builder = tar::Builder::new(Vec::new());
     let mut add = |name: &str, kind: tar::EntryType, bytes: &[u8]| {
@@ -257,36 +259,38 @@ fn archives_are_not_believed() {
     add(&name(2), regular, &bytes(2));
     let archive = builder.into_inner().expect("written");
 
-    let target = tempfile::tempdir().expect("a folder");
+    let target = tempfile::tempdir().expect("a directory");
     let dir = target.path().join("cache");
     let imported = admin::import(&dir, archive.as_slice()).expect("read to its end");
     assert_eq!((imported.added, imported.present), (1, 1));
     assert_eq!(imported.refused.len(), 7, "{:?}", imported.refused);
     assert_eq!(names(&dir, "entry"), [name(2)]);
-    assert_eq!(fs::read_dir(target.path()).expect("the folder").count(), 1);
+    assert_eq!(fs::read_dir(target.path()).expect("the directory").count(), 1);
 
-    let whole = self::archive(folder.path(), None);
+    let whole = self::archive(directory.path(), None);
     let cut = Cursor::new(&whole[..whole.len() / 2]);
     assert!(matches!(admin::import(&dir, cut), Err(AdminError::Io { .. })));
     assert!(
         admin::verify(&dir)
-            .expect("a folder")
+            .expect("a directory")
             .iter()
             .all(|verdict| verdict.result.is_ok())
     );
 }
 
 #[test]
-fn folders_are_neither_made_nor_trusted_for_looking() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let missing = folder.path().join("missing");
-    assert!(matches!(admin::list(&missing), Err(AdminError::Folder(_))));
+fn directories_are_neither_made_nor_trusted_for_looking() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let missing = directory.path().join("missing");
+    assert!(matches!(admin::list(&missing), Err(AdminError::Directory(_))));
     assert!(admin::gc(&missing, 0).is_err() && admin::clear(&missing).is_err());
     assert!(!missing.exists());
-    let link: PathBuf = folder.path().join("link");
+    let link: PathBuf = directory.path().join("link");
     let real = filled(1);
     symlink(real.path(), &link).expect("a link");
-    assert_eq!(admin::list(&link).expect("a folder").len(), 1);
-    wait_until("a sweep is done", || admin::gc(&link, 0).expect("a folder").is_some());
+    assert_eq!(admin::list(&link).expect("a directory").len(), 1);
+    wait_until("a sweep is done", || {
+        admin::gc(&link, 0).expect("a directory").is_some()
+    });
     assert!(names(real.path(), "entry").is_empty());
 }

@@ -1,4 +1,4 @@
-//! What somebody could put into, or in the place of, the folder: links, pipes, other entries' files, another folder.
+//! What somebody could put into, or in the place of, the directory: links, pipes, other entries' files, another directory.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -30,7 +30,7 @@ fn pipe(path: &Path) {
 /// The same graph for two targets: each file is intact, and in the other's place it is not believed.
 #[test]
 fn code_of_another_target_is_never_returned() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let of = |target| {
         Key::of(&KeyInputs {
             graph: b"graph",
@@ -50,18 +50,18 @@ fn code_of_another_target_is_never_returned() {
                 ..crate::common::new_entry(0, 0)
             })
         };
-        let (entry, origin) = open(folder.path())
+        let (entry, origin) = open(directory.path())
             .get_or_create(&of(target), create, crate::common::never)
             .expect("infallible");
         assert_eq!(entry.payload, target.as_bytes());
         assert_eq!(entry.metadata.target, target);
         origin
     };
-    let path = |target| folder.path().join(format!("{}.entry", of(target)));
+    let path = |target| directory.path().join(format!("{}.entry", of(target)));
     let (one, other) = ("gfx942", "gfx950");
     get(one);
     get(other);
-    let aside = folder.path().join("aside");
+    let aside = directory.path().join("aside");
     for (from, to) in [
         (path(one), aside.clone()),
         (path(other), path(one)),
@@ -84,13 +84,13 @@ fn locks_that_are_no_files_are_done_without() {
             symlink(victim.with_extension("new"), path).expect("a link");
         }),
         ("pipe", &|path, _| pipe(path)),
-        ("folder", &|path, _| fs::create_dir(path).expect("a folder")),
+        ("directory", &|path, _| fs::create_dir(path).expect("a directory")),
     ];
     for (what, plant) in plant {
-        let folder = tempfile::tempdir().expect("a folder");
-        let dir = folder.path().join("cache");
+        let directory = tempfile::tempdir().expect("a directory");
+        let dir = directory.path().join("cache");
         let cache = open(&dir);
-        let victim = folder.path().join("victim");
+        let victim = directory.path().join("victim");
         fs::write(&victim, "untouched").expect("our own file");
         for number in 1..4 {
             plant(&lock_path(&dir, number), &victim);
@@ -104,7 +104,7 @@ fn locks_that_are_no_files_are_done_without() {
         });
         assert_eq!(warned, 1, "{what}");
         assert!(started.elapsed() < Duration::from_secs(5), "{what}");
-        admin::gc(&dir, u64::MAX).expect("a folder").expect("alone");
+        admin::gc(&dir, u64::MAX).expect("a directory").expect("alone");
         assert_eq!(names(&dir, "entry").len(), 3, "{what}");
         assert_eq!(
             fs::read_to_string(&victim).expect("our own file"),
@@ -119,10 +119,10 @@ fn locks_that_are_no_files_are_done_without() {
 /// followed.
 #[test]
 fn writing_follows_no_link() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let dir = folder.path().join("cache");
+    let directory = tempfile::tempdir().expect("a directory");
+    let dir = directory.path().join("cache");
     let cache = open(&dir);
-    let victim = folder.path().join("victim");
+    let victim = directory.path().join("victim");
     fs::write(&victim, "untouched").expect("our own file");
     for number in 0..20 {
         symlink(&victim, entry_path(&dir, number)).expect("a link");
@@ -135,18 +135,18 @@ fn writing_follows_no_link() {
     }
     assert_eq!(fs::read_to_string(&victim).expect("our own file"), "untouched");
     // Moved aside as links, and swept as such.
-    admin::clear(&dir).expect("a folder");
+    admin::clear(&dir).expect("a directory");
     assert!(names(&dir, "bad").is_empty() && victim.exists());
 }
 
-/// The folder's name is made to lead elsewhere all the time. What was opened is what is used.
+/// The directory's name is made to lead elsewhere all the time. What was opened is what is used.
 #[test]
-fn folder_that_is_swapped_while_in_use_leads_nowhere_else() {
-    let folder = tempfile::tempdir().expect("a folder");
+fn directory_that_is_swapped_while_in_use_leads_nowhere_else() {
+    let directory = tempfile::tempdir().expect("a directory");
     let (dir, real, trap) = (
-        folder.path().join("cache"),
-        folder.path().join("real"),
-        folder.path().join("trap"),
+        directory.path().join("cache"),
+        directory.path().join("real"),
+        directory.path().join("trap"),
     );
     let cache = Cache::open(CacheConfig {
         dir: Some(dir.clone()),
@@ -154,21 +154,21 @@ fn folder_that_is_swapped_while_in_use_leads_nowhere_else() {
         disk_bytes: 64 << 20,
         ..memory_only()
     });
-    fs::create_dir(&trap).expect("a folder");
+    fs::create_dir(&trap).expect("a directory");
     // Intact entries of other keys, under the names that will be asked for.
     for number in 0..50 {
-        fs::copy(stored(folder.path(), 1000 + number), entry_path(&trap, number)).expect("a copy");
+        fs::copy(stored(directory.path(), 1000 + number), entry_path(&trap, number)).expect("a copy");
     }
     let before = listing(&trap);
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                fs::rename(&dir, &real).expect("our own folder");
+                fs::rename(&dir, &real).expect("our own directory");
                 symlink(&trap, &dir).expect("a link");
                 thread::yield_now();
                 fs::remove_file(&dir).expect("our own link");
-                fs::rename(&real, &dir).expect("our own folder");
+                fs::rename(&real, &dir).expect("our own directory");
             }
         });
         for round in 0..10 {
@@ -184,16 +184,16 @@ fn folder_that_is_swapped_while_in_use_leads_nowhere_else() {
     assert_eq!(cache.stats().bad_entries, 0);
 }
 
-/// The file of entry `number`, made in a folder of its own.
-fn stored(folder: &Path, number: u64) -> PathBuf {
-    let dir = folder.join("others");
+/// The file of entry `number`, made in a directory of its own.
+fn stored(directory: &Path, number: u64) -> PathBuf {
+    let dir = directory.join("others");
     fetch(&open(&dir), number);
     entry_path(&dir, number)
 }
 
 fn listing(dir: &Path) -> Vec<(PathBuf, u64)> {
     let mut listing: Vec<_> = fs::read_dir(dir)
-        .expect("the folder")
+        .expect("the directory")
         .map(|item| item.expect("an item"))
         .map(|item| (item.path(), item.metadata().expect("a file").len()))
         .collect();
@@ -205,9 +205,9 @@ fn listing(dir: &Path) -> Vec<(PathBuf, u64)> {
 #[test]
 fn entries_that_change_all_the_time_are_right_or_made_again() {
     const KEYS: u64 = 12;
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let cache = Cache::open(CacheConfig {
-        dir: Some(folder.path().to_owned()),
+        dir: Some(directory.path().to_owned()),
         memory_bytes: 0,
         disk_bytes: 64 << 20,
         ..memory_only()
@@ -219,7 +219,7 @@ fn entries_that_change_all_the_time_are_right_or_made_again() {
                 let mut turn: u64 = 0;
                 while !done.load(Ordering::Relaxed) {
                     turn += 1;
-                    let path = |number: u64| entry_path(folder.path(), number % KEYS);
+                    let path = |number: u64| entry_path(directory.path(), number % KEYS);
                     // Each fails where the cache was faster.
                     let _ = match turn % 6 {
                         0 => File::options()

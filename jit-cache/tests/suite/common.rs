@@ -1,4 +1,4 @@
-//! What the tests share: keys and entries by number, folders, and a count of warnings.
+//! What the tests share: keys and entries by number, directories, and a count of warnings.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub(crate) fn never<E>(_: &E) -> Option<Failure> {
     None
 }
 
-/// No folder, whatever the environment says.
+/// No directory, whatever the environment says.
 pub(crate) fn memory_only() -> CacheConfig {
     CacheConfig {
         dir: None,
@@ -76,7 +76,7 @@ pub(crate) fn entry_path(dir: &Path, number: u64) -> PathBuf {
 /// The names in `dir`, by what comes after the last dot.
 pub(crate) fn names(dir: &Path, extension: &str) -> Vec<String> {
     std::fs::read_dir(dir)
-        .expect("the folder")
+        .expect("the directory")
         .map(|item| item.expect("an item").file_name())
         .map(|name| name.into_string().expect("a name of ours"))
         .filter(|name| name.rsplit_once('.').is_some_and(|(_, end)| end == extension))

@@ -43,30 +43,30 @@ const CREATED: Origin = Origin::Created { on_disk: true };
 
 #[test]
 fn same_module_is_not_compiled_again() {
-    let folder = tempfile::tempdir().expect("a folder");
-    assert_eq!(compile(&open(folder.path()), 1, 1), CREATED);
-    let cache = open(folder.path());
+    let directory = tempfile::tempdir().expect("a directory");
+    assert_eq!(compile(&open(directory.path()), 1, 1), CREATED);
+    let cache = open(directory.path());
     assert_eq!(compile(&cache, 2, 1), Origin::Content);
     assert_eq!(compile(&cache, 3, 3), CREATED);
     assert_eq!((cache.stats().created, cache.stats().content_hits), (1, 1));
     // From now on it is found like any other.
     assert_eq!(compile(&cache, 2, 1), Origin::Memory);
-    assert_eq!(compile(&open(folder.path()), 2, 1), Origin::Disk);
-    assert_eq!(names(folder.path(), "content").len(), 2);
+    assert_eq!(compile(&open(directory.path()), 2, 1), Origin::Disk);
+    assert_eq!(names(directory.path(), "content").len(), 2);
 }
 
 #[test]
 fn damaged_or_swapped_contents_are_set_aside() {
-    let folder = tempfile::tempdir().expect("a folder");
-    compile(&open(folder.path()), 1, 1);
-    compile(&open(folder.path()), 2, 2);
+    let directory = tempfile::tempdir().expect("a directory");
+    compile(&open(directory.path()), 1, 1);
+    compile(&open(directory.path()), 2, 2);
     // The code of another module under this one's name.
-    fs::remove_file(content_path(folder.path(), 1)).expect("a link");
-    fs::copy(entry_path(folder.path(), 2), content_path(folder.path(), 1)).expect("a copy");
-    let cache = open(folder.path());
+    fs::remove_file(content_path(directory.path(), 1)).expect("a link");
+    fs::copy(entry_path(directory.path(), 2), content_path(directory.path(), 1)).expect("a copy");
+    let cache = open(directory.path());
     assert_eq!(warnings(|| assert!(cache.find_content(&content(1)).is_none())), 1);
     assert_eq!(cache.stats().bad_entries, 1);
-    assert_eq!(names(folder.path(), "bad").len(), 1);
+    assert_eq!(names(directory.path(), "bad").len(), 1);
     assert_eq!(compile(&cache, 11, 1), CREATED);
     assert_eq!(compile(&cache, 12, 1), Origin::Content);
 }
@@ -74,24 +74,27 @@ fn damaged_or_swapped_contents_are_set_aside() {
 /// A damaged file is one file, whatever names it has.
 #[test]
 fn damage_is_reported_once() {
-    let folder = tempfile::tempdir().expect("a folder");
-    compile(&open(folder.path()), 1, 1);
-    let entry = entry_path(folder.path(), 1);
+    let directory = tempfile::tempdir().expect("a directory");
+    compile(&open(directory.path()), 1, 1);
+    let entry = entry_path(directory.path(), 1);
     let mut bytes = fs::read(&entry).expect("an entry");
     *bytes.last_mut().expect("not empty") ^= 1;
     // In place: under both names.
     fs::write(&entry, bytes).expect("our own file");
-    let cache = open(folder.path());
+    let cache = open(directory.path());
     assert_eq!(warnings(|| assert_eq!(compile(&cache, 1, 1), CREATED)), 1);
-    assert_eq!((cache.stats().bad_entries, names(folder.path(), "bad").len()), (1, 1));
-    assert_eq!(compile(&open(folder.path()), 2, 1), Origin::Content);
+    assert_eq!(
+        (cache.stats().bad_entries, names(directory.path(), "bad").len()),
+        (1, 1)
+    );
+    assert_eq!(compile(&open(directory.path()), 2, 1), Origin::Content);
 }
 
 /// What was rejected under one key must not come back through the other.
 #[test]
 fn rejecting_an_entry_rejects_its_content() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let cache = open(folder.path());
+    let directory = tempfile::tempdir().expect("a directory");
+    let cache = open(directory.path());
     compile(&cache, 1, 1);
     cache.reject(&key(1), &std::io::Error::other("the runtime does not load it"));
     assert!(cache.find_content(&content(1)).is_none());

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::common::{entry_path, fetch, key, memory_only, names, never, new_entry, open, warnings};
-use rotini_cache::{Cache, CacheConfig, Distrust, FolderError, Origin};
+use rotini_cache::{Cache, CacheConfig, DirectoryError, Distrust, Origin};
 
 const CREATED: Origin = Origin::Created { on_disk: true };
 
 fn tempdir() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a folder")
+    tempfile::tempdir().expect("a directory")
 }
 
 fn set_mode(path: &Path, mode: u32) {
@@ -22,8 +22,8 @@ fn set_mode(path: &Path, mode: u32) {
 
 #[test]
 fn second_cache_finds_what_the_first_stored() {
-    let folder = tempdir();
-    let dir = folder.path().join("missing/rotini");
+    let directory = tempdir();
+    let dir = directory.path().join("missing/rotini");
     assert_eq!(fetch(&open(&dir), 1), CREATED);
     assert_eq!(fs::metadata(&dir).expect("made").mode() & 0o7777, 0o700);
     assert_eq!(
@@ -40,71 +40,71 @@ fn second_cache_finds_what_the_first_stored() {
 
 #[test]
 fn peek_reads_memory_and_disk_and_creates_nothing() {
-    let folder = tempdir();
-    let cache = open(folder.path());
+    let directory = tempdir();
+    let cache = open(directory.path());
     assert!(cache.peek(&key(1)).is_none());
     fetch(&cache, 1);
     assert!(cache.peek(&key(1)).is_some());
 
-    let cache = open(folder.path());
+    let cache = open(directory.path());
     let entry = cache.peek(&key(1)).expect("on disk");
     assert_eq!(entry.metadata.workspace_bytes, 1);
     assert!(entry.metadata.created_unix > 1_700_000_000);
     assert_eq!(fetch(&cache, 1), Origin::Memory);
-    assert_eq!(names(folder.path(), "entry").len(), 1);
+    assert_eq!(names(directory.path(), "entry").len(), 1);
 }
 
 /// Every byte of the file in turn, so that each region is hit: magic, format, lengths, metadata, checksums, payload.
 #[test]
 fn damaged_entries_are_set_aside_with_one_warning_and_made_again() {
-    let folder = tempdir();
-    let path = entry_path(folder.path(), 1);
-    fetch(&open(folder.path()), 1);
+    let directory = tempdir();
+    let path = entry_path(directory.path(), 1);
+    fetch(&open(directory.path()), 1);
     let intact = fs::read(&path).expect("stored");
     for position in 0..intact.len() {
         let mut damaged = intact.clone();
         damaged[position] ^= 0x10;
         fs::write(&path, damaged).expect("our own file");
-        let cache = open(folder.path());
+        let cache = open(directory.path());
         let warned = warnings(|| assert_eq!(fetch(&cache, 1), CREATED, "byte {position}"));
         assert_eq!(warned, 1, "byte {position}");
         assert_eq!(cache.stats().bad_entries, 1);
-        assert_eq!(names(folder.path(), "bad"), [format!("{}.bad", key(1))]);
+        assert_eq!(names(directory.path(), "bad"), [format!("{}.bad", key(1))]);
     }
-    assert_eq!(fetch(&open(folder.path()), 1), Origin::Disk);
+    assert_eq!(fetch(&open(directory.path()), 1), Origin::Disk);
 }
 
 #[test]
 fn truncated_and_extended_entries_are_made_again() {
-    let folder = tempdir();
-    let path = entry_path(folder.path(), 1);
-    fetch(&open(folder.path()), 1);
+    let directory = tempdir();
+    let path = entry_path(directory.path(), 1);
+    fetch(&open(directory.path()), 1);
     let intact = fs::read(&path).expect("stored");
     for length in [0, 7, 8, 15, 16, 40, intact.len() - 1001, intact.len() - 1] {
         fs::write(&path, &intact[..length]).expect("our own file");
-        assert_eq!(fetch(&open(folder.path()), 1), CREATED, "{length} bytes");
+        assert_eq!(fetch(&open(directory.path()), 1), CREATED, "{length} bytes");
     }
     fs::write(&path, [&intact[..], b"x"].concat()).expect("our own file");
-    assert_eq!(fetch(&open(folder.path()), 1), CREATED);
+    assert_eq!(fetch(&open(directory.path()), 1), CREATED);
 }
 
 #[test]
 fn entry_under_another_name_is_not_believed() {
-    let folder = tempdir();
-    fetch(&open(folder.path()), 1);
-    fs::copy(entry_path(folder.path(), 1), entry_path(folder.path(), 2)).expect("our own file");
-    assert_eq!(fetch(&open(folder.path()), 2), CREATED);
-    assert_eq!(fetch(&open(folder.path()), 1), Origin::Disk);
+    let directory = tempdir();
+    fetch(&open(directory.path()), 1);
+    fs::copy(entry_path(directory.path(), 1), entry_path(directory.path(), 2)).expect("our own file");
+    assert_eq!(fetch(&open(directory.path()), 2), CREATED);
+    assert_eq!(fetch(&open(directory.path()), 1), Origin::Disk);
 }
 
-/// What is not a plain file of ours is not opened as one: a link, a pipe that would block for ever, a folder, a file that
+/// What is not a plain file of ours is not opened as one: a link, a pipe that would block for ever, a directory, a file that
 /// others can write.
 #[test]
 fn only_plain_files_that_nobody_else_can_write_are_loaded() {
-    let folder = tempdir();
-    let path = entry_path(folder.path(), 1);
-    let aside = folder.path().join("good");
-    fetch(&open(folder.path()), 1);
+    let directory = tempdir();
+    let path = entry_path(directory.path(), 1);
+    let aside = directory.path().join("good");
+    fetch(&open(directory.path()), 1);
     fs::rename(&path, &aside).expect("our own file");
 
     let plant: [(&str, &dyn Fn()); 4] = [
@@ -119,7 +119,7 @@ fn only_plain_files_that_nobody_else_can_write_are_loaded() {
             )
             .expect("a pipe");
         }),
-        ("folder", &|| fs::create_dir(&path).expect("a folder")),
+        ("directory", &|| fs::create_dir(&path).expect("a directory")),
         ("writable", &|| {
             fs::copy(&aside, &path).expect("a copy");
             set_mode(&path, 0o606);
@@ -128,28 +128,28 @@ fn only_plain_files_that_nobody_else_can_write_are_loaded() {
     for (what, plant) in plant {
         let _ = fs::remove_file(&path);
         plant();
-        let cache = open(folder.path());
+        let cache = open(directory.path());
         assert_eq!(fetch(&cache, 1), CREATED, "{what}");
         assert_eq!(cache.stats().bad_entries, 1, "{what}");
-        assert_eq!(fetch(&open(folder.path()), 1), Origin::Disk, "{what}");
-        // A folder cannot be replaced by the next file that is set aside.
-        let bad = folder.path().join(format!("{}.bad", key(1)));
+        assert_eq!(fetch(&open(directory.path()), 1), Origin::Disk, "{what}");
+        // A directory cannot be replaced by the next file that is set aside.
+        let bad = directory.path().join(format!("{}.bad", key(1)));
         let _ = fs::remove_dir(&bad).or_else(|_| fs::remove_file(&bad));
     }
 }
 
 #[test]
-fn folder_that_others_can_write_is_refused() {
+fn directory_that_others_can_write_is_refused() {
     for mode in [0o777, 0o770, 0o702, 0o1777] {
-        let folder = tempdir();
-        let dir = folder.path().join("cache");
-        fs::create_dir(&dir).expect("a folder");
+        let directory = tempdir();
+        let dir = directory.path().join("cache");
+        fs::create_dir(&dir).expect("a directory");
         set_mode(&dir, mode);
         let mut cache = None;
         assert_eq!(warnings(|| cache = Some(open(&dir))), 1);
         let cache = cache.expect("opened");
         match cache.disk_error() {
-            Some(FolderError::Untrusted {
+            Some(DirectoryError::Untrusted {
                 path,
                 source: Distrust::Writable { mode: found },
             }) => {
@@ -166,34 +166,34 @@ fn folder_that_others_can_write_is_refused() {
     }
 }
 
-/// Whoever can write a folder above can put another folder in the cache's place.
+/// Whoever can write a directory above can put another directory in the cache's place.
 #[test]
-fn folder_below_one_that_others_can_write_is_refused_unless_sticky() {
-    let folder = tempdir();
-    let above = folder.path().join("above");
-    fs::create_dir(&above).expect("a folder");
+fn directory_below_one_that_others_can_write_is_refused_unless_sticky() {
+    let directory = tempdir();
+    let above = directory.path().join("above");
+    fs::create_dir(&above).expect("a directory");
     set_mode(&above, 0o777);
     assert!(matches!(
         open(&above.join("cache")).disk_error(),
-        Some(FolderError::Untrusted { path, .. }) if *path == above.canonicalize().expect("exists")
+        Some(DirectoryError::Untrusted { path, .. }) if *path == above.canonicalize().expect("exists")
     ));
     set_mode(&above, 0o1777);
     assert!(open(&above.join("cache")).disk_error().is_none());
 }
 
 #[test]
-fn folder_of_somebody_else_is_refused() {
+fn directory_of_somebody_else_is_refused() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can give a folder away");
+        eprintln!("skipped: only root can give a directory away");
         return;
     }
-    let folder = tempdir();
-    let dir = folder.path().join("cache");
-    fs::create_dir(&dir).expect("a folder");
+    let directory = tempdir();
+    let dir = directory.path().join("cache");
+    fs::create_dir(&dir).expect("a directory");
     std::os::unix::fs::chown(&dir, Some(12_345), None).expect("root may");
     assert!(matches!(
         open(&dir).disk_error(),
-        Some(FolderError::Untrusted {
+        Some(DirectoryError::Untrusted {
             source: Distrust::Owner { owner: 12_345 },
             ..
         })
@@ -202,14 +202,14 @@ fn folder_of_somebody_else_is_refused() {
 
 /// A link is followed once, when the cache is opened, and what it leads to is what is examined.
 #[test]
-fn link_to_a_folder_is_as_good_as_the_folder() {
-    let folder = tempdir();
-    let (good, bad) = (folder.path().join("good"), folder.path().join("bad"));
+fn link_to_a_directory_is_as_good_as_the_directory() {
+    let directory = tempdir();
+    let (good, bad) = (directory.path().join("good"), directory.path().join("bad"));
     for dir in [&good, &bad] {
-        fs::create_dir(dir).expect("a folder");
+        fs::create_dir(dir).expect("a directory");
     }
     set_mode(&bad, 0o777);
-    let link = folder.path().join("link");
+    let link = directory.path().join("link");
     symlink(&good, &link).expect("a link");
     let cache = open(&link);
     assert_eq!(cache.dir(), good.canonicalize().ok().as_deref());
@@ -221,10 +221,10 @@ fn link_to_a_folder_is_as_good_as_the_folder() {
 }
 
 #[test]
-fn unusable_folders_degrade_to_memory_with_one_warning() {
-    let folder = tempdir();
-    let file = folder.path().join("file");
-    fs::write(&file, "not a folder").expect("our own file");
+fn unusable_directories_degrade_to_memory_with_one_warning() {
+    let directory = tempdir();
+    let file = directory.path().join("file");
+    fs::write(&file, "not a directory").expect("our own file");
     for dir in [
         file.clone(),
         file.join("below"),
@@ -242,19 +242,19 @@ fn unusable_folders_degrade_to_memory_with_one_warning() {
     }
 }
 
-/// The folder becomes unusable after it was opened: a file takes its place, so that even root cannot write into it.
+/// The directory becomes unusable after it was opened: a file takes its place, so that even root cannot write into it.
 #[test]
-fn folder_lost_while_running_is_one_warning_and_recovers() {
-    let folder = tempdir();
-    let dir = folder.path().join("cache");
+fn directory_lost_while_running_is_one_warning_and_recovers() {
+    let directory = tempdir();
+    let dir = directory.path().join("cache");
     let cache = open(&dir);
     assert_eq!(fetch(&cache, 1), CREATED);
 
     // Removed: made again, without a word.
-    fs::remove_dir_all(&dir).expect("our own folder");
+    fs::remove_dir_all(&dir).expect("our own directory");
     assert_eq!(warnings(|| assert_eq!(fetch(&cache, 2), CREATED)), 0);
 
-    fs::remove_dir_all(&dir).expect("our own folder");
+    fs::remove_dir_all(&dir).expect("our own directory");
     fs::write(&dir, "in the way").expect("our own file");
     let warned = warnings(|| {
         for number in 3..10 {
@@ -270,8 +270,8 @@ fn folder_lost_while_running_is_one_warning_and_recovers() {
 
 #[test]
 fn rejected_entries_are_made_again() {
-    let folder = tempdir();
-    let cache = open(folder.path());
+    let directory = tempdir();
+    let cache = open(directory.path());
     fetch(&cache, 1);
     let reason = io::Error::other("the runtime does not load it");
     assert_eq!(warnings(|| cache.reject(&key(1), &reason)), 1);
@@ -282,17 +282,17 @@ fn rejected_entries_are_made_again() {
 
 /// The size of an entry of [`fetch`] on disk.
 fn entry_size() -> u64 {
-    let folder = tempdir();
-    fetch(&open(folder.path()), 1);
-    let file = fs::metadata(entry_path(folder.path(), 1));
+    let directory = tempdir();
+    fetch(&open(directory.path()), 1);
+    let file = fs::metadata(entry_path(directory.path(), 1));
     file.expect("stored").len()
 }
 
 #[test]
 fn least_recently_used_files_leave_first() {
-    let folder = tempdir();
+    let directory = tempdir();
     let config = CacheConfig {
-        dir: Some(folder.path().to_owned()),
+        dir: Some(directory.path().to_owned()),
         // Nothing fits into memory: each use is a use of the disk.
         memory_bytes: 0,
         disk_bytes: 10 * entry_size() + entry_size() / 2,
@@ -306,23 +306,23 @@ fn least_recently_used_files_leave_first() {
     assert_eq!(fetch(&cache, 0), Origin::Disk);
     assert_eq!(fetch(&cache, 10), CREATED);
     assert_eq!(cache.stats().disk_evictions, 1);
-    assert!(!entry_path(folder.path(), 1).exists());
-    assert!(entry_path(folder.path(), 0).exists());
+    assert!(!entry_path(directory.path(), 1).exists());
+    assert!(entry_path(directory.path(), 0).exists());
 
     // Another process's first publication keeps the bound too, whatever it finds.
     for number in 100..130 {
         fetch(&Cache::open(config.clone()), number);
-        let sizes = names(folder.path(), "entry").len() as u64 * entry_size();
+        let sizes = names(directory.path(), "entry").len() as u64 * entry_size();
         assert!(sizes <= config.disk_bytes, "{sizes}");
     }
 }
 
 #[test]
 fn bad_entries_leave_before_good_ones() {
-    let folder = tempdir();
+    let directory = tempdir();
     let size = entry_size();
     let cache = Cache::open(CacheConfig {
-        dir: Some(folder.path().to_owned()),
+        dir: Some(directory.path().to_owned()),
         memory_bytes: 0,
         disk_bytes: 3 * size + size / 2,
         ..memory_only()
@@ -331,17 +331,17 @@ fn bad_entries_leave_before_good_ones() {
     fetch(&cache, 2);
     cache.reject(&key(2), &io::Error::other("bad"));
     fetch(&cache, 3);
-    assert_eq!(names(folder.path(), "bad").len(), 1);
+    assert_eq!(names(directory.path(), "bad").len(), 1);
     fetch(&cache, 4);
-    assert_eq!(names(folder.path(), "bad").len(), 0);
-    assert_eq!(names(folder.path(), "entry").len(), 3);
+    assert_eq!(names(directory.path(), "bad").len(), 0);
+    assert_eq!(names(directory.path(), "entry").len(), 3);
 }
 
 #[test]
 fn entry_larger_than_the_disk_tier_is_not_stored() {
-    let folder = tempdir();
+    let directory = tempdir();
     let cache = Cache::open(CacheConfig {
-        dir: Some(folder.path().to_owned()),
+        dir: Some(directory.path().to_owned()),
         memory_bytes: 1 << 20,
         disk_bytes: 2000,
         ..memory_only()
@@ -351,14 +351,14 @@ fn entry_larger_than_the_disk_tier_is_not_stored() {
         .get_or_create(&key(2), || Ok::<_, Infallible>(new_entry(2, 2000)), never)
         .expect("infallible");
     assert_eq!(origin, Origin::Created { on_disk: false });
-    assert!(entry_path(folder.path(), 1).exists());
+    assert!(entry_path(directory.path(), 1).exists());
 }
 
 #[test]
 fn sweep_takes_old_temporary_files_and_nothing_that_is_not_ours() {
-    let folder = tempdir();
+    let directory = tempdir();
     let make = |name: &str, age: Duration| {
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         let file = fs::File::create(&path).expect("a file");
         file.set_modified(SystemTime::now() - age).expect("a time");
         path
@@ -372,7 +372,7 @@ fn sweep_takes_old_temporary_files_and_nothing_that_is_not_ours() {
         make(".tmp", 1000 * HOUR),
     ];
     let cache = Cache::open(CacheConfig {
-        dir: Some(folder.path().to_owned()),
+        dir: Some(directory.path().to_owned()),
         memory_bytes: 0,
         disk_bytes: entry_size(),
         ..memory_only()
@@ -387,10 +387,10 @@ fn sweep_takes_old_temporary_files_and_nothing_that_is_not_ours() {
 
 /// Processes that start at the same time on a machine where there was none before.
 #[test]
-fn several_may_make_the_folder_at_once() {
+fn several_may_make_the_directory_at_once() {
     for _ in 0..50 {
-        let folder = tempfile::tempdir().expect("a folder");
-        let dir = folder.path().join("home/cache/rotini");
+        let directory = tempfile::tempdir().expect("a directory");
+        let dir = directory.path().join("home/cache/rotini");
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| assert!(open(&dir).dir().is_some()));
@@ -402,7 +402,7 @@ fn several_may_make_the_folder_at_once() {
 /// Where nothing can be stored, nobody waits for another's turn: there would be nothing to find after it.
 #[test]
 fn nobody_waits_for_what_will_not_be_stored() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let impatient = |dir: &Path, disk_bytes| {
         Cache::open(CacheConfig {
             dir: Some(dir.to_owned()),
@@ -416,7 +416,7 @@ fn nobody_waits_for_what_will_not_be_stored() {
         file.lock().expect("a lock");
         file
     };
-    let (nothing, broken) = (folder.path().join("nothing"), folder.path().join("broken"));
+    let (nothing, broken) = (directory.path().join("nothing"), directory.path().join("broken"));
     let cache = impatient(&nothing, 0);
     let _theirs = lock(&nothing, 1);
     assert_eq!(
@@ -427,7 +427,7 @@ fn nobody_waits_for_what_will_not_be_stored() {
     let cache = impatient(&broken, 64 << 20);
     // The file's place is taken, and cannot be cleared either.
     for extension in ["entry", "bad"] {
-        fs::create_dir_all(broken.join(format!("{}.{extension}/full", key(1)))).expect("a folder");
+        fs::create_dir_all(broken.join(format!("{}.{extension}/full", key(1)))).expect("a directory");
     }
     let _theirs = [lock(&broken, 2), lock(&broken, 3)];
     assert_eq!(fetch(&cache, 1), Origin::Created { on_disk: false });

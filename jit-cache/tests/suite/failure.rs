@@ -1,4 +1,4 @@
-//! Creations that failed and would fail again: remembered, in memory and in the folder, bounded, and not for ever.
+//! Creations that failed and would fail again: remembered, in memory and in the directory, bounded, and not for ever.
 
 use std::convert::Infallible;
 use std::fs;
@@ -45,23 +45,23 @@ fn lasting_failures_are_not_repeated_and_others_are() {
 
 #[test]
 fn other_processes_know_of_a_failure_for_a_day() {
-    let folder = tempfile::tempdir().expect("a folder");
-    assert!(attempt(&open(folder.path()), 1, true));
-    assert!(!attempt(&open(folder.path()), 1, true));
-    let other = open(folder.path());
+    let directory = tempfile::tempdir().expect("a directory");
+    assert!(attempt(&open(directory.path()), 1, true));
+    assert!(!attempt(&open(directory.path()), 1, true));
+    let other = open(directory.path());
     let failure = other.failure(&key(1)).expect("remembered");
     assert_eq!(failure.reason, "error 1");
     assert!(failure.since.elapsed().expect("past") < Duration::from_secs(60));
-    admin::clear(folder.path()).expect("a folder");
-    assert!(attempt(&open(folder.path()), 1, true));
+    admin::clear(directory.path()).expect("a directory");
+    assert!(attempt(&open(directory.path()), 1, true));
 }
 
-/// A failure that counts for a moment, in memory and in the folder: this process and another try again after it.
+/// A failure that counts for a moment, in memory and in the directory: this process and another try again after it.
 #[test]
 fn a_failure_counts_for_as_long_as_it_says() {
     const SHORT: Duration = Duration::from_secs(2);
-    let folder = tempfile::tempdir().expect("a folder");
-    let (cache, other, late) = (open(folder.path()), open(folder.path()), open(folder.path()));
+    let directory = tempfile::tempdir().expect("a directory");
+    let (cache, other, late) = (open(directory.path()), open(directory.path()), open(directory.path()));
     let start = Instant::now();
     assert!(attempt_for(&cache, 1, Some(SHORT)));
     let is_remembered = [&cache, &other].map(|cache| cache.failure(&key(1)).is_some());
@@ -88,7 +88,7 @@ fn failures_expire() {
     }
     const HOUR: i64 = 3600;
     const DAY: u64 = 24 * 3600;
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let now = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .expect("after the epoch")
@@ -114,9 +114,9 @@ fn failures_expire() {
         .expect("small");
         let hash = blake3::hash(&bytes);
         bytes.extend(hash.as_bytes());
-        fs::write(failed_path(folder.path(), 1), bytes).expect("our own file");
+        fs::write(failed_path(directory.path(), 1), bytes).expect("our own file");
         assert_eq!(
-            open(folder.path()).failure(&key(1)).is_some(),
+            open(directory.path()).failure(&key(1)).is_some(),
             expected,
             "{age}, {lifetime}"
         );
@@ -125,49 +125,49 @@ fn failures_expire() {
 
 #[test]
 fn damaged_or_foreign_failures_are_ignored() {
-    let folder = tempfile::tempdir().expect("a folder");
-    attempt(&open(folder.path()), 1, true);
-    let intact = fs::read(failed_path(folder.path(), 1)).expect("stored");
-    fs::write(failed_path(folder.path(), 2), &intact).expect("our own file");
-    assert!(open(folder.path()).failure(&key(2)).is_none());
+    let directory = tempfile::tempdir().expect("a directory");
+    attempt(&open(directory.path()), 1, true);
+    let intact = fs::read(failed_path(directory.path(), 1)).expect("stored");
+    fs::write(failed_path(directory.path(), 2), &intact).expect("our own file");
+    assert!(open(directory.path()).failure(&key(2)).is_none());
     for position in 0..intact.len() {
         let mut damaged = intact.clone();
         damaged[position] ^= 4;
-        fs::write(failed_path(folder.path(), 1), damaged).expect("our own file");
-        assert!(open(folder.path()).failure(&key(1)).is_none(), "byte {position}");
-        fs::write(failed_path(folder.path(), 1), &intact[..position]).expect("our own file");
-        assert!(open(folder.path()).failure(&key(1)).is_none(), "{position} bytes");
+        fs::write(failed_path(directory.path(), 1), damaged).expect("our own file");
+        assert!(open(directory.path()).failure(&key(1)).is_none(), "byte {position}");
+        fs::write(failed_path(directory.path(), 1), &intact[..position]).expect("our own file");
+        assert!(open(directory.path()).failure(&key(1)).is_none(), "{position} bytes");
     }
-    fs::write(failed_path(folder.path(), 1), vec![0; 1 << 20]).expect("our own file");
-    assert!(attempt(&open(folder.path()), 1, true));
-    assert!(!attempt(&open(folder.path()), 1, true));
+    fs::write(failed_path(directory.path(), 1), vec![0; 1 << 20]).expect("our own file");
+    assert!(attempt(&open(directory.path()), 1, true));
+    assert!(!attempt(&open(directory.path()), 1, true));
 }
 
 #[test]
 fn an_entry_counts_more_than_a_failure() {
-    let folder = tempfile::tempdir().expect("a folder");
-    attempt(&open(folder.path()), 1, true);
-    let failed = fs::read(failed_path(folder.path(), 1)).expect("stored");
-    fs::remove_file(failed_path(folder.path(), 1)).expect("our own file");
-    fetch(&open(folder.path()), 1);
+    let directory = tempfile::tempdir().expect("a directory");
+    attempt(&open(directory.path()), 1, true);
+    let failed = fs::read(failed_path(directory.path(), 1)).expect("stored");
+    fs::remove_file(failed_path(directory.path(), 1)).expect("our own file");
+    fetch(&open(directory.path()), 1);
     // As if another process, without locks, had failed after this one did not.
-    fs::write(failed_path(folder.path(), 1), failed).expect("our own file");
-    let cache = open(folder.path());
+    fs::write(failed_path(directory.path(), 1), failed).expect("our own file");
+    let cache = open(directory.path());
     assert!(cache.failure(&key(1)).is_none());
-    assert_eq!(fetch(&open(folder.path()), 1), Origin::Disk);
+    assert_eq!(fetch(&open(directory.path()), 1), Origin::Disk);
 }
 
 #[test]
-fn memory_and_folder_remember_a_bounded_number() {
-    let folder = tempfile::tempdir().expect("a folder");
-    attempt(&open(folder.path()), 0, true);
-    let one = fs::read(failed_path(folder.path(), 0)).expect("stored");
+fn memory_and_directory_remember_a_bounded_number() {
+    let directory = tempfile::tempdir().expect("a directory");
+    attempt(&open(directory.path()), 0, true);
+    let one = fs::read(failed_path(directory.path(), 0)).expect("stored");
     for number in 1..1100 {
-        fs::write(failed_path(folder.path(), number), &one).expect("our own file");
+        fs::write(failed_path(directory.path(), number), &one).expect("our own file");
     }
-    attempt(&open(folder.path()), 2000, true);
-    assert_eq!(names(folder.path(), "failed").len(), 1024);
-    assert!(failed_path(folder.path(), 2000).exists());
+    attempt(&open(directory.path()), 2000, true);
+    assert_eq!(names(directory.path(), "failed").len(), 1024);
+    assert!(failed_path(directory.path(), 2000).exists());
 
     let cache = Cache::open(memory_only());
     for number in 0..1100 {
@@ -182,11 +182,11 @@ fn memory_and_folder_remember_a_bounded_number() {
 
 #[test]
 fn reasons_are_cut_and_links_not_followed() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let cache = open(folder.path());
-    let victim = folder.path().join("victim");
+    let directory = tempfile::tempdir().expect("a directory");
+    let cache = open(directory.path());
+    let victim = directory.path().join("victim");
     fs::write(&victim, "untouched").expect("our own file");
-    std::os::unix::fs::symlink(&victim, failed_path(folder.path(), 1)).expect("a link");
+    std::os::unix::fs::symlink(&victim, failed_path(directory.path(), 1)).expect("a link");
     let long = || Err::<NewEntry, _>("\u{e4}".repeat(100_000));
     let warned = warnings(|| {
         let result = cache.get_or_create(&key(1), long, |error| {
@@ -196,7 +196,7 @@ fn reasons_are_cut_and_links_not_followed() {
     });
     assert_eq!(warned, 0);
     assert_eq!(fs::read_to_string(&victim).expect("our own file"), "untouched");
-    let failure = open(folder.path()).failure(&key(1)).expect("remembered");
+    let failure = open(directory.path()).failure(&key(1)).expect("remembered");
     assert_eq!(failure.reason.len(), 2048);
     let create = || Ok::<_, Infallible>(new_entry(2, 10));
     assert!(cache.get_or_create(&key(2), create, never).is_ok());

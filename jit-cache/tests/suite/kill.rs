@@ -34,12 +34,12 @@ fn code(number: u64) -> Vec<u8> {
 }
 
 /// Publishes without end, as fast as it can: locks, looks under contents, writes, links, remembers failures and sweeps.
-pub(crate) fn publish(folder: &Path) {
+pub(crate) fn publish(directory: &Path) {
     for number in 0.. {
         let number = number % KEYS;
         // Opened each time, with room for half: every publication also sweeps.
         let cache = Cache::open(CacheConfig {
-            dir: Some(folder.to_owned()),
+            dir: Some(directory.to_owned()),
             memory_bytes: 0,
             disk_bytes: KEYS / 2 * PAYLOAD as u64,
             ..memory_only()
@@ -71,10 +71,10 @@ pub(crate) fn publish(folder: &Path) {
 
 #[test]
 fn three_hundred_kills_leave_whole_entries_and_no_lock() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let (mut temporaries, mut locks) = (BTreeSet::new(), BTreeSet::new());
     for round in 0..KILLS / AT_ONCE {
-        let mut writers: Vec<_> = (0..AT_ONCE).map(|_| start("publish", folder.path())).collect();
+        let mut writers: Vec<_> = (0..AT_ONCE).map(|_| start("publish", directory.path())).collect();
         for writer in &mut writers {
             // Times that share no period with anything the writers do.
             thread::sleep(Duration::from_micros(2_000 + 1_733 * (round as u64 % 17)));
@@ -84,24 +84,24 @@ fn three_hundred_kills_leave_whole_entries_and_no_lock() {
             let status = writer.wait().expect("a child of ours");
             assert_eq!(status.code(), None, "the writer ended by itself: {status}");
         }
-        temporaries.extend(names(folder.path(), "tmp"));
-        locks.extend(names(folder.path(), "lock"));
+        temporaries.extend(names(directory.path(), "tmp"));
+        locks.extend(names(directory.path(), "lock"));
     }
     // Without these the test would not have met the moments it is about.
     assert!(!temporaries.is_empty(), "no writer was killed while publishing");
     assert!(!locks.is_empty(), "no writer was killed with a lock");
-    let entries = names(folder.path(), "entry").len();
+    let entries = names(directory.path(), "entry").len();
     assert!(entries > 0, "no writer came as far as publishing");
 
-    let verified = admin::verify(folder.path()).expect("a folder");
+    let verified = admin::verify(directory.path()).expect("a directory");
     assert_eq!(verified.len(), entries);
     for verdict in verified {
         assert!(verdict.result.is_ok(), "{verdict:?}");
     }
-    let cache = open(folder.path());
+    let cache = open(directory.path());
     let warned = warnings(|| {
         for number in 0..KEYS {
-            let stored = entry_path(folder.path(), number).exists();
+            let stored = entry_path(directory.path(), number).exists();
             let entry = cache.peek(&key(number));
             assert_eq!(entry.is_some(), stored, "{number}");
             if let Some(entry) = entry {
@@ -114,7 +114,7 @@ fn three_hundred_kills_leave_whole_entries_and_no_lock() {
     });
     assert_eq!(warned, 0);
     assert_eq!(cache.stats().bad_entries, 0);
-    assert!(names(folder.path(), "bad").is_empty());
+    assert!(names(directory.path(), "bad").is_empty());
 
     // Every lock can be had at once, whoever left it.
     let started = Instant::now();
@@ -127,17 +127,19 @@ fn three_hundred_kills_leave_whole_entries_and_no_lock() {
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 
     // A day later.
-    for name in names(folder.path(), "tmp") {
+    for name in names(directory.path(), "tmp") {
         let yesterday = SystemTime::now() - Duration::from_secs(25 * 60 * 60);
         File::options()
             .write(true)
-            .open(folder.path().join(name))
+            .open(directory.path().join(name))
             .and_then(|file| file.set_modified(yesterday))
             .expect("our own file");
     }
-    admin::gc(folder.path(), u64::MAX).expect("a folder").expect("alone");
-    let left: Vec<_> = fs::read_dir(folder.path())
-        .expect("the folder")
+    admin::gc(directory.path(), u64::MAX)
+        .expect("a directory")
+        .expect("alone");
+    let left: Vec<_> = fs::read_dir(directory.path())
+        .expect("the directory")
         .map(|item| item.expect("an item").file_name())
         .filter(|name| {
             let name = name.to_string_lossy();

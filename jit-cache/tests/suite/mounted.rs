@@ -33,9 +33,9 @@ fn in_namespace(what: &str, script: &str) {
             return;
         }
     }
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     // The arguments and the environment of a role, for the script to start it with another name.
-    let role = command("ROLE", folder.path());
+    let role = command("ROLE", directory.path());
     let mut shell = Command::new("unshare");
     shell
         .args(["--mount", "--user", "--map-root-user", "sh", "-e", "-c"])
@@ -43,7 +43,7 @@ fn in_namespace(what: &str, script: &str) {
             "role() {{ name=$1; shift; ROTINI_TEST_ROLE=$name \"$@\"; }}; dir=$1; shift; {script}"
         ))
         .arg("sh")
-        .arg(folder.path())
+        .arg(directory.path())
         .arg(role.get_program())
         .args(role.get_args())
         .envs(role.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -64,33 +64,33 @@ fn full_file_system_degrades_to_memory_with_one_warning() {
     );
 }
 
-pub(crate) fn full(folder: &Path) {
-    let cache = open(folder);
+pub(crate) fn full(directory: &Path) {
+    let cache = open(directory);
     let warned = warnings(|| {
         for number in 0..ENTRIES {
             fetch(&cache, number);
         }
     });
-    let stored = names(folder, "entry").len() as u64;
+    let stored = names(directory, "entry").len() as u64;
     assert!(
         0 < stored && stored < ENTRIES,
         "{stored} stored: the file system never was full"
     );
     assert_eq!(warned, 1);
-    assert!(names(folder, "tmp").is_empty() && names(folder, "lock").is_empty());
+    assert!(names(directory, "tmp").is_empty() && names(directory, "lock").is_empty());
     for number in 0..ENTRIES {
         assert_eq!(fetch(&cache, number), Origin::Memory);
     }
     // What is stored is whole, and the next process can use it.
-    let next = open(folder);
+    let next = open(directory);
     let found = (0..ENTRIES).filter(|&number| next.peek(&key(number)).is_some()).count();
     assert_eq!(found as u64, stored);
     assert_eq!(next.stats().bad_entries, 0);
 
     // With a bound that the file system can hold there is no trouble at all.
-    rotini_cache::admin::clear(folder).expect("our own folder");
+    rotini_cache::admin::clear(directory).expect("our own directory");
     let cache = Cache::open(CacheConfig {
-        dir: Some(folder.to_owned()),
+        dir: Some(directory.to_owned()),
         disk_bytes: 50_000,
         ..memory_only()
     });
@@ -110,23 +110,23 @@ fn read_only_file_system_is_read_with_one_warning_where_something_is_missing() {
     );
 }
 
-pub(crate) fn fill(folder: &Path) {
+pub(crate) fn fill(directory: &Path) {
     for number in 0..STORED {
-        assert_eq!(fetch(&open(folder), number), Origin::Created { on_disk: true });
+        assert_eq!(fetch(&open(directory), number), Origin::Created { on_disk: true });
     }
 }
 
-pub(crate) fn read_only(folder: &Path) {
-    assert!(std::fs::write(folder.join("file"), "").is_err(), "it can be written");
+pub(crate) fn read_only(directory: &Path) {
+    assert!(std::fs::write(directory.join("file"), "").is_err(), "it can be written");
     let warned = warnings(|| {
-        let cache = open(folder);
+        let cache = open(directory);
         assert!(cache.disk_error().is_none());
         for number in 0..STORED {
             assert_eq!(fetch(&cache, number), Origin::Disk);
         }
     });
     assert_eq!(warned, 0);
-    let cache = open(folder);
+    let cache = open(directory);
     let warned = warnings(|| {
         for number in STORED..STORED + 10 {
             assert_eq!(fetch(&cache, number), Origin::Created { on_disk: false });

@@ -1,4 +1,4 @@
-//! Processes that share a folder: one creation per key, nobody waits for another's key, and a waiter whose leader dies or
+//! Processes that share a directory: one creation per key, nobody waits for another's key, and a waiter whose leader dies or
 //! sticks takes over.
 //!
 //! The processes are this test program itself, started again with a role in the environment.
@@ -16,7 +16,7 @@ use crate::common::{fetch, key, memory_only, names, never, new_entry, open, payl
 use rotini_cache::{Cache, CacheConfig, CreateError, Failure, NewEntry, Origin};
 
 const ROLE: &str = "ROTINI_TEST_ROLE";
-const FOLDER: &str = "ROTINI_TEST_FOLDER";
+const DIRECTORY: &str = "ROTINI_TEST_DIRECTORY";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const KEYS: u64 = 40;
@@ -26,33 +26,33 @@ const PROCESSES: usize = 8;
 #[test]
 #[ignore = "not a test: what `start` starts"]
 fn role() {
-    let folder = PathBuf::from(std::env::var_os(FOLDER).expect("started by `start`"));
+    let directory = PathBuf::from(std::env::var_os(DIRECTORY).expect("started by `start`"));
     match std::env::var(ROLE).expect("started by `start`").as_str() {
-        "publish" => crate::kill::publish(&folder),
-        "fill" => crate::mounted::fill(&folder),
-        "full" => crate::mounted::full(&folder),
-        "read-only" => crate::mounted::read_only(&folder),
-        "all" => make_all(&folder),
-        "stuck" => stick(&folder),
-        "wait" => wait(&folder),
-        "fail" => fail(&folder),
+        "publish" => crate::kill::publish(&directory),
+        "fill" => crate::mounted::fill(&directory),
+        "full" => crate::mounted::full(&directory),
+        "read-only" => crate::mounted::read_only(&directory),
+        "all" => make_all(&directory),
+        "stuck" => stick(&directory),
+        "wait" => wait(&directory),
+        "fail" => fail(&directory),
         other => panic!("no role {other}"),
     }
 }
 
-/// The command that plays `role` with `folder`.
-pub(crate) fn command(role: &str, folder: &Path) -> Command {
+/// The command that plays `role` with `directory`.
+pub(crate) fn command(role: &str, directory: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command
         .args(["--ignored", "--exact", "processes::role", "--nocapture"])
         .env(ROLE, role)
-        .env(FOLDER, folder)
+        .env(DIRECTORY, directory)
         .stdout(Stdio::null());
     command
 }
 
-pub(crate) fn start(role: &str, folder: &Path) -> Child {
-    command(role, folder).spawn().expect("this program again")
+pub(crate) fn start(role: &str, directory: &Path) -> Child {
+    command(role, directory).spawn().expect("this program again")
 }
 
 /// Waits until `condition` holds; longer than any machine needs is a failure.
@@ -79,23 +79,23 @@ pub(crate) fn end_of(mut child: Child) -> ExitStatus {
     }
 }
 
-/// The folder of the cache, beside the notes that the processes leave.
-fn cache_of(folder: &Path) -> PathBuf {
-    folder.join("cache")
+/// The directory of the cache, beside the notes that the processes leave.
+fn cache_of(directory: &Path) -> PathBuf {
+    directory.join("cache")
 }
 
 /// Notes a creation where all processes can see it. One small append is one write: notes do not mix.
-fn note(folder: &Path, text: &str) {
+fn note(directory: &Path, text: &str) {
     OpenOptions::new()
         .create(true)
         .append(true)
-        .open(folder.join("notes"))
+        .open(directory.join("notes"))
         .and_then(|mut notes| notes.write_all(format!("{text}\n").as_bytes()))
         .expect("a note");
 }
 
-fn notes(folder: &Path) -> Vec<String> {
-    fs::read_to_string(folder.join("notes"))
+fn notes(directory: &Path) -> Vec<String> {
+    fs::read_to_string(directory.join("notes"))
         .unwrap_or_default()
         .lines()
         .map(str::to_owned)
@@ -103,16 +103,16 @@ fn notes(folder: &Path) -> Vec<String> {
 }
 
 /// Makes entry `number` in some milliseconds, and notes it.
-fn make(folder: &Path, number: u64) -> Result<NewEntry, Infallible> {
-    note(folder, &number.to_string());
+fn make(directory: &Path, number: u64) -> Result<NewEntry, Infallible> {
+    note(directory, &number.to_string());
     thread::sleep(Duration::from_millis(3));
     Ok(new_entry(number, 5000))
 }
 
-fn make_all(folder: &Path) {
-    note(folder, "ready");
-    wait_until("everybody is ready", || folder.join("go").exists());
-    let cache = open(&cache_of(folder));
+fn make_all(directory: &Path) {
+    note(directory, "ready");
+    wait_until("everybody is ready", || directory.join("go").exists());
+    let cache = open(&cache_of(directory));
     thread::scope(|scope| {
         for thread in 0..THREADS {
             let cache = &cache;
@@ -121,7 +121,7 @@ fn make_all(folder: &Path) {
                     // Each thread in another order, all orders through all keys.
                     let number = (round * (2 * thread + 1) + 7 * thread) % KEYS;
                     let (entry, _) = cache
-                        .get_or_create(&key(number), || make(folder, number), never)
+                        .get_or_create(&key(number), || make(directory, number), never)
                         .expect("infallible");
                     assert_eq!(entry.payload, payload(number, 5000));
                 }
@@ -135,55 +135,55 @@ fn make_all(folder: &Path) {
 
 #[test]
 fn eight_processes_of_eight_threads_make_each_key_once() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let children: Vec<_> = (0..PROCESSES).map(|_| start("all", folder.path())).collect();
-    wait_until("all processes are ready", || notes(folder.path()).len() == PROCESSES);
-    fs::write(folder.path().join("go"), "").expect("a file");
+    let directory = tempfile::tempdir().expect("a directory");
+    let children: Vec<_> = (0..PROCESSES).map(|_| start("all", directory.path())).collect();
+    wait_until("all processes are ready", || notes(directory.path()).len() == PROCESSES);
+    fs::write(directory.path().join("go"), "").expect("a file");
     for child in children {
         assert!(end_of(child).success());
     }
-    let mut made: Vec<u64> = notes(folder.path())
+    let mut made: Vec<u64> = notes(directory.path())
         .iter()
         .filter_map(|note| note.parse().ok())
         .collect();
     made.sort_unstable();
     assert_eq!(made, (0..KEYS).collect::<Vec<_>>());
-    assert!(names(&cache_of(folder.path()), "lock").is_empty());
-    assert!(names(&cache_of(folder.path()), "tmp").is_empty());
+    assert!(names(&cache_of(directory.path()), "lock").is_empty());
+    assert!(names(&cache_of(directory.path()), "tmp").is_empty());
 }
 
 /// Starts to make key 1 and never ends.
-fn stick(folder: &Path) {
+fn stick(directory: &Path) {
     let create = || -> Result<NewEntry, Infallible> {
-        note(folder, "stuck");
+        note(directory, "stuck");
         loop {
             thread::sleep(PATIENCE);
         }
     };
-    let _ = open(&cache_of(folder)).get_or_create(&key(1), create, never);
+    let _ = open(&cache_of(directory)).get_or_create(&key(1), create, never);
 }
 
-fn start_stuck(folder: &Path) -> Child {
-    let child = start("stuck", folder);
-    wait_until("the leader leads", || notes(folder) == ["stuck"]);
+fn start_stuck(directory: &Path) -> Child {
+    let child = start("stuck", directory);
+    wait_until("the leader leads", || notes(directory) == ["stuck"]);
     child
 }
 
-fn wait(folder: &Path) {
-    note(folder, "waiting");
-    let cache = open(&cache_of(folder));
+fn wait(directory: &Path) {
+    note(directory, "waiting");
+    let cache = open(&cache_of(directory));
     let (entry, origin) = cache
-        .get_or_create(&key(1), || make(folder, 1), never)
+        .get_or_create(&key(1), || make(directory, 1), never)
         .expect("infallible");
     assert_eq!(entry.payload, payload(1, 5000));
-    note(folder, &format!("{origin:?}"));
+    note(directory, &format!("{origin:?}"));
 }
 
 #[test]
 fn another_key_of_another_process_is_not_waited_for() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut stuck = start_stuck(folder.path());
-    let cache = open(&cache_of(folder.path()));
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut stuck = start_stuck(directory.path());
+    let cache = open(&cache_of(directory.path()));
     // If any of these waited for key 1, this test would hang.
     for number in 2..100 {
         assert_eq!(fetch(&cache, number), Origin::Created { on_disk: true });
@@ -196,10 +196,10 @@ fn another_key_of_another_process_is_not_waited_for() {
 
 #[test]
 fn one_of_those_who_wait_takes_over_from_a_leader_that_is_killed() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut stuck = start_stuck(folder.path());
-    let waiters: Vec<_> = (0..4).map(|_| start("wait", folder.path())).collect();
-    let count = |text: &str| notes(folder.path()).iter().filter(|note| *note == text).count();
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut stuck = start_stuck(directory.path());
+    let waiters: Vec<_> = (0..4).map(|_| start("wait", directory.path())).collect();
+    let count = |text: &str| notes(directory.path()).iter().filter(|note| *note == text).count();
     wait_until("all wait", || count("waiting") == 4);
     thread::sleep(Duration::from_millis(100));
     assert_eq!(count("1"), 0, "somebody did not wait");
@@ -214,18 +214,18 @@ fn one_of_those_who_wait_takes_over_from_a_leader_that_is_killed() {
     assert_eq!(count("1"), 1);
     assert_eq!(count("Created { on_disk: true }"), 1);
     assert_eq!(count("OtherProcess"), 3);
-    assert!(names(&cache_of(folder.path()), "lock").is_empty());
+    assert!(names(&cache_of(directory.path()), "lock").is_empty());
 }
 
 /// A process that is stopped keeps its lock. Nobody waits for it without end.
 #[test]
 fn patience_with_a_leader_that_is_stopped_ends() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut stuck = start_stuck(folder.path());
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut stuck = start_stuck(directory.path());
     let pid = rustix::process::Pid::from_child(&stuck);
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("a child of ours");
     let cache = Cache::open(CacheConfig {
-        dir: Some(cache_of(folder.path())),
+        dir: Some(cache_of(directory.path())),
         patience: Duration::from_millis(100),
         ..memory_only()
     });
@@ -234,22 +234,22 @@ fn patience_with_a_leader_that_is_stopped_ends() {
     assert!(started.elapsed() >= Duration::from_millis(100));
     assert_eq!(warned, 1);
     // The lock is still the other's, and what is published is everybody's.
-    assert_eq!(names(&cache_of(folder.path()), "lock").len(), 1);
-    assert_eq!(fetch(&open(&cache_of(folder.path())), 1), Origin::Disk);
+    assert_eq!(names(&cache_of(directory.path()), "lock").len(), 1);
+    assert_eq!(fetch(&open(&cache_of(directory.path())), 1), Origin::Disk);
     stuck.kill().expect("a child of ours");
     stuck.wait().expect("a child of ours");
 }
 
 /// Tries to make key 1, which crashes the compiler.
-fn fail(folder: &Path) {
+fn fail(directory: &Path) {
     let create = || -> Result<NewEntry, String> {
-        note(folder, "crash");
+        note(directory, "crash");
         thread::sleep(Duration::from_millis(50));
         Err("the compiler crashed".to_owned())
     };
-    let cache = open(&cache_of(folder));
-    note(folder, "ready");
-    wait_until("everybody is ready", || folder.join("go").exists());
+    let cache = open(&cache_of(directory));
+    note(directory, "ready");
+    wait_until("everybody is ready", || directory.join("go").exists());
     match cache.get_or_create(&key(1), create, |error| {
         Some(Failure::new(error.clone(), Failure::LONGEST))
     }) {
@@ -262,22 +262,22 @@ fn fail(folder: &Path) {
 
 #[test]
 fn one_process_finds_out_for_all_that_a_key_cannot_be_made() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let children: Vec<_> = (0..PROCESSES).map(|_| start("fail", folder.path())).collect();
-    wait_until("all processes are ready", || notes(folder.path()).len() == PROCESSES);
-    fs::write(folder.path().join("go"), "").expect("a file");
+    let directory = tempfile::tempdir().expect("a directory");
+    let children: Vec<_> = (0..PROCESSES).map(|_| start("fail", directory.path())).collect();
+    wait_until("all processes are ready", || notes(directory.path()).len() == PROCESSES);
+    fs::write(directory.path().join("go"), "").expect("a file");
     for child in children {
         assert!(end_of(child).success());
     }
-    let crashes = notes(folder.path()).iter().filter(|note| *note == "crash").count();
+    let crashes = notes(directory.path()).iter().filter(|note| *note == "crash").count();
     assert_eq!(crashes, 1);
 }
 
-/// Two caches on one folder in one process are two processes to each other.
+/// Two caches on one directory in one process are two processes to each other.
 #[test]
 fn caches_of_one_process_wait_for_each_other() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (first, second) = (open(folder.path()), open(folder.path()));
+    let directory = tempfile::tempdir().expect("a directory");
+    let (first, second) = (open(directory.path()), open(directory.path()));
     let started = Barrier::new(2);
     let origin = thread::scope(|scope| {
         let leader = scope.spawn(|| {

@@ -29,8 +29,8 @@ fn let_them_board(arrived: &AtomicU64, count: u64) {
 
 #[test]
 fn threads_with_one_key_share_one_creation() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let cache = open(folder.path());
+    let directory = tempfile::tempdir().expect("a directory");
+    let cache = open(directory.path());
     let created = AtomicU64::new(0);
     let arrived = AtomicU64::new(0);
     let origins: Vec<Origin> = thread::scope(|scope| {
@@ -70,9 +70,9 @@ fn threads_with_one_key_share_one_creation() {
 #[test]
 fn hammering_many_keys_creates_each_once() {
     const KEYS: u64 = 40;
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let cache = Cache::open(CacheConfig {
-        dir: Some(folder.path().to_owned()),
+        dir: Some(directory.path().to_owned()),
         memory_bytes: 10_000,
         disk_bytes: 1 << 20,
         ..memory_only()

@@ -1,4 +1,4 @@
-//! Folders that come with a system: searched after the user's own, never written, believed no more than any other.
+//! Directories that come with a system: searched after the user's own, never written, believed no more than any other.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -18,10 +18,10 @@ fn over(own: &Path, system: &[&Path]) -> Cache {
     })
 }
 
-/// Everything about the files in a folder that writing would change.
+/// Everything about the files in a directory that writing would change.
 fn look(dir: &Path) -> Vec<(String, u64, SystemTime)> {
     let mut files: Vec<_> = fs::read_dir(dir)
-        .expect("the folder")
+        .expect("the directory")
         .map(|item| {
             let item = item.expect("an item");
             let metadata = item.metadata().expect("a file");
@@ -34,9 +34,9 @@ fn look(dir: &Path) -> Vec<(String, u64, SystemTime)> {
 }
 
 #[test]
-fn own_folder_then_system_folders_in_order() {
-    let folders: Vec<_> = (0..3).map(|_| tempfile::tempdir().expect("a folder")).collect();
-    let [own, first, second] = [0, 1, 2].map(|index: usize| folders[index].path());
+fn own_directory_then_system_directories_in_order() {
+    let directories: Vec<_> = (0..3).map(|_| tempfile::tempdir().expect("a directory")).collect();
+    let [own, first, second] = [0, 1, 2].map(|index: usize| directories[index].path());
     fetch(&open(first), 1);
     fetch(&open(second), 1);
     fetch(&open(second), 2);
@@ -49,7 +49,7 @@ fn own_folder_then_system_folders_in_order() {
     assert_eq!(names(own, "entry").len(), 1);
     assert_eq!([look(first), look(second)], before);
 
-    // With no folder of one's own it is the same.
+    // With no directory of one's own it is the same.
     let cache = Cache::open(CacheConfig {
         system_dirs: vec![second.to_owned()],
         ..memory_only()
@@ -59,10 +59,10 @@ fn own_folder_then_system_folders_in_order() {
 }
 
 #[test]
-fn bad_entries_of_a_system_folder_stay_and_are_made_in_the_own() {
+fn bad_entries_of_a_system_directory_stay_and_are_made_in_the_own() {
     let (own, system) = (
-        tempfile::tempdir().expect("a folder"),
-        tempfile::tempdir().expect("a folder"),
+        tempfile::tempdir().expect("a directory"),
+        tempfile::tempdir().expect("a directory"),
     );
     for number in 1..5 {
         fetch(&open(system.path()), number);
@@ -85,15 +85,15 @@ fn bad_entries_of_a_system_folder_stay_and_are_made_in_the_own() {
 }
 
 #[test]
-fn system_folders_are_trusted_like_any_other_and_never_made() {
-    let folder = tempfile::tempdir().expect("a folder");
+fn system_directories_are_trusted_like_any_other_and_never_made() {
+    let directory = tempfile::tempdir().expect("a directory");
     let (own, missing, open_to_all) = (
-        folder.path().join("own"),
-        folder.path().join("missing"),
-        folder.path().join("open"),
+        directory.path().join("own"),
+        directory.path().join("missing"),
+        directory.path().join("open"),
     );
     fetch(&open(&open_to_all), 1);
-    fs::set_permissions(&open_to_all, fs::Permissions::from_mode(0o777)).expect("our own folder");
+    fs::set_permissions(&open_to_all, fs::Permissions::from_mode(0o777)).expect("our own directory");
     let warned = warnings(|| {
         assert_eq!(fetch(&over(&own, &[&missing, &open_to_all]), 1), CREATED);
     });
@@ -101,11 +101,11 @@ fn system_folders_are_trusted_like_any_other_and_never_made() {
     assert!(!missing.exists());
 }
 
-/// A folder that is to be shipped can be read by all, whatever the mask of the process that fills it.
+/// A directory that is to be shipped can be read by all, whatever the mask of the process that fills it.
 #[test]
-fn folders_to_be_shipped_are_readable_by_all() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let above = folder.path().join("above");
+fn directories_to_be_shipped_are_readable_by_all() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let above = directory.path().join("above");
     let dir = above.join("shipped");
     let cache = Cache::open(CacheConfig {
         dir: Some(dir.clone()),
@@ -115,18 +115,18 @@ fn folders_to_be_shipped_are_readable_by_all() {
     fetch(&cache, 1);
     let mode = |path: &Path| fs::metadata(path).expect("made").mode() & 0o7777;
     assert_eq!(mode(&dir), 0o755);
-    let plain = folder.path().join("plain");
+    let plain = directory.path().join("plain");
     fs::DirBuilder::new().mode(0o755).create(&plain).expect("made");
     assert_eq!(mode(&above), mode(&plain));
     assert_eq!(mode(&entry_path(&dir, 1)), 0o644);
-    assert!(over(&folder.path().join("own"), &[&dir]).peek(&key(1)).is_some());
+    assert!(over(&directory.path().join("own"), &[&dir]).peek(&key(1)).is_some());
 }
 
 /// What cannot be moved aside must not come back either, under its key or under that of its module.
 #[test]
-fn rejected_entries_of_system_folders_are_passed_over() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (own, shipped) = (folder.path().join("own"), folder.path().join("shipped"));
+fn rejected_entries_of_system_directories_are_passed_over() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (own, shipped) = (directory.path().join("own"), directory.path().join("shipped"));
     let content = ContentKey::of(&ContentInputs {
         mlir: b"module {}",
         target: "gfx942",

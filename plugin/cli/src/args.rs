@@ -43,14 +43,14 @@ pub(crate) enum Command {
     Check(Check),
     /// Writes the MLIR that a graph is lowered to
     Emit(Emit),
-    /// Compiles graphs to vmfb files, or into a folder of kernels to ship
+    /// Compiles graphs to vmfb files, or into a directory of kernels to ship
     ///
-    /// With --into, the folder is one for ROTINI_CACHE_PATH: programs that find it there compile none of these graphs. What the
-    /// folder has already is verified and left alone, so an interrupted run is resumed by the same command.
+    /// With --into, the directory is one for ROTINI_CACHE_PATH: programs that find it there compile none of these graphs. What the
+    /// directory has already is verified and left alone, so an interrupted run is resumed by the same command.
     Compile(Compile),
-    /// Looks into folders of compiled graphs, and looks after them
+    /// Looks into directories of compiled graphs, and looks after them
     Cache(Cache),
-    /// Compiles the graph of a failed compilation once more, from the folder that it left, and shows what the compiler says
+    /// Compiles the graph of a failed compilation once more, from the directory that it left, and shows what the compiler says
     Replay(Replay),
     /// Tells what was found where: plugin, compiler, devices, cache, settings
     Doctor(Doctor),
@@ -99,12 +99,12 @@ pub(crate) struct Compile {
     #[arg(long = "target", value_name = "TARGET", value_parser = target, value_delimiter = ',')]
     pub(crate) targets: Vec<Target>,
 
-    /// The vmfb file to write; a folder if there are several graphs. For one target
+    /// The vmfb file to write; a directory if there are several graphs. For one target
     #[arg(short, long, value_name = "FILE", group = "place")]
     pub(crate) output: Option<PathBuf>,
 
-    /// The cache folder to fill, made if missing
-    #[arg(long, value_name = "FOLDER", group = "place")]
+    /// The cache directory to fill, made if missing
+    #[arg(long, value_name = "DIRECTORY", group = "place")]
     pub(crate) into: Option<PathBuf>,
 
     /// Graphs that are compiled at the same time [default: the number of CPUs]
@@ -114,8 +114,8 @@ pub(crate) struct Compile {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Cache {
-    /// The folder [default: the user's, or what ROTINI_CACHE_DIR says]
-    #[arg(long, global = true, value_name = "FOLDER")]
+    /// The directory [default: the user's, or what ROTINI_CACHE_DIR says]
+    #[arg(long, global = true, value_name = "DIRECTORY")]
     pub(crate) dir: Option<PathBuf>,
 
     #[command(subcommand)]
@@ -160,9 +160,9 @@ pub(crate) enum CacheCommand {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Replay {
-    /// The folder that the failed compilation left; the log names it
-    #[arg(value_name = "FOLDER")]
-    pub(crate) folder: PathBuf,
+    /// The directory that the failed compilation left; the log names it
+    #[arg(value_name = "DIRECTORY")]
+    pub(crate) directory: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
@@ -176,8 +176,8 @@ pub(crate) struct Demo {
     #[command(flatten)]
     pub(crate) execution: Execution,
 
-    /// Keeps the graphs in this folder
-    #[arg(long, value_name = "FOLDER")]
+    /// Keeps the graphs in this directory
+    #[arg(long, value_name = "DIRECTORY")]
     pub(crate) save: Option<PathBuf>,
 }
 

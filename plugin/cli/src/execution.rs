@@ -45,7 +45,7 @@ pub(crate) enum Verdict {
 pub(crate) enum Origin {
     /// Compiled now.
     Compiled,
-    /// Found in the cache folder.
+    /// Found in the cache directory.
     Cache,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Outcome {
     /// The workspace that was announced before the graph was compiled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) workspace_estimate: Option<usize>,
-    /// Where the code came from. Unknown without a cache folder.
+    /// Where the code came from. Unknown without a cache directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) origin: Option<Origin>,
     /// Time to compile, or to find and load.
@@ -80,7 +80,7 @@ pub(crate) struct Outcome {
         skip_serializing_if = "Option::is_none"
     )]
     pub(crate) create: Option<Duration>,
-    /// Kernels that one execution launches. Unknown without a cache folder.
+    /// Kernels that one execution launches. Unknown without a cache directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) dispatches: Option<u32>,
     /// The workspace that an execution needs.
@@ -248,7 +248,7 @@ impl Executor {
         let (context, create) = timed(|| self.handle.context(&config, bytes));
         let context = context?;
         outcome.create = Some(create);
-        // Both are told by the cache folder alone: the ABI has no words for them.
+        // Both are told by the cache directory alone: the ABI has no words for them.
         outcome.origin = self.twin.sees_cache().then_some(if cached.is_some() {
             Origin::Cache
         } else {
@@ -418,7 +418,7 @@ impl OutputError {
     }
 }
 
-/// The plugin's own code, linked into this program, with the same settings and the same cache folder: it knows what the ABI does not tell.
+/// The plugin's own code, linked into this program, with the same settings and the same cache directory: it knows what the ABI does not tell.
 struct Twin {
     runtime: Runtime,
     device: Arc<dyn Device>,

@@ -64,7 +64,7 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         if let Some(rotini_plugin::Error::NoCompiler(_)) = cause.downcast_ref() {
             return Some(ENVIRONMENT);
         }
-        if let Some(AdminError::Folder(_)) = cause.downcast_ref() {
+        if let Some(AdminError::Directory(_)) = cause.downcast_ref() {
             return Some(ENVIRONMENT);
         }
         let broken = cause

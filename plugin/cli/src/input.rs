@@ -10,7 +10,7 @@ use std::path::Path;
 pub(crate) struct GraphFile {
     /// Where it is, as it was asked for.
     pub(crate) path: String,
-    /// The file's name without folder and extension.
+    /// The file's name without directory and extension.
     pub(crate) name: String,
     /// The bytes, or why they could not be read: one bad file does not keep the others from being looked at.
     pub(crate) bytes: Result<Vec<u8>>,

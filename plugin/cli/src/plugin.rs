@@ -107,7 +107,7 @@ impl fmt::Display for Plugin {
 /// Where the plugin is: where it is said to be, or beside this program.
 fn locate(args: &PluginArgs) -> Result<PathBuf> {
     if let Some(path) = &args.plugin {
-        // dlopen would look for a name without a folder in the system's folders.
+        // dlopen would look for a name without a directory in the system's directories.
         return std::path::absolute(path).with_context(|| format!("{} is no path", path.display()));
     }
     let path = env::current_exe()

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 pub(crate) struct GraphOutcome {
     /// The graph's file.
     pub(crate) graph: String,
-    /// Its name without folder and extension.
+    /// Its name without directory and extension.
     pub(crate) name: String,
     #[serde(flatten)]
     pub(crate) outcome: Outcome,

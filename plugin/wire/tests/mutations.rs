@@ -24,8 +24,8 @@ const ROUNDS: u64 = 100_000;
 
 /// hipDNN's samples, and graphs that together have every operation with every field.
 fn originals() -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/hipdnn");
-    let mut paths: Vec<_> = std::fs::read_dir(folder)
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/hipdnn");
+    let mut paths: Vec<_> = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "fb"))

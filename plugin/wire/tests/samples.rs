@@ -18,13 +18,13 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-fn folder() -> PathBuf {
+fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/hipdnn")
 }
 
 /// Every sample: its name, bytes and description.
 fn samples() -> Vec<(String, Vec<u8>, Value)> {
-    let mut samples: Vec<_> = std::fs::read_dir(folder())
+    let mut samples: Vec<_> = std::fs::read_dir(directory())
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "fb"))

@@ -5,7 +5,7 @@ Writes NAME.fb, the bytes that a host would pass, and NAME.json, the graph that 
 graph below. The ids of fields and the numbers of enums are those of hipDNN's public schemas (ROCm/rocm-libraries,
 projects/hipdnn/flatbuffers_sdk/schemas), written down here once more.
 
-    encode.py FOLDER
+    encode.py DIRECTORY
 """
 
 import json
@@ -433,11 +433,11 @@ def graphs():
 
 
 def main():
-    [folder] = sys.argv[1:]
+    [directory] = sys.argv[1:]
     for graph in graphs():
-        with open(f"{folder}/{graph.name}.fb", "wb") as file:
+        with open(f"{directory}/{graph.name}.fb", "wb") as file:
             file.write(graph.encoded())
-        with open(f"{folder}/{graph.name}.json", "w", encoding="utf-8") as file:
+        with open(f"{directory}/{graph.name}.json", "w", encoding="utf-8") as file:
             json.dump(graph.described(), file, indent=1)
             file.write("\n")
 

@@ -6,7 +6,7 @@
 //! | `ROTINI_TEST_COMPILER_LOG` | a file that gets a line for each run: a hash of the module |
 //! | `ROTINI_TEST_COMPILER_FAULT` | `MARKER=FAULT`: what to do with modules that contain the marker |
 //! | `ROTINI_TEST_COMPILER_GATE` | a file, for `hold` |
-//! | `ROTINI_TEST_COMPILER_MEMO` | a folder of what the real program made: a module is compiled once for all tests that share it |
+//! | `ROTINI_TEST_COMPILER_MEMO` | a directory of what the real program made: a module is compiled once for all tests that share it |
 //!
 //! Faults are `alike` (the module counts as the one that was compiled first of those that differ from it in numbers alone), `hold` (nothing happens until the gate is there, or who asked is gone), `crash` (a segmentation fault) and `reject` (a
 //! line of error, and exit code 1).
@@ -23,7 +23,7 @@ use std::path::Path;
 use std::process::{Command, exit};
 use std::time::Duration;
 
-/// What the compiler writes into its current folder besides the module.
+/// What the compiler writes into its current directory besides the module.
 const STATISTICS: &str = "statistics.json";
 const OUTPUT: &str = "module.vmfb";
 
@@ -83,7 +83,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// Puts what is kept in `memo` into the current folder; if nothing is, lets the compiler make it and keeps that.
+/// Puts what is kept in `memo` into the current directory; if nothing is, lets the compiler make it and keeps that.
 fn remember(memo: &Path, real: &mut Command) -> Result<()> {
     if !memo.is_dir() {
         let status = real.status()?;
@@ -91,13 +91,13 @@ fn remember(memo: &Path, real: &mut Command) -> Result<()> {
             exit(status.code().unwrap_or(1));
         }
         // Whole or not at all, also if this is killed or not alone.
-        let parent = memo.parent().context("the memo is no folder")?;
-        let folder = tempfile::tempdir_in(parent)?;
+        let parent = memo.parent().context("the memo is no directory")?;
+        let directory = tempfile::tempdir_in(parent)?;
         for file in [OUTPUT, STATISTICS] {
-            fs::copy(file, folder.path().join(file))?;
+            fs::copy(file, directory.path().join(file))?;
         }
         // Where another was faster it is there already, and the same.
-        let _ = fs::rename(folder.path(), memo);
+        let _ = fs::rename(directory.path(), memo);
         return Ok(());
     }
     for file in [OUTPUT, STATISTICS] {

@@ -24,15 +24,15 @@ pub struct Encoded {
 ///
 /// If there is no `python3`, the encoder fails, or it describes what is no graph.
 pub fn second() -> Result<Vec<Encoded>> {
-    let folder = tempfile::tempdir()?;
+    let directory = tempfile::tempdir()?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/second/encode.py");
-    let status = Command::new("python3").arg(script).arg(folder.path()).status();
+    let status = Command::new("python3").arg(script).arg(directory.path()).status();
     ensure!(
         status.context("python3 is not there")?.success(),
         "the second encoder fails"
     );
     let mut encoded = Vec::new();
-    for entry in std::fs::read_dir(folder.path())? {
+    for entry in std::fs::read_dir(directory.path())? {
         let file = entry?.path();
         if file.extension().is_none_or(|extension| extension != "json") {
             continue;

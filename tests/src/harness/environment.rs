@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tempfile::TempDir;
 
-/// Sets the environment that the plugin reads when it is loaded: the CPU, and a cache folder that is gone when the process ends.
+/// Sets the environment that the plugin reads when it is loaded: the CPU, and a cache directory that is gone when the process ends.
 ///
 /// # Errors
 ///
-/// Without a temporary folder; if this process is set up for a GPU.
+/// Without a temporary directory; if this process is set up for a GPU.
 pub fn cpu_only() -> Result<()> {
     environment("cpu", None, Workspace::AsShipped)
 }
@@ -67,7 +67,7 @@ fn environment(device: &str, hip_library: Option<&OsStr>, workspace: Workspace) 
             // The process that started this one has chosen.
             return Ok(std::env::var("ROTINI_DEVICE").unwrap_or_default());
         }
-        let cache = cache_folder()?;
+        let cache = cache_directory()?;
         // SAFETY: done once, before the plugin is loaded; nothing else in these tests reads or writes the environment meanwhile. The
         // function takes nothing, and lives as long as the process.
         unsafe {
@@ -87,27 +87,27 @@ fn environment(device: &str, hip_library: Option<&OsStr>, workspace: Workspace) 
     match chosen {
         Ok(chosen) if chosen == device => Ok(()),
         Ok(chosen) => bail!("this process is set up for {chosen}, not for {device}"),
-        Err(error) => bail!("no temporary folder: {error}"),
+        Err(error) => bail!("no temporary directory: {error}"),
     }
 }
 
-/// What the folder that lasts may hold: some runs of all cases.
+/// What the directory that lasts may hold: some runs of all cases.
 const CACHE_SIZE: &str = "2 GiB";
 
-/// A cache folder of this process's own; or `ROTINI_TEST_CACHE`, which all tests share and later runs find: keys are content.
-fn cache_folder() -> std::io::Result<PathBuf> {
-    let shared = std::env::var_os("ROTINI_TEST_CACHE").filter(|folder| !folder.is_empty());
-    if let Some(folder) = shared {
-        std::fs::create_dir_all(&folder)?;
-        return std::fs::canonicalize(folder);
+/// A cache directory of this process's own; or `ROTINI_TEST_CACHE`, which all tests share and later runs find: keys are content.
+fn cache_directory() -> std::io::Result<PathBuf> {
+    let shared = std::env::var_os("ROTINI_TEST_CACHE").filter(|directory| !directory.is_empty());
+    if let Some(directory) = shared {
+        std::fs::create_dir_all(&directory)?;
+        return std::fs::canonicalize(directory);
     }
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().to_owned();
-    *CACHE.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder);
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().to_owned();
+    *CACHE.lock().unwrap_or_else(PoisonError::into_inner) = Some(directory);
     Ok(path)
 }
 
-/// The cache folder of this process alone, which [`remove_cache`] removes: what is in a static is never dropped.
+/// The cache directory of this process alone, which [`remove_cache`] removes: what is in a static is never dropped.
 static CACHE: Mutex<Option<TempDir>> = Mutex::new(None);
 
 extern "C" fn remove_cache() {

@@ -22,9 +22,9 @@ pub(super) fn read(path: &Path) -> Lines {
 /// Puts what a run found into a file: for each of its names these hashes, in place of others. Other names keep theirs. Tests are
 /// processes that do this side by side.
 pub(super) fn replace(path: &Path, found: &Lines) -> Result<()> {
-    let folder = path.parent().context("the file is in no directory")?;
-    fs::create_dir_all(folder)?;
-    let lock = File::open(folder)?;
+    let directory = path.parent().context("the file is in no directory")?;
+    fs::create_dir_all(directory)?;
+    let lock = File::open(directory)?;
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)?;
     let mut lines = read(path);
     lines.extend(found.iter().map(|(name, hashes)| (name.clone(), hashes.clone())));
@@ -43,8 +43,8 @@ mod tests {
 
     #[test]
     fn lines_are_replaced_by_name() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("cpu.txt");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cpu.txt");
         let lines = |text: &[(&str, &[&str])]| -> Lines {
             text.iter()
                 .map(|(name, hashes)| (name.to_string(), hashes.iter().map(|hash| hash.to_string()).collect()))

@@ -159,11 +159,11 @@ mod tests {
     #[test]
     fn every_listed_source_counts() {
         let root = super::super::root();
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for place in [JUDGE, EXECUTION, BUILD, CPU, GPU, EMULATOR, &["Cargo.lock"]].concat() {
-            copy(&root, folder.path(), place);
+            copy(&root, directory.path(), place);
         }
-        let before = [false, true].map(|on_gpu| hashed(folder.path(), on_gpu).unwrap());
+        let before = [false, true].map(|on_gpu| hashed(directory.path(), on_gpu).unwrap());
         assert_eq!(before, [false, true].map(|on_gpu| hashed(&root, on_gpu).unwrap()));
         for (file, changes) in [
             ("tests/reference/src/compare.rs", [true, true]),
@@ -174,22 +174,22 @@ mod tests {
             ("plugin/src/device/gpu/plan.rs", [false, true]),
             ("tests/hip-emulator/mfma/src/chain.rs", [false, true]),
         ] {
-            let path = folder.path().join(file);
+            let path = directory.path().join(file);
             let text = fs::read_to_string(&path).unwrap();
             fs::write(&path, format!("{text} ")).unwrap();
-            let after = [false, true].map(|on_gpu| hashed(folder.path(), on_gpu).unwrap());
+            let after = [false, true].map(|on_gpu| hashed(directory.path(), on_gpu).unwrap());
             assert_eq!([before[0] != after[0], before[1] != after[1]], changes, "{file}");
             fs::write(&path, text).unwrap();
         }
-        let lock = fs::read_to_string(folder.path().join("Cargo.lock")).unwrap();
+        let lock = fs::read_to_string(directory.path().join("Cargo.lock")).unwrap();
         let half = format!("name = \"half\"\n{}", version(&lock, "half").unwrap());
         fs::write(
-            folder.path().join("Cargo.lock"),
+            directory.path().join("Cargo.lock"),
             lock.replace(&half, "name = \"half\"\nversion = \"0.0.0\""),
         )
         .unwrap();
-        assert_ne!(hashed(folder.path(), false).unwrap(), before[0]);
-        fs::remove_file(folder.path().join("plugin/src/context.rs")).unwrap();
-        assert!(hashed(folder.path(), false).is_err());
+        assert_ne!(hashed(directory.path(), false).unwrap(), before[0]);
+        fs::remove_file(directory.path().join("plugin/src/context.rs")).unwrap();
+        assert!(hashed(directory.path(), false).is_err());
     }
 }

@@ -136,8 +136,8 @@ fn run(case: &Case, verdicts: &Verdicts, is_right: bool) -> (bool, bool) {
 /// A planted wrong kernel, a changed judge, emulator or compiler: each is executed in spite of the verdict, and told if it is wrong.
 #[test]
 fn nothing_wrong_hides_behind_a_verdict() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("proven.txt");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("proven.txt");
     let case = named(CASE).unwrap();
     // What was wrong is not remembered; what was right is, and is not executed again.
     assert_eq!(run(&case, &verdicts(ground(), "prove", &path), false), (true, false));

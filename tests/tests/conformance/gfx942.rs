@@ -28,9 +28,10 @@ fn compile(case: &Case, target: &Target) -> Result<(Compiled, Vec<Kernel>), Stri
     let mut graph = case.graph.clone();
     graph.validate().map_err(|error| error.to_string())?;
     let emitted = emit(&graph.normalise().0, target).map_err(|error| error.to_string())?;
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let compiled = compile_for(compiler(), &emitted, target, Some(folder.path())).map_err(|error| error.to_string())?;
-    let kernels = kernels(folder.path()).map_err(|error| format!("{error:#}"))?;
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let compiled =
+        compile_for(compiler(), &emitted, target, Some(directory.path())).map_err(|error| error.to_string())?;
+    let kernels = kernels(directory.path()).map_err(|error| format!("{error:#}"))?;
     Ok((compiled, kernels))
 }
 

@@ -43,8 +43,8 @@ const NOT_APPLICABLE: i32 = 5;
 
 /// hipDNN's own serializations, every case, and what is declined.
 fn originals() -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/hipdnn");
-    let mut paths: Vec<_> = std::fs::read_dir(folder)
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/hipdnn");
+    let mut paths: Vec<_> = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "fb"))

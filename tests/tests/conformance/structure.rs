@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use syn::visit::Visit;
 use syn::{Item, UseTree};
 
-/// The crates, by the folder of their sources.
+/// The crates, by the directory of their sources.
 const CRATES: [&str; 14] = [
     "mlir-emit/src",
     "mlir-emit/graph/src",
@@ -71,11 +71,11 @@ fn root() -> PathBuf {
     tests.parent().expect("the tests are in the repository").to_owned()
 }
 
-/// All sources below a folder.
-fn sources(folder: &Path) -> Vec<PathBuf> {
+/// All sources below a directory.
+fn sources(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
-        let path = entry.expect("a folder can be read").path();
+    for entry in fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display())) {
+        let path = entry.expect("a directory can be read").path();
         let name = path.file_name().unwrap_or_default();
         if path.is_dir() && name != "target" && name != GENERATED {
             found.extend(sources(&path));
@@ -88,9 +88,9 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The path of a file's module: `[]` for the crate's root.
-fn module(folder: &Path, file: &Path) -> Vec<String> {
+fn module(directory: &Path, file: &Path) -> Vec<String> {
     let inside = file
-        .strip_prefix(folder)
+        .strip_prefix(directory)
         .expect("a file of the crate")
         .with_extension("");
     let mut names: Vec<String> = inside.iter().map(|name| name.to_string_lossy().into_owned()).collect();
@@ -254,15 +254,15 @@ fn circles(edges: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> BTreeSet<BTr
 fn no_circle_has_more_than_two_files() {
     let mut found = Vec::new();
     for name in CRATES {
-        let folder = root().join(name);
-        let files: Vec<PathBuf> = sources(&folder)
+        let directory = root().join(name);
+        let files: Vec<PathBuf> = sources(&directory)
             .into_iter()
-            .filter(|file| !file.starts_with(folder.join("bin")))
+            .filter(|file| !file.starts_with(directory.join("bin")))
             .collect();
-        let modules: BTreeSet<Vec<String>> = files.iter().map(|file| module(&folder, file)).collect();
+        let modules: BTreeSet<Vec<String>> = files.iter().map(|file| module(&directory, file)).collect();
         let mut read = BTreeMap::new();
         for file in &files {
-            let own = module(&folder, file);
+            let own = module(&directory, file);
             if own.last().is_some_and(|name| name.ends_with("tests")) {
                 continue;
             }
@@ -345,11 +345,11 @@ fn files_are_short() {
 /// A defect of the compiler that the lowering avoids is in the register, and nowhere else.
 #[test]
 fn only_the_register_names_the_compilers_version() {
-    let folder = root().join("mlir-emit/src");
+    let directory = root().join("mlir-emit/src");
     let versions: BTreeSet<&str> = REGISTER.iter().flat_map(|one| one.seen_on.iter().copied()).collect();
     assert!(!versions.is_empty());
-    for file in sources(&folder) {
-        if file.starts_with(folder.join("quirks")) {
+    for file in sources(&directory) {
+        if file.starts_with(directory.join("quirks")) {
             continue;
         }
         let text = fs::read_to_string(&file).expect("a source can be read");
@@ -365,7 +365,7 @@ fn the_list_of_quirks_is_that_of_the_register() {
     let (document, modules) = (root().join("docs/quirks.md"), root().join("mlir-emit/quirks"));
     if std::env::var_os("ROTINI_WRITE_QUIRKS").is_some() {
         fs::write(&document, rotini_emit::quirks_document()).expect("docs can be written");
-        fs::create_dir_all(&modules).expect("a folder can be made");
+        fs::create_dir_all(&modules).expect("a directory can be made");
         for one in REGISTER {
             if let Some(text) = module_without(one) {
                 fs::write(modules.join(format!("{}.mlir", one.quirk.name())), text).expect("a module can be written");
@@ -381,7 +381,7 @@ fn the_list_of_quirks_is_that_of_the_register() {
         .expect("mlir-emit/quirks is there")
         .map(|entry| {
             entry
-                .expect("a folder can be read")
+                .expect("a directory can be read")
                 .file_name()
                 .to_string_lossy()
                 .into_owned()

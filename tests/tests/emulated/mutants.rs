@@ -153,7 +153,7 @@ fn a_fault_that_needs_company_is_seen() {
     const TEST: &str = "mutants::a_fault_that_needs_company_is_seen";
     if part(TEST).is_none() {
         // This process is set up for the CPU.
-        let cache = tempfile::tempdir().expect("there is a folder");
+        let cache = tempfile::tempdir().expect("there is a directory");
         let mut child = command(TEST, "gpu", cache.path()).expect("this test can be started");
         child.env("ROTINI_DEVICE", "hip");
         child.env("ROTINI_HIP_LIBRARY", plugin::emulator().expect("the emulator is there"));

@@ -79,7 +79,7 @@ fn attempt(case: &Case, quirk: Quirk, backend: Backend) -> Result<()> {
             dump_executables: None,
         })
     };
-    let fallback = [emitted.flags.clone(), target.cautious_flags_avoiding(quirks)].concat();
+    let fallback = [emitted.flags.clone(), target.fallback_flags_avoiding(quirks)].concat();
     let compiled = compile(&emitted.flags).or_else(|error| compile(&fallback).map_err(|_| error))?;
     ensure!(
         compiled.statistics.allocated_bytes == 0,

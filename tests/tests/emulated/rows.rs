@@ -314,10 +314,10 @@ fn is_reduction(line: &str) -> bool {
     line.contains("linalg.generic") && line.contains("\"reduction\"")
 }
 
-/// Among the kernels that the compiler left in a folder, how many reductions do not share lanes as rotini's emitter says.
-fn forgotten(folder: &Path) -> std::io::Result<usize> {
+/// Among the kernels that the compiler left in a directory, how many reductions do not share lanes as rotini's emitter says.
+fn forgotten(directory: &Path) -> std::io::Result<usize> {
     let mut kernels = String::new();
-    for entry in std::fs::read_dir(folder)? {
+    for entry in std::fs::read_dir(directory)? {
         kernels.push_str(&std::fs::read_to_string(entry?.path())?);
     }
     let (told, not_told): (Vec<&str>, Vec<&str>) = kernels

@@ -1,6 +1,6 @@
 //! Many processes and threads that meet the same graphs at once, with nothing compiled yet.
 
-use crate::{counted, expect_right, files, folder, logging, small, warnings};
+use crate::{counted, directory, expect_right, files, logging, small, warnings};
 use rotini_tests::process::{Notes, command, finish, part, wait_until};
 use rustix::fs::inotify;
 use std::collections::BTreeSet;
@@ -15,29 +15,29 @@ use std::time::Duration;
 const HELD: i64 = 977;
 const MARKER: &str = "1x977xf32";
 
-/// A process that plays a part of a test, with the cache, the notes and the log of compilations in a folder.
-fn start(test: &str, part: &str, folder: &Path, prepare: impl FnOnce(&mut Command)) -> Child {
-    let mut command = command(test, part, &folder.join("cache")).unwrap();
+/// A process that plays a part of a test, with the cache, the notes and the log of compilations in a directory.
+fn start(test: &str, part: &str, directory: &Path, prepare: impl FnOnce(&mut Command)) -> Child {
+    let mut command = command(test, part, &directory.join("cache")).unwrap();
     command
-        .env("ROTINI_TEST_FOLDER", folder)
-        .env("ROTINI_TEST_COMPILER_GATE", folder.join("gate"));
+        .env("ROTINI_TEST_DIRECTORY", directory)
+        .env("ROTINI_TEST_COMPILER_GATE", directory.join("gate"));
     prepare(&mut command);
     command.spawn().unwrap()
 }
 
-fn notes(folder: &Path) -> Notes {
-    Notes::new(folder.join("notes"))
+fn notes(directory: &Path) -> Notes {
+    Notes::new(directory.join("notes"))
 }
 
-fn compilations(folder: &Path) -> Notes {
-    Notes::new(folder.join("compilations"))
+fn compilations(directory: &Path) -> Notes {
+    Notes::new(directory.join("compilations"))
 }
 
 /// In a child: as soon as all are ready, asks for all graphs from all threads at once, in as many orders.
 fn meet(threads: usize, graphs: usize) {
     let runner = logging();
-    notes(&folder()).add("ready").unwrap();
-    wait_until("all processes are ready", || folder().join("go").exists()).unwrap();
+    notes(&directory()).add("ready").unwrap();
+    wait_until("all processes are ready", || directory().join("go").exists()).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..threads {
             let runner = &runner;
@@ -53,14 +53,19 @@ fn meet(threads: usize, graphs: usize) {
 }
 
 /// Lets processes meet, and judges what they leave.
-fn cold_start(test: &str, processes: usize, graphs: usize, folder: &Path, prepare: impl Fn(&mut Command)) {
-    let children: Vec<_> = (0..processes).map(|_| start(test, "meet", folder, &prepare)).collect();
-    wait_until("all processes are ready", || notes(folder).count("ready") == processes).unwrap();
-    fs::write(folder.join("go"), "").unwrap();
+fn cold_start(test: &str, processes: usize, graphs: usize, directory: &Path, prepare: impl Fn(&mut Command)) {
+    let children: Vec<_> = (0..processes)
+        .map(|_| start(test, "meet", directory, &prepare))
+        .collect();
+    wait_until("all processes are ready", || {
+        notes(directory).count("ready") == processes
+    })
+    .unwrap();
+    fs::write(directory.join("go"), "").unwrap();
     for child in children {
         finish(child).unwrap();
     }
-    let cache = folder.join("cache");
+    let cache = directory.join("cache");
     assert_eq!(files(&cache, ".entry").len(), graphs);
     assert!(files(&cache, ".lock").is_empty() && files(&cache, ".tmp").is_empty());
 }
@@ -72,9 +77,9 @@ fn eight_processes_of_eight_threads_compile_each_graph_once() {
     if part(TEST).is_some() {
         return meet(8, GRAPHS);
     }
-    let folder = tempfile::tempdir().unwrap();
-    let log = compilations(folder.path());
-    cold_start(TEST, 8, GRAPHS, folder.path(), |command| {
+    let directory = tempfile::tempdir().unwrap();
+    let log = compilations(directory.path());
+    cold_start(TEST, 8, GRAPHS, directory.path(), |command| {
         counted(command, log.path());
     });
     let compiled = log.lines();
@@ -86,7 +91,7 @@ fn eight_processes_of_eight_threads_compile_each_graph_once() {
     assert_eq!(compiled.len(), GRAPHS, "a graph was compiled twice");
 }
 
-/// The same with workers, which nothing can be put before: what is counted is what appears in the folder.
+/// The same with workers, which nothing can be put before: what is counted is what appears in the directory.
 #[test]
 fn workers_of_several_processes_compile_each_graph_once() {
     const TEST: &str = "cold::workers_of_several_processes_compile_each_graph_once";
@@ -94,12 +99,12 @@ fn workers_of_several_processes_compile_each_graph_once() {
     if part(TEST).is_some() {
         return meet(4, GRAPHS);
     }
-    let folder = tempfile::tempdir().unwrap();
-    let cache = folder.path().join("cache");
+    let directory = tempfile::tempdir().unwrap();
+    let cache = directory.path().join("cache");
     fs::DirBuilder::new().mode(0o700).create(&cache).unwrap();
     let events = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).unwrap();
     inotify::add_watch(&events, &cache, inotify::WatchFlags::MOVED_TO).unwrap();
-    cold_start(TEST, 3, GRAPHS, folder.path(), |command| {
+    cold_start(TEST, 3, GRAPHS, directory.path(), |command| {
         command.env("ROTINI_COMPILER", "worker");
     });
     let mut buffer = [MaybeUninit::uninit(); 4096];
@@ -118,7 +123,7 @@ fn workers_of_several_processes_compile_each_graph_once() {
 
 /// In a child: one thread asks for the graph whose compilation is held, others for others.
 fn ask(name: &str) {
-    let notes = notes(&folder());
+    let notes = notes(&directory());
     let runner = logging();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -146,10 +151,10 @@ fn nobody_waits_for_a_graph_that_is_not_theirs() {
     if let Some(part) = part(TEST) {
         return ask(&part);
     }
-    let folder = tempfile::tempdir().unwrap();
-    let (notes, log) = (notes(folder.path()), compilations(folder.path()));
+    let directory = tempfile::tempdir().unwrap();
+    let (notes, log) = (notes(directory.path()), compilations(directory.path()));
     let begin = |name: &str| {
-        start(TEST, name, folder.path(), |command| {
+        start(TEST, name, directory.path(), |command| {
             counted(command, log.path()).env("ROTINI_TEST_COMPILER_FAULT", format!("{MARKER}=hold"));
         })
     };
@@ -160,7 +165,7 @@ fn nobody_waits_for_a_graph_that_is_not_theirs() {
         wait_until("they have what is not held", || has("asks", 1) && has("has others", 4)).unwrap();
         assert!(has("has it", 0), "nothing was held");
     }
-    fs::write(folder.path().join("gate"), "").unwrap();
+    fs::write(directory.path().join("gate"), "").unwrap();
     for child in children {
         finish(child).unwrap();
     }
@@ -175,17 +180,17 @@ fn a_waiter_takes_over_from_a_leader_that_is_killed() {
     const WAITERS: usize = 3;
     if part(TEST).is_some() {
         let runner = logging();
-        notes(&folder()).add("asks").unwrap();
+        notes(&directory()).add("asks").unwrap();
         expect_right(&runner, &small(HELD));
         assert_eq!(warnings(), [""; 0]);
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let (notes, log) = (notes(folder.path()), compilations(folder.path()));
+    let directory = tempfile::tempdir().unwrap();
+    let (notes, log) = (notes(directory.path()), compilations(directory.path()));
     // What the compiler leaves when its host is killed.
-    let temporary = folder.path().join("temporary");
+    let temporary = directory.path().join("temporary");
     fs::create_dir(&temporary).unwrap();
-    let mut leader = start(TEST, "lead", folder.path(), |command| {
+    let mut leader = start(TEST, "lead", directory.path(), |command| {
         counted(command, log.path())
             .env("ROTINI_TEST_COMPILER_FAULT", format!("{MARKER}=hold"))
             .env("TMPDIR", &temporary);
@@ -193,7 +198,7 @@ fn a_waiter_takes_over_from_a_leader_that_is_killed() {
     wait_until("the leader's compiler runs", || log.lines().len() == 1).unwrap();
     let waiters: Vec<_> = (0..WAITERS)
         .map(|_| {
-            start(TEST, "wait", folder.path(), |command| {
+            start(TEST, "wait", directory.path(), |command| {
                 counted(command, log.path());
             })
         })

@@ -1,9 +1,9 @@
-//! Folders that are full, read-only, gone or wrong: results are right all the same, and little is said about it.
+//! Directories that are full, read-only, gone or wrong: results are right all the same, and little is said about it.
 //!
 //! What needs a file system of its own mounts it in a namespace of the processes that use it. Where the system does not allow that, the
 //! test says so and is skipped.
 
-use crate::{counted, expect_right, files, folder, logging, logging_library, logging_on, small, warnings};
+use crate::{counted, directory, expect_right, files, logging, logging_library, logging_on, small, warnings};
 use bytes::Bytes;
 use rotini_cache::{Entry, admin};
 use rotini_tests::harness::Runner;
@@ -14,24 +14,24 @@ use std::process::Command;
 
 const GRAPHS: i64 = 8;
 
-/// A process that plays a part, compiles each module once in all processes of its folder, and notes it.
-fn start(test: &str, part: &str, folder: &Path) -> Command {
-    fs::create_dir_all(folder.join("memo")).unwrap();
-    let mut command = command(test, part, &folder.join("cache")).unwrap();
+/// A process that plays a part, compiles each module once in all processes of its directory, and notes it.
+fn start(test: &str, part: &str, directory: &Path) -> Command {
+    fs::create_dir_all(directory.join("memo")).unwrap();
+    let mut command = command(test, part, &directory.join("cache")).unwrap();
     command
-        .env("ROTINI_TEST_FOLDER", folder)
-        .env("ROTINI_TEST_COMPILER_MEMO", folder.join("memo"))
-        .env("ROTINI_TEST_COMPILER_GATE", folder.join("gate"));
-    counted(&mut command, compilations(folder).path());
+        .env("ROTINI_TEST_DIRECTORY", directory)
+        .env("ROTINI_TEST_COMPILER_MEMO", directory.join("memo"))
+        .env("ROTINI_TEST_COMPILER_GATE", directory.join("gate"));
+    counted(&mut command, compilations(directory).path());
     command
 }
 
-fn compilations(folder: &Path) -> Notes {
-    Notes::new(folder.join("compilations"))
+fn compilations(directory: &Path) -> Notes {
+    Notes::new(directory.join("compilations"))
 }
 
 fn cache() -> PathBuf {
-    folder().join("cache")
+    directory().join("cache")
 }
 
 fn graph(number: i64) -> rotini_tests::cases::Case {
@@ -83,13 +83,13 @@ impl Parts {
 fn damaged_entries_are_made_again() {
     const TEST: &str = "disk::damaged_entries_are_made_again";
     if part(TEST).is_none() {
-        let folder = tempfile::tempdir().unwrap();
-        println!("{}", run(&mut start(TEST, "damage", folder.path())).unwrap());
+        let directory = tempfile::tempdir().unwrap();
+        println!("{}", run(&mut start(TEST, "damage", directory.path())).unwrap());
         return;
     }
     // Stays, so that each runner is only a new state of it.
     let _library = logging_library();
-    let log = compilations(&folder());
+    let log = compilations(&directory());
     let graph = graph(0);
     expect_right(&Runner::cpu().unwrap(), &graph);
     let entry = || files(&cache(), ".entry").pop().unwrap();
@@ -136,8 +136,8 @@ fn swap(one: &Path, other: &Path) {
 fn swapped_entries_are_seen() {
     const TEST: &str = "disk::swapped_entries_are_seen";
     if part(TEST).is_none() {
-        let folder = tempfile::tempdir().unwrap();
-        run(&mut start(TEST, "swap", folder.path())).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        run(&mut start(TEST, "swap", directory.path())).unwrap();
         return;
     }
     let _library = logging_library();
@@ -186,9 +186,9 @@ fn code_for_another_target_is_never_run() {
     if let Some(device) = part(TEST) {
         return on(&device);
     }
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let play = |device: &str| {
-        let mut command = start(TEST, device, folder.path());
+        let mut command = start(TEST, device, directory.path());
         command.env("ROTINI_DEVICE", device);
         if device == "hip" {
             command.env("ROTINI_HIP_LIBRARY", rotini_tests::plugin::emulator().unwrap());
@@ -199,7 +199,7 @@ fn code_for_another_target_is_never_run() {
     for device in ["cpu", "hip"] {
         assert!(said_nothing(&play(device)));
     }
-    let cache = folder.path().join("cache");
+    let cache = directory.path().join("cache");
     let names = files(&cache, ".entry");
     let [one, other] = &names[..] else { panic!("{names:?}") };
     let read = |path: &Path| Entry::from_bytes(&Bytes::from(fs::read(path).unwrap())).unwrap();
@@ -230,7 +230,7 @@ fn code_for_another_target_is_never_run() {
     }
 }
 
-/// Runs a script in a namespace in which it may mount: `$dir` is the cache folder, and `play PART` starts this test's part.
+/// Runs a script in a namespace in which it may mount: `$dir` is the cache directory, and `play PART` starts this test's part.
 fn in_namespace(test: &str, script: &str) {
     let namespace = || {
         let mut command = Command::new("unshare");
@@ -246,16 +246,16 @@ fn in_namespace(test: &str, script: &str) {
         println!("skipped: {test}: nothing can be mounted here: {reason}");
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    fs::create_dir(folder.path().join("cache")).unwrap();
-    let child = start(test, "", folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join("cache")).unwrap();
+    let child = start(test, "", directory.path());
     let mut shell = namespace();
     shell
         .arg(format!(
             "play() {{ part=$1; shift; ROTINI_TEST_CHILD=\"{test} $part\" \"$@\"; }}; dir=$1; shift; {script}"
         ))
         .arg("sh")
-        .arg(folder.path().join("cache"))
+        .arg(directory.path().join("cache"))
         .arg(child.get_program())
         .args(child.get_args())
         .envs(child.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -314,10 +314,10 @@ fn a_read_only_file_system_is_read() {
         Some("fill") => all_right(0..3),
         Some(_) => {
             assert!(fs::write(cache().join("file"), "").is_err(), "it can be written");
-            let compiled = compilations(&folder()).lines().len();
+            let compiled = compilations(&directory()).lines().len();
             all_right(0..3);
             assert_eq!(warnings(), [""; 0]);
-            assert_eq!(compilations(&folder()).lines().len(), compiled);
+            assert_eq!(compilations(&directory()).lines().len(), compiled);
             all_right(3..6);
             let warnings = warnings();
             assert_eq!(warnings.len(), 1, "{warnings:?}");
@@ -326,11 +326,11 @@ fn a_read_only_file_system_is_read() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_one_warning() {
-    const TEST: &str = "disk::a_folder_that_cannot_be_made_is_one_warning";
+fn a_directory_that_cannot_be_made_is_one_warning() {
+    const TEST: &str = "disk::a_directory_that_cannot_be_made_is_one_warning";
     if part(TEST).is_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut command = start(TEST, "nowhere", folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = start(TEST, "nowhere", directory.path());
         run(command.env("ROTINI_CACHE_DIR", "/proc/rotini")).unwrap();
         return;
     }
@@ -339,19 +339,19 @@ fn a_folder_that_cannot_be_made_is_one_warning() {
     assert!(matches!(&warnings[..], [one] if one.contains("/proc")), "{warnings:?}");
 }
 
-/// A folder that is removed while its user runs, between compilations and in the middle of one, and at last replaced by something else.
+/// A directory that is removed while its user runs, between compilations and in the middle of one, and at last replaced by something else.
 #[test]
-fn a_folder_that_is_removed_is_made_again() {
-    const TEST: &str = "disk::a_folder_that_is_removed_is_made_again";
+fn a_directory_that_is_removed_is_made_again() {
+    const TEST: &str = "disk::a_directory_that_is_removed_is_made_again";
     const HELD: i64 = 500;
     if part(TEST).is_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut command = start(TEST, "remove", folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = start(TEST, "remove", directory.path());
         run(command.env("ROTINI_TEST_COMPILER_FAULT", "1x900xf32=hold")).unwrap();
         return;
     }
     let runner = logging();
-    let log = compilations(&folder());
+    let log = compilations(&directory());
     expect_right(&runner, &graph(0));
     fs::remove_dir_all(cache()).unwrap();
     expect_right(&runner, &graph(0));
@@ -361,14 +361,14 @@ fn a_folder_that_is_removed_is_made_again() {
         scope.spawn(|| expect_right(&runner, &graph(HELD)));
         wait_until("it is compiled", || log.lines().len() == 3).unwrap();
         fs::remove_dir_all(cache()).unwrap();
-        fs::write(folder().join("gate"), "").unwrap();
+        fs::write(directory().join("gate"), "").unwrap();
     });
     assert_eq!(files(&cache(), ".entry").len(), 1);
     assert!(files(&cache(), ".tmp").is_empty() && files(&cache(), ".lock").is_empty());
     assert_eq!(warnings(), [""; 0]);
 
     fs::remove_dir_all(cache()).unwrap();
-    fs::write(cache(), "not a folder").unwrap();
+    fs::write(cache(), "not a directory").unwrap();
     for number in 2..5 {
         expect_right(&runner, &graph(number));
     }

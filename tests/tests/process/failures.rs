@@ -15,8 +15,8 @@ const MARKER: &str = "1x77xf32";
 
 fn bad_graph(test: &str, fault: &str, said: &str) {
     let Some(part) = part(test) else {
-        let folder = tempfile::tempdir().unwrap();
-        let (cache, runs) = (folder.path().join("cache"), folder.path().join("runs"));
+        let directory = tempfile::tempdir().unwrap();
+        let (cache, runs) = (directory.path().join("cache"), directory.path().join("runs"));
         for part in ["first", "second"] {
             let mut command = command(test, part, &cache).unwrap();
             run(counted(&mut command, &runs).env("ROTINI_TEST_COMPILER_FAULT", format!("{MARKER}={fault}"))).unwrap();
@@ -59,20 +59,20 @@ fn bad_graph(test: &str, fault: &str, said: &str) {
 
 /// What was kept is enough to try again.
 fn reproducer(cache: &Path, said: &str) {
-    let folders = files(&cache.join("reproducers"), "");
-    let [folder] = folders.as_slice() else {
-        panic!("{folders:?}")
+    let directories = files(&cache.join("reproducers"), "");
+    let [directory] = directories.as_slice() else {
+        panic!("{directories:?}")
     };
-    let kept = rotini_plugin::reproducer::Reproducer::read(folder).unwrap();
+    let kept = rotini_plugin::reproducer::Reproducer::read(directory).unwrap();
     assert!(kept.versions.error.contains(said), "{:?}", kept.versions);
     assert_eq!(kept.graph, rotini_wire::encode(&small_graph(BAD)));
     let program = iree_sys::compiler::find_program().unwrap();
-    let shell = fs::read_to_string(folder.join("command.txt")).unwrap();
+    let shell = fs::read_to_string(directory.join("command.txt")).unwrap();
     let shell = shell.replacen("iree-compile", program.to_str().unwrap(), 1);
     let status = std::process::Command::new("sh")
         .arg("-c")
         .arg(shell)
-        .current_dir(folder)
+        .current_dir(directory)
         .status()
         .unwrap();
     // The real compiler has nothing against it.
@@ -103,10 +103,10 @@ fn a_compiler_that_is_not_the_proven_one_is_told() {
     const TEST: &str = "failures::a_compiler_that_is_not_the_proven_one_is_told";
     let Some(part) = part(TEST) else {
         for part in ["proven", "another"] {
-            let folder = tempfile::tempdir().unwrap();
-            let mut command = command(TEST, part, &folder.path().join("cache")).unwrap();
+            let directory = tempfile::tempdir().unwrap();
+            let mut command = command(TEST, part, &directory.path().join("cache")).unwrap();
             if part == "another" {
-                counted(&mut command, &folder.path().join("runs"));
+                counted(&mut command, &directory.path().join("runs"));
             }
             run(&mut command).unwrap();
         }
@@ -127,8 +127,8 @@ fn a_compiler_that_is_not_the_proven_one_is_told() {
 fn a_missing_way_of_compiling_is_replaced() {
     const TEST: &str = "failures::a_missing_way_of_compiling_is_replaced";
     if part(TEST).is_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut command = command(TEST, "fallback", folder.path()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = command(TEST, "fallback", directory.path()).unwrap();
         run(command.env("ROTINI_COMPILE_WORKER", "/nonexistent")).unwrap();
         return;
     }
@@ -146,9 +146,12 @@ fn a_missing_way_of_compiling_is_replaced() {
 fn no_compiler_is_a_clear_error() {
     const TEST: &str = "failures::no_compiler_is_a_clear_error";
     if part(TEST).is_none() {
-        let folder = tempfile::tempdir().unwrap();
-        run(without_compiler(&mut command(TEST, "without", folder.path()).unwrap())).unwrap();
-        assert!(files(folder.path(), ".failed").is_empty());
+        let directory = tempfile::tempdir().unwrap();
+        run(without_compiler(
+            &mut command(TEST, "without", directory.path()).unwrap(),
+        ))
+        .unwrap();
+        assert!(files(directory.path(), ".failed").is_empty());
         return;
     }
     let runner = logging();
@@ -161,8 +164,8 @@ fn no_compiler_is_a_clear_error() {
 fn settings_that_do_not_exist_are_reported() {
     const TEST: &str = "failures::settings_that_do_not_exist_are_reported";
     if part(TEST).is_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut command = command(TEST, "typo", folder.path()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = command(TEST, "typo", directory.path()).unwrap();
         run(command.env("ROTINI_CASH_DIR", "/").env("ROTINI_CACHE_SIZE", "big")).unwrap();
         return;
     }

@@ -1,6 +1,6 @@
-//! Processes that are killed at any moment of their work in one folder: compiling, publishing, evicting.
+//! Processes that are killed at any moment of their work in one directory: compiling, publishing, evicting.
 
-use crate::{counted, expect_right, files, folder, logging, logging_library, small, warnings};
+use crate::{counted, directory, expect_right, files, logging, logging_library, small, warnings};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use rotini_cache::admin;
@@ -27,33 +27,37 @@ fn graph(number: i64) -> i64 {
     300 + number % GRAPHS
 }
 
-fn start(part: &str, folder: &Path, cache: &str) -> Command {
-    let mut command = command(TEST, part, &folder.join(cache)).unwrap();
+fn start(part: &str, directory: &Path, cache: &str) -> Command {
+    let mut command = command(TEST, part, &directory.join(cache)).unwrap();
     command
-        .env("ROTINI_TEST_FOLDER", folder)
-        .env("ROTINI_TEST_COMPILER_MEMO", folder.join("memo"))
+        .env("ROTINI_TEST_DIRECTORY", directory)
+        .env("ROTINI_TEST_COMPILER_MEMO", directory.join("memo"))
         // What compilers leave when their host is killed.
-        .env("TMPDIR", folder.join("temporary"));
-    counted(&mut command, &folder.join("compilations")).env("ROTINI_IREE_COMPILE", folder.join("iree-compile"));
+        .env("TMPDIR", directory.join("temporary"));
+    counted(&mut command, &directory.join("compilations")).env("ROTINI_IREE_COMPILE", directory.join("iree-compile"));
     command
 }
 
 /// Puts the program that stands for the compiler beside the compiler's library, so that both are the same compiler to the cache.
-fn install(folder: &Path) {
-    fs::copy(env!("CARGO_BIN_EXE_rotini-test-compiler"), folder.join("iree-compile")).unwrap();
+fn install(directory: &Path) {
+    fs::copy(
+        env!("CARGO_BIN_EXE_rotini-test-compiler"),
+        directory.join("iree-compile"),
+    )
+    .unwrap();
     let library = iree_sys::compiler::find_library().unwrap();
-    symlink(&library, folder.join(library.file_name().unwrap())).unwrap();
+    symlink(&library, directory.join(library.file_name().unwrap())).unwrap();
     for name in ["memo", "temporary"] {
-        fs::create_dir(folder.join(name)).unwrap();
+        fs::create_dir(directory.join(name)).unwrap();
     }
 }
 
 /// In a child that is going to be killed: gets graphs, right ones, without end.
 fn work(number: i64) {
-    let notes = Notes::new(folder().join("ready"));
+    let notes = Notes::new(directory().join("ready"));
     let _library = logging_library();
     for round in 0.. {
-        // The folder is opened anew each time, with room for half: what is published first also sweeps.
+        // The directory is opened anew each time, with room for half: what is published first also sweeps.
         let runner = Runner::cpu().unwrap();
         if round == 0 {
             notes.add(&number.to_string()).unwrap();
@@ -74,13 +78,13 @@ fn all() {
     assert_eq!(warnings(), [""; 0]);
 }
 
-/// Processes in a folder, a random one of which is killed at random moments and replaced. Tells how often workers were seen before a kill.
-fn kill_and_replace(folder: &Path) -> usize {
+/// Processes in a directory, a random one of which is killed at random moments and replaced. Tells how often workers were seen before a kill.
+fn kill_and_replace(directory: &Path) -> usize {
     let mut seen = 0;
     let mut random = ChaCha8Rng::seed_from_u64(SEED);
-    let ready = Notes::new(folder.join("ready"));
+    let ready = Notes::new(directory.join("ready"));
     let begin = |number: usize| {
-        let mut command = start(&number.to_string(), folder, "cache");
+        let mut command = start(&number.to_string(), directory, "cache");
         command.env("ROTINI_CACHE_SIZE", ROOM.to_string());
         if number.is_multiple_of(WORKERS) {
             command.env("ROTINI_COMPILER", "worker");
@@ -99,7 +103,7 @@ fn kill_and_replace(folder: &Path) -> usize {
         };
         std::thread::sleep(Duration::from_micros(random.random_range(0..most)));
         if number.is_multiple_of(WORKERS) {
-            let running = running_with(&folder.join("cache")).unwrap();
+            let running = running_with(&directory.join("cache")).unwrap();
             seen += usize::from(running.iter().any(|command| command.contains("rotini-compile-worker")));
         }
         if let Some(status) = child.try_wait().unwrap() {
@@ -122,11 +126,11 @@ fn three_hundred_kills_leave_nothing_wrong() {
         Some("all") => return all(),
         Some(number) => return work(number.parse().unwrap()),
     }
-    let folder = tempfile::tempdir().unwrap();
-    install(folder.path());
-    run(&mut start("all", folder.path(), "other")).unwrap();
-    let cache = folder.path().join("cache");
-    let workers = kill_and_replace(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    install(directory.path());
+    run(&mut start("all", directory.path(), "other")).unwrap();
+    let cache = directory.path().join("cache");
+    let workers = kill_and_replace(directory.path());
     assert!(workers > 0, "nobody was killed while a worker ran");
 
     // Neither workers nor compilers go on for long without those who asked.
@@ -136,12 +140,12 @@ fn three_hundred_kills_leave_nothing_wrong() {
         assert!(verdict.result.is_ok(), "{verdict:?}");
     }
     let (temporaries, locks) = (files(&cache, ".tmp").len(), files(&cache, ".lock").len());
-    let folders = files(&folder.path().join("temporary"), "");
-    let of_workers = folders
+    let directories = files(&directory.path().join("temporary"), "");
+    let of_workers = directories
         .iter()
-        .filter(|folder| folder.to_string_lossy().contains("rotini-worker-"));
+        .filter(|directory| directory.to_string_lossy().contains("rotini-worker-"));
     println!(
-        "left: {} entries, {temporaries} temporaries, {locks} locks, {} folders of {workers} workers",
+        "left: {} entries, {temporaries} temporaries, {locks} locks, {} directories of {workers} workers",
         verified.len(),
         of_workers.count()
     );
@@ -151,7 +155,7 @@ fn three_hundred_kills_leave_nothing_wrong() {
 
     // With a lock that is stuck this would take minutes, and not go without a warning.
     let started = Instant::now();
-    finish(start("all", folder.path(), "cache").spawn().unwrap()).unwrap();
+    finish(start("all", directory.path(), "cache").spawn().unwrap()).unwrap();
     assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
     assert_eq!(admin::verify(&cache).unwrap().len(), usize::try_from(GRAPHS).unwrap());
 

@@ -5,12 +5,12 @@
 //! | `abi` | symbols, dependencies, errors, statuses, workspace, threads, a host in C |
 //! | `cold` | many processes and threads that meet the same graphs at once compile each of them once, and wait for no other |
 //! | `kills` | processes that are killed at any moment leave nothing wrong, stuck or lying around |
-//! | `disk` | full, read-only and vanishing folders, damaged and swapped entries: right results all the same |
+//! | `disk` | full, read-only and vanishing directories, damaged and swapped entries: right results all the same |
 //! | `failures` | graphs that do not compile: what is said, what is kept, and that they are declined from then on |
 //! | `forks` | children of a process that uses the plugin: results or clear errors, and no waiting |
 //! | `serialized` | contexts as bytes: no compiler, no cache, any damage seen |
 //! | `shapes` | shapes that never stop changing hold up no execution of others |
-//! | `shipped` | folders of compiled graphs on machines without a compiler |
+//! | `shipped` | directories of compiled graphs on machines without a compiler |
 //! | `rounds` | memory and descriptors over ten thousand contexts |
 //! | `shortage` | descriptors and processes that are used up for a while change nothing |
 //! | `privileges` | in a host with raised privileges the environment names no code and no place |
@@ -135,9 +135,9 @@ fn warnings() -> Vec<String> {
         .collect()
 }
 
-/// In a child: the folder that it shares with the process that started it.
-fn folder() -> PathBuf {
-    std::env::var_os("ROTINI_TEST_FOLDER").unwrap().into()
+/// In a child: the directory that it shares with the process that started it.
+fn directory() -> PathBuf {
+    std::env::var_os("ROTINI_TEST_DIRECTORY").unwrap().into()
 }
 
 /// Sends a process's compilations through a program that counts them, and misbehaves if told to.
@@ -150,9 +150,9 @@ fn counted<'a>(command: &'a mut Command, log: &std::path::Path) -> &'a mut Comma
         .env("ROTINI_TEST_COMPILER_LOG", log)
 }
 
-/// The files in a folder whose names end so.
-fn files(folder: &std::path::Path, suffix: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+/// The files in a directory whose names end so.
+fn files(directory: &std::path::Path, suffix: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = entries
         .filter(|path| path.to_string_lossy().ends_with(suffix))
         .collect();

@@ -13,7 +13,7 @@ fn no_variable_names_a_place() {
     const OWNER: u32 = 54_323;
     if part(TEST).is_some() {
         if !has_raised_privileges() {
-            return println!("skipped: this folder's file system raises no privileges");
+            return println!("skipped: this directory's file system raises no privileges");
         }
         let runner = logging();
         expect_right(&runner, &small(30));
@@ -35,21 +35,21 @@ fn no_variable_names_a_place() {
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
         return println!("skipped: only root can give files away");
     }
-    let folder = tempfile::tempdir().unwrap();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let set = |name: &str, mode| {
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         chown(&path, Some(OWNER), Some(OWNER)).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         path
     };
-    // A folder and a program that would be used if the environment had a say.
-    fs::create_dir(folder.path().join("cache")).unwrap();
+    // A directory and a program that would be used if the environment had a say.
+    fs::create_dir(directory.path().join("cache")).unwrap();
     let cache = set("cache", 0o700);
-    fs::write(folder.path().join("worker"), "#!/bin/sh\n: >${0%/*}/cache/trace\n").unwrap();
+    fs::write(directory.path().join("worker"), "#!/bin/sh\n: >${0%/*}/cache/trace\n").unwrap();
     let worker = set("worker", 0o755);
     // This test, as a program that belongs to someone and runs as them.
-    fs::copy(std::env::current_exe().unwrap(), folder.path().join("test")).unwrap();
+    fs::copy(std::env::current_exe().unwrap(), directory.path().join("test")).unwrap();
     let program = set("test", 0o4755);
     let usual = command(TEST, "raised", &cache).unwrap();
     let mut raised = Command::new(program);

@@ -1,6 +1,6 @@
 //! Execution contexts as bytes.
 
-use crate::{INTERNAL_ERROR, INVALID_VALUE, NOT_APPLICABLE, create, expect_status, folder, small};
+use crate::{INTERNAL_ERROR, INVALID_VALUE, NOT_APPLICABLE, create, directory, expect_status, small};
 use rotini_host::engine_config;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::harness::Runner;
@@ -28,38 +28,38 @@ fn runner(gpu: bool) -> Runner {
     if gpu { Runner::gpu() } else { Runner::cpu() }.unwrap()
 }
 
-fn places(folder: &Path) -> Vec<(Case, PathBuf)> {
+fn places(directory: &Path) -> Vec<(Case, PathBuf)> {
     let place = |case: Case| {
-        let place = folder.join(format!("{}.context", case.name));
+        let place = directory.join(format!("{}.context", case.name));
         (case, place)
     };
     some_cases().into_iter().map(place).collect()
 }
 
-/// One process compiles and serializes; another one, which has no compiler and no cache folder, loads and executes.
+/// One process compiles and serializes; another one, which has no compiler and no cache directory, loads and executes.
 fn travel(test: &str, device: &str) {
     let gpu = device != "cpu";
     match part(test).as_deref() {
         None => {
-            let folder = tempfile::tempdir().unwrap();
-            let cache = folder.path().join("cache");
+            let directory = tempfile::tempdir().unwrap();
+            let cache = directory.path().join("cache");
             let start = |part: &str, cache: &Path| {
                 let mut command = command(test, part, cache).unwrap();
                 command
                     .env("ROTINI_DEVICE", device)
-                    .env("ROTINI_TEST_FOLDER", folder.path());
+                    .env("ROTINI_TEST_DIRECTORY", directory.path());
                 if gpu {
                     command.env("ROTINI_HIP_LIBRARY", rotini_tests::plugin::emulator().unwrap());
                 }
                 command
             };
             run(&mut start("save", &cache)).unwrap();
-            let other = folder.path().join("never made");
+            let other = directory.path().join("never made");
             run(without_compiler(&mut start("load", &other))).unwrap();
         }
         Some("save") => {
             let runner = runner(gpu);
-            for (case, place) in places(&folder()) {
+            for (case, place) in places(&directory()) {
                 let context = create(&runner, &case).unwrap();
                 let bytes = context.serialize(Some(runner.engine())).unwrap();
                 assert_eq!(bytes, context.serialize(None).unwrap());
@@ -72,11 +72,11 @@ fn travel(test: &str, device: &str) {
                 .context(&engine_config(runner.engine()), &bytes)
                 .unwrap();
             family.judge_others(&runner, &context, 1).unwrap();
-            std::fs::write(folder().join("scaled"), context.serialize(None).unwrap()).unwrap();
+            std::fs::write(directory().join("scaled"), context.serialize(None).unwrap()).unwrap();
         }
         Some(_) => {
             let runner = runner(gpu);
-            for (case, place) in places(&folder()) {
+            for (case, place) in places(&directory()) {
                 let bytes = std::fs::read(place).unwrap();
                 let context = runner.handle().context_from_serialized(&bytes).unwrap();
                 let judged = runner.judge(&case, &context, 64);
@@ -85,7 +85,7 @@ fn travel(test: &str, device: &str) {
             }
             // Scalars are in no code, and the shapes that came before are in the bytes.
             let family = scaled();
-            let context = std::fs::read(folder().join("scaled")).unwrap();
+            let context = std::fs::read(directory().join("scaled")).unwrap();
             let context = runner.handle().context_from_serialized(&context).unwrap();
             runner.judge_shapes(&family.declared(), &context, &[], 2).unwrap();
             family.judge_others(&runner, &context, 3).unwrap();
@@ -141,16 +141,16 @@ fn foreign_contexts_are_declined() {
     if part(TEST).is_some() {
         let runner = Runner::gpu().unwrap();
         let context = create(&runner, &small(5)).unwrap();
-        return std::fs::write(folder().join("mi300"), context.serialize(None).unwrap()).unwrap();
+        return std::fs::write(directory().join("mi300"), context.serialize(None).unwrap()).unwrap();
     }
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = command(TEST, "mi300", &folder.path().join("cache")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = command(TEST, "mi300", &directory.path().join("cache")).unwrap();
     command
         .env("ROTINI_DEVICE", "hip")
         .env("ROTINI_HIP_LIBRARY", rotini_tests::plugin::emulator().unwrap())
-        .env("ROTINI_TEST_FOLDER", folder.path());
+        .env("ROTINI_TEST_DIRECTORY", directory.path());
     run(&mut command).unwrap();
-    let bytes = std::fs::read(folder.path().join("mi300")).unwrap();
+    let bytes = std::fs::read(directory.path().join("mi300")).unwrap();
     let runner = Runner::cpu().unwrap();
     let text = expect_status(runner.handle().context_from_serialized(&bytes), NOT_APPLICABLE);
     assert!(text.contains("gfx942") || text.contains("mi300"), "{text}");

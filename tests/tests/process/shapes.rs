@@ -124,10 +124,10 @@ fn beside_others(runner: &Runner, graph: &Graph, sets: i64) -> [Duration; 3] {
 #[test]
 fn executions_do_not_wait_for_other_shapes() {
     let Some(sets) = part(TEST) else {
-        let folder = tempfile::tempdir().unwrap();
-        let mut command = command(TEST, SETS, &folder.path().join("cache")).unwrap();
-        counted(&mut command, &folder.path().join("log"))
-            .env("ROTINI_TEST_COMPILER_MEMO", folder.path())
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = command(TEST, SETS, &directory.path().join("cache")).unwrap();
+        counted(&mut command, &directory.path().join("log"))
+            .env("ROTINI_TEST_COMPILER_MEMO", directory.path())
             .env("ROTINI_TEST_COMPILER_FAULT", format!("x{COLUMNS}xf32=alike"));
         println!("{}", run(&mut command).unwrap());
         return;

@@ -1,4 +1,4 @@
-//! Folders of graphs that were compiled ahead of time.
+//! Directories of graphs that were compiled ahead of time.
 
 use crate::{INTERNAL_ERROR, create, expect_right, expect_status, files, small};
 use rotini_tests::harness::Runner;
@@ -7,10 +7,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// Fills a folder, and then runs the graphs of it in a process that has it as one of `ROTINI_CACHE_PATH`.
+/// Fills a directory, and then runs the graphs of it in a process that has it as one of `ROTINI_CACHE_PATH`.
 fn ship(test: &str, prepare: impl FnOnce(&Path), environment: &[(&str, &str)]) -> Result<String, anyhow::Error> {
-    let folder = tempfile::tempdir().unwrap();
-    let (image, own) = (folder.path().join("image"), folder.path().join("own"));
+    let directory = tempfile::tempdir().unwrap();
+    let (image, own) = (directory.path().join("image"), directory.path().join("own"));
     run(&mut command(test, "fill", &image).unwrap()).unwrap();
     prepare(&image);
     let mut command = command(test, "use", &own).unwrap();
@@ -35,8 +35,8 @@ fn fill_or_use(part: &str) {
 }
 
 #[test]
-fn a_folder_serves_machines_without_a_compiler() {
-    const TEST: &str = "shipped::a_folder_serves_machines_without_a_compiler";
+fn a_directory_serves_machines_without_a_compiler() {
+    const TEST: &str = "shipped::a_directory_serves_machines_without_a_compiler";
     match part(TEST) {
         Some(part) => fill_or_use(&part),
         None => drop(ship(TEST, |_| (), &[]).unwrap()),
@@ -44,8 +44,8 @@ fn a_folder_serves_machines_without_a_compiler() {
 }
 
 #[test]
-fn a_folder_that_nobody_can_write_serves_too() {
-    const TEST: &str = "shipped::a_folder_that_nobody_can_write_serves_too";
+fn a_directory_that_nobody_can_write_serves_too() {
+    const TEST: &str = "shipped::a_directory_that_nobody_can_write_serves_too";
     match part(TEST) {
         Some(part) => fill_or_use(&part),
         None => {
@@ -62,8 +62,8 @@ fn a_folder_that_nobody_can_write_serves_too() {
 
 /// What others could have put there is not executed.
 #[test]
-fn a_folder_that_others_can_write_is_not_used() {
-    const TEST: &str = "shipped::a_folder_that_others_can_write_is_not_used";
+fn a_directory_that_others_can_write_is_not_used() {
+    const TEST: &str = "shipped::a_directory_that_others_can_write_is_not_used";
     match part(TEST) {
         Some(part) => fill_or_use(&part),
         None => {

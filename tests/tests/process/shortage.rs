@@ -1,7 +1,7 @@
 //! A system that is short of something for a while: what asks meanwhile fails with the reason, and nothing is different afterwards.
 
 use crate::workers::{descendants, wait_until};
-use crate::{INTERNAL_ERROR, bytes, create, expect_right, expect_status, files, folder, logged, logging, small};
+use crate::{INTERNAL_ERROR, bytes, create, directory, expect_right, expect_status, files, logged, logging, small};
 use rotini_tests::cases::Case;
 use rotini_tests::harness::Runner;
 use rotini_tests::process::{command, part, run};
@@ -41,14 +41,14 @@ fn expect_all_well(runner: &Runner, case: &Case) {
     }
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     assert!(!maps.contains("libIREECompiler"), "the compiler is in the host");
-    let kept = files(&folder(), ".failed");
+    let kept = files(&directory(), ".failed");
     assert!(kept.is_empty(), "{kept:?}");
 }
 
 fn start<'a>(command: &'a mut Command, cache: &Path) -> &'a mut Command {
     command
         .env("ROTINI_COMPILER", "worker")
-        .env("ROTINI_TEST_FOLDER", cache)
+        .env("ROTINI_TEST_DIRECTORY", cache)
 }
 
 /// With all descriptors in use: once from the start, when the compiler was not looked for yet, and once in the middle.

@@ -143,22 +143,22 @@ fn too_much_memory_is_told_and_the_next_graph_works() {
     assert!(logged("from now on").is_empty(), "{:?}", logged("from now on"));
 }
 
-/// A folder with the compiler's files, of which a test may take some away.
+/// A directory with the compiler's files, of which a test may take some away.
 fn installation() -> (tempfile::TempDir, PathBuf) {
     let library = iree_sys::compiler::find_library().unwrap();
     let source = library.parent().unwrap();
-    let folder = tempfile::Builder::new()
+    let directory = tempfile::Builder::new()
         .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
         .unwrap();
     for name in ["libIREECompiler.so", "iree-lld", "iree-compile"] {
-        let place = folder.path().join(name);
+        let place = directory.path().join(name);
         // A few hundred megabytes, if on another file system.
         fs::hard_link(source.join(name), &place)
             .or_else(|_| fs::copy(source.join(name), &place).map(drop))
             .unwrap();
     }
-    let library = folder.path().join("libIREECompiler.so");
-    (folder, library)
+    let library = directory.path().join("libIREECompiler.so");
+    (directory, library)
 }
 
 /// Another build of a library: one with another build id.
@@ -174,7 +174,7 @@ fn a_library_that_goes_away_or_changes_is_told() {
     const TEST: &str = "workers::a_library_that_goes_away_or_changes_is_told";
     let Some(part) = part(TEST) else {
         let cache = tempfile::tempdir().unwrap();
-        let (_folder, library) = installation();
+        let (_directory, library) = installation();
         for part in ["away", "another", "replaced"] {
             let mut command = command(TEST, part, cache.path()).unwrap();
             command.env("ROTINI_IREE_COMPILER_LIB", &library);
@@ -225,12 +225,12 @@ fn a_library_that_goes_away_or_changes_is_told() {
 fn a_worker_that_does_not_start_is_replaced() {
     const TEST: &str = "workers::a_worker_that_does_not_start_is_replaced";
     let Some(part) = part(TEST) else {
-        let folder = tempfile::tempdir().unwrap();
-        let broken = folder.path().join("broken");
+        let directory = tempfile::tempdir().unwrap();
+        let broken = directory.path().join("broken");
         fs::write(&broken, "#!/nonexistent/interpreter\n").unwrap();
         fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
         for part in ["version 99", "cannot start"] {
-            let cache = folder.path().join(part);
+            let cache = directory.path().join(part);
             let mut command = faulty(TEST, part, &cache, "=version");
             if part == "cannot start" {
                 command.env("ROTINI_COMPILE_WORKER", &broken);
@@ -290,9 +290,9 @@ fn forbid_programs() {
 fn a_sandbox_without_programs_is_told() {
     const TEST: &str = "workers::a_sandbox_without_programs_is_told";
     let Some(part) = part(TEST) else {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for (part, device) in [("fill", "cpu"), ("cpu", "cpu"), ("hip", "hip")] {
-            let mut command = command(TEST, part, &folder.path().join(device)).unwrap();
+            let mut command = command(TEST, part, &directory.path().join(device)).unwrap();
             command
                 .env("ROTINI_DEVICE", device)
                 .env("ROTINI_HIP_LIBRARY", rotini_tests::plugin::emulator().unwrap());
@@ -323,14 +323,14 @@ fn a_sandbox_without_programs_is_told() {
     assert!(!maps.contains("libIREECompiler"), "the compiler is in the host");
 }
 
-/// A folder with the plugin and a program beside it in the place of the worker, which leaves a trace and is one then.
-fn plugin_with_worker(folder: &Path) -> PathBuf {
-    let plugin = folder.join("librotini_plugin.so");
+/// A directory with the plugin and a program beside it in the place of the worker, which leaves a trace and is one then.
+fn plugin_with_worker(directory: &Path) -> PathBuf {
+    let plugin = directory.join("librotini_plugin.so");
     let source = rotini_tests::plugin::path().unwrap();
     fs::hard_link(&source, &plugin)
         .or_else(|_| fs::copy(&source, &plugin).map(drop))
         .unwrap();
-    let worker = folder.join("rotini-compile-worker");
+    let worker = directory.join("rotini-compile-worker");
     let script = format!("#!/bin/sh\n: >${{0%/*}}/trace\nexec '{}'\n", real_worker().display());
     fs::write(&worker, script).unwrap();
     fs::set_permissions(&worker, fs::Permissions::from_mode(0o755)).unwrap();
@@ -360,8 +360,8 @@ fn a_worker_that_others_can_replace_is_not_run() {
     let steps: [Step<'_>; 6] = [
         (false, &|_, _| (), "run"),
         (true, &|_, _| (), "run"),
-        (false, &|folder, _| mode(folder, 0o777), "(mode 0777)"),
-        (true, &|folder, _| mode(folder, 0o777), "(mode 0777)"),
+        (false, &|directory, _| mode(directory, 0o777), "(mode 0777)"),
+        (true, &|directory, _| mode(directory, 0o777), "(mode 0777)"),
         (true, &|_, worker| mode(worker, 0o757), "(mode 0757)"),
         (
             false,
@@ -375,12 +375,12 @@ fn a_worker_that_others_can_replace_is_not_run() {
             continue;
         }
         let parent = tempfile::tempdir().unwrap();
-        let folder = parent.path().join("plugin");
-        fs::create_dir(&folder).unwrap();
-        mode(&folder, 0o755);
-        let plugin = plugin_with_worker(&folder);
-        let worker = folder.join("rotini-compile-worker");
-        change(&folder, &worker);
+        let directory = parent.path().join("plugin");
+        fs::create_dir(&directory).unwrap();
+        mode(&directory, 0o755);
+        let plugin = plugin_with_worker(&directory);
+        let worker = directory.join("rotini-compile-worker");
+        change(&directory, &worker);
         let mut command = command(TEST, said, &parent.path().join("cache")).unwrap();
         command.env("ROTINI_PLUGIN", plugin);
         match is_named {
@@ -388,7 +388,7 @@ fn a_worker_that_others_can_replace_is_not_run() {
             false => command.env_remove("ROTINI_COMPILE_WORKER"),
         };
         run(&mut command).unwrap();
-        assert_eq!(folder.join("trace").exists(), said == "run", "{said}");
+        assert_eq!(directory.join("trace").exists(), said == "run", "{said}");
     }
 }
 
@@ -427,10 +427,10 @@ fn a_worker_goes_with_its_killed_host() {
         drop(create(&runner, &long(3000)));
         panic!("it was not killed");
     }
-    let folder = tempfile::tempdir().unwrap();
-    let temporary = folder.path().join("temporary");
+    let directory = tempfile::tempdir().unwrap();
+    let temporary = directory.path().join("temporary");
     fs::create_dir(&temporary).unwrap();
-    let mut command = command(TEST, "host", &folder.path().join("cache")).unwrap();
+    let mut command = command(TEST, "host", &directory.path().join("cache")).unwrap();
     let mut host = command.env("TMPDIR", &temporary).spawn().unwrap();
     wait_until("there is no worker", Duration::from_secs(60), || {
         !descendants(host.id()).is_empty()

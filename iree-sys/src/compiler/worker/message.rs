@@ -55,29 +55,29 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Takes a request along. A relative folder is one of this process, not of the worker.
+    /// Takes a request along. A relative directory is one of this process, not of the worker.
     pub(super) fn new(number: u64, request: &CompileRequest<'_>) -> Result<Self, CompileError> {
-        let folder = request
+        let directory = request
             .dump_executables
-            .map(|folder| std::path::absolute(folder).map_err(CompileError::io("resolve", folder)))
+            .map(|directory| std::path::absolute(directory).map_err(CompileError::io("resolve", directory)))
             .transpose()?;
         Ok(Self {
             number,
             mlir: request.mlir.to_owned(),
             name: request.name.to_owned(),
             flags: request.flags.to_vec(),
-            dump_executables: folder.as_deref().map(Bytes::from),
+            dump_executables: directory.as_deref().map(Bytes::from),
         })
     }
 
     /// Compiles it.
     pub(super) fn compile(self, compiler: &dyn Compiler) -> Answer {
-        let folder = self.dump_executables.map(PathBuf::from);
+        let directory = self.dump_executables.map(PathBuf::from);
         let compiled = compiler.compile(&CompileRequest {
             mlir: &self.mlir,
             name: &self.name,
             flags: &self.flags,
-            dump_executables: folder.as_deref(),
+            dump_executables: directory.as_deref(),
         });
         Answer {
             number: self.number,

@@ -11,7 +11,7 @@
 //! it. What the worker and its library write goes to a pipe that the thread keeps the end of.
 //!
 //! A process is ended by a signal to its group, in which there is also the linker that the compiler runs; its temporary files are in a
-//! folder of its own.
+//! directory of its own.
 
 mod frame;
 mod message;
@@ -46,8 +46,8 @@ use process::{Fault, Process, Stage};
 
 pub use serve::serve;
 
-/// Names of the folders of workers' temporary files begin with this.
-const FOLDER_PREFIX: &str = "rotini-worker-";
+/// Names of the directories of workers' temporary files begin with this.
+const DIRECTORY_PREFIX: &str = "rotini-worker-";
 
 /// How workers are run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use rustix::{
 use tempfile::TempDir;
 
 use super::{
-    FOLDER_PREFIX, WorkerOptions,
+    DIRECTORY_PREFIX, WorkerOptions,
     frame::{FrameError, Incoming},
 };
 use crate::compiler::{
@@ -48,7 +48,7 @@ pub(super) struct Process {
     words: Vec<u8>,
     ended: bool,
     /// Temporary files of the worker and the linkers it starts.
-    _folder: Option<TempDir>,
+    _directory: Option<TempDir>,
 }
 
 /// Why a worker gave no answer.
@@ -75,7 +75,7 @@ impl Process {
     /// Starts a worker. Its thread has to outlive it: the worker ends with the thread that started it.
     pub(super) fn start(options: &WorkerOptions) -> Result<Self, CompileError> {
         // Without one, the worker's temporary files are where everybody's are.
-        let folder = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir().ok();
+        let directory = tempfile::Builder::new().prefix(DIRECTORY_PREFIX).tempdir().ok();
         let spawn = || {
             let (channel, theirs) = UnixStream::pair()?;
             channel.set_nonblocking(true)?;
@@ -85,8 +85,8 @@ impl Process {
             clean(&mut command, has_raised_privileges());
             // What others have put into the host is not for the worker.
             command.env_remove("LD_PRELOAD").env_remove("LD_AUDIT");
-            if let Some(folder) = &folder {
-                command.env("TMPDIR", folder.path());
+            if let Some(directory) = &directory {
+                command.env("TMPDIR", directory.path());
             }
             // Nothing here makes the standard library fork: it would copy the page tables of the host, which may be large. The
             // worker sees to the rest itself.
@@ -111,7 +111,7 @@ impl Process {
             output: Some(output),
             words: Vec::new(),
             ended: false,
-            _folder: folder,
+            _directory: directory,
         })
     }
 

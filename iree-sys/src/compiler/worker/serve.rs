@@ -18,7 +18,7 @@ use rustix::{
 };
 
 use super::{
-    FOLDER_PREFIX,
+    DIRECTORY_PREFIX,
     frame::{self, FrameError, Incoming},
     message::{Answer, Failure, Ready, Request, Setup},
 };
@@ -162,13 +162,13 @@ fn watch(channel: &File, signals: &OwnedFd) {
 /// Ends this process and those that it has started, without running what the compiler's library has for the end of a process: it is
 /// busy.
 fn end(code: i32) -> ! {
-    let folder = env::temp_dir();
-    if folder
+    let directory = env::temp_dir();
+    if directory
         .file_name()
-        .is_some_and(|name| name.to_string_lossy().starts_with(FOLDER_PREFIX))
+        .is_some_and(|name| name.to_string_lossy().starts_with(DIRECTORY_PREFIX))
     {
         // The pool does it too, if it still can.
-        let _ = fs::remove_dir_all(folder);
+        let _ = fs::remove_dir_all(directory);
     }
     if code == 0 {
         let _ = rustix::process::kill_current_process_group(Signal::KILL);

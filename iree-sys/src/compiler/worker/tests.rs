@@ -29,22 +29,22 @@ const PROMPT: Duration = Duration::from_secs(20);
 fn script() -> &'static Path {
     static SCRIPT: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     let (_, path) = SCRIPT.get_or_init(|| {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("script");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("script");
         let program = env::current_exe().unwrap();
         let text = format!(
-            "#!/bin/sh\nfolder=${{0%/*}}\necho $$ >>$folder/pids\n\
-             case $(cat $folder/mode) in\n\
+            "#!/bin/sh\ndirectory=${{0%/*}}\necho $$ >>$directory/pids\n\
+             case $(cat $directory/mode) in\n\
              start:words) echo only words; echo hello >&0; sleep 100;;\n\
              start:exit) echo no such interpreter >&2; exit 127;;\n\
              start:hang) exec sleep 100;;\n\
              esac\n\
-             {FAKE}=$folder/mode exec '{}' --exact compiler::worker::tests::fake --nocapture\n",
+             {FAKE}=$directory/mode exec '{}' --exact compiler::worker::tests::fake --nocapture\n",
             program.display()
         );
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        (folder, path)
+        (directory, path)
     });
     path
 }
@@ -52,15 +52,15 @@ fn script() -> &'static Path {
 /// A pool of fake workers.
 struct Fakes {
     worker: Option<Worker>,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Fakes {
     fn new(workers: usize, timeout: Duration, idle: Duration) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("worker");
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("worker");
         symlink(script(), &program).unwrap();
-        fs::write(folder.path().join("pids"), "").unwrap();
+        fs::write(directory.path().join("pids"), "").unwrap();
         let options = WorkerOptions {
             program,
             library: "/no/library".into(),
@@ -70,12 +70,12 @@ impl Fakes {
             idle,
         };
         let worker = Some(Worker::with_identity(options, "fake".into()).unwrap());
-        Self { worker, folder }
+        Self { worker, directory }
     }
 
     /// What the next process does.
     fn mode(&self, mode: &str) {
-        fs::write(self.folder.path().join("mode"), mode).unwrap();
+        fs::write(self.directory.path().join("mode"), mode).unwrap();
     }
 
     fn compile(&self, mlir: &str) -> Result<Compiled, CompileError> {
@@ -96,7 +96,7 @@ impl Fakes {
     }
 
     fn pids(&self) -> Vec<String> {
-        let pids = fs::read_to_string(self.folder.path().join("pids")).unwrap();
+        let pids = fs::read_to_string(self.directory.path().join("pids")).unwrap();
         pids.lines().map(str::to_owned).collect()
     }
 }
@@ -497,13 +497,13 @@ fn an_idle_worker_ends() {
 
 #[test]
 fn a_program_that_cannot_be_started_is_unavailable() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("file");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
     fs::write(&file, "no program").unwrap();
     for (program, kind) in [
-        (folder.path().join("missing"), std::io::ErrorKind::NotFound),
+        (directory.path().join("missing"), std::io::ErrorKind::NotFound),
         (file, std::io::ErrorKind::PermissionDenied),
-        (folder.path().to_owned(), std::io::ErrorKind::PermissionDenied),
+        (directory.path().to_owned(), std::io::ErrorKind::PermissionDenied),
     ] {
         let options = WorkerOptions {
             program: program.clone(),

@@ -1,4 +1,4 @@
-//! `rotini cache`: what is in a folder of compiled graphs, and looking after it.
+//! `rotini cache`: what is in a directory of compiled graphs, and looking after it.
 
 use super::Answer;
 use crate::args::{Cache, CacheCommand};
@@ -27,25 +27,28 @@ const STANDARD_STREAM: &str = "-";
 
 pub(super) fn cache(args: &Cache, output: &Output) -> Result<Answer> {
     let config = Config::from_env();
-    let Some(folder) = args.dir.clone().or(config.cache_dir) else {
+    let Some(directory) = args.dir.clone().or(config.cache_dir) else {
         bail!(Failure::Usage(
-            "there is no cache folder: ROTINI_CACHE_DIR is empty; --dir names one".to_owned()
+            "there is no cache directory: ROTINI_CACHE_DIR is empty; --dir names one".to_owned()
         ));
     };
-    let folder = Folder { path: folder, output };
+    let directory = Directory {
+        path: directory,
+        output,
+    };
     match &args.command {
-        CacheCommand::Ls => folder.list(),
-        CacheCommand::Stats => folder.stats(),
-        CacheCommand::Verify => folder.verify(),
-        CacheCommand::Gc { size } => folder.gc(size.map_or(config.cache_size, |size| size.as_u64())),
-        CacheCommand::Clear => folder.clear(),
-        CacheCommand::Export { archive, keys } => folder.export(archive, keys),
-        CacheCommand::Import { archive } => folder.import(archive),
+        CacheCommand::Ls => directory.list(),
+        CacheCommand::Stats => directory.stats(),
+        CacheCommand::Verify => directory.verify(),
+        CacheCommand::Gc { size } => directory.gc(size.map_or(config.cache_size, |size| size.as_u64())),
+        CacheCommand::Clear => directory.clear(),
+        CacheCommand::Export { archive, keys } => directory.export(archive, keys),
+        CacheCommand::Import { archive } => directory.import(archive),
     }
 }
 
-/// The folder that a command is about, and where the command tells what it did.
-struct Folder<'a> {
+/// The directory that a command is about, and where the command tells what it did.
+struct Directory<'a> {
     path: PathBuf,
     output: &'a Output,
 }
@@ -54,7 +57,7 @@ struct Folder<'a> {
 #[derive(Serialize)]
 struct Document<T> {
     ok: bool,
-    folder: String,
+    directory: String,
     #[serde(flatten)]
     found: T,
 }
@@ -116,7 +119,7 @@ impl From<Item> for Row {
     }
 }
 
-impl Folder<'_> {
+impl Directory<'_> {
     fn name(&self) -> String {
         self.path.display().to_string()
     }
@@ -124,7 +127,7 @@ impl Folder<'_> {
     fn document(&self, ok: bool, found: impl Serialize) -> Result<Answer> {
         self.output.document(&Document {
             ok,
-            folder: self.name(),
+            directory: self.name(),
             found,
         })?;
         Ok(Answer::of(ok))

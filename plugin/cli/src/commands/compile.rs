@@ -1,4 +1,4 @@
-//! `rotini compile`: graphs to vmfb files, or into a cache folder that can be shipped.
+//! `rotini compile`: graphs to vmfb files, or into a cache directory that can be shipped.
 
 use super::{Answer, TargetChoice};
 use crate::args::Compile;
@@ -83,10 +83,10 @@ fn runtime(args: &Compile, jobs: NonZeroUsize) -> Result<Runtime> {
     let mut config = Config::from_env();
     config.compile_workers = jobs.get();
     let mut runtime = Runtime::new(config)?;
-    if let Some(folder) = &args.into {
-        // Complete without any other folder, however large, and for whoever runs the image that it becomes part of.
+    if let Some(directory) = &args.into {
+        // Complete without any other directory, however large, and for whoever runs the image that it becomes part of.
         let cache = CacheConfig {
-            dir: Some(folder.clone()),
+            dir: Some(directory.clone()),
             system_dirs: Vec::new(),
             disk_bytes: u64::MAX,
             readable_by_all: true,
@@ -120,7 +120,7 @@ fn places(graphs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
     if graphs.len() == 1 && !output.is_dir() {
         return Ok(vec![output.to_owned()]);
     }
-    fs::create_dir_all(output).with_context(|| format!("{} is no folder for several graphs", output.display()))?;
+    fs::create_dir_all(output).with_context(|| format!("{} is no directory for several graphs", output.display()))?;
     let mut taken = HashSet::new();
     let place = |graph: &PathBuf| {
         let name = graph.file_stem().unwrap_or(graph.as_os_str());
@@ -206,10 +206,10 @@ fn compile_one(runtime: &Runtime, choice: &TargetChoice, graph: &[u8], place: Op
     })
 }
 
-/// Looks whether all that was compiled is in the folder. To a cache, not being able to write is no error; here it is.
+/// Looks whether all that was compiled is in the directory. To a cache, not being able to write is no error; here it is.
 fn confirm(runtime: &Runtime, graphs: &mut [GraphResult]) -> Result<()> {
-    let folder = runtime.cache.dir().context("there is no folder")?;
-    let stored: HashSet<String> = admin::list(folder)?
+    let directory = runtime.cache.dir().context("there is no directory")?;
+    let stored: HashSet<String> = admin::list(directory)?
         .into_iter()
         .map(|entry| entry.key.to_string())
         .collect();
@@ -219,7 +219,7 @@ fn confirm(runtime: &Runtime, graphs: &mut [GraphResult]) -> Result<()> {
             .take_if(|compiled| !stored.contains(&compiled.key))
             .is_some()
         {
-            graph.error = Some(format!("compiled, but not stored in {}", folder.display()));
+            graph.error = Some(format!("compiled, but not stored in {}", directory.display()));
         }
     }
     Ok(())
@@ -232,19 +232,19 @@ fn tell(
     elapsed: Duration,
     output: &Output,
 ) -> Result<Answer> {
-    let folder = args.into.is_some().then(|| runtime.cache.dir()).flatten();
+    let directory = args.into.is_some().then(|| runtime.cache.dir()).flatten();
     let answer = Answer::of(graphs.iter().all(|graph| graph.compiled.is_some()));
     if output.json {
         #[derive(Serialize)]
         struct Document {
             ok: bool,
             #[serde(skip_serializing_if = "Option::is_none")]
-            folder: Option<String>,
+            directory: Option<String>,
             graphs: Vec<GraphResult>,
         }
         output.document(&Document {
             ok: answer == Answer::Yes,
-            folder: folder.map(|folder| folder.display().to_string()),
+            directory: directory.map(|directory| directory.display().to_string()),
             graphs,
         })?;
         return Ok(answer);
@@ -287,14 +287,14 @@ fn tell(
             output.note(&format!("{BAD}{graph}{BAD:#} for {target}: {error}"))?;
         }
     }
-    if let Some(folder) = folder {
-        output.line(&summary(&graphs, folder, elapsed))?;
+    if let Some(directory) = directory {
+        output.line(&summary(&graphs, directory, elapsed))?;
     }
     Ok(answer)
 }
 
 /// What became of all graphs, in one line.
-fn summary(graphs: &[GraphResult], folder: &Path, elapsed: Duration) -> String {
+fn summary(graphs: &[GraphResult], directory: &Path, elapsed: Duration) -> String {
     let count = |origin| {
         graphs
             .iter()
@@ -305,7 +305,7 @@ fn summary(graphs: &[GraphResult], folder: &Path, elapsed: Duration) -> String {
     let failed = graphs.iter().filter(|graph| graph.error.is_some()).count();
     format!(
         "{}: {} compiled, {} there already, {failed} failed, in {}",
-        folder.display(),
+        directory.display(),
         count(Origin::Compiled),
         count(Origin::Cache),
         time(elapsed)

@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 
 pub(super) fn demo(args: &Demo, output: &Output) -> Result<Answer> {
     let temporary;
-    let folder = match &args.save {
-        Some(folder) => folder.as_path(),
+    let directory = match &args.save {
+        Some(directory) => directory.as_path(),
         None => {
-            temporary = tempfile::tempdir().context("no temporary folder")?;
+            temporary = tempfile::tempdir().context("no temporary directory")?;
             temporary.path()
         }
     };
-    let paths = write_samples(folder)?;
+    let paths = write_samples(directory)?;
     let plugin = Plugin::load(&args.execution.plugin, output.verbose)?;
     let executor = Executor::new(&plugin, run::options(&args.execution))?;
     if output.json {
@@ -43,10 +43,10 @@ pub(super) fn demo(args: &Demo, output: &Output) -> Result<Answer> {
     run::conclude(&plugin, &outcomes, output)
 }
 
-fn write_samples(folder: &Path) -> Result<Vec<PathBuf>> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+fn write_samples(directory: &Path) -> Result<Vec<PathBuf>> {
+    fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let write = |(name, bytes): (&str, Vec<u8>)| {
-        let path = folder.join(name).with_extension("fb");
+        let path = directory.join(name).with_extension("fb");
         fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(path)
     };

@@ -204,22 +204,22 @@ fn device(runtime: &Runtime) -> Finding {
     }
 }
 
-/// The folders that compiled graphs are looked for in, in this order.
+/// The directories that compiled graphs are looked for in, in this order.
 fn caches(runtime: &Runtime) -> Vec<Finding> {
     const OWN: &str = "cache";
     let own = match (runtime.cache.disk_error(), runtime.cache.dir()) {
         (Some(error), _) => warn(OWN, format!("in memory only: {}", chain(error))),
-        (None, Some(folder)) => cache(OWN, folder),
+        (None, Some(directory)) => cache(OWN, directory),
         (None, None) => warn(OWN, "in memory only: every process compiles its graphs anew".to_owned()),
     };
     let shipped = runtime.config.cache_path.iter();
-    let shipped = shipped.map(|folder| cache("shipped cache", folder));
+    let shipped = shipped.map(|directory| cache("shipped cache", directory));
     [own].into_iter().chain(shipped).collect()
 }
 
-/// What is in a folder, if code may be taken from it.
-fn cache(item: &'static str, folder: &Path) -> Finding {
-    match admin::stats(folder) {
+/// What is in a directory, if code may be taken from it.
+fn cache(item: &'static str, directory: &Path) -> Finding {
+    match admin::stats(directory) {
         Ok(stats) => {
             let targets: Vec<String> = stats
                 .targets
@@ -233,9 +233,9 @@ fn cache(item: &'static str, folder: &Path) -> Finding {
             };
             let entries = count(stats.entries, "graph", "graphs");
             let size = bytes(stats.entry_bytes);
-            ok(item, format!("{}: {entries}, {size}{targets}", folder.display()))
+            ok(item, format!("{}: {entries}, {size}{targets}", directory.display()))
         }
-        Err(error) => warn(item, format!("{} is not used: {}", folder.display(), chain(&error))),
+        Err(error) => warn(item, format!("{} is not used: {}", directory.display(), chain(&error))),
     }
 }
 

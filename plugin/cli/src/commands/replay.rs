@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 struct Document {
     /// Whether it compiles now.
     ok: bool,
-    folder: String,
+    directory: String,
     target: String,
     /// The compiler's build, and whether it is the one that failed.
     compiler: String,
@@ -40,9 +40,9 @@ struct Document {
 }
 
 pub(super) fn replay(args: &Replay, output: &Output) -> Result<Answer> {
-    let folder = args.folder.display().to_string();
-    let reproducer = Reproducer::read(&args.folder)
-        .with_context(|| format!("{folder} is not what a failed compilation leaves behind"))?;
+    let directory = args.directory.display().to_string();
+    let reproducer = Reproducer::read(&args.directory)
+        .with_context(|| format!("{directory} is not what a failed compilation leaves behind"))?;
     let runtime = Runtime::new(Config::from_env())?;
     let compiler = runtime.compiler()?;
     let started = Instant::now();
@@ -63,7 +63,7 @@ pub(super) fn replay(args: &Replay, output: &Output) -> Result<Answer> {
     tell(
         Document {
             ok: error.is_none(),
-            folder,
+            directory,
             target: versions.target,
             compiler: compiler.identity().to_owned(),
             same_compiler: compiler.identity() == versions.compiler,
@@ -92,7 +92,7 @@ fn tell(document: Document, output: &Output) -> Result<Answer> {
         return Ok(answer);
     }
     let line = |item: &str, text: &str| output.line(&format!("{item:>10} {FAINT}│{FAINT:#} {text}"));
-    line("reproducer", &document.folder)?;
+    line("reproducer", &document.directory)?;
     line("target", &document.target)?;
     line(
         "compiler",

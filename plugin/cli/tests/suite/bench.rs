@@ -1,4 +1,4 @@
-//! What the suites share: a folder with graphs, the command run in it, and what it left behind.
+//! What the suites share: a directory with graphs, the command run in it, and what it left behind.
 //!
 //! What executes needs the compiler and the plugin's library. Where one of them is missing a test says so on stderr and ends, unless
 //! `ROTINI_TEST_REQUIRE_ALL` is set: then it fails.
@@ -15,15 +15,15 @@ pub(crate) const WRONG: i32 = 1;
 pub(crate) const USAGE: i32 = 2;
 pub(crate) const ENVIRONMENT: i32 = 3;
 
-/// A folder with graphs, and a cache of its own.
+/// A directory with graphs, and a cache of its own.
 pub(crate) struct Bench {
-    pub(crate) folder: TempDir,
+    pub(crate) directory: TempDir,
 }
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let bench = Bench { folder };
+        let directory = tempfile::tempdir().unwrap();
+        let bench = Bench { directory };
         std::fs::write(bench.path("good.fb"), rotini_wire::encode(&conv_bias_relu())).unwrap();
         std::fs::write(bench.path("declined.fb"), rotini_wire::encode(&custom_op())).unwrap();
         let mut cycle = GraphBuilder::new("cycle");
@@ -38,7 +38,7 @@ impl Bench {
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     /// The command, on the CPU, with this bench's cache.
@@ -58,7 +58,7 @@ impl Bench {
     pub(crate) fn run(&self, arguments: &[&str]) -> Finished {
         Finished::new(
             self.command(arguments)
-                .current_dir(self.folder.path())
+                .current_dir(self.directory.path())
                 .output()
                 .unwrap(),
         )

@@ -1,4 +1,4 @@
-//! Compiling ahead of time, and the folders that come of it.
+//! Compiling ahead of time, and the directories that come of it.
 
 use crate::bench::{Bench, ENVIRONMENT, Finished, OK, WRONG, has_compiler, plugin};
 use serde_json::Value;
@@ -7,9 +7,9 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The entries' files in a folder, by key.
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    let mut entries: Vec<_> = fs::read_dir(folder)
+/// The entries' files in a directory, by key.
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<_> = fs::read_dir(directory)
         .unwrap()
         .map(|file| file.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "entry"))
@@ -34,7 +34,7 @@ fn origins(document: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Fills the folder `kernels` with one graph for two targets.
+/// Fills the directory `kernels` with one graph for two targets.
 fn fill(bench: &Bench) -> PathBuf {
     let into = ["compile", "--target", "gfx942,gfx950", "good.fb", "--into", "kernels"];
     let filled = bench.run(&into);
@@ -43,7 +43,7 @@ fn fill(bench: &Bench) -> PathBuf {
 }
 
 #[test]
-fn a_folder_is_filled_resumed_and_repaired() {
+fn a_directory_is_filled_resumed_and_repaired() {
     let bench = Bench::new();
     if !has_compiler(&bench) {
         return;
@@ -82,7 +82,7 @@ fn a_folder_is_filled_resumed_and_repaired() {
             assert!(files.iter().any(|file| file.file_stem().unwrap() == key), "{key}");
         }
     }
-    // The user's own folder has no part in it, and whoever runs the image can read this one.
+    // The user's own directory has no part in it, and whoever runs the image can read this one.
     assert!(!bench.path("cache").exists() || entries(&bench.path("cache")).is_empty());
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&bench.path("kernels")), 0o755);
@@ -106,7 +106,7 @@ fn a_folder_is_filled_resumed_and_repaired() {
 }
 
 #[test]
-fn a_shipped_folder_runs_without_a_compiler() {
+fn a_shipped_directory_runs_without_a_compiler() {
     let bench = Bench::new();
     let Some(plugin) = plugin(&bench) else { return };
     let filled = bench.run(&["compile", "--target", "cpu", "good.fb", "--into", "kernels"]);
@@ -134,12 +134,12 @@ fn a_shipped_folder_runs_without_a_compiler() {
         assert_eq!(bench.run(&transport).code, OK);
     }
     assert_eq!(run("imported").json(OK)["graphs"][0]["origin"], "cache");
-    // That no compiler was there is what the same run without the folder says.
+    // That no compiler was there is what the same run without the directory says.
     assert_ne!(run("elsewhere").code, OK);
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_an_error() {
+fn a_directory_that_cannot_be_written_is_an_error() {
     let bench = Bench::new();
     if !has_compiler(&bench) {
         return;
@@ -152,13 +152,13 @@ fn a_folder_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
-fn a_folder_is_listed_counted_and_verified() {
+fn a_directory_is_listed_counted_and_verified() {
     let bench = Bench::new();
     if !has_compiler(&bench) {
         return;
     }
-    let folder = fill(&bench);
-    let files = entries(&folder);
+    let directory = fill(&bench);
+    let files = entries(&directory);
     let on = |command: &[&str], code| {
         let arguments = [&["cache", "--dir", "kernels", "--json"], command].concat();
         bench.run(&arguments).json(code)
@@ -167,7 +167,7 @@ fn a_folder_is_listed_counted_and_verified() {
     let listed = listed["entries"].as_array().unwrap();
     assert_eq!(listed.len(), 2);
     for entry in listed {
-        let file = folder.join(format!("{}.entry", entry["key"].as_str().unwrap()));
+        let file = directory.join(format!("{}.entry", entry["key"].as_str().unwrap()));
         assert_eq!(entry["bytes"], fs::metadata(file).unwrap().len());
         assert_eq!(entry["dispatches"], 1);
         assert!(entry["compile_us"].as_u64().unwrap() > 0);
@@ -189,7 +189,7 @@ fn a_folder_is_listed_counted_and_verified() {
         verified["bad"][0]["key"],
         files[0].file_stem().unwrap().to_str().unwrap()
     );
-    assert_eq!(entries(&folder), files, "verify has changed the folder");
+    assert_eq!(entries(&directory), files, "verify has changed the directory");
 
     let text = bench.run(&["cache", "ls", "--dir", "kernels"]);
     assert!(
@@ -200,29 +200,29 @@ fn a_folder_is_listed_counted_and_verified() {
 }
 
 #[test]
-fn a_folder_is_cut_to_size_and_cleared() {
+fn a_directory_is_cut_to_size_and_cleared() {
     let bench = Bench::new();
     if !has_compiler(&bench) {
         return;
     }
-    let folder = fill(&bench);
-    fs::write(folder.join("notes.txt"), "mine").unwrap();
+    let directory = fill(&bench);
+    fs::write(directory.join("notes.txt"), "mine").unwrap();
     let gc = ["cache", "--dir", "kernels", "--json", "gc", "--size"];
     let kept = bench.run(&[&gc[..], &["1GB"]].concat()).json(OK);
-    assert_eq!((&kept["entries"], entries(&folder).len()), (&0.into(), 2));
-    let largest = entries(&folder)
+    assert_eq!((&kept["entries"], entries(&directory).len()), (&0.into(), 2));
+    let largest = entries(&directory)
         .iter()
         .map(|file| fs::metadata(file).unwrap().len())
         .max()
         .unwrap();
     let removed = bench.run(&[&gc[..], &[&largest.to_string()]].concat()).json(OK);
-    assert_eq!((&removed["entries"], entries(&folder).len()), (&1.into(), 1));
-    let left = fs::metadata(&entries(&folder)[0]).unwrap().len();
+    assert_eq!((&removed["entries"], entries(&directory).len()), (&1.into(), 1));
+    let left = fs::metadata(&entries(&directory)[0]).unwrap().len();
     assert_eq!(removed["left_bytes"], left);
 
     let cleared = bench.run(&["cache", "--dir", "kernels", "--json", "clear"]).json(OK);
-    assert_eq!((&cleared["entries"], entries(&folder).len()), (&1.into(), 0));
-    assert_eq!(fs::read_to_string(folder.join("notes.txt")).unwrap(), "mine");
+    assert_eq!((&cleared["entries"], entries(&directory).len()), (&1.into(), 0));
+    assert_eq!(fs::read_to_string(directory.join("notes.txt")).unwrap(), "mine");
 }
 
 #[test]
@@ -231,8 +231,8 @@ fn entries_travel_in_archives() {
     if !has_compiler(&bench) {
         return;
     }
-    let folder = fill(&bench);
-    let files = entries(&folder);
+    let directory = fill(&bench);
+    let files = entries(&directory);
     let name = |file: &Path| file.file_name().unwrap().to_str().unwrap().to_owned();
     let members = |archive: &str| {
         let tar = Command::new("tar")
@@ -287,8 +287,8 @@ fn entries_travel_in_archives() {
     assert_eq!(import("one.tar", OK)["added"], 1);
     let imported = import("all.tar", OK);
     assert_eq!((&imported["added"], &imported["present"]), (&1.into(), &1.into()));
-    let read = |folder: &str| -> Vec<_> {
-        entries(&bench.path(folder))
+    let read = |directory: &str| -> Vec<_> {
+        entries(&bench.path(directory))
             .iter()
             .map(|file| (name(file), fs::read(file).unwrap()))
             .collect()
@@ -318,11 +318,11 @@ fn entries_travel_in_archives() {
 }
 
 #[test]
-fn folders_that_others_can_write_are_refused() {
+fn directories_that_others_can_write_are_refused() {
     let bench = Bench::new();
-    let folder = bench.path("open");
-    fs::create_dir(&folder).unwrap();
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+    let directory = bench.path("open");
+    fs::create_dir(&directory).unwrap();
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
     for command in ["ls", "stats", "verify", "gc", "clear"] {
         let document = bench
             .run(&["cache", "--dir", "open", "--json", command])

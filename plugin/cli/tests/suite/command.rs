@@ -92,7 +92,7 @@ fn compile_writes_what_it_says() {
     assert_eq!(graph["dispatches"], 1);
     assert_eq!(graph["origin"], "compiled");
 
-    // Again into a folder, beside one that cannot be compiled.
+    // Again into a directory, beside one that cannot be compiled.
     let document = bench
         .run(&[&compile[..], &["declined.fb", "-o", "all"]].concat())
         .json(WRONG);
@@ -186,9 +186,9 @@ fn usage_errors_have_a_code_of_their_own() {
         &["frobnicate"],
         &["check", "--target", "--flag", "good.fb"],
         &["compile", "good.fb"],
-        &["compile", "good.fb", "-o", "one.vmfb", "--into", "folder"],
+        &["compile", "good.fb", "-o", "one.vmfb", "--into", "directory"],
         &["compile", "good.fb", "-o", "one.vmfb", "--target", "gfx942,gfx950"],
-        &["compile", "good.fb", "--into", "folder", "-j", "0"],
+        &["compile", "good.fb", "--into", "directory", "-j", "0"],
         &["cache", "gc", "--size", "much"],
         &["cache", "export", "-", "--json"],
         &["run", "--repeat", "0", "good.fb"],

@@ -15,7 +15,7 @@ fn a_failed_compilation_is_replayed() {
     let run = |arguments: &[&OsStr], limited: bool, code| {
         let mut command = bench.command(arguments);
         command
-            .current_dir(bench.folder.path())
+            .current_dir(bench.directory.path())
             .env("ROTINI_REPRODUCERS", bench.path("failed"));
         if limited {
             command.env(limit.0, limit.1);
@@ -26,15 +26,15 @@ fn a_failed_compilation_is_replayed() {
     let failed = run(&compile, true, WRONG);
     let error = failed["graphs"][0]["error"].as_str().unwrap();
     assert!(error.contains("memory"), "{error}");
-    let folders: Vec<_> = fs::read_dir(bench.path("failed"))
+    let directories: Vec<_> = fs::read_dir(bench.path("failed"))
         .unwrap()
-        .map(|folder| folder.unwrap().path())
+        .map(|directory| directory.unwrap().path())
         .collect();
-    let [folder] = folders.as_slice() else {
-        panic!("{folders:?}")
+    let [directory] = directories.as_slice() else {
+        panic!("{directories:?}")
     };
 
-    let replay = ["replay".as_ref(), "--json".as_ref(), folder.as_os_str()];
+    let replay = ["replay".as_ref(), "--json".as_ref(), directory.as_os_str()];
     let again = run(&replay, true, WRONG);
     assert_eq!(again["target"], "gfx942");
     assert_eq!(again["same_compiler"], true);
@@ -52,7 +52,7 @@ fn a_failed_compilation_is_replayed() {
     assert!(now["bytes"].as_u64().unwrap() > 0);
 
     // What the compiler says about the module comes through.
-    fs::write(folder.join("rotini.mlir"), "module { \"no.such\"() : () -> () }").unwrap();
+    fs::write(directory.join("rotini.mlir"), "module { \"no.such\"() : () -> () }").unwrap();
     let broken = run(&replay, false, WRONG);
     assert_eq!(broken["same_module"], false);
     assert!(broken["diagnostics"].as_str().unwrap().contains("no.such"), "{broken}");

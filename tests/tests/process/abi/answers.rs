@@ -45,9 +45,9 @@ fn declined_graphs_have_no_engine_and_a_reason() {
 #[test]
 fn hipdnns_bad_graphs_are_declined() {
     let (_plugin, handle, engine) = cpu();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/hipdnn");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/hipdnn");
     let mut count = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
+    for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if !(name.starts_with("neg_") && name.ends_with(".fb")) {

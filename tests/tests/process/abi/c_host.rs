@@ -37,7 +37,7 @@ struct Job {
 }
 
 impl Job {
-    fn write(folder: &Path, name: &str) -> Self {
+    fn write(directory: &Path, name: &str) -> Self {
         let sample = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("cases/hipdnn")
             .join(name)
@@ -49,7 +49,7 @@ impl Job {
         };
         let graph = rotini_wire::decode(&bytes).unwrap();
         let initial = harness::fill(&graph).unwrap();
-        let path = folder.join(format!("{name}.fb"));
+        let path = directory.join(format!("{name}.fb"));
         std::fs::write(&path, bytes).unwrap();
         let mut manifest = String::new();
         for (uid, _, role) in buffers(&graph) {
@@ -130,18 +130,18 @@ fn run(mut command: Command, plugin: &Path, cache: &Path, jobs: &[&Job]) {
 
 #[test]
 fn a_c_host_gets_right_results() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let jobs: Vec<Job> = SAMPLES
         .iter()
         .chain(&CASES)
-        .map(|name| Job::write(folder.path(), name))
+        .map(|name| Job::write(directory.path(), name))
         .collect();
-    let program = compile("host.c", &folder.path().join("host"), &[]);
+    let program = compile("host.c", &directory.path().join("host"), &[]);
     let jobs: Vec<&Job> = jobs.iter().collect();
     run(
         Command::new(program),
         &plugin::path().unwrap(),
-        &folder.path().join("cache"),
+        &directory.path().join("cache"),
         &jobs,
     );
 }
@@ -150,17 +150,22 @@ fn a_c_host_gets_right_results() {
 /// plugin's allocations are this host's `malloc` too.
 #[test]
 fn address_sanitizer_finds_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let jobs: Vec<Job> = FEW.iter().map(|name| Job::write(folder.path(), name)).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let jobs: Vec<Job> = FEW.iter().map(|name| Job::write(directory.path(), name)).collect();
     let program = compile(
         "host.c",
-        &folder.path().join("host"),
+        &directory.path().join("host"),
         &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
     );
     let jobs: Vec<&Job> = jobs.iter().collect();
     let mut command = Command::new(program);
     command.env("ASAN_OPTIONS", "detect_leaks=1:exitcode=9").arg("--keep");
-    run(command, &plugin::path().unwrap(), &folder.path().join("cache"), &jobs);
+    run(
+        command,
+        &plugin::path().unwrap(),
+        &directory.path().join("cache"),
+        &jobs,
+    );
 }
 
 #[test]
@@ -171,19 +176,19 @@ fn valgrind_finds_nothing() {
         println!("skipped: {reason}");
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let jobs: Vec<Job> = FEW.iter().map(|name| Job::write(folder.path(), name)).collect();
-    let program = compile("host.c", &folder.path().join("host"), &[]);
-    let cache = folder.path().join("cache");
-    let compiler = baseline_compiler(folder.path());
-    let plugin = without_debug_info(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let jobs: Vec<Job> = FEW.iter().map(|name| Job::write(directory.path(), name)).collect();
+    let program = compile("host.c", &directory.path().join("host"), &[]);
+    let cache = directory.path().join("cache");
+    let compiler = baseline_compiler(directory.path());
+    let plugin = without_debug_info(directory.path());
     // One graph is compiled under valgrind, the others come from the cache: both ways are looked at.
     let mut command = Command::new(&program);
     command.env("ROTINI_IREE_COMPILE", &compiler);
     run(command, &plugin, &cache, &[&jobs[0]]);
     let mut command = Command::new(compile(
         "without_io_uring.c",
-        &folder.path().join("without_io_uring"),
+        &directory.path().join("without_io_uring"),
         &[],
     ));
     command
@@ -201,18 +206,18 @@ fn valgrind_finds_nothing() {
 }
 
 /// A compiler that leaves out what valgrind does not know.
-fn baseline_compiler(folder: &Path) -> PathBuf {
+fn baseline_compiler(directory: &Path) -> PathBuf {
     let compiler = iree_sys::compiler::find_program().unwrap();
     compile(
         "baseline_compile.c",
-        &folder.join("iree-compile"),
+        &directory.join("iree-compile"),
         &[&format!("-DCOMPILER={:?}", compiler.display().to_string())],
     )
 }
 
 /// A copy of the plugin without the debug information that Debian's valgrind cannot read.
-fn without_debug_info(folder: &Path) -> PathBuf {
-    let copy = folder.join("librotini_plugin.so");
+fn without_debug_info(directory: &Path) -> PathBuf {
+    let copy = directory.join("librotini_plugin.so");
     let status = Command::new("strip")
         .arg("--strip-debug")
         .arg(plugin::path().unwrap())

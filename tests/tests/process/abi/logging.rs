@@ -12,8 +12,8 @@ const UNKNOWN: (&str, &str) = ("ROTINI_CASH_DIR", "1");
 
 #[test]
 fn exceptions_and_calls_back_do_no_harm() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("loud");
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("loud");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("host/loud.cpp");
     let compiled = Command::new("c++")
         .args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-O1", "-g"])
@@ -32,7 +32,7 @@ fn exceptions_and_calls_back_do_no_harm() {
         .arg(program)
         .arg(plugin::path().unwrap())
         .env("ROTINI_DEVICE", "cpu")
-        .env("ROTINI_CACHE_DIR", folder.path().join("cache"))
+        .env("ROTINI_CACHE_DIR", directory.path().join("cache"))
         .env(UNKNOWN.0, UNKNOWN.1)
         .output()
         .unwrap();

@@ -1,4 +1,4 @@
-//! A folder of entries, used through its descriptor: names in it, and what is done to them.
+//! A directory of entries, used through its descriptor: names in it, and what is done to them.
 //!
 //! | Name | Content |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | `.sweep.lock` | locked by the process that makes room |
 //! | `.publish-*.tmp` | a file being written; one a day old was left by a killed process and is removed |
 //!
-//! Other files are never touched: the folder is the user's to choose.
+//! Other files are never touched: the directory is the user's to choose.
 //!
 //! A file is written under a temporary name and renamed, so a reader sees all of it or none, however the writer ends.
 //! Nothing is synced: after a power failure a file may be short or empty, which verification finds, and the price is one
@@ -29,7 +29,7 @@ use rustix::io::Errno;
 
 use crate::entry::{DecodeError, Entry};
 use crate::key::{ContentKey, Key};
-use crate::trust::{self, Distrust, FolderError, Purpose};
+use crate::trust::{self, DirectoryError, Distrust, Purpose};
 
 /// Entries are some hundred kilobytes. The bound keeps a file that is not one from being read into memory.
 pub(crate) const MAX_FILE: u64 = 1 << 30;
@@ -120,16 +120,16 @@ impl LoadError {
     }
 }
 
-/// An open folder that was found to be trustworthy.
+/// An open directory that was found to be trustworthy.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct Directory {
     descriptor: File,
     path: PathBuf,
     file_mode: Mode,
 }
 
-impl Folder {
-    pub(crate) fn open(path: &Path, purpose: Purpose) -> Result<Self, FolderError> {
+impl Directory {
+    pub(crate) fn open(path: &Path, purpose: Purpose) -> Result<Self, DirectoryError> {
         let (descriptor, path) = trust::open(path, purpose)?;
         let file_mode = match purpose {
             Purpose::Keep { mode } => Mode::from_bits_truncate(mode & 0o666),
@@ -279,7 +279,7 @@ impl Folder {
         )?)
     }
 
-    /// The names in the folder that are ours.
+    /// The names in the directory that are ours.
     pub(crate) fn names(&self) -> io::Result<Vec<(String, Kind, Option<Key>)>> {
         let mut names = Vec::new();
         for item in Dir::read_from(&self.descriptor)? {
@@ -296,18 +296,18 @@ impl Folder {
 
 /// A file under a name of its own, removed unless it is renamed.
 struct Temporary<'a> {
-    folder: &'a Folder,
+    directory: &'a Directory,
     file: File,
     name: String,
 }
 
 impl<'a> Temporary<'a> {
-    fn create(folder: &'a Folder) -> io::Result<Self> {
+    fn create(directory: &'a Directory) -> io::Result<Self> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
         loop {
-            // Two containers that share the folder may both have this process id: the clock tells them apart, and if it
+            // Two containers that share the directory may both have this process id: the clock tells them apart, and if it
             // does not, `EXCL` does.
             let clock = SystemTime::now()
                 .duration_since(UNIX_EPOCH)
@@ -317,10 +317,10 @@ impl<'a> Temporary<'a> {
                 "{TEMPORARY_PREFIX}{:x}-{count:x}-{clock:x}{TEMPORARY_SUFFIX}",
                 process::id()
             );
-            match rustix::fs::openat(&folder.descriptor, &name, flags, Mode::RUSR | Mode::WUSR) {
+            match rustix::fs::openat(&directory.descriptor, &name, flags, Mode::RUSR | Mode::WUSR) {
                 Ok(file) => {
                     return Ok(Self {
-                        folder,
+                        directory,
                         file: file.into(),
                         name,
                     });
@@ -335,14 +335,14 @@ impl<'a> Temporary<'a> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         // Gone if it was renamed. What cannot be removed now is removed by a sweep in a day.
-        let _ = self.folder.remove(&self.name);
+        let _ = self.directory.remove(&self.name);
     }
 }
 
 /// Makes `file` the most recently used one. The clock of the file system is too coarse to order two publications.
 pub(crate) fn mark_used(file: &File) {
     if let Err(error) = file.set_modified(SystemTime::now()) {
-        // A read-only folder, say: what is lost is only the order of eviction, which does not take place there either.
+        // A read-only directory, say: what is lost is only the order of eviction, which does not take place there either.
         tracing::trace!(%error, "cannot note the use of a cache entry");
     }
 }
