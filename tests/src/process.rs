@@ -1,4 +1,6 @@
 //! Tests of several processes: a test starts itself again, and the child knows by its environment what part it plays.
+//!
+//! Nobody spells the name of a test for that: the standard test harness runs each test on a thread of the test's name.
 
 use anyhow::{Context as _, Result, ensure};
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode};
@@ -10,33 +12,58 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// In a child: the test that it is, and its part.
+/// In a child: the part that it plays in its test, which is the only one that it runs.
 const CHILD: &str = "ROTINI_TEST_CHILD";
 
-/// The part that this process plays in a test; `None` in the process that started it all. A part ends with the test that started it,
+/// The part that this process plays in its test; `None` in the process that started it all. A part ends with the test that started it,
 /// also when that fails.
 #[must_use]
-pub fn part(test: &str) -> Option<String> {
-    let child = std::env::var(CHILD).ok()?;
-    let (name, part) = child.split_once(' ')?;
-    if name != test {
-        return None;
-    }
+pub fn part() -> Option<String> {
+    let part = std::env::var(CHILD).ok()?;
     // Where it cannot be, only a test that fails leaves processes.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    Some(part.to_owned())
+    Some(part)
 }
 
-/// The same test in another process, on the CPU, with a cache directory.
+/// The name of the test that runs on this thread.
+///
+/// # Errors
+///
+/// If it is no test's own thread, but one that a test has started.
+pub fn this_test() -> Result<String> {
+    let thread = std::thread::current();
+    let name = thread.name().filter(|name| name.contains("::"));
+    Ok(name.context("this thread has no test's name")?.to_owned())
+}
+
+/// A test in another process.
 ///
 /// # Errors
 ///
 /// If this program has no path.
-pub fn command(test: &str, part: &str, cache: &Path) -> Result<Command> {
+pub fn test_command(test: &str, part: &str) -> Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
+    command.args([test, "--exact", "--nocapture"]).env(CHILD, part);
+    Ok(command)
+}
+
+/// The test of this thread in another process, on the CPU, with a cache directory.
+///
+/// # Errors
+///
+/// If this program has no path, or as [`this_test`].
+pub fn command(part: &str, cache: &Path) -> Result<Command> {
+    command_of(&this_test()?, part, cache)
+}
+
+/// As [`command`], for threads that a test has started.
+///
+/// # Errors
+///
+/// If this program has no path.
+pub fn command_of(test: &str, part: &str, cache: &Path) -> Result<Command> {
+    let mut command = test_command(test, part)?;
     command
-        .args([test, "--exact", "--nocapture"])
-        .env(CHILD, format!("{test} {part}"))
         .env("ROTINI_DEVICE", "cpu")
         .env("ROTINI_CACHE_DIR", cache)
         .stdin(Stdio::null())

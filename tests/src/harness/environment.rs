@@ -63,7 +63,7 @@ pub(super) fn gpu_with(workspace: Workspace) -> Result<Gpu> {
 fn environment(device: &str, hip_library: Option<&OsStr>, workspace: Workspace) -> Result<()> {
     static CHOSEN: OnceLock<std::io::Result<String>> = OnceLock::new();
     let chosen = CHOSEN.get_or_init(|| {
-        if std::env::var_os("ROTINI_TEST_CHILD").is_some_and(|child| child.to_string_lossy().contains(' ')) {
+        if crate::process::part().is_some() {
             // The process that started this one has chosen.
             return Ok(std::env::var("ROTINI_DEVICE").unwrap_or_default());
         }

@@ -150,11 +150,10 @@ fn wait_for(flag: &AtomicBool) {
 /// The one that faults has failed, though alone it does not; the one that was under way beside it has not.
 #[test]
 fn a_fault_that_needs_company_is_seen() {
-    const TEST: &str = "mutants::a_fault_that_needs_company_is_seen";
-    if part(TEST).is_none() {
+    if part().is_none() {
         // This process is set up for the CPU.
         let cache = tempfile::tempdir().expect("there is a directory");
-        let mut child = command(TEST, "gpu", cache.path()).expect("this test can be started");
+        let mut child = command("gpu", cache.path()).expect("this test can be started");
         child.env("ROTINI_DEVICE", "hip");
         child.env("ROTINI_HIP_LIBRARY", plugin::emulator().expect("the emulator is there"));
         run(&mut child).unwrap_or_else(|error| panic!("{error:#}"));

@@ -163,10 +163,9 @@ fn samples_run_without_a_workspace() {
 /// Where there is no more memory, two streams share a block, and the second waits for the first.
 #[test]
 fn streams_take_turns_where_memory_is_short() {
-    const TEST: &str = "own_memory::streams_take_turns_where_memory_is_short";
-    if part(TEST).is_none() {
+    if part().is_none() {
         let cache = tempfile::tempdir().unwrap();
-        let mut child = command(TEST, "gpu", cache.path()).unwrap();
+        let mut child = command("gpu", cache.path()).unwrap();
         child.env("ROTINI_DEVICE", "hip");
         child.env("ROTINI_HIP_LIBRARY", plugin::emulator().unwrap());
         run(&mut child).unwrap();

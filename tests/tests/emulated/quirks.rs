@@ -24,14 +24,11 @@ use rotini_plugin::serialized::{Portable, Serialized};
 use rotini_reference::Profile;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::harness::Runner;
-use rotini_tests::process::{command, part};
+use rotini_tests::process::{command_of, part, this_test};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::CommandExt as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// The test that a child is.
-const TEST: &str = "quirks::a_guard_fails_without_its_quirk";
 
 /// No guard takes as long if it is right.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -127,10 +124,10 @@ fn play(part: &str) -> Result<()> {
 }
 
 /// Why a case fails without a quirk; `None` if it does not.
-fn failure(quirk: Quirk, backend: Backend, case: &str) -> Result<Option<String>> {
+fn failure(test: &str, quirk: Quirk, backend: Backend, case: &str) -> Result<Option<String>> {
     let cache = tempfile::tempdir()?;
-    let mut command = command(
-        TEST,
+    let mut command = command_of(
+        test,
         &format!("{} {} {case}", quirk.name(), backend.name()),
         cache.path(),
     )?;
@@ -209,11 +206,12 @@ fn chosen() -> Vec<&'static Description> {
 
 #[test]
 fn a_guard_fails_without_its_quirk() {
-    if let Some(part) = part(TEST) {
+    if let Some(part) = part() {
         return play(&part).unwrap_or_else(|error| panic!("{error:#}"));
     }
+    let test = this_test().expect("this thread is the test's");
     if let Ok(names) = std::env::var("ROTINI_QUIRKS_SEARCH") {
-        return search(&names);
+        return search(&test, &names);
     }
     let passes: Vec<String> = chosen()
         .par_iter()
@@ -222,7 +220,7 @@ fn a_guard_fails_without_its_quirk() {
             let Guard::Case(backend, case) = one.guard else {
                 return Some(format!("{name} has no guard"));
             };
-            match failure(one.quirk, backend, case) {
+            match failure(&test, one.quirk, backend, case) {
                 Ok(Some(reason)) => {
                     eprintln!("{name}: {case} on {}: {reason}", backend.name());
                     None
@@ -239,7 +237,7 @@ fn a_guard_fails_without_its_quirk() {
 }
 
 /// Tells which cases fail without a quirk.
-fn search(names: &str) {
+fn search(test: &str, names: &str) {
     let cases = all_cases();
     for one in REGISTER
         .iter()
@@ -263,7 +261,8 @@ fn search(names: &str) {
             let step = changed.len().div_ceil(TRIES).max(1);
             let tried: Vec<&str> = changed.iter().step_by(step).map(|&(_, name)| name).collect();
             let found = tried.par_iter().find_map_any(|name| {
-                let reason = failure(one.quirk, backend, name).unwrap_or_else(|error| Some(format!("?? {error:#}")));
+                let reason =
+                    failure(test, one.quirk, backend, name).unwrap_or_else(|error| Some(format!("?? {error:#}")));
                 reason.map(|reason| format!("{name}: {reason}"))
             });
             eprintln!(

@@ -27,7 +27,7 @@ use rotini_tests::rows::{Family, LARGE, Rows, sample};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::str::FromStr;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -67,34 +67,34 @@ fn rows_of_any_length_are_right() {
 /// Axes side by side become one loop, in which the compiler once forgot how a sum is spread: one thread had all of it.
 #[test]
 fn no_reduction_is_left_to_one_thread() {
-    if let Some(_part) = process::part("rows::no_reduction_is_left_to_one_thread") {
+    if process::part().is_some() {
         return serve();
     }
     let names = "batchnorm_16x17x17x5_f16 layernorm-training_4x17x5x3_f32 batchnorm-last_16x17x85_bf16 \
                  rmsnorm_4x11x13_f16 batchnorm-backward-last_12x11x91_f16 batchnorm-last_64x964_bf16 \
                  batchnorm-backward-last_10x512_f16 batchnorm-backward-last_64x960_f32";
-    compile_all("rows::no_reduction_is_left_to_one_thread", &named(names), 1);
+    compile_all(&named(names), 1);
 }
 
 /// The same sample compiles in bounded time.
 #[test]
 fn rows_of_any_length_compile_in_bounded_time() {
-    if let Some(_part) = process::part("rows::rows_of_any_length_compile_in_bounded_time") {
+    if process::part().is_some() {
         return serve();
     }
-    compile_all("rows::rows_of_any_length_compile_in_bounded_time", &chosen(), 1);
+    compile_all(&chosen(), 1);
 }
 
 /// Whatever `ROTINI_TEST_ROWS` names compiles in bounded time.
 #[test]
 fn sweep() {
-    if let Some(_part) = process::part("rows::sweep") {
+    if process::part().is_some() {
         return serve();
     }
     let Ok(text) = std::env::var("ROTINI_TEST_ROWS") else {
         return;
     };
-    compile_all("rows::sweep", &named(&text), number("ROTINI_TEST_JOBS", 1));
+    compile_all(&named(&text), number("ROTINI_TEST_JOBS", 1));
 }
 
 /// Reads what to sweep.
@@ -149,7 +149,8 @@ fn numbers(text: &str, all: &[i64]) -> Vec<i64> {
 }
 
 /// Compiles rows in other processes, tells the slowest of each family and fails if any is too slow or fails.
-fn compile_all(test: &str, all: &[Rows], jobs: usize) {
+fn compile_all(all: &[Rows], jobs: usize) {
+    let test = process::this_test().expect("this thread is the test's");
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(jobs)
         .build()
@@ -164,7 +165,7 @@ fn compile_all(test: &str, all: &[Rows], jobs: usize) {
                 for rows in *part {
                     let name = rows.name();
                     let result = process
-                        .get_or_insert_with(|| Process::start(test))
+                        .get_or_insert_with(|| Process::start(&test))
                         .compile(&name)
                         .inspect_err(|_| process = None);
                     let is_slow = result.as_ref().map_or(true, |time| *time > LIMIT);
@@ -223,9 +224,8 @@ struct Process {
 
 impl Process {
     fn start(test: &str) -> Self {
-        let mut child = Command::new(std::env::current_exe().expect("this program has a path"))
-            .args([test, "--exact", "--nocapture"])
-            .env("ROTINI_TEST_CHILD", format!("{test} compile"))
+        let mut child = process::test_command(test, "compile")
+            .expect("this program has a path")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

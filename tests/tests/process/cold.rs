@@ -16,8 +16,8 @@ const HELD: i64 = 977;
 const MARKER: &str = "1x977xf32";
 
 /// A process that plays a part of a test, with the cache, the notes and the log of compilations in a directory.
-fn start(test: &str, part: &str, directory: &Path, prepare: impl FnOnce(&mut Command)) -> Child {
-    let mut command = command(test, part, &directory.join("cache")).unwrap();
+fn start(part: &str, directory: &Path, prepare: impl FnOnce(&mut Command)) -> Child {
+    let mut command = command(part, &directory.join("cache")).unwrap();
     command
         .env("ROTINI_TEST_DIRECTORY", directory)
         .env("ROTINI_TEST_COMPILER_GATE", directory.join("gate"));
@@ -53,10 +53,8 @@ fn meet(threads: usize, graphs: usize) {
 }
 
 /// Lets processes meet, and judges what they leave.
-fn cold_start(test: &str, processes: usize, graphs: usize, directory: &Path, prepare: impl Fn(&mut Command)) {
-    let children: Vec<_> = (0..processes)
-        .map(|_| start(test, "meet", directory, &prepare))
-        .collect();
+fn cold_start(processes: usize, graphs: usize, directory: &Path, prepare: impl Fn(&mut Command)) {
+    let children: Vec<_> = (0..processes).map(|_| start("meet", directory, &prepare)).collect();
     wait_until("all processes are ready", || {
         notes(directory).count("ready") == processes
     })
@@ -72,14 +70,13 @@ fn cold_start(test: &str, processes: usize, graphs: usize, directory: &Path, pre
 
 #[test]
 fn eight_processes_of_eight_threads_compile_each_graph_once() {
-    const TEST: &str = "cold::eight_processes_of_eight_threads_compile_each_graph_once";
     const GRAPHS: usize = 40;
-    if part(TEST).is_some() {
+    if part().is_some() {
         return meet(8, GRAPHS);
     }
     let directory = tempfile::tempdir().unwrap();
     let log = compilations(directory.path());
-    cold_start(TEST, 8, GRAPHS, directory.path(), |command| {
+    cold_start(8, GRAPHS, directory.path(), |command| {
         counted(command, log.path());
     });
     let compiled = log.lines();
@@ -94,9 +91,8 @@ fn eight_processes_of_eight_threads_compile_each_graph_once() {
 /// The same with workers, which nothing can be put before: what is counted is what appears in the directory.
 #[test]
 fn workers_of_several_processes_compile_each_graph_once() {
-    const TEST: &str = "cold::workers_of_several_processes_compile_each_graph_once";
     const GRAPHS: usize = 12;
-    if part(TEST).is_some() {
+    if part().is_some() {
         return meet(4, GRAPHS);
     }
     let directory = tempfile::tempdir().unwrap();
@@ -104,7 +100,7 @@ fn workers_of_several_processes_compile_each_graph_once() {
     fs::DirBuilder::new().mode(0o700).create(&cache).unwrap();
     let events = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).unwrap();
     inotify::add_watch(&events, &cache, inotify::WatchFlags::MOVED_TO).unwrap();
-    cold_start(TEST, 3, GRAPHS, directory.path(), |command| {
+    cold_start(3, GRAPHS, directory.path(), |command| {
         command.env("ROTINI_COMPILER", "worker");
     });
     let mut buffer = [MaybeUninit::uninit(); 4096];
@@ -147,14 +143,13 @@ fn ask(name: &str) {
 /// There is no time in this: the held compilation ends only after everybody has what is not held.
 #[test]
 fn nobody_waits_for_a_graph_that_is_not_theirs() {
-    const TEST: &str = "cold::nobody_waits_for_a_graph_that_is_not_theirs";
-    if let Some(part) = part(TEST) {
+    if let Some(part) = part() {
         return ask(&part);
     }
     let directory = tempfile::tempdir().unwrap();
     let (notes, log) = (notes(directory.path()), compilations(directory.path()));
     let begin = |name: &str| {
-        start(TEST, name, directory.path(), |command| {
+        start(name, directory.path(), |command| {
             counted(command, log.path()).env("ROTINI_TEST_COMPILER_FAULT", format!("{MARKER}=hold"));
         })
     };
@@ -176,9 +171,8 @@ fn nobody_waits_for_a_graph_that_is_not_theirs() {
 
 #[test]
 fn a_waiter_takes_over_from_a_leader_that_is_killed() {
-    const TEST: &str = "cold::a_waiter_takes_over_from_a_leader_that_is_killed";
     const WAITERS: usize = 3;
-    if part(TEST).is_some() {
+    if part().is_some() {
         let runner = logging();
         notes(&directory()).add("asks").unwrap();
         expect_right(&runner, &small(HELD));
@@ -190,7 +184,7 @@ fn a_waiter_takes_over_from_a_leader_that_is_killed() {
     // What the compiler leaves when its host is killed.
     let temporary = directory.path().join("temporary");
     fs::create_dir(&temporary).unwrap();
-    let mut leader = start(TEST, "lead", directory.path(), |command| {
+    let mut leader = start("lead", directory.path(), |command| {
         counted(command, log.path())
             .env("ROTINI_TEST_COMPILER_FAULT", format!("{MARKER}=hold"))
             .env("TMPDIR", &temporary);
@@ -198,7 +192,7 @@ fn a_waiter_takes_over_from_a_leader_that_is_killed() {
     wait_until("the leader's compiler runs", || log.lines().len() == 1).unwrap();
     let waiters: Vec<_> = (0..WAITERS)
         .map(|_| {
-            start(TEST, "wait", directory.path(), |command| {
+            start("wait", directory.path(), |command| {
                 counted(command, log.path());
             })
         })

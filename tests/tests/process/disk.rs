@@ -15,9 +15,9 @@ use std::process::Command;
 const GRAPHS: i64 = 8;
 
 /// A process that plays a part, compiles each module once in all processes of its directory, and notes it.
-fn start(test: &str, part: &str, directory: &Path) -> Command {
+fn start(part: &str, directory: &Path) -> Command {
     fs::create_dir_all(directory.join("memo")).unwrap();
-    let mut command = command(test, part, &directory.join("cache")).unwrap();
+    let mut command = command(part, &directory.join("cache")).unwrap();
     command
         .env("ROTINI_TEST_DIRECTORY", directory)
         .env("ROTINI_TEST_COMPILER_MEMO", directory.join("memo"))
@@ -81,10 +81,9 @@ impl Parts {
 /// A damaged entry is a warning, and made again.
 #[test]
 fn damaged_entries_are_made_again() {
-    const TEST: &str = "disk::damaged_entries_are_made_again";
-    if part(TEST).is_none() {
+    if part().is_none() {
         let directory = tempfile::tempdir().unwrap();
-        println!("{}", run(&mut start(TEST, "damage", directory.path())).unwrap());
+        println!("{}", run(&mut start("damage", directory.path())).unwrap());
         return;
     }
     // Stays, so that each runner is only a new state of it.
@@ -134,10 +133,9 @@ fn swap(one: &Path, other: &Path) {
 /// Entries of two graphs under each other's names, and the code of two modules under each other's contents.
 #[test]
 fn swapped_entries_are_seen() {
-    const TEST: &str = "disk::swapped_entries_are_seen";
-    if part(TEST).is_none() {
+    if part().is_none() {
         let directory = tempfile::tempdir().unwrap();
-        run(&mut start(TEST, "swap", directory.path())).unwrap();
+        run(&mut start("swap", directory.path())).unwrap();
         return;
     }
     let _library = logging_library();
@@ -182,13 +180,12 @@ fn on(device: &str) {
 /// The code of one graph for the CPU and for MI300, in each other's place.
 #[test]
 fn code_for_another_target_is_never_run() {
-    const TEST: &str = "disk::code_for_another_target_is_never_run";
-    if let Some(device) = part(TEST) {
+    if let Some(device) = part() {
         return on(&device);
     }
     let directory = tempfile::tempdir().unwrap();
     let play = |device: &str| {
-        let mut command = start(TEST, device, directory.path());
+        let mut command = start(device, directory.path());
         command.env("ROTINI_DEVICE", device);
         if device == "hip" {
             command.env("ROTINI_HIP_LIBRARY", rotini_tests::plugin::emulator().unwrap());
@@ -231,7 +228,7 @@ fn code_for_another_target_is_never_run() {
 }
 
 /// Runs a script in a namespace in which it may mount: `$dir` is the cache directory, and `play PART` starts this test's part.
-fn in_namespace(test: &str, script: &str) {
+fn in_namespace(script: &str) {
     let namespace = || {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--user", "--map-root-user", "sh", "-e", "-c"]);
@@ -243,16 +240,16 @@ fn in_namespace(test: &str, script: &str) {
         Err(error) => Some(error.to_string()),
     };
     if let Some(reason) = refused {
-        println!("skipped: {test}: nothing can be mounted here: {reason}");
+        println!("skipped: nothing can be mounted here: {reason}");
         return;
     }
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("cache")).unwrap();
-    let child = start(test, "", directory.path());
+    let child = start("", directory.path());
     let mut shell = namespace();
     shell
         .arg(format!(
-            "play() {{ part=$1; shift; ROTINI_TEST_CHILD=\"{test} $part\" \"$@\"; }}; dir=$1; shift; {script}"
+            "play() {{ part=$1; shift; ROTINI_TEST_CHILD=\"$part\" \"$@\"; }}; dir=$1; shift; {script}"
         ))
         .arg("sh")
         .arg(directory.path().join("cache"))
@@ -282,12 +279,8 @@ fn all_right(graphs: std::ops::Range<i64>) {
 
 #[test]
 fn a_full_file_system_is_one_warning() {
-    const TEST: &str = "disk::a_full_file_system_is_one_warning";
-    if part(TEST).is_none() {
-        return in_namespace(
-            TEST,
-            "mount -t tmpfs -o size=48k,mode=700 none $dir; play first \"$@\"; play second \"$@\"",
-        );
+    if part().is_none() {
+        return in_namespace("mount -t tmpfs -o size=48k,mode=700 none $dir; play first \"$@\"; play second \"$@\"");
     }
     all_right(0..GRAPHS);
     let warnings = warnings();
@@ -305,10 +298,8 @@ fn a_full_file_system_is_one_warning() {
 
 #[test]
 fn a_read_only_file_system_is_read() {
-    const TEST: &str = "disk::a_read_only_file_system_is_read";
-    match part(TEST).as_deref() {
+    match part().as_deref() {
         None => in_namespace(
-            TEST,
             "mount -t tmpfs -o mode=700 none $dir; play fill \"$@\"; mount -o remount,ro $dir; play read \"$@\"",
         ),
         Some("fill") => all_right(0..3),
@@ -327,10 +318,9 @@ fn a_read_only_file_system_is_read() {
 
 #[test]
 fn a_directory_that_cannot_be_made_is_one_warning() {
-    const TEST: &str = "disk::a_directory_that_cannot_be_made_is_one_warning";
-    if part(TEST).is_none() {
+    if part().is_none() {
         let directory = tempfile::tempdir().unwrap();
-        let mut command = start(TEST, "nowhere", directory.path());
+        let mut command = start("nowhere", directory.path());
         run(command.env("ROTINI_CACHE_DIR", "/proc/rotini")).unwrap();
         return;
     }
@@ -342,11 +332,10 @@ fn a_directory_that_cannot_be_made_is_one_warning() {
 /// A directory that is removed while its user runs, between compilations and in the middle of one, and at last replaced by something else.
 #[test]
 fn a_directory_that_is_removed_is_made_again() {
-    const TEST: &str = "disk::a_directory_that_is_removed_is_made_again";
     const HELD: i64 = 500;
-    if part(TEST).is_none() {
+    if part().is_none() {
         let directory = tempfile::tempdir().unwrap();
-        let mut command = start(TEST, "remove", directory.path());
+        let mut command = start("remove", directory.path());
         run(command.env("ROTINI_TEST_COMPILER_FAULT", "1x900xf32=hold")).unwrap();
         return;
     }

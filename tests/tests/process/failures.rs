@@ -13,12 +13,12 @@ use std::path::Path;
 const BAD: i64 = 77;
 const MARKER: &str = "1x77xf32";
 
-fn bad_graph(test: &str, fault: &str, said: &str) {
-    let Some(part) = part(test) else {
+fn bad_graph(fault: &str, said: &str) {
+    let Some(part) = part() else {
         let directory = tempfile::tempdir().unwrap();
         let (cache, runs) = (directory.path().join("cache"), directory.path().join("runs"));
         for part in ["first", "second"] {
-            let mut command = command(test, part, &cache).unwrap();
+            let mut command = command(part, &cache).unwrap();
             run(counted(&mut command, &runs).env("ROTINI_TEST_COMPILER_FAULT", format!("{MARKER}={fault}"))).unwrap();
         }
         let runs = fs::read_to_string(runs).unwrap();
@@ -81,30 +81,21 @@ fn reproducer(cache: &Path, said: &str) {
 
 #[test]
 fn a_rejected_graph_is_declined_from_then_on() {
-    bad_graph(
-        "failures::a_rejected_graph_is_declined_from_then_on",
-        "reject",
-        "rotini.mlir:7:3: error: this test rejects the module",
-    );
+    bad_graph("reject", "rotini.mlir:7:3: error: this test rejects the module");
 }
 
 #[test]
 fn a_graph_that_crashes_the_compiler_is_declined_from_then_on() {
-    bad_graph(
-        "failures::a_graph_that_crashes_the_compiler_is_declined_from_then_on",
-        "crash",
-        "the compiler crashed",
-    );
+    bad_graph("crash", "the compiler crashed");
 }
 
 /// A compiler of another build is used, with one warning that says so. The proven one is used without.
 #[test]
 fn a_compiler_that_is_not_the_proven_one_is_told() {
-    const TEST: &str = "failures::a_compiler_that_is_not_the_proven_one_is_told";
-    let Some(part) = part(TEST) else {
+    let Some(part) = part() else {
         for part in ["proven", "another"] {
             let directory = tempfile::tempdir().unwrap();
-            let mut command = command(TEST, part, &directory.path().join("cache")).unwrap();
+            let mut command = command(part, &directory.path().join("cache")).unwrap();
             if part == "another" {
                 counted(&mut command, &directory.path().join("runs"));
             }
@@ -125,10 +116,9 @@ fn a_compiler_that_is_not_the_proven_one_is_told() {
 /// What is not there is replaced by what is, with one warning each.
 #[test]
 fn a_missing_way_of_compiling_is_replaced() {
-    const TEST: &str = "failures::a_missing_way_of_compiling_is_replaced";
-    if part(TEST).is_none() {
+    if part().is_none() {
         let directory = tempfile::tempdir().unwrap();
-        let mut command = command(TEST, "fallback", directory.path()).unwrap();
+        let mut command = command("fallback", directory.path()).unwrap();
         run(command.env("ROTINI_COMPILE_WORKER", "/nonexistent")).unwrap();
         return;
     }
@@ -144,13 +134,9 @@ fn a_missing_way_of_compiling_is_replaced() {
 /// A compiler that cannot be found is a clear error, and no reason to remember anything.
 #[test]
 fn no_compiler_is_a_clear_error() {
-    const TEST: &str = "failures::no_compiler_is_a_clear_error";
-    if part(TEST).is_none() {
+    if part().is_none() {
         let directory = tempfile::tempdir().unwrap();
-        run(without_compiler(
-            &mut command(TEST, "without", directory.path()).unwrap(),
-        ))
-        .unwrap();
+        run(without_compiler(&mut command("without", directory.path()).unwrap())).unwrap();
         assert!(files(directory.path(), ".failed").is_empty());
         return;
     }
@@ -162,10 +148,9 @@ fn no_compiler_is_a_clear_error() {
 
 #[test]
 fn settings_that_do_not_exist_are_reported() {
-    const TEST: &str = "failures::settings_that_do_not_exist_are_reported";
-    if part(TEST).is_none() {
+    if part().is_none() {
         let directory = tempfile::tempdir().unwrap();
-        let mut command = command(TEST, "typo", directory.path()).unwrap();
+        let mut command = command("typo", directory.path()).unwrap();
         run(command.env("ROTINI_CASH_DIR", "/").env("ROTINI_CACHE_SIZE", "big")).unwrap();
         return;
     }

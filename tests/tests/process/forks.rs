@@ -66,10 +66,9 @@ fn forked(body: impl FnOnce()) -> bool {
 
 #[test]
 fn a_child_gets_results_or_errors() {
-    const TEST: &str = "forks::a_child_gets_results_or_errors";
-    if part(TEST).is_none() {
+    if part().is_none() {
         let cache = tempfile::tempdir().unwrap();
-        println!("{}", run(&mut command(TEST, "parent", cache.path()).unwrap()).unwrap());
+        println!("{}", run(&mut command("parent", cache.path()).unwrap()).unwrap());
         return;
     }
     let (plugin, engine) = load();
@@ -133,11 +132,10 @@ fn a_child_gets_results_or_errors() {
 /// What a driver has set up in the parent is of no use in a child, and the CPU would be given the GPU's memory.
 #[test]
 fn a_child_cannot_use_the_parents_gpus() {
-    const TEST: &str = "forks::a_child_cannot_use_the_parents_gpus";
-    if part(TEST).is_none() {
+    if part().is_none() {
         let cache = tempfile::tempdir().unwrap();
         for device in ["hip", "auto"] {
-            let mut command = command(TEST, "parent", cache.path()).unwrap();
+            let mut command = command("parent", cache.path()).unwrap();
             command
                 .env("ROTINI_DEVICE", device)
                 .env("ROTINI_HIP_LIBRARY", plugin::emulator().unwrap());
@@ -163,11 +161,10 @@ fn a_child_cannot_use_the_parents_gpus() {
 /// Where a library of GPUs is there and finds none, nothing is of the parent alone: the child runs on the CPU too.
 #[test]
 fn without_gpus_a_child_has_the_cpu() {
-    const TEST: &str = "forks::without_gpus_a_child_has_the_cpu";
-    if part(TEST).is_none() {
+    if part().is_none() {
         let cache = tempfile::tempdir().unwrap();
         for library in [plugin::emulator().unwrap().as_os_str(), "libnothing.so".as_ref()] {
-            let mut command = command(TEST, "parent", cache.path()).unwrap();
+            let mut command = command("parent", cache.path()).unwrap();
             command
                 .env("ROTINI_DEVICE", "auto")
                 .env("HIPEMU_DEVICES", "")

@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant, SystemTime};
 
-const TEST: &str = "kills::three_hundred_kills_leave_nothing_wrong";
 const SEED: u64 = 20;
 const KILLS: usize = 300;
 const AT_ONCE: usize = 5;
@@ -28,7 +27,7 @@ fn graph(number: i64) -> i64 {
 }
 
 fn start(part: &str, directory: &Path, cache: &str) -> Command {
-    let mut command = command(TEST, part, &directory.join(cache)).unwrap();
+    let mut command = command(part, &directory.join(cache)).unwrap();
     command
         .env("ROTINI_TEST_DIRECTORY", directory)
         .env("ROTINI_TEST_COMPILER_MEMO", directory.join("memo"))
@@ -121,7 +120,7 @@ fn kill_and_replace(directory: &Path) -> usize {
 
 #[test]
 fn three_hundred_kills_leave_nothing_wrong() {
-    match part(TEST).as_deref() {
+    match part().as_deref() {
         None => {}
         Some("all") => return all(),
         Some(number) => return work(number.parse().unwrap()),

@@ -9,9 +9,8 @@ use std::process::Command;
 
 #[test]
 fn no_variable_names_a_place() {
-    const TEST: &str = "privileges::no_variable_names_a_place";
     const OWNER: u32 = 54_323;
-    if part(TEST).is_some() {
+    if part().is_some() {
         if !has_raised_privileges() {
             return println!("skipped: this directory's file system raises no privileges");
         }
@@ -51,7 +50,7 @@ fn no_variable_names_a_place() {
     // This test, as a program that belongs to someone and runs as them.
     fs::copy(std::env::current_exe().unwrap(), directory.path().join("test")).unwrap();
     let program = set("test", 0o4755);
-    let usual = command(TEST, "raised", &cache).unwrap();
+    let usual = command("raised", &cache).unwrap();
     let mut raised = Command::new(program);
     raised.args(usual.get_args());
     raised.envs(usual.get_envs().filter_map(|(name, value)| Some((name, value?))));

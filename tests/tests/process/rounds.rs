@@ -10,7 +10,6 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-const TEST: &str = "rounds::memory_and_descriptors_stay_flat";
 const ROUNDS: usize = 10_000;
 /// Rounds after which everything has been used that ever will be.
 const WARM: usize = 2_000;
@@ -50,9 +49,9 @@ fn descriptors() -> usize {
 
 #[test]
 fn memory_and_descriptors_stay_flat() {
-    let Some(_) = part(TEST) else {
+    let Some(_) = part() else {
         let cache = tempfile::tempdir().unwrap();
-        let mut command = command(TEST, "rounds", cache.path()).unwrap();
+        let mut command = command("rounds", cache.path()).unwrap();
         println!("{}", run(&mut command).unwrap());
         return;
     };

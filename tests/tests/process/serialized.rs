@@ -37,14 +37,14 @@ fn places(directory: &Path) -> Vec<(Case, PathBuf)> {
 }
 
 /// One process compiles and serializes; another one, which has no compiler and no cache directory, loads and executes.
-fn travel(test: &str, device: &str) {
+fn travel(device: &str) {
     let gpu = device != "cpu";
-    match part(test).as_deref() {
+    match part().as_deref() {
         None => {
             let directory = tempfile::tempdir().unwrap();
             let cache = directory.path().join("cache");
             let start = |part: &str, cache: &Path| {
-                let mut command = command(test, part, cache).unwrap();
+                let mut command = command(part, cache).unwrap();
                 command
                     .env("ROTINI_DEVICE", device)
                     .env("ROTINI_TEST_DIRECTORY", directory.path());
@@ -104,12 +104,12 @@ fn travel(test: &str, device: &str) {
 
 #[test]
 fn contexts_travel_without_compiler_and_cache() {
-    travel("serialized::contexts_travel_without_compiler_and_cache", "cpu");
+    travel("cpu");
 }
 
 #[test]
 fn contexts_for_mi300_travel_too() {
-    travel("serialized::contexts_for_mi300_travel_too", "hip");
+    travel("hip");
 }
 
 #[test]
@@ -137,14 +137,13 @@ fn damage_anywhere_is_seen() {
 
 #[test]
 fn foreign_contexts_are_declined() {
-    const TEST: &str = "serialized::foreign_contexts_are_declined";
-    if part(TEST).is_some() {
+    if part().is_some() {
         let runner = Runner::gpu().unwrap();
         let context = create(&runner, &small(5)).unwrap();
         return std::fs::write(directory().join("mi300"), context.serialize(None).unwrap()).unwrap();
     }
     let directory = tempfile::tempdir().unwrap();
-    let mut command = command(TEST, "mi300", &directory.path().join("cache")).unwrap();
+    let mut command = command("mi300", &directory.path().join("cache")).unwrap();
     command
         .env("ROTINI_DEVICE", "hip")
         .env("ROTINI_HIP_LIBRARY", rotini_tests::plugin::emulator().unwrap())

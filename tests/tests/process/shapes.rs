@@ -9,7 +9,6 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const TEST: &str = "shapes::executions_do_not_wait_for_other_shapes";
 /// More sets of shapes than a context keeps, made by two threads.
 const SETS: &str = "1100";
 const THREADS: i64 = 2;
@@ -123,9 +122,9 @@ fn beside_others(runner: &Runner, graph: &Graph, sets: i64) -> [Duration; 3] {
 /// lowered, cached and loaded on its own nevertheless. Executed, the others are refused by the code.
 #[test]
 fn executions_do_not_wait_for_other_shapes() {
-    let Some(sets) = part(TEST) else {
+    let Some(sets) = part() else {
         let directory = tempfile::tempdir().unwrap();
-        let mut command = command(TEST, SETS, &directory.path().join("cache")).unwrap();
+        let mut command = command(SETS, &directory.path().join("cache")).unwrap();
         counted(&mut command, &directory.path().join("log"))
             .env("ROTINI_TEST_COMPILER_MEMO", directory.path())
             .env("ROTINI_TEST_COMPILER_FAULT", format!("x{COLUMNS}xf32=alike"));

@@ -8,12 +8,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// Fills a directory, and then runs the graphs of it in a process that has it as one of `ROTINI_CACHE_PATH`.
-fn ship(test: &str, prepare: impl FnOnce(&Path), environment: &[(&str, &str)]) -> Result<String, anyhow::Error> {
+fn ship(prepare: impl FnOnce(&Path), environment: &[(&str, &str)]) -> Result<String, anyhow::Error> {
     let directory = tempfile::tempdir().unwrap();
     let (image, own) = (directory.path().join("image"), directory.path().join("own"));
-    run(&mut command(test, "fill", &image).unwrap()).unwrap();
+    run(&mut command("fill", &image).unwrap()).unwrap();
     prepare(&image);
-    let mut command = command(test, "use", &own).unwrap();
+    let mut command = command("use", &own).unwrap();
     command.env("ROTINI_CACHE_PATH", format!("/nonexistent:{}", image.display()));
     run(without_compiler(&mut command).envs(environment.iter().copied()))
 }
@@ -36,17 +36,15 @@ fn fill_or_use(part: &str) {
 
 #[test]
 fn a_directory_serves_machines_without_a_compiler() {
-    const TEST: &str = "shipped::a_directory_serves_machines_without_a_compiler";
-    match part(TEST) {
+    match part() {
         Some(part) => fill_or_use(&part),
-        None => drop(ship(TEST, |_| (), &[]).unwrap()),
+        None => drop(ship(|_| (), &[]).unwrap()),
     }
 }
 
 #[test]
 fn a_directory_that_nobody_can_write_serves_too() {
-    const TEST: &str = "shipped::a_directory_that_nobody_can_write_serves_too";
-    match part(TEST) {
+    match part() {
         Some(part) => fill_or_use(&part),
         None => {
             let freeze = |image: &Path| {
@@ -55,7 +53,7 @@ fn a_directory_that_nobody_can_write_serves_too() {
                 }
                 fs::set_permissions(image, fs::Permissions::from_mode(0o555)).unwrap();
             };
-            drop(ship(TEST, freeze, &[]).unwrap());
+            drop(ship(freeze, &[]).unwrap());
         }
     }
 }
@@ -63,12 +61,11 @@ fn a_directory_that_nobody_can_write_serves_too() {
 /// What others could have put there is not executed.
 #[test]
 fn a_directory_that_others_can_write_is_not_used() {
-    const TEST: &str = "shipped::a_directory_that_others_can_write_is_not_used";
-    match part(TEST) {
+    match part() {
         Some(part) => fill_or_use(&part),
         None => {
             let open = |image: &Path| fs::set_permissions(image, fs::Permissions::from_mode(0o777)).unwrap();
-            let error = ship(TEST, open, &[]).unwrap_err().to_string();
+            let error = ship(open, &[]).unwrap_err().to_string();
             assert!(error.contains("no compiler"), "{error}");
         }
     }

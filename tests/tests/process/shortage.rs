@@ -54,12 +54,11 @@ fn start<'a>(command: &'a mut Command, cache: &Path) -> &'a mut Command {
 /// With all descriptors in use: once from the start, when the compiler was not looked for yet, and once in the middle.
 #[test]
 fn descriptors_that_are_used_up_change_nothing() {
-    const TEST: &str = "shortage::descriptors_that_are_used_up_change_nothing";
     const MANY: u64 = 256;
-    let Some(part) = part(TEST) else {
+    let Some(part) = part() else {
         for part in ["start", "middle"] {
             let cache = tempfile::tempdir().unwrap();
-            run(start(&mut command(TEST, part, cache.path()).unwrap(), cache.path())).unwrap();
+            run(start(&mut command(part, cache.path()).unwrap(), cache.path())).unwrap();
         }
         return;
     };
@@ -88,12 +87,11 @@ fn descriptors_that_are_used_up_change_nothing() {
 /// With no further process or thread, with room for one, and for two: so many of them are started one after the other.
 #[test]
 fn processes_that_cannot_be_started_change_nothing() {
-    const TEST: &str = "shortage::processes_that_cannot_be_started_change_nothing";
     /// Root has no such limit.
     const OTHER: u32 = 54_322;
-    if part(TEST).is_none() {
+    if part().is_none() {
         let cache = tempfile::tempdir().unwrap();
-        let mut command = command(TEST, "worker", cache.path()).unwrap();
+        let mut command = command("worker", cache.path()).unwrap();
         if fs::metadata("/proc/self").unwrap().uid() == 0 {
             chown(cache.path(), Some(OTHER), Some(OTHER)).unwrap();
             command.uid(OTHER).gid(OTHER);

@@ -8,7 +8,6 @@ use rotini_tests::process::{command, part, run};
 use std::fs;
 use std::time::{Duration, Instant};
 
-const TEST: &str = "unload::nothing_of_the_library_is_left";
 /// The name of the host's own threads.
 const HOST: &str = "host";
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -63,10 +62,10 @@ fn large() -> Case {
 
 #[test]
 fn nothing_of_the_library_is_left() {
-    let Some(mode) = part(TEST) else {
+    let Some(mode) = part() else {
         for mode in ["worker", "cli", "in-process"] {
             let cache = tempfile::tempdir().unwrap();
-            let mut command = command(TEST, mode, cache.path()).unwrap();
+            let mut command = command(mode, cache.path()).unwrap();
             // Once with everything compiled, once with everything on disk.
             for _ in 0..2 {
                 println!("{}", run(command.env("ROTINI_COMPILER", mode)).unwrap());

@@ -22,8 +22,8 @@ fn real_worker() -> PathBuf {
 }
 
 /// A command whose workers have these faults.
-fn faulty(test: &str, part: &str, cache: &Path, faults: &str) -> Command {
-    let mut command = command(test, part, cache).unwrap();
+fn faulty(part: &str, cache: &Path, faults: &str) -> Command {
+    let mut command = command(part, cache).unwrap();
     command
         .env("ROTINI_COMPILE_WORKER", env!("CARGO_BIN_EXE_rotini-test-worker"))
         .env("ROTINI_TEST_WORKER", real_worker())
@@ -44,13 +44,12 @@ const FAULTS: [(i64, &str, &str, u64, bool); 6] = [
 
 #[test]
 fn a_fault_is_told_and_the_next_graph_works() {
-    const TEST: &str = "workers::a_fault_is_told_and_the_next_graph_works";
-    if part(TEST).is_none() {
+    if part().is_none() {
         let cache = tempfile::tempdir().unwrap();
         let faults = FAULTS.map(|(elements, fault, ..)| format!("1x{elements}xf32={fault}"));
         println!(
             "{}",
-            run(&mut faulty(TEST, "faults", cache.path(), &faults.join(","))).unwrap()
+            run(&mut faulty("faults", cache.path(), &faults.join(","))).unwrap()
         );
         return;
     }
@@ -75,10 +74,9 @@ fn a_fault_is_told_and_the_next_graph_works() {
 /// way.
 #[test]
 fn a_real_crash_of_the_compiler_ends_a_worker_alone() {
-    const TEST: &str = "workers::a_real_crash_of_the_compiler_ends_a_worker_alone";
-    if part(TEST).is_none() {
+    if part().is_none() {
         let cache = tempfile::tempdir().unwrap();
-        let mut command = command(TEST, "crash", cache.path()).unwrap();
+        let mut command = command("crash", cache.path()).unwrap();
         command
             .env("ROTINI_DEVICE", "hip")
             .env("ROTINI_HIP_LIBRARY", rotini_tests::plugin::emulator().unwrap());
@@ -120,10 +118,9 @@ fn long(nodes: usize) -> Case {
 
 #[test]
 fn too_much_memory_is_told_and_the_next_graph_works() {
-    const TEST: &str = "workers::too_much_memory_is_told_and_the_next_graph_works";
-    if part(TEST).is_none() {
+    if part().is_none() {
         let cache = tempfile::tempdir().unwrap();
-        let mut command = command(TEST, "memory", cache.path()).unwrap();
+        let mut command = command("memory", cache.path()).unwrap();
         println!("{}", run(command.env("ROTINI_COMPILE_MEMORY", "32 MiB")).unwrap());
         return;
     }
@@ -171,12 +168,11 @@ fn another_build(library: &Path, place: &Path) {
 
 #[test]
 fn a_library_that_goes_away_or_changes_is_told() {
-    const TEST: &str = "workers::a_library_that_goes_away_or_changes_is_told";
-    let Some(part) = part(TEST) else {
+    let Some(part) = part() else {
         let cache = tempfile::tempdir().unwrap();
         let (_directory, library) = installation();
         for part in ["away", "another", "replaced"] {
-            let mut command = command(TEST, part, cache.path()).unwrap();
+            let mut command = command(part, cache.path()).unwrap();
             command.env("ROTINI_IREE_COMPILER_LIB", &library);
             if part != "replaced" {
                 command.env("ROTINI_IREE_COMPILE", "/nonexistent");
@@ -223,15 +219,14 @@ fn a_library_that_goes_away_or_changes_is_told() {
 /// Workers that cannot be used whatever the graph are replaced by the program, with one warning.
 #[test]
 fn a_worker_that_does_not_start_is_replaced() {
-    const TEST: &str = "workers::a_worker_that_does_not_start_is_replaced";
-    let Some(part) = part(TEST) else {
+    let Some(part) = part() else {
         let directory = tempfile::tempdir().unwrap();
         let broken = directory.path().join("broken");
         fs::write(&broken, "#!/nonexistent/interpreter\n").unwrap();
         fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
         for part in ["version 99", "cannot start"] {
             let cache = directory.path().join(part);
-            let mut command = faulty(TEST, part, &cache, "=version");
+            let mut command = faulty(part, &cache, "=version");
             if part == "cannot start" {
                 command.env("ROTINI_COMPILE_WORKER", &broken);
             }
@@ -288,11 +283,10 @@ fn forbid_programs() {
 /// not come into this process for that.
 #[test]
 fn a_sandbox_without_programs_is_told() {
-    const TEST: &str = "workers::a_sandbox_without_programs_is_told";
-    let Some(part) = part(TEST) else {
+    let Some(part) = part() else {
         let directory = tempfile::tempdir().unwrap();
         for (part, device) in [("fill", "cpu"), ("cpu", "cpu"), ("hip", "hip")] {
-            let mut command = command(TEST, part, &directory.path().join(device)).unwrap();
+            let mut command = command(part, &directory.path().join(device)).unwrap();
             command
                 .env("ROTINI_DEVICE", device)
                 .env("ROTINI_HIP_LIBRARY", rotini_tests::plugin::emulator().unwrap());
@@ -339,9 +333,8 @@ fn plugin_with_worker(directory: &Path) -> PathBuf {
 
 #[test]
 fn a_worker_that_others_can_replace_is_not_run() {
-    const TEST: &str = "workers::a_worker_that_others_can_replace_is_not_run";
     const STRANGER: u32 = 54_321;
-    if let Some(part) = part(TEST) {
+    if let Some(part) = part() {
         let runner = logging();
         expect_right(&runner, &small(30));
         let warnings = warnings();
@@ -381,7 +374,7 @@ fn a_worker_that_others_can_replace_is_not_run() {
         let plugin = plugin_with_worker(&directory);
         let worker = directory.join("rotini-compile-worker");
         change(&directory, &worker);
-        let mut command = command(TEST, said, &parent.path().join("cache")).unwrap();
+        let mut command = command(said, &parent.path().join("cache")).unwrap();
         command.env("ROTINI_PLUGIN", plugin);
         match is_named {
             true => command.env("ROTINI_COMPILE_WORKER", &worker),
@@ -421,8 +414,7 @@ pub(crate) fn wait_until(what: &str, limit: Duration, condition: impl Fn() -> bo
 
 #[test]
 fn a_worker_goes_with_its_killed_host() {
-    const TEST: &str = "workers::a_worker_goes_with_its_killed_host";
-    if part(TEST).is_some() {
+    if part().is_some() {
         let runner = Runner::cpu().unwrap();
         drop(create(&runner, &long(3000)));
         panic!("it was not killed");
@@ -430,7 +422,7 @@ fn a_worker_goes_with_its_killed_host() {
     let directory = tempfile::tempdir().unwrap();
     let temporary = directory.path().join("temporary");
     fs::create_dir(&temporary).unwrap();
-    let mut command = command(TEST, "host", &directory.path().join("cache")).unwrap();
+    let mut command = command("host", &directory.path().join("cache")).unwrap();
     let mut host = command.env("TMPDIR", &temporary).spawn().unwrap();
     wait_until("there is no worker", Duration::from_secs(60), || {
         !descendants(host.id()).is_empty()

@@ -197,26 +197,23 @@ fn samples_run_without_a_workspace() {
 }
 
 /// Runs a test again in a process where no workspace is the plugin's own.
-fn without_own_workspace(test: &str, body: impl FnOnce()) {
-    if process::part(test).is_some() {
+fn without_own_workspace(body: impl FnOnce()) {
+    if process::part().is_some() {
         return body();
     }
     let cache = tempfile::tempdir().unwrap();
-    let mut command = process::command(test, "child", cache.path()).unwrap();
+    let mut command = process::command("child", cache.path()).unwrap();
     process::run(command.env("ROTINI_OWN_WORKSPACE", "0")).unwrap();
 }
 
 #[test]
 fn the_workspace_is_needed_beyond_the_limit() {
-    without_own_workspace(
-        "abi::execution::the_workspace_is_needed_beyond_the_limit",
-        the_workspace_is_needed,
-    );
+    without_own_workspace(the_workspace_is_needed);
 }
 
 #[test]
 fn the_workspace_overlaps_nothing() {
-    without_own_workspace("abi::execution::the_workspace_overlaps_nothing", || {
+    without_own_workspace(|| {
         let (_plugin, handle, engine) = cpu();
         let subject = Subject::new(&handle, engine, "two_convs_nhwc");
         let bytes = subject.context.workspace().unwrap();

@@ -1,0 +1,185 @@
+//! Which GPU and stream an execution goes to, and what happens where there is no GPU or HIP is not as it should be.
+
+use super::{Emulator, Subject, alone, config, plugin, relu, set_stream};
+use std::path::Path;
+
+const MIXED: &str = "gfx942:sramecc+:xnack-=AMD Instinct MI300X,gfx942:sramecc+:xnack-=AMD Instinct MI300A,gfx1100=AMD Radeon RX 7900 XTX";
+
+#[test]
+fn a_handle_is_on_the_gpu_of_its_stream() {
+    alone(&[("HIPEMU_DEVICES", MIXED)], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let gpus = [0, 1, 2].map(|ordinal| emulator.driver().gpu(ordinal).unwrap());
+        let streams = gpus.each_ref().map(|gpu| gpu.stream().unwrap());
+        let graph = relu(1000);
+
+        // The current GPU at creation, and it stays current whatever is done.
+        gpus[1].select().unwrap();
+        let handle = plugin.handle().unwrap();
+        let on_one = Subject::relu(&gpus[1], &plugin, &handle, 1000);
+        gpus[0].select().unwrap();
+        // The null stream of the handle's GPU, though another one is current.
+        on_one.execute().unwrap();
+        assert_eq!(emulator.current(), 0);
+        gpus[1].synchronize().unwrap();
+        gpus[0].select().unwrap();
+
+        // The stream's GPU.
+        set_stream(&handle, streams[0].raw()).unwrap();
+        let on_zero = Subject::relu(&gpus[0], &plugin, &handle, 1000);
+        on_zero.execute().unwrap();
+        let error = on_one.execute().unwrap_err().to_string();
+        assert!(error.contains("GPU 1") && error.contains("GPU 0"), "{error}");
+        set_stream(&handle, streams[1].raw()).unwrap();
+        gpus[0].select().unwrap();
+        emulator.expect_only("hipModuleLaunchKernel", 1, || on_one.execute().unwrap());
+        assert!(on_zero.execute().is_err());
+
+        // A GPU that code cannot be made for is declined, with the reason, and the handle can leave it again.
+        set_stream(&handle, streams[2].raw()).unwrap();
+        assert!(handle.applicable(&graph).unwrap().is_empty());
+        let error = handle.context(&config(&plugin), &graph).err().unwrap().to_string();
+        assert!(error.contains("gfx1100") && error.contains("ROTINI_TARGET"), "{error}");
+        set_stream(&handle, streams[0].raw()).unwrap();
+        assert_eq!(handle.applicable(&graph).unwrap().len(), 1);
+        on_zero.execute().unwrap();
+
+        // The null stream is the current GPU's.
+        gpus[1].select().unwrap();
+        set_stream(&handle, std::ptr::null_mut()).unwrap();
+        on_one.execute().unwrap();
+        assert!(on_zero.execute().is_err());
+        // So are HIP's other names for streams, `hipStreamLegacy` and `hipStreamPerThread`: that GPU's whatever is current later.
+        for name in [1, 2] {
+            gpus[1].select().unwrap();
+            set_stream(&handle, std::ptr::without_provenance_mut(name)).unwrap();
+            gpus[0].select().unwrap();
+            on_one.execute().unwrap();
+            assert_eq!(emulator.current(), 0);
+        }
+        for gpu in &gpus {
+            gpu.synchronize().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_target_can_be_named_for_an_unknown_gpu() {
+    let environment = [("HIPEMU_DEVICES", "gfx1100"), ("ROTINI_TARGET", "gfx942")];
+    alone(&environment, || {
+        let _emulator = Emulator::new();
+        let handle = plugin().handle().unwrap();
+        assert_eq!(handle.applicable(&relu(64)).unwrap().len(), 1);
+    });
+}
+
+/// A GPU that cannot be set up for want of memory can be when there is some.
+#[test]
+fn what_passes_is_no_verdict_on_a_gpu() {
+    alone(&[], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        emulator.fail("hipGetDevicePropertiesR0600=hipErrorOutOfMemory");
+        let before = plugin.handle().unwrap();
+        let error = before.context(&config(&plugin), &relu(64)).err().unwrap().to_string();
+        assert!(error.contains("hipErrorOutOfMemory"), "{error}");
+        emulator.fail("");
+        // Those that were there meanwhile too.
+        for handle in [&before, &plugin.handle().unwrap()] {
+            assert_eq!(handle.applicable(&relu(64)).unwrap().len(), 1);
+            Subject::relu(&emulator.gpu, &plugin, handle, 64).execute().unwrap();
+        }
+        emulator.gpu.synchronize().unwrap();
+    });
+}
+
+/// The plugin's answer to a handle when HIP is asked for and is not as it should be.
+fn refusal() -> String {
+    plugin().handle().err().expect("a handle without a GPU").to_string()
+}
+
+/// With `auto`, graphs run on the CPU then.
+fn expect_cpu() {
+    let handle = plugin().handle().unwrap();
+    assert_eq!(handle.applicable(&relu(64)).unwrap().len(), 1);
+}
+
+#[test]
+fn without_a_gpu_hip_is_declined() {
+    let emulator = rotini_tests::plugin::emulator().unwrap();
+    let library = emulator.to_str().unwrap();
+    let none = [
+        ("HIPEMU_DEVICES", ""),
+        ("ROTINI_HIP_LIBRARY", library),
+        ("ROTINI_DEVICE", "hip"),
+    ];
+    alone(&none, || {
+        let error = refusal();
+        assert!(error.contains("hipErrorNoDevice"), "{error}");
+    });
+}
+
+#[test]
+fn without_a_gpu_auto_is_the_cpu() {
+    let emulator = rotini_tests::plugin::emulator().unwrap();
+    let library = emulator.to_str().unwrap();
+    let none = [
+        ("HIPEMU_DEVICES", ""),
+        ("ROTINI_HIP_LIBRARY", library),
+        ("ROTINI_DEVICE", "auto"),
+    ];
+    alone(&none, expect_cpu);
+}
+
+#[test]
+fn a_library_that_is_not_there_is_declined() {
+    let missing = [
+        ("ROTINI_HIP_LIBRARY", "/nowhere/libamdhip64.so"),
+        ("ROTINI_DEVICE", "hip"),
+    ];
+    alone(&missing, || {
+        let error = refusal();
+        assert!(error.contains("/nowhere/libamdhip64.so"), "{error}");
+    });
+}
+
+#[test]
+fn another_library_is_declined() {
+    // A library, but not HIP.
+    let other = rotini_tests::plugin::path().unwrap();
+    let other = [
+        ("ROTINI_HIP_LIBRARY", other.to_str().unwrap()),
+        ("ROTINI_DEVICE", "hip"),
+    ];
+    alone(&other, || {
+        let error = refusal();
+        assert!(error.contains("hipInit"), "{error}");
+    });
+}
+
+#[test]
+fn a_file_that_is_no_library_is_declined() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let file = [("ROTINI_HIP_LIBRARY", file.to_str().unwrap()), ("ROTINI_DEVICE", "hip")];
+    alone(&file, || {
+        let error = refusal();
+        assert!(error.contains("ELF") || error.contains("header"), "{error}");
+    });
+}
+
+/// A library that is short of memory is no machine without GPUs: the host's buffers are not for the CPU.
+#[test]
+fn without_memory_auto_is_not_the_cpu() {
+    let emulator = rotini_tests::plugin::emulator().unwrap();
+    let library = emulator.to_str().unwrap();
+    let short = [
+        ("HIPEMU_FAIL", "hipInit=hipErrorOutOfMemory"),
+        ("ROTINI_HIP_LIBRARY", library),
+        ("ROTINI_DEVICE", "auto"),
+    ];
+    alone(&short, || {
+        let error = refusal();
+        assert!(error.contains("hipErrorOutOfMemory"), "{error}");
+    });
+}

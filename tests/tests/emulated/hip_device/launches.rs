@@ -1,0 +1,187 @@
+//! How little an execution asks of HIP, alone and beside others.
+
+use super::{Emulator, Subject, alone, config, plugin, relu, set_stream};
+use rotini_host::ShapeOverride;
+use rotini_tests::{cases, shapes};
+use rotini_wire::engine_details::BehaviorNote;
+
+#[test]
+fn an_execution_is_one_launch_per_kernel_and_nothing_else() {
+    // A workspace that is little is the host's too.
+    let environment = [("ROTINI_OWN_WORKSPACE", "0")];
+    alone(&environment, || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let handle = plugin.handle().unwrap();
+        let streams = [emulator.gpu.stream().unwrap(), emulator.gpu.stream().unwrap()];
+        // Every fused layer of ResNet-50 in f16, in both layouts.
+        let mut layers = cases::resnet50(1);
+        layers.retain(|case| case.name.ends_with("_f16"));
+        assert_eq!(layers.len(), 48);
+        layers.extend(["scalar_MUL_f64", "scalars_of_all_sizes"].map(|name| cases::named(name).unwrap()));
+        let single = layers.into_iter().map(|case| (case, 1));
+        for (case, launches) in single.chain([(cases::named("two_convs_nhwc").unwrap(), 2)]) {
+            println!("{}", case.name);
+            let subject = Subject::of_case(&emulator.gpu, &plugin, &handle, &case);
+            if subject.context.workspace().unwrap() > 0 {
+                // Where a workspace is, is asked once.
+                emulator.reset();
+                subject.execute().unwrap();
+                assert_eq!(emulator.calls("hipPointerGetAttributes"), 1);
+            }
+            // The first execution too: nothing is put off until then.
+            for _ in 0..3 {
+                emulator.expect_only("hipModuleLaunchKernel", launches, || subject.execute().unwrap());
+            }
+            // With one GPU, not even a change of the stream asks HIP.
+            emulator.expect_only("hipModuleLaunchKernel", 2 * launches, || {
+                for stream in &streams {
+                    set_stream(&handle, stream.raw()).unwrap();
+                    subject.execute().unwrap();
+                }
+                set_stream(&handle, std::ptr::null_mut()).unwrap();
+            });
+            emulator.gpu.synchronize().unwrap();
+        }
+    });
+}
+
+/// Other shapes cost what the declared ones do, from the second time on.
+#[test]
+fn an_execution_of_known_shapes_is_one_launch_too() {
+    alone(&[], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let handle = plugin.handle().unwrap();
+        let family = shapes::all()
+            .into_iter()
+            .find(|family| family.name == "scaled")
+            .unwrap();
+        let declared = family.declared();
+        let subject = Subject::new(&emulator.gpu, &plugin, &handle, &rotini_wire::encode(&declared));
+        let overrides: Vec<_> = family
+            .executed()
+            .map(|graph| shapes::overrides(&declared, &graph))
+            .collect();
+        let execute = |overrides: &[ShapeOverride]| {
+            // SAFETY: no shape is larger than the declared one.
+            let executed = unsafe {
+                subject
+                    .context
+                    .execute_with_overrides(subject.workspace.pointer(), &subject.pack, overrides)
+            };
+            executed.unwrap();
+        };
+        overrides.iter().for_each(|overrides| execute(overrides));
+        for overrides in &overrides {
+            emulator.reset();
+            execute(overrides);
+            // Code of captured executions has to stay, so that is asked for first.
+            for name in ["hipModuleLaunchKernel", "hipStreamGetCaptureInfo_v2"] {
+                assert_eq!(emulator.calls(name), 1, "{name}: {}", emulator.summary());
+            }
+            // SAFETY: takes nothing.
+            assert_eq!(unsafe { (emulator.calls_total)() }, 2, "{}", emulator.summary());
+        }
+        emulator.expect_only("hipModuleLaunchKernel", 1, || execute(&[]));
+        emulator.gpu.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn threads_with_streams_of_their_own_share_the_code() {
+    alone(&[], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let keep = plugin.handle().unwrap();
+        let first = Subject::relu(&emulator.gpu, &plugin, &keep, 4096);
+        emulator.reset();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let handle = plugin.handle().unwrap();
+                    let stream = emulator.gpu.stream().unwrap();
+                    set_stream(&handle, stream.raw()).unwrap();
+                    let subject = Subject::relu(&emulator.gpu, &plugin, &handle, 4096);
+                    for _ in 0..100 {
+                        subject.execute().unwrap();
+                    }
+                    stream.synchronize().unwrap();
+                });
+            }
+        });
+        assert_eq!(emulator.calls("hipModuleLaunchKernel"), 800);
+        assert_eq!(emulator.calls("hipModuleLoadDataEx"), 0, "the code was loaded again");
+        first.execute().unwrap();
+        emulator.gpu.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn a_handle_costs_no_thread_and_no_memory() {
+    alone(&[], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let first = plugin.handle().unwrap();
+        let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+        let before = threads();
+        let mut more = Vec::new();
+        emulator.expect_none(|| more.extend((0..16).map(|_| plugin.handle().unwrap())));
+        assert_eq!(threads(), before);
+        drop((first, more));
+    });
+}
+
+#[test]
+fn the_engine_says_that_it_can_be_captured() {
+    alone(&[], || {
+        let _emulator = Emulator::new();
+        let plugin = plugin();
+        let engine = plugin.engine_ids().unwrap()[0];
+        let details = plugin.handle().unwrap().details(engine, &relu(64)).unwrap();
+        assert!(details.behavior_notes.contains(&BehaviorNote::GraphCapture));
+    });
+}
+
+#[test]
+fn contexts_can_be_created_while_a_stream_is_captured() {
+    alone(&[], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let handle = plugin.handle().unwrap();
+        let stream = emulator.gpu.stream().unwrap();
+        set_stream(&handle, stream.raw()).unwrap();
+        let captured = Subject::relu(&emulator.gpu, &plugin, &handle, 256);
+        let mut other = None;
+        let replay = stream.capture(|| -> Result<(), rotini_host::gpu::GpuError> {
+            captured.execute().unwrap();
+            other = Some(handle.context(&config(&plugin), &relu(257)).unwrap());
+            captured.execute().unwrap();
+            Ok(())
+        });
+        let replay = replay.unwrap();
+        // SAFETY: what was captured is alive.
+        unsafe { replay.launch(&stream) }.unwrap();
+        stream.synchronize().unwrap();
+        drop(other);
+    });
+}
+
+#[test]
+fn errors_have_hips_names() {
+    alone(&[], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let handle = plugin.handle().unwrap();
+        let subject = Subject::relu(&emulator.gpu, &plugin, &handle, 64);
+        emulator.fail("hipModuleLaunchKernel=hipErrorLaunchOutOfResources");
+        let error = subject.execute().unwrap_err().to_string();
+        assert!(
+            error.contains("hipModuleLaunchKernel") && error.contains("hipErrorLaunchOutOfResources"),
+            "{error}"
+        );
+        emulator.fail("hipModuleLoadDataEx=hipErrorOutOfMemory");
+        let error = handle.context(&config(&plugin), &relu(65)).err().unwrap().to_string();
+        assert!(error.contains("hipErrorOutOfMemory"), "{error}");
+    });
+}

@@ -1,0 +1,267 @@
+//! What the plugin asks of HIP: how little an execution needs, which GPU and stream it goes to, when code is loaded and unloaded, and
+//! what happens when HIP is not as it should be.
+//!
+//! Counted by the emulated HIP library, which sees every call of the plugin and of IREE's driver, from any thread. Kernels do nothing
+//! here; that they compute the right thing is for `emulated` to say. Every test is a process of its own, because the emulator's devices
+//! and counters are a process's: the test starts itself again as a child with the environment that it needs.
+//!
+//! | Module | What it asserts |
+//! |---|---|
+//! | `launches` | how little an execution asks of HIP, alone and beside others |
+//! | `gpus` | which GPU and stream it goes to; no GPU, and HIP that is not as it should be |
+//! | `code` | when code is loaded and unloaded |
+//! | `memory` | which memory kernels may work on, and when memory of rotini's own is made and given back |
+
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
+
+mod code;
+mod gpus;
+mod launches;
+mod memory;
+
+use rotini_graph::{DataType, GraphBuilder, PointwiseMode, TensorKind};
+use rotini_host::gpu::{Allocation, Driver, Gpu};
+use rotini_host::{Context, DeviceBuffer, Handle, HostError, Plugin, engine_config};
+use rotini_reference::span_bytes;
+use rotini_tests::cases::Case;
+use rotini_tests::harness;
+use rotini_tests::process::this_test;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// In a child that [`alone`] has started.
+const ALONE: &str = "ROTINI_TEST_ALONE";
+
+/// Runs the body of this thread's test in a process of its own, where kernels do nothing.
+fn alone(environment: &[(&str, &str)], body: impl FnOnce()) {
+    if std::env::var_os(ALONE).is_some() {
+        return body();
+    }
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args([&this_test().unwrap(), "--exact", "--nocapture"])
+        .env(ALONE, "1")
+        .env("HIPEMU_NOOP", "1")
+        .env("ROTINI_CACHE_DIR", "")
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "{}\n{}{}",
+        output.status,
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    // A filter that matches nothing is a success too.
+    assert!(text(&output.stdout).contains("1 passed"), "{}", text(&output.stdout));
+}
+
+/// The emulated HIP, and its counters.
+struct Emulator {
+    gpu: Gpu,
+    calls: unsafe extern "C" fn(*const c_char) -> u64,
+    thread_calls: unsafe extern "C" fn(*const c_char) -> u64,
+    calls_total: unsafe extern "C" fn() -> u64,
+    thread_total: unsafe extern "C" fn() -> u64,
+    summary: unsafe extern "C" fn() -> *const c_char,
+    reset: unsafe extern "C" fn(),
+    fail: unsafe extern "C" fn(*const c_char) -> c_int,
+    current: unsafe extern "C" fn(*mut c_int) -> c_int,
+}
+
+impl Emulator {
+    fn new() -> Self {
+        assert!(
+            std::env::var_os("ROTINI_TEST_DEVICE").is_none(),
+            "only the emulator counts calls"
+        );
+        let gpu = harness::gpu().expect("the emulator is there");
+        let driver = gpu.driver();
+        // SAFETY: the emulator and HIP's header declare them like this.
+        unsafe {
+            Emulator {
+                calls: driver.function("hipemu_calls").unwrap(),
+                thread_calls: driver.function("hipemu_thread_calls").unwrap(),
+                calls_total: driver.function("hipemu_calls_total").unwrap(),
+                thread_total: driver.function("hipemu_thread_calls_total").unwrap(),
+                summary: driver.function("hipemu_calls_summary").unwrap(),
+                reset: driver.function("hipemu_calls_reset").unwrap(),
+                fail: driver.function("hipemu_fail").unwrap(),
+                current: driver.function("hipGetDevice").unwrap(),
+                gpu,
+            }
+        }
+    }
+
+    fn driver(&self) -> &Driver {
+        self.gpu.driver()
+    }
+
+    /// Calls of a function since the last reset.
+    fn calls(&self, name: &str) -> u64 {
+        let name = CString::new(name).unwrap();
+        // SAFETY: a terminated text.
+        let calls = unsafe { (self.calls)(name.as_ptr()) };
+        assert_ne!(calls, u64::MAX, "{name:?} is no function");
+        calls
+    }
+
+    /// What a body calls, given that it calls one function `count` times and nothing else, all of it on this thread.
+    fn expect_only(&self, name: &str, count: u64, body: impl FnOnce()) {
+        let text = CString::new(name).unwrap();
+        self.reset();
+        body();
+        // SAFETY: take nothing, or a terminated text.
+        let counts = unsafe {
+            (
+                (self.calls_total)(),
+                (self.thread_total)(),
+                (self.thread_calls)(text.as_ptr()),
+            )
+        };
+        assert_eq!(
+            counts,
+            (count, count, count),
+            "in all, this thread's, {name}: {}",
+            self.summary()
+        );
+    }
+
+    /// The same of a body that calls nothing.
+    fn expect_none(&self, body: impl FnOnce()) {
+        self.reset();
+        body();
+        // SAFETY: takes nothing.
+        assert_eq!(unsafe { (self.calls_total)() }, 0, "{}", self.summary());
+    }
+
+    /// What was called since the last reset.
+    fn summary(&self) -> String {
+        // SAFETY: takes nothing; the text is valid until the next summary.
+        unsafe { CStr::from_ptr((self.summary)()) }
+            .to_string_lossy()
+            .into_owned()
+    }
+
+    fn reset(&self) {
+        // SAFETY: takes nothing.
+        unsafe { (self.reset)() };
+    }
+
+    /// Makes calls fail: `function=error`.
+    fn fail(&self, what: &str) {
+        let what = CString::new(what).unwrap();
+        // SAFETY: a terminated text.
+        let done = unsafe { (self.fail)(what.as_ptr()) };
+        assert_eq!(done, 0, "{what:?} is not understood");
+    }
+
+    /// Waits until what is done in the background has made so many calls of a function.
+    fn wait_for(&self, name: &str, count: u64) {
+        let started = Instant::now();
+        while self.calls(name) < count {
+            assert!(
+                started.elapsed() < Duration::from_secs(60),
+                "{name}: {}",
+                self.summary()
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(self.calls(name), count, "{name}");
+    }
+
+    fn current(&self) -> c_int {
+        let mut ordinal = -1;
+        // SAFETY: the place is valid for the call.
+        assert_eq!(unsafe { (self.current)(&mut ordinal) }, 0);
+        ordinal
+    }
+}
+
+fn plugin() -> Plugin {
+    // SAFETY: the plugin that this workspace builds.
+    unsafe { Plugin::load(rotini_tests::plugin::path().unwrap()) }.unwrap()
+}
+
+fn config(plugin: &Plugin) -> Vec<u8> {
+    engine_config(plugin.engine_ids().unwrap()[0])
+}
+
+/// Relu over some elements: another graph for each number.
+fn relu(elements: i64) -> Vec<u8> {
+    let mut builder = GraphBuilder::new("relu");
+    let x = builder.buffer("x", DataType::F32, &[elements]);
+    let y = builder.buffer("y", DataType::F32, &[elements]);
+    builder.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[x], y);
+    rotini_wire::encode(&builder.build())
+}
+
+/// A graph with its memory on a GPU.
+struct Subject {
+    context: Context,
+    pack: Vec<DeviceBuffer>,
+    memory: Vec<Allocation>,
+    workspace: Allocation,
+}
+
+impl Subject {
+    fn of_case(gpu: &Gpu, plugin: &Plugin, handle: &Handle, case: &Case) -> Self {
+        Self::new(gpu, plugin, handle, &rotini_wire::encode(&case.graph))
+    }
+
+    fn relu(gpu: &Gpu, plugin: &Plugin, handle: &Handle, elements: i64) -> Self {
+        Self::new(gpu, plugin, handle, &relu(elements))
+    }
+
+    fn new(gpu: &Gpu, plugin: &Plugin, handle: &Handle, bytes: &[u8]) -> Self {
+        let context = handle.context(&config(plugin), bytes).unwrap();
+        let workspace = gpu.allocate(context.workspace().unwrap()).unwrap();
+        let graph = rotini_wire::decode(bytes).unwrap();
+        let (pack, memory) = harness::stored(&graph)
+            .into_iter()
+            .map(|(id, _)| {
+                let tensor = graph.tensor(id).unwrap();
+                let memory = gpu.allocate(span_bytes(tensor).unwrap()).unwrap();
+                let (uid, ptr) = (tensor.uid, memory.pointer());
+                (DeviceBuffer { uid, ptr }, memory)
+            })
+            .unzip();
+        let mut pack: Vec<DeviceBuffer> = pack;
+        // On the host, and only read.
+        static SCALAR: u64 = 0;
+        for tensor in &graph.tensors {
+            if tensor.kind == TensorKind::RuntimeScalar {
+                pack.push(DeviceBuffer {
+                    uid: tensor.uid,
+                    ptr: (&raw const SCALAR).cast_mut().cast(),
+                });
+            }
+        }
+        Subject {
+            context,
+            pack,
+            memory,
+            workspace,
+        }
+    }
+
+    fn execute(&self) -> Result<(), HostError> {
+        self.execute_on(&self.pack)
+    }
+
+    fn execute_on(&self, pack: &[DeviceBuffer]) -> Result<(), HostError> {
+        // SAFETY: the memory has the sizes of the tensors, and outlives the work, which does nothing with it.
+        unsafe { self.context.execute(self.workspace.pointer(), pack) }
+    }
+}
+
+fn set_stream(handle: &Handle, stream: *mut c_void) -> Result<(), HostError> {
+    // SAFETY: the streams of these tests outlive their handles' work.
+    unsafe { handle.set_stream(stream) }
+}
