@@ -2,12 +2,18 @@
 //! lowering is never taken for that of this one.
 //!
 //! These are the sources of this crate, of the one that reads bodies of custom operations and of the graph's, whose canonical bytes the other
-//! part of the key is made from; their manifests; and `Cargo.lock`, which names the exact versions of melior and of all else that takes part. Tests and snapshots are none of it.
+//! part of the key is made from; their manifests; `Cargo.lock`, which names the exact versions of melior and of all else that takes part; and
+//! the version of the LLVM whose MLIR is linked, which the lock file does not know. Tests and snapshots are none of it.
 
+use std::env;
 use std::error::Error;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where mlir-sys looks for LLVM first; else it is in `PATH`.
+const PREFIX: &str = "MLIR_SYS_220_PREFIX";
 
 /// What is hashed, from this crate's directory: files, and directories with all that is in them.
 pub(crate) const SOURCES: [&str; 7] = [
@@ -24,31 +30,57 @@ fn main() -> Result<(), Box<dyn Error>> {
     for source in SOURCES {
         println!("cargo::rerun-if-changed={source}");
     }
+    println!("cargo::rerun-if-env-changed={PREFIX}");
+    let program = env::var_os(PREFIX).map_or_else(PathBuf::new, |prefix| Path::new(&prefix).join("bin"));
+    let program = program.join("llvm-config");
+    if program.is_absolute() {
+        // Another version may be installed in the same place.
+        println!("cargo::rerun-if-changed={}", program.display());
+    }
+    let llvm = llvm_version(&program)?;
+    println!("cargo::rustc-env=EMIT_LLVM={llvm}");
     // Cargo runs this in the crate's directory.
-    println!("cargo::rustc-env=EMIT_FINGERPRINT={}", fingerprint(Path::new(""))?);
+    println!(
+        "cargo::rustc-env=EMIT_FINGERPRINT={}",
+        fingerprint(Path::new(""), &llvm)?
+    );
     Ok(())
 }
 
-/// The hash of [`SOURCES`] by names and contents, in hexadecimal. Where the directory lies plays no part, nor does the order in which the system
-/// lists files.
+/// What `llvm-config` says of itself: `22.1.0`.
+fn llvm_version(program: &Path) -> Result<String, Box<dyn Error>> {
+    let output = Command::new(program).arg("--version").output();
+    let output = output.map_err(|error| format!("{}: {error}", program.display()))?;
+    let version = String::from_utf8(output.stdout)?.trim().to_owned();
+    if !output.status.success() || version.is_empty() {
+        return Err(format!("{} does not tell its version", program.display()).into());
+    }
+    Ok(version)
+}
+
+/// The hash of [`SOURCES`] by names and contents and of LLVM's version, in hexadecimal. Where the directory lies plays no part, nor does the
+/// order in which the system lists files.
 ///
 /// # Errors
 ///
 /// What the file system says.
-pub(crate) fn fingerprint(directory: &Path) -> io::Result<String> {
+pub(crate) fn fingerprint(directory: &Path, llvm: &str) -> io::Result<String> {
     let mut names = Vec::new();
     for source in SOURCES {
         collect(directory, PathBuf::from(source), &mut names)?;
     }
     names.sort();
-    let mut hasher = blake3::Hasher::new_derive_key("rotini emitter sources v1");
+    let mut hasher = blake3::Hasher::new_derive_key("rotini emitter sources v2");
+    let mut add = |part: &[u8]| {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    };
+    add(llvm.as_bytes());
     for name in names {
         let content = fs::read(directory.join(&name))?;
         let name = name.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
-        for part in [name.as_bytes(), &content] {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part);
-        }
+        add(name.as_bytes());
+        add(&content);
     }
     Ok(hasher.finalize().to_hex().to_string())
 }

@@ -44,7 +44,7 @@ impl Sources {
     }
 
     fn fingerprint(&self) -> String {
-        build::fingerprint(&self.directory()).unwrap()
+        build::fingerprint(&self.directory(), "22.1.0").unwrap()
     }
 }
 
@@ -88,9 +88,19 @@ fn the_same_sources_elsewhere_and_other_tests_are_the_same_fingerprint() {
     assert_eq!(sources.fingerprint(), before);
 }
 
+#[test]
+fn another_llvm_is_another_fingerprint() {
+    let sources = Sources::new();
+    let other = build::fingerprint(&sources.directory(), "22.1.1").unwrap();
+    assert_ne!(sources.fingerprint(), other);
+}
+
 /// The build has seen the sources as they are.
 #[test]
 fn the_crate_has_the_fingerprint_of_its_sources() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
-    assert_eq!(rotini_emit::FINGERPRINT, build::fingerprint(directory).unwrap());
+    assert_eq!(
+        rotini_emit::FINGERPRINT,
+        build::fingerprint(directory, env!("EMIT_LLVM")).unwrap()
+    );
 }

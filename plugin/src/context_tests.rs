@@ -4,6 +4,8 @@ use super::*;
 use crate::device::Work;
 use rotini_cache::Key;
 use rotini_emit::{Signature, Target};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// Does nothing, whether or not it is captured.
 struct Nothing {
@@ -101,6 +103,83 @@ fn no_more_shapes_stay_than_there_may_be() {
         }
     });
     assert_eq!(variable.codes.read().unwrap().len(), MAX_SHAPES);
+}
+
+/// Code whose end takes until it is let go, as it would if it waited for a device.
+struct Slow {
+    ends: mpsc::Sender<()>,
+    go: Arc<Mutex<mpsc::Receiver<()>>>,
+}
+
+impl Executable for Slow {
+    fn workspace_bytes(&self) -> u64 {
+        0
+    }
+
+    fn is_captured(&self, _: Stream) -> bool {
+        false
+    }
+
+    unsafe fn execute(&self, _: Stream, _: &Buffers<'_>) -> Result<(), ExecuteError> {
+        Ok(())
+    }
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        // Nobody listens any more, or lets anything go, if the test is over.
+        let _ = self.ends.send(());
+        let _ = self.go.lock().unwrap().recv();
+    }
+}
+
+/// However long code that goes needs for it, and whatever it waits for: executions of shapes that are known go on, and they stay known.
+#[test]
+fn nobody_waits_for_code_that_goes() {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let runtime = Runtime::new(crate::config::Config::from_env()).unwrap();
+    let variable = Variable::new(Arc::new(NOTHING), Graph::default(), &[], 0);
+    let (ends, end) = mpsc::channel();
+    let (let_go, go) = mpsc::channel();
+    let go = Arc::new(Mutex::new(go));
+    let most = i64::try_from(MAX_SHAPES).unwrap();
+    for shapes in 1..most {
+        let (ends, go) = (ends.clone(), Arc::clone(&go));
+        variable.add(&[shapes], code_of(Arc::new(Slow { ends, go })));
+    }
+    variable.add(&[7, 1, 5, 1], code());
+    let context = ExecutionContext::new(code(), Bindings::default(), Some(variable), 0);
+    let (context, runtime) = (&context, &runtime);
+    std::thread::scope(move |scope| {
+        let variable = context.variable.as_ref().unwrap();
+        // Two more, from two threads: both are left waiting for what goes.
+        for shapes in [most, most + 1] {
+            scope.spawn(move || drop(variable.add(&[shapes], code())));
+        }
+        for _ in 0..2 {
+            // One that keeps its lock meanwhile does not even let the other come so far.
+            end.recv_timeout(PATIENCE).unwrap();
+        }
+        let (done, is_done) = mpsc::channel();
+        scope.spawn(move || {
+            let stream = Stream {
+                pointer: std::ptr::null_mut(),
+                ordinal: 0,
+            };
+            let shape = ShapeOverride {
+                uid: 7,
+                dims: &[5],
+                strides: &[1],
+            };
+            // SAFETY: there are no buffers.
+            let executed = unsafe { context.execute_with_shapes(runtime, stream, std::ptr::null_mut(), &[], &[shape]) };
+            done.send(executed.map_err(|error| error.to_string())).unwrap();
+        });
+        assert_eq!(is_done.recv_timeout(PATIENCE), Ok(Ok(())));
+        assert!(variable.find(&[most]).is_some() && variable.find(&[3]).is_some());
+        assert!(end.try_recv().is_err(), "more goes than has to");
+        drop(let_go);
+    });
 }
 
 /// Graphs of captured executions are launched without this library's knowing.

@@ -14,6 +14,7 @@
 //! | `rounds` | memory and descriptors over ten thousand contexts |
 //! | `shortage` | descriptors and processes that are used up for a while change nothing |
 //! | `privileges` | in a host with raised privileges the environment names no code and no place |
+//! | `stale` | code of an older lowering serves its own build and no other |
 //! | `unload` | closing the library leaves nothing of it in the process |
 //! | `workers` | compile workers that crash, hang or talk nonsense, and programs that are not to be run |
 
@@ -37,6 +38,7 @@ mod serialized;
 mod shapes;
 mod shipped;
 mod shortage;
+mod stale;
 mod unload;
 mod workers;
 

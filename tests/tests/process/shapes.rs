@@ -1,12 +1,14 @@
 //! A context whose shapes never stop changing: whoever executes known ones does not wait for those that come and go.
 
-use crate::counted;
+use crate::{counted, directory};
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode};
 use rotini_host::{Context, DeviceBuffer, HostError, ShapeOverride, engine_config};
+use rotini_plugin::serialized::Serialized;
 use rotini_tests::harness::{Memory, Runner};
-use rotini_tests::process::{command, part, run};
+use rotini_tests::process::{Notes, command, part, run, wait_until};
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// More sets of shapes than a context keeps, made by two threads.
@@ -15,8 +17,8 @@ const THREADS: i64 = 2;
 /// The columns of their shapes; what is executed beside them has others.
 const COLUMNS: i64 = 3;
 const ROWS: i64 = 1 << 16;
-/// How often the machine may get in the way.
-const TRIES: usize = 5;
+/// How many of them a context keeps.
+const KEPT: usize = 1024;
 
 /// Something that takes a while.
 fn declared() -> Graph {
@@ -83,21 +85,16 @@ fn median(times: &[Duration]) -> Duration {
     times[times.len() / 2]
 }
 
-/// The median of executions alone, then the median and the longest of those beside threads that make all sets of shapes.
-fn beside_others(runner: &Runner, graph: &Graph, sets: i64) -> [Duration; 3] {
-    let bytes = rotini_wire::encode(graph);
-    let context = runner
-        .handle()
-        .context(&engine_config(runner.engine()), &bytes)
-        .unwrap();
+/// Executes known shapes alone, and then beside threads that make all sets of shapes. Prints what that takes.
+fn beside_others(context: &Context, graph: &Graph, sets: i64) {
+    let started = Instant::now();
     let mut rounds = 0..200;
-    let alone = timed(&context, graph, || rounds.next().is_some());
+    let alone = timed(context, graph, || rounds.next().is_some());
     let is_over = AtomicBool::new(false);
     let beside = std::thread::scope(|scope| {
-        let beside = scope.spawn(|| timed(&context, graph, || !is_over.load(Ordering::Acquire)));
+        let beside = scope.spawn(|| timed(context, graph, || !is_over.load(Ordering::Acquire)));
         let others: Vec<_> = (0..THREADS)
             .map(|thread| {
-                let context = &context;
                 scope.spawn(move || {
                     let mut memory = memory();
                     for rows in (1 + thread..=sets).step_by(THREADS as usize) {
@@ -115,13 +112,23 @@ fn beside_others(runner: &Runner, graph: &Graph, sets: i64) -> [Duration; 3] {
         assert!(others.iter().all(Result::is_ok), "a set of shapes failed");
         beside
     });
-    [median(&alone), median(&beside), *beside.last().unwrap()]
+    let (longest, [alone, median]) = (beside.last().unwrap(), [&alone, &beside].map(|times| median(times)));
+    println!(
+        "{sets} sets of shapes in {:?}; executions: median {alone:?} alone, {median:?} beside, longest {longest:?}, {:.1} × the median alone",
+        started.elapsed(),
+        longest.as_secs_f64() / alone.as_secs_f64()
+    );
+    assert!(median < 10 * alone, "executions wait for sets of shapes that are made");
 }
 
 /// All sets have one code, which is compiled for the first of them, or 1,100 runs of the compiler would be all that this does: each is
 /// lowered, cached and loaded on its own nevertheless. Executed, the others are refused by the code.
+///
+/// The longest execution is told and not judged, because the machine has its part in it. What would make it long is judged: a context that
+/// starts anew when it is full no longer has the set that is used all the time, here; one that ends code under its lock, in
+/// `rotini_plugin::context`; one that compiles under it, below.
 #[test]
-fn executions_do_not_wait_for_other_shapes() {
+fn a_full_context_keeps_what_is_used() {
     let Some(sets) = part() else {
         let directory = tempfile::tempdir().unwrap();
         let mut command = command(SETS, &directory.path().join("cache")).unwrap();
@@ -132,20 +139,63 @@ fn executions_do_not_wait_for_other_shapes() {
         return;
     };
     let (runner, graph, sets) = (Runner::cpu().unwrap(), declared(), sets.parse().unwrap());
-    let mut seen = Vec::new();
-    for _ in 0..TRIES {
-        let started = Instant::now();
-        let [alone, median, longest] = beside_others(&runner, &graph, sets);
-        println!(
-            "{sets} sets of shapes in {:?}; executions: median {alone:?} alone, {median:?} beside, longest {longest:?}",
-            started.elapsed()
-        );
-        // Also while each set is compiled, which is so in the first try.
-        assert!(median < 10 * alone, "executions wait for sets of shapes that are made");
-        if longest < 10 * alone {
-            return;
-        }
-        seen.push([alone, median, longest]);
+    let context = runner
+        .handle()
+        .context(&engine_config(runner.engine()), &rotini_wire::encode(&graph))
+        .unwrap();
+    beside_others(&context, &graph, sets);
+    let serialized = Serialized::decode(&context.serialize(None).unwrap()).unwrap();
+    let known = serialized.shapes.unwrap().known;
+    let has = |dims: [i64; 2]| known.iter().any(|(numbers, _)| numbers[2..4] == dims);
+    assert_eq!(known.len(), KEPT);
+    assert!(has([ROWS, 7]), "the set that was always used is gone");
+    assert!(
+        has([sets, COLUMNS]) && !has([1, COLUMNS]),
+        "others went than the oldest"
+    );
+}
+
+/// There is no time in this: a set of shapes is not compiled before others have been executed.
+#[test]
+fn executions_do_not_wait_for_a_set_that_is_compiled() {
+    if part().is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = command("hold", &directory.path().join("cache")).unwrap();
+        counted(&mut command, &directory.path().join("log"))
+            .env("ROTINI_TEST_DIRECTORY", directory.path())
+            .env("ROTINI_TEST_COMPILER_GATE", directory.path().join("gate"))
+            .env("ROTINI_TEST_COMPILER_FAULT", format!("x{COLUMNS}xf32=hold"));
+        run(&mut command).unwrap();
+        return;
     }
-    panic!("medians and longest of each try: {seen:?}");
+    let (runner, graph) = (Runner::cpu().unwrap(), declared());
+    let context = runner
+        .handle()
+        .context(&engine_config(runner.engine()), &rotini_wire::encode(&graph))
+        .unwrap();
+    let mut own = memory();
+    execute(&context, &graph, [ROWS, 7], &mut own).unwrap();
+    let log = Notes::new(directory().join("log"));
+    let compiled = log.lines().len();
+    let (done, is_done) = mpsc::channel();
+    let held = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        let (context, graph, held) = (&context, &graph, &held);
+        scope.spawn(move || {
+            execute(context, graph, [5, COLUMNS], &mut memory()).unwrap();
+            held.store(false, Ordering::Release);
+        });
+        wait_until("a set is compiled", || log.lines().len() > compiled).unwrap();
+        scope.spawn(move || {
+            for _ in 0..20 {
+                execute(context, graph, [ROWS, 7], &mut own).unwrap();
+            }
+            done.send(()).unwrap();
+        });
+        let result = is_done.recv_timeout(Duration::from_secs(60));
+        let was_held = held.load(Ordering::Acquire);
+        fs::write(directory().join("gate"), "").unwrap();
+        result.expect("executions wait for a set that is compiled");
+        assert!(was_held, "nothing was held");
+    });
 }

@@ -1,6 +1,9 @@
 //! When code is loaded and unloaded.
 
 use super::{Emulator, Subject, alone, plugin, set_stream};
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 #[test]
@@ -55,5 +58,67 @@ fn code_stays_loaded_until_the_gpu_has_finished_with_it() {
         // The last handle takes everything with it.
         drop(handle);
         assert_eq!(emulator.calls("hipModuleUnload"), 66);
+    });
+}
+
+/// Whether the GPU may go on, and whether it has done so without leave.
+static LEAVE: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
+static WENT_ON: AtomicBool = AtomicBool::new(false);
+
+/// Keeps a GPU busy until there is leave; not for ever, so that who waits for it fails and does not hang.
+unsafe extern "C" fn keep_busy(_: *mut c_void) {
+    let leave = LEAVE.0.lock().unwrap();
+    let waited = LEAVE
+        .1
+        .wait_timeout_while(leave, Duration::from_secs(30), |leave| !*leave);
+    WENT_ON.store(waited.unwrap().1.timed_out(), Ordering::Release);
+}
+
+/// There is no time in this: the GPU goes on only after everybody has done what is not to wait for it.
+#[test]
+fn nobody_waits_for_a_gpu_that_is_busy() {
+    alone(&[], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        let handle = plugin.handle().unwrap();
+        let [busy, stream] = [(); 2].map(|()| emulator.gpu.stream().unwrap());
+        set_stream(&handle, stream.raw()).unwrap();
+        let known = Subject::relu(&emulator.gpu, &plugin, &handle, 512);
+        let many: Vec<_> = (0..80)
+            .map(|index| Subject::relu(&emulator.gpu, &plugin, &handle, 1024 + index))
+            .collect();
+        // SAFETY: HIP's header declares it like this, and the function takes anything.
+        let status = unsafe {
+            let launch: unsafe extern "C" fn(*mut c_void, unsafe extern "C" fn(*mut c_void), *mut c_void) -> c_int =
+                emulator.driver().function("hipLaunchHostFunc").unwrap();
+            launch(busy.raw(), keep_busy, std::ptr::null_mut())
+        };
+        assert_eq!(status, 0);
+        // More code than stays loaded. The test's own memory stays, because to free it is to wait.
+        let mut memory = Vec::new();
+        for subject in many {
+            subject.execute().unwrap();
+            known.execute().unwrap();
+            let Subject {
+                context,
+                memory: own,
+                workspace,
+                ..
+            } = subject;
+            drop(context);
+            memory.push((own, workspace));
+        }
+        // Somebody waits for the GPU, to unload what is too much; and code still comes and is executed.
+        emulator.wait_for("hipDeviceSynchronize", 1);
+        let new = Subject::relu(&emulator.gpu, &plugin, &handle, 2048);
+        new.execute().unwrap();
+        known.execute().unwrap();
+        assert_eq!(emulator.calls("hipModuleUnload"), 0);
+        *LEAVE.0.lock().unwrap() = true;
+        LEAVE.1.notify_all();
+        emulator.gpu.synchronize().unwrap();
+        assert!(!WENT_ON.load(Ordering::Acquire), "somebody waited for the GPU");
+        let unloaded = || emulator.calls("hipModuleUnload") > 0;
+        rotini_tests::process::wait_until("code is unloaded", unloaded).unwrap();
     });
 }
