@@ -167,14 +167,13 @@ fn check_disturbing() -> Result {
     }
 }
 
-/// Checks a call that waits for a whole device.
-pub(crate) fn disturbing_device(device: usize) -> Result {
+/// Checks a call that waits for a whole device. As ROCm's own library has it, no capture survives that: of any device, thread and mode.
+pub(crate) fn disturbing_device() -> Result {
     if any() {
-        for capture in captures().iter() {
-            if capture.streams().iter().any(|stream| stream.device.ordinal == device) {
-                capture.invalidate();
-                return Err(sys::hipErrorStreamCaptureUnsupported);
-            }
+        let captures = captures();
+        captures.iter().for_each(|capture| capture.invalidate());
+        if !captures.is_empty() {
+            return Err(sys::hipErrorStreamCaptureUnsupported);
         }
     }
     Ok(())

@@ -217,6 +217,25 @@ fn other_threads_are_free_unless_the_capture_is_global() {
     }
 }
 
+/// As in ROCm's own library.
+#[test]
+fn waiting_for_any_device_ends_every_capture() {
+    let hip = Emulator::open(&[("HIPEMU_DEVICES", "gfx942,gfx942")]);
+    for mode in [GLOBAL, THREAD_LOCAL, RELAXED] {
+        let stream = hip.stream(NON_BLOCKING);
+        begin(&hip, stream, mode);
+        let elsewhere = || {
+            assert_eq!(hip.hipSetDevice(1), SUCCESS);
+            let mut mode = RELAXED;
+            assert_eq!(hip.hipThreadExchangeStreamCaptureMode(&raw mut mode), SUCCESS);
+            hip.hipDeviceSynchronize()
+        };
+        let status = std::thread::scope(|scope| scope.spawn(elsewhere).join().unwrap());
+        assert_eq!(status, CAPTURE_UNSUPPORTED, "mode {mode}");
+        assert_eq!(end(&hip, stream).unwrap_err(), CAPTURE_INVALIDATED, "mode {mode}");
+    }
+}
+
 /// The null stream would wait for a captured stream, which never runs.
 #[test]
 fn the_null_stream_cannot_be_used_while_a_blocking_stream_is_captured() {

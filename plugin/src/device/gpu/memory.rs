@@ -8,6 +8,10 @@
 //! A stream finds the block that it had last, so that it waits for itself alone. The pool's lock is held for a search in a list: no call
 //! of the driver happens under it. In the long run nothing is allocated, and nothing is freed that anything may be using. What lies idle goes
 //! where an allocation fails, and where code is retired and it is more than is worth keeping.
+//!
+//! A user object that the captured graph retains (`hipGraphRetainUserObject`) does not tell when a block is free: `hipGraphExecUpdate` of
+//! ROCm's clr copies the parameters of a graph's nodes into an executable graph and leaves its user objects behind. So they are released
+//! with the graph while the executable one still launches its kernels on the block.
 
 use super::driver::{Driver, DriverError};
 use std::ffi::c_void;
@@ -21,6 +25,8 @@ const STEP: usize = 2 << 20;
 const WASTE: usize = 4;
 /// What the pool may keep of what lies idle when code is retired.
 pub(super) const KEPT: usize = 64 << 20;
+/// From how much on the host is told that its captures of a graph keep memory.
+const MUCH: usize = 256 << 20;
 
 /// A block, and the event behind the work that had it last.
 pub(super) struct Block<D: Driver> {
@@ -259,8 +265,16 @@ impl<D: Driver> Captured<D> {
             let _entered = driver.enter_to_load(ordinal)?;
             pool.allocate(driver, bytes)?
         };
-        let pointer = block.pointer;
+        let (pointer, before) = (block.pointer, self.bytes());
+        let after = before.saturating_add(block.bytes);
         self.blocks().push((Some(owner), block));
+        if before <= MUCH && MUCH < after {
+            tracing::warn!(
+                "captures of one graph keep {} MiB of GPU memory, each some of its own for as long as the code is loaded: with a \
+                 workspace, which ROTINI_OWN_WORKSPACE=0 asks for even if it is little, and outputs that are not over inputs they need none",
+                after >> 20
+            );
+        }
         Ok(pointer)
     }
 

@@ -235,8 +235,7 @@ hip! {
 }
 
 fn synchronize(device: &'static Device) -> Result {
-    capture::disturbing_device(device.ordinal)?;
-    capture::disturbing()?;
+    capture::disturbing_device()?;
     runtime::get()?.scheduler.wait_device(device);
     device.check()
 }

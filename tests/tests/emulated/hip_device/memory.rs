@@ -3,7 +3,8 @@
 use super::{Emulator, Subject, alone, plugin, set_stream};
 use rotini_host::{DeviceBuffer, HostError};
 use rotini_tests::{cases, harness};
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::Mutex;
 use std::time::Duration;
 
 #[test]
@@ -228,6 +229,63 @@ fn memory_of_captures_goes_with_their_code() {
             "{most} blocks: {}",
             emulator.summary()
         );
+        emulator.gpu.synchronize().unwrap();
+    });
+}
+
+/// Warnings of the plugin in this process.
+static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn warned(severity: i32, message: *const c_char) {
+    if severity > 0 {
+        // SAFETY: the plugin passes a text with a terminator.
+        let text = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
+        WARNINGS.lock().unwrap().push(text);
+    }
+}
+
+/// Each capture of a context keeps memory of its own while the context lives, whatever becomes of its graph, and the host is told. With a
+/// workspace none is needed.
+#[test]
+fn captures_keep_memory_and_say_so() {
+    // A workspace that is little is the host's too.
+    alone(&[("ROTINI_OWN_WORKSPACE", "0")], || {
+        let emulator = Emulator::new();
+        let plugin = plugin();
+        plugin.set_logging(Some(warned), 0).unwrap();
+        let handle = plugin.handle().unwrap();
+        let stream = emulator.gpu.stream().unwrap();
+        set_stream(&handle, stream.raw()).unwrap();
+        let capture = |execute: &dyn Fn()| {
+            let replay = stream.capture(|| -> Result<(), rotini_host::gpu::GpuError> {
+                execute();
+                Ok(())
+            });
+            // SAFETY: what was captured is alive.
+            unsafe { replay.unwrap().launch(&stream) }.unwrap();
+            stream.synchronize().unwrap();
+        };
+        let relu = Subject::relu(&emulator.gpu, &plugin, &handle, 10 * MIB);
+        let two = cases::named("two_convs_nhwc").unwrap();
+        let two = Subject::of_case(&emulator.gpu, &plugin, &handle, &two);
+        emulator.reset();
+        for _ in 0..50 {
+            capture(&|| relu.execute().unwrap());
+            capture(&|| two.execute().unwrap());
+        }
+        assert_eq!(emulator.calls("hipMalloc"), 0, "{}", emulator.summary());
+        // 40 MiB each, of which six are little.
+        for round in 1..10 {
+            capture(&|| in_place(&relu).unwrap());
+            assert_eq!(emulator.calls("hipMalloc"), round);
+            let warnings = WARNINGS.lock().unwrap();
+            assert_eq!(warnings.len(), usize::from(round > 6), "{warnings:?}");
+            assert!(
+                warnings.iter().all(|text| text.contains("keep 280 MiB")),
+                "{warnings:?}"
+            );
+        }
+        assert_eq!(emulator.calls("hipFree"), 0, "{}", emulator.summary());
         emulator.gpu.synchronize().unwrap();
     });
 }
