@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 /// One entry of the caller's variant pack (`hipdnnPluginDeviceBuffer_t`).
 #[derive(Clone, Copy, Debug)]
@@ -126,17 +126,28 @@ impl Variable {
             code,
             used: AtomicU64::new(self.now()),
         };
+        let shapes = shapes.into();
         let mut gone = Vec::new();
-        let mut codes = self.codes.write().unwrap_or_else(PoisonError::into_inner);
-        gone.extend(codes.insert(shapes.into(), known));
-        while codes.len() > MAX_SHAPES {
-            let oldest = codes.iter().min_by_key(|(_, known)| known.used.load(Ordering::Relaxed));
-            let Some(oldest) = oldest.map(|(shapes, _)| shapes.clone()) else {
-                break;
-            };
-            gone.extend(codes.remove(&oldest));
+        gone.extend(self.changed().insert(shapes, known));
+        while let Some(oldest) = self.oldest_of_many() {
+            gone.extend(self.changed().remove(&oldest));
         }
         gone.into_iter().map(|known| known.code).collect()
+    }
+
+    fn changed(&self) -> RwLockWriteGuard<'_, HashMap<Box<[i64]>, Known>> {
+        self.codes.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The set that was not used for longest, if there are too many. Looked for beside executions: whoever holds the lock for writing may
+    /// lose its processor for milliseconds, and this takes longer than all that is written.
+    fn oldest_of_many(&self) -> Option<Box<[i64]>> {
+        let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
+        if codes.len() <= MAX_SHAPES {
+            return None;
+        }
+        let oldest = codes.iter().min_by_key(|(_, known)| known.used.load(Ordering::Relaxed));
+        oldest.map(|(shapes, _)| shapes.clone())
     }
 
     /// Keeps code for as long as the context lives.

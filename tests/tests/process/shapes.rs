@@ -68,16 +68,28 @@ fn queued() -> Duration {
     Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
-/// What executions of one known set of shapes take while `is_going`, from the shortest to the longest, without the time for which the
-/// machine had no processor for them.
-fn timed(context: &Context, graph: &Graph, mut is_going: impl FnMut() -> bool) -> Vec<Duration> {
-    let (mut memory, mut times) = (memory(), Vec::new());
-    while is_going() {
-        let (started, waited) = (Instant::now(), queued());
-        execute(context, graph, [ROWS, 7], &mut memory).unwrap();
-        times.push(started.elapsed().saturating_sub(queued() - waited));
+/// Takes about as long as an execution, and calls nothing.
+fn count() {
+    let mut number = 1_u64;
+    for _ in 0..100_000 {
+        number ^= number << 13;
+        number ^= number >> 7;
+        number ^= std::hint::black_box(number) << 17;
     }
-    times.sort_unstable();
+}
+
+/// What works take in turns while `is_going`, each from the shortest to the longest, without the time for which the machine had no
+/// processor for them.
+fn timed(mut works: [&mut dyn FnMut(); 2], mut is_going: impl FnMut() -> bool) -> [Vec<Duration>; 2] {
+    let mut times = [Vec::new(), Vec::new()];
+    while is_going() {
+        for (work, times) in works.iter_mut().zip(&mut times) {
+            let (waited, started) = (queued(), Instant::now());
+            work();
+            times.push(started.elapsed().saturating_sub(queued() - waited));
+        }
+    }
+    times.iter_mut().for_each(|times| times.sort_unstable());
     times
 }
 
@@ -85,14 +97,21 @@ fn median(times: &[Duration]) -> Duration {
     times[times.len() / 2]
 }
 
-/// Executes known shapes alone, and then beside threads that make all sets of shapes. Prints what that takes.
+/// Executes known shapes alone, and then beside threads that make all sets of shapes. Prints what that takes, and what a loop takes in the
+/// same place.
 fn beside_others(context: &Context, graph: &Graph, sets: i64) {
     let started = Instant::now();
+    let mut own = memory();
+    let mut known = || execute(context, graph, [ROWS, 7], &mut own).unwrap();
     let mut rounds = 0..200;
-    let alone = timed(context, graph, || rounds.next().is_some());
+    let [alone, _] = timed([&mut known, &mut count], || rounds.next().is_some());
     let is_over = AtomicBool::new(false);
     let beside = std::thread::scope(|scope| {
-        let beside = scope.spawn(|| timed(context, graph, || !is_over.load(Ordering::Acquire)));
+        let beside = scope.spawn(|| {
+            let mut own = memory();
+            let mut known = || execute(context, graph, [ROWS, 7], &mut own).unwrap();
+            timed([&mut known, &mut count], || !is_over.load(Ordering::Acquire))
+        });
         let others: Vec<_> = (0..THREADS)
             .map(|thread| {
                 scope.spawn(move || {
@@ -112,12 +131,17 @@ fn beside_others(context: &Context, graph: &Graph, sets: i64) {
         assert!(others.iter().all(Result::is_ok), "a set of shapes failed");
         beside
     });
-    let (longest, [alone, median]) = (beside.last().unwrap(), [&alone, &beside].map(|times| median(times)));
     println!(
-        "{sets} sets of shapes in {:?}; executions: median {alone:?} alone, {median:?} beside, longest {longest:?}, {:.1} × the median alone",
+        "{sets} sets of shapes in {:?}; {:?} is the median alone",
         started.elapsed(),
-        longest.as_secs_f64() / alone.as_secs_f64()
+        median(&alone)
     );
+    for (what, times) in ["executions", "loops that call nothing"].iter().zip(&beside) {
+        let (median, longest) = (median(times), times.last().unwrap());
+        let ratio = longest.as_secs_f64() / median.as_secs_f64();
+        println!("{what} beside: median {median:?}, longest {longest:?}, {ratio:.1} × the median");
+    }
+    let [alone, median] = [&alone, &beside[0]].map(|times| median(times));
     assert!(median < 10 * alone, "executions wait for sets of shapes that are made");
 }
 
