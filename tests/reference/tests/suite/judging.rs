@@ -635,3 +635,24 @@ fn a_zero_of_the_other_sign_is_caught() {
         assert!(evaluation.judge(y, &bytes(DataType::F32, &[zero]), before).is_ok());
     }
 }
+
+/// A device may round `x + y * y` once or twice, and nothing else may be right.
+#[test]
+fn fused_steps_in_f64_are_allowed() {
+    let mut builder = GraphBuilder::new("fused");
+    let [x, y, z] = ["x", "y", "z"].map(|name| builder.buffer(name, DataType::F64, &[1]));
+    builder.pointwise(DataType::F64, Mode::AddSquare, &[x, y], z);
+    let graph = validated(builder);
+    let (from, root) = (-0.055_f64, 0.236_067_977_499_79_f64);
+    let (twice, once) = (from + root * root, root.mul_add(root, from));
+    assert_ne!(twice, once, "the example shows the difference");
+    let mut buffers = fill_all(&graph, 1).unwrap();
+    buffers.insert(tensor(&graph, x).uid, bytes(DataType::F64, &[from]));
+    buffers.insert(tensor(&graph, y).uid, bytes(DataType::F64, &[root]));
+    let evaluation = evaluate(&graph, &buffers).unwrap();
+    let before = &buffers[&tensor(&graph, z).uid];
+    let judge = |value: f64| evaluation.judge(z, &bytes(DataType::F64, &[value]), before);
+    judge(twice).unwrap();
+    judge(once).unwrap();
+    judge(twice + 1e-16).unwrap_err();
+}
