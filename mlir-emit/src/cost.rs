@@ -120,7 +120,7 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
             // With incomplete blocks filled up, none of which is larger than the tensor.
             Op::BlockScaleDequantize(BlockScaleDequantize { y, .. })
             | Op::BlockScaleQuantize(BlockScaleQuantize { y, .. }) => whole_blocks(&graph.tensor(*y)?.dims)?,
-            Op::CustomOp(op) => custom::elements(graph, op)?,
+            Op::CustomOp(op) => custom::elements(graph, target, op)?,
             Op::SdpaBackward(op) => attention::backward_elements(graph, op)?,
             // Statistics, each smaller than a tensor of the node.
             _ => continue,

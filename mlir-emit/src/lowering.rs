@@ -152,11 +152,9 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         summed: &[i64],
         compute: DataType,
     ) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
-        const FEW: i64 = 4;
-        let is_odd = |&extent: &i64| extent % 2 != 0 && (extent % 5 == 0 || extent % 7 == 0);
         let halves = factors.iter().all(|factor| factor.dtype == DataType::F16) && compute != DataType::F16;
         let avoids = self.quirks().avoids(Quirk::OddHalves);
-        if !avoids || !halves || rows.min(columns) > FEW || !summed.iter().any(is_odd) {
+        if !avoids || !halves || !sums_oddly([rows, columns], summed) {
             return Ok(factors);
         }
         let [a, b] = factors;
@@ -296,4 +294,11 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         let order = value.order.clone();
         self.round(&value, dtype, order)
     }
+}
+
+/// Whether threads may sum products of f16 to a matrix of these rows and columns in a way that does not compile ([`Quirk::OddHalves`]).
+pub(crate) fn sums_oddly([rows, columns]: [i64; 2], summed: &[i64]) -> bool {
+    const FEW: i64 = 4;
+    let is_odd = |&extent: &i64| extent % 2 != 0 && (extent % 5 == 0 || extent % 7 == 0);
+    rows.min(columns) <= FEW && summed.iter().any(is_odd)
 }

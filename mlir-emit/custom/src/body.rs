@@ -1,4 +1,5 @@
-//! What a body says: values that are numbered, and how each is made. It is only ever made by [`crate::read`], so it is right.
+//! What a body says: values that are numbered, and how each is made. [`crate::read`] makes it, so it is right; what builds the function
+//! may add values to it.
 
 use std::fmt;
 
@@ -128,6 +129,12 @@ impl fmt::Display for Type {
 pub struct Value(pub(crate) usize);
 
 impl Value {
+    /// One of the function's arguments.
+    #[must_use]
+    pub fn argument(index: usize) -> Self {
+        Value(index)
+    }
+
     /// Its place in [`Body::types`].
     #[must_use]
     pub fn index(self) -> usize {
@@ -148,6 +155,14 @@ pub struct Body {
     pub results: Vec<Value>,
     /// The elements of all tensors on the way, or more.
     pub elements: u64,
+}
+
+impl Body {
+    /// A new value of this type, which something has to make.
+    pub fn define(&mut self, ty: Type) -> Value {
+        self.types.push(ty);
+        Value(self.types.len().saturating_sub(1))
+    }
 }
 
 /// One value of the function, and how it is made.
@@ -178,6 +193,26 @@ pub enum Operation {
     Slice(Value, Vec<[i64; 3]>),
     /// One tensor after the other along this axis.
     Concat(usize, Vec<Value>),
+    /// The same tensor, which nothing computes together with what reads it. No text says this: what builds the function adds it.
+    Apart(Value),
+}
+
+impl Operation {
+    /// The tensors that it reads.
+    pub fn sources(&mut self) -> Vec<&mut Value> {
+        match self {
+            Operation::Generic(generic) => {
+                let inputs = generic.inputs.iter_mut().map(|input| &mut input.value);
+                inputs.chain([&mut generic.init.value]).collect()
+            }
+            Operation::Expand(source, _)
+            | Operation::Collapse(source, _)
+            | Operation::Slice(source, _)
+            | Operation::Apart(source) => vec![source],
+            Operation::Concat(_, sources) => sources.iter_mut().collect(),
+            Operation::Scalar(_) | Operation::Fill(_) | Operation::Empty => Vec::new(),
+        }
+    }
 }
 
 /// A number from numbers.
@@ -210,6 +245,15 @@ pub enum Arithmetic {
 }
 
 impl Arithmetic {
+    /// Takes another number instead of this one.
+    pub fn replace(&mut self, old: Value, new: Value) {
+        if let Arithmetic::Operation { operands, .. } = self {
+            for operand in operands.iter_mut().filter(|operand| **operand == old) {
+                *operand = new;
+            }
+        }
+    }
+
     /// What it takes.
     #[must_use]
     pub fn operands(&self) -> &[Value] {

@@ -117,6 +117,7 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
             }
             Operation::Slice(source, slices) => self.slice(self.values.get(*source)?, slices, result),
             Operation::Concat(axis, sources) => self.concat(*axis, sources, dims, result),
+            Operation::Apart(source) => at.barrier(self.values.get(*source)?),
             Operation::Generic(generic) => match generic.combiner() {
                 Some(combiner) => self.reduction(generic, &combiner.arithmetic, dims, *element),
                 None => self.generic(generic, self.values.get(generic.init.value)?, *element, |at, values| {
@@ -167,7 +168,7 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
                     for scalar in &generic.body {
                         // The one operation that combines is known as such.
                         let made = if scalar.result == generic.yielded {
-                            self.operation(at, values, scalar)?
+                            self.operation(at, values, &of_any(scalar))?
                         } else {
                             self.scalar(at, values, scalar)?
                         };
@@ -411,12 +412,16 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
         match &scalar.arithmetic {
             Arithmetic::Constant(bits) => constant(at, *bits, element),
             Arithmetic::Index(index) => at.loop_index(*index),
-            // The compiler's own lose a digit with each digit of the angle.
-            Arithmetic::Operation { name, operands, .. } if ["math.sin", "math.cos"].contains(name) => {
+            Arithmetic::Operation { name, operands, .. } if is_own_function(name, element, at.quirks()) => {
                 let math = Math::new(*at, self.target, DataType::F32, Vec::new())?;
-                let x = operands.first().ok_or(UNKNOWN)?;
-                let x = values.get(*x)?;
-                if *name == "math.sin" { math.sin(x) } else { math.cos(x) }
+                match (*name, values.all(operands)?.as_slice()) {
+                    // The compiler's own lose a digit with each digit of the angle.
+                    ("math.sin", &[x]) => math.sin(x),
+                    ("math.cos", &[x]) => math.cos(x),
+                    ("math.erf", &[x]) => math.erf(x),
+                    (_, &[x, sign]) => with_sign(at, x, sign),
+                    _ => Err(UNKNOWN),
+                }
             }
             Arithmetic::Operation {
                 name,
@@ -451,4 +456,35 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
             }
         }
     }
+}
+
+/// Whether the compiler's function of f32 is not used: it is less exact, or copies a sign ([`Quirk::CopiedSign`]).
+fn is_own_function(name: &str, element: Element, quirks: Quirks) -> bool {
+    let copies = element == Element::F32 && quirks.avoids(Quirk::CopiedSign);
+    ["math.sin", "math.cos"].contains(&name) || copies && ["math.erf", "math.copysign"].contains(&name)
+}
+
+/// The magnitude of x with the sign of another f32. It is taken from an integer, or the code generator would find the function again.
+fn with_sign<'c, 'r>(at: &Emitter<'c, 'r>, x: Ssa<'c, 'r>, sign: Ssa<'c, 'r>) -> Result<Ssa<'c, 'r>, EmitError> {
+    let bits = |float| at.one("arith.bitcast", &[float], scalar_type(at, Element::I32), &[]);
+    let number = |bits| constant(at, bits, Element::I32);
+    let magnitude = at.same("arith.andi", &[bits(x)?, number(0x7FFF_FFFF)?])?;
+    let negative = at.same("arith.minsi", &[bits(sign)?, number(0)?])?;
+    let sign = at.same("arith.andi", &[negative, number(0x8000_0000)?])?;
+    let both = at.same("arith.ori", &[magnitude, sign])?;
+    at.one("arith.bitcast", &[both], x.r#type(), &[])
+}
+
+/// What combines elements, without the promise that none is infinite or no number: what it starts from is.
+fn of_any(scalar: &Scalar) -> Scalar {
+    let mut scalar = scalar.clone();
+    if let Arithmetic::Operation { flag, .. } = &mut scalar.arithmetic
+        && let Some(Flag::Fastmath(flags)) = flag
+    {
+        let all = ["reassoc", "nsz", "arcp", "contract", "afn"];
+        let has = |name: &str| flags.iter().any(|flag| *flag == name || *flag == "fast");
+        let kept: Vec<&'static str> = all.into_iter().filter(|name| has(name)).collect();
+        *flag = (!kept.is_empty()).then_some(Flag::Fastmath(kept));
+    }
+    scalar
 }

@@ -3,9 +3,12 @@
 //! Its text is read by `rotini-custom`, which knows nothing of MLIR's library; what that makes of it is built here, operation by
 //! operation. So the caller's text reaches no parser of MLIR, in any process. `docs/custom-op.md` tells users what a body may have.
 
+mod avoid;
 mod build;
 mod elements;
 mod extremes;
+mod factors;
+mod varying;
 
 use crate::ir::Emitter;
 use crate::lowering::Lowering;
@@ -14,6 +17,8 @@ use crate::reduce::loses_sums;
 use crate::target::Target;
 use crate::value::{Ordered, Value};
 use crate::{EmitError, Unsupported};
+use avoid::avoiding;
+use factors::function_of_products;
 use melior::Context;
 use melior::ir::attribute::FlatSymbolRefAttribute;
 use melior::ir::{Type, Value as Ssa};
@@ -33,7 +38,14 @@ pub(crate) fn check(graph: &NormalGraph, target: &Target, op: &CustomOp) -> Resu
         };
         let extents = generic.reduced();
         check_functions(target, &body, generic)?;
-        check_sums(target, &body, generic, &mut long)?;
+        check_sums(target, generic, &mut long)?;
+        if let Some(name) = function_of_products(&body, generic)
+            && Quirks::of(target).avoids(Quirk::ForgottenFunctions)
+        {
+            return Err(refused(&format!(
+                "a sum of {name} of products, which the compiler forgets on GPUs: products in a linalg.generic of their own are right"
+            )));
+        }
         if Quirks::of(target).avoids(Quirk::LostSums) && loses_sums(target, &extents) {
             return Err(refused(&format!(
                 "{extents:?} reduced at once, which the compiler computes wrongly on GPUs: one loop after the other is right"
@@ -57,9 +69,9 @@ fn check_functions(target: &Target, body: &Body, generic: &Generic) -> Result<()
     Ok(())
 }
 
-/// Declines sums that the compiler gets wrong, or never gets done with, in the form that a body gives them. Operations of the schema are
-/// written in another one. `long` counts the sums that one thread would get.
-fn check_sums(target: &Target, body: &Body, generic: &Generic, long: &mut usize) -> Result<(), Unsupported> {
+/// Declines sums that the compiler never gets done with in the form that a body gives them. Operations of the schema are written in
+/// another one. `long` counts the sums that one thread would get.
+fn check_sums(target: &Target, generic: &Generic, long: &mut usize) -> Result<(), Unsupported> {
     let quirks = Quirks::of(target);
     let terms = generic
         .reduced()
@@ -67,27 +79,6 @@ fn check_sums(target: &Target, body: &Body, generic: &Generic, long: &mut usize)
         .fold(1_i64, |product, &extent| product.saturating_mul(extent));
     if terms <= 1 {
         return Ok(());
-    }
-    let of = |wanted: Element| {
-        let types = generic
-            .inputs
-            .iter()
-            .filter_map(|input| elements::tensor_of(body, input.value).ok());
-        types.filter(|ty| ty.element == wanted).count()
-    };
-    let widens_bytes = generic
-        .body
-        .iter()
-        .any(|scalar| matches!(&scalar.arithmetic, Arithmetic::Operation { name, .. } if *name == "arith.extui"));
-    if quirks.avoids(Quirk::UnsignedBytes) && widens_bytes && of(Element::I8) > 1 {
-        return Err(refused(
-            "sums of products of unsigned bytes, which the compiler multiplies with a sign",
-        ));
-    }
-    if quirks.avoids(Quirk::MixedFactors) && of(Element::F16) > 0 && of(Element::Bf16) > 0 {
-        return Err(refused(
-            "sums of products of f16 and bf16, which the compiler gets wrong",
-        ));
     }
     if quirks.avoids(Quirk::UnspreadReductions) && terms > 32 && terms % 64 != 0 {
         *long += 1;
@@ -101,8 +92,9 @@ fn check_sums(target: &Target, body: &Body, generic: &Generic, long: &mut usize)
 }
 
 /// An upper bound of the elements that the body's intermediate tensors have in total.
-pub(crate) fn elements(graph: &NormalGraph, op: &CustomOp) -> Option<u64> {
-    body(graph, op).ok().map(|body| body.elements)
+pub(crate) fn elements(graph: &NormalGraph, target: &Target, op: &CustomOp) -> Option<u64> {
+    let body = body(graph, op).ok()?;
+    avoiding(body, Quirks::of(target)).ok().map(|body| body.elements)
 }
 
 /// What the operation does.
@@ -220,7 +212,7 @@ pub(crate) fn functions(
     let mut functions = Vec::new();
     for (position, node) in graph.nodes().iter().enumerate() {
         if let Op::CustomOp(op) = &node.op {
-            let body = body(graph, op)?;
+            let body = avoiding(body(graph, op)?, quirks)?;
             functions.push(build::function(context, &body, &name(position), (target, quirks))?);
         }
     }

@@ -50,6 +50,7 @@ quirks! {
     StoredSums,
     RepeatedFactors,
     MixedProducts,
+    ForgottenFunctions,
     PackedReductions,
     LooseLoops,
     MissingFmax,

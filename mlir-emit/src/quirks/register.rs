@@ -213,6 +213,17 @@ pub const REGISTER: &[Description] = &[
         upstream: None,
     },
     Description {
+        quirk: Quirk::ForgottenFunctions,
+        backends: GPUS,
+        seen_on: &["3.13"],
+        effect: Wrong,
+        what: "A sum of products is taken for a contraction whatever function of one operand a factor or the product goes through: -x or exp(x) by y becomes x by y.",
+        instead: "The factor of a custom operation is a dispatch of its own; a sum of functions of products is declined.",
+        costs: Some("one pass over the factor"),
+        guard: Guard::Case(Backend::Amd, "custom_turned_product_4x5x7x6"),
+        upstream: None,
+    },
+    Description {
         quirk: Quirk::PackedReductions,
         backends: &[Backend::Cpu],
         seen_on: &["3.13"],

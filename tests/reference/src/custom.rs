@@ -140,7 +140,12 @@ pub(crate) fn custom(context: &Context<'_>, op: &CustomOp) -> Result<Vec<(Tensor
                 (value, pointwise_tolerance(Codec::F32) * (1.0 + value.abs()))
             })
         }
-        _ => Err(context.unsupported(format!("the body '{name}'"))),
+        (name, inputs, outputs) => {
+            let of_integers = outputs.first().map(|&y| context.codec(y)).transpose()? == Some(Codec::I32);
+            let compute = if of_integers { &in_i32 } else { &in_f32 };
+            known(compute, name, inputs, outputs)
+                .unwrap_or_else(|| Err(context.unsupported(format!("the body '{name}'"))))
+        }
     }
 }
 
@@ -285,4 +290,171 @@ fn joined(
         dims,
     };
     Ok(vec![(y, value)])
+}
+
+type Outputs = Result<Vec<(TensorId, Value)>, ReferenceError>;
+
+/// The outputs of a body that meets a defect of the compiler in the form that it is written in, or nothing if it has another name.
+fn known(context: &Context<'_>, name: &str, inputs: &[TensorId], outputs: &[TensorId]) -> Option<Outputs> {
+    Some(match (name, inputs, outputs) {
+        ("batched products" | "batched products turned", &[x, z], &[y]) => {
+            batched(context, [x, z], y, if name.ends_with("turned") { -1 } else { 1 })
+        }
+        ("products, magnitudes, and those turned", &[x, z], &[y, positive, negative]) => {
+            stored(context, [x, z], [y, positive, negative])
+        }
+        ("nothing turned", &[_], &[y]) => integers(context, y, |_| 0),
+        ("ones summed", &[x], &[y]) => terms(context, x, y, 1.0, None),
+        ("more than 18", &[x], &[y]) => terms(context, x, y, 0.0, Some(18.0)),
+        ("repeated weights", &[x, z, v], &[y]) => repeated(context, [x, z, v], y),
+        ("weighted rows", &[x, z], &[y]) => weighted(context, [x, z], y),
+        ("centred products", &[x, z], &[y]) => centred(context, [x, z], y),
+        ("two with the sign", &[x], &[y]) => signs(context, x, y),
+        _ => return None,
+    })
+}
+
+fn floats(context: &Context<'_>, y: TensorId, all: Vec<(f64, f64)>) -> Outputs {
+    let (numbers, errors): (Vec<f64>, Vec<f64>) = all.into_iter().unzip();
+    let value = Value {
+        numbers: Numbers::Float(numbers),
+        errors: context.bounds.then_some(errors),
+        dims: context.dims(y)?,
+    };
+    Ok(vec![(y, value)])
+}
+
+fn integers(context: &Context<'_>, y: TensorId, element: impl Fn(usize) -> i64) -> Outputs {
+    let dims = context.dims(y)?;
+    let numbers = (0..dims.iter().product()).map(element).collect();
+    Ok(vec![(y, context.integer_value(dims, numbers))])
+}
+
+/// A sum of terms in f32, and how far it may be off: each term and each sum is rounded.
+fn sum(terms: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (mut sum, mut magnitude, mut count) = (0.0, 0.0, 1.0);
+    for term in terms {
+        sum += term;
+        magnitude += term.abs();
+        count += 1.0;
+    }
+    (sum, (count + 1.0) * magnitude * 2.0_f64.powi(-24))
+}
+
+/// The matrices of x, turned on their sides, by those of z.
+fn batched(context: &Context<'_>, [x, z]: [TensorId; 2], y: TensorId, sign: i64) -> Outputs {
+    let &[_, inner, rows] = context.dims(x)?.as_slice() else {
+        return Err(context.unsupported("batches of matrices"));
+    };
+    let columns = context.dims(z)?.last().copied().unwrap_or(1);
+    let at = |index: usize, k: usize| {
+        let (batch, row, column) = (index / (rows * columns), index / columns % rows, index % columns);
+        ((batch * inner + k) * rows + row, (batch * inner + k) * columns + column)
+    };
+    if context.compute == Codec::I32 {
+        let (x, z) = (context.exact_integers(x)?, context.exact_integers(z)?);
+        return integers(context, y, |index| {
+            let products = (0..inner)
+                .map(|k| at(index, k))
+                .map(|(a, b)| x.numbers[a] * z.numbers[b]);
+            sign * products.sum::<i64>()
+        });
+    }
+    let (x, z) = (context.floats(x)?, context.floats(z)?);
+    let count: usize = context.dims(y)?.iter().product();
+    let all = (0..count).map(|index| {
+        let pairs = (0..inner).map(|k| at(index, k));
+        sum(pairs.map(|(a, b)| sign as f64 * x.numbers[a] * z.numbers[b]))
+    });
+    floats(context, y, all.collect())
+}
+
+/// One matrix by another, the magnitudes of the sums, and these turned.
+fn stored(context: &Context<'_>, [x, z]: [TensorId; 2], [y, positive, negative]: [TensorId; 3]) -> Outputs {
+    let &[_, rows, inner] = context.dims(x)?.as_slice() else {
+        return Err(context.unsupported("matrices"));
+    };
+    let columns = context.dims(z)?.last().copied().unwrap_or(1);
+    let (x, z) = (context.floats(x)?, context.floats(z)?);
+    let sums: Vec<(f64, f64)> = (0..rows * columns)
+        .map(|index| {
+            let (row, column) = (index / columns, index % columns);
+            sum((0..inner).map(|k| x.numbers[row * inner + k] * z.numbers[k * columns + column]))
+        })
+        .collect();
+    let with = |function: fn(f64) -> f64| sums.iter().map(|&(sum, error)| (function(sum), error)).collect();
+    let mut all = floats(context, y, sums.clone())?;
+    all.extend(floats(context, positive, with(f64::abs))?);
+    all.extend(floats(context, negative, with(|sum| -sum.abs()))?);
+    Ok(all)
+}
+
+/// For each row of x, `each` as often as it has elements; or its first element and more.
+fn terms(context: &Context<'_>, x: TensorId, y: TensorId, each: f64, more: Option<f64>) -> Outputs {
+    let x = context.floats(x)?;
+    let columns = x.dims.last().copied().unwrap_or(1);
+    let row = |index: usize| match more {
+        Some(more) => {
+            let value = x.numbers[index * columns] + more;
+            (value, 2.0_f64.powi(-22) * (value.abs() + more))
+        }
+        None => (each * columns as f64, 0.0),
+    };
+    floats(context, y, (0..x.numbers.len() / columns).map(row).collect())
+}
+
+/// For each k, the sum of x[i, j, k] z[j, k] v[i, j, k].
+fn repeated(context: &Context<'_>, [x, z, v]: [TensorId; 3], y: TensorId) -> Outputs {
+    let (x, z, v) = (context.floats(x)?, context.floats(z)?, context.floats(v)?);
+    let last = x.dims.last().copied().unwrap_or(1);
+    let element = |k: usize| {
+        let all = (k..x.numbers.len()).step_by(last);
+        // Two products.
+        let (sum, error) =
+            sum(all.map(|index| x.numbers[index] * z.numbers[index % z.numbers.len()] * v.numbers[index]));
+        (sum, 2.0 * error)
+    };
+    floats(context, y, (0..last).map(element).collect())
+}
+
+/// For each batch, the rows of x twice times those of z, less their sums.
+fn centred(context: &Context<'_>, [x, z]: [TensorId; 2], y: TensorId) -> Outputs {
+    let &[_, rows, inner] = context.dims(x)?.as_slice() else {
+        return Err(context.unsupported("batches of matrices"));
+    };
+    let columns = context.dims(z)?.last().copied().unwrap_or(1);
+    let (x, z) = (context.floats(x)?, context.floats(z)?);
+    let count: usize = context.dims(y)?.iter().product();
+    let all = (0..count).map(|index| {
+        let (batch, row, column) = (index / (2 * rows * columns), index / columns % rows, index % columns);
+        let products = (0..inner).map(|k| {
+            (
+                x.numbers[(batch * rows + row) * inner + k],
+                z.numbers[(batch * inner + k) * columns + column],
+            )
+        });
+        sum(products.flat_map(|(x, z)| [x * z, -x]))
+    });
+    floats(context, y, all.collect())
+}
+
+/// For each row, the sum of its elements by their weights.
+fn weighted(context: &Context<'_>, [x, z]: [TensorId; 2], y: TensorId) -> Outputs {
+    let (x, z) = (context.floats(x)?, context.floats(z)?);
+    let columns = x.dims.last().copied().unwrap_or(1);
+    let products: Vec<f64> = x.numbers.iter().zip(z.numbers.iter()).map(|(x, z)| x * z).collect();
+    floats(
+        context,
+        y,
+        products.chunks(columns).map(|row| sum(row.iter().copied())).collect(),
+    )
+}
+
+fn signs(context: &Context<'_>, x: TensorId, y: TensorId) -> Outputs {
+    let x = context.floats(x)?;
+    floats(
+        context,
+        y,
+        x.numbers.iter().map(|value| (2.0_f64.copysign(*value), 0.0)).collect(),
+    )
 }

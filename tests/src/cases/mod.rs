@@ -17,6 +17,7 @@
 //! | `low_precision` | types of eight bits and less: conversions, storage, operations on them |
 //! | `block_scale` | scales of blocks, quantised and back, and matmul on what is scaled |
 //! | `custom` | bodies in MLIR that the caller wrote |
+//! | `bodies` | such bodies that meet a defect of the compiler |
 //! | `sums` | long sums |
 //! | `structure` | graphs of several nodes |
 //! | `peers` | chains that other engines say they run |
@@ -29,6 +30,7 @@
 
 mod attention;
 mod block_scale;
+mod bodies;
 mod convolution;
 mod custom;
 mod declined;
@@ -227,6 +229,9 @@ pub fn all() -> Vec<Case> {
     custom::bodies(&mut cases);
     custom::layouts(&mut cases);
     custom::fused(&mut cases);
+    for (name, graph) in bodies::bodies() {
+        cases.add(name, graph);
+    }
     structure::several_nodes(&mut cases);
     structure::declared_otherwise(&mut cases);
     scalar::scalars(&mut cases);

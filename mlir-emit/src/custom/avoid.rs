@@ -1,0 +1,392 @@
+//! Bodies in the forms that the compiler gets right: what a caller wrote is rewritten where it would meet a defect.
+//!
+//! - What may turn out to be a constant is computed apart from what sums it ([`Quirk::ConstantSums`]), and in the order of what it reads
+//!   ([`Quirk::ConstantTransposed`]).
+//! - The factors of a sum of products are copied where it is needed: in the type in which they are multiplied, over all summed loops, and
+//!   with these last (`factors`).
+//! - Products whose sum the compiler would take for a contraction, once it has fused them, are computed apart from it.
+//! - Results of contractions, reductions beside them and concatenations are dispatches of their own where their fusion is wrong.
+
+use super::elements::{UNKNOWN, tensor_of};
+use super::factors::{Product, product, root};
+use super::varying::Varying;
+use crate::EmitError;
+use crate::quirks::{Quirk, Quirks};
+use rotini_custom::{Body, Generic, Loop, Operand, Operation, Place, Scalar, Statement, TensorType, Type, Value};
+use std::collections::HashMap;
+
+/// The same function without what the target's compiler gets wrong.
+pub(super) fn avoiding(body: Body, quirks: Quirks) -> Result<Body, EmitError> {
+    let contracts = body.statements.iter().any(
+        |statement| matches!(&statement.operation, Operation::Generic(generic) if product(&body, generic).is_some()),
+    );
+    let statements = body.statements.clone();
+    let mut rewriting = Rewriting {
+        body: Body {
+            statements: Vec::new(),
+            ..body
+        },
+        quirks,
+        varying: Varying::default(),
+        products: HashMap::new(),
+        behind: HashMap::new(),
+        contracts,
+    };
+    for index in 0..rewriting.body.arguments {
+        rewriting.varying.set(Value::argument(index), true);
+    }
+    for statement in statements {
+        rewriting.statement(statement)?;
+    }
+    rewriting.end()
+}
+
+pub(super) struct Rewriting {
+    /// With the statements so far.
+    pub(super) body: Body,
+    pub(super) quirks: Quirks,
+    varying: Varying,
+    /// Whether the elements of a tensor are products that the compiler must not meet in a sum.
+    products: HashMap<Value, bool>,
+    /// The tensors that others are behind barriers.
+    behind: HashMap<Value, Value>,
+    /// Whether there is a sum of products.
+    contracts: bool,
+}
+
+impl Rewriting {
+    fn statement(&mut self, mut statement: Statement) -> Result<(), EmitError> {
+        for source in statement.operation.sources() {
+            if let Some(&apart) = self.behind.get(source).filter(|_| self.contracts) {
+                *source = apart;
+            }
+        }
+        let result = statement.result;
+        let varies = match &statement.operation {
+            Operation::Scalar(scalar) => {
+                self.varying.note(&self.body, scalar);
+                self.varying.is(result)
+            }
+            Operation::Generic(generic) => {
+                let generic = generic.clone();
+                return self.generic(result, generic);
+            }
+            Operation::Fill(_) | Operation::Empty => false,
+            Operation::Expand(source, _) | Operation::Collapse(source, _) | Operation::Slice(source, _) => {
+                let is_product = self.products.get(source) == Some(&true);
+                self.products.insert(result, is_product);
+                self.varying.is(*source)
+            }
+            Operation::Concat(_, sources) => sources.iter().all(|&source| self.varying.is(source)),
+            Operation::Apart(_) => true,
+        };
+        self.varying.set(result, varies);
+        let is_loose = matches!(statement.operation, Operation::Concat(..));
+        self.body.statements.push(statement);
+        if is_loose && self.contracts && self.quirks.avoids(Quirk::LooseLoops) {
+            self.apart(result)?;
+        }
+        Ok(())
+    }
+
+    fn generic(&mut self, result: Value, mut generic: Generic) -> Result<(), EmitError> {
+        let terms: i64 = generic
+            .reduced()
+            .iter()
+            .fold(1, |terms, &extent| terms.saturating_mul(extent));
+        let sums = generic.combiner().is_some() && (terms > 1 || generic.reduced().is_empty());
+        if !sums {
+            return self.parallel(result, generic);
+        }
+        for operand in &mut generic.inputs {
+            let is_hidden_product = self.products.get(&operand.value) == Some(&true);
+            let may_be_constant = !self.varying.is(operand.value) && self.quirks.avoids(Quirk::ConstantSums);
+            if is_hidden_product || may_be_constant {
+                operand.value = self.apart(operand.value)?;
+            }
+        }
+        self.note(&generic);
+        if let Some(element) = element(&generic)
+            && !self.varying.is(element)
+            && self.quirks.avoids(Quirk::ConstantSums)
+        {
+            generic = self.elements_apart(generic, element)?;
+        }
+        if self.quirks.avoids(Quirk::RepeatedFactors) {
+            generic = self.written_out(generic)?;
+        }
+        let is_contraction = match product(&self.body, &generic) {
+            Some(found) => {
+                generic = self.factors(generic, &found)?;
+                true
+            }
+            None => false,
+        };
+        self.push(result, Operation::Generic(generic));
+        self.varying.set(result, true);
+        let quirk = if is_contraction {
+            Quirk::StoredSums
+        } else {
+            Quirk::PackedReductions
+        };
+        if self.contracts && self.quirks.avoids(quirk) && (!is_contraction || self.body.results.len() > 1) {
+            self.apart(result)?;
+        }
+        Ok(())
+    }
+
+    /// Each element from those at its place. What may be a constant reads its operands in the order in which it is stored.
+    pub(super) fn parallel(&mut self, result: Value, mut generic: Generic) -> Result<(), EmitError> {
+        if self.quirks.avoids(Quirk::ConstantTransposed) {
+            for index in 0..generic.inputs.len() {
+                let Some(operand) = generic.inputs.get(index) else {
+                    continue;
+                };
+                if is_turned(operand, &generic.init) && !self.varying.is(operand.value) {
+                    let apart = self.apart(operand.value)?;
+                    if let Some(operand) = generic.inputs.get_mut(index) {
+                        operand.value = apart;
+                    }
+                }
+            }
+        }
+        self.note(&generic);
+        let varies = self.varying.is(generic.yielded);
+        if !varies && self.quirks.avoids(Quirk::ConstantTransposed) {
+            for index in 0..generic.inputs.len() {
+                let turned = generic
+                    .inputs
+                    .get(index)
+                    .filter(|operand| is_turned(operand, &generic.init));
+                if let Some(operand) = turned.cloned() {
+                    let loops = in_order(&operand, &generic.init);
+                    let copy = self.copied(&operand, &generic.extents, &loops, None)?;
+                    if let Some(slot) = generic.inputs.get_mut(index) {
+                        *slot = copy;
+                    }
+                }
+            }
+        }
+        let is_product = self.is_product(&generic);
+        self.products.insert(result, is_product);
+        self.push(result, Operation::Generic(generic));
+        self.varying.set(result, varies);
+        Ok(())
+    }
+
+    /// What is known of the numbers in the loops.
+    fn note(&mut self, generic: &Generic) {
+        let operands = generic.inputs.iter().chain([&generic.init]);
+        for (operand, &argument) in operands.zip(&generic.arguments) {
+            let varies = self.varying.is(operand.value);
+            self.varying.set(argument, varies);
+        }
+        for scalar in &generic.body {
+            self.varying.note(&self.body, scalar);
+        }
+    }
+
+    /// Whether elements are products whose sum would be a contraction that no caller wrote as such: of two tensors, unless both are the
+    /// caller's, of one type, and read alike. Or numbers made of one such element.
+    fn is_product(&self, generic: &Generic) -> bool {
+        if let Some(Product { factors: [a, b], .. }) = product(&self.body, generic) {
+            let [a, b] = [a, b].map(|factor| generic.inputs.get(factor.input));
+            let (Some(a), Some(b)) = (a, b) else { return true };
+            let element = |operand: &Operand| tensor_of(&self.body, operand.value).map(|ty| ty.element).ok();
+            let is_given = |operand: &Operand| operand.value.index() < self.body.arguments;
+            let is_mixed = element(a) != element(b) && self.quirks.avoids(Quirk::MixedProducts);
+            return a.map != b.map || is_mixed || !is_given(a) || !is_given(b);
+        }
+        let inputs = generic.inputs.iter().zip(&generic.arguments);
+        inputs
+            .filter(|(operand, _)| self.products.get(&operand.value) == Some(&true))
+            .any(|(_, &argument)| root(generic, generic.yielded) == argument)
+    }
+
+    /// The elements of a reduction made apart from it.
+    fn elements_apart(&mut self, generic: Generic, made: Value) -> Result<Generic, EmitError> {
+        let (Some(combiner), Some(&so_far)) = (generic.combiner().cloned(), generic.arguments.last()) else {
+            return Err(UNKNOWN);
+        };
+        let Some(Type::Scalar(element)) = self.body.types.get(made.index()).cloned() else {
+            return Err(UNKNOWN);
+        };
+        let kept: Vec<usize> = (0..generic.loops.len()).collect();
+        let mut loops = generic.clone();
+        let unused = self.body.define(Type::Scalar(element));
+        loops.arguments = generic
+            .arguments
+            .iter()
+            .copied()
+            .filter(|&value| value != so_far)
+            .chain([unused])
+            .collect();
+        loops.loops = vec![Loop::Parallel; kept.len()];
+        loops.body.retain(|scalar| scalar.result != combiner.result);
+        loops.yielded = made;
+        let ty = TensorType {
+            dims: generic.extents.clone(),
+            element,
+        };
+        let (whole, empty) = self.empty(ty);
+        loops.init = Operand {
+            value: empty,
+            map: kept.iter().copied().map(Place::Loop).collect(),
+        };
+        self.parallel(whole, loops)?;
+        let map: Vec<Place> = kept.into_iter().map(Place::Loop).collect();
+        let value = self.apart(whole)?;
+        let argument = self.body.define(Type::Scalar(element));
+        self.varying.set(argument, true);
+        let mut combiner = combiner;
+        combiner.arithmetic.replace(made, argument);
+        Ok(Generic {
+            inputs: vec![Operand { value, map }],
+            arguments: vec![argument, so_far],
+            yielded: combiner.result,
+            body: vec![combiner],
+            ..generic
+        })
+    }
+
+    /// A tensor of an operand's elements over these loops, in their order, behind a barrier; `made` says how they are made of the operand's:
+    /// from which value to which, and by what.
+    pub(super) fn copied(
+        &mut self,
+        operand: &Operand,
+        extents: &[i64],
+        loops: &[usize],
+        made: Option<(Value, Value, &[Scalar])>,
+    ) -> Result<Operand, EmitError> {
+        let own = tensor_of(&self.body, operand.value)?.element;
+        let argument = self.body.define(Type::Scalar(own));
+        let (mut body, mut yielded, mut element) = (Vec::new(), argument, own);
+        if let Some((from, to, scalars)) = made {
+            let mut names = HashMap::from([(from, argument)]);
+            for scalar in scalars {
+                let ty = self.body.types.get(scalar.result.index()).cloned().ok_or(UNKNOWN)?;
+                let mut scalar = scalar.clone();
+                let result = self.body.define(ty);
+                names.insert(scalar.result, result);
+                scalar.result = result;
+                for (&old, &new) in &names {
+                    scalar.arithmetic.replace(old, new);
+                }
+                body.push(scalar);
+            }
+            yielded = *names.get(&to).ok_or(UNKNOWN)?;
+            element = super::elements::element_of(&self.body, yielded)?;
+        }
+        let of_loop = |index: &usize| extents.get(*index).copied().ok_or(UNKNOWN);
+        let dims = loops.iter().map(of_loop).collect::<Result<Vec<_>, _>>()?;
+        let position = |place: &Place| match place {
+            Place::Loop(index) => loops
+                .iter()
+                .position(|one| one == index)
+                .map(Place::Loop)
+                .ok_or(UNKNOWN),
+            Place::Fixed(index) => Ok(Place::Fixed(*index)),
+        };
+        let map = operand.map.iter().map(position).collect::<Result<Vec<_>, _>>()?;
+        let (copy, empty) = self.empty(TensorType {
+            dims: dims.clone(),
+            element,
+        });
+        let unused = self.body.define(Type::Scalar(element));
+        self.push(
+            copy,
+            Operation::Generic(Generic {
+                loops: vec![Loop::Parallel; loops.len()],
+                extents: dims,
+                inputs: vec![Operand {
+                    value: operand.value,
+                    map,
+                }],
+                init: Operand {
+                    value: empty,
+                    map: (0..loops.len()).map(Place::Loop).collect(),
+                },
+                arguments: vec![argument, unused],
+                body,
+                yielded,
+            }),
+        );
+        let value = self.apart(copy)?;
+        Ok(Operand {
+            value,
+            map: loops.iter().copied().map(Place::Loop).collect(),
+        })
+    }
+
+    /// A tensor to be, and one whose elements are to come.
+    fn empty(&mut self, ty: TensorType) -> (Value, Value) {
+        self.body.elements = self.body.elements.saturating_add(ty.count());
+        let empty = self.body.define(Type::Tensor(ty.clone()));
+        self.push(empty, Operation::Empty);
+        (self.body.define(Type::Tensor(ty)), empty)
+    }
+
+    /// The same tensor behind a barrier.
+    pub(super) fn apart(&mut self, value: Value) -> Result<Value, EmitError> {
+        if let Some(&apart) = self.behind.get(&value) {
+            return Ok(apart);
+        }
+        let ty = tensor_of(&self.body, value)?.clone();
+        self.body.elements = self.body.elements.saturating_add(ty.count());
+        let apart = self.body.define(Type::Tensor(ty));
+        self.push(apart, Operation::Apart(value));
+        self.varying.set(apart, true);
+        self.behind.insert(value, apart);
+        Ok(apart)
+    }
+
+    fn push(&mut self, result: Value, operation: Operation) {
+        self.body.statements.push(Statement { result, operation });
+    }
+
+    /// The function, whose results may be read by others in another order, or summed.
+    fn end(mut self) -> Result<Body, EmitError> {
+        for index in 0..self.body.results.len() {
+            let Some(&result) = self.body.results.get(index) else {
+                continue;
+            };
+            let may_be_constant = !self.varying.is(result) && self.quirks.avoids(Quirk::ConstantSums);
+            let is_product = self.products.get(&result) == Some(&true);
+            let is_apart = self.behind.contains_key(&result);
+            if may_be_constant || is_product || is_apart || self.contracts && self.quirks.avoids(Quirk::StoredSums) {
+                let apart = self.apart(result)?;
+                if let Some(slot) = self.body.results.get_mut(index) {
+                    *slot = apart;
+                }
+            }
+        }
+        Ok(self.body)
+    }
+}
+
+/// What a reduction combines with the element so far.
+pub(super) fn element(generic: &Generic) -> Option<Value> {
+    let so_far = generic.arguments.last()?;
+    let operands = generic.combiner()?.arithmetic.operands();
+    operands.iter().copied().find(|operand| operand != so_far)
+}
+
+/// The loops of an operand in the order in which the result has them, those that it does not have last.
+fn in_order(operand: &Operand, init: &Operand) -> Vec<usize> {
+    let mut loops = loops_of(operand);
+    loops.sort_by_key(|index| init.map.iter().position(|place| *place == Place::Loop(*index)));
+    loops
+}
+
+pub(super) fn loops_of(operand: &Operand) -> Vec<usize> {
+    let loops = operand.map.iter().filter_map(|place| match place {
+        Place::Loop(index) => Some(*index),
+        Place::Fixed(_) => None,
+    });
+    loops.collect()
+}
+
+/// Whether an operand is read in another order than the result is stored.
+fn is_turned(operand: &Operand, init: &Operand) -> bool {
+    loops_of(operand) != in_order(operand, init)
+}

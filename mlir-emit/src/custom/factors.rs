@@ -1,0 +1,225 @@
+//! The factors of sums of products, in the forms that the compiler gets right.
+
+use super::avoid::{Rewriting, element, loops_of};
+use super::elements::{UNKNOWN, element_of, tensor_of};
+use crate::EmitError;
+use crate::lowering::sums_oddly;
+use crate::quirks::Quirk;
+use rotini_custom::{Body, Element, Generic, Loop, Operation, Scalar, Type, Value};
+
+/// The longest step of a matrix core along the summed loop.
+const STEP: i64 = 32;
+
+/// What the compiler makes of factors and products itself.
+const WIDENING: [&str; 2] = ["arith.extf", "arith.extsi"];
+
+/// A factor: an element of an input, and what is made of it.
+#[derive(Clone, Debug)]
+pub(super) struct Factor {
+    /// The input.
+    pub(super) input: usize,
+    /// What is multiplied.
+    multiplied: Value,
+}
+
+/// A product of elements of two inputs.
+#[derive(Clone, Debug)]
+pub(super) struct Product {
+    pub(super) factors: [Factor; 2],
+    /// What multiplies.
+    scalar: Scalar,
+}
+
+fn scalar(generic: &Generic, value: Value) -> Option<&Scalar> {
+    generic.body.iter().find(|scalar| scalar.result == value)
+}
+
+/// What a number is made of by functions of one operand.
+pub(super) fn root(generic: &Generic, value: Value) -> Value {
+    let mut value = value;
+    while let Some([operand]) = scalar(generic, value).map(|scalar| scalar.arithmetic.operands()) {
+        value = *operand;
+    }
+    value
+}
+
+/// The product that is summed, or yielded where there is no reduction: of elements of two inputs, perhaps converted before or after. The
+/// compiler takes its sum for a contraction.
+pub(super) fn product(body: &Body, generic: &Generic) -> Option<Product> {
+    let made = match generic.combiner() {
+        Some(combiner) if ["arith.addf", "arith.addi"].contains(&combiner.arithmetic.name()) => element(generic)?,
+        Some(_) => return None,
+        None => generic.yielded,
+    };
+    let scalar = scalar(generic, root(generic, made))?;
+    let multiplies = ["arith.mulf", "arith.muli", "arith.andi"].contains(&scalar.arithmetic.name());
+    let &[a, b] = scalar.arithmetic.operands() else {
+        return None;
+    };
+    let factor = |multiplied: Value| {
+        let argument = root(generic, multiplied);
+        let input = generic.arguments.iter().position(|&value| value == argument)?;
+        tensor_of(body, generic.inputs.get(input)?.value).ok()?;
+        Some(Factor { input, multiplied })
+    };
+    let factors = [factor(a)?, factor(b)?];
+    let [first, second] = &factors;
+    (multiplies && first.input != second.input).then(|| Product {
+        factors: factors.clone(),
+        scalar: scalar.clone(),
+    })
+}
+
+pub(super) fn is_wide(generic: &Generic, index: usize) -> bool {
+    generic.extents.get(index).is_some_and(|&extent| extent > 1)
+}
+
+/// The function that is applied to products before they are summed, and that the compiler forgets ([`Quirk::ForgottenFunctions`]).
+pub(super) fn function_of_products(body: &Body, generic: &Generic) -> Option<&'static str> {
+    generic.combiner()?;
+    let product = product(body, generic)?;
+    let after = steps(generic, element(generic)?, product.scalar.result).ok()?;
+    let mut names = after.iter().map(|step| step.arithmetic.name());
+    names.find(|name| !WIDENING.contains(name))
+}
+
+impl Rewriting {
+    /// The same reduction without operands that are repeated along some of its loops and not along others.
+    pub(super) fn written_out(&mut self, generic: Generic) -> Result<Generic, EmitError> {
+        let mut made = generic;
+        for index in 0..made.inputs.len() {
+            let operand = made.inputs.get(index).cloned().ok_or(UNKNOWN)?;
+            let own = loops_of(&operand);
+            let is_summed = |index: &usize| made.loops.get(*index) == Some(&Loop::Reduction) && is_wide(&made, *index);
+            let (has, lacks): (Vec<usize>, Vec<usize>) = (0..made.loops.len())
+                .filter(is_summed)
+                .partition(|index| own.contains(index));
+            if !has.is_empty() && !lacks.is_empty() && made.inputs.len() > 1 {
+                let extents = made.extents.clone();
+                let loops: Vec<usize> = own.into_iter().chain(lacks).collect();
+                let copy = self.copied(&operand, &extents, &loops, None)?;
+                *made.inputs.get_mut(index).ok_or(UNKNOWN)? = copy;
+            }
+        }
+        Ok(made)
+    }
+
+    /// The same sum of products of factors that the compiler multiplies right.
+    pub(super) fn factors(&mut self, generic: Generic, product: &Product) -> Result<Generic, EmitError> {
+        let widens = self.widens(&generic, product)?;
+        let mut made = generic;
+        for (factor, widens) in product.factors.iter().zip(widens) {
+            let operand = made.inputs.get(factor.input).cloned().ok_or(UNKNOWN)?;
+            let own = loops_of(&operand);
+            let is_summed = |index: &usize| made.loops.get(*index) == Some(&Loop::Reduction);
+            let summed: Vec<usize> = (0..made.loops.len()).filter(is_summed).collect();
+            let lacks = |index: &&usize| is_wide(&made, **index) && !own.contains(index);
+            let repeats = self.quirks.avoids(Quirk::RepeatedFactors) && summed.iter().any(|index| lacks(&index));
+            let is_last = own
+                .iter()
+                .filter(|index| is_wide(&made, **index))
+                .is_sorted_by_key(|index| summed.contains(index));
+            let kept = own
+                .iter()
+                .filter(|index| is_wide(&made, **index) && !summed.contains(index))
+                .count();
+            let ends_within = summed
+                .iter()
+                .any(|index| made.extents.get(*index).is_none_or(|extent| extent % STEP != 0));
+            let masks = self.quirks.avoids(Quirk::MaskedBatches) && kept > 1 && !is_last && ends_within;
+            if !(widens || repeats || masks) {
+                if self.quirks.avoids(Quirk::UnsettledFactors) && self.is_computed(operand.value) {
+                    let settled = self.apart(operand.value)?;
+                    made.inputs.get_mut(factor.input).ok_or(UNKNOWN)?.value = settled;
+                }
+                continue;
+            }
+            let has = |index: &usize| own.contains(index) || repeats && is_wide(&made, *index);
+            let first = own.iter().copied().filter(|index| !summed.contains(index));
+            let loops: Vec<usize> = first.chain(summed.iter().copied().filter(has)).collect();
+            let argument = made.arguments.get(factor.input).copied().ok_or(UNKNOWN)?;
+            let steps = steps(&made, factor.multiplied, argument)?;
+            let how = widens.then_some((argument, factor.multiplied, steps.as_slice()));
+            let extents = made.extents.clone();
+            let copy = self.copied(&operand, &extents, &loops, how)?;
+            let element = tensor_of(&self.body, copy.value)?.element;
+            *made.inputs.get_mut(factor.input).ok_or(UNKNOWN)? = copy;
+            if widens {
+                let widened = self.body.define(Type::Scalar(element));
+                *made.arguments.get_mut(factor.input).ok_or(UNKNOWN)? = widened;
+                made.body
+                    .retain(|scalar| steps.iter().all(|step| step.result != scalar.result));
+                for scalar in &mut made.body {
+                    scalar.arithmetic.replace(factor.multiplied, widened);
+                }
+            }
+        }
+        Ok(made)
+    }
+
+    /// Which factors the compiler has to get in the type in which they are multiplied.
+    fn widens(&self, generic: &Generic, product: &Product) -> Result<[bool; 2], EmitError> {
+        let compute = element_of(&self.body, product.scalar.result)?;
+        let types = self.types(generic, product)?;
+        // Functions the compiler forgets in some contractions, and in all that what is widened has no sign.
+        let is_made = |factor: &Factor| {
+            let argument = generic.arguments.get(factor.input).copied().ok_or(UNKNOWN)?;
+            let steps = steps(generic, factor.multiplied, argument)?;
+            let names = steps.iter().map(|step| step.arithmetic.name());
+            let mut forgotten = names.filter(|name| !WIDENING.contains(name)).map(|name| match name {
+                "arith.extui" => Quirk::UnsignedBytes,
+                _ => Quirk::ForgottenFunctions,
+            });
+            Ok::<_, EmitError>(forgotten.any(|quirk| self.quirks.avoids(quirk)))
+        };
+        let [a, b] = &product.factors;
+        let [of_a, of_b] = types;
+        let is_mixed = self.quirks.avoids(Quirk::MixedFactors)
+            && of_a != of_b
+            && types.iter().all(|ty| ty.is_float() && *ty != compute);
+        let is_odd = self.quirks.avoids(Quirk::OddHalves) && types == [Element::F16; 2] && {
+            let lone = |one: &Factor, other: &Factor| -> i64 {
+                let loops = |factor: &Factor| generic.inputs.get(factor.input).map(loops_of).unwrap_or_default();
+                let others = loops(other);
+                let own = loops(one).into_iter().filter(|index| !others.contains(index));
+                own.filter_map(|index| generic.extents.get(index))
+                    .fold(1, |product, extent| product.saturating_mul(*extent))
+            };
+            sums_oddly([lone(a, b), lone(b, a)], &generic.reduced())
+        };
+        let made = [is_made(a)?, is_made(b)?];
+        Ok(made.map(|is_made| is_mixed || is_odd || is_made))
+    }
+
+    /// Whether a loop of this function makes the tensor.
+    fn is_computed(&self, value: Value) -> bool {
+        let mut statements = self.body.statements.iter();
+        statements.any(|statement| {
+            let makes = matches!(statement.operation, Operation::Generic(_) | Operation::Concat(..));
+            statement.result == value && makes
+        })
+    }
+
+    fn types(&self, generic: &Generic, product: &Product) -> Result<[Element; 2], EmitError> {
+        let [a, b] = &product.factors;
+        let of = |factor: &Factor| {
+            let operand = generic.inputs.get(factor.input).ok_or(UNKNOWN)?;
+            Ok::<_, EmitError>(tensor_of(&self.body, operand.value)?.element)
+        };
+        Ok([of(a)?, of(b)?])
+    }
+}
+
+/// What makes a factor of an element, in order.
+fn steps(generic: &Generic, multiplied: Value, argument: Value) -> Result<Vec<Scalar>, EmitError> {
+    let (mut steps, mut value) = (Vec::new(), multiplied);
+    while value != argument {
+        let step = scalar(generic, value).ok_or(UNKNOWN)?;
+        let &[operand] = step.arithmetic.operands() else {
+            return Err(UNKNOWN);
+        };
+        steps.insert(0, step.clone());
+        value = operand;
+    }
+    Ok(steps)
+}

@@ -1,0 +1,131 @@
+//! What bodies do about the compiler's defects: each quirk of the register is built around, or declined, or cannot be said by a body.
+
+use super::{normal, of_one};
+use rotini_emit::{Backend, Quirk, Quirks, REGISTER, Target, check, emit_avoiding};
+use rotini_graph::DataType;
+use rotini_tests::cases;
+
+enum Meets {
+    /// The case's code is another without the quirk. It is executed where the cases are.
+    Built(&'static str),
+    /// A test here shows that it is declined.
+    Declined,
+    /// Why no body meets it.
+    Never(&'static str),
+}
+
+const CONVOLUTIONS: Meets = Meets::Never("maps of bodies have no sums of loops, so there is no convolution");
+const FLAGS: Meets = Meets::Never("a flag of the compiler avoids it, whatever the graph is");
+
+fn meets(quirk: Quirk) -> Meets {
+    use Meets::{Built, Declined, Never};
+    match quirk {
+        Quirk::FoldedTranspose
+        | Quirk::PaddingOfUnitLoops
+        | Quirk::PaddingOfChannels
+        | Quirk::UnitPadding
+        | Quirk::GroupsAfterUnits
+        | Quirk::DilatedMultiplier
+        | Quirk::UnreachedInput => CONVOLUTIONS,
+        Quirk::LostSums | Quirk::UnspreadReductions => Declined,
+        Quirk::UnsettledFactors => Built("custom_settled_product"),
+        Quirk::LooseLoops | Quirk::PackedReductions => Built("custom_centred_products"),
+        Quirk::MixedFactors => Built("custom_products_f16_by_bf16_3x3x7x5"),
+        Quirk::MixedProducts => Built("custom_weighted_rows"),
+        Quirk::UnsignedBytes => Built("custom_products_u8_1x5x7x9"),
+        Quirk::OddHalves => Built("custom_odd_halves_1x72x7x2"),
+        Quirk::MaskedBatches => Built("custom_products_f16_4x17x33x19"),
+        Quirk::StoredSums => Built("custom_products_stored"),
+        Quirk::RepeatedFactors => Built("custom_repeated_weights"),
+        Quirk::ForgottenFunctions => Built("custom_turned_product_4x5x7x6"),
+        Quirk::MissingFmax => Built("custom_larger_number_f16"),
+        Quirk::LostNan => Built("custom_two_outputs"),
+        Quirk::CopiedSign => Built("custom_sign_of_f64"),
+        Quirk::ConstantSums => Built("custom_ones_summed_12"),
+        Quirk::ConstantTransposed => Built("custom_nothing_turned"),
+        Quirk::WideBf16 => Built("custom_between_bf16"),
+        Quirk::SumsInPlace => Built("custom_row_sums_and_more"),
+        Quirk::FixedPlaces => Built("custom_add_square_of_a_row_f32"),
+        Quirk::MixedFnuz => Never("bodies have no such types"),
+        Quirk::ConstantFolds => Never("each loop of a body is one of a tensor"),
+        Quirk::YieldedOperand => Never("the compiler sees soon that such an operation of a body yields its operand"),
+        Quirk::RoundedTwice => Never("a body says each rounding"),
+        Quirk::SelectedBf16 => Never("a body selects no 16-bit floats, and a concatenation selects bits"),
+        Quirk::SingleTile | Quirk::SharedGather => Never("a body reads at no computed index"),
+        Quirk::UntiledAttention => Never("a body has no such operation"),
+        Quirk::ImplicitGemm
+        | Quirk::PaddedTiles
+        | Quirk::AggressiveFusion
+        | Quirk::PackedTiles
+        | Quirk::CudaWindows
+        | Quirk::CudaMatmuls => FLAGS,
+    }
+}
+
+fn target(backend: Backend) -> Target {
+    let name = match backend {
+        Backend::Cpu => "cpu",
+        Backend::Amd => "mi300x",
+        Backend::Nvidia => "sm_90",
+    };
+    Target::parse(name).unwrap()
+}
+
+#[test]
+fn each_quirk_that_a_body_can_meet_is_avoided() {
+    let mut all = cases::all();
+    all.extend(cases::with_data().unwrap().into_iter().map(|data| data.case));
+    for description in REGISTER {
+        let quirk = description.quirk;
+        let case = match meets(quirk) {
+            Meets::Built(case) => all.iter().find(|one| one.name == case).unwrap(),
+            Meets::Declined => continue,
+            Meets::Never(reason) => {
+                assert!(!reason.is_empty());
+                continue;
+            }
+        };
+        let graph = normal(&case.graph);
+        for &backend in description.backends {
+            let target = target(backend);
+            check(&graph, &target).unwrap_or_else(|refusal| panic!("{quirk:?}, {backend:?}: {refusal}"));
+            let of = |quirks| emit_avoiding(&graph, &target, quirks).unwrap().mlir;
+            let quirks = Quirks::of(&target);
+            assert!(
+                of(quirks) != of(quirks.without(quirk)),
+                "{quirk:?} is not avoided for {backend:?}"
+            );
+        }
+    }
+}
+
+fn sums_of(rows: i64, columns: i64, lines: &str) -> String {
+    format!(
+        "func.func @f(%a: tensor<{rows}x{columns}xf32>) -> tensor<{rows}x{rows}xf32> {{\n  %c = arith.constant 0.0 : f32\n  \
+         %e = tensor.empty() : tensor<{rows}x{rows}xf32>\n  \
+         %z = linalg.fill ins(%c : f32) outs(%e : tensor<{rows}x{rows}xf32>) -> tensor<{rows}x{rows}xf32>\n  \
+         %y = linalg.generic {{indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>], \
+         iterator_types = [\"parallel\", \"parallel\", \"reduction\"]}} ins(%a, %a : tensor<{rows}x{columns}xf32>, tensor<{rows}x{columns}xf32>) \
+         outs(%z : tensor<{rows}x{rows}xf32>) {{\n  ^bb0(%x: f32, %w: f32, %s: f32):\n{lines}    %r = arith.addf %s, %t : f32\n    \
+         linalg.yield %r : f32\n  }} -> tensor<{rows}x{rows}xf32>\n  return %y : tensor<{rows}x{rows}xf32>\n}}\n"
+    )
+}
+
+/// The compiler would sum the products themselves.
+#[test]
+fn a_sum_of_functions_of_products_is_declined_on_gpus() {
+    let graph = |lines: &str| of_one(DataType::F32, [&[5, 7], &[5, 5]], sums_of(5, 7, lines));
+    let magnitudes = "    %p = arith.mulf %x, %w : f32\n    %t = math.absf %p : f32\n";
+    for backend in [Backend::Amd, Backend::Nvidia] {
+        let refused = check(&graph(magnitudes), &target(backend)).unwrap_err();
+        assert!(refused.reason.contains("math.absf of products"), "{refused}");
+    }
+    check(&graph(magnitudes), &Target::Cpu).unwrap();
+    for fine in [
+        "    %t = arith.mulf %x, %w : f32\n",
+        "    %p = arith.subf %x, %w : f32\n    %t = math.absf %p : f32\n",
+        "    %p = math.absf %x : f32\n    %t = arith.mulf %p, %w : f32\n",
+    ] {
+        check(&graph(fine), &target(Backend::Amd)).unwrap();
+    }
+}
