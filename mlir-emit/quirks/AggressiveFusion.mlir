@@ -32,8 +32,9 @@ func.func private @compute(%arg0: tensor<6x1x3xf64>, %arg1: tensor<1x1x3xf64>) -
     %36 = arith.truncf %in : f64 to f32
     %37 = arith.subf %36, %in_8 : f32
     %38 = arith.mulf %37, %37 : f32
-    %39 = arith.addf %out, %38 : f32
-    linalg.yield %39 : f32
+    %39 = math.copysign %38, %38 : f32
+    %40 = arith.addf %out, %39 : f32
+    linalg.yield %40 : f32
   } -> tensor<6x1xf32>
   %10 = tensor.empty() : tensor<6x1xf32>
   %11 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%9 : tensor<6x1xf32>) outs(%10 : tensor<6x1xf32>) {
@@ -87,8 +88,9 @@ func.func private @compute(%arg0: tensor<6x1x3xf64>, %arg1: tensor<1x1x3xf64>) -
     %39 = arith.subf %36, %in_11 : f32
     %40 = arith.mulf %39, %in_10 : f32
     %41 = arith.mulf %38, %40 : f32
-    %42 = arith.addf %out, %41 : f32
-    linalg.yield %42 : f32
+    %42 = math.copysign %41, %41 : f32
+    %43 = arith.addf %out, %42 : f32
+    linalg.yield %43 : f32
   } -> tensor<6x1xf32>
   %23 = tensor.empty() : tensor<6x1xf32>
   %24 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%22 : tensor<6x1xf32>) outs(%23 : tensor<6x1xf32>) {

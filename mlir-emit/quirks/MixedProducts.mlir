@@ -26,8 +26,9 @@ func.func private @compute(%arg0: tensor<5x1x3xf16>, %arg1: tensor<5x1x3xf16>, %
     %40 = arith.extf %in : f16 to f32
     %41 = arith.subf %40, %in_8 : f32
     %42 = arith.mulf %41, %41 : f32
-    %43 = arith.addf %out, %42 : f32
-    linalg.yield %43 : f32
+    %43 = math.copysign %42, %42 : f32
+    %44 = arith.addf %out, %43 : f32
+    linalg.yield %44 : f32
   } -> tensor<5x1xf32>
   %8 = tensor.empty() : tensor<5x1xf32>
   %9 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%7 : tensor<5x1xf32>) outs(%8 : tensor<5x1xf32>) {
@@ -84,8 +85,9 @@ func.func private @compute(%arg0: tensor<5x1x3xf16>, %arg1: tensor<5x1x3xf16>, %
     %44 = arith.subf %41, %in_11 : f32
     %45 = arith.mulf %44, %in_10 : f32
     %46 = arith.mulf %43, %45 : f32
-    %47 = arith.addf %out, %46 : f32
-    linalg.yield %47 : f32
+    %47 = math.copysign %46, %46 : f32
+    %48 = arith.addf %out, %47 : f32
+    linalg.yield %48 : f32
   } -> tensor<5x1xf32>
   %21 = tensor.empty() : tensor<5x1xf32>
   %22 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%20 : tensor<5x1xf32>) outs(%21 : tensor<5x1xf32>) {

@@ -26,8 +26,9 @@ func.func private @compute(%arg0: tensor<4x1000xf16>, %arg1: tensor<1x1000xf32>,
     %20 = arith.extf %in : f16 to f32
     %21 = arith.subf %20, %in_2 : f32
     %22 = arith.mulf %21, %21 : f32
-    %23 = arith.addf %out, %22 : f32
-    linalg.yield %23 : f32
+    %23 = math.copysign %22, %22 : f32
+    %24 = arith.addf %out, %23 : f32
+    linalg.yield %24 : f32
   } -> tensor<4xf32>
   %8 = tensor.empty() : tensor<4xf32>
   %9 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%7 : tensor<4xf32>) outs(%8 : tensor<4xf32>) {

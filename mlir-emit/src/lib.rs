@@ -26,6 +26,7 @@ mod dispatch;
 mod error;
 mod flags;
 mod functions;
+mod fused;
 mod ir;
 mod lowering;
 mod math;

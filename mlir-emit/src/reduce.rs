@@ -2,6 +2,7 @@
 
 use crate::EmitError;
 use crate::convert::convert;
+use crate::fused::is_repeated;
 use crate::ir::{Loop, affine_map, dim, only};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
@@ -243,10 +244,12 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
                 }
             })
             .collect();
+        let carried = accumulator(self.target(), combiner, compute, count(shape.dims, reduced)?);
+        let has_repeated = operands.iter().any(|value| is_repeated(value, shape.dims, reduced));
+        let copies_sign = self.quirks().avoids(Quirk::RepeatedFactors) && has_repeated && carried.is_float();
         let written_out = self.written_out(operands, shape.dims, reduced, compute)?;
         let operands: Vec<_> = written_out.iter().collect();
         let read = self.operands(&operands, shape.dims, shape.order)?;
-        let carried = accumulator(self.target(), combiner, compute, count(shape.dims, reduced)?);
         let results = extents(shape.dims, &kept)?;
         let init = at.filled(&results, carried, start)?;
         let map = affine_map(order.len(), &(0..kept.len()).map(dim).collect::<Vec<_>>());
@@ -266,7 +269,11 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
                     math
                 };
                 let element = body(&math, &arguments(inner, &read, elements, compute)?)?;
-                combiner.combine(&math, *sum, convert(inner, element, compute, carried)?)
+                let mut element = convert(inner, element, compute, carried)?;
+                if copies_sign {
+                    element = inner.same("math.copysign", &[element, element])?;
+                }
+                combiner.combine(&math, *sum, element)
             },
         )?;
         let ssa = in_type(&at, ssa, &results, carried, compute)?;
@@ -274,9 +281,9 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         Ok(reduced_value(ssa, kept, shape, reduced))
     }
 
-    /// The operands as products of them can be summed: one that is repeated along a reduced axis ([`Quirk::RepeatedFactors`]) is written
-    /// out, floats of different types neither of which is the compute type ([`Quirk::MixedProducts`]) are widened, both behind a barrier.
-    /// And the first has all axes if there is one that no operand has in memory: a loop has to be of something.
+    /// The operands as products of them can be summed: integers that are repeated along a reduced axis ([`Quirk::RepeatedFactors`]) are
+    /// written out, floats of different types neither of which is the compute type ([`Quirk::MixedProducts`]) are widened, both behind a
+    /// barrier. And the first has all axes if there is one that no operand has in memory: a loop has to be of something.
     fn written_out(
         &self,
         operands: &[&Value<'c, 'b>],
@@ -293,11 +300,6 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
             own(value, axis)
                 .is_some_and(|own| matches!(&value.data, Data::Tensor { order, .. } if order.contains(&own)))
         };
-        let is_repeated = |value: &Value<'_, '_>| {
-            let is_wide = |axis: &usize| dims.get(*axis).is_some_and(|&dim| dim > 1);
-            let lacks = |axis: &usize| is_wide(axis) && own(value, *axis).is_some() && !has(value, *axis);
-            matches!(value.data, Data::Tensor { .. }) && reduced.iter().any(lacks)
-        };
         let is_covered = |axis: &usize| operands.iter().any(|value| has(value, *axis));
         let lacks_loops = !reduced.iter().all(is_covered);
         let is_narrower = |value: &Value<'_, '_>| {
@@ -313,7 +315,8 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         let at = self.emitter();
         let write_out = |(position, value): (usize, &&Value<'c, 'b>)| {
             let widens = is_mixed && is_narrower(value);
-            if widens || is_repeated(value) && self.quirks().avoids(Quirk::RepeatedFactors) {
+            let stays_whole = !compute.is_float() && self.quirks().avoids(Quirk::RepeatedFactors);
+            if widens || stays_whole && is_repeated(value, dims, reduced) {
                 let whole = value.materialise(&at)?;
                 let wide = if widens { self.carry(whole, compute)? } else { whole };
                 let ssa = at.barrier(wide.ssa)?;

@@ -16,6 +16,7 @@
 
 pub mod cases;
 pub mod code_object;
+pub mod damage;
 pub mod facts;
 pub mod harness;
 pub mod operations;

@@ -61,12 +61,16 @@ pub(super) fn differentiate<'c, 'b>(
     let slope = average(lowering, &operands, axes, compute, |math, elements| {
         let parts = Parts::new(math, elements)?;
         math.mul(parts.scaled, parts.normal)
-    })?;
+    })?
+    .closed(&lowering.emitter())?;
     let level = match &statistics.mean {
-        Some(_) => Some(average(lowering, &[dy, scale], axes, compute, |math, elements| {
-            let &[dy, scale] = elements else { return Err(MISSING) };
-            math.mul(dy, scale)
-        })?),
+        Some(_) => {
+            let level = average(lowering, &[dy, scale], axes, compute, |math, elements| {
+                let &[dy, scale] = elements else { return Err(MISSING) };
+                math.mul(dy, scale)
+            })?;
+            Some(level.closed(&lowering.emitter())?)
+        }
         None => None,
     };
     let count = operands.len();

@@ -25,8 +25,8 @@ use rotini_graph::{
     LayernormBackward, NormalGraph, RmsNorm, RmsNormBackward, TensorId,
 };
 use statistics::{
-    Found, Statistics, all_but_channels, channels, elementwise, find, float, given_or_found, inverse, matching,
-    normalize, open_average, save, single, statistic, trailing, values,
+    Found, Statistics, all_but_channels, average, channels, elementwise, find, float, given_or_found, inverse,
+    matching, normalize, save, single, statistic, trailing, values,
 };
 
 /// Says whether a normalization of `x` can be lowered.
@@ -153,7 +153,7 @@ pub(crate) fn rms_norm(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, o
     let ([x, scale], epsilon) = (values(lowering, [op.x, op.scale])?, single(lowering, op.epsilon)?);
     let bias = op.bias.map(|bias| lowering.value(bias).cloned()).transpose()?;
     let axes = matching(&x.dims, &scale.dims)?;
-    let squares = open_average(lowering, &[&x], &axes, compute, |math, elements| {
+    let squares = average(lowering, &[&x], &axes, compute, |math, elements| {
         let x = only(elements)?;
         math.mul(x, x)
     })?;

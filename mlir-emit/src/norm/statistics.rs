@@ -110,8 +110,9 @@ pub(super) fn find<'c, 'b>(
     compute: DataType,
 ) -> Result<Found<'c, 'b>, EmitError> {
     let mean = average(lowering, &[x], axes, compute, |_, elements| only(elements))?;
+    let mean = mean.closed(&lowering.emitter())?;
     // The variance around the mean: of all elements, not of a sample.
-    let variance = open_average(lowering, &[x, &mean], axes, compute, |math, elements| {
+    let variance = average(lowering, &[x, &mean], axes, compute, |math, elements| {
         let &[x, mean] = elements else { return Err(MISSING) };
         let distance = math.sub(x, mean)?;
         math.mul(distance, distance)
@@ -125,19 +126,9 @@ pub(super) fn find<'c, 'b>(
     })
 }
 
-/// The average along axes of what `body` makes of the elements. The first operand has all axes.
+/// The average along axes of what `body` makes of the elements. The first operand has all axes. More may be made of it before anything
+/// has the axes again.
 pub(super) fn average<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    operands: &[&Value<'c, 'b>],
-    axes: &[usize],
-    compute: DataType,
-    body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
-) -> Result<Value<'c, 'b>, EmitError> {
-    open_average(lowering, operands, axes, compute, body)?.closed(&lowering.emitter())
-}
-
-/// [`average`] that more is made of before anything has the axes again.
-pub(super) fn open_average<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     operands: &[&Value<'c, 'b>],
     axes: &[usize],

@@ -195,10 +195,12 @@ pub const REGISTER: &[Description] = &[
         backends: EVERYWHERE,
         seen_on: &["3.13"],
         effect: Rejected,
-        what: "A sum of products is taken for a contraction, which is invalid if an operand is repeated along a reduced axis.",
-        instead: "The operand is written out.",
-        costs: Some("one pass over the operand"),
-        guard: Guard::Case(Backend::Cpu, "bn_backward_repeated_one_channel"),
+        what: "A sum of products is taken for a contraction, which is invalid if a factor is repeated along a reduced axis, also if the \
+               product is an operation of its own: x · w summed over rows, with one w for each row.",
+        instead: "Each term copies its own sign, which nothing folds before the compiler has looked for contractions. Integers are written \
+                  out.",
+        costs: None,
+        guard: Guard::Case(Backend::Amd, "product_with_samples_sum_of_rows_f32"),
         upstream: None,
     },
     Description {

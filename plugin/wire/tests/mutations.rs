@@ -12,7 +12,11 @@
 )]
 
 mod common;
+#[path = "../../../tests/src/damage.rs"]
+#[expect(unreachable_pub, reason = "it is public where it is a library's")]
+mod damage;
 
+use damage::damage;
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -36,64 +40,6 @@ fn originals() -> Vec<Vec<u8>> {
     let seeds = (0..common::OPERATIONS).flat_map(|kind| (0..8).map(move |seed| (kind, seed)));
     let generated = seeds.map(|(kind, seed)| encode(&common::graph(seed, &[kind, 1], seed % 2 == 0)));
     samples.chain(generated).collect()
-}
-
-/// Numbers at which lengths, offsets and extents break.
-const EDGES: [u64; 12] = [
-    0,
-    1,
-    2,
-    0x7f,
-    0xff,
-    0xffff,
-    0x7fff_ffff,
-    0x8000_0000,
-    0xffff_ffff,
-    0x7fff_ffff_ffff_ffff,
-    0x8000_0000_0000_0000,
-    u64::MAX,
-];
-
-fn damage(bytes: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut ChaCha8Rng) {
-    if bytes.is_empty() {
-        return;
-    }
-    let at = rng.random_range(0..bytes.len());
-    match rng.random_range(0..8) {
-        0 => bytes.truncate(at),
-        1 => bytes[at] ^= 1 << rng.random_range(0..8),
-        2 => bytes[at] = rng.random(),
-        // A number of any width, aligned as FlatBuffers aligns it.
-        3 | 4 => {
-            let width = *[1, 2, 4, 8].choose(rng).unwrap();
-            let at = at - at % width;
-            let number = EDGES.choose(rng).unwrap().to_le_bytes();
-            for (byte, new) in bytes[at..].iter_mut().zip(&number[..width]) {
-                *byte = *new;
-            }
-        }
-        // An offset moved by a few words, so that it points to something of another type.
-        5 => {
-            let at = at - at % 4;
-            if let Some(word) = bytes[at..].first_chunk_mut::<4>() {
-                let moved = u32::from_le_bytes(*word).wrapping_add_signed(4 * rng.random_range(-16..16));
-                *word = moved.to_le_bytes();
-            }
-        }
-        // A part of another graph, or of this one, in place or in between.
-        choice => {
-            let other = others.choose(rng).unwrap();
-            let from = rng.random_range(0..other.len()) & !3;
-            let part = &other[from..other.len().min(from + rng.random_range(1..64))];
-            let at = at & !3;
-            let end = if choice == 6 {
-                at
-            } else {
-                bytes.len().min(at + part.len())
-            };
-            bytes.splice(at..end, part.iter().copied());
-        }
-    }
 }
 
 /// Everything that happens to a graph before lowering. Tells how far it came.

@@ -136,6 +136,29 @@ pub fn with_data() -> Result<Vec<Data>> {
     Ok(data)
 }
 
+/// The kinds of normalizations, as nodes are named in messages.
+pub const NORMS: [&str; 8] = [
+    "batchnorm inference",
+    "batchnorm inference with variance",
+    "batchnorm training",
+    "batchnorm backward",
+    "layernorm",
+    "layernorm backward",
+    "RMSNorm",
+    "RMSNorm backward",
+];
+
+/// Every case, also those that come with data; in these the graph alone.
+///
+/// # Errors
+///
+/// Those of filling the buffers.
+pub fn all_graphs() -> Result<Vec<Case>> {
+    let mut all = self::all();
+    all.extend(with_data()?.into_iter().map(|data| data.case));
+    Ok(all)
+}
+
 /// Pointwise modes on arguments of all magnitudes, in f32 and f64; without those that the CPU declines if it is to run them.
 ///
 /// # Errors

@@ -238,7 +238,35 @@ pub(super) fn fused(cases: &mut Cases) {
             cases.add(format!("reduce_{mode}_whole_{}", extents.join("x")), b.build());
         }
     }
-    // The same with what repeats along one of the axes.
+    // A product with what repeats along some of the axes, summed along others: scores of samples, gradients of scales.
+    for (of, scale) in [
+        ("rows", [1, 16, 1]),
+        ("columns", [1, 1, 24]),
+        ("samples", [8, 1, 1]),
+        ("rows_of_samples", [8, 16, 1]),
+        ("columns_of_samples", [8, 1, 24]),
+    ] {
+        for (over, sum) in [
+            ("rows", [8, 1, 1]),
+            ("samples", [1, 1, 24]),
+            ("channels", [1, 16, 1]),
+            ("all", [1, 1, 1]),
+        ] {
+            let is_plain = ["columns", "samples"].contains(&of) && ["rows", "all"].contains(&over);
+            let others: &[DataType] = if is_plain { &[DataType::F64, DataType::I32] } else { &[] };
+            for &dtype in [DataType::F32].iter().chain(others) {
+                let mut b = GraphBuilder::new("sum of products");
+                let x = b.buffer("x", dtype, &[8, 16, 24]);
+                let w = b.buffer("w", dtype, &scale);
+                let products = b.virtual_tensor("products", dtype, &[8, 16, 24]);
+                let y = b.buffer("y", dtype, &sum);
+                b.pointwise(dtype, Mul, &[x, w], products);
+                reduce(&mut b, dtype, ReductionMode::Add, products, y);
+                cases.add(format!("product_with_{of}_sum_of_{over}_{dtype}"), b.build());
+            }
+        }
+    }
+    // One element with what repeats along one of the axes.
     for rows in [64, 16] {
         let mut b = GraphBuilder::new("one element of everything, biased");
         let x = b.buffer("x", compute, &[rows, 28]);

@@ -403,14 +403,10 @@ fn module_without(one: &Description) -> Option<String> {
         Backend::Nvidia => "sm_90",
     });
     let target = target.expect("a known target");
-    let mut all = cases::all();
-    all.extend(
-        cases::with_data()
-            .expect("they are filled")
-            .into_iter()
-            .map(|data| data.case),
-    );
-    let case = all.into_iter().find(|case| case.name == name);
+    let case = cases::all_graphs()
+        .expect("they are filled")
+        .into_iter()
+        .find(|case| case.name == name);
     let mut graph = case.expect("a guard is a case").graph;
     graph.validate().expect("a case is valid");
     let quirks = Quirks::of(&target).without(one.quirk);

@@ -112,7 +112,8 @@ fn play(part: &str) -> Result<()> {
     let quirk = named(quirk).context("no quirk")?.quirk;
     let backends = [Backend::Cpu, Backend::Amd, Backend::Nvidia];
     let backend = backends.into_iter().find(|one| one.name() == backend);
-    let case = all_cases()
+    let case = cases::all_graphs()
+        .expect("they are filled")
         .into_iter()
         .find(|one| one.name == case)
         .context("no case")?;
@@ -167,17 +168,6 @@ fn failure(test: &str, quirk: Quirk, backend: Backend, case: &str) -> Result<Opt
 
 fn named(name: &str) -> Option<&'static Description> {
     REGISTER.iter().find(|one| one.quirk.name() == name)
-}
-
-fn all_cases() -> Vec<Case> {
-    let mut all = cases::all();
-    all.extend(
-        cases::with_data()
-            .expect("they are filled")
-            .into_iter()
-            .map(|data| data.case),
-    );
-    all
 }
 
 /// The quirks that are tried now.
@@ -238,7 +228,7 @@ fn a_guard_fails_without_its_quirk() {
 
 /// Tells which cases fail without a quirk.
 fn search(test: &str, names: &str) {
-    let cases = all_cases();
+    let cases = cases::all_graphs().expect("they are filled");
     for one in REGISTER
         .iter()
         .filter(|one| names == "all" || names.split(',').any(|name| name == one.quirk.name()))

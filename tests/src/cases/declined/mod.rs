@@ -236,17 +236,7 @@ impl Declined {
     }
 
     fn norms(&mut self) {
-        let kinds = [
-            "batchnorm inference",
-            "batchnorm inference with variance",
-            "batchnorm training",
-            "batchnorm backward",
-            "layernorm",
-            "layernorm backward",
-            "RMSNorm",
-            "RMSNorm backward",
-        ];
-        for (index, kind) in kinds.into_iter().enumerate() {
+        for (index, kind) in super::NORMS.into_iter().enumerate() {
             self.add(
                 format!("norm_{index}_in_i32"),
                 norm(index, I32, I32),

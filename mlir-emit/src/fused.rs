@@ -1,0 +1,85 @@
+//! What the compiler fuses into a reduction: the chain of element-wise operations that computes an operand.
+//!
+//! Example: `x · w` summed over rows, with one `w` for each row. The compiler makes one loop nest of product and sum and takes it for a
+//! contraction in which `w` lacks the summed axis, which is invalid ([`Quirk::RepeatedFactors`](crate::quirks::Quirk)).
+
+use crate::value::{Data, Value};
+use melior::ir::operation::{OperationLike as _, OperationResult};
+use melior::ir::{Value as Ssa, ValueLike as _};
+
+/// Whether an operand of a reduction over `reduced` axes of `dims`, or something that it is computed from, is repeated along one of them.
+pub(crate) fn is_repeated(value: &Value<'_, '_>, dims: &[i64], reduced: &[usize]) -> bool {
+    let Data::Tensor { ssa, order } = &value.data else {
+        return false;
+    };
+    // An operand's axes are the last ones.
+    let lacking = dims.len().saturating_sub(value.dims.len());
+    let is_wide = |axis: &&usize| dims.get(**axis).is_some_and(|&extent| extent > 1);
+    let own = |axis: &usize| order.iter().position(|&own| own + lacking == *axis);
+    let positions: Option<Vec<usize>> = reduced.iter().filter(is_wide).map(own).collect();
+    positions.is_none_or(|positions| is_computed_from_repeated(*ssa, &positions))
+}
+
+/// Whether something in the chain that computes a tensor is repeated along one of the `reduced` axes of the tensor.
+fn is_computed_from_repeated(tensor: Ssa<'_, '_>, reduced: &[usize]) -> bool {
+    // Of each tensor the axes, or none if a reshape stands between.
+    let mut next = vec![(tensor, Some(reduced.to_vec()))];
+    let mut seen = Vec::new();
+    while let Some((tensor, reduced)) = next.pop() {
+        let visit = (tensor.to_raw().ptr, reduced.clone());
+        if seen.contains(&visit) {
+            continue;
+        }
+        seen.push(visit);
+        let Ok(result) = OperationResult::try_from(tensor) else {
+            continue;
+        };
+        let owner = result.owner();
+        match owner.name().as_string_ref().as_str() {
+            Ok("linalg.generic") => {
+                let text = |name: &str| owner.attribute(name).map(|attribute| attribute.to_string());
+                let (Ok(maps), Ok(kinds)) = (text("indexing_maps"), text("iterator_types")) else {
+                    return true;
+                };
+                // What is reduced itself has a loop nest of its own.
+                if kinds.contains("reduction") {
+                    continue;
+                }
+                let maps: Vec<Vec<usize>> = maps.split("affine_map<").skip(1).map(results).collect();
+                let Some((written, read)) = maps.split_last() else {
+                    return true;
+                };
+                let loops: Option<Vec<usize>> =
+                    reduced.and_then(|reduced| reduced.iter().map(|&axis| written.get(axis).copied()).collect());
+                for (position, map) in read.iter().enumerate() {
+                    let (has, all) = match &loops {
+                        Some(loops) => (loops.iter().filter(|one| map.contains(one)).count(), loops.len()),
+                        None => (map.len(), written.len()),
+                    };
+                    if has < all {
+                        return true;
+                    }
+                    let place = |one: &usize| map.iter().position(|read| read == one);
+                    let axes = loops.as_ref().and_then(|loops| loops.iter().map(place).collect());
+                    if let Ok(operand) = owner.operand(position) {
+                        next.push((operand, axes));
+                    }
+                }
+            }
+            Ok("tensor.collapse_shape" | "tensor.expand_shape") => {
+                if let Ok(source) = owner.operand(0) {
+                    next.push((source, None));
+                }
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// The loops that the results of `(d0, d1) -> (d1)>, …` name.
+fn results(map: &str) -> Vec<usize> {
+    let named = map.split_once("-> (").and_then(|(_, rest)| rest.split_once(')'));
+    let names = named.map_or("", |(names, _)| names).split(", ");
+    names.filter_map(|name| name.strip_prefix('d')?.parse().ok()).collect()
+}
