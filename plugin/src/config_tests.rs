@@ -1,5 +1,4 @@
 use super::*;
-use std::fs;
 use std::path::Path;
 
 fn read(pairs: &[(&str, &str)]) -> Config {
@@ -119,82 +118,4 @@ fn names_that_are_not_in_the_table_are_reported() {
     ]);
     assert_eq!(config.complaints.len(), 1);
     assert!(config.complaints[0].contains("ROTINI_CACHE_DIRECTORY"));
-}
-
-/// Where the repository is.
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
-}
-
-#[test]
-fn the_page_on_settings_is_the_table() {
-    let page = root().join("docs/settings.md");
-    if std::env::var_os("ROTINI_TEST_BLESS").is_some() {
-        fs::write(&page, document()).unwrap();
-    }
-    let text = fs::read_to_string(&page).unwrap();
-    assert!(
-        text == document(),
-        "docs/settings.md is not what the table in config.rs says"
-    );
-}
-
-/// Every name that any source mentions is in the table, and whatever the table has is mentioned somewhere else.
-#[test]
-fn the_table_has_every_name() {
-    let mut found = BTreeSet::new();
-    for directory in [
-        "benches",
-        "compile-worker",
-        "iree-sys",
-        "jit-cache",
-        "mlir-emit",
-        "plugin",
-        "scripts",
-        "tests",
-    ] {
-        collect(&root().join(directory), &mut found);
-    }
-    // No variables: the engine's name, the C preprocessor's, and one that a test has to be unknown.
-    for other in [
-        "ROTINI_CASH_DIR",
-        "ROTINI_ENGINE",
-        "ROTINI_COPY_KERNEL",
-        "ROTINI_IREE_CUDA",
-        "ROTINI_IREE_INTERNAL_H_",
-    ] {
-        found.remove(other);
-    }
-    let unknown: Vec<_> = found.iter().filter(|name| !is_known(name)).collect();
-    assert!(unknown.is_empty(), "{unknown:?} are read and not in the table");
-    // The table itself has each once; who reads it there has it again.
-    let config = fs::read_to_string(root().join("plugin/src/config.rs")).unwrap();
-    let is_read = |name: &str| config.matches(&format!("\"{name}\"")).count() > 1 || found.contains(name);
-    let unread: Vec<_> = SETTINGS
-        .iter()
-        .map(|setting| setting.name)
-        .filter(|name| !name.ends_with('…') && !is_read(name))
-        .collect();
-    assert!(unread.is_empty(), "{unread:?} are in the table and not read");
-}
-
-fn collect(directory: &Path, found: &mut BTreeSet<String>) {
-    for entry in fs::read_dir(directory).into_iter().flatten() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            collect(&path, found);
-        } else if !path
-            .file_name()
-            .is_some_and(|name| name.to_string_lossy().starts_with("config"))
-            && let Ok(text) = fs::read_to_string(&path)
-        {
-            let names = text.match_indices(PREFIX).map(|(at, _)| {
-                let name = &text[at..];
-                let end = name
-                    .find(|letter: char| !(letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_'));
-                &name[..end.unwrap_or(name.len())]
-            });
-            found.extend(names.filter(|name| name.len() > PREFIX.len()).map(str::to_owned));
-        }
-    }
 }

@@ -3,11 +3,13 @@
 //! A graph whose shapes may change has code for the declared ones, which are the largest, and more for each other set of shapes that an
 //! execution came with: specialised when it comes first, found in the context from then on.
 
+use crate::code::Code;
 use crate::device::{Buffers, Device, Executable, ExecuteError, Stream};
 use crate::error::Error;
 use crate::fork::{Made, Process};
-use crate::pipeline::Runtime;
-use crate::serialized::{Portable, SerializedShapes};
+use crate::pipeline;
+use crate::runtime::Runtime;
+use crate::serialized::SerializedShapes;
 use rotini_graph::{Bindings, Graph, MAX_RANK, OverrideError, ShapeOverride, SlotRole};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -27,12 +29,6 @@ pub struct DeviceBuffer {
 
 /// Arguments that are looked up without allocating.
 const INLINE_ARGUMENTS: usize = 16;
-
-/// Loaded code, which all contexts of its graph on its device share, and what another process needs to load it.
-pub struct Code {
-    pub(crate) executable: Arc<dyn Executable>,
-    pub(crate) portable: Portable,
-}
 
 /// Sets of shapes whose code a context keeps. With one more, the one that was not used for longest goes: the caches below still have it.
 const MAX_SHAPES: usize = 1024;
@@ -96,7 +92,7 @@ impl Variable {
             }
         }
         let graph = self.graph.with_shapes(overrides)?;
-        let code = runtime.specialised(&self.device, graph)?;
+        let code = pipeline::specialised(runtime, &self.device, graph)?;
         let needed = code.executable.workspace_bytes();
         if needed > self.workspace_bytes {
             return Err(Error::LargerWorkspace {

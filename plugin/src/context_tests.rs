@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::device::Work;
+use crate::serialized::Portable;
 use rotini_cache::Key;
 use rotini_emit::{Signature, Target};
 use std::sync::mpsc;

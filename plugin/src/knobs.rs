@@ -1,7 +1,7 @@
 //! Knobs: what an engine config may ask for besides the engine. hipDNN's documentation of knobs has those that no engine need know be
 //! ignored with a warning.
 
-use crate::engine;
+use crate::engine_id;
 use crate::error::Error;
 use crate::told::Told;
 use rotini_wire::KnobValue;
@@ -30,7 +30,7 @@ impl Knobs {
         static IGNORED: Told = Told::new();
         let config =
             rotini_wire::engine_config::decode(bytes).map_err(|error| Error::EngineConfig(error.to_string()))?;
-        if config.engine_id != engine::ID {
+        if config.engine_id != engine_id::ID {
             return Err(Error::UnknownEngine(config.engine_id));
         }
         let mut knobs = Knobs {

@@ -2,28 +2,32 @@
 //!
 //! # What flows through
 //!
-//! hipDNN calls the C functions of [`abi`] with bytes and handles. The bytes become a graph (`rotini-wire`), the graph a plan: the
-//! [`pipeline`] is the only place that joins decoding, lowering, compiling, caching and loading. A plan is executed through a
-//! [`context::ExecutionContext`] on a [`device::Device`].
+//! hipDNN calls the C functions of [`abi`] with bytes and handles. The bytes become a graph (`rotini-wire`), the graph becomes a context: the
+//! [`pipeline`] is the only place that joins decoding, lowering, compiling, caching and loading. The
+//! [`context::ExecutionContext`] executes on a [`device::Device`].
 //!
 //! Execution reads no global lock: what it needs hangs off the context.
 
 pub mod abi;
-mod apart;
+mod code;
+mod compile;
 pub mod compiler;
 pub mod config;
 pub mod context;
 pub mod device;
-pub mod engine;
+pub mod engine_id;
 pub mod error;
 mod fork;
 pub mod handle;
 pub mod knobs;
 pub mod known_compilers;
+mod own_thread;
 pub mod pipeline;
-pub mod plan;
+pub mod prepared;
 pub mod reproducer;
+pub mod runtime;
 pub mod serialized;
+mod settings;
 mod told;
 
 pub use error::{Error, Status};

@@ -12,13 +12,15 @@
 //!
 //! There are at most [`LIMIT`] of them: the oldest make room. Other files and directories beside them are never touched.
 
-use crate::pipeline::SOURCE_NAME;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+/// The file of the module. Every compilation is told this name of its source, because it ends up in the code and must not vary.
+pub(crate) const SOURCE_NAME: &str = "rotini.mlir";
 
 /// Reproducers that are kept.
 pub const LIMIT: usize = 16;

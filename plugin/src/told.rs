@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::fork::Process;
-use crate::plan;
+use crate::prepared;
 use std::sync::{Mutex, PoisonError, TryLockError};
 use tracing::Level;
 
@@ -56,9 +56,9 @@ pub(crate) fn declined(bytes: &[u8], reason: &Error) {
     static DECLINED: Told = Told::new();
     let reason = reason.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ");
     let is_news = tracing::enabled!(Level::WARN) && {
-        let canonical = plan::decode(bytes)
+        let canonical = prepared::decode(bytes)
             .ok()
-            .and_then(|plan| plan.graph.canonical_bytes().ok());
+            .and_then(|prepared| prepared.graph.canonical_bytes().ok());
         DECLINED.is_news(canonical.as_deref().unwrap_or(bytes))
     };
     if is_news {

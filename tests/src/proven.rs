@@ -24,7 +24,7 @@ use rotini_emit::{EmitError, Emitted, FINGERPRINT, Target, emit};
 use rotini_graph::NormalGraph;
 use rotini_plugin::config::Config;
 use rotini_plugin::pipeline::Runtime;
-use rotini_plugin::plan::check;
+use rotini_plugin::pipeline::check;
 use rotini_reference::{Buffers, Profile};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

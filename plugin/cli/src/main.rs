@@ -5,7 +5,8 @@
 //! | `args` | the command line |
 //! | `commands` | one file per command |
 //! | `plugin` | the plugin's shared library, found and loaded the way hipDNN does |
-//! | `execution`, `buffer` | one graph through that library, timed and held against the reference |
+//! | `execution`, `memory`, `buffer` | one graph through that library, timed and compared with the reference |
+//! | `outcome` | what is known about an execution |
 //! | `input`, `samples` | graphs from files, graphs built in code |
 //! | `output`, `report`, `progress`, `failure` | what people and machines get to see |
 //!
@@ -18,6 +19,8 @@ mod commands;
 mod execution;
 mod failure;
 mod input;
+mod memory;
+mod outcome;
 mod output;
 mod plugin;
 mod progress;

@@ -1,6 +1,6 @@
 //! Outcomes as tables for people, and numbers with units.
 
-use crate::execution::{Origin, Outcome, Verdict};
+use crate::outcome::{Origin, Outcome, Verdict};
 use bytesize::ByteSize;
 use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, Table, TableComponent, presets};
 use indicatif::HumanDuration;

@@ -4,7 +4,9 @@
 //! status. The text of an error is kept per thread until the next one (`last_error`).
 
 pub mod base;
+pub mod context;
 pub mod engine;
+mod given;
 mod guard;
 mod last_error;
 pub mod logging;

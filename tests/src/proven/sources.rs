@@ -16,7 +16,10 @@ const JUDGE: &[&str] = &[
 /// What takes compiled code from the cache to its outputs.
 const EXECUTION: &[&str] = &[
     "plugin/src/pipeline.rs",
-    "plugin/src/plan.rs",
+    "plugin/src/prepared.rs",
+    "plugin/src/runtime.rs",
+    "plugin/src/compile.rs",
+    "plugin/src/code.rs",
     "plugin/src/context.rs",
     "plugin/src/device/mod.rs",
     "plugin/src/device/retired.rs",
@@ -171,7 +174,7 @@ mod tests {
             ("plugin/src/context.rs", [true, true]),
             ("iree-sys/src/runtime/invocation.rs", [true, true]),
             ("plugin/src/device/host.rs", [true, false]),
-            ("plugin/src/device/gpu/plan.rs", [false, true]),
+            ("plugin/src/device/gpu/launch_plan.rs", [false, true]),
             ("tests/hip-emulator/mfma/src/chain.rs", [false, true]),
         ] {
             let path = directory.path().join(file);

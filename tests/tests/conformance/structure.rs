@@ -41,12 +41,6 @@ const MOST_LINES: usize = 500;
 const LONG: &[&str] = &[
     "mlir-emit/custom/src/syntax.rs",
     "mlir-emit/graph/src/op.rs",
-    "plugin/cli/src/execution.rs",
-    "plugin/host/src/gpu.rs",
-    "plugin/host/src/lib.rs",
-    "plugin/src/abi/engine.rs",
-    "plugin/src/config.rs",
-    "plugin/src/pipeline.rs",
     "iree-sys/src/compiler/worker/tests.rs",
 ];
 
@@ -54,8 +48,6 @@ const LONG: &[&str] = &[
 const CIRCLES: &[(&str, usize)] = &[
     ("mlir-emit/graph/src", 4),
     ("mlir-emit/custom/src", 6),
-    ("plugin/src", 7),
-    ("plugin/cli/src", 9),
     ("iree-sys/src", 8),
     ("tests/src", 26),
     ("tests/reference/src", 12),

@@ -1,6 +1,6 @@
 //! `rotini cache`: what is in a directory of compiled graphs, and looking after it.
 
-use super::Answer;
+use super::answer::Answer;
 use crate::args::{Cache, CacheCommand};
 use crate::failure::{Failure, chain};
 use crate::output::{BAD, Output};

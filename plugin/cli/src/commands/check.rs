@@ -1,6 +1,7 @@
 //! `rotini check`: whether graphs can be executed, and if not, why.
 
-use super::{Answer, TargetChoice};
+use super::answer::Answer;
+use super::target_choice::TargetChoice;
 use crate::args::Check;
 use crate::failure::chain;
 use crate::input::GraphFile;

@@ -1,10 +1,11 @@
 //! `rotini compile`: graphs to vmfb files, or into a cache directory that can be shipped.
 
-use super::{Answer, TargetChoice};
+use super::answer::Answer;
+use super::target_choice::TargetChoice;
 use crate::args::Compile;
-use crate::execution::Origin;
 use crate::failure::{Failure, chain};
 use crate::input::GraphFile;
+use crate::outcome::Origin;
 use crate::output::{BAD, Output};
 use crate::progress::Progress;
 use crate::report::{self, bytes, number, short, time};

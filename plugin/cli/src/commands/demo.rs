@@ -1,9 +1,11 @@
 //! `rotini demo`: from graphs built in code to right results, with what happens on the way.
 
-use super::{Answer, run};
+use super::answer::Answer;
+use super::run;
 use crate::args::Demo;
-use crate::execution::{Executor, Origin, Outcome};
+use crate::execution::Executor;
 use crate::input::GraphFile;
+use crate::outcome::{Origin, Outcome};
 use crate::output::{FAINT, GOOD, Output};
 use crate::plugin::Plugin;
 use crate::report::{GraphOutcome, bytes, error, time};

@@ -1,6 +1,6 @@
 //! `rotini doctor`: what was found where.
 
-use super::Answer;
+use super::answer::Answer;
 use crate::args::Doctor;
 use crate::failure::chain;
 use crate::output::{BAD, DOUBTFUL, FAINT, GOOD, Output};
@@ -12,7 +12,7 @@ use rotini_cache::admin;
 use rotini_emit::Target;
 use rotini_plugin::config::{CompilerMode, Config, DeviceChoice, Reader, SETTINGS, Setting};
 use rotini_plugin::device::gpu;
-use rotini_plugin::engine;
+use rotini_plugin::engine_id;
 use rotini_plugin::pipeline::Runtime;
 use serde::Serialize;
 use std::ffi::c_uint;
@@ -47,8 +47,8 @@ pub(super) fn doctor(args: &Doctor, output: &Output) -> Result<Answer> {
             format!(
                 "{}, engine {} ({:#018x})",
                 env!("CARGO_PKG_VERSION"),
-                engine::NAME,
-                engine::ID
+                engine_id::NAME,
+                engine_id::ID
             ),
         ),
         plugin(args, output),

@@ -1,6 +1,7 @@
 //! `rotini emit`: the MLIR that a graph is lowered to.
 
-use super::{Answer, TargetChoice};
+use super::answer::Answer;
+use super::target_choice::TargetChoice;
 use crate::args::Emit;
 use crate::input::GraphFile;
 use crate::output::Output;

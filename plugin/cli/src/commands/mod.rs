@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod answer;
 mod cache;
 mod check;
 mod compile;
@@ -8,30 +9,12 @@ mod doctor;
 mod emit;
 mod replay;
 mod run;
+mod target_choice;
+
+pub(crate) use answer::Answer;
 
 use crate::args::Command;
 use crate::output::Output;
-use rotini_emit::Target;
-use rotini_plugin::Error;
-use rotini_plugin::device::Device;
-use rotini_plugin::pipeline::Runtime;
-
-/// Whether all that a command was asked is as it should be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// It is.
-    Yes,
-    /// It is not, and the output says what.
-    No,
-    /// This machine lacks something, and the output says what.
-    Missing,
-}
-
-impl Answer {
-    fn of(yes: bool) -> Self {
-        if yes { Answer::Yes } else { Answer::No }
-    }
-}
 
 /// Does what the command line asks for.
 ///
@@ -48,35 +31,5 @@ pub(crate) fn dispatch(command: Command, output: &Output) -> anyhow::Result<Answ
         Command::Replay(args) => replay::replay(&args, output),
         Command::Doctor(args) => doctor::doctor(&args, output),
         Command::Demo(args) => demo::demo(&args, output),
-    }
-}
-
-/// What a graph is compiled for, as a cache key needs it.
-struct TargetChoice {
-    target: Target,
-    features: String,
-}
-
-impl TargetChoice {
-    /// The target that was asked for, or that of the device that the plugin would use.
-    fn new(runtime: &Runtime, asked: Option<&Target>) -> Result<Self, Error> {
-        match asked {
-            Some(target @ (Target::Rocm { .. } | Target::Cuda { .. })) => {
-                // All that is compiled for is named by the target.
-                Ok(TargetChoice {
-                    target: target.clone(),
-                    features: String::new(),
-                })
-            }
-            Some(Target::Cpu) => Ok(Self::of_device(runtime.host()?.as_ref())),
-            None => Ok(Self::of_device(runtime.default_device()?.as_ref())),
-        }
-    }
-
-    fn of_device(device: &dyn Device) -> Self {
-        TargetChoice {
-            target: device.target(),
-            features: device.features().to_owned(),
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! `rotini replay`: what the compiler says today to a module that it once failed on.
 
-use super::Answer;
+use super::answer::Answer;
 use crate::args::Replay;
 use crate::failure::chain;
 use crate::output::{BAD, FAINT, GOOD, Output};

@@ -1,9 +1,10 @@
 //! `rotini run`: executes graphs through the plugin's C ABI and checks the results.
 
-use super::Answer;
+use super::answer::Answer;
 use crate::args::{Execution, Run};
-use crate::execution::{Executor, Options, Outcome, Verdict};
+use crate::execution::{Executor, Options};
 use crate::input::GraphFile;
+use crate::outcome::{Outcome, Verdict};
 use crate::output::{BAD, Output};
 use crate::plugin::Plugin;
 use crate::progress::Progress;

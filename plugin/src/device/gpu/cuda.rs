@@ -1,7 +1,8 @@
 //! NVIDIA GPUs: the functions of `libcuda.so` that are called here. IREE works in the primary context of a GPU, and so do programs on
 //! CUDA's runtime API, which is where the caller's streams and pointers come from.
 
-use super::driver::{Calls, Description, Driver, DriverError, Status, Vendor, loader_words, refusal, text_in};
+use super::driver::{Calls, Description, Driver, Status, Vendor, loader_words, refusal, text_in};
+use super::driver_error::DriverError;
 use super::target;
 use crate::device::Stream;
 use crate::error::Error;

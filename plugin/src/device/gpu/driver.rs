@@ -3,12 +3,12 @@
 //! HIP and CUDA differ in how a GPU becomes the current one and in what they tell about it. The functions that do the work ([`Calls`])
 //! have the same arguments under other names, and so have one caller.
 
+use super::driver_error::DriverError;
 use crate::device::Stream;
 use iree_sys::runtime::{Error as RuntimeError, Function, Instance, Launch};
 use libloading::os::unix::Library;
 use rotini_emit::Target;
 use std::ffi::{c_char, c_int, c_uint, c_ushort, c_void};
-use thiserror::Error;
 
 /// What every function of both vendors returns; 0 is success.
 pub(super) type Status = c_int;
@@ -377,20 +377,6 @@ pub(super) struct Description {
     pub(super) arch: String,
     /// Compute units or multiprocessors.
     pub(super) compute_units: u32,
-}
-
-/// A failed call into a driver library, with the vendor's name for what happened.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{function} failed: {name} ({text})")]
-pub struct DriverError {
-    /// The function.
-    pub function: &'static str,
-    /// The vendor's name of the code: `hipErrorInvalidValue`.
-    pub name: String,
-    /// The vendor's text.
-    pub text: String,
-    /// Whether memory ran out.
-    pub out_of_memory: bool,
 }
 
 /// Why a library that is there cannot be used. That there is no memory passes.

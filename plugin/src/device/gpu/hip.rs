@@ -3,7 +3,8 @@
 //! The library has to be the one that the caller's streams and pointers are of. A library that is loaded already is taken first, whatever
 //! its version, then `libamdhip64.so` as the system finds it. IREE's driver is told the same name.
 
-use super::driver::{Calls, Description, Driver, DriverError, Status, Vendor, loader_words, refusal, text_in};
+use super::driver::{Calls, Description, Driver, Status, Vendor, loader_words, refusal, text_in};
+use super::driver_error::DriverError;
 use super::target;
 use crate::device::Stream;
 use crate::error::Error;

@@ -13,7 +13,8 @@
 //! ROCm's clr copies the parameters of a graph's nodes into an executable graph and leaves its user objects behind. So they are released
 //! with the graph while the executable one still launches its kernels on the block.
 
-use super::driver::{Driver, DriverError};
+use super::driver::Driver;
+use super::driver_error::DriverError;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

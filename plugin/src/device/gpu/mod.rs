@@ -15,23 +15,24 @@
 #[cfg(feature = "cuda")]
 mod cuda;
 mod driver;
+mod driver_error;
 mod hip;
+mod launch_plan;
 mod memory;
-mod plan;
-mod program;
+mod recorded;
 mod target;
 
 use super::retired::Retired;
 use super::{Device, Executable, Gpus, Settled, Work};
-use crate::apart::Background;
 use crate::config::Config;
 use crate::error::Error;
 use crate::fork;
-pub use driver::DriverError;
+use crate::own_thread::Background;
 use driver::{Driver, Entered};
+pub use driver_error::DriverError;
 use iree_sys::runtime::{Device as IreeDevice, Instance};
 use memory::{Captured, KEPT, Pool};
-use program::{Loaded, Program, Unit};
+use recorded::{Loaded, RecordedCode, Unit};
 use rotini_cache::Key;
 use rotini_emit::{Signature, Target};
 use std::ffi::c_void;
@@ -298,7 +299,7 @@ impl<D: Driver> Device for Gpu<D> {
             Some(unit) => unit,
             None => Unit {
                 // SAFETY: by this function's contract.
-                program: Box::new(unsafe { Program::load(&self.0, code, signature)? }),
+                program: Box::new(unsafe { RecordedCode::load(&self.0, code, signature)? }),
                 captured: Captured::new(),
             },
         };

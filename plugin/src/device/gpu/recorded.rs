@@ -2,8 +2,8 @@
 
 use super::Shared;
 use super::driver::Driver;
+use super::launch_plan::LaunchPlan;
 use super::memory::{Block, Captured, Owner};
-use super::plan::Plan;
 use crate::device::{Buffers, Executable, ExecuteError, Stream, parameters};
 use crate::error::Error;
 use iree_sys::runtime::{Executable as Module, Recording, Session};
@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Code that is loaded on a GPU.
-pub(super) struct Program {
-    plan: Plan,
+pub(super) struct RecordedCode {
+    plan: LaunchPlan,
     arguments: Box<[ArgumentMemory]>,
     workspace_bytes: usize,
     /// Bytes that the program takes, roughly.
@@ -45,7 +45,7 @@ struct Needs {
     outputs: SmallVec<[usize; 2]>,
 }
 
-impl Program {
+impl RecordedCode {
     /// Loads code and records what it launches.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Program {
             Session::new(&gpu.device, &module).map_err(Error::runtime("the GPU refuses the compiled graph"))?;
         let recording = Recording::new(session, ENTRY_POINT, parameters)
             .map_err(Error::runtime("the compiled graph's launches cannot be recorded"))?;
-        let plan = Plan::new(recording.commands(), signature)
+        let plan = LaunchPlan::new(recording.commands(), signature)
             .map_err(|reason| Error::BadCode(format!("its launches cannot be replayed: {reason}")))?;
         let arguments = signature
             .arguments
@@ -86,7 +86,7 @@ impl Program {
             .collect::<Option<_>>()
             .ok_or_else(|| Error::BadCode("an argument has no size".to_owned()))?;
         tracing::info!(launches = plan.launches(), "loaded on GPU {}", gpu.ordinal);
-        Ok(Program {
+        Ok(RecordedCode {
             plan,
             arguments,
             workspace_bytes,
@@ -171,7 +171,7 @@ const REMEMBERED: usize = 8;
 
 /// A program with the memory of its captured executions.
 pub(super) struct Unit<D: Driver> {
-    pub(super) program: Box<Program>,
+    pub(super) program: Box<RecordedCode>,
     pub(super) captured: Captured<D>,
 }
 

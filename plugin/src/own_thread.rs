@@ -30,7 +30,7 @@ struct Job<F, T> {
 /// # Errors
 ///
 /// If there can be no further thread.
-pub(crate) fn apart<F, T>(work: F) -> io::Result<T>
+pub(crate) fn on_own_thread<F, T>(work: F) -> io::Result<T>
 where
     F: FnOnce() -> T + Send,
     T: Send,
@@ -60,7 +60,7 @@ where
 }
 
 extern "C" fn run<F: FnOnce() -> T, T>(job: *mut c_void) -> *mut c_void {
-    // SAFETY: `apart` passes a job of these types, which is this thread's alone until it ends.
+    // SAFETY: `on_own_thread` passes a job of these types, which is this thread's alone until it ends.
     let job = unsafe { &mut *job.cast::<Job<F, T>>() };
     if let (Some(work), Some(log)) = (job.work.take(), job.log.take()) {
         job.result = Some(catch_unwind(AssertUnwindSafe(|| log.during(work))));
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn the_thread_is_gone_with_all_it_kept() {
         let here = String::from("borrowed");
-        let length = apart(|| {
+        let length = on_own_thread(|| {
             KEPT.with(|kept| *kept.borrow_mut() = Some(Noisy));
             here.len()
         });
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn panics_are_the_callers() {
-        let caught = std::panic::catch_unwind(|| apart(|| std::panic::panic_any(7_u8)).map(|(): ()| ()));
+        let caught = std::panic::catch_unwind(|| on_own_thread(|| std::panic::panic_any(7_u8)).map(|(): ()| ()));
         assert_eq!(caught.unwrap_err().downcast_ref(), Some(&7_u8));
     }
 

@@ -1,285 +1,8 @@
-//! A GPU as a host of the plugin uses it: memory, streams, events and captured graphs, through HIP's library or CUDA's.
-//!
-//! The two APIs have the same functions under other names, and what is used here has the same arguments: one table serves both. Objects
-//! own what they hold and give it back when they are dropped. Every call first makes its device the current one of the calling thread.
+//! One GPU, and what is made on it: memory, streams, events and captured graphs.
 
-use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
-use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_void};
-use std::path::PathBuf;
-use std::sync::Arc;
-use thiserror::Error;
-
-/// Whose library.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Api {
-    /// AMD: `libamdhip64.so`.
-    Hip,
-    /// NVIDIA: `libcuda.so.1`, the driver API.
-    Cuda,
-}
-
-impl Api {
-    fn library(self) -> &'static str {
-        match self {
-            Api::Hip => "libamdhip64.so",
-            Api::Cuda => "libcuda.so.1",
-        }
-    }
-}
-
-/// What went wrong.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum GpuError {
-    /// The library cannot be loaded, or lacks a symbol.
-    #[error("cannot load {path}: {source}")]
-    Load {
-        /// The library.
-        path: PathBuf,
-        /// The loader's words.
-        source: libloading::Error,
-    },
-    /// A call failed.
-    #[error("{function} failed with {name}")]
-    Call {
-        /// What was called, by HIP's name.
-        function: &'static str,
-        /// The API's name of the error.
-        name: String,
-    },
-    /// More bytes than the allocation has.
-    #[error("bytes {start} to {end} of an allocation of {bytes}")]
-    Range {
-        /// The first byte.
-        start: usize,
-        /// One after the last.
-        end: usize,
-        /// The size of the allocation.
-        bytes: usize,
-    },
-}
-
-type Result<T, E = GpuError> = std::result::Result<T, E>;
-type Raw = *mut c_void;
-
-macro_rules! functions {
-    ($($field:ident: $hip:literal | $cuda:literal fn($($ty:ty),*);)*) => {
-        /// The functions that both APIs have.
-        struct Functions { $($field: unsafe extern "C" fn($($ty),*) -> c_int,)* }
-
-        impl Functions {
-            /// # Safety
-            ///
-            /// The library is the API's.
-            unsafe fn resolve(library: &Library, api: Api) -> Result<Self, libloading::Error> {
-                let name = |hip: &'static str, cuda: &'static str| match api { Api::Hip => hip, Api::Cuda => cuda };
-                // SAFETY: the types are those of the API's header, where pointers of the device are as wide as any.
-                Ok(unsafe { Functions { $($field: *library.get(name($hip, $cuda))?,)* } })
-            }
-        }
-    };
-}
-
-functions! {
-    init: "hipInit" | "cuInit" fn(c_uint);
-    device_count: "hipGetDeviceCount" | "cuDeviceGetCount" fn(*mut c_int);
-    allocate: "hipMalloc" | "cuMemAlloc_v2" fn(*mut Raw, usize);
-    free: "hipFree" | "cuMemFree_v2" fn(Raw);
-    upload: "hipMemcpyHtoD" | "cuMemcpyHtoD_v2" fn(Raw, *const c_void, usize);
-    download: "hipMemcpyDtoH" | "cuMemcpyDtoH_v2" fn(*mut c_void, Raw, usize);
-    copy: "hipMemcpyDtoDAsync" | "cuMemcpyDtoDAsync_v2" fn(Raw, Raw, usize, Raw);
-    synchronize: "hipDeviceSynchronize" | "cuCtxSynchronize" fn();
-    stream_create: "hipStreamCreateWithFlags" | "cuStreamCreate" fn(*mut Raw, c_uint);
-    stream_destroy: "hipStreamDestroy" | "cuStreamDestroy_v2" fn(Raw);
-    stream_synchronize: "hipStreamSynchronize" | "cuStreamSynchronize" fn(Raw);
-    stream_wait: "hipStreamWaitEvent" | "cuStreamWaitEvent" fn(Raw, Raw, c_uint);
-    event_create: "hipEventCreateWithFlags" | "cuEventCreate" fn(*mut Raw, c_uint);
-    event_destroy: "hipEventDestroy" | "cuEventDestroy_v2" fn(Raw);
-    event_record: "hipEventRecord" | "cuEventRecord" fn(Raw, Raw);
-    event_synchronize: "hipEventSynchronize" | "cuEventSynchronize" fn(Raw);
-    event_elapsed: "hipEventElapsedTime" | "cuEventElapsedTime" fn(*mut f32, Raw, Raw);
-    capture_begin: "hipStreamBeginCapture" | "cuStreamBeginCapture_v2" fn(Raw, c_uint);
-    capture_end: "hipStreamEndCapture" | "cuStreamEndCapture" fn(Raw, *mut Raw);
-    graph_instantiate: "hipGraphInstantiateWithFlags" | "cuGraphInstantiateWithFlags" fn(*mut Raw, Raw, u64);
-    graph_launch: "hipGraphLaunch" | "cuGraphLaunch" fn(Raw, Raw);
-    graph_destroy: "hipGraphDestroy" | "cuGraphDestroy" fn(Raw);
-    graph_executable_destroy: "hipGraphExecDestroy" | "cuGraphExecDestroy" fn(Raw);
-}
-
-/// Where the APIs differ: whose device is current, and the names of errors.
-enum Dialect {
-    Hip {
-        set_device: unsafe extern "C" fn(c_int) -> c_int,
-        error_name: unsafe extern "C" fn(c_int) -> *const c_char,
-    },
-    Cuda {
-        retain: unsafe extern "C" fn(*mut Raw, c_int) -> c_int,
-        set_current: unsafe extern "C" fn(Raw) -> c_int,
-        error_name: unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int,
-    },
-}
-
-/// A loaded API.
-#[derive(Clone)]
-pub struct Driver(Arc<DriverInner>);
-
-struct DriverInner {
-    api: Api,
-    functions: Functions,
-    dialect: Dialect,
-    // Never closed: its threads outlive any object here.
-    library: std::mem::ManuallyDrop<Library>,
-}
-
-impl Driver {
-    /// Loads an API from a file, or from where the loader finds it. What is loaded here is also what IREE finds later in this process,
-    /// for the loader knows a library by its name.
-    ///
-    /// # Errors
-    ///
-    /// [`GpuError::Load`]; [`GpuError::Call`] without a GPU.
-    ///
-    /// # Safety
-    ///
-    /// The file is the API's library: its code runs with all rights of this process.
-    pub unsafe fn load(api: Api, path: Option<&OsStr>) -> Result<Self> {
-        let path = path.unwrap_or(OsStr::new(api.library()));
-        let failed = |source| GpuError::Load {
-            path: PathBuf::from(path),
-            source,
-        };
-        // An emulator in the place of HIP brings an LLVM of its own, which must not meet another.
-        let visibility = match api {
-            Api::Hip => RTLD_LOCAL,
-            Api::Cuda => RTLD_GLOBAL,
-        };
-        // SAFETY: by this function's contract; the types are those of the API's headers.
-        let (library, functions, dialect) = unsafe {
-            let library = Library::open(Some(path), RTLD_NOW | visibility).map_err(failed)?;
-            let functions = Functions::resolve(&library, api).map_err(failed)?;
-            let dialect = Dialect::resolve(&library, api).map_err(failed)?;
-            (library, functions, dialect)
-        };
-        let driver = Driver(Arc::new(DriverInner {
-            api,
-            functions,
-            dialect,
-            library: std::mem::ManuallyDrop::new(library),
-        }));
-        // SAFETY: takes flags, of which there are none.
-        driver.check("hipInit", unsafe { (driver.functions().init)(0) })?;
-        Ok(driver)
-    }
-
-    /// Whose library it is.
-    #[must_use]
-    pub fn api(&self) -> Api {
-        self.0.api
-    }
-
-    /// A function of the library that this module does not know, such as the emulator's own.
-    ///
-    /// # Errors
-    ///
-    /// [`GpuError::Load`] if there is none of the name.
-    ///
-    /// # Safety
-    ///
-    /// `T` is the function's type.
-    pub unsafe fn function<T: Copy>(&self, name: &str) -> Result<T> {
-        // SAFETY: by this function's contract.
-        unsafe { self.0.library.get::<T>(name) }
-            .map(|symbol| *symbol)
-            .map_err(|source| GpuError::Load {
-                path: self.0.api.library().into(),
-                source,
-            })
-    }
-
-    /// How many GPUs there are.
-    ///
-    /// # Errors
-    ///
-    /// [`GpuError::Call`].
-    pub fn devices(&self) -> Result<usize> {
-        let mut count = 0;
-        // SAFETY: the pointer is valid for a write.
-        self.check("hipGetDeviceCount", unsafe {
-            (self.functions().device_count)(&mut count)
-        })?;
-        Ok(usize::try_from(count).unwrap_or(0))
-    }
-
-    /// A GPU.
-    ///
-    /// # Errors
-    ///
-    /// [`GpuError::Call`] if there is none of the ordinal.
-    pub fn gpu(&self, ordinal: usize) -> Result<Gpu> {
-        let ordinal = c_int::try_from(ordinal).unwrap_or(c_int::MAX);
-        let mut context = std::ptr::null_mut();
-        if let Dialect::Cuda { retain, .. } = &self.0.dialect {
-            // SAFETY: the pointer is valid for a write. The context is kept until the process ends.
-            self.check("cuDevicePrimaryCtxRetain", unsafe { retain(&mut context, ordinal) })?;
-        }
-        let gpu = Gpu {
-            driver: self.clone(),
-            ordinal,
-            context,
-        };
-        gpu.select()?;
-        Ok(gpu)
-    }
-
-    fn functions(&self) -> &Functions {
-        &self.0.functions
-    }
-
-    fn check(&self, function: &'static str, code: c_int) -> Result<()> {
-        if code == 0 {
-            return Ok(());
-        }
-        let mut name = std::ptr::null();
-        // SAFETY: both take any number; the text is static.
-        unsafe {
-            match &self.0.dialect {
-                Dialect::Hip { error_name, .. } => name = error_name(code),
-                Dialect::Cuda { error_name, .. } => {
-                    error_name(code, &mut name);
-                }
-            }
-        }
-        let name = if name.is_null() {
-            format!("error {code}")
-        } else {
-            // SAFETY: a text with a terminator, by the API.
-            unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
-        };
-        Err(GpuError::Call { function, name })
-    }
-}
-
-impl Dialect {
-    /// # Safety
-    ///
-    /// The library is the API's.
-    unsafe fn resolve(library: &Library, api: Api) -> Result<Self, libloading::Error> {
-        // SAFETY: the types are those of the API's header.
-        unsafe {
-            Ok(match api {
-                Api::Hip => Dialect::Hip {
-                    set_device: *library.get("hipSetDevice")?,
-                    error_name: *library.get("hipGetErrorName")?,
-                },
-                Api::Cuda => Dialect::Cuda {
-                    retain: *library.get("cuDevicePrimaryCtxRetain")?,
-                    set_current: *library.get("cuCtxSetCurrent")?,
-                    error_name: *library.get("cuGetErrorName")?,
-                },
-            })
-        }
-    }
-}
+use super::api::{Dialect, Functions, GpuError, Raw, Result};
+use super::driver::Driver;
+use std::ffi::{c_int, c_uint, c_void};
 
 /// One GPU.
 #[derive(Clone)]
@@ -296,6 +19,16 @@ unsafe impl Send for Gpu {}
 unsafe impl Sync for Gpu {}
 
 impl Gpu {
+    pub(super) fn new(driver: Driver, ordinal: c_int, context: Raw) -> Result<Self> {
+        let gpu = Gpu {
+            driver,
+            ordinal,
+            context,
+        };
+        gpu.select()?;
+        Ok(gpu)
+    }
+
     /// Makes this GPU the current one of the calling thread.
     ///
     /// # Errors
@@ -304,7 +37,7 @@ impl Gpu {
     pub fn select(&self) -> Result<()> {
         // SAFETY: the device exists, the context is alive.
         let code = unsafe {
-            match &self.driver.0.dialect {
+            match self.driver.dialect() {
                 Dialect::Hip { set_device, .. } => set_device(self.ordinal),
                 Dialect::Cuda { set_current, .. } => set_current(self.context),
             }

@@ -1,5 +1,7 @@
 //! The one engine: its name, its id and what it tells about itself.
 
+use crate::error::Error;
+
 /// The engine's name. hipDNN derives the id from it and drops an engine whose name does not hash to its id.
 pub const NAME: &str = "ROTINI_ENGINE";
 
@@ -8,6 +10,19 @@ pub const NAME_C: &std::ffi::CStr = c"ROTINI_ENGINE";
 
 /// The engine's id: FNV-1a, 64 bits, over the name, as hipDNN's `EngineNames.hpp` has it.
 pub const ID: i64 = fnv1a(NAME.as_bytes());
+
+/// Refuses another engine's id.
+///
+/// # Errors
+///
+/// [`Error::UnknownEngine`].
+pub(crate) fn expect(engine_id: i64) -> Result<(), Error> {
+    if engine_id == ID {
+        Ok(())
+    } else {
+        Err(Error::UnknownEngine(engine_id))
+    }
+}
 
 const fn fnv1a(bytes: &[u8]) -> i64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;

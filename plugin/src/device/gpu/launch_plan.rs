@@ -1,6 +1,7 @@
-//! A recording in the form in which it is replayed: nothing to look up, nothing to allocate.
+//! Launch plans: recordings in the form in which they are replayed. A replay looks nothing up and allocates nothing.
 
-use super::driver::{Driver, DriverError, Kernel};
+use super::driver::{Driver, Kernel};
+use super::driver_error::DriverError;
 use crate::device::Buffers;
 use iree_sys::runtime::{Address, Command, Value, Word as Number};
 use rotini_emit::Signature;
@@ -12,7 +13,7 @@ const MAX_PARAMETERS: usize = 80;
 
 /// What one execution does, in order.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct LaunchPlan {
     steps: Box<[Step]>,
 }
 
@@ -52,7 +53,7 @@ enum Word {
 // Numbers are read through a pointer to the whole word.
 const _: () = assert!(cfg!(target_endian = "little"));
 
-impl Plan {
+impl LaunchPlan {
     /// Prepares commands for a function of these arguments, after which comes the workspace.
     ///
     /// # Errors
@@ -118,7 +119,7 @@ impl Plan {
                 },
             })
         };
-        Ok(Plan {
+        Ok(LaunchPlan {
             steps: commands.iter().map(step).collect::<Result<_, String>>()?,
         })
     }

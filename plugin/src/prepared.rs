@@ -1,11 +1,11 @@
-//! From bytes to what is to be compiled: decoded, in normal form, checked.
+//! Prepared graphs: decoded from bytes, in normal form, checked.
 
 use crate::error::Error;
 use rotini_emit::Target;
 use rotini_graph::{Bindings, Graph, NormalGraph};
 
-/// A graph that has passed [`check`], ready to be compiled.
-pub struct Plan {
+/// A graph that was decoded and brought into its normal form, ready to be checked and compiled.
+pub struct Prepared {
     /// The graph without labels.
     pub graph: NormalGraph,
     /// The labels.
@@ -29,10 +29,10 @@ pub struct Source<'a> {
     pub bytes: &'a [u8],
 }
 
-impl Plan {
+impl Prepared {
     pub(crate) fn new(graph: Graph) -> Self {
         let (normal, bindings) = graph.normalise();
-        Plan {
+        Prepared {
             graph: normal,
             bindings,
             overridable: graph.override_shapes.then_some(graph),
@@ -75,7 +75,7 @@ impl Plan {
 /// # Errors
 ///
 /// [`Error::Graph`] if it is malformed, [`Error::Unsupported`] if it uses something that rotini does not know.
-pub fn decode(bytes: &[u8]) -> Result<Plan, Error> {
+pub fn decode(bytes: &[u8]) -> Result<Prepared, Error> {
     let graph = rotini_wire::decode(bytes).map_err(|error| {
         if error.is_malformed() {
             Error::Graph(error.to_string())
@@ -90,7 +90,7 @@ pub fn decode(bytes: &[u8]) -> Result<Plan, Error> {
             "it needs engine API {major}.{minor}.{patch}"
         )));
     }
-    Ok(Plan::new(graph))
+    Ok(Prepared::new(graph))
 }
 
 /// Says whether a graph can be compiled and executed for a target; if not, why and where. Neither compiles nor touches a device.
@@ -98,8 +98,8 @@ pub fn decode(bytes: &[u8]) -> Result<Plan, Error> {
 /// # Errors
 ///
 /// The first reason found.
-pub fn check(bytes: &[u8], target: &Target) -> Result<Plan, Error> {
-    let plan = decode(bytes)?;
-    plan.check(target)?;
-    Ok(plan)
+pub fn check(bytes: &[u8], target: &Target) -> Result<Prepared, Error> {
+    let prepared = decode(bytes)?;
+    prepared.check(target)?;
+    Ok(prepared)
 }

@@ -1,0 +1,186 @@
+//! The memory of one graph's executions, and how what they left there is judged.
+
+use crate::buffer::{Buffer, Place};
+use crate::outcome::{OutputError, Verdict};
+use anyhow::{Result, bail};
+use rotini_graph::{Graph, TensorId, TensorKind};
+use rotini_host::gpu::GpuError;
+use rotini_host::{Context, DeviceBuffer};
+use rotini_reference::{Buffers, Mismatch, ReferenceError, UNTOUCHED};
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// The memory of one graph's executions.
+pub(crate) struct Memory<'a> {
+    place: &'a Place,
+    tensors: Vec<(i64, Buffer)>,
+    workspace: Buffer,
+}
+
+impl<'a> Memory<'a> {
+    pub(crate) fn new(place: &'a Place, graph: &Graph, inputs: &Buffers, workspace: usize) -> Result<Self, GpuError> {
+        // Scalars are read on the host, whatever the device is.
+        let is_scalar = |uid: i64| {
+            let mut tensors = graph.tensors.iter();
+            tensors.any(|tensor| tensor.uid == uid && tensor.kind == TensorKind::RuntimeScalar)
+        };
+        let place_of = |uid| if is_scalar(uid) { &Place::Host } else { place };
+        Ok(Memory {
+            place,
+            tensors: inputs
+                .iter()
+                .map(|(&uid, bytes)| Ok((uid, place_of(uid).buffer(bytes)?)))
+                .collect::<Result<_, GpuError>>()?,
+            workspace: place.buffer(&vec![UNTOUCHED; workspace])?,
+        })
+    }
+
+    /// Executes some times and tells the median time until the work is done.
+    pub(crate) fn execute(&mut self, context: &Context, repeat: u32) -> Result<Duration> {
+        let buffers: Vec<DeviceBuffer> = self
+            .tensors
+            .iter_mut()
+            .map(|(uid, buffer)| DeviceBuffer {
+                uid: *uid,
+                ptr: buffer.pointer(),
+            })
+            .collect();
+        let workspace = self.workspace.pointer();
+        let mut times = Vec::new();
+        for _ in 0..repeat {
+            let (result, time) = timed(|| -> Result<()> {
+                // SAFETY: there is a buffer for every tensor that is in one, filled by `fill_all` over the tensor's span, and a workspace
+                // of the size that the context tells; all are where the plugin's device works, by `Twin::place`, and outlive the work.
+                unsafe { context.execute(workspace, &buffers) }?;
+                Ok(self.place.finish()?)
+            });
+            result?;
+            times.push(time);
+        }
+        for buffer in self.tensors.iter_mut().map(|(_, buffer)| buffer) {
+            buffer.fetch()?;
+        }
+        self.workspace.fetch()?;
+        times.sort_unstable();
+        Ok(times.get(times.len() / 2).copied().unwrap_or_default())
+    }
+
+    /// Holds everything that was or was not to be written against what it must be.
+    pub(crate) fn judge(
+        &self,
+        graph: &Graph,
+        inputs: &Buffers,
+        errors: &mut Vec<OutputError>,
+    ) -> Result<Option<(Verdict, String)>> {
+        let wrong = |reason: String| Ok(Some((Verdict::Wrong, reason)));
+        if !self.workspace.is_intact() {
+            return wrong("memory around the workspace was written".to_owned());
+        }
+        let mut want = inputs.clone();
+        let reference = rotini_reference::execute(graph, &mut want);
+        let mut written = HashSet::new();
+        for node in &graph.nodes {
+            node.op.for_each_output(&mut |_, id| _ = written.insert(id));
+        }
+        let mut wrongs = Vec::new();
+        for (id, tensor) in (0..).map(TensorId).zip(&graph.tensors) {
+            if !matches!(tensor.kind, TensorKind::Buffer | TensorKind::RuntimeScalar) {
+                continue;
+            }
+            let Some((_, buffer)) = self.tensors.iter().find(|(uid, _)| *uid == tensor.uid) else {
+                bail!("{tensor} got no buffer");
+            };
+            let got = buffer.bytes();
+            if !buffer.is_intact() {
+                wrongs.push(format!("{tensor}: memory around it was written"));
+            }
+            if !written.contains(&id) {
+                if inputs.get(&tensor.uid).is_none_or(|bytes| bytes != got) {
+                    wrongs.push(format!("{tensor} is an input, but was written"));
+                }
+                continue;
+            }
+            if reference.is_err() {
+                continue;
+            }
+            let want = want.get(&tensor.uid).map(Vec::as_slice).unwrap_or_default();
+            let allowed = rotini_reference::tolerance(graph, id)?;
+            match rotini_reference::compare(tensor, got, want, allowed) {
+                Ok(report) => errors.push(OutputError::new(tensor.to_string(), &report)),
+                Err(mismatch) => {
+                    if let Mismatch::Values { tensor, report } = &mismatch {
+                        errors.push(OutputError::new(tensor.clone(), report));
+                    }
+                    wrongs.push(mismatch.to_string());
+                }
+            }
+        }
+        if !wrongs.is_empty() {
+            return wrong(wrongs.join("; "));
+        }
+        match reference {
+            Ok(()) => Ok(None),
+            Err(error @ (ReferenceError::Unsupported { .. } | ReferenceError::UnsupportedTensor { .. })) => {
+                Ok(Some((Verdict::Unchecked, error.to_string())))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// A result and the time that it took.
+pub(crate) fn timed<T>(body: impl FnOnce() -> T) -> (T, Duration) {
+    let started = Instant::now();
+    let result = body();
+    (result, started.elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rotini_graph::{DataType, GraphBuilder, PointwiseMode};
+
+    /// y = max(x, 0) over 8 elements, with y as it must be; `spoil` gets the buffers of x and y.
+    fn verdict(spoil: impl FnOnce(&mut Buffer, &mut Buffer)) -> Option<(Verdict, String)> {
+        let mut builder = GraphBuilder::new("relu");
+        let x = builder.buffer("x", DataType::F32, &[8]);
+        let y = builder.buffer("y", DataType::F32, &[8]);
+        builder.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[x], y);
+        let mut graph = builder.build();
+        graph.validate().unwrap();
+        let inputs = rotini_reference::fill_all(&graph, 1).unwrap();
+        let mut memory = Memory::new(&Place::Host, &graph, &inputs, 0).unwrap();
+        memory.tensors.sort_by_key(|(uid, _)| *uid);
+        let [(_, x), (_, y)] = memory.tensors.as_mut_slice() else {
+            panic!("two tensors")
+        };
+        let result: Vec<u8> = x
+            .bytes()
+            .chunks_exact(4)
+            .flat_map(|element| f32::from_le_bytes(element.try_into().unwrap()).max(0.0).to_le_bytes())
+            .collect();
+        *y = Buffer::new(&result);
+        spoil(x, y);
+        memory.judge(&graph, &inputs, &mut Vec::new()).unwrap()
+    }
+
+    fn flip(buffer: &mut Buffer, offset: isize) {
+        // SAFETY: the offsets of the test below are within the buffer and its guards, which are one allocation.
+        unsafe { *buffer.pointer().cast::<u8>().offset(offset) ^= 0x40 };
+    }
+
+    #[test]
+    fn right_results_are_right_and_any_stray_write_is_seen() {
+        assert_eq!(verdict(|_, _| ()), None);
+        let wrong = |spoil: fn(&mut Buffer, &mut Buffer), what: &str| {
+            let (verdict, reason) = verdict(spoil).unwrap_or_else(|| panic!("{what}: not seen"));
+            assert_eq!(verdict, Verdict::Wrong);
+            assert!(reason.contains(what), "{reason}");
+        };
+        wrong(|_, y| flip(y, 3), "elements are wrong");
+        wrong(|x, _| flip(x, 0), "is an input, but was written");
+        wrong(|_, y| flip(y, -1), "memory around it was written");
+        wrong(|x, _| flip(x, 32), "memory around it was written");
+        wrong(|_, y| *y = Buffer::new(&[UNTOUCHED; 32]), "8 of 8 elements are wrong");
+    }
+}

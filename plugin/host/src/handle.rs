@@ -1,0 +1,319 @@
+//! Handles of a plugin, and the execution contexts that they make.
+
+use crate::error::HostError;
+use crate::plugin::Plugin;
+use crate::symbols::{ConstData, DeviceBuffer};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Another shape of a tensor in one execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShapeOverride {
+    /// The tensor's uid.
+    pub uid: i64,
+    /// Its extents. The ABI has one rank for these and the strides.
+    pub dims: Vec<i64>,
+    /// Its strides in elements.
+    pub strides: Vec<i64>,
+}
+
+/// A handle of a plugin. Destroyed with the last of its clones and contexts.
+#[derive(Clone)]
+pub struct Handle(Arc<RawHandle>);
+
+struct RawHandle {
+    plugin: Plugin,
+    raw: *mut c_void,
+}
+
+// SAFETY: the ABI asks plugins to take calls from any thread.
+unsafe impl Send for RawHandle {}
+// SAFETY: as above.
+unsafe impl Sync for RawHandle {}
+
+impl Drop for RawHandle {
+    fn drop(&mut self) {
+        // SAFETY: created by this plugin, and destroyed here alone.
+        unsafe { (self.plugin.symbols().destroy)(self.raw) };
+    }
+}
+
+impl Handle {
+    /// # Safety
+    ///
+    /// The plugin created the handle, and nothing else destroys it.
+    pub(super) unsafe fn new(plugin: Plugin, raw: *mut c_void) -> Self {
+        Handle(Arc::new(RawHandle { plugin, raw }))
+    }
+
+    fn plugin(&self) -> &Plugin {
+        &self.0.plugin
+    }
+
+    /// Sets the stream of the executions that follow.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    ///
+    /// # Safety
+    ///
+    /// The stream is null or one of the device's, and lives while work is sent to it.
+    pub unsafe fn set_stream(&self, stream: *mut c_void) -> Result<(), HostError> {
+        // SAFETY: the handle is alive; the stream by this function's contract.
+        let status = unsafe { (self.plugin().symbols().set_stream)(self.0.raw, stream) };
+        self.plugin().check("SetStream", status)
+    }
+
+    /// The engines that can run a graph.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn applicable(&self, graph: &[u8]) -> Result<Vec<i64>, HostError> {
+        let mut ids = [0_i64; 4];
+        let mut count = u32::MAX;
+        let graph = ConstData::of(graph);
+        // SAFETY: the handle and the bytes are alive, four ids fit.
+        let status =
+            unsafe { (self.plugin().symbols().applicable)(self.0.raw, &graph, ids.as_mut_ptr(), 4, &mut count) };
+        self.plugin().check("GetApplicableEngineIds", status)?;
+        let found = usize::try_from(count).ok().and_then(|count| ids.get(..count));
+        found.map(<[i64]>::to_vec).ok_or_else(|| HostError::Protocol {
+            function: "GetApplicableEngineIds",
+            what: format!("there are {count} engines in 4 places"),
+        })
+    }
+
+    /// What an engine tells about itself.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's, or details that cannot be read or are not freed as they should be.
+    pub fn details(&self, engine: i64, graph: &[u8]) -> Result<rotini_wire::engine_details::EngineDetails, HostError> {
+        const NAME: &str = "GetEngineDetails";
+        let symbols = self.plugin().symbols();
+        let bytes = self.take(
+            NAME,
+            // SAFETY: the handle and the bytes are alive, the details are valid for a write.
+            |details| unsafe { (symbols.details)(self.0.raw, engine, &ConstData::of(graph), details) },
+            // SAFETY: the handle is alive, and the pair unchanged.
+            |details| unsafe { (symbols.destroy_details)(self.0.raw, details) },
+        )?;
+        rotini_wire::engine_details::decode(&bytes).map_err(|error| HostError::Protocol {
+            function: NAME,
+            what: error.to_string(),
+        })
+    }
+
+    /// Copies bytes that the plugin gives and takes back.
+    fn take(
+        &self,
+        function: &'static str,
+        give: impl FnOnce(&mut ConstData) -> i32,
+        destroy: impl FnOnce(&mut ConstData) -> i32,
+    ) -> Result<Vec<u8>, HostError> {
+        let mut given = ConstData {
+            ptr: std::ptr::null(),
+            size: 0,
+        };
+        let status = give(&mut given);
+        self.plugin().check(function, status)?;
+        let protocol = |what: &str| HostError::Protocol {
+            function,
+            what: what.to_owned(),
+        };
+        if given.ptr.is_null() || given.size == 0 {
+            return Err(protocol("the bytes are empty"));
+        }
+        // SAFETY: after success, the plugin's bytes until they are destroyed.
+        let bytes = unsafe { std::slice::from_raw_parts(given.ptr.cast::<u8>(), given.size) }.to_vec();
+        let status = destroy(&mut given);
+        self.plugin().check(function, status)?;
+        if !given.ptr.is_null() || given.size != 0 {
+            return Err(protocol("destroying the bytes left them as they were"));
+        }
+        Ok(bytes)
+    }
+
+    /// Makes a context from the bytes of another.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn context_from_serialized(&self, bytes: &[u8]) -> Result<Context, HostError> {
+        let bytes = ConstData::of(bytes);
+        self.new_context("CreateExecutionContextFromSerialized", |raw| {
+            // SAFETY: the handle and the bytes are alive, the context is valid for a write.
+            unsafe { (self.plugin().symbols().context_from_serialized)(self.0.raw, &bytes, raw) }
+        })
+    }
+
+    fn new_context(
+        &self,
+        function: &'static str,
+        create: impl FnOnce(&mut *mut c_void) -> i32,
+    ) -> Result<Context, HostError> {
+        // Uninitialised for the plugin: whatever is there must not matter.
+        let mut raw = std::ptr::dangling_mut();
+        let status = create(&mut raw);
+        self.plugin().check(function, status)?;
+        if raw.is_null() {
+            return Err(HostError::Protocol {
+                function,
+                what: "the context is null".to_owned(),
+            });
+        }
+        Ok(Context {
+            handle: self.clone(),
+            raw,
+        })
+    }
+
+    /// The workspace that a graph will need at most.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn workspace_estimate(&self, config: &[u8], graph: &[u8]) -> Result<usize, HostError> {
+        let mut size = usize::MAX;
+        let (config, graph) = (ConstData::of(config), ConstData::of(graph));
+        // SAFETY: the handle and the bytes are alive, the size is valid for a write.
+        let status = unsafe { (self.plugin().symbols().workspace)(self.0.raw, &config, &graph, &mut size) };
+        self.plugin().check("GetWorkspaceSize", status).map(|()| size)
+    }
+
+    /// Makes a graph ready to execute.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn context(&self, config: &[u8], graph: &[u8]) -> Result<Context, HostError> {
+        let (config, graph) = (ConstData::of(config), ConstData::of(graph));
+        self.new_context("CreateExecutionContext", |raw| {
+            // SAFETY: the handle and the bytes are alive, the context is valid for a write.
+            unsafe { (self.plugin().symbols().create_context)(self.0.raw, &config, &graph, raw) }
+        })
+    }
+}
+
+/// An execution context.
+pub struct Context {
+    handle: Handle,
+    raw: *mut c_void,
+}
+
+// SAFETY: the ABI asks plugins to take calls from any thread.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: created by this plugin, and destroyed here alone.
+        unsafe { (self.handle.plugin().symbols().destroy_context)(self.handle.0.raw, self.raw) };
+    }
+}
+
+impl Context {
+    /// The workspace that one execution needs.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    pub fn workspace(&self) -> Result<usize, HostError> {
+        let plugin = self.handle.plugin();
+        let mut size = usize::MAX;
+        // SAFETY: handle and context are alive, the size is valid for a write.
+        let status = unsafe { (plugin.symbols().context_workspace)(self.handle.0.raw, self.raw, &mut size) };
+        plugin
+            .check("GetWorkspaceSizeFromExecutionContext", status)
+            .map(|()| size)
+    }
+
+    /// The context as bytes: with the engine's id as the newest hosts ask, or without as others do.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's, or bytes that are empty or not freed as they should be.
+    pub fn serialize(&self, engine: Option<i64>) -> Result<Vec<u8>, HostError> {
+        let (handle, symbols) = (self.handle.0.raw, self.handle.plugin().symbols());
+        self.handle.take(
+            "SerializeExecutionContext",
+            // SAFETY: handle and context are alive, the bytes are valid for a write.
+            |bytes| unsafe {
+                match engine {
+                    Some(engine) => (symbols.serialize_with_id)(handle, engine, self.raw, bytes),
+                    None => (symbols.serialize)(handle, self.raw, bytes),
+                }
+            },
+            // SAFETY: the handle is alive, and the pair unchanged.
+            |bytes| unsafe { (symbols.destroy_serialized)(handle, bytes) },
+        )
+    }
+
+    /// Executes on the handle's stream.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's.
+    ///
+    /// # Safety
+    ///
+    /// The buffers are valid for the spans of their tensors and the workspace for its size, in the device's memory, until the work is
+    /// done.
+    pub unsafe fn execute(&self, workspace: *mut c_void, buffers: &[DeviceBuffer]) -> Result<(), HostError> {
+        let plugin = self.handle.plugin();
+        let count = u32::try_from(buffers.len()).unwrap_or(u32::MAX);
+        // SAFETY: handle and context are alive, `count` buffers are there; the rest by this function's contract.
+        let status =
+            unsafe { (plugin.symbols().execute)(self.handle.0.raw, self.raw, workspace, buffers.as_ptr(), count) };
+        plugin.check("ExecuteOpGraph", status)
+    }
+
+    /// Executes on the handle's stream with other shapes, as a host does that knows API 1.1.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's; an override whose extents and strides are not as many.
+    ///
+    /// # Safety
+    ///
+    /// As [`execute`](Self::execute), with the spans that the tensors have with these shapes.
+    pub unsafe fn execute_with_overrides(
+        &self,
+        workspace: *mut c_void,
+        buffers: &[DeviceBuffer],
+        overrides: &[ShapeOverride],
+    ) -> Result<(), HostError> {
+        const NAME: &str = "ExecuteOpGraphWithOverrides";
+        if overrides.iter().any(|shape| shape.dims.len() != shape.strides.len()) {
+            return Err(HostError::Protocol {
+                function: NAME,
+                what: "there are more extents than strides, or fewer".to_owned(),
+            });
+        }
+        let plugin = self.handle.plugin();
+        let length = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let uids: Vec<i64> = overrides.iter().map(|shape| shape.uid).collect();
+        let ranks: Vec<u32> = overrides.iter().map(|shape| length(shape.dims.len())).collect();
+        let dims: Vec<*const i64> = overrides.iter().map(|shape| shape.dims.as_ptr()).collect();
+        let strides: Vec<*const i64> = overrides.iter().map(|shape| shape.strides.as_ptr()).collect();
+        // SAFETY: handle and context are alive, all arrays are as long as is said; the rest by this function's contract.
+        let status = unsafe {
+            (plugin.symbols().execute_with_overrides)(
+                self.handle.0.raw,
+                self.raw,
+                workspace,
+                buffers.as_ptr(),
+                length(buffers.len()),
+                length(overrides.len()),
+                uids.as_ptr(),
+                ranks.as_ptr(),
+                dims.as_ptr(),
+                strides.as_ptr(),
+            )
+        };
+        plugin.check(NAME, status)
+    }
+}

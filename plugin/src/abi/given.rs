@@ -1,0 +1,49 @@
+//! What the plugin gives to the host and takes back: boxed objects, and bytes.
+
+use super::guard::{Place, place, reference};
+use super::types::Bytes;
+use crate::error::Error;
+use crate::fork::{Made, Process};
+use std::ffi::c_void;
+
+/// Destroys what was given to the host. In a child of the process that made it, what it is made of may have no threads and be locked for
+/// ever: there it stays.
+///
+/// # Safety
+///
+/// The pointer is null or came from [`Box::into_raw`], and is not used any more.
+pub(super) unsafe fn destroy<T: Made>(pointer: *mut T, what: &'static str) -> Result<(), Error> {
+    // SAFETY: by this function's contract.
+    if unsafe { reference(pointer.cast_const(), what) }?.made_in() == Process::current() {
+        // SAFETY: as above.
+        drop(unsafe { Box::from_raw(pointer) });
+    }
+    Ok(())
+}
+
+/// Hands bytes to the caller, who gives them back to [`take_back`].
+pub(super) fn give(place: &Place<Bytes>, bytes: Vec<u8>) {
+    let bytes = bytes.into_boxed_slice();
+    let length = bytes.len();
+    place.write(Bytes {
+        pointer: Box::into_raw(bytes).cast::<c_void>().cast_const(),
+        length,
+    });
+}
+
+/// Frees what [`give`] wrote, and zeroes it.
+///
+/// # Safety
+///
+/// `bytes` is null or what [`give`] wrote, unchanged, or zeroed.
+pub(super) unsafe fn take_back(bytes: *mut Bytes, what: &'static str) -> Result<(), Error> {
+    // SAFETY: by this function's contract.
+    let (given, place) = unsafe { (*reference(bytes.cast_const(), what)?, place(bytes, what)?) };
+    place.write(Bytes::EMPTY);
+    if !given.pointer.is_null() {
+        let slice = std::ptr::slice_from_raw_parts_mut(given.pointer.cast_mut().cast::<u8>(), given.length);
+        // SAFETY: the pair came from `Box::into_raw` of a boxed slice of this length.
+        drop(unsafe { Box::from_raw(slice) });
+    }
+    Ok(())
+}

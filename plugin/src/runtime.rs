@@ -1,0 +1,218 @@
+//! The state that all handles of a process share: the settings, the cache, the compiler, the devices and the code that is loaded.
+
+use crate::code::Codes;
+use crate::compiler::Chosen;
+use crate::config::{Config, DeviceChoice};
+use crate::device::host::Host;
+use crate::device::{Device, Gpus, Settled, gpu, make_once};
+use crate::error::Error;
+use crate::fork::{self, Process};
+use crate::known_compilers;
+use iree_sys::compiler::Compiler;
+use iree_sys::runtime::Instance;
+use rotini_cache::{Cache, CacheConfig};
+use rotini_emit::Target;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+/// How much longer than it may take another process is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The state that all handles of a process share. It ends with the last of them, so that nothing runs on after the library is closed.
+pub struct Runtime {
+    /// The settings.
+    pub config: Config,
+    /// The compiled graphs. Opened when first asked: serialized contexts do without.
+    pub cache: LazyLock<Cache, Box<dyn FnOnce() -> Cache + Send>>,
+    instance: Instance,
+    compiler: OnceLock<Result<Arc<dyn Compiler>, Error>>,
+    /// The compilers whose code is looked for: the one that is here, or those that filled the cache.
+    builds: OnceLock<Result<Vec<String>, Error>>,
+    /// Whether the cache's directory says that the compiler's code is in it.
+    pub(crate) noted: OnceLock<()>,
+    host: Settled<Arc<dyn Device>>,
+    gpus: Settled<Option<Arc<dyn Gpus>>>,
+    pub(crate) codes: Codes,
+}
+
+/// Forks behind each other in each of which the library can be used.
+const PROCESSES: usize = 16;
+
+/// The state of each process: after a fork, the lock of the process before may be held by a thread that is not there.
+static SHARED: [Mutex<Weak<Runtime>>; PROCESSES] = [const { Mutex::new(Weak::new()) }; PROCESSES];
+
+impl Runtime {
+    /// The state of this process, made if no handle is alive.
+    ///
+    /// # Errors
+    ///
+    /// If the runtime cannot be set up.
+    pub fn shared() -> Result<Arc<Self>, Error> {
+        fork::watch()?;
+        let process = Process::current().forks() as usize;
+        let shared = SHARED
+            .get(process)
+            .ok_or_else(|| Error::Internal(format!("the library is {process} forks away from where it was loaded")))?;
+        let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(runtime) = shared.upgrade() {
+            return Ok(runtime);
+        }
+        let runtime = Arc::new(Self::new(Config::from_env())?);
+        *shared = Arc::downgrade(&runtime);
+        Ok(runtime)
+    }
+
+    /// A state of its own.
+    ///
+    /// # Errors
+    ///
+    /// If the runtime cannot be set up.
+    pub fn new(config: Config) -> Result<Self, Error> {
+        for complaint in &config.complaints {
+            tracing::warn!("{complaint}");
+        }
+        let cache_config = CacheConfig {
+            dir: config.cache_dir.clone(),
+            system_dirs: config.cache_path.clone(),
+            disk_bytes: config.cache_size,
+            // Whoever compiles may need its time twice: once more with fallback flags.
+            patience: config.compile_timeout.saturating_mul(2).saturating_add(PATIENCE),
+            ..CacheConfig::default()
+        };
+        let instance = Instance::new().map_err(Error::runtime("IREE's runtime cannot be set up"))?;
+        Ok(Runtime {
+            config,
+            cache: LazyLock::new(Box::new(|| Cache::open(cache_config))),
+            instance,
+            compiler: OnceLock::new(),
+            builds: OnceLock::new(),
+            noted: OnceLock::new(),
+            host: OnceLock::new(),
+            gpus: OnceLock::new(),
+            codes: Codes::default(),
+        })
+    }
+
+    /// The device of a new handle: the calling thread's current GPU, or the CPU.
+    ///
+    /// # Errors
+    ///
+    /// If the device that was asked for cannot be used.
+    pub fn default_device(&self) -> Result<Arc<dyn Device>, Error> {
+        match self.gpus()? {
+            Some(gpus) => gpus.device(gpus.of_stream(std::ptr::null_mut())?),
+            None => self.host(),
+        }
+    }
+
+    /// The GPUs that are used; `None` if the CPU is.
+    ///
+    /// # Errors
+    ///
+    /// If GPUs were asked for and there are none.
+    pub fn gpus(&self) -> Result<Option<Arc<dyn Gpus>>, Error> {
+        make_once(&self.gpus, || {
+            let gpus = match self.config.device {
+                DeviceChoice::Cpu => None,
+                DeviceChoice::Hip => Some(gpu::hip(&self.config, &self.instance)?),
+                #[cfg(feature = "cuda")]
+                DeviceChoice::Cuda => Some(gpu::cuda(&self.config, &self.instance)?),
+                DeviceChoice::Auto => match gpu::hip(&self.config, &self.instance) {
+                    // There are GPUs, and the host's memory is theirs.
+                    Err(error @ (Error::Forked(_) | Error::Driver(_))) => return Err(error),
+                    gpus => gpus
+                        .inspect_err(|error| tracing::info!("no AMD GPU is used ({error}); graphs run on the CPU"))
+                        .ok(),
+                },
+            };
+            match &self.config.target {
+                Some(target) if gpus.is_none() && *target != Target::Cpu => {
+                    tracing::warn!("ROTINI_TARGET={target} is not used: graphs run on the CPU");
+                }
+                _ => {}
+            }
+            Ok(gpus)
+        })
+    }
+
+    /// What devices are made with.
+    #[must_use]
+    pub fn instance(&self) -> &Instance {
+        &self.instance
+    }
+
+    /// The CPU.
+    ///
+    /// # Errors
+    ///
+    /// If the runtime refuses.
+    pub fn host(&self) -> Result<Arc<dyn Device>, Error> {
+        make_once(&self.host, || {
+            Host::new(&self.config, &self.instance).map(|host| Arc::new(host) as Arc<dyn Device>)
+        })
+    }
+
+    /// The compiler.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoCompiler`], saying where it was looked for.
+    pub fn compiler(&self) -> Result<Arc<dyn Compiler>, Error> {
+        if let Some(settled) = self.compiler.get() {
+            return settled.clone();
+        }
+        let found = match Chosen::new(&self.config) {
+            Ok(compiler) => Ok(Arc::new(compiler) as Arc<dyn Compiler>),
+            // No verdict: it is looked for again.
+            Err(error) if error.passes => return Err(Error::NoCompiler(error.reason)),
+            Err(error) => Err(Error::NoCompiler(error.reason)),
+        };
+        self.compiler.get_or_init(|| found).clone()
+    }
+
+    /// Whether the compiler cannot even be looked for, because the system is short of something.
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.compiler().is_err() && self.compiler.get().is_none()
+    }
+
+    /// The builds of the compiler whose code is looked for: the one that is here. Where there is none, those that filled the cache.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoCompiler`] if there are none either.
+    pub fn builds(&self) -> Result<&[String], Error> {
+        if let Err(error) = self.compiler()
+            && self.compiler.get().is_none()
+        {
+            return Err(error);
+        }
+        // Settled now, whatever this thread saw before: another may have found the compiler meanwhile.
+        let builds = self.builds.get_or_init(|| match self.compiler() {
+            Ok(compiler) => Ok(vec![compiler.identity().to_owned()]),
+            Err(error) => {
+                let directories = self.cache.dir().into_iter();
+                let known =
+                    known_compilers::read(directories.chain(self.config.cache_path.iter().map(PathBuf::as_path)));
+                if known.is_empty() {
+                    return Err(error);
+                }
+                tracing::warn!("only graphs that are cached can be executed: {error}");
+                Ok(known)
+            }
+        });
+        builds.as_deref().map_err(Clone::clone)
+    }
+
+    /// Lets machines without a compiler find what is in the cache's directory.
+    pub(crate) fn note_compiler(&self) {
+        if let (Some(directory), Ok(compiler)) = (self.cache.dir(), self.compiler())
+            && let Err(error) = known_compilers::note(directory, compiler.identity())
+        {
+            tracing::info!(
+                "machines without a compiler will not find what is in {}: {error}",
+                directory.display()
+            );
+        }
+    }
+}

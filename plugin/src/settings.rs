@@ -1,0 +1,324 @@
+//! The table of all settings: every variable that rotini, its build and its tests read.
+//!
+//! [`SETTINGS`] is the only list of names that begin with `ROTINI_`. [`document`] makes `docs/settings.md` from it, and a test compares the
+//! two.
+
+use std::fmt::Write as _;
+
+/// What every variable's name begins with.
+pub(crate) const PREFIX: &str = "ROTINI_";
+/// Variables with this prefix belong to single tests.
+const TEST_PREFIX: &str = "ROTINI_TEST_";
+/// Who reads a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// The plugin, and the `rotini` command with it.
+    Plugin,
+    /// The build.
+    Build,
+    /// Tests and benches.
+    Tests,
+}
+
+/// A variable.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Its name.
+    pub name: &'static str,
+    /// Who reads it.
+    pub reader: Reader,
+    /// What it may be.
+    pub values: &'static str,
+    /// What holds if it is not set.
+    pub default: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+const fn setting(
+    reader: Reader,
+    name: &'static str,
+    values: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Setting {
+    Setting {
+        name,
+        reader,
+        values,
+        default,
+        meaning,
+    }
+}
+
+/// Every variable that rotini, its build and its tests know.
+pub const SETTINGS: &[Setting] = &[
+    setting(
+        Reader::Plugin,
+        "ROTINI_DEVICE",
+        "`auto`, `cpu`, `hip`; with the cargo feature `cuda` also `cuda`",
+        "`auto`",
+        "Where graphs run. `auto`: on AMD GPUs if there are any, else on the CPU.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_TARGET",
+        "`cpu`, `gfx942`, `mi300x`, …",
+        "the device's own",
+        "What to compile for.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_HIP_LIBRARY",
+        "a path or a name",
+        "the one that is loaded already, else `libamdhip64.so`",
+        "The HIP library.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_COMPILER",
+        "`worker`, `in-process`, `cli`",
+        "`worker`",
+        "How the compiler is called: its library in processes that are kept for the next graph, its library in this process, or the \
+         program `iree-compile`. The first and the last keep a crash of the compiler from being the host's, and take each other's place, \
+         with a warning, where one cannot be had. The compiler is in this process only where this says so.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_COMPILE_WORKER",
+        "a path",
+        "`rotini-compile-worker` beside the plugin",
+        "The program of the compiling processes.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_COMPILE_WORKERS",
+        "a number from 1",
+        "the cores that this process may use, at most 4",
+        "How many graphs are compiled at a time by this process, in workers or by the program.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_COMPILE_TIMEOUT",
+        "seconds, from 1",
+        "120",
+        "How long one graph may be compiled in a worker. One that takes longer is declined for five minutes.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_COMPILE_MEMORY",
+        "bytes, also as `512 MiB` or `8 GiB`",
+        "8 GiB",
+        "What one worker may have in data: heap and stacks, without the compiler's own code. A graph that needs more is declined for five \
+         minutes.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_IREE_COMPILE",
+        "a path",
+        "found beside Python's packages",
+        "The program `iree-compile`.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_IREE_COMPILER_LIB",
+        "a path",
+        "found beside Python's packages",
+        "The compiler's library, `libIREECompiler.so`.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_CACHE_DIR",
+        "a directory, or empty for none",
+        "`$XDG_CACHE_HOME/rotini`, else `~/.cache/rotini`",
+        "Where compiled graphs are kept. It must belong to the user, and nobody else may write to it.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_CACHE_PATH",
+        "directories, separated by `:`",
+        "none",
+        "Directories of graphs that were compiled ahead of time. They are read only, after the cache directory, and must belong to the user or \
+         to root.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_CACHE_SIZE",
+        "bytes, also as `512 MiB` or `4 GiB`",
+        "4 GiB",
+        "What the cache directory may hold; beyond it the least recently used graphs go.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_REPRODUCERS",
+        "a directory, or empty for none",
+        "`reproducers` in the cache directory",
+        "Where a graph that does not compile is kept with all that `rotini replay` needs to try again: the last 16.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_OWN_WORKSPACE",
+        "bytes, also as `512 KiB` or `1 MiB`",
+        "1 MiB",
+        "Up to how many bytes of workspace an execution that is given none uses memory of rotini's own. A graph that needs 16 KiB or less \
+         asks for none then.",
+    ),
+    setting(
+        Reader::Plugin,
+        "ROTINI_LOG",
+        "`off`, `fatal`, `error`, `warn`, `info`",
+        "what the host asks for",
+        "The least severity that the host's logging function gets.",
+    ),
+    setting(
+        Reader::Build,
+        "ROTINI_HIP_HEADERS",
+        "a directory",
+        "that of the ROCm installation",
+        "The headers of HIP.",
+    ),
+    setting(
+        Reader::Build,
+        "ROTINI_CUDA_HEADERS",
+        "a directory",
+        "none",
+        "The directory of `cuda.h`, for the cargo feature `cuda`.",
+    ),
+    setting(
+        Reader::Build,
+        "ROTINI_IREE_SOURCE",
+        "a directory",
+        "the copy in the crate `eerie-sys`",
+        "The sources of IREE's runtime.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_PLUGIN",
+        "a path",
+        "the one that Cargo built",
+        "The plugin that is tested, measured, or loaded by the `rotini` command.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_HIP_EMULATOR",
+        "a path",
+        "the one that Cargo built",
+        "The emulated HIP library that tests of GPUs run on.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_ONNXRUNTIME",
+        "a path",
+        "what `scripts/setup --bench` installs",
+        "The library of ONNX Runtime, a peer of the benches.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_CASE",
+        "part of a name",
+        "",
+        "The conformance cases that are run, whatever was proven before. If it is in no name, the tests fail.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_GRAPHS",
+        "a number",
+        "150 (40 emulated), 2000 bodies; 8000, 2000 and 20000 in a full run",
+        "How many random graphs are run, and hostile bodies of custom operations. Of the graphs three of five have to be accepted, also of few.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_QUIRKS",
+        "names, separated by commas, or `all`",
+        "three, others each day",
+        "The quirks that are turned off, one at a time, to see their guards fail (`docs/quirks.md`).",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_QUIRKS_SEARCH",
+        "names, separated by commas",
+        "",
+        "Looks for guards of these quirks: cases that fail without them.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_WRITE_QUIRKS",
+        "anything",
+        "",
+        "Writes `docs/quirks.md` and the modules that show the quirks; `scripts/quirks` does.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_ROWS",
+        "a number",
+        "20; 500 in a full run",
+        "How many normalizations over rows of any length are compiled for MI300 and run there, emulated.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_SEED",
+        "a number",
+        "0",
+        "The seed of the first of them; the others have the numbers after it.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_OPERATIONS",
+        "`write`",
+        "",
+        "Writes what ran right to `docs/operations.md` instead of comparing it; `scripts/operations` does.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_TEST_…",
+        "",
+        "",
+        "What single tests tell the processes that they start, and what scripts tell tests; each is described where it is read.",
+    ),
+];
+
+/// The text of `docs/settings.md`.
+#[must_use]
+pub fn document() -> String {
+    let mut text = String::from(
+        "# Settings\n\n\
+         All settings are environment variables. Each is read once. If a value is not understood, the log says so and the default is used. The log\n\
+         also names each variable that begins with `ROTINI_` and is not in these tables.\n\n\
+         In a process with raised privileges (`AT_SECURE`: set-user-ID, file capabilities), no variable can name a library, a program or a\n\
+         directory. This covers `PATH`, `VIRTUAL_ENV`, `HOME` and `XDG_CACHE_HOME` too, and `ROTINI_COMPILER=in-process`. The compiler is then found\n\
+         beside the plugin or where the build was told. Compiled graphs are kept in memory only. One warning says so.\n\n\
+         This page is made from the table in `plugin/src/settings.rs`, and a test compares the two.\n\
+         `ROTINI_TEST_BLESS=1 cargo test --package rotini-plugin settings` writes it again.\n",
+    );
+    for (reader, title) in [
+        (Reader::Plugin, "Plugin and command"),
+        (Reader::Build, "Build"),
+        (Reader::Tests, "Tests and benches"),
+    ] {
+        // Writing to a string cannot fail, here and below.
+        let _ = write!(
+            text,
+            "\n## {title}\n\n| Variable | Values | Default | Meaning |\n|---|---|---|---|\n"
+        );
+        for setting in SETTINGS.iter().filter(|setting| setting.reader == reader) {
+            let Setting {
+                name,
+                values,
+                default,
+                meaning,
+                ..
+            } = setting;
+            let _ = writeln!(text, "| `{name}` | {values} | {default} | {meaning} |");
+        }
+    }
+    text
+}
+
+/// Whether a variable is in the table.
+pub(crate) fn is_known(name: &str) -> bool {
+    name.starts_with(TEST_PREFIX) || SETTINGS.iter().any(|setting| setting.name == name)
+}
+
+#[cfg(test)]
+#[path = "settings_tests.rs"]
+mod tests;
