@@ -14,7 +14,7 @@ use crate::subject::{Subject, conv_bias_relu};
 use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
 use iree_sys::compiler::{CompileRequest, Compiler, Program, find_program};
-use iree_sys::runtime::{Device, Executable, Instance, Session};
+use iree_sys::runtime::{HalDevice, Instance, Module, Session};
 use rotini_emit::Target;
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode};
 use rotini_tests::cases::{Conv, Order};
@@ -210,13 +210,13 @@ impl Part {
             Part::Load => {
                 let device = || {
                     let instance = Instance::new()?;
-                    Ok((Device::local_sync(&instance)?, instance))
+                    Ok((HalDevice::local_sync(&instance)?, instance))
                 };
                 tell(device, |(device, instance)| {
                     // With the reading: the plugin reads its file, too.
                     let code = std::fs::read(file)?;
                     // SAFETY: the process that started this one has just had it compiled.
-                    let executable = unsafe { Executable::load(instance, code.into()) }?;
+                    let executable = unsafe { Module::load(instance, code.into()) }?;
                     Ok(Session::new(device, &executable)?)
                 })
             }

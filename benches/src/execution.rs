@@ -7,7 +7,7 @@ use crate::report::{Bar, Row};
 use crate::sampling::{interleave, timed};
 use crate::subject::{Buffers, Subject};
 use anyhow::{Context as _, Result, ensure};
-use iree_sys::runtime::{Device, ElementType, Executable, Instance, Invocation, Parameter, Session, TensorType};
+use iree_sys::runtime::{ElementType, HalDevice, Instance, Invocation, Module, Parameter, Session, TensorType};
 use rotini_cache::Origin;
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode};
 use rotini_host::DeviceBuffer;
@@ -68,13 +68,13 @@ fn bare(bytes: &[u8], pack: &[DeviceBuffer]) -> Result<Invocation> {
 
     let instance = Instance::new()?;
     // SAFETY: the compiler made it, for this machine.
-    let executable = unsafe { Executable::load(&instance, entry.payload.as_ref().into()) }?;
+    let executable = unsafe { Module::load(&instance, entry.payload.as_ref().into()) }?;
     let mut parameters = Vec::new();
     for argument in &rotini_emit::signature(&plan.graph)?.arguments {
         parameters.push(Parameter::Tensor(TensorType::new(ElementType::F32, &argument.shape)?));
     }
     parameters.extend([Parameter::Workspace, Parameter::WaitFence, Parameter::SignalFence]);
-    let session = Session::new(&Device::local_sync(&instance)?, &executable)?;
+    let session = Session::new(&HalDevice::local_sync(&instance)?, &executable)?;
     let mut invocation = Invocation::new(session, rotini_emit::ENTRY_POINT, parameters)?;
     ensure!(invocation.workspace_bytes() == 0, "a sum needs no workspace");
     for (index, uid) in plan.bindings.uids.iter().enumerate() {

@@ -14,7 +14,7 @@
 //!
 //! | Function | What the caller vouches for |
 //! |---|---|
-//! | [`runtime::Executable::load`] | the machine code in the vmfb |
+//! | [`runtime::Module::load`] | the machine code in the vmfb |
 //! | [`runtime::Buffer::import`], [`runtime::Invocation::bind`], [`bind_workspace`](runtime::Invocation::bind_workspace) | the memory |
 //! | [`compiler::InProcess::open`] | the library |
 //!
@@ -23,7 +23,7 @@
 //! ```
 //! use iree_sys::compiler::{CompileRequest, Compiler, Program, find_program};
 //! use iree_sys::runtime::{
-//!     Device, ElementType, Executable, Instance, Invocation, Parameter, Session, TensorType,
+//!     ElementType, HalDevice, Instance, Invocation, Module, Parameter, Session, TensorType,
 //! };
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -47,8 +47,8 @@
 //!
 //! let instance = Instance::new()?;
 //! // SAFETY: the compiler has just made it.
-//! let executable = unsafe { Executable::load(&instance, compiled.vmfb.into())? };
-//! let session = Session::new(&Device::local_sync(&instance)?, &executable)?;
+//! let module = unsafe { Module::load(&instance, compiled.vmfb.into())? };
+//! let session = Session::new(&HalDevice::local_sync(&instance)?, &module)?;
 //! let tensor = Parameter::Tensor(TensorType::new(ElementType::F32, &[4])?);
 //! let parameters = vec![tensor.clone(), tensor, Parameter::WaitFence, Parameter::SignalFence];
 //! let mut negate = Invocation::new(session, "negate", parameters)?;

@@ -19,8 +19,8 @@ use std::{
 
 use common::{compile, gfx942};
 use iree_sys::runtime::{
-    Address, Command, Device, ElementType, Executable, GpuOptions, Instance, Launch, Parameter, Recording, Session,
-    TensorType, Value, Word,
+    Address, Command, ElementType, GpuOptions, HalDevice, Instance, KernelArgument, Launch, Module, Parameter,
+    Recording, Session, TensorType, Word,
 };
 
 /// The emulated library, if it was built.
@@ -39,8 +39,8 @@ fn emulator() -> Option<PathBuf> {
 }
 
 /// A GPU that all tests share.
-fn device() -> Option<&'static Device> {
-    static DEVICE: OnceLock<Option<Device>> = OnceLock::new();
+fn device() -> Option<&'static HalDevice> {
+    static DEVICE: OnceLock<Option<HalDevice>> = OnceLock::new();
     DEVICE
         .get_or_init(|| {
             let path = emulator()?;
@@ -50,7 +50,7 @@ fn device() -> Option<&'static Device> {
                 library: Some(path.to_str().unwrap().to_owned()),
                 ..GpuOptions::default()
             };
-            Some(Device::hip(&Instance::new().unwrap(), &options).unwrap())
+            Some(HalDevice::hip(&Instance::new().unwrap(), &options).unwrap())
         })
         .as_ref()
 }
@@ -60,16 +60,16 @@ fn tensor(shape: &[i64]) -> Parameter {
 }
 
 /// Records `@main` of a program, with the parameters that follow its tensors.
-fn record(device: &Device, mlir: &str, tensors: &[&[i64]]) -> Result<Recording, String> {
+fn record(device: &HalDevice, mlir: &str, tensors: &[&[i64]]) -> Result<Recording, String> {
     let rest = [Parameter::Workspace, Parameter::WaitFence, Parameter::SignalFence];
     let parameters = tensors.iter().map(|shape| tensor(shape)).chain(rest).collect();
     record_with(device, mlir, parameters)
 }
 
-fn record_with(device: &Device, mlir: &str, parameters: Vec<Parameter>) -> Result<Recording, String> {
+fn record_with(device: &HalDevice, mlir: &str, parameters: Vec<Parameter>) -> Result<Recording, String> {
     let code = compile(mlir, &gfx942()).vmfb;
     // SAFETY: the compiler has just made it.
-    let executable = unsafe { Executable::load(device.instance(), code.into()) }.unwrap();
+    let executable = unsafe { Module::load(device.instance(), code.into()) }.unwrap();
     let session = Session::new(device, &executable).map_err(|error| error.to_string())?;
     Recording::new(session, "main", parameters).map_err(|error| error.to_string())
 }
@@ -107,8 +107,8 @@ fn addresses(command: &Command) -> Vec<Address> {
         .parameters
         .iter()
         .filter_map(|value| match value {
-            Value::Address(address) => Some(*address),
-            Value::Word(_) => None,
+            KernelArgument::Address(address) => Some(*address),
+            KernelArgument::Word(_) => None,
         })
         .collect()
 }
@@ -214,8 +214,8 @@ fn numbers_are_words_of_kernels() {
             panic!("{:?}", recording.commands())
         };
         let words = launch(command).parameters.iter().filter_map(|value| match value {
-            Value::Word(word) => Some(*word),
-            Value::Address(_) => None,
+            KernelArgument::Word(word) => Some(*word),
+            KernelArgument::Address(_) => None,
         });
         words.collect::<Vec<_>>()
     };
@@ -282,7 +282,7 @@ fn what_a_plan_cannot_have_is_refused() {
         .replace("join(%t0 :", "join(%a0 :");
     let code = compile(&mlir, &gfx942()).vmfb;
     // SAFETY: the compiler has just made it.
-    let executable = unsafe { Executable::load(device.instance(), code.into()) }.unwrap();
+    let executable = unsafe { Module::load(device.instance(), code.into()) }.unwrap();
     let session = Session::new(device, &executable).unwrap();
     let shapes: [&[i64]; 4] = [&[16, 24], &[24, 32], &[32, 8], &[16, 8]];
     let mut parameters: Vec<_> = shapes.iter().map(|shape| tensor(shape)).collect();
@@ -295,11 +295,11 @@ fn what_a_plan_cannot_have_is_refused() {
 #[test]
 fn host_devices_have_no_plans() {
     let instance = Instance::new().unwrap();
-    let device = Device::local_sync(&instance).unwrap();
+    let device = HalDevice::local_sync(&instance).unwrap();
     let mlir = program("%r = arith.mulf %x, %x : tensor<64x64xf32>");
     let code = compile(&mlir, &common::cpu()).vmfb;
     // SAFETY: the compiler has just made it.
-    let executable = unsafe { Executable::load(&instance, code.into()) }.unwrap();
+    let executable = unsafe { Module::load(&instance, code.into()) }.unwrap();
     let session = Session::new(&device, &executable).unwrap();
     assert!(Recording::new(session, "main", Vec::new()).is_err());
 }

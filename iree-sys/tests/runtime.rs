@@ -10,7 +10,7 @@ use common::{Aligned, compile, cpu, gfx942};
 use iree_sys::{
     result::Code,
     runtime::{
-        Buffer, Device, ElementType, Error, Executable, GpuOptions, HOST_ALIGNMENT, Instance, Invocation, Parameter,
+        Buffer, ElementType, Error, GpuOptions, HOST_ALIGNMENT, HalDevice, Instance, Invocation, Module, Parameter,
         Session, TaskOptions, TensorType,
     },
 };
@@ -36,20 +36,20 @@ fn parameters() -> Vec<Parameter> {
     ]
 }
 
-fn load(instance: &Instance, vmfb: Vec<u8>) -> Executable {
+fn load(instance: &Instance, vmfb: Vec<u8>) -> Module {
     // SAFETY: the compiler has just made it.
-    unsafe { Executable::load(instance, vmfb.into()) }.unwrap()
+    unsafe { Module::load(instance, vmfb.into()) }.unwrap()
 }
 
-fn host_devices(instance: &Instance) -> [Device; 3] {
+fn host_devices(instance: &Instance) -> [HalDevice; 3] {
     let task = |workers| {
         let options = TaskOptions {
             workers,
             ..TaskOptions::default()
         };
-        Device::local_task(instance, &options).unwrap()
+        HalDevice::local_task(instance, &options).unwrap()
     };
-    [Device::local_sync(instance).unwrap(), task(1), task(2)]
+    [HalDevice::local_sync(instance).unwrap(), task(1), task(2)]
 }
 
 fn matmul(a: &[f32], b: &[f32], [m, k, n]: [usize; 3]) -> Vec<f32> {
@@ -127,7 +127,7 @@ fn two_stages_run_in_place_with_the_callers_workspace() {
 fn local_sync_is_done_when_invoke_returns() {
     let instance = Instance::new().unwrap();
     let executable = load(&instance, compile(MODULE, &cpu()).vmfb);
-    let session = Session::new(&Device::local_sync(&instance).unwrap(), &executable).unwrap();
+    let session = Session::new(&HalDevice::local_sync(&instance).unwrap(), &executable).unwrap();
     let mut invocation = Invocation::new(session, "main", parameters()).unwrap();
     for seed in 0..100 {
         let mut call = Call::new(seed);
@@ -138,7 +138,7 @@ fn local_sync_is_done_when_invoke_returns() {
 }
 
 #[test]
-fn threads_share_device_and_executable() {
+fn threads_share_device_and_module() {
     let instance = Instance::new().unwrap();
     let executable = load(&instance, compile(MODULE, &cpu()).vmfb);
     for device in host_devices(&instance) {
@@ -166,7 +166,7 @@ fn an_invocation_keeps_what_it_needs() {
     let mut invocation = {
         let instance = Instance::new().unwrap();
         let executable = load(&instance, compile(MODULE, &cpu()).vmfb);
-        let device = Device::local_sync(&instance).unwrap();
+        let device = HalDevice::local_sync(&instance).unwrap();
         Invocation::new(Session::new(&device, &executable).unwrap(), "main", parameters()).unwrap()
     };
     let mut call = Call::new(5);
@@ -180,8 +180,8 @@ fn the_bytes_are_freed_with_the_last_user() {
     let instance = Instance::new().unwrap();
     let bytes: Arc<[u8]> = compile(MODULE, &cpu()).vmfb.into();
     // SAFETY: the compiler has just made them.
-    let executable = unsafe { Executable::load(&instance, bytes.clone()) }.unwrap();
-    let session = Session::new(&Device::local_sync(&instance).unwrap(), &executable).unwrap();
+    let executable = unsafe { Module::load(&instance, bytes.clone()) }.unwrap();
+    let session = Session::new(&HalDevice::local_sync(&instance).unwrap(), &executable).unwrap();
     drop(executable);
     assert_eq!(Arc::strong_count(&bytes), 2);
     drop(session);
@@ -192,7 +192,7 @@ fn the_bytes_are_freed_with_the_last_user() {
 fn buffers_of_the_device_can_be_arguments() {
     let instance = Instance::new().unwrap();
     let executable = load(&instance, compile(MODULE, &cpu()).vmfb);
-    let device = Device::local_sync(&instance).unwrap();
+    let device = HalDevice::local_sync(&instance).unwrap();
     let session = Session::new(&device, &executable).unwrap();
     let mut invocation = Invocation::new(session, "main", parameters()).unwrap();
     let mut call = Call::new(3);
@@ -230,7 +230,7 @@ fn buffers_of_the_device_can_be_arguments() {
 #[test]
 fn every_element_type_passes() {
     let instance = Instance::new().unwrap();
-    let device = Device::local_sync(&instance).unwrap();
+    let device = HalDevice::local_sync(&instance).unwrap();
     for (element, name) in [
         (ElementType::I1, "i1"),
         (ElementType::I8, "i8"),
@@ -314,7 +314,7 @@ fn garbage_is_refused() {
     let flags = [cpu(), vec!["--iree-vm-emit-polyglot-zip=false".into()]].concat();
     let good = compile(MODULE, &flags).vmfb;
     // SAFETY: none of these has machine code that would run: loading only verifies.
-    let load = |bytes: &[u8]| unsafe { Executable::load(&instance, bytes.into()) };
+    let load = |bytes: &[u8]| unsafe { Module::load(&instance, bytes.into()) };
     for bytes in [
         &[][..],
         &[0],
@@ -345,7 +345,7 @@ fn a_module_for_another_device_does_not_start() {
         assert!(matches!(error, Error::Session { .. }), "{error}");
     }
     let other = Instance::new().unwrap();
-    let device = Device::local_sync(&other).unwrap();
+    let device = HalDevice::local_sync(&other).unwrap();
     assert!(matches!(
         Session::new(&device, &executable),
         Err(Error::ForeignInstance)
@@ -356,7 +356,7 @@ fn a_module_for_another_device_does_not_start() {
 fn misuse_is_an_error() {
     let instance = Instance::new().unwrap();
     let executable = load(&instance, compile(MODULE, &cpu()).vmfb);
-    let device = Device::local_sync(&instance).unwrap();
+    let device = HalDevice::local_sync(&instance).unwrap();
     let session = || Session::new(&device, &executable).unwrap();
     assert!(matches!(executable.workspace_bytes("nothing"), Err(Error::NoFunction(name)) if name == "nothing"));
     assert_eq!(executable.attribute("main", "nothing").unwrap(), None);
@@ -430,7 +430,7 @@ fn misuse_is_an_error() {
 #[test]
 fn hip_without_a_gpu_is_an_error() {
     let instance = Instance::new().unwrap();
-    match Device::hip(&instance, &GpuOptions::default()) {
+    match HalDevice::hip(&instance, &GpuOptions::default()) {
         Ok(_) => eprintln!("skipped: this machine has an AMD GPU"),
         Err(error) => {
             let Error::Device { driver: "hip", source } = &error else {
@@ -441,5 +441,5 @@ fn hip_without_a_gpu_is_an_error() {
             assert!(library_missing || no_gpu, "{error}");
         }
     }
-    Device::local_sync(&instance).unwrap();
+    HalDevice::local_sync(&instance).unwrap();
 }

@@ -11,7 +11,7 @@ use crate::entry::ENTRY_FORMAT;
 
 /// The scheme of the key itself. BLAKE3 derives a hash function of its own from it: raise the number when a field is
 /// added, removed or changes meaning, and every older key becomes unreachable.
-const CONTEXT: &str = "rotini jit-cache key v2";
+const CONTEXT: &str = "rotini jit-cache key v3";
 /// The same for [`ContentKey`]: what is a key of one kind is never one of the other.
 const CONTENT_CONTEXT: &str = "rotini jit-cache content key v1";
 
@@ -29,8 +29,6 @@ pub struct KeyInputs<'a> {
     pub target_features: &'a str,
     /// The fingerprint of the emitter's sources: another one where the same graph may be lowered to other code.
     pub emitter: &'a str,
-    /// The lowering strategy, when a target has more than one.
-    pub strategy: &'a str,
     /// The compiler's flags, in the order given: order can matter to a compiler.
     pub flags: &'a [String],
     /// The compiler's exact build: version and revision, not a range.
@@ -53,7 +51,6 @@ impl Key {
             target,
             target_features,
             emitter,
-            strategy,
             flags,
             compiler,
         } = *inputs;
@@ -62,7 +59,6 @@ impl Key {
             framing.field("target", target.as_bytes());
             framing.field("target_features", target_features.as_bytes());
             framing.field("emitter", emitter.as_bytes());
-            framing.field("strategy", strategy.as_bytes());
             framing.flags(flags);
             framing.field("compiler", compiler.as_bytes());
         })
@@ -224,7 +220,6 @@ mod tests {
             target: "gfx942",
             target_features: "+sramecc,-xnack",
             emitter: "7",
-            strategy: "conv",
             flags: &flags,
             compiler: "iree 3.13.0 @ 0123abcd",
         };
@@ -257,11 +252,6 @@ mod tests {
     }
 
     #[test]
-    fn strategy_changes_the_key() {
-        assert_ne!(key(|inputs| inputs.strategy = "gemm"), base());
-    }
-
-    #[test]
     fn flags_change_the_key_by_value_number_and_order() {
         let with = |list: &[&str]| {
             let list = flags(list);
@@ -270,7 +260,6 @@ mod tests {
                 target: "gfx942",
                 target_features: "+sramecc,-xnack",
                 emitter: "7",
-                strategy: "conv",
                 flags: &list,
                 compiler: "iree 3.13.0 @ 0123abcd",
             })
@@ -314,14 +303,13 @@ mod tests {
     /// `CONTEXT` would silently strand or, worse, confuse what users have stored.
     #[test]
     fn key_is_the_documented_hash() {
-        let mut hasher = blake3::Hasher::new_derive_key("rotini jit-cache key v2");
-        let fields: [(&str, &[u8]); 10] = [
+        let mut hasher = blake3::Hasher::new_derive_key("rotini jit-cache key v3");
+        let fields: [(&str, &[u8]); 9] = [
             ("entry_format", &[2, 0, 0, 0]),
             ("graph", b"graph"),
             ("target", b"gfx942"),
             ("target_features", b"+sramecc,-xnack"),
             ("emitter", b"7"),
-            ("strategy", b"conv"),
             ("flag_count", &[2, 0, 0, 0, 0, 0, 0, 0]),
             ("flag", b"--iree-opt-level=O3"),
             ("flag", b"--fuse"),
@@ -341,7 +329,7 @@ mod tests {
     fn key_is_stable() {
         assert_eq!(
             base().to_string(),
-            "cdd238507d6c52bbc93064bf269d65df3517dcf6fe913a98be132ad51a37f954"
+            "d00663caf8a47a0971a7b47ec34929eb19f350fb420bc7ae764df7a6d2df59a2"
         );
     }
 

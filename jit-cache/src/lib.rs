@@ -27,7 +27,6 @@
 //!     target: "gfx942",
 //!     target_features: "",
 //!     emitter: "1",
-//!     strategy: "conv",
 //!     flags: &[],
 //!     compiler: "iree 3.13.0",
 //! });

@@ -41,7 +41,6 @@ fn key(number: u64) -> Key {
         target: "gfx942",
         target_features: "",
         emitter: "1",
-        strategy: "conv",
         flags: &[],
         compiler: "test",
     })

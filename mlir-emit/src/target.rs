@@ -32,17 +32,6 @@ pub enum ConvStrategy {
     Staged,
 }
 
-impl ConvStrategy {
-    /// The name that goes into the cache key.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            ConvStrategy::Direct => "conv-direct",
-            ConvStrategy::Staged => "conv-staged",
-        }
-    }
-}
-
 impl Target {
     /// Reads `cpu`, an AMD architecture or product (`gfx942`, `mi300x`) or an NVIDIA one (`sm_80`).
     #[must_use]

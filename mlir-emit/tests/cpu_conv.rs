@@ -10,7 +10,7 @@
 use half::{bf16, f16};
 use iree_sys::compiler::{CompileRequest, Compiler as _, Program, find_program};
 use iree_sys::runtime::{
-    Device, ElementType, Executable, HOST_ALIGNMENT, Instance, Invocation, Parameter, Session, TensorType,
+    ElementType, HOST_ALIGNMENT, HalDevice, Instance, Invocation, Module, Parameter, Session, TensorType,
 };
 use rayon::prelude::*;
 use rotini_emit::{Target, emit, workspace_bound};
@@ -238,7 +238,12 @@ impl Memory {
 }
 
 /// Compiles and runs a case and says what is wrong.
-fn run(case: &Case, program: &Program, device: &Device, instance: &Instance) -> Result<(), Box<dyn std::error::Error>> {
+fn run(
+    case: &Case,
+    program: &Program,
+    device: &HalDevice,
+    instance: &Instance,
+) -> Result<(), Box<dyn std::error::Error>> {
     let mut graph = case.graph();
     graph.validate()?;
     let (graph, _) = graph.normalise();
@@ -256,7 +261,7 @@ fn run(case: &Case, program: &Program, device: &Device, instance: &Instance) -> 
     }
 
     // SAFETY: the compiler has just made it.
-    let executable = unsafe { Executable::load(instance, compiled.vmfb.into()) }?;
+    let executable = unsafe { Module::load(instance, compiled.vmfb.into()) }?;
     let workspace_bytes = executable.workspace_bytes("main")?;
     let bound = workspace_bound(&graph, &target)?;
     if (workspace_bytes as u64) > bound {
@@ -316,7 +321,7 @@ fn run(case: &Case, program: &Program, device: &Device, instance: &Instance) -> 
 fn check(cases: &[Case]) {
     let program = Program::new(&find_program().unwrap()).unwrap();
     let instance = Instance::new().unwrap();
-    let device = Device::local_sync(&instance).unwrap();
+    let device = HalDevice::local_sync(&instance).unwrap();
     let failures: Vec<String> = cases
         .par_iter()
         .filter_map(|case| {

@@ -10,7 +10,7 @@ use crate::reproducer::{Reproducer, SOURCE_NAME, Versions};
 use crate::runtime::Runtime;
 use bytes::Bytes;
 use iree_sys::compiler::{Blame, CompileError, CompileRequest, Compiled, Compiler};
-use iree_sys::runtime::Executable as Module;
+use iree_sys::runtime::Module;
 use rotini_cache::{
     ContentInputs, ContentKey, CreateError, Creation, Entry, Failure, Key, KeyInputs, NewEntry, Origin,
 };
@@ -45,7 +45,6 @@ impl Runtime {
                 target: &target_name,
                 target_features: features,
                 emitter: FINGERPRINT,
-                strategy: target.conv_strategy().name(),
                 flags: &flags,
                 compiler,
             })

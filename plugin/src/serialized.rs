@@ -157,9 +157,8 @@ impl Portable {
             graph: &content,
             target: &self.target,
             target_features: &self.features,
-            // The code is there already.
-            emitter: "",
-            strategy: "serialized execution context",
+            // No emitter's: the code is there already.
+            emitter: "serialized execution context",
             flags: &[],
             compiler: &self.producer,
         }))

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::{Device, Error, Result, handle::Handle};
+use super::{Error, HalDevice, Result, handle::Handle};
 use crate::{result::check, sys::runtime as sys};
 
 /// The alignment in bytes that host memory needs to be used in place; anything less is refused, see
@@ -143,7 +143,7 @@ impl Buffer {
     ///
     /// The memory is valid for reads and writes of `bytes` bytes until this buffer and everything that was made from it
     /// (arguments of an [`Invocation`](super::Invocation), queued work) is gone, and belongs to `device`'s address space.
-    pub unsafe fn import(device: &Device, pointer: *mut c_void, bytes: usize) -> Result<Self> {
+    pub unsafe fn import(device: &HalDevice, pointer: *mut c_void, bytes: usize) -> Result<Self> {
         let host = device.kind().is_host();
         if pointer.is_null() && bytes != 0 {
             return Err(Error::Null(bytes));
@@ -191,7 +191,7 @@ impl Buffer {
     /// # Errors
     ///
     /// [`Error::Buffer`] without memory.
-    pub fn allocate(device: &Device, bytes: usize) -> Result<Self> {
+    pub fn allocate(device: &HalDevice, bytes: usize) -> Result<Self> {
         // SAFETY: the device is alive; on success one owned reference is stored.
         unsafe {
             Handle::create(|out| {
@@ -264,7 +264,7 @@ impl Buffer {
 }
 
 /// What compiled functions assert of their arguments: device-visible memory for dispatches and transfers.
-fn params(device: &Device) -> sys::iree_hal_buffer_params_t {
+fn params(device: &HalDevice) -> sys::iree_hal_buffer_params_t {
     let host_visible = if device.kind().is_host() {
         sys::IREE_HAL_MEMORY_TYPE_HOST_VISIBLE
     } else {

@@ -1,9 +1,9 @@
 //! Instances and devices.
 
-use std::{fmt, ptr, sync::Arc, thread, time::Duration};
+use std::{ptr, sync::Arc, thread, time::Duration};
 
 use super::{
-    Error, Result,
+    DeviceKind, Error, Result,
     handle::{Handle, view},
     record::front,
 };
@@ -73,48 +73,6 @@ impl Instance {
     }
 }
 
-/// Which HAL driver a device belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DeviceKind {
-    /// Host code on the calling thread.
-    LocalSync,
-    /// Host code on a pool of worker threads.
-    LocalTask,
-    /// AMD GPUs through `libamdhip64.so`.
-    Hip,
-    /// NVIDIA GPUs through `libcuda.so`.
-    Cuda,
-}
-
-impl DeviceKind {
-    /// IREE's name of the driver.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::LocalSync => "local-sync",
-            Self::LocalTask => "local-task",
-            Self::Hip => "hip",
-            Self::Cuda => "cuda",
-        }
-    }
-
-    /// Whether the device works on host memory, so that pointers given to it are host pointers.
-    #[must_use]
-    pub fn is_host(self) -> bool {
-        match self {
-            Self::LocalSync | Self::LocalTask => true,
-            Self::Hip | Self::Cuda => false,
-        }
-    }
-}
-
-impl fmt::Display for DeviceKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// Settings of a local-task device.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskOptions {
@@ -145,7 +103,7 @@ pub struct GpuOptions {
 
 /// A HAL device, and the VM module through which programs reach it. Cloning shares.
 #[derive(Clone, Debug)]
-pub struct Device(Arc<DeviceInner>);
+pub struct HalDevice(Arc<DeviceInner>);
 
 #[derive(Debug)]
 struct DeviceInner {
@@ -160,7 +118,7 @@ struct DeviceInner {
 // state lives in the context.
 unsafe impl Sync for DeviceInner {}
 
-impl Device {
+impl HalDevice {
     /// Host execution on the thread that invokes.
     ///
     /// # Errors

@@ -91,8 +91,8 @@ impl Invocation {
     /// [`Error::WorkspaceUnknown`] when a workspace is declared whose size the module does not state.
     pub fn new(session: Session, function: &str, parameters: Vec<Parameter>) -> Result<Self> {
         let name = function.to_owned();
-        let function = session.executable().function(&name)?;
-        let convention = session.executable().convention(&function);
+        let function = session.module().function(&name)?;
+        let convention = session.module().convention(&function);
         let expected = if parameters.is_empty() {
             "0v_v".to_owned()
         } else {
@@ -107,7 +107,7 @@ impl Invocation {
             });
         }
         let workspace_bytes = if parameters.contains(&Parameter::Workspace) {
-            session.executable().workspace_bytes(&name)?
+            session.module().workspace_bytes(&name)?
         } else {
             0
         };

@@ -1,15 +1,15 @@
 //! IREE's HAL runtime: devices, buffers, loaded modules and reusable invocations.
 //!
 //! ```text
-//! Instance ── Device (local-sync, local-task, hip, cuda) ──┐
-//!     └────── Executable (a verified vmfb) ────────────────┴── Session ── Invocation ── bind pointers, invoke
+//! Instance ── HalDevice (local-sync, local-task, hip, cuda) ─┐
+//!     └────── Module (a verified vmfb) ──────────────────────┴── Session ── Invocation ── bind pointers, invoke
 //! ```
 //!
 //! | Type | Owns | Threads |
 //! |---|---|---|
 //! | [`Instance`] | the VM's type registry, a pool of I/O threads that start on demand | shared |
-//! | [`Device`] | a HAL device and the VM module that gives it to programs | shared |
-//! | [`Executable`] | a verified vmfb and its bytes | shared |
+//! | [`HalDevice`] | a HAL device and the VM module that gives it to programs | shared |
+//! | [`Module`] | a verified vmfb and its bytes | shared |
 //! | [`Session`] | the state of one module on one device: loaded code, globals | one at a time |
 //! | [`Invocation`] | a session, a function and its argument list | one at a time |
 //! | [`Recording`] | what a function does on a GPU, as a list of commands | shared |
@@ -33,18 +33,20 @@
 
 mod buffer;
 mod device;
+mod device_kind;
 mod error;
-mod executable;
 mod handle;
 mod invocation;
+mod module;
 mod record;
 
 pub use buffer::{Buffer, ElementType, HOST_ALIGNMENT, TensorType};
-pub use device::{Device, DeviceKind, GpuOptions, Instance, TaskOptions};
+pub use device::{GpuOptions, HalDevice, Instance, TaskOptions};
+pub use device_kind::DeviceKind;
 pub use error::Error;
-pub use executable::{Executable, Session};
 pub use invocation::{Invocation, Parameter};
-pub use record::{Address, Command, Function, Launch, Recording, Value, Word};
+pub use module::{Module, Session};
+pub use record::{Address, Command, Function, KernelArgument, Launch, Recording, Word};
 
 /// The result of a runtime call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, ffi::c_void, ptr, slice, sync::Arc};
 
 use super::{
-    Device, Error, Instance, Result,
+    Error, HalDevice, Instance, Result,
     handle::{Handle, view},
     record::front,
 };
@@ -17,18 +17,18 @@ const WORKSPACE: &str = "iree.abi.transients.size.constant";
 
 /// A verified vmfb. Cloning shares.
 #[derive(Clone, Debug)]
-pub struct Executable(Arc<ExecutableInner>);
+pub struct Module(Arc<ModuleInner>);
 
 #[derive(Debug)]
-struct ExecutableInner {
+struct ModuleInner {
     module: Handle<sys::iree_vm_module_t>,
     instance: Instance,
 }
 
 // SAFETY: a bytecode module is immutable after its creation.
-unsafe impl Sync for ExecutableInner {}
+unsafe impl Sync for ModuleInner {}
 
-impl Executable {
+impl Module {
     /// Loads a vmfb. The bytes are kept, not copied, until the last user of the module is gone; they need no alignment.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Executable {
                 Error::Load(status)
             })?
         };
-        Ok(Self(Arc::new(ExecutableInner {
+        Ok(Self(Arc::new(ModuleInner {
             module,
             instance: instance.clone(),
         })))
@@ -136,7 +136,7 @@ unsafe extern "C" fn release_archive(
     _pointer: *mut *mut c_void,
 ) -> sys::iree_status_t {
     if command == sys::IREE_ALLOCATOR_COMMAND_FREE {
-        // SAFETY: `owner` is the box that `Executable::load` gave away, and the module frees its bytes once.
+        // SAFETY: `owner` is the box that `Module::load` gave away, and the module frees its bytes once.
         drop(unsafe { Box::from_raw(owner.cast::<Arc<[u8]>>()) });
         return ptr::null_mut();
     }
@@ -165,22 +165,22 @@ unsafe fn text<'a>(view: sys::iree_string_view_t) -> Cow<'a, str> {
 pub struct Session {
     // Fields drop in this order; each context retains its modules anyway.
     context: Handle<sys::iree_vm_context_t>,
-    device: Device,
-    executable: Executable,
+    device: HalDevice,
+    module: Module,
 }
 
 impl Session {
-    /// Loads `executable` onto `device`.
+    /// Loads `module` onto `device`.
     ///
     /// # Errors
     ///
     /// [`Error::ForeignInstance`] when the two were made with different instances; [`Error::Session`] when the module was
     /// compiled for another device or its code cannot be loaded.
-    pub fn new(device: &Device, executable: &Executable) -> Result<Self> {
-        if device.instance().vm() != executable.0.instance.vm() {
+    pub fn new(device: &HalDevice, module: &Module) -> Result<Self> {
+        if device.instance().vm() != module.0.instance.vm() {
             return Err(Error::ForeignInstance);
         }
-        let mut modules = [device.module(), executable.0.module.as_ptr()];
+        let mut modules = [device.module(), module.0.module.as_ptr()];
         // SAFETY: all objects are alive, the context retains them; on success one owned reference is stored.
         let create = || unsafe {
             Handle::create(|out| {
@@ -202,20 +202,20 @@ impl Session {
         Ok(Self {
             context,
             device: device.clone(),
-            executable: executable.clone(),
+            module: module.clone(),
         })
     }
 
     /// The device.
     #[must_use]
-    pub fn device(&self) -> &Device {
+    pub fn device(&self) -> &HalDevice {
         &self.device
     }
 
     /// The module.
     #[must_use]
-    pub fn executable(&self) -> &Executable {
-        &self.executable
+    pub fn module(&self) -> &Module {
+        &self.module
     }
 
     pub(super) fn as_ptr(&self) -> *mut sys::iree_vm_context_t {

@@ -37,7 +37,6 @@ fn code_of_another_target_is_never_returned() {
             target,
             target_features: "",
             emitter: "1",
-            strategy: "conv",
             flags: &[],
             compiler: "test",
         })

@@ -14,7 +14,6 @@ pub(crate) fn key(number: u64) -> Key {
         target: "gfx942",
         target_features: "",
         emitter: "1",
-        strategy: "conv",
         flags: &[],
         compiler: "test",
     })

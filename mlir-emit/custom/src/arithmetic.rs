@@ -1,8 +1,8 @@
 //! The operations on scalars: one line each.
 
-use crate::Fault;
 use crate::body::Element::{self, Bf16, F16, F32, F64, I1, I8, I32, I64, Index};
 use crate::body::{Flag, Type};
+use crate::refusal::Fault;
 use crate::syntax::{ScalarForm, Typed, Word};
 
 /// What an operation takes and gives.

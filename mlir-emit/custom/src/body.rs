@@ -3,6 +3,15 @@
 
 use std::fmt;
 
+/// Bytes that a body may have.
+pub const LONGEST: usize = 64 * 1024;
+
+/// Axes of a tensor and loops of an operation.
+pub const MOST_AXES: usize = 32;
+
+/// Operations that a body may have.
+pub const MOST_OPERATIONS: usize = 512;
+
 /// The type of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Element {

@@ -1,10 +1,11 @@
 //! Structured operations: loops, what they index, and what happens in them.
 
 use crate::arithmetic::Kind;
+use crate::body::MOST_AXES;
 use crate::body::{Arithmetic, Generic, Loop, Operand, Place, Scalar, TensorType, Type, Value};
+use crate::refusal::Fault;
 use crate::syntax::{GenericForm, Map, MapReference, Typed, Word};
 use crate::verify::Scope;
-use crate::{Fault, MOST_AXES};
 
 pub(crate) fn verify<'i>(scope: &mut Scope<'i>, form: &'i GenericForm<'i>, name: &Word<'i>) -> Result<Generic, Fault> {
     let count = form.loops.len();

@@ -1,7 +1,7 @@
 //! The bits of constants.
 
-use crate::Fault;
 use crate::body::Element;
+use crate::refusal::Fault;
 use crate::syntax::Literal;
 
 /// The bits of a number of this type.

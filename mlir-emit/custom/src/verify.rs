@@ -1,9 +1,11 @@
 //! From words to values: each name stands for one value that was made before it, and everything fits.
 
 use crate::arithmetic::Kind;
+use crate::body::MOST_OPERATIONS;
 use crate::body::{Arithmetic, Body, Element, Operation, Scalar, Statement, TensorType, Type, Value};
+use crate::refusal::Fault;
 use crate::syntax::{Form, Map, MapReference, Returned, Source, Statement as Line, Typed, Word};
-use crate::{Fault, MOST_OPERATIONS, generic, literal};
+use crate::{generic, literal};
 use std::collections::HashMap;
 
 /// Verifies a body for an operation with tensors of these types.

@@ -28,7 +28,9 @@ mod overrides;
 mod pointwise;
 mod shapes;
 mod tensor;
+mod tensor_id;
 mod validate;
+mod visit;
 
 pub use builder::GraphBuilder;
 pub use dtype::{DataType, Scalar, Storage};
@@ -36,10 +38,17 @@ pub use error::GraphError;
 pub use infer::{broadcast_dims, conv_output_extent, rms_normalized_axis};
 pub use layout::{Layout, element_span};
 pub use normal::{Bindings, NormalGraph, NormalKind, NormalNode, NormalTensor, SlotRole};
-pub use op::*;
+pub use op::{
+    AttentionImplementation, Batchnorm, BatchnormBackward, BatchnormInference, BatchnormInferenceVariance,
+    BlockScaleDequantize, BlockScaleQuantize, ConvDgrad, ConvFprop, ConvGeometry, ConvMode, ConvWgrad, CustomOp,
+    DiagonalAlignment, Layernorm, LayernormBackward, Matmul, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, NormPhase,
+    Op, PaddingMode, Reduction, ReductionMode, ResampleBwd, ResampleFwd, ResampleMode, RmsNorm, RmsNormBackward, Sdpa,
+    SdpaBackward,
+};
 pub use overrides::{OverrideError, ShapeOverride};
 pub use pointwise::{Pointwise, PointwiseMode, PointwiseParameter};
-pub use tensor::{Graph, Node, Tensor, TensorId, TensorKind};
+pub use tensor::{Graph, Node, Tensor, TensorKind};
+pub use tensor_id::TensorId;
 
 /// The largest rank of a tensor. hipDNN's operations stop at 5 (NCDHW); MoE and block scaling add batch dimensions.
 pub const MAX_RANK: usize = 8;

@@ -1,6 +1,6 @@
 //! Pointwise operations: the 47 modes, how many operands each takes and which parameters it has.
 
-use crate::TensorId;
+use crate::tensor_id::TensorId;
 use serde::{Deserialize, Serialize};
 
 /// Declares the modes with their wire value, schema name, number of operands and meaning.
@@ -155,7 +155,7 @@ pub struct Pointwise {
     pub softplus_beta: Option<f32>,
 }
 
-crate::op::visitors!(Pointwise, reads { in_0, in_1, in_2 }, writes { out_0 });
+crate::visit::visitors!(Pointwise, reads { in_0, in_1, in_2 }, writes { out_0 });
 
 impl Pointwise {
     /// An operation without parameters.

@@ -1,20 +1,9 @@
 //! Graphs, nodes and tensors as they were decoded, before normalisation.
 
-use crate::{DataType, Op, Scalar};
-use serde::{Deserialize, Serialize};
+use crate::dtype::{DataType, Scalar};
+use crate::op::Op;
+use crate::tensor_id::TensorId;
 use std::fmt;
-
-/// The position of a tensor in its graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct TensorId(pub u32);
-
-impl TensorId {
-    /// The position as an index into [`Graph::tensors`].
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// Where a tensor's data is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

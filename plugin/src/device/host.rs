@@ -10,8 +10,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crossbeam_queue::ArrayQueue;
 use iree_sys::runtime::{
-    Buffer, Device as IreeDevice, Executable as Module, HOST_ALIGNMENT, Instance, Invocation, Parameter, Session,
-    TaskOptions, TensorType,
+    Buffer, HOST_ALIGNMENT, HalDevice, Instance, Invocation, Module, Parameter, Session, TaskOptions, TensorType,
 };
 use rotini_cache::Key;
 use rotini_emit::{Argument, ENTRY_POINT, Signature, Target};
@@ -29,9 +28,9 @@ const MAX_RETIRED: usize = 256;
 /// The CPU and its memory.
 pub struct Host {
     instance: Instance,
-    sync: IreeDevice,
+    sync: HalDevice,
     /// Started when first needed: most processes that ask for applicability never execute here.
-    pool: OnceLock<Option<IreeDevice>>,
+    pool: OnceLock<Option<HalDevice>>,
     features: String,
     /// Bytes of workspace that an execution may have of ours.
     own_workspace: usize,
@@ -45,7 +44,7 @@ impl Host {
     ///
     /// If the runtime cannot be set up.
     pub fn new(config: &Config, instance: &Instance) -> Result<Self, Error> {
-        let sync = IreeDevice::local_sync(instance).map_err(Error::runtime("the CPU device cannot be created"))?;
+        let sync = HalDevice::local_sync(instance).map_err(Error::runtime("the CPU device cannot be created"))?;
         Ok(Host {
             instance: instance.clone(),
             sync,
@@ -57,14 +56,14 @@ impl Host {
     }
 
     /// The pool of threads, if this process may use more than one core.
-    fn pool(&self) -> Option<&IreeDevice> {
+    fn pool(&self) -> Option<&HalDevice> {
         self.pool
             .get_or_init(|| {
                 let options = TaskOptions::default();
                 if options.workers < 2 {
                     return None;
                 }
-                IreeDevice::local_task(&self.instance, &options)
+                HalDevice::local_task(&self.instance, &options)
                     .inspect_err(|error| {
                         tracing::warn!(%error, "no pool of threads: large graphs run on the calling thread");
                     })
@@ -171,7 +170,7 @@ impl Executable for Loaded {
 
 /// Code that is loaded for the CPU.
 struct HostExecutable {
-    device: IreeDevice,
+    device: HalDevice,
     module: Module,
     arguments: Vec<(Argument, TensorType)>,
     parameters: Vec<Parameter>,
@@ -200,7 +199,7 @@ struct Lane {
 unsafe impl Send for Lane {}
 
 impl HostExecutable {
-    fn new(device: IreeDevice, module: Module, signature: &Signature, own_workspace: usize) -> Result<Self, Error> {
+    fn new(device: HalDevice, module: Module, signature: &Signature, own_workspace: usize) -> Result<Self, Error> {
         let failed = || Error::runtime("the compiled graph's signature is wrong");
         let arguments = signature
             .arguments

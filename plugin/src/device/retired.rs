@@ -92,7 +92,6 @@ mod tests {
             target: "",
             target_features: "",
             emitter: "",
-            strategy: "",
             flags: &[],
             compiler: "",
         })

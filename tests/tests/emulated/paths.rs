@@ -76,7 +76,6 @@ fn execute(gpu: &Gpu, device: &Arc<dyn Device>, way: &Way, signature: &Signature
         target: way.name,
         target_features: "",
         emitter: "",
-        strategy: "",
         flags: &[],
         compiler: "",
     });

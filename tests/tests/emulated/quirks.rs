@@ -16,7 +16,7 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 use iree_sys::compiler::{CompileRequest, Compiler as _, Program, find_program};
-use iree_sys::runtime::{Executable, Instance};
+use iree_sys::runtime::{Instance, Module};
 use rayon::prelude::*;
 use rotini_emit::{Backend, Description, ENTRY_POINT, Guard, Quirk, Quirks, REGISTER, Target, emit_avoiding};
 use rotini_host::engine_config;
@@ -83,7 +83,7 @@ fn attempt(case: &Case, quirk: Quirk, backend: Backend) -> Result<()> {
         "it allocates while it executes"
     );
     // SAFETY: the compiler made it just now; it is only asked for its attributes.
-    let module = unsafe { Executable::load(&Instance::new()?, Arc::from(compiled.vmfb.as_slice())) }?;
+    let module = unsafe { Module::load(&Instance::new()?, Arc::from(compiled.vmfb.as_slice())) }?;
     let portable = Portable {
         operations: rotini_emit::operations(&normal),
         workspace_bytes: module.workspace_bytes(ENTRY_POINT)? as u64,

@@ -12,11 +12,14 @@
 //! Numbers that are passed by value end up in words that kernels are given. Those are the words that differ between the two
 //! invocations, and that are in each exactly what was passed (`number`).
 
+mod command;
 pub(super) mod front;
 mod number;
 mod tape;
 
-use std::{ffi::c_void, fmt};
+use std::fmt;
+
+pub use command::{Address, Command, Function, KernelArgument, Launch, Word};
 
 use super::{Error, Invocation, Parameter, Result, Session, handle::Handle};
 use crate::{
@@ -25,94 +28,6 @@ use crate::{
 };
 use number::{Numbers, Take};
 use tape::Tape;
-
-/// A kernel on a GPU: `hipFunction_t` or `CUfunction`. Valid as long as the [`Recording`] it is from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Function(pub *mut c_void);
-
-// SAFETY: a handle of the driver's, which locks what is behind it; nothing here looks behind it.
-unsafe impl Send for Function {}
-// SAFETY: as above.
-unsafe impl Sync for Function {}
-
-/// Device memory that a command uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// Memory of the caller's.
-    Parameter {
-        /// The parameter's index in the function's list, where the workspace is one of them.
-        index: usize,
-        /// Bytes from its start.
-        offset: u64,
-    },
-    /// Memory of the module's own, for instance of its constants. Valid as long as the [`Recording`].
-    Fixed(u64),
-}
-
-/// A kernel parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value {
-    /// A pointer, 8 bytes.
-    Address(Address),
-    /// A number, 4 bytes.
-    Word(Word),
-}
-
-/// Four bytes that a command is given by value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
-    /// The same at every execution.
-    Constant(u32),
-    /// Part of a number that the caller passes.
-    Number {
-        /// The parameter's index in the function's list.
-        index: usize,
-        /// Whether it is the upper half of one of 8 bytes.
-        high: bool,
-    },
-}
-
-/// A launch of a kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Launch {
-    /// The kernel.
-    pub function: Function,
-    /// Workgroups in x, y and z; none is 0.
-    pub grid: [u32; 3],
-    /// Threads per workgroup in x, y and z.
-    pub block: [u32; 3],
-    /// Bytes of dynamic shared memory.
-    pub shared_bytes: u32,
-    /// The kernel's parameters in order.
-    pub parameters: Vec<Value>,
-}
-
-/// One step of a plan. Each may rely on the memory that all before it have written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// A kernel.
-    Launch(Launch),
-    /// The same value many times.
-    Fill {
-        /// The first element.
-        target: Address,
-        /// The value, in the low bytes.
-        pattern: Word,
-        /// Bytes per element: 1, 2 or 4.
-        pattern_bytes: u8,
-        /// Elements, at least 1.
-        count: usize,
-    },
-    /// Bytes from one place to another that does not overlap it.
-    Copy {
-        /// The first byte.
-        source: Address,
-        /// The first byte.
-        target: Address,
-        /// At least 1.
-        bytes: usize,
-    },
-}
 
 /// What a function does on a GPU. Keeps the code and the memory alive that its commands refer to.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 //! constant; one that they do not is the caller's if it is in both what was passed. Anything else is a number that the function has
 //! calculated with on the host, which a list of commands cannot repeat.
 
-use super::{Command, Value, Word};
+use super::command::{Command, KernelArgument, Word};
 use crate::runtime::Parameter;
 
 /// Numbers that seven bits tell apart, with two halves each: the sign's bit and a byte are all that the narrowest number has.
@@ -57,7 +57,7 @@ impl Numbers {
                 match (&mut *command, again) {
                     (Command::Launch(launch), Command::Launch(again)) => {
                         for pair in launch.parameters.iter_mut().zip(&again.parameters) {
-                            if let (Value::Word(word), Value::Word(again)) = pair {
+                            if let (KernelArgument::Word(word), KernelArgument::Word(again)) = pair {
                                 self.mark_word(word, again);
                             }
                         }
@@ -105,7 +105,7 @@ impl Numbers {
         match &mut marked {
             Command::Launch(launch) => {
                 for value in &mut launch.parameters {
-                    if let Value::Word(word) = value {
+                    if let KernelArgument::Word(word) = value {
                         plain(word);
                     }
                 }
@@ -136,8 +136,8 @@ mod tests {
     use crate::runtime::{Address, Function, Launch};
 
     fn launch(words: &[u32]) -> Vec<Command> {
-        let address = Value::Address(Address::Fixed(64));
-        let words = words.iter().map(|&word| Value::Word(Word::Constant(word)));
+        let address = KernelArgument::Address(Address::Fixed(64));
+        let words = words.iter().map(|&word| KernelArgument::Word(Word::Constant(word)));
         vec![Command::Launch(Launch {
             function: Function(std::ptr::null_mut()),
             grid: [1; 3],
@@ -172,10 +172,10 @@ mod tests {
         let Some(Command::Launch(launch)) = commands.pop() else {
             panic!("no launch")
         };
-        let number = |index, high| Value::Word(Word::Number { index, high });
+        let number = |index, high| KernelArgument::Word(Word::Number { index, high });
         let expected = [
-            Value::Address(Address::Fixed(64)),
-            Value::Word(Word::Constant(7)),
+            KernelArgument::Address(Address::Fixed(64)),
+            KernelArgument::Word(Word::Constant(7)),
             number(0, true),
             number(2, false),
             number(3, false),

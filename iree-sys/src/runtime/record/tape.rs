@@ -5,7 +5,10 @@
 
 use std::{ffi::c_void, mem, ptr, slice};
 
-use super::{Address, Command, Function, Launch, Value, Word, front};
+use super::{
+    command::{Address, Command, Function, KernelArgument, Launch, Word},
+    front,
+};
 use crate::{
     result::{Code, Status, check},
     runtime::{
@@ -229,7 +232,7 @@ impl Tape {
         kernel: &sys::rotini_kernel_t,
         constants: sys::iree_const_byte_span_t,
         bindings: sys::iree_hal_buffer_ref_list_t,
-    ) -> Result<Vec<Value>, Status> {
+    ) -> Result<Vec<KernelArgument>, Status> {
         // SAFETY: by this function's contract; IREE aligns both.
         let (bindings, constants) = unsafe { (view_of(bindings.values, bindings.count), bytes_of(constants)) };
         let words = constants.chunks_exact(4);
@@ -249,12 +252,12 @@ impl Tape {
         for binding in bindings {
             // SAFETY: direct by this function's contract.
             let (address, _) = unsafe { self.address(binding)? };
-            parameters.push(Value::Address(address));
+            parameters.push(KernelArgument::Address(address));
         }
         parameters.extend(words.map(|word| {
             let mut bytes = [0; 4];
             bytes.copy_from_slice(word);
-            Value::Word(Word::Constant(u32::from_ne_bytes(bytes)))
+            KernelArgument::Word(Word::Constant(u32::from_ne_bytes(bytes)))
         }));
         Ok(parameters)
     }

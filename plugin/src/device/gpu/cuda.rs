@@ -6,7 +6,7 @@ use super::driver_error::DriverError;
 use super::target;
 use crate::device::Stream;
 use crate::error::Error;
-use iree_sys::runtime::{Device, Error as RuntimeError, GpuOptions, Instance};
+use iree_sys::runtime::{Error as RuntimeError, GpuOptions, HalDevice, Instance};
 use libloading::os::unix::Library;
 use rotini_emit::Target;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -255,12 +255,12 @@ impl Driver for Cuda {
         }
     }
 
-    fn device(&self, instance: &Instance, ordinal: u32) -> Result<Device, RuntimeError> {
+    fn device(&self, instance: &Instance, ordinal: u32) -> Result<HalDevice, RuntimeError> {
         let options = GpuOptions {
             ordinal: ordinal as usize,
             ..GpuOptions::default()
         };
-        Device::cuda(instance, &options)
+        HalDevice::cuda(instance, &options)
     }
 
     fn describe(&self, ordinal: u32) -> Result<Description, DriverError> {

@@ -5,7 +5,7 @@
 
 use super::driver_error::DriverError;
 use crate::device::Stream;
-use iree_sys::runtime::{Error as RuntimeError, Function, Instance, Launch};
+use iree_sys::runtime::{Error as RuntimeError, Function, HalDevice, Instance, Launch};
 use libloading::os::unix::Library;
 use rotini_emit::Target;
 use std::ffi::{c_char, c_int, c_uint, c_ushort, c_void};
@@ -107,7 +107,7 @@ pub(super) trait Driver: Send + Sync + Sized + 'static {
     fn error(&self, function: &'static str, status: Status) -> DriverError;
 
     /// IREE's own device of a GPU.
-    fn device(&self, instance: &Instance, ordinal: u32) -> Result<iree_sys::runtime::Device, RuntimeError>;
+    fn device(&self, instance: &Instance, ordinal: u32) -> Result<HalDevice, RuntimeError>;
 
     /// What the driver says of a GPU.
     fn describe(&self, ordinal: u32) -> Result<Description, DriverError>;

@@ -8,7 +8,7 @@ use super::driver_error::DriverError;
 use super::target;
 use crate::device::Stream;
 use crate::error::Error;
-use iree_sys::runtime::{Device, Error as RuntimeError, GpuOptions, Instance};
+use iree_sys::runtime::{Error as RuntimeError, GpuOptions, HalDevice, Instance};
 use iree_sys::sys::hip::hipDeviceProp_tR0600;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use rotini_emit::Target;
@@ -233,12 +233,12 @@ impl Driver for Hip {
         }
     }
 
-    fn device(&self, instance: &Instance, ordinal: u32) -> Result<Device, RuntimeError> {
+    fn device(&self, instance: &Instance, ordinal: u32) -> Result<HalDevice, RuntimeError> {
         let options = GpuOptions {
             ordinal: ordinal as usize,
             library: Some(self.name.clone()),
         };
-        Device::hip(instance, &options)
+        HalDevice::hip(instance, &options)
     }
 
     fn describe(&self, ordinal: u32) -> Result<Description, DriverError> {

@@ -3,7 +3,7 @@
 use super::driver::{Driver, Kernel};
 use super::driver_error::DriverError;
 use crate::device::Buffers;
-use iree_sys::runtime::{Address, Command, Value, Word as Number};
+use iree_sys::runtime::{Address, Command, KernelArgument, Word as Number};
 use rotini_emit::Signature;
 use rotini_graph::SlotRole;
 use std::ffi::c_void;
@@ -95,8 +95,8 @@ impl LaunchPlan {
                             .parameters
                             .iter()
                             .map(|&value| match value {
-                                Value::Address(address) => word(address),
-                                Value::Word(word) => number(word),
+                                KernelArgument::Address(address) => word(address),
+                                KernelArgument::Word(word) => number(word),
                             })
                             .collect::<Result<_, _>>()?,
                     }

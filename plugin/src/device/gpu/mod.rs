@@ -30,7 +30,7 @@ use crate::fork;
 use crate::own_thread::Background;
 use driver::{Driver, Entered};
 pub use driver_error::DriverError;
-use iree_sys::runtime::{Device as IreeDevice, Instance};
+use iree_sys::runtime::{HalDevice, Instance};
 use memory::{Captured, KEPT, Pool};
 use recorded::{Loaded, RecordedCode, Unit};
 use rotini_cache::Key;
@@ -134,7 +134,7 @@ struct Shared<D: Driver> {
     own_workspace: usize,
     instance: Instance,
     /// IREE's device, given back in `drop` and nowhere else.
-    device: ManuallyDrop<IreeDevice>,
+    device: ManuallyDrop<HalDevice>,
 }
 
 /// What a GPU keeps for whoever comes next.

@@ -6,7 +6,7 @@ use super::launch_plan::LaunchPlan;
 use super::memory::{Block, Captured, Owner};
 use crate::device::{Buffers, Executable, ExecuteError, Stream, parameters};
 use crate::error::Error;
-use iree_sys::runtime::{Executable as Module, Recording, Session};
+use iree_sys::runtime::{Module, Recording, Session};
 use rotini_cache::Key;
 use rotini_emit::{ENTRY_POINT, GPU_ALIGNMENT, Signature};
 use rotini_graph::SlotRole;
