@@ -109,7 +109,7 @@ impl Runtime {
             ));
         }
         // SAFETY: the compiler made it just now; it is only asked for its attributes.
-        let module = unsafe { Module::load(&self.instance(), Arc::from(compiled.vmfb.as_slice())) }
+        let module = unsafe { Module::load(self.instance(), Arc::from(compiled.vmfb.as_slice())) }
             .map_err(Error::runtime("the compiled graph cannot be loaded"))?;
         let workspace_bytes = module
             .workspace_bytes(ENTRY_POINT)

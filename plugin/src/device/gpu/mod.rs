@@ -225,7 +225,7 @@ impl<D: Driver> Shared<D> {
     fn retire(&self, key: Key, unit: Unit<D>) {
         let is_excess = {
             let mut retired = self.idle.retired();
-            let bytes = unit.program.code_bytes.saturating_add(unit.captured.bytes());
+            let bytes = unit.code.code_bytes.saturating_add(unit.captured.bytes());
             retired.push(key, bytes, unit);
             retired.is_excess()
         };
@@ -299,7 +299,7 @@ impl<D: Driver> Device for Gpu<D> {
             Some(unit) => unit,
             None => Unit {
                 // SAFETY: by this function's contract.
-                program: Box::new(unsafe { RecordedCode::load(&self.0, code, signature)? }),
+                code: Box::new(unsafe { RecordedCode::load(&self.0, code, signature)? }),
                 captured: Captured::new(),
             },
         };

@@ -1,4 +1,4 @@
-//! Programs: loaded code with its plan, and what is checked before the plan is replayed.
+//! Recorded code: loaded code with its launch plan, and what is checked before the plan is replayed.
 
 use super::Shared;
 use super::driver::Driver;
@@ -22,7 +22,7 @@ pub(super) struct RecordedCode {
     plan: LaunchPlan,
     arguments: Box<[ArgumentMemory]>,
     workspace_bytes: usize,
-    /// Bytes that the program takes, roughly.
+    /// Bytes that it takes, roughly.
     pub(super) code_bytes: usize,
     /// Keeps alive what the plan refers to.
     _recording: Recording,
@@ -169,13 +169,13 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
 /// Workspaces that are remembered as memory that the GPU reaches. More than that are asked for anew, which costs little.
 const REMEMBERED: usize = 8;
 
-/// A program with the memory of its captured executions.
+/// Code with the memory of its captured executions.
 pub(super) struct Unit<D: Driver> {
-    pub(super) program: Box<RecordedCode>,
+    pub(super) code: Box<RecordedCode>,
     pub(super) captured: Captured<D>,
 }
 
-/// A program in use: every context of its graph on its GPU has it.
+/// Code in use: every context of its graph on its GPU has it.
 pub(super) struct Loaded<D: Driver> {
     gpu: Arc<Shared<D>>,
     key: Key,
@@ -203,7 +203,7 @@ impl<D: Driver> Loaded<D> {
     fn check_workspace(&self, workspace: *mut c_void) -> Result<(), ExecuteError> {
         let address = workspace.addr();
         if workspace.is_null()
-            || self.unit.program.workspace_bytes == 0
+            || self.unit.code.workspace_bytes == 0
             || self.workspaces.iter().any(|own| own.load(Ordering::Relaxed) == address)
         {
             return Ok(());
@@ -229,7 +229,7 @@ impl<D: Driver> Loaded<D> {
         buffers: &Buffers<'_>,
         needs: &Needs,
     ) -> Result<(), ExecuteError> {
-        let (gpu, Unit { program, captured }) = (&*self.gpu, &*self.unit);
+        let (gpu, Unit { code, captured }) = (&*self.gpu, &*self.unit);
         let capture = gpu.driver.capture(stream)?;
         let mut blocks: SmallVec<[Block<D>; 3]> = SmallVec::new();
         let mut index = 0;
@@ -258,12 +258,12 @@ impl<D: Driver> Loaded<D> {
         let mut work = || {
             let mut pointers: SmallVec<[*mut c_void; 16]> = SmallVec::from_slice(buffers.pointers);
             let workspace = if needs.workspace {
-                memory(program.workspace_bytes)?
+                memory(code.workspace_bytes)?
             } else {
                 buffers.workspace
             };
             for &output in &needs.outputs {
-                if let (Some(pointer), Some(argument)) = (pointers.get_mut(output), program.arguments.get(output)) {
+                if let (Some(pointer), Some(argument)) = (pointers.get_mut(output), code.arguments.get(output)) {
                     *pointer = memory(argument.bytes)?;
                 }
             }
@@ -273,7 +273,7 @@ impl<D: Driver> Loaded<D> {
         let result = given.and_then(|(pointers, workspace)| {
             let copied = || {
                 let all = needs.outputs.iter().filter_map(|&output| {
-                    let argument = program.arguments.get(output)?;
+                    let argument = code.arguments.get(output)?;
                     let (theirs, own) = (buffers.pointers.get(output)?, pointers.get(output)?);
                     Some((argument, theirs.addr() as u64, own.addr() as u64))
                 });
@@ -289,7 +289,7 @@ impl<D: Driver> Loaded<D> {
                     scalars: buffers.scalars,
                     workspace,
                 };
-                program.plan.replay(&*gpu.driver, stream, &own)?;
+                code.plan.replay(&*gpu.driver, stream, &own)?;
                 for (argument, theirs, own) in copied() {
                     gpu.driver.copy(own, theirs, argument.bytes, stream)?;
                 }
@@ -321,7 +321,7 @@ impl<D: Driver> Drop for Loaded<D> {
 
 impl<D: Driver> Executable for Loaded<D> {
     fn workspace_bytes(&self) -> u64 {
-        self.unit.program.workspace_bytes as u64
+        self.unit.code.workspace_bytes as u64
     }
 
     fn is_captured(&self, stream: Stream) -> bool {
@@ -333,23 +333,23 @@ impl<D: Driver> Executable for Loaded<D> {
     }
 
     unsafe fn execute(&self, stream: Stream, buffers: &Buffers<'_>) -> Result<(), ExecuteError> {
-        let (gpu, program) = (&*self.gpu, &self.unit.program);
+        let (gpu, code) = (&*self.gpu, &self.unit.code);
         if stream.ordinal != gpu.ordinal {
             return Err(ExecuteError::OtherGpu {
                 code: gpu.ordinal,
                 stream: stream.ordinal,
             });
         }
-        let needs = program.check(buffers, gpu.own_workspace)?;
+        let needs = code.check(buffers, gpu.own_workspace)?;
         self.check_workspace(buffers.workspace)?;
         let _current = gpu.driver.enter_for(stream)?;
-        // SAFETY: the program keeps its recording alive, and is itself kept until the GPU has finished with it; the pointers are as many
+        // SAFETY: the code keeps its recording alive, and is itself kept until the GPU has finished with it; the pointers are as many
         // as it has arguments, and valid by this function's contract; the stream is on this GPU.
         unsafe {
             if needs.workspace || !needs.outputs.is_empty() {
                 self.execute_in_own(stream.pointer, buffers, &needs)
             } else {
-                Ok(program.plan.replay(&*gpu.driver, stream.pointer, buffers)?)
+                Ok(code.plan.replay(&*gpu.driver, stream.pointer, buffers)?)
             }
         }
     }
