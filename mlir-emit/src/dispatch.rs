@@ -1,5 +1,6 @@
 //! The two `match`es over the operations: whether each can be lowered, and its lowering.
 
+use crate::bindings::crowded;
 use crate::ir::{Emitter, argument};
 use crate::lowering::Lowering;
 use crate::narrow::contracted;
@@ -191,6 +192,7 @@ pub(crate) fn run<'c, 'b>(
             lowering.define(TensorId(index), value);
         }
     }
+    let crowded = crowded(graph, lowering.target());
     for (position, node) in graph.nodes().iter().enumerate() {
         match &node.op {
             Op::ConvFprop(op) => conv::lower(&mut lowering, node.compute, op)?,
@@ -218,6 +220,11 @@ pub(crate) fn run<'c, 'b>(
             Op::BlockScaleDequantize(op) => block_scale::dequantize(&mut lowering, node.compute, op)?,
             Op::BlockScaleQuantize(op) => block_scale::quantize(&mut lowering, node.compute, op)?,
             Op::CustomOp(op) => custom::lower(&mut lowering, position, op)?,
+        }
+        let mut outputs = Vec::new();
+        node.op.for_each_output(&mut |_, id| outputs.push(id));
+        for id in outputs.into_iter().filter(|id| crowded.get(id.index()) == Some(&true)) {
+            lowering.settle(id)?;
         }
     }
     let mut results = Vec::new();

@@ -16,6 +16,7 @@
 //! | `target`, `flags` | what is compiled for, and the compiler's flags |
 
 mod attention;
+mod bindings;
 mod block_scale;
 mod contract;
 mod conv;

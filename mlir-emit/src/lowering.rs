@@ -9,7 +9,7 @@ use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
 use crate::narrow::{contracted, factor_types};
 use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
-use crate::value::{Ordered, Value, extents};
+use crate::value::{Data, Ordered, Value, extents};
 use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalNode, NormalTensor, Op, TensorId};
 
@@ -63,6 +63,16 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         if let Some(slot) = self.values.get_mut(id.index()) {
             *slot = Some(value);
         }
+    }
+
+    /// Computes a tensor apart from what reads it.
+    pub(crate) fn settle(&mut self, id: TensorId) -> Result<(), EmitError> {
+        let mut value = self.value(id)?.clone();
+        if let Data::Tensor { ssa, .. } = &mut value.data {
+            *ssa = self.at.barrier(*ssa)?;
+        }
+        self.define(id, value);
+        Ok(())
     }
 
     /// Defines a tensor as the sums of a contraction, which are of the compute type.

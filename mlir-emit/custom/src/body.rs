@@ -1,6 +1,7 @@
 //! What a body says: values that are numbered, and how each is made. [`crate::read`] makes it, so it is right; what builds the function
 //! may add values to it.
 
+use std::collections::HashSet;
 use std::fmt;
 
 /// Bytes that a body may have.
@@ -171,6 +172,45 @@ impl Body {
     pub fn define(&mut self, ty: Type) -> Value {
         self.types.push(ty);
         Value(self.types.len().saturating_sub(1))
+    }
+}
+
+impl Body {
+    /// Whether each result is computed from an argument that is `given`.
+    #[must_use]
+    pub fn depending(&self, given: &[bool]) -> Vec<bool> {
+        let mut depends: HashSet<Value> = (0..self.arguments)
+            .filter(|&index| given.get(index) == Some(&true))
+            .map(Value)
+            .collect();
+        for Statement { result, operation } in &self.statements {
+            let is_dependent = match operation {
+                Operation::Generic(generic) => {
+                    let operands = generic.inputs.iter().chain([&generic.init]);
+                    for (operand, &argument) in operands.zip(&generic.arguments) {
+                        if depends.contains(&operand.value) {
+                            depends.insert(argument);
+                        }
+                    }
+                    for scalar in &generic.body {
+                        if scalar.arithmetic.operands().iter().any(|value| depends.contains(value)) {
+                            depends.insert(scalar.result);
+                        }
+                    }
+                    depends.contains(&generic.yielded)
+                }
+                Operation::Expand(source, _)
+                | Operation::Collapse(source, _)
+                | Operation::Slice(source, _)
+                | Operation::Apart(source) => depends.contains(source),
+                Operation::Concat(_, sources) => sources.iter().any(|source| depends.contains(source)),
+                Operation::Scalar(_) | Operation::Fill(_) | Operation::Empty => false,
+            };
+            if is_dependent {
+                depends.insert(*result);
+            }
+        }
+        self.results.iter().map(|result| depends.contains(result)).collect()
     }
 }
 

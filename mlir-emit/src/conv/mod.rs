@@ -17,12 +17,12 @@ use crate::quirks::Quirk;
 use crate::target::ConvStrategy;
 use crate::value::{Ordered, extent, extents};
 use crate::{EmitError, Unsupported};
-use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvWgrad, DataType, NormalGraph};
+use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvWgrad, DataType, NormalGraph, TensorId};
 use shape::Shape;
 
 /// Says whether the operation can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ConvFprop) -> Result<(), Unsupported> {
-    check_geometry(&op.geometry)?;
+    check_geometry(graph, op.x, &op.geometry)?;
     check_compute(graph, compute, &[op.x, op.w])?;
     check_not_constant(graph, &[op.x, op.w])?;
     check_reached(graph, op)
@@ -47,12 +47,28 @@ fn check_reached(graph: &NormalGraph, op: &ConvFprop) -> Result<(), Unsupported>
     Err(Unsupported::new("windows that reach nothing but padding"))
 }
 
-fn check_geometry(geometry: &ConvGeometry) -> Result<(), Unsupported> {
+fn check_geometry(graph: &NormalGraph, input: TensorId, geometry: &ConvGeometry) -> Result<(), Unsupported> {
+    /// Elements of an input with its padding, which may become a tensor.
+    const MOST: i64 = 1 << 40;
     let spatial = geometry.stride.len();
     if spatial > 3 {
         return Err(Unsupported::new(format!("{spatial} spatial dimensions, more than 3")));
     }
-    Ok(())
+    let dims = graph.tensor(input).map_or(&[][..], |tensor| &tensor.dims);
+    let (channels, extents) = dims.split_at_checked(2).unwrap_or_default();
+    let padding = geometry.pre_padding.iter().zip(&geometry.post_padding);
+    let padded = extents.iter().zip(padding);
+    let mut padded = padded.map(|(extent, (pre, post))| extent.checked_add(*pre)?.checked_add(*post));
+    let images = channels
+        .iter()
+        .try_fold(1_i64, |count, extent| count.checked_mul(*extent));
+    match padded.try_fold(images, |count, extent| Some(count?.checked_mul(extent?))) {
+        Some(Some(count)) if count <= MOST => Ok(()),
+        _ => Err(Unsupported::of_tensor(
+            input,
+            format!("more than {MOST} elements with its padding"),
+        )),
+    }
 }
 
 /// Lowers the operation.
@@ -89,7 +105,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
 
 /// Says whether a gradient with respect to x can be lowered.
 pub(crate) fn check_dgrad(graph: &NormalGraph, compute: DataType, op: &ConvDgrad) -> Result<(), Unsupported> {
-    check_geometry(&op.geometry)?;
+    check_geometry(graph, op.dx, &op.geometry)?;
     check_compute(graph, compute, &[op.dy, op.w])?;
     check_not_constant(graph, &[op.dy, op.w])
 }
@@ -132,7 +148,7 @@ pub(crate) fn lower_dgrad(
 
 /// Says whether a gradient with respect to w can be lowered.
 pub(crate) fn check_wgrad(graph: &NormalGraph, compute: DataType, op: &ConvWgrad) -> Result<(), Unsupported> {
-    check_geometry(&op.geometry)?;
+    check_geometry(graph, op.x, &op.geometry)?;
     check_compute(graph, compute, &[op.x, op.dy])?;
     check_not_constant(graph, &[op.x, op.dy])
 }

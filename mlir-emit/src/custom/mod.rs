@@ -10,6 +10,7 @@ mod extremes;
 mod factors;
 mod varying;
 
+use crate::bindings::most_buffers;
 use crate::ir::Emitter;
 use crate::lowering::Lowering;
 use crate::quirks::{Quirk, Quirks};
@@ -23,7 +24,8 @@ use melior::Context;
 use melior::ir::attribute::FlatSymbolRefAttribute;
 use melior::ir::{Type, Value as Ssa};
 use rotini_custom::{Arithmetic, Body, Element, Generic, Operation, TensorType, rotary};
-use rotini_graph::{CustomOp, DataType, NormalGraph, Op, TensorId};
+use rotini_graph::{CustomOp, DataType, NormalGraph, NormalKind, Op, TensorId};
+use std::collections::HashSet;
 
 /// The id of operations whose body is a function in MLIR.
 const ID: &str = "rotini.mlir";
@@ -31,6 +33,16 @@ const ID: &str = "rotini.mlir";
 /// Says whether the operation can be lowered.
 pub(crate) fn check(graph: &NormalGraph, target: &Target, op: &CustomOp) -> Result<(), Unsupported> {
     let body = body(graph, op)?;
+    let buffers = op.inputs.iter().chain(&op.outputs).collect::<HashSet<_>>().len();
+    let most = most_buffers(target);
+    if buffers > most {
+        return Err(refused(&format!(
+            "{buffers} tensors, which is more than the {most} that one kernel takes here"
+        )));
+    }
+    if let Some(id) = constant_output(graph, op, &body) {
+        return Err(Unsupported::of_tensor(id, "it depends on no buffer"));
+    }
     let mut long = 0;
     for statement in &body.statements {
         let Operation::Generic(generic) = &statement.operation else {
@@ -53,6 +65,21 @@ pub(crate) fn check(graph: &NormalGraph, target: &Target, op: &CustomOp) -> Resu
         }
     }
     Ok(())
+}
+
+/// An output that is made of constants, or of scalars that come with an execution, alone.
+fn constant_output(graph: &NormalGraph, op: &CustomOp, body: &Body) -> Option<TensorId> {
+    let is_buffer = |id: &TensorId| {
+        let kind = graph.tensor(*id).map(|tensor| tensor.kind);
+        matches!(kind, Some(NormalKind::Input | NormalKind::Output | NormalKind::Virtual))
+    };
+    let given: Vec<bool> = op.inputs.iter().map(is_buffer).collect();
+    if given.iter().all(|is_given| *is_given) {
+        return None;
+    }
+    let depends = body.depending(&given);
+    let results = op.outputs.iter().zip(depends);
+    results.filter(|(_, depends)| !depends).map(|(&id, _)| id).next()
 }
 
 /// Declines what has no good approximation here.
@@ -153,6 +180,11 @@ fn types(graph: &NormalGraph, ids: &[TensorId]) -> Result<Vec<TensorType>, Unsup
 /// Lowers the operation: a call of the body, with tensors in logical row-major order that are rounded to their types.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, position: usize, op: &CustomOp) -> Result<(), EmitError> {
     let at = lowering.emitter();
+    let body = body(lowering.graph(), op).map_err(|_| EmitError::Internal("a body that check declines"))?;
+    let sums = body
+        .statements
+        .iter()
+        .any(|statement| matches!(&statement.operation, Operation::Generic(generic) if generic.combiner().is_some()));
     let mut operands = Vec::with_capacity(op.inputs.len());
     for &id in &op.inputs {
         let tensor = lowering.tensor(id)?;
@@ -163,7 +195,13 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, position: usize, op: &C
         } else {
             rounded(lowering, lowering.round(&value, tensor.dtype, order)?.ssa, tensor.dtype)?
         };
-        operands.push(lowering.apart_from_contractions(ssa)?);
+        // Products that the body would sum in the same loops would be taken for a contraction.
+        let is_made = sums && tensor.kind == NormalKind::Virtual && lowering.quirks().avoids(Quirk::MixedProducts);
+        operands.push(if is_made {
+            at.barrier(ssa)?
+        } else {
+            lowering.apart_from_contractions(ssa)?
+        });
     }
     let types = op
         .outputs

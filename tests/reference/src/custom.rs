@@ -307,6 +307,18 @@ fn known(context: &Context<'_>, name: &str, inputs: &[TensorId], outputs: &[Tens
         ("ones summed", &[x], &[y]) => terms(context, x, y, 1.0, None),
         ("more than 18", &[x], &[y]) => terms(context, x, y, 0.0, Some(18.0)),
         ("repeated weights", &[x, z, v], &[y]) => repeated(context, [x, z, v], y),
+        ("sum of all", all, &[y]) => {
+            let all = all.iter().map(|&x| context.floats(x)).collect::<Result<Vec<_>, _>>();
+            all.and_then(|all| {
+                let element = |index: usize| sum(all.iter().map(|x| x.numbers[index]));
+                floats(
+                    context,
+                    y,
+                    (0..context.dims(y)?.iter().product()).map(element).collect(),
+                )
+            })
+        }
+        ("row totals", &[x], &[y]) => totals(context, x, y),
         ("weighted rows", &[x, z], &[y]) => weighted(context, [x, z], y),
         ("centred products", &[x, z], &[y]) => centred(context, [x, z], y),
         ("two with the sign", &[x], &[y]) => signs(context, x, y),
@@ -448,6 +460,20 @@ fn weighted(context: &Context<'_>, [x, z]: [TensorId; 2], y: TensorId) -> Output
         y,
         products.chunks(columns).map(|row| sum(row.iter().copied())).collect(),
     )
+}
+
+/// The sum of each row, of what may be off already.
+fn totals(context: &Context<'_>, x: TensorId, y: TensorId) -> Outputs {
+    let x = context.floats(x)?;
+    let columns = x.dims.last().copied().unwrap_or(1);
+    let errors = x.errors.as_deref().unwrap_or_default();
+    let rows = (0..x.numbers.len() / columns).map(|row| {
+        let of_row = row * columns..(row + 1) * columns;
+        let before: f64 = errors.get(of_row.clone()).unwrap_or_default().iter().sum();
+        let (sum, error) = sum(x.numbers[of_row].iter().copied());
+        (sum, error + before)
+    });
+    floats(context, y, rows.collect())
 }
 
 fn signs(context: &Context<'_>, x: TensorId, y: TensorId) -> Outputs {

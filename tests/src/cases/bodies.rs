@@ -1,7 +1,7 @@
 //! Custom operations whose bodies, as they are written, meet a defect of the compiler: each quirk that such a body can express.
 
 use rotini_graph::DataType::{self, Bf16, F16, F32, F64, I8, I32, U8};
-use rotini_graph::{CustomOp, Graph, GraphBuilder, TensorId};
+use rotini_graph::{CustomOp, Graph, GraphBuilder, PointwiseMode, TensorId};
 
 /// Graphs with their names.
 pub(super) type Named = Vec<(String, Graph)>;
@@ -376,10 +376,64 @@ fn constants(cases: &mut Named) {
     );
 }
 
+/// The sum of rows, each a tensor of its own: with the result as many buffers as a kernel takes.
+fn many(cases: &mut Named) {
+    let names: Vec<String> = (0..11).map(|index| format!("x{index}")).collect();
+    let dims = [8];
+    let reads: Vec<Read<'_>> = names
+        .iter()
+        .map(|name| (name.as_str(), &dims[..], F32, &[0][..]))
+        .collect();
+    let mut lines: Vec<String> = (1..10)
+        .map(|index| {
+            format!(
+                "%t{index} = arith.addf {}, %a{index} : f32",
+                if index == 1 {
+                    "%a0".to_owned()
+                } else {
+                    format!("%t{}", index - 1)
+                }
+            )
+        })
+        .collect();
+    lines.push("%r = arith.addf %t9, %a10 : f32".to_owned());
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let body = structured("y", (1, &[]), &reads, (&dims, F32, &[0]), &lines);
+    let inputs: Vec<Tensor<'_>> = names.iter().map(|name| (name.as_str(), F32, &dims[..])).collect();
+    add(cases, "many_inputs", "sum of all", &inputs, &[("y", F32, &dims)], &body);
+}
+
+/// Products of an operation of the schema that a body sums.
+fn products_before(cases: &mut Named) {
+    let mut b = GraphBuilder::new("products before");
+    let (x, z) = (b.buffer("x", F16, &[6, 19]), b.buffer("z", Bf16, &[6, 19]));
+    let products = b.virtual_tensor("products", F32, &[6, 19]);
+    let y = b.buffer("y", F32, &[6]);
+    b.pointwise(F32, PointwiseMode::Mul, &[x, z], products);
+    let reads: [Read<'_>; 1] = [("x", &[6, 19], F32, &[0, 1])];
+    let body = structured(
+        "y",
+        (2, &[1]),
+        &reads,
+        (&[6], F32, &[0]),
+        &["%r = arith.addf %s, %a0 : f32"],
+    );
+    let op = CustomOp {
+        inputs: vec![products],
+        outputs: vec![y],
+        custom_op_id: "rotini.mlir".to_owned(),
+        data: format!("// row totals\nfunc.func @f(%x: tensor<6x19xf32>) -> tensor<6xf32> {{\n{body}  return %y : tensor<6xf32>\n}}\n").into_bytes(),
+    };
+    b.node("custom", F32, op);
+    cases.push(("custom_products_before".to_owned(), b.build()));
+}
+
 /// All of them.
 pub(super) fn bodies() -> Named {
     let mut all = Named::new();
     let cases = &mut all;
+    many(cases);
+    products_before(cases);
     products(cases);
     beside_products(cases);
     constants(cases);

@@ -31,6 +31,16 @@ pub struct Conv {
 }
 
 impl Conv {
+    /// With numbers that do not matter where there is one tap, or one window, as large as they may be.
+    pub(super) fn far(mut self) -> Self {
+        if self.window.iter().all(|&extent| extent == 1) {
+            self.geometry.dilation.fill(i64::MAX);
+        } else {
+            self.geometry.stride.fill(i64::MAX);
+        }
+        self
+    }
+
     /// A 2D convolution of `dtype` with stride 1 and equal padding, computed in f32.
     #[must_use]
     #[expect(
@@ -165,6 +175,8 @@ pub(super) fn alone(cases: &mut Cases) {
         }
         let f32 = |n, c, k, input, window, padding| Conv::new(n, c, k, input, window, padding, DataType::F32, order);
         cases.add(format!("conv_1x1_{name}"), f32(2, 16, 8, 6, 1, 0).alone());
+        cases.add(format!("conv_far_taps_{name}"), f32(2, 4, 6, 5, 1, 0).far().alone());
+        cases.add(format!("conv_far_windows_{name}"), f32(2, 4, 6, 3, 3, 0).far().alone());
         cases.add(
             format!("conv_1x1_stride2_{name}"),
             f32(2, 16, 8, 7, 1, 0).stride(2).alone(),

@@ -94,6 +94,8 @@ pub(super) fn alone(cases: &mut Cases) {
         }
         let f32 = |n, c, k, input, window, padding| Conv::new(n, c, k, input, window, padding, DataType::F32, order);
         both(cases, &format!("1x1_{name}"), &f32(2, 16, 8, 6, 1, 0));
+        both(cases, &format!("far_taps_{name}"), &f32(2, 4, 6, 5, 1, 0).far());
+        both(cases, &format!("far_windows_{name}"), &f32(2, 4, 6, 3, 3, 0).far());
         both(cases, &format!("1x1_stride2_{name}"), &f32(2, 8, 6, 7, 1, 0).stride(2));
         // The last inputs are read by no window: their gradient is zero.
         both(

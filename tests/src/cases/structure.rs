@@ -35,8 +35,42 @@ fn long_chain(nodes: usize) -> Graph {
     b.build()
 }
 
+/// The sum of so many tensors, which is more than a kernel may have arguments.
+fn adds(count: usize) -> Graph {
+    let mut b = GraphBuilder::new("adds");
+    let mut sum = b.buffer("x", DataType::F32, &[4, 6]);
+    for index in 1..count {
+        let x = b.buffer("x", DataType::F32, &[4, 6]);
+        let next = if index + 1 == count {
+            b.buffer("y", DataType::F32, &[4, 6])
+        } else {
+            b.virtual_tensor("sum", DataType::F32, &[4, 6])
+        };
+        b.pointwise(DataType::F32, PointwiseMode::Add, &[sum, x], next);
+        sum = next;
+    }
+    b.build()
+}
+
+/// So many stored results: each of the one before, or all of one tensor.
+fn stored(count: usize, is_chain: bool) -> Graph {
+    let mut b = GraphBuilder::new("stored");
+    let first = b.buffer("x", DataType::F32, &[4, 6]);
+    let mut last = first;
+    for index in 0..count {
+        let y = b.buffer(&format!("y{index}"), DataType::F32, &[4, 6]);
+        let mode = [PointwiseMode::Neg, PointwiseMode::Abs, PointwiseMode::SigmoidFwd][index % 3];
+        b.pointwise(DataType::F32, mode, &[if is_chain { last } else { first }], y);
+        last = y;
+    }
+    b.build()
+}
+
 pub(super) fn several_nodes(cases: &mut Cases) {
     cases.add("chain_of_89_with_gaps", long_chain(89));
+    cases.add("adds_of_300", adds(300));
+    cases.add("stored_sums_of_60", stored(60, true));
+    cases.add("outputs_of_60", stored(60, false));
     use PointwiseMode::{Add, GeluFwd, Mul, ReluFwd, SigmoidFwd, Sub, TanhFwd};
     for dtype in [DataType::F32, DataType::F16] {
         // y = relu(x) + tanh(x) * sigmoid(x), with the tanh stored too.

@@ -117,6 +117,14 @@ impl Declined {
     }
 
     fn convolutions(&mut self) {
+        // Each number is one that i64 holds, and the output has five pixels a row: dilation and padding are 2^62.
+        let mut far = Conv::new(1, 4, 4, 5, 2, 0, F32, Order::First);
+        far.geometry.dilation.fill(1 << 62);
+        far.geometry.pre_padding.fill(1 << 62);
+        let reason = "more than 1099511627776 elements with its padding";
+        self.add("conv_far_padding", far.alone(), reason);
+        self.add("dgrad_far_padding", far.dgrad(), reason);
+        self.add("wgrad_far_padding", far.wgrad(), reason);
         let conv = Conv::new(1, 4, 4, 6, 3, 1, F32, Order::First);
         let mut in_i32 = conv.clone();
         in_i32.compute = I32;

@@ -2,7 +2,7 @@
 
 use super::{normal, of_one};
 use rotini_emit::{Backend, Quirk, Quirks, REGISTER, Target, check, emit_avoiding};
-use rotini_graph::DataType;
+use rotini_graph::{CustomOp, DataType, GraphBuilder, Scalar};
 use rotini_tests::cases;
 
 enum Meets {
@@ -127,5 +127,118 @@ fn a_sum_of_functions_of_products_is_declined_on_gpus() {
         "    %p = math.absf %x : f32\n    %t = arith.mulf %p, %w : f32\n",
     ] {
         check(&graph(fine), &target(Backend::Amd)).unwrap();
+    }
+}
+
+/// What a reduction starts from may be infinite or no number, whatever the caller promises of the elements.
+#[test]
+fn promises_do_not_hold_for_what_a_reduction_starts_from() {
+    for (combiner, flags, kept) in [
+        ("maximumf", "nnan", None),
+        ("maxnumf", "nnan,ninf", None),
+        ("minnumf", "fast", Some("fastmath<reassoc,nsz,arcp,contract,afn>")),
+        ("addf", "ninf,contract", Some("fastmath<contract>")),
+    ] {
+        let data = format!(
+            "func.func @f(%a: tensor<4x8xf32>) -> tensor<4xf32> {{\n  %e = tensor.empty() : tensor<4xf32>\n  \
+             %y = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], \
+             iterator_types = [\"parallel\", \"reduction\"]}} ins(%a : tensor<4x8xf32>) outs(%e : tensor<4xf32>) {{\n  ^bb0(%x: f32, %s: f32):\n    \
+             %w = math.absf %x fastmath<ninf> : f32\n    %r = arith.{combiner} %s, %w fastmath<{flags}> : f32\n    \
+             linalg.yield %r : f32\n  }} -> tensor<4xf32>\n  return %y : tensor<4xf32>\n}}\n"
+        );
+        let graph = of_one(DataType::F32, [&[4, 8], &[4]], data);
+        for backend in [Backend::Cpu, Backend::Amd] {
+            let target = target(backend);
+            check(&graph, &target).unwrap();
+            let text = emit_avoiding(&graph, &target, Quirks::of(&target)).unwrap().mlir;
+            let lines = || text.lines().filter(|line| line.contains("fastmath"));
+            assert!(
+                lines().any(|line| line.contains("absf") && line.contains("fastmath<ninf>")),
+                "{text}"
+            );
+            let others: Vec<&str> = lines().filter(|line| !line.contains("absf")).collect();
+            assert!(
+                others.iter().all(|line| kept.is_some_and(|kept| line.contains(kept))),
+                "{others:?}"
+            );
+            assert!(kept.is_none() || !others.is_empty() || combiner != "addf", "{text}");
+        }
+    }
+}
+
+/// The compiler would evaluate it and copy the result.
+#[test]
+fn an_output_of_constants_alone_is_declined() {
+    let body = |second: &str| {
+        format!(
+            "#all = affine_map<(i) -> (i)>\nfunc.func @f(%a: tensor<4xf32>, %b: tensor<1xf32>) -> (tensor<4xf32>, tensor<1xf32>) {{\n  \
+             %e = tensor.empty() : tensor<4xf32>\n  %g = tensor.empty() : tensor<1xf32>\n  \
+             %y = linalg.generic {{indexing_maps = [#all, #all], iterator_types = [\"parallel\"]}} ins(%a : tensor<4xf32>) outs(%e : tensor<4xf32>) {{\n  \
+             ^bb0(%x: f32, %o: f32):\n    %r = math.absf %x : f32\n    linalg.yield %r : f32\n  }} -> tensor<4xf32>\n  {second}  \
+             return %y, %z : tensor<4xf32>, tensor<1xf32>\n}}\n"
+        )
+    };
+    let of = |source: &str, ty: &str, map: &str| {
+        body(&format!(
+            "%z = linalg.generic {{indexing_maps = [affine_map<(i) -> ({map})>, #all], iterator_types = [\"parallel\"]}} ins(%{source} : {ty}) \
+             outs(%g : tensor<1xf32>) {{\n  ^bb0(%x: f32, %o: f32):\n    %r = math.absf %x : f32\n    linalg.yield %r : f32\n  }} -> tensor<1xf32>\n"
+        ))
+    };
+    let graph = |body: String| {
+        let mut b = GraphBuilder::new("custom");
+        let a = b.buffer("a", DataType::F32, &[4]);
+        let one = b.constant("b", DataType::F32, &[1], Scalar::float(1.5));
+        let (y, z) = (b.buffer("y", DataType::F32, &[4]), b.buffer("z", DataType::F32, &[1]));
+        let op = CustomOp {
+            custom_op_id: "rotini.mlir".to_owned(),
+            inputs: vec![a, one],
+            outputs: vec![y, z],
+            data: body.into_bytes(),
+        };
+        b.node("custom", DataType::F32, op);
+        normal(&b.build())
+    };
+    for target in [Target::Cpu, target(Backend::Amd)] {
+        let refused = check(&graph(of("b", "tensor<1xf32>", "i")), &target).unwrap_err();
+        assert!(refused.reason.contains("depends on no buffer"), "{refused}");
+        check(&graph(of("a", "tensor<4xf32>", "2")), &target).unwrap();
+    }
+}
+
+/// The runtime gives a kernel no more buffers.
+#[test]
+fn more_tensors_than_a_kernel_takes_are_declined() {
+    let graph = |count: usize| {
+        let mut b = GraphBuilder::new("custom");
+        let inputs: Vec<_> = (0..count).map(|_| b.buffer("x", DataType::F32, &[4])).collect();
+        let arguments: Vec<String> = (0..count).map(|index| format!("%a{index}: tensor<4xf32>")).collect();
+        let outputs = vec![b.buffer("y", DataType::F32, &[4])];
+        let data = format!(
+            "func.func @f({}) -> tensor<4xf32> {{\n  %e = tensor.empty() : tensor<4xf32>\n  \
+             %y = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = [\"parallel\"]}} \
+             ins(%a0 : tensor<4xf32>) outs(%e : tensor<4xf32>) {{\n  ^bb0(%x: f32, %o: f32):\n    %r = math.absf %x : f32\n    \
+             linalg.yield %r : f32\n  }} -> tensor<4xf32>\n  return %y : tensor<4xf32>\n}}\n",
+            arguments.join(", ")
+        )
+        .into_bytes();
+        let custom_op_id = "rotini.mlir".to_owned();
+        b.node(
+            "custom",
+            DataType::F32,
+            CustomOp {
+                custom_op_id,
+                inputs,
+                outputs,
+                data,
+            },
+        );
+        normal(&b.build())
+    };
+    for (backend, most) in [(Backend::Cpu, 23), (Backend::Amd, 11), (Backend::Nvidia, 11)] {
+        check(&graph(most), &target(backend)).unwrap();
+        for count in [most + 1, 300] {
+            let refused = check(&graph(count), &target(backend)).unwrap_err();
+            assert!(refused.reason.contains("that one kernel takes"), "{refused}");
+        }
     }
 }
