@@ -11,6 +11,8 @@ use rotini_graph::Graph;
 use rotini_tests::harness::Runner;
 use rotini_tests::random::Settings;
 use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Every kind of attribute that MLIR has a text for.
@@ -288,20 +290,17 @@ fn some(seed: u64) -> impl ExactSizeIterator<Item = Graph> {
 }
 
 /// What diagnostics are made of, but for words of the body.
-fn own_words() -> HashSet<&'static str> {
-    [
-        include_str!("../../../../mlir-emit/custom/src/arithmetic.rs"),
-        include_str!("../../../../mlir-emit/custom/src/body.rs"),
-        include_str!("../../../../mlir-emit/custom/src/generic.rs"),
-        include_str!("../../../../mlir-emit/custom/src/lib.rs"),
-        include_str!("../../../../mlir-emit/custom/src/literal.rs"),
-        include_str!("../../../../mlir-emit/custom/src/syntax.rs"),
-        include_str!("../../../../mlir-emit/custom/src/verify.rs"),
-        include_str!("../../../../mlir-emit/src/custom/mod.rs"),
-    ]
-    .into_iter()
-    .flat_map(words)
-    .collect()
+fn own_words() -> HashSet<String> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mlir-emit");
+    let parser = fs::read_dir(sources.join("custom/src")).unwrap();
+    parser
+        .map(|entry| entry.unwrap().path())
+        .chain([sources.join("src/custom/mod.rs")])
+        .flat_map(|file| {
+            let text = fs::read_to_string(file).unwrap();
+            words(&text).map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
