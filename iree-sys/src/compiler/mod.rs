@@ -83,7 +83,7 @@ impl CompileRequest<'_> {
 /// What a compilation made.
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    /// The module, loadable by [`Executable::load`](crate::runtime::Executable::load).
+    /// The module, loadable by [`Module::load`](crate::runtime::Module::load).
     pub vmfb: Vec<u8>,
     /// What the compiler scheduled.
     pub statistics: Statistics,
