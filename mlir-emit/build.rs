@@ -1,9 +1,9 @@
-//! Gives the crate the fingerprint of all that decides what a graph is lowered to: it is part of the cache's key, so that code of an older
-//! lowering is never taken for that of this one.
+//! Computes the fingerprint of everything that decides what a graph is lowered to. It is part of the cache's key, so code of an older
+//! lowering is never taken for code of this one.
 //!
-//! These are the sources of this crate, of the one that reads bodies of custom operations and of the graph's, whose canonical bytes the other
-//! part of the key is made from; their manifests; `Cargo.lock`, which names the exact versions of melior and of all else that takes part; and
-//! the version of the LLVM whose MLIR is linked, which the lock file does not know. Tests and snapshots are none of it.
+//! The fingerprint covers the sources and manifests of this crate and of the crates `custom` and `graph`; `Cargo.lock`, which has the exact
+//! versions of melior and of all other dependencies; and the version of the LLVM whose MLIR is linked, which the lock file does not have.
+//! Tests and snapshots are not in it.
 
 use std::env;
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! Scales of blocks: an axis that is cut into blocks becomes two, the blocks and the elements of one, and a scale has the first alone.
+//! Block scales: an axis that is cut into blocks becomes two axes, the blocks and the elements of a block. A scale has the first only.
 
 use crate::convert::{FloatPredicate as F, check_compute, compute_type};
 use crate::ir::MISSING;

@@ -1,4 +1,4 @@
-//! Contractions: the products of two tensors' elements, summed. Matmuls, attention and mixtures of experts are made of them.
+//! Contractions: sums of products of two tensors' elements. Matmuls, attention and mixtures of experts are made of them.
 
 use crate::convert::{check_compute, check_not_constant};
 use crate::ir::{Loop, MISSING, affine_map, dim};

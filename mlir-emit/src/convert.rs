@@ -1,7 +1,7 @@
 //! Conversions between element types, inside the body of a structured operation.
 //!
-//! Float to float rounds to nearest even. To an integer, values are truncated toward zero and saturate; NaN becomes 0. That is what
-//! hipDNN's reference gets from a C cast where C defines the cast, and the nearest sensible value where C does not.
+//! Float to float rounds to nearest even. Float to integer truncates toward zero and saturates; NaN becomes 0. hipDNN's reference uses a C
+//! cast, which agrees where C defines it. Where C does not, this is the nearest sensible value.
 
 use crate::ir::Emitter;
 use crate::narrow::convert_code;

@@ -1,4 +1,4 @@
-//! What a graph costs, as far as it can be told without compiling it.
+//! What a graph costs: estimates of its work and bounds of its workspace, without compiling it.
 
 use crate::convert::compute_type;
 use crate::sums::partial_elements;

@@ -1,7 +1,7 @@
 //! Functions of floats that are right to the last digits everywhere: near 0, in their tails, and for angles of any size.
 //!
-//! What a target's compiler has is used where it is right there; the test `functions_are_right_everywhere` knows. What it has not is
-//! made here of what it has. `docs/semantics.md` has the bounds.
+//! If the compiler's own function is right on a target, it is used; the test `functions_are_right_everywhere` decides that. Otherwise the
+//! function is built here from others. `docs/semantics.md` has the bounds.
 
 use crate::EmitError;
 use crate::convert::FloatPredicate as F;

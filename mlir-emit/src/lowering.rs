@@ -1,7 +1,7 @@
-//! What an operation's file may use while it lowers its operation: the graph, the target, and the values of tensors so far.
+//! What a family of operations uses while it lowers an operation: the graph, the target, and the values of tensors so far.
 //!
-//! Inputs are values from the beginning, each operation's file defines the values of what it writes, and stored tensors are rounded, put
-//! into their memory order and returned. The file `dispatch` knows the operations' files; this one knows none of them.
+//! Inputs are values from the beginning. Each family defines the values of the tensors that it writes. Stored tensors are rounded, put into
+//! their memory order and returned. The file `dispatch` knows the families; this file knows none of them.
 
 use crate::EmitError;
 use crate::convert::convert;

@@ -1,4 +1,4 @@
-//! Matrix multiplication: one structured contraction over whatever order the operands lie in.
+//! Matrix multiplication: one structured contraction, whatever the memory order of the operands.
 
 use crate::contract::{check_product, contract, repeated};
 use crate::convert::compute_type;

@@ -1,5 +1,5 @@
-//! Tensors between a buffer's memory and the values of a lowering: elements with gaps are gathered and scattered, those of less than a byte
-//! unpacked and packed.
+//! Tensors between a buffer's memory and the values of a lowering. Elements with gaps are gathered and scattered. Elements of less than a
+//! byte are unpacked and packed.
 
 use crate::EmitError;
 use crate::ir::{Loop, MISSING, Relation, affine_map, dim};

@@ -1,4 +1,4 @@
-//! The loops of a reduction that is told how to run: side by side they become one, before IREE does that and forgets what it was told.
+//! Merges neighbouring loops of a reduction that carries its own schedule. If IREE merged them, it would drop the schedule.
 
 use crate::EmitError;
 use crate::ir::Emitter;

@@ -1,11 +1,11 @@
 //! Types that elements are stored in and never calculated in: floats of four, six and eight bits, and int4.
 //!
-//! While a graph is lowered, their elements are codes in bytes of their own (an int4 is its value); [`decode`] and [`encode`] stand
-//! between codes and f32 or f64, in integer arithmetic, because no target of the compiler has all of these formats and gfx942's own
-//! 8-bit floats are others. Elements of less than a byte are unpacked where a tensor is read and packed where it is written.
+//! While a graph is lowered, each such element is a code in a byte of its own (an int4 is its value). [`decode`] and [`encode`] convert
+//! between codes and f32 or f64 in integer arithmetic. No target of the compiler has all of these formats, and gfx942's own 8-bit floats
+//! are different ones. Elements of less than a byte are unpacked where a tensor is read and packed where it is written.
 //!
-//! The formats are those of the OCP specifications (8-bit floating point, revision 1.0; microscaling formats, version 1.0). What they
-//! leave open is as in hipDNN's types (`data_sdk/…/types/Fp8E4M3.hpp`, `Fp8E5M2.hpp`, `Fp8E8M0.hpp`, `Fp4E2M1.hpp`, `Fp6E2M3.hpp`,
+//! The formats are those of the OCP specifications (8-bit floating point, revision 1.0; microscaling formats, version 1.0). What they leave
+//! open is as in hipDNN's types (`data_sdk/…/types/Fp8E4M3.hpp`, `Fp8E5M2.hpp`, `Fp8E8M0.hpp`, `Fp4E2M1.hpp`, `Fp6E2M3.hpp`,
 //! `Fp6E3M2.hpp`):
 //!
 //! | What | Becomes |
@@ -14,12 +14,12 @@
 //! | NaN | NaN; in FP4 and FP6, which have none, 0 |
 //! | to E8M0 | the power of two below; what is not above 0, the least one |
 //!
-//! The FNUZ formats are those of gfx942's matrix cores. They have no infinity, one NaN and no negative zero, whose code the NaN has; what
-//! they are made of is rounded and saturates the same way (`Fp8E4M3Fnuz.hpp` and `Fp8E5M2Fnuz.hpp` of hipDNN do just that).
+//! The FNUZ formats are those of gfx942's matrix cores. They have no infinity, one NaN and no negative zero: its code is the NaN.
+//! Conversions to them round and saturate in the same way (as hipDNN's `Fp8E4M3Fnuz.hpp` and `Fp8E5M2Fnuz.hpp` do).
 //!
-//! Everything else is rounded to nearest even. The conversions to the two 8-bit floats in those files cut subnormal results off, and
-//! saturate from the largest power of two on (256 of 448 in E4M3); those of FP4 and FP6 do neither, the specification has no such
-//! exceptions, and so neither happens here.
+//! Everything else is rounded to nearest even. hipDNN's `Fp8E4M3.hpp` and `Fp8E5M2.hpp` differ: they cut subnormal results off, and
+//! saturate from the largest power of two on (256 of 448 in E4M3). Its FP4 and FP6 do neither, and the specification has no such
+//! exceptions. So neither happens here.
 
 use crate::EmitError;
 use crate::convert::{IntegerPredicate, compare_integer, convert};

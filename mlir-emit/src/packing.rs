@@ -1,4 +1,4 @@
-//! Elements of less than a byte: taken out of the bytes that they share where a tensor is read, put back where it is written.
+//! Elements of less than a byte: unpacked from their bytes where a tensor is read, and packed where it is written.
 
 use crate::EmitError;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};

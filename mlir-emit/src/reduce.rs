@@ -1,4 +1,4 @@
-//! Reductions: elements combined along axes, in as many steps and dispatches as the compiler needs to do it right.
+//! Reductions: combine elements along axes, in as many steps and dispatches as the compiler needs to get it right.
 
 use crate::EmitError;
 use crate::convert::convert;

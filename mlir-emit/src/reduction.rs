@@ -1,6 +1,6 @@
-//! Reductions: what is supported, and their lowering to one combination along the reduced axes.
+//! The reduction operation: what is supported, and its lowering to one combination along the reduced axes.
 //!
-//! MIN, MAX and AMAX pass over NaN, as hipDNN's reference does (`CpuFpReferenceReduction.hpp`).
+//! MIN, MAX and AMAX ignore NaN, as hipDNN's reference does (`CpuFpReferenceReduction.hpp`).
 
 use crate::convert::{check_compute, compute_type};
 use crate::ir::MISSING;

@@ -6,11 +6,11 @@
 //! @main(inputs…, scalars…, outputs…, workspace: !hal.buffer, wait: !hal.fence, signal: !hal.fence)
 //! ```
 //!
-//! A scalar is its bits: an `i64` if it has 8 bytes, else the low bits of an `i32`. What the computation makes of it, it makes in its
-//! loops, so that the bits get to the kernels as they are: a GPU's launch plan can then pass others.
+//! A scalar is passed as its bits: an `i64` if it has 8 bytes, else the low bits of an `i32`. The computation converts it inside its loops.
+//! So the bits reach the kernels unchanged, and a GPU's launch plan can pass others.
 //!
-//! The order of the operations in it matters: `hal.tensor.alias` before `hal.tensor.transients` computes straight into the caller's
-//! buffers; the other way round the results are allocated and copied. melior does not know IREE's dialects, so this part is text.
+//! The order of the operations matters. `hal.tensor.alias` before `hal.tensor.transients` computes straight into the caller's buffers. In
+//! the other order, the results are allocated and copied. melior does not know IREE's dialects, so this part is text.
 
 use crate::EmitError;
 use crate::ir::Emitter;

@@ -1,9 +1,9 @@
 //! How a reduction is spread over the lanes of a workgroup, where the compiler does it badly or not at all (`Quirk::UnspreadReductions`).
 //!
-//! IREE spreads a reduction whose innermost loop is a whole number of subgroups. Any other is given to one thread for each result, which
-//! takes all of it: slow, and if several such reductions and what is made of them are one dispatch, unrolled so far that the compiler is
-//! busy for hours. So these are told what to do, in the words that IREE's own choice has: each dimension is cut into tiles, lanes and
-//! subgroups are powers of two that multiply to the workgroup, and what is beyond the end is masked.
+//! IREE spreads a reduction if its innermost loop is a whole number of subgroups. It gives any other to one thread per result. That is
+//! slow. If several such reductions and their readers are one dispatch, IREE also unrolls them so far that it compiles for hours. So these
+//! reductions carry a schedule in IREE's own attributes: each dimension is cut into tiles, lanes and subgroups are powers of two whose
+//! product is the workgroup, and elements beyond the end are masked.
 
 use crate::EmitError;
 use crate::target::Target;

@@ -1,7 +1,7 @@
 //! The steps that operations are made of: elements made from elements, and elements combined along axes.
 //!
-//! An operation of the schema is a few of these over [`Value`]s, in the compute type throughout; the compiler fuses them. All of them
-//! broadcast as hipDNN does: right-aligned, an extent of 1 against any other.
+//! An operation of the schema is a few steps over [`Value`]s, all in the compute type. The compiler fuses them. All of them broadcast as
+//! hipDNN does: right-aligned, an extent of 1 against any other.
 
 use crate::EmitError;
 use crate::convert::convert;

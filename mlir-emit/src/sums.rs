@@ -1,8 +1,8 @@
-//! How long sums are added up on CPUs.
+//! The accumulation type of long sums on CPUs.
 //!
-//! The compiler adds the terms of a sum one after the other, so that in f32 it is off by as many roundings as there are terms: ones stop
-//! counting at 2^24. GPUs give the terms to many lanes. Here a sum in f32 is carried in f64, which costs nothing where memory is what
-//! takes the time; a product of matrices is summed in blocks, and these in f64.
+//! The compiler adds the terms of a sum one after the other. In f32, such a sum is off by as many roundings as it has terms: a sum of ones
+//! stops at 2^24. GPUs spread the terms over many lanes. On CPUs, a sum in f32 is accumulated in f64, which costs nothing where memory is
+//! the bottleneck. A product of matrices is summed in blocks, and the blocks' sums in f64.
 
 use crate::EmitError;
 use crate::convert::convert;

@@ -1,4 +1,4 @@
-//! What a kernel is compiled for, and what is known of it.
+//! What a kernel is compiled for, and the properties of that target.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Values of the lowering: tensors in memory order.
 //!
-//! A [`Value`] knows which logical axis each of its physical axes is. Axes that are repeated (stride 0, or broadcast) are not there at
-//! all: index maps leave them out, so that nothing is ever copied to repeat it.
+//! A [`Value`] knows the logical axis of each of its physical axes. Axes that are repeated (stride 0, or broadcast) are not among them:
+//! index maps leave them out, so no repetition is ever copied.
 
 use crate::EmitError;
 use crate::ir::{Emitter, Loop, affine_map, dim};

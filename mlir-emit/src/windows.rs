@@ -1,4 +1,4 @@
-//! Windows over the spatial axes, arithmetic on where things lie, and loops over many of them for each element of a result.
+//! Windows over the spatial axes, arithmetic on positions, and loops over many positions for each element of a result.
 
 use crate::EmitError;
 use crate::convert::convert;

@@ -1,5 +1,5 @@
-//! Convolutions on the CPU, each form over shapes that stress it: compiled by the real compiler, run, and compared bit by bit with a
-//! loop that knows nothing of layouts or tiles. Elements are small integers, so that every sum is exact in every type and order.
+//! Convolutions on the CPU, each form over shapes that stress it. The real compiler compiles them, they run, and a loop that knows nothing
+//! of layouts or tiles gives the bits to compare with. Elements are small integers, so every sum is exact in every type and order.
 
 #![expect(
     clippy::unwrap_used,

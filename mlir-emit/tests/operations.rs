@@ -1,4 +1,4 @@
-//! The module that each operation made of steps becomes, as text: gradients of convolutions, matmuls, reductions, normalizations.
+//! Snapshots of the modules of operations that are made of steps: gradients of convolutions, matmuls, reductions, normalizations.
 //! `snapshots.rs` has convolutions, pointwise operations and layouts.
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]

@@ -1,4 +1,4 @@
-//! The gradients.
+//! The gradients of attention.
 
 use super::scores::{Attention, transposed};
 use super::told::{HEAD, KEY, scores_of};

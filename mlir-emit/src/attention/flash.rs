@@ -1,10 +1,11 @@
-//! The forward direction as one operation of IREE's, `iree_linalg_ext.online_attention`, which is one dispatch on AMD GPUs: tiles of
-//! scores stay in registers, and what has been summed is scaled whenever a larger score turns up.
+//! The forward direction as IREE's operation `iree_linalg_ext.online_attention`. On AMD GPUs it is one dispatch: tiles of scores stay in
+//! registers, and the sums so far are scaled whenever a larger score appears.
 //!
-//! IREE's operation computes with powers of 2: it scales q by log2(e), in q's own type, and the mask as well. Here q is scaled by what
-//! makes that 1, and scores are scaled in f32 instead. It rounds the exponentials to the type of v for the second product.
+//! IREE's operation computes with powers of 2: it scales q and the mask by log2(e), q in its own type. The emitter passes a scale that
+//! makes q's factor 1, and scales the scores in f32 instead. The operation rounds the exponentials to the type of v for the second product.
 //!
-//! Bounds are a mask that is made of indices. The operation's own `iree_linalg_ext.index` counts from the beginning of each tile.
+//! Bounds are a mask that is computed from indices. The operation's own `iree_linalg_ext.index` does not help: it counts from the beginning
+//! of each tile.
 
 use super::forward::Softmax;
 use super::scores::Attention;

@@ -1,4 +1,4 @@
-//! The forward direction: softmax of the scores and the values' sum that it weighs.
+//! The forward direction: the softmax of the scores, and the sum of the values with the softmax as weights.
 
 use super::flash;
 use super::scores::Attention;

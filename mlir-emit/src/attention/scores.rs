@@ -1,4 +1,4 @@
-//! Operands, masks and scores, which are the same in both directions.
+//! Operands, masks and scores. Both directions compute them in the same way.
 
 use super::told::{Diagonal, HEAD, KEY, QUERY, Scores};
 use crate::EmitError;

@@ -1,4 +1,4 @@
-//! What both directions are told of scores, and their axes.
+//! The attributes of scores, and their axes, for both directions.
 
 use rotini_graph::{DiagonalAlignment, TensorId};
 

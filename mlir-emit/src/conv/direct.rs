@@ -1,7 +1,7 @@
 //! The direct form: one `linalg.generic` with the convolution's index maps.
 //!
-//! x, w and y are taken as they lie in memory, channels first or channels last; only what is in neither order, or in another order
-//! than its partner, is copied. The copy stands behind a barrier (see [`Ordered::in_order`]).
+//! It takes x, w and y in their memory order, channels first or channels last. A tensor in another order, or in another order than its
+//! partner, is copied first, behind a barrier (see [`Ordered::in_order`]).
 
 use super::shape::{Shape, channels_first, channels_last, product, split_axis};
 use crate::EmitError;

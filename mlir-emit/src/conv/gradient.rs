@@ -1,10 +1,13 @@
 //! The gradients of a convolution.
 //!
-//! With respect to x it is a convolution itself where the windows are one step apart: of dy with zeros around it, with the filter turned
-//! around and its two kinds of channels exchanged. Where they are further apart, dy would need zeros between its elements as well, most of
-//! the products would be with those, and an infinity in w would make NaN where no window is: there dy times the filter is a matmul, and
-//! each element of dx the sum over what the windows that reach it have at its place. With respect to w it is a matmul: dy times the patches
-//! of x, summed over all positions.
+//! The gradient with respect to x has two forms:
+//!
+//! - With stride 1 it is a convolution: of dy with zeros around it, by the filter rotated by 180° with its two channel axes exchanged.
+//! - With a larger stride, dy would need zeros between its elements too. Most products would be with these zeros, and an infinity in w
+//!   would make NaN where no window is. So dy times the filter is a matmul, and each element of dx sums the products of the windows that
+//!   reach it.
+//!
+//! The gradient with respect to w is a matmul: dy times the patches of x, summed over all positions.
 
 use super::direct;
 use super::named::{Axis, Dim, Tensor, between, sum};

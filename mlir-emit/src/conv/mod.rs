@@ -1,7 +1,7 @@
 //! Convolution forward: what is supported, its extents, and what its forms share.
 //!
-//! `direct` is the form for GPUs, whose code generation takes a convolution as it is. `staged` has the forms for CPUs, where code is
-//! fast only for operands of certain layouts and extents.
+//! `direct` is the form for GPUs: code generation takes the convolution as one operation. `staged` has the forms for CPUs, where code
+//! generation is fast only for operands of certain layouts and extents.
 
 mod direct;
 mod gradient;

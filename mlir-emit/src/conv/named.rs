@@ -1,4 +1,4 @@
-//! Tensors whose physical axes have names: the staged forms rearrange and sum them without counting positions.
+//! Tensors whose physical axes have names. The staged forms use them to rearrange and sum without counting positions.
 
 use super::shape::split_axis;
 use crate::EmitError;

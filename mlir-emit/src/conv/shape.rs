@@ -1,4 +1,4 @@
-//! The extents of a convolution, and the orders in which its tensors may lie.
+//! The extents of a convolution, and the memory orders that its tensors may have.
 
 use crate::EmitError;
 use crate::ir::Emitter;

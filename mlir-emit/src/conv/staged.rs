@@ -1,6 +1,6 @@
-//! The staged forms, for CPUs: operands are copied to the layouts and extents that code generation is fast for, then summed.
+//! The staged forms, for CPUs: operands are copied to layouts and extents for which code generation is fast. Then the products are summed.
 //!
-//! The copies stand behind barriers, in kernels of their own (`Quirk::FoldedTranspose`).
+//! Each copy stands behind a barrier, in a kernel of its own (`Quirk::FoldedTranspose`).
 
 use super::direct;
 use super::named::{Axis, Dim, Tensor, between, sum};

@@ -1,11 +1,11 @@
-//! Bodies in the forms that the compiler gets right: what a caller wrote is rewritten where it would meet a defect.
+//! Rewrites a caller's body into forms that the compiler gets right, wherever the body would meet a defect.
 //!
-//! - What may turn out to be a constant is computed apart from what sums it ([`Quirk::ConstantSums`]), and in the order of what it reads
-//!   ([`Quirk::ConstantTransposed`]).
-//! - The factors of a sum of products are copied where it is needed: in the type in which they are multiplied, over all summed loops, and
-//!   with these last (`factors`).
-//! - Products whose sum the compiler would take for a contraction, once it has fused them, are computed apart from it.
-//! - Results of contractions, reductions beside them and concatenations are dispatches of their own where their fusion is wrong.
+//! - A value that may be a constant is a dispatch apart from the sum of it ([`Quirk::ConstantSums`]), and is computed in its operand's
+//!   order ([`Quirk::ConstantTransposed`]).
+//! - The factors of a sum of products are copied if necessary: into the type of the product, over all summed loops, with the summed loops
+//!   innermost (`factors`).
+//! - If the compiler would fuse products into their sum and take both for a contraction, the products are a dispatch of their own.
+//! - Contractions, reductions beside them and concatenations are dispatches of their own if their fusion is wrong.
 
 use super::elements::{UNKNOWN, tensor_of};
 use super::factors::{Product, product, root};

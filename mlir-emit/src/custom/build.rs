@@ -1,4 +1,4 @@
-//! Builds the function that a body says.
+//! Builds the MLIR function of a body.
 
 use super::elements::{UNKNOWN, any_type, constant, element_of, neutral, scalar_type, tensor_of, tensor_type, type_of};
 use super::extremes::{Extreme, combined_as_integers};

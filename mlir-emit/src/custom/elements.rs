@@ -1,4 +1,4 @@
-//! Types and numbers of a body, as MLIR has them.
+//! The types and numbers of a body in MLIR.
 
 use crate::EmitError;
 use crate::ir::Emitter;

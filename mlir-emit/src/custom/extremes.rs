@@ -1,8 +1,8 @@
-//! The larger and the smaller of two floats on targets that do not have MLIR's operation for it.
+//! Maximum and minimum of two floats on targets that do not have MLIR's operation for it.
 //!
-//! Where `arith.maximumf` and `arith.minimumf` lose NaN ([`Quirk::LostNan`]), the result is chosen by comparison; along an axis, where one
-//! operation has to combine elements, floats are combined as integers of the same order. Where `arith.maxnumf` and `arith.minnumf` call a
-//! function that is not there ([`Quirk::MissingFmax`]), they are chosen by comparison, unless they combine elements along an axis.
+//! `arith.maximumf` and `arith.minimumf` may lose NaN ([`Quirk::LostNan`]). There a comparison chooses the result. Along an axis one
+//! operation has to combine the elements, so floats are combined as integers of the same order. `arith.maxnumf` and `arith.minnumf` may
+//! call a function that does not exist ([`Quirk::MissingFmax`]). There a comparison chooses too, except along an axis.
 
 use super::build::{Builder, Values};
 use super::elements::{constant, scalar_type, tensor_type};

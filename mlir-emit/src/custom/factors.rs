@@ -1,4 +1,4 @@
-//! The factors of sums of products, in the forms that the compiler gets right.
+//! Brings the factors of sums of products into forms that the compiler gets right.
 
 use super::avoid::{Rewriting, element, loops_of};
 use super::elements::{UNKNOWN, element_of, tensor_of};

@@ -1,7 +1,7 @@
 //! Custom operations: a function on tensors that the caller wrote in MLIR, called from the computation.
 //!
-//! Its text is read by `rotini-custom`, which knows nothing of MLIR's library; what that makes of it is built here, operation by
-//! operation. So the caller's text reaches no parser of MLIR, in any process. `docs/custom-op.md` tells users what a body may have.
+//! `rotini-custom` reads the text. It does not use MLIR's library. This module builds its typed tree, operation by operation. So the
+//! caller's text reaches no parser of MLIR, in any process. `docs/custom-op.md` tells users what a body may contain.
 
 mod avoid;
 mod build;

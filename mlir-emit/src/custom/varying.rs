@@ -1,8 +1,9 @@
-//! Whether the compiler may find a value to be the same whatever the tensors hold.
+//! Whether the compiler may find that a value is the same for all contents of the tensors.
 //!
-//! It folds what is the same everywhere late, and gets what is left wrong ([`Quirk::ConstantSums`](crate::quirks::Quirk::ConstantSums),
-//! [`Quirk::ConstantTransposed`](crate::quirks::Quirk::ConstantTransposed)). How it finds out is not known in full: it follows ranges of
-//! integers, too. So what is said here is the other way round: which values it has no reason to take for constants. The rest may be one.
+//! The compiler folds such values late, and gets some of what remains wrong ([`Quirk::ConstantSums`](crate::quirks::Quirk::ConstantSums),
+//! [`Quirk::ConstantTransposed`](crate::quirks::Quirk::ConstantTransposed)). How it finds them is not fully known: it also follows ranges
+//! of integers. So this module answers the opposite question: which values it has no reason to take for constants. All others may be
+//! constants.
 
 use super::elements::element_of;
 use rotini_custom::{Arithmetic, Body, Element, Flag, Scalar, Value};

@@ -1,4 +1,4 @@
-//! Structured operations: loops over the elements of tensors, and what their bodies know of them.
+//! Structured operations: loops over the elements of tensors, and what their bodies have access to.
 
 use super::{Emitter, Loop, Relation, affine_map, argument, dim, first};
 use crate::EmitError;

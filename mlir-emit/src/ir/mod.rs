@@ -1,7 +1,7 @@
-//! A thin layer over melior: what the lowering builds with.
+//! A thin layer over melior, with which the lowering builds operations.
 //!
-//! Everything is an [`Emitter`] at the end of some block. Affine maps, types of dialects without bindings and attributes are made by
-//! parsing text, which is the one form that every version of MLIR understands.
+//! An [`Emitter`] appends operations to a block. Affine maps, attributes, and types of dialects without bindings are parsed from text,
+//! because every version of MLIR understands the text.
 
 mod loops;
 mod tensors;

@@ -1,4 +1,4 @@
-//! Whole tensors: made, filled, padded, cropped, read.
+//! Operations on whole tensors: create, fill, pad, crop, read.
 
 use super::{Emitter, argument, first};
 use crate::EmitError;

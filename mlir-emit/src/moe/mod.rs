@@ -1,12 +1,12 @@
 //! Grouped matmuls of mixtures of experts: one batched matmul over tiles of rows, each tile with the matrix of its expert.
 //!
-//! Which rows an expert has is known only to the device. So the rows are laid out anew there: each group begins a new tile, and there are
-//! as many tiles as any routing can need, few more than the rows fill. Forward, a tile takes its expert's matrix where it lies (for AMD
-//! GPUs in the matmul's own dispatch, on matrix cores). Backward, each tile gives the product of its rows, and each expert's tiles, which
-//! are neighbours, are added.
+//! Only the device knows which rows belong to an expert. So the device rearranges the rows: each group begins a new tile. There are as many
+//! tiles as any routing can need, a few more than the rows fill. Forward, a tile reads its expert's matrix in place (on AMD GPUs in the
+//! matmul's own dispatch, on matrix cores). Backward, each tile gives the product of its rows. The tiles of an expert are neighbours, and
+//! their products are added.
 //!
-//! Offsets that fall or leave the rows, and indices that are no rows, have no meaning in hipDNN. They are bent into range before they are
-//! used, so that whatever they are, nothing is read or written outside of a buffer.
+//! Offsets that decrease or exceed the rows, and indices that are not rows, have no meaning in hipDNN. They are clamped before they are
+//! used, so that nothing outside of a buffer is read or written.
 
 use crate::contract::{check_product, contract};
 mod sizes;

@@ -1,4 +1,4 @@
-//! Rows laid out in tiles, each of which is one expert's: which rows, and which matrix.
+//! Arranges rows in tiles of one expert each: which rows a tile has, and which matrix.
 
 use super::sizes::Sizes;
 use crate::EmitError;

@@ -1,8 +1,8 @@
-//! Defects of the compiler that the lowering avoids: the one place that knows them.
+//! Defects of the compiler that the lowering avoids. No other place knows them.
 //!
-//! `register` describes each as data: where it was seen, what goes wrong, which case guards it. The lowering asks
-//! [`Quirks::avoids`]; all are avoided, except by the test that turns each off alone and demands that its guard then fails
-//! (`tests/tests/quirks.rs`). When a guard passes without its quirk, the quirk is deleted, and the code that asks for it.
+//! `register` describes each as data: where it was seen, what goes wrong, which case guards it. The lowering asks [`Quirks::avoids`]. All
+//! are avoided, with one exception: a test turns each off alone and demands that its guard then fails (`tests/tests/emulated/quirks.rs`).
+//! If a guard passes without its quirk, delete the quirk and the code that asks for it.
 
 mod register;
 

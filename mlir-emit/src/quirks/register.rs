@@ -1,4 +1,4 @@
-//! What is known of each quirk.
+//! The register: what is known of each quirk.
 
 use super::Effect::{Crash, Rejected, Slow, Wrong};
 use super::{Backend, Description, Guard, Quirk};

@@ -1,9 +1,11 @@
-//! Pooling: one combination over the taps of each window, and its gradient, for each element of x a sum over the windows that reach it.
+//! Pooling and its gradient. Forward, the taps of each window are combined. Backward, each element of x gets a sum over the windows that
+//! reach it.
 //!
-//! What a tap reads of the padding is decided where it is read. For GPUs, a padded copy of x would be one pass over memory more. Windows that fill x exactly, without padding and without a rest, are read
-//! by an index map, which the compiler vectorises and, if there is one window, takes for a plain reduction.
+//! A tap that reads padding gets its value at the read. A padded copy of x would cost GPUs one more pass over memory. Windows that fill x
+//! exactly, without padding and without a rest, are read through an index map. The compiler vectorises that. If there is one window, it
+//! becomes a plain reduction.
 //!
-//! Every combination is the same in any order, so the result does not depend on how the compiler cuts it up; nothing is written twice.
+//! The combinations do not depend on their order, so the result does not depend on how the compiler tiles them. Nothing is written twice.
 
 mod gradient;
 
