@@ -1,7 +1,7 @@
-//! Whether a graph is applicable: conv+bias+relu through the C ABI.
+//! Measures `GetApplicableEngineIds` for conv+bias+relu, through the C ABI.
 //!
-//! A host asks every engine about every graph that it builds, most of them in vain, so the answer must cost next to nothing: it may not
-//! compile, nor open a compiler or a device. The peer is the least that any answer takes: decoding and validating the bytes.
+//! A host asks every engine about every graph, and most answers are no. So the answer must be cheap: it may not compile, and may not open a
+//! compiler or a device. The peer is the least that any answer costs: decoding and validating the bytes.
 
 use crate::report::{Bar, Row};
 use crate::sampling::{interleave, timed};

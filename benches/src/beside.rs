@@ -1,9 +1,9 @@
-//! A graph beside ONNX Runtime: one core for both, the same results, samples in turn.
+//! Runs a graph and ONNX Runtime in turn, on one core, and compares their results.
 //!
-//! ONNX Runtime gets constant weights, which it packs once; a hipDNN graph has its weights in a buffer that may change, so ours are
-//! packed in every execution.
+//! ONNX Runtime gets constant weights, which it packs once. A hipDNN graph has its weights in a buffer that may change, so rotini packs
+//! them in every execution.
 //!
-//! One core, because threads are another question: the process is bound to it before the plugin counts the cores.
+//! The bench is about kernels, not about threads. So it binds the process to one core before the plugin counts the cores.
 
 use crate::onnxruntime::{Network, OnnxRuntime, Peer};
 use crate::report::{Bar, Row};

@@ -1,6 +1,6 @@
 //! Convolutions with bias and relu on one core, f32, against ONNX Runtime.
 //!
-//! ONNX Runtime is what most people run convolutions with on a CPU, and its kernels are close to the best known. ONNX has NCHW alone: its
+//! Most people who run convolutions on a CPU use ONNX Runtime, and its kernels are close to the best known. ONNX has NCHW only. So its
 //! times stand beside ours in both layouts.
 
 use crate::beside::Beside;

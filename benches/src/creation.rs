@@ -1,12 +1,13 @@
 //! Creating a context for conv+bias+relu: compiled, from disk, from memory and from bytes.
 //!
-//! The first process that meets a graph compiles it, and waits for the compiler and little else: the peer is the bare compiler on the
-//! same MLIR, which starts anew for each graph, while a compile worker stays. Every later process finds the code on disk, or has it as
-//! the bytes of a serialized context, and must not notice that there is a compiler: the peer is reading and loading the same vmfb with
-//! IREE alone. Each sample of these is a process of its own, since a process has all of it in memory after its first time; the times are
-//! those that the process tells, without its start.
-//! In the same process, a second context shares what is loaded; the peer is the answer whether the graph is applicable, which has to be
-//! found again on the way.
+//! | Process | What it does | Peer |
+//! |---|---|---|
+//! | the first | compiles the graph in a compile worker, which stays | the bare compiler on the same MLIR, which starts again for each graph |
+//! | each later one | finds the code on disk, or in the bytes of a serialized context. It does not look for a compiler | reading and loading the same vmfb with IREE alone |
+//! | the same process again | a second context shares the loaded code | the answer whether the graph is applicable, which creation includes |
+//!
+//! Each sample of a later process is a process of its own, because after the first time everything is in memory. The processes measure the
+//! times themselves, without their start.
 
 use crate::report::{Bar, Row};
 use crate::sampling::{Samples, interleave, timed};

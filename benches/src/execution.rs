@@ -1,7 +1,7 @@
 //! What the plugin adds to an execution: a sum of 16 elements on local-sync, through the C ABI.
 //!
-//! So little work that all of the time is overhead: uids to arguments, checks, a lane of the pool, IREE's VM and HAL. The peer is a bare
-//! `iree_vm_invoke` of the same vmfb, taken from the cache directory that the plugin has just filled, on the same buffers.
+//! The work is so small that all of the time is overhead: uids to arguments, checks, a lane of the pool, IREE's VM and HAL. The peer is a
+//! bare `iree_vm_invoke` of the same vmfb on the same buffers. The vmfb comes from the cache directory that the plugin has just filled.
 
 use crate::report::{Bar, Row};
 use crate::sampling::{interleave, timed};

@@ -1,7 +1,7 @@
 //! What a user of rotini waits for, each against a peer in the same run.
 //!
-//! A duration alone says more about the machine than about rotini, so every row has a peer: the least that the same answer can cost, or
-//! the best library that gives the same answer. Where a bar is set, the row says whether it is met, and the exit code is 1 if one is not.
+//! A duration alone says more about the machine than about rotini. So every row has a peer: the least that the same answer can cost, or the
+//! best library that gives the same answer. If a row has a bar, it says whether the bar is met. The exit code is 1 if one is not.
 //!
 //! | File | What it measures |
 //! |---|---|
@@ -9,6 +9,7 @@
 //! | `execution` | what the plugin adds to an execution |
 //! | `creation` | creating a context: compiled, from disk, from memory |
 //! | `convolution` | convolutions on one core, against ONNX Runtime |
+//! | `operations` | other operations on one core, against ONNX Runtime |
 //!
 //! All go through the C ABI of the release build of the shared library. `scripts/bench` builds and runs this.
 

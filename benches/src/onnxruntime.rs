@@ -1,6 +1,6 @@
-//! ONNX Runtime as a peer, by its C API, on one thread with all of its optimisations.
+//! ONNX Runtime as a peer, through its C API, on one thread with all of its optimisations.
 //!
-//! The library is that of the pinned wheel, which `scripts/setup --bench` installs; `ROTINI_ONNXRUNTIME` says where it is.
+//! The library comes from the pinned wheel that `scripts/setup --bench` installs. `ROTINI_ONNXRUNTIME` says where it is.
 
 use anyhow::{Context as _, Result};
 use ort::editor::{Graph, Model, Node, ONNX_DOMAIN, Opset};

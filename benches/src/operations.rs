@@ -1,7 +1,7 @@
 //! Other operations on one core, f32, against ONNX Runtime's.
 //!
-//! Where ONNX has no such operation, its peer is what it can say the same with: a transposed convolution for dgrad, two products
-//! around a softmax for attention.
+//! If ONNX has no such operation, the peer computes the same with others: dgrad as a transposed convolution, attention as two matmuls with
+//! a softmax between them.
 
 use crate::beside::Beside;
 use crate::onnxruntime::{Network, Step};

@@ -1,7 +1,7 @@
 //! Takes samples of two things in turn.
 //!
-//! Divan and criterion take all samples of one function and then all of the next. On a machine with changing clocks and neighbours, the
-//! ratio of two such blocks is worth little: here, each sample of ours has one of its peer beside it.
+//! Divan and criterion take all samples of one function and then all of the next. If clocks and neighbours change meanwhile, the ratio of
+//! the two blocks says little. Here each sample of ours has one of its peer beside it.
 
 use anyhow::Result;
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! The process that the plugin compiles in; see [`iree_sys::compiler::worker`].
+//! The program of the compile workers; see [`iree_sys::compiler::worker`].
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The real worker with the real compiler. What depends on how the host itself behaves or dies is played by other runs of this program.
+//! The real worker with the real compiler. Other runs of this program play hosts that misbehave or die.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 

@@ -1,4 +1,4 @@
-//! How a careless or hostile host damages a serialized graph. `plugin/wire/tests/mutations.rs` has this file, too.
+//! Damages a serialized graph as a careless or hostile host could. `plugin/wire/tests/mutations.rs` includes this file too.
 
 use rand::RngExt as _;
 use rand::seq::IndexedRandom as _;

@@ -1,4 +1,4 @@
-//! What a case that ran right proves: which operation it ran, on which types and in which layouts.
+//! What a case that ran right proves: the operation, its types and its layouts.
 
 use crate::cases::Case;
 use rotini_graph::{

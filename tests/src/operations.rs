@@ -1,8 +1,8 @@
-//! `docs/operations.md`, made from what executed right.
+//! Writes `docs/operations.md` from what executed right.
 //!
-//! The conformance run on the CPU and the one on the emulated MI300 each keep what their cases prove in a file of `tests/operations`; the
-//! document is both together with what is declined. A run whose facts are not those of its file fails, and so does one that finds
-//! another document than the files make. `scripts/operations` writes them.
+//! Two runs feed it, the conformance run on the CPU and the one on the emulated MI300. Each keeps what its cases prove in a file of
+//! `tests/operations`. The document joins both files and the declined graphs. A run fails if its facts differ from its file, or the
+//! document from the files. `scripts/operations` writes them.
 
 #![expect(clippy::expect_used, reason = "what cannot be compared has failed")]
 

@@ -1,6 +1,6 @@
-//! Tests of several processes: a test starts itself again, and the child knows by its environment what part it plays.
+//! Tests of several processes: a test starts itself again, and the environment tells the child its part.
 //!
-//! Nobody spells the name of a test for that: the standard test harness runs each test on a thread of the test's name.
+//! No test spells its own name for that: the standard test harness runs each test on a thread with the test's name.
 
 use anyhow::{Context as _, Result, ensure};
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode};

@@ -1,4 +1,4 @@
-//! Normalizations over rows of any length: what frameworks send, in sizes that nobody chose for a compiler.
+//! Normalizations over rows of any length, as frameworks send them: sizes that nobody chose for a compiler.
 
 use crate::cases::{Case, Norm, Order, softmax, spread};
 use rand_chacha::ChaCha8Rng;

@@ -1,4 +1,4 @@
-//! Graphs of hipDNN's own samples, whose hosts do what others do not: they execute with a null workspace and never ask how much is needed.
+//! Graphs of hipDNN's own samples. Their hosts differ from others: they execute with a null workspace and never ask how much is needed.
 
 use rotini_graph::{Batchnorm, BatchnormBackward, DataType, Graph, GraphBuilder, Scalar, TensorId};
 

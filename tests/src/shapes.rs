@@ -1,6 +1,6 @@
 //! Graphs that are declared for the largest shapes, and the same graphs for smaller ones.
 //!
-//! Both are built here from their extents, virtual tensors included, so that what the plugin infers is compared with something.
+//! Both are built here from their extents, virtual tensors included. So a test can compare what the plugin infers.
 
 use crate::harness::Runner;
 use anyhow::{Context as _, Result, ensure};

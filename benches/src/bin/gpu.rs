@@ -1,10 +1,11 @@
 //! Fused convolutions on a real GPU, against PyTorch and cuDNN (or MIOpen) in the same run.
 //!
-//! Two times of each: the kernel's, from a captured graph of many executions between two events, so that nothing of the host is in it;
-//! and the host's, what one call takes until it returns. The peer is a small program (`peers/pytorch.py`) that measures PyTorch's fused
-//! convolution the same way, as a child process that runs before and after ours: a change of clocks shows as two figures that differ.
+//! Each has two times. The kernel's time comes from a captured graph of many executions between two events, so it contains nothing of the
+//! host. The host's time is how long one call takes until it returns. The peer is a small program (`peers/pytorch.py`) that measures
+//! PyTorch's fused convolution in the same way. It runs as a child process before and after ours: if the clocks change, its two figures
+//! differ.
 //!
-//! Built and run on a machine with a GPU only; see `docs/performance.md`.
+//! This is built and run on a machine with a GPU only; see `docs/performance.md`.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;

@@ -1,9 +1,8 @@
-//! The host's side of an execution on a GPU: how long a call takes until it returns, beside the driver call that it cannot do without.
+//! The host's side of an execution on a GPU: how long a call takes until it returns, beside the driver call that it needs.
 //!
-//! Runs on the emulated HIP library with kernels that do nothing, so a GPU is neither needed nor seen. The peer is a loop over
-//! `hipModuleLaunchKernel` with the same kernel on the same stream, a batch of it beside each batch of ours: what the difference of the
-//! two leaves is the plugin's. Each thread has a handle, a stream and a context of its own, as hosts have; the loaded code is shared.
-//! Fails if a bar is missed.
+//! It runs on the emulated HIP library with kernels that do nothing, so it needs no GPU. The peer is a loop over `hipModuleLaunchKernel`
+//! with the same kernel on the same stream. Batches of ours and of the peer alternate. The difference of the two is the plugin's cost. Each
+//! thread has its own handle, stream and context, as hosts have; they share the loaded code. The program fails if a bar is missed.
 //!
 //! ```text
 //! cargo build --release --package rotini-artifact --package rotini-hip-emulator --package rotini-benches

@@ -1,4 +1,4 @@
-//! `iree-compile` for tests: counts its runs and misbehaves on demand, and is the real program in all else.
+//! `iree-compile` for tests: counts its runs and misbehaves on demand. Otherwise it is the real program.
 //!
 //! | Variable | Meaning |
 //! |---|---|
@@ -8,8 +8,12 @@
 //! | `ROTINI_TEST_COMPILER_GATE` | a file, for `hold` |
 //! | `ROTINI_TEST_COMPILER_MEMO` | a directory of what the real program made: a module is compiled once for all tests that share it |
 //!
-//! Faults are `alike` (the module counts as the one that was compiled first of those that differ from it in numbers alone), `hold` (nothing happens until the gate is there, or who asked is gone), `crash` (a segmentation fault) and `reject` (a
-//! line of error, and exit code 1).
+//! | Fault | Meaning |
+//! |---|---|
+//! | `alike` | modules that differ in numbers only get the code of the one that was compiled first |
+//! | `hold` | nothing happens until the gate exists, or the caller is gone |
+//! | `crash` | a segmentation fault |
+//! | `reject` | a line of error, and exit code 1 |
 
 #![expect(clippy::print_stderr, reason = "compilers write there")]
 

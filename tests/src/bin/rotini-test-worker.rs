@@ -1,12 +1,12 @@
-//! `rotini-compile-worker` for tests: misbehaves on demand, and passes everything on to the real program and back in all else.
+//! `rotini-compile-worker` for tests: misbehaves on demand. Otherwise it passes everything on to the real program and back.
 //!
 //! | Variable | Meaning |
 //! |---|---|
 //! | `ROTINI_TEST_WORKER` | the real program |
 //! | `ROTINI_TEST_WORKER_FAULTS` | `MARKER=FAULT,…`: what to do with modules that contain a marker. Without a marker, what to do at once |
 //!
-//! Faults are `segv`, `abort`, `killed`, `hang`, `garbage`, `truncated` (the real answer but for its last byte) and `version` (an answer
-//! of a version that is yet to come).
+//! Faults are `segv`, `abort`, `killed`, `hang`, `garbage`, `truncated` (the real answer without its last byte) and `version` (an answer of
+//! a future version).
 
 #![expect(clippy::print_stderr, reason = "compilers write there")]
 

@@ -1,4 +1,4 @@
-//! Scales of blocks: types, extents of blocks and their ends, what reads and what makes them.
+//! Block scales: types, block sizes, incomplete blocks, and operations that read or make them.
 
 use super::{Cases, Data};
 use anyhow::Result;

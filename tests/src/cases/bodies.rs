@@ -1,4 +1,4 @@
-//! Custom operations whose bodies, as they are written, meet a defect of the compiler: each quirk that such a body can express.
+//! Custom operations whose bodies meet a defect of the compiler as they are written: each quirk that a body can express.
 
 use rotini_graph::DataType::{self, Bf16, F16, F32, F64, I8, I32, U8};
 use rotini_graph::{CustomOp, Graph, GraphBuilder, PointwiseMode, TensorId};

@@ -1,4 +1,4 @@
-//! Functions over all magnitudes: every pointwise mode of one argument and every gradient, where they are small, steep, flat and special.
+//! Functions over all magnitudes: every pointwise mode of one argument and every gradient, at small, steep, flat and special points.
 
 use super::{Case, Data, pointwise};
 use anyhow::{Context as _, Result};

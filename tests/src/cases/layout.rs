@@ -1,4 +1,4 @@
-//! What strides can say: orders that differ between tensors, gaps, repeated elements.
+//! Layouts that strides can express: orders that differ between tensors, gaps, repeated elements.
 
 use super::{Cases, Conv, Order};
 use rotini_graph::{

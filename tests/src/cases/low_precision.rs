@@ -1,4 +1,4 @@
-//! Types of eight bits and less: what they mean and how they are rounded to, how they lie in memory, and operations on them.
+//! Types of eight bits and less: their values, rounding, layout in memory, and operations on them.
 
 use super::{Cases, Conv, Data, Order, attention::Attention, matmul::Product, pointwise::packed};
 use anyhow::{Context as _, Result};

@@ -1,4 +1,4 @@
-//! What other engines for hipDNN say they run, form by form: rotini runs it too.
+//! The graphs that other engines for hipDNN say they run, form by form. rotini runs them too.
 //!
 //! | Engine | Where its support is written down (ROCm/rocm-libraries, `dnn-providers`) |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | hipBLASLt | `hipblaslt-provider/docs/OperationSupport.md`, `integration_tests` |
 //! | Fusilli | `fusilli-provider/include/graph_import.h`, `custom_ops.h`, `test/integration` |
 //!
-//! Convolutions, single activations and reductions, and attention are in the modules of these operations; here are the chains.
+//! The modules of the operations have the convolutions, single activations, reductions and attention. This one has the chains.
 
 use super::matmul::Product;
 use super::{Cases, FLOATS, Order};

@@ -1,6 +1,6 @@
-//! Graphs that were encoded by a second encoder (`tests/cases/second/encode.py`), which shares nothing with `rotini-wire`.
+//! Graphs from a second encoder (`tests/cases/second/encode.py`), which shares nothing with `rotini-wire`.
 //!
-//! It says twice what a graph is: as bytes, and in the words of the IR. The bytes go to the plugin; what they have to mean is the other.
+//! It writes each graph twice: as bytes, and in the names of the IR. The plugin gets the bytes; the second form says what they must mean.
 
 use super::Case;
 use anyhow::{Context as _, Result, ensure};

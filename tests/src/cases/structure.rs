@@ -1,4 +1,4 @@
-//! Graphs of several nodes: chains, diamonds, several outputs; and what random graphs were shrunk to that were wrong once.
+//! Graphs of several nodes: chains, diamonds, several outputs, and shrunk random graphs that were wrong once.
 
 use super::attention::Attention;
 use super::matmul::Product;

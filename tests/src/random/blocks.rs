@@ -1,4 +1,4 @@
-//! Scales that belong to blocks, and operations that others own.
+//! Block scales, and custom operations.
 
 use super::choices::Choices;
 use super::draft::{Draft, dims, is_bounded, small};

@@ -1,4 +1,4 @@
-//! The numbers that a step is made of.
+//! The numbers from which a step is made.
 
 /// Numbers to decide by, taken one after the other. One that is small, or not there any more, is the simplest decision.
 pub(super) struct Choices<'a>(std::slice::Iter<'a, u16>);

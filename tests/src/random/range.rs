@@ -1,4 +1,4 @@
-//! Between what a tensor's elements are.
+//! The range of a tensor's elements.
 
 /// Bounds of every element, wide rather than tight.
 #[derive(Clone, Copy, Debug, PartialEq)]

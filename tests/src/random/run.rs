@@ -1,4 +1,4 @@
-//! The run: what is accepted is right, what is declined is declined with a reason.
+//! The run: accepted graphs are right, and declined graphs have a reason.
 
 use super::{Recipe, recipe};
 use crate::cases::Case;

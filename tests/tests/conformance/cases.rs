@@ -1,5 +1,5 @@
-//! Every case is right on the CPU, through the C ABI of the shared library, within what its types and its one rounding allow; its
-//! workspace is known, and nothing outside its buffers is touched.
+//! Every case is right on the CPU, through the C ABI of the shared library, within the bounds of its types and one rounding. Its workspace
+//! is known, and nothing outside its buffers is touched.
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 

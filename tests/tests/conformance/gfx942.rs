@@ -1,4 +1,4 @@
-//! What is compiled for MI300 (gfx942): how many kernels, with what instructions. Nothing here is executed; `emulated` does that.
+//! What is compiled for MI300 (gfx942): the number of kernels and their instructions. Nothing here is executed; `emulated` does that.
 
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What needs no GPU, and processes of their own for no part: one process runs all of it on the CPU, if need be.
+//! Tests that need neither a GPU nor several processes: one process can run all of them on the CPU.
 //!
 //! | Module | What it asserts |
 //! |---|---|

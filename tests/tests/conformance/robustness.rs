@@ -1,8 +1,8 @@
-//! No bytes whatever make the plugin crash, hang, leak or answer against the protocol.
+//! No bytes make the plugin crash, hang, leak or violate the protocol.
 //!
-//! 100,000 graphs and as many engine configs are damaged as a careless or hostile host could damage them, from fixed seeds, and go
-//! through every function of the ABI that takes bytes. A failure names its round, and the same round fails again. What is still
-//! accepted after the damage has to be right as any other graph has: a sample of it is compiled, executed and judged.
+//! From fixed seeds, 20,000 graphs (100,000 in a full run) and as many engine configs are damaged as a careless or hostile host could. They
+//! go through every function of the ABI that takes bytes. A failure names its round, and the same round fails again. A graph that is still
+//! accepted must be right: a sample of them is compiled, executed and judged.
 
 #![expect(
     clippy::panic,

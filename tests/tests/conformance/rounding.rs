@@ -1,5 +1,5 @@
-//! An f16 or bf16 graph with f32 intermediates rounds once, when it stores. The judge of these tests is strict enough to see a bias that
-//! is added after rounding to f16: the last test proves that.
+//! An f16 or bf16 graph with f32 intermediates rounds once, when it stores. The judge of these tests is strict: the last test shows that it
+//! notices a bias that is added after rounding to f16.
 
 use rotini_graph::{DataType, PointwiseMode, TensorKind};
 use rotini_reference::{Options, evaluate, execute_with, fill_all};

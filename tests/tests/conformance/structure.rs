@@ -1,5 +1,5 @@
-//! How the sources hang together: no more than two files of a crate use each other in a circle, no file is longer than 500 lines, and the
-//! compiler's version is named by the register of quirks alone. What is still to be cut is listed here, and may only become less.
+//! The structure of the sources: no more than two files of a crate import each other in a circle, no file is longer than 500 lines, and
+//! only the register of quirks names the compiler's version. The exceptions are listed here and may only become fewer.
 
 #![expect(
     clippy::expect_used,

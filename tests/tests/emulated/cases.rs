@@ -1,7 +1,7 @@
-//! Every case is right on the emulated MI300: the code objects that the compiler makes for gfx942, executed instruction by instruction
-//! in strict mode, through the C ABI of the shared library and IREE's own HIP driver.
+//! Every case is right on the emulated MI300. The emulator executes the compiler's gfx942 code objects instruction by instruction in strict
+//! mode, through the C ABI of the shared library and IREE's own HIP driver.
 //!
-//! `ROTINI_TEST_DEVICE=cuda` runs the same on an NVIDIA GPU, `=hip` on an AMD GPU; `ROTINI_CASE` names the cases to run.
+//! `ROTINI_TEST_DEVICE=cuda` runs the same on an NVIDIA GPU, `=hip` on an AMD GPU. `ROTINI_CASE` names the cases to run.
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 

@@ -1,12 +1,12 @@
-//! Whether the harness sees what it is there for: the plugin passes, and made worse in any of these ways it fails.
+//! Whether the harness notices defects: the plugin passes, and each of these worse ones fails.
 //!
-//! | Mutant | What a harness is blind to that lets it pass |
+//! | Mutant | A harness that lets it pass is blind to |
 //! |---|---|
-//! | reads the workspace before it writes it | executions on what the one before left, of which the last is judged |
+//! | reads the workspace before it writes it | what an earlier execution left |
 //! | reads an output before it writes it | the same |
-//! | faults only while another execution is under way | a failure that is forgotten when it does not come again |
-//! | computes an f64 function in f32 | bounds that are f32's, or absolute |
-//! | stores -0 for 0 | zeros that are equal |
+//! | faults only while another execution is under way | a failure that does not come again |
+//! | computes an f64 function in f32 | errors within bounds that are f32's, or absolute |
+//! | stores -0 for 0 | the sign of zeros |
 
 #![expect(
     clippy::expect_used,

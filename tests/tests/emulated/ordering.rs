@@ -1,11 +1,11 @@
-//! The plugin's work takes its place in the caller's streams: it sees what was enqueued before it, and what is enqueued after it sees
-//! its results, whatever the order in which a GPU gets to them.
+//! The plugin's work is in order on the caller's streams. It sees what was enqueued before it, and later work sees its results, whatever
+//! the order in which a GPU reaches them.
 //!
-//! A schedule is a seeded program of a host: producers fill inputs, the plugin executes, consumers take outputs away, on one or on
-//! several streams with events between them, with streams, contexts and handles that change on the way. Every result is judged. On the
-//! emulated MI300 each schedule also seeds the emulator's own scheduler, which delays and reorders all that the API allows.
+//! A schedule is a seeded program of a host: producers fill inputs, the plugin executes, consumers take outputs away. It uses one or
+//! several streams with events between them, and changes streams, contexts and handles on the way. Every result is judged. On the emulated
+//! MI300, each schedule also seeds the emulator's scheduler, which delays and reorders everything that the API allows.
 //!
-//! That a missing wait would be seen is itself tested: with the producer's event left out, schedules fail.
+//! A last test shows that a missing wait would be noticed: without the producer's event, schedules fail.
 
 #![expect(
     clippy::expect_used,

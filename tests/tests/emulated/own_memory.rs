@@ -1,6 +1,6 @@
 //! Executions on a GPU that need memory of rotini's own: without a workspace, and with outputs over inputs.
 //!
-//! Which streams, threads and captures share what is for `ordering` to say, and what it costs for `hip_device`.
+//! `ordering` tests which streams, threads and captures share that memory, and `hip_device` what it costs.
 
 #![expect(
     clippy::expect_used,

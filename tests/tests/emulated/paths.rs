@@ -1,7 +1,7 @@
-//! One convolution, compiled along ways of the compiler that share little: they agree bit for bit on the emulated MI300.
+//! One convolution, compiled in ways that share little of the compiler. The results agree bit for bit on the emulated MI300.
 //!
-//! The inputs are small integers, so that every sum is exact in any order. An instruction that is emulated wrongly would have to be
-//! wrong in the same way in an implicit GEMM with MFMA and in plain loops with vector arithmetic to go unseen.
+//! The inputs are small integers, so every sum is exact in any order. A defect of the emulator goes unnoticed only if it is the same in an
+//! implicit GEMM with MFMA and in plain loops with vector arithmetic.
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 

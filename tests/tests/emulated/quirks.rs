@@ -1,8 +1,8 @@
-//! Each quirk that the lowering avoids is there still: with it alone not avoided, the case that guards it fails. Where one passes, the
-//! quirk can be deleted, with the code that asks for it.
+//! Each quirk still exists: if the lowering stops avoiding it alone, the case that guards it fails. If a guard passes, delete the quirk and
+//! the code that asks for it.
 //!
 //! `ROTINI_QUIRKS` names the quirks to try, separated by commas; `all` tries each. Without it, three are tried, others each day.
-//! `ROTINI_QUIRKS_SEARCH` looks for guards instead: for each quirk that it names, the cases whose code is another without it are run
+//! `ROTINI_QUIRKS_SEARCH` looks for guards instead: for each quirk that it names, it runs the cases whose code differs without the quirk,
 //! until one fails.
 //!
 //! Each attempt is a process, because it may crash or never end.

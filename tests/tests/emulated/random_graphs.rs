@@ -1,4 +1,4 @@
-//! Random graphs on the emulated MI300, as `random_graphs` on the CPU: fewer, because every instruction is emulated.
+//! Random graphs on the emulated MI300, as in `random_graphs` on the CPU. They are fewer, because every instruction is emulated.
 
 use rotini_tests::harness::Runner;
 use rotini_tests::random::{Settings, run};

@@ -1,14 +1,14 @@
-//! Normalizations of everyday sizes: every length of rows compiles for MI300 in bounded time, and is right there.
+//! Normalizations of everyday sizes: rows of every length compile for MI300 in bounded time, and are right there.
 //!
 //! | Variable | Meaning |
 //! |---|---|
-//! | `ROTINI_ROWS` | how many rows the sample has that is compiled and executed: 20, and 500 in a full run |
+//! | `ROTINI_ROWS` | how many normalizations are compiled and executed: 20, and 500 in a full run |
 //! | `ROTINI_SEED` | the seed of the sample |
 //! | `ROTINI_TEST_ROWS` | what `sweep` compiles, and nothing executes: `FAMILY,…:ROWS,…:FROM-TO[/STEP],…:TYPE,…`, each part `all` or a list; or names as failures tell them |
 //! | `ROTINI_TEST_JOBS` | how many processes `sweep` compiles in |
 //!
-//! Time is that of the processor, in a process of its own, so that a busy machine changes nothing. The sweep needs this program and IREE's
-//! compiler alone (`ROTINI_IREE_COMPILER_LIB`): no plugin, no emulator.
+//! Time is CPU time, in a process of its own, so a busy machine changes nothing. The sweep needs only this program and IREE's compiler
+//! (`ROTINI_IREE_COMPILER_LIB`): no plugin, no emulator.
 
 #![expect(
     clippy::expect_used,

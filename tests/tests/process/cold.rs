@@ -1,4 +1,4 @@
-//! Many processes and threads that meet the same graphs at once, with nothing compiled yet.
+//! Many processes and threads that need the same graphs at once, with nothing compiled yet.
 
 use crate::{counted, directory, expect_right, files, logging, small, warnings};
 use rotini_tests::process::{Notes, command, finish, part, wait_until};

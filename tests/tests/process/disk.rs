@@ -1,7 +1,7 @@
-//! Directories that are full, read-only, gone or wrong: results are right all the same, and little is said about it.
+//! Directories that are full, read-only, gone or wrong. Results are right all the same, and the log has few lines about it.
 //!
-//! What needs a file system of its own mounts it in a namespace of the processes that use it. Where the system does not allow that, the
-//! test says so and is skipped.
+//! A test that needs a file system of its own mounts it in a namespace of its processes. Where the system does not allow that, the test
+//! says so and is skipped.
 
 use crate::{counted, directory, expect_right, files, logging, logging_library, logging_on, small, warnings};
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Graphs that do not compile, and hosts that live on.
+//! Graphs that do not compile. Their hosts live on.
 
 use crate::{
     INTERNAL_ERROR, NOT_APPLICABLE, UNPROVEN, bytes, counted, create, expect_right, expect_status, files, logged,

@@ -1,4 +1,4 @@
-//! Forks of a process that uses the plugin: a child gets results or clear errors, and waits for no thread that is not there.
+//! Forks of a process that uses the plugin. A child gets results or clear errors, and does not wait for threads of its parent.
 
 use crate::{INTERNAL_ERROR, expect_status};
 use rotini_host::{Context, DeviceBuffer, Handle, Plugin, engine_config};

@@ -1,4 +1,4 @@
-//! Processes that are killed at any moment of their work in one directory: compiling, publishing, evicting.
+//! Kills processes at any moment of their work in one directory: compiling, publishing, evicting.
 
 use crate::{counted, directory, expect_right, files, logging, logging_library, small, warnings};
 use rand::{RngExt as _, SeedableRng as _};

@@ -1,4 +1,4 @@
-//! What happens between processes, with real ones: the plugin in each, the real compiler, and faults around it.
+//! Tests between real processes: the plugin in each, the real compiler, and faults around it.
 //!
 //! | Module | What it asserts |
 //! |---|---|

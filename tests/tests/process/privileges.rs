@@ -1,4 +1,4 @@
-//! A host with more privileges than whoever started it: the environment names no code and no place.
+//! A host with more privileges than the user who started it: no environment variable names code or a path.
 
 use crate::{expect_right, logging, small, warnings};
 use iree_sys::compiler::has_raised_privileges;

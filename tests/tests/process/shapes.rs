@@ -1,4 +1,4 @@
-//! A context whose shapes never stop changing: whoever executes known ones does not wait for those that come and go.
+//! A context whose shapes never stop changing. Executions of known shapes do not wait for new ones.
 
 use crate::{counted, directory};
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode};

@@ -1,4 +1,4 @@
-//! A system that is short of something for a while: what asks meanwhile fails with the reason, and nothing is different afterwards.
+//! A system that is short of something for a while. Calls during that time fail with the reason, and nothing is different afterwards.
 
 use crate::workers::{descendants, wait_until};
 use crate::{INTERNAL_ERROR, bytes, create, directory, expect_right, expect_status, files, logged, logging, small};

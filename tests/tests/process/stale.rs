@@ -1,8 +1,8 @@
 //! Code of an older lowering: a directory full of it serves its own build, and no other.
 //!
-//! A build of other sources differs in the fingerprint of the sources, which the build puts into the library. So the other build here is
-//! a copy of the library with another fingerprint: its key, its cache and all around them are real. `scripts/test --full` really builds
-//! another one, and names it in `ROTINI_TEST_OTHER_BUILD`.
+//! A build of other sources has another fingerprint, which the build puts into the library. Here the other build is a copy of the library
+//! with its fingerprint changed; its key and its cache are real. `scripts/test --full` also builds another library for real, and names it
+//! in `ROTINI_TEST_OTHER_BUILD`.
 
 use crate::{counted, create, files, small};
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Compile workers that fail in the middle of a host's life: it goes on, is told why, and its next graph works.
+//! Compile workers that fail while the host runs. The host lives on, is told the reason, and its next graph works.
 
 use crate::{INTERNAL_ERROR, bytes, create, expect_right, expect_status, small};
 use crate::{logged, logging, logging_on, warnings};

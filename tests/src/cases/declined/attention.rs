@@ -1,4 +1,4 @@
-//! Attention with what no reference of hipDNN defines, and with what is not supported.
+//! Declined attention: what no reference of hipDNN defines, and what is not supported.
 
 use super::{CONSTANT, Declined, F32, FLOAT_IN_I32, I8, I32, IN_I8, single, with_constant};
 use crate::cases::attention::Attention;

@@ -1,4 +1,4 @@
-//! Custom operations that are somebody else's, or whose bodies have what is not allowed.
+//! Declined custom operations: ids of others, and bodies that contain what is not allowed.
 
 use super::{Declined, F32};
 use crate::cases::custom::{gelu, node, tensor};

@@ -1,4 +1,4 @@
-//! Types of few bits and scales of blocks that are not run.
+//! Declined graphs with types of few bits and with block scales.
 
 use super::{Declined, F32, FLOAT_IN_I32, I8, I32, pointwise};
 use rotini_graph::{

@@ -1,4 +1,4 @@
-//! What rotini does not run.
+//! Graphs that rotini declines, with the reason.
 
 mod attention;
 mod custom;

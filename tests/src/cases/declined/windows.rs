@@ -1,4 +1,4 @@
-//! Pooling and grouped matmuls that are not supported.
+//! Declined pooling and grouped matmuls.
 
 use super::{CONSTANT, Declined, F32, FLOAT_IN_I32, I8, I32, IN_I8, with_constant};
 use rotini_graph::{

@@ -1,4 +1,4 @@
-//! One graph or more for each operation, and what is changed about it.
+//! One or more graphs for each operation, and the changes to each.
 
 use super::{Base, PointwiseMode, To, Value, json};
 use rotini_graph::DataType::{self, F32, I32, I64};

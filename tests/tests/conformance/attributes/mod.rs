@@ -1,8 +1,8 @@
-//! Nothing that an operation says is silently ignored: whatever attribute changes, and whatever optional tensor comes or goes, what is
-//! compiled changes, or the graph is declined or malformed.
+//! No attribute of an operation is silently ignored. If an attribute changes, or an optional tensor comes or goes, the compiled module
+//! changes, or the graph is declined or malformed.
 //!
-//! Operations are written and changed in their serialized form, so that the test sees every field that an operation has: one that no
-//! change touches fails the test. Nothing is compiled: the lowered modules are compared as text.
+//! The test writes and changes operations in their serialized form, so it sees every field. A field that no change touches fails the test.
+//! Nothing is compiled: the test compares the lowered modules as text.
 
 #![expect(
     clippy::expect_used,

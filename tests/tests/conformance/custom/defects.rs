@@ -1,4 +1,4 @@
-//! What bodies do about the compiler's defects: each quirk of the register is built around, or declined, or cannot be said by a body.
+//! Bodies and the compiler's defects: each quirk of the register is avoided, or declined, or no body can express it.
 
 use super::{normal, of_one};
 use rotini_emit::{Backend, Quirk, Quirks, REGISTER, Target, check, emit_avoiding};

@@ -1,6 +1,5 @@
-//! Bodies that are hostile on purpose: right ones in which attributes, types, numbers, operations and values were replaced by every other
-//! kind of them, that nest deep, or that are cut. Whatever they are, they are declined or lowered, soon, and what is said of them comes from
-//! them or from us.
+//! Hostile bodies. Right bodies are changed: every attribute, type, number, operation and value is replaced by every other kind, nested
+//! deep, or cut off. Each is declined or lowered within a short time, and each message quotes only the body or our own text.
 
 use super::{accepted, data, normal, originals};
 use rand::seq::IndexedRandom;

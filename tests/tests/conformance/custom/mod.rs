@@ -1,4 +1,4 @@
-//! Bodies of custom operations that nobody means: whatever they are, `check` answers, and what it accepts is lowered.
+//! Bodies of custom operations that nobody would write. `check` answers for each, and what it accepts is lowered.
 
 #![expect(
     clippy::panic,

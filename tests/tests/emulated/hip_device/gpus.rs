@@ -1,4 +1,4 @@
-//! Which GPU and stream an execution goes to, and what happens where there is no GPU or HIP is not as it should be.
+//! Which GPU and stream an execution goes to, and what happens without a GPU or with a broken HIP.
 
 use super::{Emulator, Subject, alone, config, plugin, relu, set_stream};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! How little an execution asks of HIP, alone and beside others.
+//! How few calls of HIP an execution makes, alone and beside others.
 
 use super::{Emulator, Subject, alone, config, plugin, relu, set_stream};
 use rotini_host::ShapeOverride;

@@ -1,4 +1,4 @@
-//! Which memory kernels may work on, and memory of rotini's own: when it is made, shared and given back.
+//! Which memory kernels may work on; and rotini's own memory: when it is allocated, shared and freed.
 
 use super::{Emulator, Subject, alone, plugin, set_stream};
 use rotini_host::{DeviceBuffer, HostError};

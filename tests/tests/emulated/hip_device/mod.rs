@@ -1,16 +1,16 @@
-//! What the plugin asks of HIP: how little an execution needs, which GPU and stream it goes to, when code is loaded and unloaded, and
-//! what happens when HIP is not as it should be.
+//! The plugin's calls of HIP: how few an execution needs, which GPU and stream it goes to, when code is loaded and unloaded, and what
+//! happens if HIP is broken.
 //!
-//! Counted by the emulated HIP library, which sees every call of the plugin and of IREE's driver, from any thread. Kernels do nothing
-//! here; that they compute the right thing is for `emulated` to say. Every test is a process of its own, because the emulator's devices
-//! and counters are a process's: the test starts itself again as a child with the environment that it needs.
+//! The emulated HIP library counts the calls. It sees every call of the plugin and of IREE's driver, from any thread. Kernels do nothing
+//! here; `cases` tests what they compute. The emulator's devices and counters belong to a process. So each test starts itself again as a
+//! child, with the environment that it needs.
 //!
 //! | Module | What it asserts |
 //! |---|---|
-//! | `launches` | how little an execution asks of HIP, alone and beside others |
-//! | `gpus` | which GPU and stream it goes to; no GPU, and HIP that is not as it should be |
+//! | `launches` | how few calls of HIP an execution makes, alone and beside others |
+//! | `gpus` | which GPU and stream it goes to; no GPU, and a broken HIP |
 //! | `code` | when code is loaded and unloaded |
-//! | `memory` | which memory kernels may work on, and when memory of rotini's own is made and given back |
+//! | `memory` | which memory kernels may work on; when rotini's own memory is allocated and freed |
 
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What the plugin answers to graphs, engines and configs, right and wrong. Null pointers are the C host's matter.
+//! What the plugin answers to graphs, engines and configs, right and wrong. The C host tests null pointers.
 
 use super::{assert_fails, cpu};
 use rotini_host::{HostError, engine_config};

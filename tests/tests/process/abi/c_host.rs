@@ -1,6 +1,6 @@
-//! The host of `tests/host`, compiled with the system's C compiler: as it is, with AddressSanitizer, and under valgrind.
+//! The host of `tests/host`, compiled with the system's C compiler. It runs as it is, with AddressSanitizer, and under valgrind.
 //!
-//! The C program checks the protocol; the outputs that it leaves are judged here against the reference.
+//! The C program checks the protocol. This test judges its outputs against the reference.
 
 use super::buffers;
 use rotini_graph::{Graph, SlotRole};

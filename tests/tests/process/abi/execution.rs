@@ -1,4 +1,4 @@
-//! Executions with buffers in every state that a host may pass, on several handles, contexts and threads.
+//! Executions with buffers in every state that a host may pass, with several handles, contexts and threads.
 
 use super::{assert_fails, buffers, cpu};
 use rotini_graph::{Graph, SlotRole};

@@ -1,4 +1,4 @@
-//! Logging functions that throw, panic or call the plugin: nothing of it reaches the plugin's own work.
+//! Logging functions that throw, panic or call the plugin. None of that disturbs the plugin's own work.
 
 use rotini_host::{LogCallback, Plugin};
 use rotini_tests::{plugin, process};
