@@ -1,6 +1,6 @@
-//! What a person or a script does to a directory of entries: look, verify, tidy up, take along.
+//! What a person or a script does to a directory of entries: list, verify, tidy up, export.
 //!
-//! A directory is opened under the same rules as by a cache, but is never made. Processes may use it meanwhile.
+//! A directory is opened under the same rules as by a cache, but is never created. Processes may use it meanwhile.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;

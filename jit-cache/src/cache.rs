@@ -1,4 +1,4 @@
-//! The cache itself: its tiers in the order they are asked, and who makes what is in none of them.
+//! The cache itself: asks its tiers in order, and decides who makes an entry that no tier has.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};

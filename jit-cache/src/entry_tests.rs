@@ -1,4 +1,4 @@
-//! What an entry's bytes may be, and what is made of all others.
+//! Which bytes are an entry, and what happens to all others.
 
 use bytes::Bytes;
 use proptest::prelude::*;

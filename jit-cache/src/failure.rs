@@ -1,9 +1,9 @@
-//! Creations that failed and would fail again: remembered, so that nobody repeats them all the time.
+//! Creations that failed and would fail again. The cache remembers them, so that nobody repeats them all the time.
 //!
-//! What is remembered is bounded in number and expires, so that a compiler that is mended in place, or was short of something after all,
-//! gets another chance: when whoever reported it said, at the latest after an hour in memory and a day in the directory.
+//! The number of remembered failures is bounded, and each expires: when its reporter said, at the latest after an hour in memory and a day
+//! in the directory. So a compiler that was repaired in place, or was short of something after all, gets another chance.
 //!
-//! On disk a failure is a small file: postcard, and the BLAKE3 of that.
+//! On disk a failure is a small file: postcard, and its BLAKE3.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

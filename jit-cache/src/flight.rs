@@ -1,7 +1,6 @@
-//! Single flight: of all threads that want the same key at the same time, one makes it and the others wait for that key
-//! alone.
+//! Single flight: if several threads want the same key at the same time, one makes it. The others wait for that key only.
 //!
-//! The leader's end is told to everyone who waits, whatever it is: an entry, an error, or nothing at all because it panicked.
+//! The leader tells all who wait how it ended: with an entry, with an error, or with nothing because it panicked.
 
 use std::any::Any;
 use std::collections::HashMap;

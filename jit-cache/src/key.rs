@@ -1,8 +1,8 @@
 //! What makes two compilations the same one.
 //!
-//! Identity is content: [`Key::of`] is the only place where a key comes from, and [`KeyInputs`] names everything that can
-//! change the code that a graph becomes. [`ContentKey`] is the same one step later, over what the compiler reads. Each
-//! input goes into BLAKE3 with its label and its length before it, so no two different sets of inputs are the same bytes.
+//! Identity is content. [`Key::of`] is the only place where a key comes from, and [`KeyInputs`] names everything that can change a graph's
+//! code. [`ContentKey`] does the same one step later, for what the compiler reads. Each input goes into BLAKE3 behind its label and its
+//! length, so two different sets of inputs are never the same bytes.
 
 use std::fmt;
 use std::str::FromStr;

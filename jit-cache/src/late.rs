@@ -1,4 +1,4 @@
-//! Directories that could not be opened at first, for want of something that comes back: they are opened when they are next needed.
+//! Directories that could not be opened because descriptors, memory or space were short. They are opened when they are next needed.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};

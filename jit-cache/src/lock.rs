@@ -1,7 +1,7 @@
 //! One creation per key among all processes that share a directory: a lock on a file per key.
 //!
-//! The lock is the kernel's (`flock`), which ends with the process that has it, however that ends. The file is removed by
-//! whoever holds the lock, before it is given up; so a lock counts only while the file still has its name.
+//! The lock is the kernel's (`flock`). It ends with the process that holds it, however that process ends. The holder removes the file
+//! before it gives up the lock. So a lock counts only while the file still has its name.
 
 use std::fs::{File, TryLockError};
 use std::io;

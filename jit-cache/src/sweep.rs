@@ -1,8 +1,7 @@
-//! Keeping a directory within its bounds: what is left over goes, then what was not used for the longest time.
+//! Keeps a directory within its bounds. Leftovers go first, then the least recently used entries.
 //!
-//! The modification time of a file is the time of its last use. Removing an entry takes nothing from anyone: entries are
-//! read into memory whole, and one that is in use somewhere was touched within the hour, so it is the last to go. An entry
-//! whose lock is held stays, and so does a lock that is held.
+//! The modification time of a file is the time of its last use. Removing an entry harms nobody: entries are read into memory whole, and one
+//! that is in use was touched within the hour, so it goes last. An entry whose lock is held stays, and so does the lock.
 
 use std::collections::{HashMap, HashSet};
 use std::io;

@@ -1,12 +1,11 @@
-//! Which directories and files may be believed.
+//! Which directories and files are trusted.
 //!
-//! An entry is code that will run in the host, so a directory is used only if nobody but its owner and root can put anything
-//! into it: the directory belongs to one of the two and only they can write it, and the same holds for every directory above it,
-//! or somebody could put another one in its place. A directory above may be writable by all if it is sticky, as `/tmp` is,
-//! because there nobody can rename what is not theirs.
+//! An entry is code that will run in the host. So a directory is used only if nobody but its owner and root can put anything into it: it
+//! belongs to one of the two, and only they can write to it. The same holds for every directory above it, or somebody could replace it. A
+//! directory above may be writable by all if it is sticky, as `/tmp` is, because there nobody can rename what others own.
 //!
-//! A directory is opened once and used through its descriptor from then on, so that what was examined is what is used,
-//! whatever is renamed or linked meanwhile.
+//! A directory is opened once and used through its descriptor from then on. So what was examined is what is used, whatever is renamed or
+//! linked meanwhile.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;

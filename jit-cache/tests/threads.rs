@@ -1,8 +1,6 @@
-//! What a cache leaves behind on the threads that use it: nothing. A program of its own, because it takes the place of a
-//! function of the C library.
+//! A cache leaves nothing behind on the threads that use it. This is a program of its own, because it replaces a function of the C library.
 //!
-//! A thread-local destructor of a library that a host has loaded keeps it from being unloaded until the thread ends, and
-//! the threads of a host do not end.
+//! A thread-local destructor keeps its library loaded until the thread ends, and the threads of a host do not end.
 
 #![expect(clippy::expect_used, reason = "a test says no by panicking")]
 

@@ -1,4 +1,4 @@
-//! What somebody could put into, or in the place of, the directory: links, pipes, other entries' files, another directory.
+//! What an attacker could put into the directory or in its place: links, pipes, other entries' files, another directory.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! Entries under the key of their module: found when the emitter changed and its output did not.
+//! Entries under their content keys: they are found if the emitter changed and its output did not.
 
 use std::convert::Infallible;
 use std::fs;

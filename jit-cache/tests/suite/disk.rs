@@ -1,4 +1,4 @@
-//! The disk tier from outside: what survives the process, what is believed, what leaves.
+//! The disk tier from outside: what outlives the process, what is trusted, what is removed.
 
 use std::convert::Infallible;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Creations that failed and would fail again: remembered, in memory and in the directory, bounded, and not for ever.
+//! Creations that failed and would fail again: they are remembered in memory and in the directory, up to a number and for a time.
 
 use std::convert::Infallible;
 use std::fs;

@@ -1,5 +1,4 @@
-//! Processes that are killed at any moment leave no entry that is not whole, no lock that is stuck, and nothing that a
-//! sweep does not remove.
+//! Kills processes at any moment. Each leaves only whole entries, locks that are free, and files that a sweep removes.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;

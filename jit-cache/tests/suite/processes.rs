@@ -1,7 +1,7 @@
-//! Processes that share a directory: one creation per key, nobody waits for another's key, and a waiter whose leader dies or
-//! sticks takes over.
+//! Processes that share a directory: one creation per key, nobody waits for another's key, and a waiter takes over if its leader dies or
+//! hangs.
 //!
-//! The processes are this test program itself, started again with a role in the environment.
+//! The processes are this test program, started again with a role in the environment.
 
 use std::convert::Infallible;
 use std::fs::{self, OpenOptions};

@@ -1,4 +1,4 @@
-//! One creation per key however many threads ask, and nobody left waiting however it ends.
+//! One creation per key, however many threads ask. Nobody is left waiting, however it ends.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,4 @@
-//! Directories that come with a system: searched after the user's own, never written, believed no more than any other.
+//! Directories that come with a system: searched after the user's own, never written, trusted no more than any other.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
