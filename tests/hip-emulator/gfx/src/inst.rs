@@ -1,12 +1,13 @@
 //! Decoded instructions: operands resolved to rows and scalar registers, the opcode's function in the instruction.
 
+use rotini_mfma::{Control, Opcode};
 use smallvec::SmallVec;
 
 use crate::{
     lanes::{Kernel, Row},
     memory::Access,
+    registers::{Footprint, Range},
     report::Class,
-    strict::Footprint,
     table::{Rule, ScalarFn, Ty},
 };
 
@@ -246,6 +247,28 @@ pub(crate) enum LaneOp {
     },
 }
 
+/// A matrix instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mfma {
+    pub(crate) opcode: Opcode,
+    pub(crate) a: u16,
+    pub(crate) b: u16,
+    pub(crate) c: Addend,
+    pub(crate) d: u16,
+    pub(crate) control: Control,
+}
+
+/// The accumulator's start, or the indices of a sparse form.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Addend {
+    Rows(u16),
+    /// Bits of one element
+    Constant(u64),
+}
+
+/// Registers of a matrix instruction's source at most
+pub(crate) const MFMA_SOURCE: usize = 8;
+
 /// What an instruction does.
 #[derive(Clone, Debug)]
 pub(crate) enum Code {
@@ -310,18 +333,9 @@ pub(crate) enum Code {
     IndexOff,
     Valu(Valu),
     Lanes(LaneOp),
-    Mfma(crate::matrix::Mfma),
+    Mfma(Mfma),
     Vmem(Vmem),
     Ds(Ds),
-}
-
-/// Registers that an instruction touches, for strict mode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Range {
-    /// Rows if true, scalar registers if not
-    pub(crate) vector: bool,
-    pub(crate) first: u16,
-    pub(crate) count: u16,
 }
 
 /// What strict mode needs to know of an instruction.

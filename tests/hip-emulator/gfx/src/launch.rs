@@ -1,4 +1,4 @@
-//! Launches: workgroups over threads, waves of a workgroup in turns between barriers, launch state, faults.
+//! Launches: spreads workgroups over threads, runs the waves of a workgroup in turns between barriers, sets their first registers.
 
 use std::{
     sync::{
@@ -10,33 +10,15 @@ use std::{
 };
 
 use crate::{
+    error::{Fault, Trap},
     inst::{Program, sgpr},
     lanes::Mode,
-    memory::{Global, KERNARG, Lds},
-    object::{DecodeError, Kernel},
+    memory::{Global, KERNARG, Lds, Memory},
+    object::Kernel,
     report::{Report, occupancy},
     run::{Stop, run},
     wave::{Context, Wave},
 };
-
-/// A live allocation: its device addresses and where its bytes are.
-#[derive(Clone, Copy, Debug)]
-pub struct Block {
-    /// First device address
-    pub address: u64,
-    /// Length
-    pub bytes: u64,
-    /// The bytes on the host
-    pub host: *mut u8,
-}
-
-/// Device memory.
-pub trait Memory: Sync {
-    /// The live allocation that contains `address`.
-    ///
-    /// Its bytes must stay valid for reads and writes until the launch returns.
-    fn block(&self, address: u64) -> Option<Block>;
-}
 
 /// One launch of a kernel.
 pub struct Launch<'a> {
@@ -62,124 +44,6 @@ pub struct Launch<'a> {
 
 /// A wave's limit of instructions in loops, minutes of work: no kernel of a convolution or product comes near.
 pub const LIMIT: u64 = 1 << 31;
-
-/// What went wrong in an instruction.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Trap {
-    /// Device or private memory outside any allocation
-    #[error("lane {lane} accesses {bytes} bytes at {address:#x}, outside every allocation")]
-    Bounds {
-        /// Device address, or offset into private memory
-        address: u64,
-        /// Width of the access
-        bytes: u64,
-        /// Lane
-        lane: u32,
-    },
-    /// Private memory beyond the lane's
-    #[error("lane {lane} accesses {bytes} bytes at offset {offset} of its private memory, beyond its end")]
-    Private {
-        /// Offset
-        offset: i64,
-        /// Width of the access
-        bytes: u64,
-        /// Lane
-        lane: u32,
-    },
-    /// LDS beyond the workgroup's
-    #[error("lane {lane} accesses {bytes} bytes at LDS offset {offset:#x}, beyond the workgroup's")]
-    Lds {
-        /// Offset
-        offset: u64,
-        /// Width of the access
-        bytes: u64,
-        /// Lane
-        lane: u32,
-    },
-    /// Two waves access a byte of LDS without a barrier between, one of them writing
-    #[error("lane {lane} races with {} at LDS offset {offset:#x}", other.map_or("other waves".to_owned(), |wave| format!("wave {wave}")))]
-    Race {
-        /// Offset
-        offset: u32,
-        /// Lane
-        lane: u32,
-        /// The other wave of the workgroup, if it is one
-        other: Option<u32>,
-    },
-    /// Waves of one workgroup wait at different barriers
-    #[error("wave {other} waits at the barrier at {address:#x} instead")]
-    Barrier {
-        /// Another wave
-        other: u32,
-        /// Where it waits, in the code object
-        address: u64,
-    },
-    /// A loop that does not end
-    #[error("still in a loop after {0} instructions")]
-    Endless(u64),
-    /// `s_trap`
-    #[error("the kernel trapped")]
-    Raised,
-    /// An address, condition or stored value comes from a register that nobody wrote
-    #[error("{}{register} is used uninitialised (lane {lane})", if *.vector { "v" } else { "s" })]
-    Uninitialised {
-        /// Vector register (accumulation registers follow the others), or scalar register by its encoding
-        vector: bool,
-        /// Number
-        register: u16,
-        /// First such lane
-        lane: u32,
-    },
-    /// A register is touched while a load into it is outstanding
-    #[error("{}{register} is touched without s_waitcnt for the load into it", if *.vector { "v" } else { "s" })]
-    MissingWait {
-        /// Vector register, or scalar register by its encoding
-        vector: bool,
-        /// Number
-        register: u16,
-    },
-    /// A matrix instruction that its crate refuses
-    #[error("{0}")]
-    Matrix(String),
-    /// What this crate does not model
-    #[error("{0} is not modelled")]
-    Unsupported(&'static str),
-}
-
-/// Why a launch failed.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Fault {
-    /// The kernel does not decode
-    #[error(transparent)]
-    Decode(#[from] DecodeError),
-    /// The launch does not fit the kernel
-    #[error("{kernel}: {what}")]
-    Launch {
-        /// Kernel
-        kernel: String,
-        /// What does not fit
-        what: String,
-    },
-    /// An instruction trapped
-    #[error("{kernel}, workgroup {workgroup:?}, wave {wave}, `{instruction}` at {address:#x}: {trap}")]
-    Trap {
-        /// Kernel
-        kernel: String,
-        /// Workgroup in x, y, z
-        workgroup: [u32; 3],
-        /// Wave of the workgroup
-        wave: u32,
-        /// Address in the code object
-        address: u64,
-        /// Assembler text
-        instruction: String,
-        /// What went wrong
-        #[source]
-        trap: Trap,
-    },
-}
 
 impl Launch<'_> {
     /// Runs the kernel to its end.

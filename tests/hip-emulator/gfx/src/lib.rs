@@ -2,13 +2,15 @@
 //!
 //! | Module | Owns |
 //! |---|---|
+//! | `error` | what a code object, a kernel or an instruction fails with |
 //! | [`metadata`], [`object`] | code objects: the metadata of any; kernels, descriptors and code of gfx942 |
 //! | `disassembler`, `assembler`, `text` | LLVM's disassembler and assembler; the text taken apart |
-//! | `decode`, `inst` | text to instructions, once per kernel |
+//! | `inst`, `registers` | decoded instructions; the registers that they read and write |
+//! | `decode` | text to instructions, once per kernel |
 //! | `table` | what each opcode computes: one entry per base mnemonic |
+//! | `lanes`, `rows` | functions over 64 lanes; what every family does with whole registers of a wave |
 //! | `vector`, `plain`, `scalar`, `memory`, `matrix` | how a family of instructions reads, computes and writes |
-//! | `rows` | what every family does with whole registers of a wave |
-//! | `wave`, `run`, [`launch`] | the state of a wave, its loop, workgroups over threads |
+//! | `wave`, `run`, `executions`, [`launch`] | the state of a wave, its loop and its counts, workgroups over threads |
 //! | `strict` | what the hardware leaves undefined: uninitialised registers, missing `s_waitcnt` |
 //! | [`report`] | what a launch did |
 //!
@@ -21,6 +23,8 @@
 mod assembler;
 mod decode;
 mod disassembler;
+mod error;
+mod executions;
 mod inst;
 #[cfg(test)]
 mod kernels;
@@ -31,6 +35,7 @@ mod memory;
 pub mod metadata;
 pub mod object;
 mod plain;
+mod registers;
 pub mod report;
 mod rows;
 mod run;
@@ -43,6 +48,8 @@ mod text;
 mod vector;
 mod wave;
 
-pub use launch::{Block, Fault, Launch, Memory, Trap};
-pub use object::{CodeObject, CodeObjectError, DecodeError, Kernel};
+pub use error::{CodeObjectError, DecodeError, Fault, Trap};
+pub use launch::Launch;
+pub use memory::{Block, Memory};
+pub use object::{CodeObject, Kernel};
 pub use report::Report;

@@ -1,36 +1,15 @@
 //! Matrix instructions: registers handed to `rotini_mfma`, which owns their arithmetic.
 
-use rotini_mfma::{Control, Opcode, Source};
+use rotini_mfma::Source;
 
 use crate::{
+    error::Trap,
+    inst::{Addend, Mfma},
     lanes::Row,
-    launch::Trap,
     wave::{Context, Wave},
 };
 
-/// A matrix instruction.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Mfma {
-    pub(crate) opcode: Opcode,
-    pub(crate) a: u16,
-    pub(crate) b: u16,
-    pub(crate) c: Addend,
-    pub(crate) d: u16,
-    pub(crate) control: Control,
-}
-
-/// The accumulator's start, or the indices of a sparse form.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Addend {
-    Rows(u16),
-    /// Bits of one element
-    Constant(u64),
-}
-
 const BEYOND: Trap = Trap::Unsupported("a register beyond the kernel's");
-
-/// Registers of a source at most
-pub(crate) const SOURCE: usize = 8;
 
 /// Runs a matrix instruction, which ignores EXEC (CDNA3 ISA, matrix arithmetic).
 pub(crate) fn mfma(wave: &mut Wave, context: &mut Context<'_>, inst: &Mfma) -> Result<(), Trap> {

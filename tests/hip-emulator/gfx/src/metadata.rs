@@ -8,7 +8,7 @@ use object::{
 };
 use rmpv::Value;
 
-use crate::CodeObjectError;
+use crate::error::CodeObjectError;
 
 /// `NT_AMDGPU_METADATA`
 const NOTE: u32 = 32;

@@ -10,72 +10,10 @@ use rmpv::Value;
 use crate::{
     assembler::assemble,
     decode,
+    error::{CodeObjectError, DecodeError},
     inst::Program,
     metadata::{self, get, list, number, text},
 };
-
-/// Why bytes are no code object that this crate runs.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CodeObjectError {
-    /// Not an ELF file
-    #[error("the code object is no ELF file")]
-    Elf(#[source] object::Error),
-    /// An ELF file of another machine
-    #[error("the code object is for machine {0}, not for AMDGPU")]
-    Machine(u16),
-    /// AMDGPU, but no processor of this crate
-    #[error("the code object's processor (flags {0:#x}) is not gfx942")]
-    Processor(u32),
-    /// The metadata note is missing or not what LLVM writes
-    #[error("the code object's metadata: {0}")]
-    Metadata(String),
-    /// A kernel of the metadata whose symbols or descriptor do not fit
-    #[error("kernel {kernel}: {what}")]
-    Kernel {
-        /// Kernel
-        kernel: String,
-        /// What does not fit
-        what: String,
-    },
-}
-
-/// Why a kernel does not decode.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DecodeError {
-    /// LLVM has no AMDGPU target or does not know the processor
-    #[error("LLVM has no disassembler for gfx942")]
-    Disassembler,
-    /// Bytes that are no instruction
-    #[error("{kernel}: no instruction at {address:#x}")]
-    Bytes {
-        /// Kernel
-        kernel: String,
-        /// Address in the code object
-        address: u64,
-    },
-    /// An instruction that is not implemented, or a part of it
-    #[error("{kernel}: `{instruction}` at {address:#x}: {what}")]
-    Instruction {
-        /// Kernel
-        kernel: String,
-        /// Assembler text
-        instruction: String,
-        /// Address in the code object
-        address: u64,
-        /// The mnemonic, operand or modifier that is not understood
-        what: String,
-    },
-    /// Texts that assemble to other bytes
-    #[error("{kernel}: {what}")]
-    Reassembly {
-        /// Kernel
-        kernel: String,
-        /// The instruction, or what the assembler says
-        what: String,
-    },
-}
 
 /// How a wave starts (kernel descriptor).
 #[derive(Clone, Copy, Debug)]

@@ -1,15 +1,10 @@
-//! The loop of a wave: runs instructions until a barrier or the end.
-//!
-//! Nothing is counted instruction by instruction: [`Executions`] notes where a wave enters and leaves a straight run of
-//! instructions, and gives the count of each at the end of the launch.
+//! The loop of a wave: runs its instructions until a barrier or the end.
 
 use crate::{
-    inst::{Code, Condition, Program, sgpr},
+    error::Trap,
+    inst::{Code, Condition, sgpr},
     lanes::Mode,
-    launch::Trap,
-    matrix, memory, plain,
-    report::Report,
-    scalar, strict, vector,
+    matrix, memory, plain, scalar, strict, vector,
     wave::{Context, Wave},
 };
 
@@ -19,39 +14,6 @@ pub(crate) enum Stop {
     /// After the barrier with this number
     Barrier(usize),
     End,
-}
-
-/// How often each instruction was executed, as differences between neighbours.
-pub(crate) struct Executions(Vec<i64>);
-
-impl Executions {
-    pub(crate) fn new(program: &Program) -> Self {
-        Self(vec![0; program.insts.len() + 1])
-    }
-
-    /// A wave has run the instructions from `first` up to `end`.
-    #[inline]
-    fn ran(&mut self, first: usize, end: usize) {
-        if let Some(entered) = self.0.get_mut(first) {
-            *entered += 1;
-        }
-        if let Some(left) = self.0.get_mut(end) {
-            *left -= 1;
-        }
-    }
-
-    /// Adds what was executed to a report.
-    pub(crate) fn report(&self, program: &Program, report: &mut Report) {
-        let mut count = 0;
-        for (inst, difference) in program.insts.iter().zip(&self.0) {
-            count += difference;
-            let count = u64::try_from(count).unwrap_or(0);
-            report.instructions[inst.class as usize] += count;
-            if let Code::Mfma(mfma) = &inst.code {
-                report.mfma_operations += count * mfma.opcode.operations();
-            }
-        }
-    }
 }
 
 /// Runs `wave` to its next barrier or its end.

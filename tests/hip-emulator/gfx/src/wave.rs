@@ -1,12 +1,11 @@
 //! The state of a wave and of its workgroup, and what a worker thread shares between the waves it runs.
 
 use crate::{
-    inst::{Program, Scalar, sgpr},
+    executions::Executions,
+    inst::{MFMA_SOURCE, Program, Scalar, sgpr},
     lanes::{In, Mode, Out, Row},
-    matrix::SOURCE,
     memory::{Global, Lds},
     report::Report,
-    run::Executions,
     strict::Tracker,
 };
 
@@ -105,7 +104,7 @@ pub(crate) struct Context<'a> {
     pub(crate) rows: Box<[Row; 6]>,
     pub(crate) out: Box<Out>,
     /// Copies of a matrix instruction's sources
-    pub(crate) matrix: Box<[[Row; SOURCE]; 2]>,
+    pub(crate) matrix: Box<[[Row; MFMA_SOURCE]; 2]>,
     pub(crate) report: Report,
     pub(crate) executions: Executions,
     /// Instructions that a wave may run in loops
@@ -125,7 +124,7 @@ impl<'a> Context<'a> {
                 r: [[0; 64]; 2],
                 mask: 0,
             }),
-            matrix: Box::new([[[0; 64]; SOURCE]; 2]),
+            matrix: Box::new([[[0; 64]; MFMA_SOURCE]; 2]),
             report: Report::default(),
             executions: Executions::new(program),
             limit,

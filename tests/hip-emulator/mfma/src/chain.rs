@@ -3,8 +3,9 @@
 //! Each function is written once, in plain Rust, and compiled for every instruction set that is dispatched to: a fused multiply-add
 //! and an integer sum are the same on all of them.
 
+use crate::Register;
 use crate::form::Form;
-use crate::{Isa, Register};
+use crate::isa::Isa;
 
 /// Elements of D that are computed together: neighbouring lanes of a register.
 const WIDTH: usize = 16;

@@ -49,28 +49,18 @@ mod avx512;
 mod chain;
 mod dot;
 mod form;
+mod isa;
 mod layout;
 mod opcode;
 mod operand;
 mod portable;
+mod register;
 
 pub use opcode::{Control, MfmaError, Opcode, Operand};
+pub use register::{Register, Source};
 
 use form::{Element, Form};
-
-/// One vector register: a value per lane.
-pub type Register = [u32; 64];
-
-/// What C is, or for SMFMAC the register of indices.
-#[derive(Debug, Clone, Copy)]
-pub enum Source<'a> {
-    /// These registers.
-    Registers(&'a [Register]),
-    /// An inline constant: the bits of one element of the accumulator's type (the lower 32 for f32 and i32), the same everywhere.
-    Constant(u64),
-    /// The registers of D, as they are before the instruction. Saves the copy that Rust asks for where C and D are the same.
-    Destination,
-}
+use isa::Isa;
 
 /// Executes `op` on all 64 lanes.
 ///
@@ -107,37 +97,6 @@ pub fn execute_portable(
     control: Control,
 ) -> Result<(), MfmaError> {
     run(op, a, b, c, d, control, Isa::Portable)
-}
-
-/// What the CPU is known to have.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Isa {
-    Portable,
-    /// AVX2 and FMA.
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    /// AVX-512 F, BW, DQ and VL.
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-}
-
-impl Isa {
-    #[cfg(target_arch = "x86_64")]
-    #[inline]
-    fn detect() -> Self {
-        if avx512::available() {
-            Isa::Avx512
-        } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-            Isa::Avx2
-        } else {
-            Isa::Portable
-        }
-    }
-
-    #[cfg(not(target_arch = "x86_64"))]
-    fn detect() -> Self {
-        Isa::Portable
-    }
 }
 
 fn run(
@@ -190,7 +149,7 @@ fn compute(form: &Form, a: &[Register], b: &[Register], d: &mut [Register], cont
         Element::F32 => chain::f32(form, a, b, d, isa),
         Element::I8 => chain::i8(form, a, b, d, isa),
         Element::Xf32 | Element::F16 | Element::Bf16 | Element::Fp8 | Element::Bf8 => {
-            // SAFETY: `Isa::detect` gives `Avx512` only if `avx512::available` is true.
+            // SAFETY: `Isa::detect` gives `Avx512` only where the CPU has what `avx512` uses.
             #[cfg(target_arch = "x86_64")]
             if isa == Isa::Avx512 && unsafe { avx512::execute(form, a, b, d) } {
                 return;

@@ -2,10 +2,11 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::{Decoder, rows, scalar_register, scalar_source, scalars};
+use super::decoder::{Decoder, rows, scalar_register, scalar_source, scalars};
 use crate::{
-    inst::{Action, Address, Code, Ds, Inst, LaneOp, Range, Scalar, Smem, Uses, Vmem},
+    inst::{Action, Address, Code, Ds, Inst, LaneOp, Scalar, Smem, Uses, Vmem},
     memory::{Access, atomic},
+    registers::Range,
     report::Class,
     table::Rule,
     text::{Operand, Text, Value, integer},

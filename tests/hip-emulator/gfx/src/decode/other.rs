@@ -3,11 +3,10 @@
 use rotini_mfma::{Control, Opcode};
 use smallvec::smallvec;
 
-use super::{Decoder, rows, scalar_register, scalar_source, scalars};
+use super::decoder::{Decoder, rows, scalar_register, scalar_source, scalars};
 use crate::{
-    inst::{Code, Condition, Inst, LaneOp, Scalar, Uses},
+    inst::{Addend, Code, Condition, Inst, LaneOp, Mfma, Scalar, Uses},
     lanes::Mode,
-    matrix::{Addend, Mfma},
     report::Class,
     table::Rule,
     text::{File, Operand, Text, Value, integer},

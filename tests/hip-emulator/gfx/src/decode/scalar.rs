@@ -2,7 +2,7 @@
 
 use smallvec::smallvec;
 
-use super::{inline_f32, scalar_register, scalar_source, scalars};
+use super::decoder::{inline_f32, scalar_register, scalar_source, scalars};
 use crate::{
     inst::{Code, Inst, Scalar, Uses, sgpr},
     memory::apertures,

@@ -2,8 +2,10 @@
 //!
 //! | Module | Owns |
 //! |---|---|
-//! | `strict` | each kind of defect and the kernel without it |
-//! | `memory` | every width and address form of loads, stores and atomics |
+//! | `uninitialised` | uses of what nobody wrote, and the kernel without them |
+//! | `strict` | each other kind of defect and the kernel without it |
+//! | `memory` | every width and address form of loads and stores |
+//! | `atomics` | atomics of device memory and LDS |
 //! | `scalar` | scalar opcodes against a second model, and mutants of them |
 //! | `division` | division as compilers spell it, against IEEE's |
 //! | `figures` | the report and occupancy |
@@ -16,11 +18,13 @@
     reason = "a test that cannot be set up has failed; mutants are printed"
 )]
 
+mod atomics;
 mod division;
 mod figures;
 mod memory;
 mod scalar;
 mod strict;
+mod uninitialised;
 
 use std::sync::Mutex;
 
@@ -28,6 +32,9 @@ use crate::{Block, Fault, Kernel, Launch, Memory, Report, Trap};
 
 /// Device addresses of the buffers of a [`Test`].
 const BUFFERS: u64 = 0x1_0000_0000;
+
+/// Sets `v1` to the byte offset of the lane's dword.
+const LANE: &str = "v_lshlrev_b32_e32 v1, 2, v0\n";
 
 /// A launch of a kernel that gets the addresses of its buffers as arguments.
 struct Test {
@@ -139,4 +146,19 @@ impl Test {
             .map(|b| u32::from_le_bytes(*b))
             .collect()
     }
+}
+
+/// The defect is reported at the instruction that has it; the corrected kernel runs.
+fn defect(broken: Test, instruction: &str, expected: &Trap, corrected: Test) {
+    let text = broken.text.clone();
+    let (at, trap) = broken.trap().unwrap_or_else(|| panic!("not found:\n{text}"));
+    assert_eq!((at.as_str(), &trap), (instruction, expected), "{text}");
+    let text = corrected.text.clone();
+    if let Some(found) = corrected.trap() {
+        panic!("{found:?} in the corrected kernel:\n{text}");
+    }
+}
+
+const fn uninitialised(vector: bool, register: u16, lane: u32) -> Trap {
+    Trap::Uninitialised { vector, register, lane }
 }

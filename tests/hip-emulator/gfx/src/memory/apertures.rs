@@ -1,9 +1,9 @@
 //! The windows of the flat address space that lead to LDS and to private memory.
 
-use super::{lanes_where, lds, private};
+use super::{ds, lanes_where, private};
 use crate::{
+    error::Trap,
     inst::{Action, Ds, Vmem},
-    launch::Trap,
     wave::{Context, Wave},
 };
 
@@ -56,5 +56,5 @@ pub(crate) fn access<const STRICT: bool>(
     };
     context.lds.inside(&offsets, 0, lanes, inst.access)?;
     // SAFETY: just checked.
-    unsafe { lds::access::<STRICT>(wave, context, &inst, 0, &offsets, lanes) }
+    unsafe { ds::access::<STRICT>(wave, context, &inst, 0, &offsets, lanes) }
 }

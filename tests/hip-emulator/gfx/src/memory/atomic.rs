@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use half::{bf16, f16};
 
-use crate::{inst::AtomicFn, launch::Trap};
+use crate::{error::Trap, inst::AtomicFn};
 
 /// The function of a buffer, global or flat atomic and the registers of its value: `add`, `umax_x2`, `cmpswap`, `pk_add_f16`.
 pub(crate) fn parse(name: &str) -> Option<(AtomicFn, usize)> {

@@ -1,6 +1,25 @@
 //! Device memory: the launch's allocations, and kernel arguments at an address of their own.
 
-use crate::launch::{Block, Memory, Trap};
+use crate::error::Trap;
+
+/// A live allocation: its device addresses and where its bytes are.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    /// First device address
+    pub address: u64,
+    /// Length
+    pub bytes: u64,
+    /// The bytes on the host
+    pub host: *mut u8,
+}
+
+/// Device memory.
+pub trait Memory: Sync {
+    /// The live allocation that contains `address`.
+    ///
+    /// Its bytes must stay valid for reads and writes until the launch returns.
+    fn block(&self, address: u64) -> Option<Block>;
+}
 
 /// Where kernels find their arguments: outside any address that an allocation has.
 pub(crate) const KERNARG: u64 = 0x0000_6b61_7267_0000;

@@ -5,6 +5,7 @@
 
 pub(crate) mod apertures;
 pub(crate) mod atomic;
+mod ds;
 mod global;
 mod lds;
 mod patterns;
@@ -16,8 +17,10 @@ mod vmem;
 
 use crate::lanes::Row;
 
+pub(crate) use ds::ds;
+pub use global::{Block, Memory};
 pub(crate) use global::{Global, KERNARG};
-pub(crate) use lds::{Lds, ds};
+pub(crate) use lds::Lds;
 pub(crate) use smem::smem;
 pub(crate) use vmem::{stored_lanes, vmem};
 

@@ -5,8 +5,8 @@ use super::{
     transfer::{gather, scatter},
 };
 use crate::{
+    error::Trap,
     inst::{Action, Vmem},
-    launch::Trap,
     wave::Wave,
 };
 

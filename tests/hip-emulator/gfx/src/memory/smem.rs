@@ -1,8 +1,8 @@
 //! Scalar loads.
 
 use crate::{
+    error::Trap,
     inst::Smem,
-    launch::Trap,
     wave::{Context, Wave},
 };
 

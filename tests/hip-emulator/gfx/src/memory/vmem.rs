@@ -14,9 +14,9 @@ use super::{
     transfer::{gather, scatter},
 };
 use crate::{
+    error::Trap,
     inst::{Action, Address, Vmem},
     lanes::Row,
-    launch::Trap,
     rows::extent,
     wave::{Context, Wave},
 };

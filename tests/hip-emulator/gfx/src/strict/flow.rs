@@ -1,10 +1,11 @@
 //! How initialised bits flow through an instruction that reads something uninitialised or writes some lanes only.
 
 use crate::{
-    inst::{Action, Code, Condition, Inst, LaneOp, Range, Scalar, Source, Uses, Valu, sgpr},
+    error::Trap,
+    inst::{Action, Code, Condition, Inst, LaneOp, Scalar, Source, Uses, Valu, sgpr},
     lanes::{first_lane, lane},
-    launch::Trap,
     memory::{lanes_where, set_lanes, stored_lanes},
+    registers::Range,
     table::{Rule, ScalarFn, ScalarIn},
     vector::{dpp_lanes, swizzled},
     wave::Wave,

@@ -7,18 +7,19 @@
 //!   fault, except for a further load of the same kind, which comes after the first.
 //!
 //! Nearly always everything that an instruction reads is initialised. [`before`] sees that from bit sets made at decode
-//! ([`Footprint`]), and only then leaves the rest to `flow`. The other instance of the loop has none of this.
+//! (`registers::Footprint`), and only then leaves the rest to `flow`. The other instance of the loop has none of this.
 
 mod flow;
 mod footprint;
 mod tracker;
 
-pub(crate) use footprint::Footprint;
+pub(crate) use footprint::footprint;
 pub(crate) use tracker::Tracker;
 
 use crate::{
-    inst::{Code, Inst, Range, Uses},
-    launch::Trap,
+    error::Trap,
+    inst::{Code, Inst, Uses},
+    registers::Range,
     wave::Wave,
 };
 

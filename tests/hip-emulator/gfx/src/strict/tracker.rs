@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::footprint::{Counters, Footprint, scalar_mask};
 use crate::{
-    inst::Range,
     memory::{Access, Half},
+    registers::{Counters, Footprint, Range, scalar_mask},
 };
 
 /// An outstanding operation: what it will write, and whether it may finish out of order.

@@ -5,7 +5,10 @@
     reason = "the opcodes are named for negated comparisons: a NaN makes them true"
 )]
 
-use super::{Entry, Obeys, Ty::*, compare, half::to_f32};
+use super::{
+    entry::{Entry, Obeys, Ty::*, compare},
+    half::to_f32,
+};
 use crate::lanes::{kernel, pack, test, test64, wide};
 
 /// The six integer compares of one type.

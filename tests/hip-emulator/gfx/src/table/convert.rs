@@ -6,13 +6,9 @@ use rustc_apfloat::{
 };
 
 use super::{
-    Entry, Obeys, PLAIN, Rule, Ty,
-    Ty::*,
-    VectorOp, float, flows,
+    entry::{Entry, Obeys, PLAIN, Rule, Ty, Ty::*, VectorOp, float, flows, rounds, valu, vector},
     half::{from_f32, to_f32},
-    rounds,
     soft::soft_bits,
-    valu, vector,
 };
 use crate::lanes::{kernel, map, put_wide, wide};
 

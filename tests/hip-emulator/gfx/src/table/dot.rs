@@ -1,6 +1,6 @@
 //! Integer dot products, sums of absolute differences, averages of bytes.
 
-use super::{Entry, PLAIN, Ty, Ty::*, VectorOp, clamps, valu, vector};
+use super::entry::{Entry, PLAIN, Ty, Ty::*, VectorOp, clamps, valu, vector};
 use crate::lanes::{Kernel, map};
 
 const B3: &[Ty] = &[B32, B32, B32];

@@ -3,13 +3,9 @@
 use rustc_apfloat::{Float, ieee::Double};
 
 use super::{
-    Entry, MaskIn, Obeys, PLAIN, Ty,
-    Ty::*,
-    VectorOp, float,
+    entry::{Entry, MaskIn, Obeys, PLAIN, Ty, Ty::*, VectorOp, float, rounds, vector},
     order::f64::{max, min},
-    rounds,
     soft::{soft, soft_bits},
-    vector,
 };
 use crate::lanes::{In, Out, kernel, lane, map_f64, map64, pack, put_wide, wide};
 

@@ -6,14 +6,10 @@ use rustc_apfloat::{
 };
 
 use super::{
-    Entry, Obeys, PLAIN, Ty,
-    Ty::*,
-    VectorOp, float,
+    entry::{Entry, Obeys, PLAIN, Ty, Ty::*, VectorOp, float, rounds, vector},
     order::f16::{max, med3, min},
-    rounds,
     single::turns,
     soft::{soft, soft_bits},
-    vector,
 };
 use crate::lanes::{In, Kernel, Out, map, map_f32};
 

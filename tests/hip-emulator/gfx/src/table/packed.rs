@@ -3,14 +3,10 @@
 use rustc_apfloat::Float;
 
 use super::{
-    Entry, Obeys, PLAIN, Ty,
-    Ty::*,
-    VectorOp, clamps, float,
+    entry::{Entry, Obeys, PLAIN, Ty, Ty::*, VectorOp, clamps, float, rounds, valu, vector},
     half::{fma, from_f32, to_f32},
     order::f16::{max, min},
-    rounds,
     soft::soft,
-    valu, vector,
 };
 use crate::lanes::{Kernel, kernel, map};
 

@@ -1,6 +1,6 @@
 //! Scalar arithmetic (SOP1, SOP2, SOPK, SOPC).
 
-use super::{Entry, Op, Rule, ScalarFn, ScalarIn, ScalarOp};
+use super::entry::{Entry, Op, Rule, ScalarFn, ScalarIn, ScalarOp};
 
 const fn op(name: &'static str, [target, a, b]: [u8; 3], scc: bool, function: ScalarFn) -> Entry {
     ruled(name, [target, a, b], scc, Rule::All, function)

@@ -3,13 +3,9 @@
 use rustc_apfloat::{Float, ieee::Single};
 
 use super::{
-    Entry, MaskIn, Obeys, PLAIN, Ty,
-    Ty::*,
-    VectorOp, float,
+    entry::{Entry, MaskIn, Obeys, PLAIN, Ty, Ty::*, VectorOp, float, rounds, vector},
     order::f32::{max, med3, min},
-    rounds,
     soft::{soft, soft_bits},
-    vector,
 };
 use crate::lanes::{In, Kernel, Out, kernel, lane, map, map_f32, pack};
 

@@ -16,7 +16,7 @@ macro_rules! soft {
         fn kernel(input: &$crate::lanes::In<'_>, out: &mut $crate::lanes::Out) {
             $crate::table::soft::$float(input, out, |[$a, $b, $c], $r| $value);
         }
-        $crate::table::Obeys::Rounding(kernel)
+        $crate::table::entry::Obeys::Rounding(kernel)
     }};
 }
 
@@ -84,7 +84,7 @@ macro_rules! soft_bits {
                 $crate::lanes::put_wide(&mut out.r, l, value);
             }
         }
-        $crate::table::Obeys::Rounding(kernel)
+        $crate::table::entry::Obeys::Rounding(kernel)
     }};
 }
 

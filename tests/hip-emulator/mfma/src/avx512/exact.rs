@@ -8,7 +8,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{BIAS, FIELD, REACH, ROWS, corner, each, load, quads, store};
+use super::lanes::{BIAS, FIELD, REACH, ROWS, corner, each, load, quads, store};
 use crate::Register;
 use crate::form::{Element, Form};
 

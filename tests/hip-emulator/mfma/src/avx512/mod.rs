@@ -15,6 +15,7 @@
 //! other one: −128 + [`REACH`] < [`NOTHING`]. [`REACH`] is also small enough that every power of two that scales is a normal f32.
 
 mod exact;
+mod lanes;
 mod planes;
 
 use std::arch::x86_64::*;
@@ -22,40 +23,17 @@ use std::arch::x86_64::*;
 use crate::Register;
 use crate::dot;
 use crate::form::Form;
+use lanes::{BIAS, FIELD, REACH, ROWS, corner, each, load, quads, store};
 use planes::Planes;
 
-/// The largest magnitude of an exponent on the fast path. f16, fp8 and bf8 are always within.
-const REACH: i8 = 35;
-/// Exponent of an operand that is zero.
-const ZERO: i8 = -128;
 /// Largest exponent of a sum without a product other than zero: above theirs, below every other product's.
 const NOTHING: i8 = -2 * REACH - 1;
-/// Bias of an f32's exponent.
-const BIAS: i32 = 127;
-/// What the exponent of an f32 is shifted by.
-const FIELD: u32 = 23;
-/// Rows that are computed together, their steps interleaved: one's latency is another's work.
-const ROWS: usize = 4;
-
-/// Whether the CPU has what this module uses: Intel since Ice Lake, AMD since Zen 4.
-#[inline]
-pub(crate) fn available() -> bool {
-    is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512cd")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vbmi")
-        && is_x86_feature_detected!("avx512vbmi2")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx512vnni")
-        && is_x86_feature_detected!("fma")
-}
 
 /// D = A·B + D. `false`, and D unchanged, if the operands are beyond the fast path.
 ///
 /// # Safety
 ///
-/// [`available`] must have been true.
+/// The CPU has what [`Isa::Avx512`](crate::isa::Isa) stands for.
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vbmi,avx512vbmi2,avx512vl,avx512vnni,fma")]
 pub(crate) unsafe fn execute(form: &Form, a: &[Register], b: &[Register], d: &mut [Register]) -> bool {
     if exact::execute(form, a, b, d) {
@@ -117,36 +95,6 @@ fn tiles<
             }
         }
     }
-}
-
-/// The lanes in which the first elements of four rows of A and of 16 columns of B begin, those of the lanes from `lane` of the four
-/// registers of D that `quad` counts.
-#[inline(always)]
-fn corner<const M: usize, const N: usize>(quad: usize, lane: usize) -> (usize, usize) {
-    if N < 16 {
-        return (lane, lane);
-    }
-    let group = lane / N + 64 / N * quad;
-    let (row, block) = (4 * (group % (M / 4)), group / (M / 4));
-    (row + M * block, lane % N + N * block)
-}
-
-/// 16 lanes of a register from `lane`, a multiple of 16.
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn load(register: &Register, lane: usize) -> __m512i {
-    let lanes: &[u32; 16] = &register.as_chunks().0[lane / 16];
-    // SAFETY: `lanes` is 64 readable bytes.
-    unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) }
-}
-
-/// Sets 16 lanes of a register from `lane`, a multiple of 16.
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn store(register: &mut Register, lane: usize, values: __m512i) {
-    let lanes: &mut [u32; 16] = &mut register.as_chunks_mut().0[lane / 16];
-    // SAFETY: `lanes` is 64 writable bytes.
-    unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), values) };
 }
 
 /// The place of element `k` of a row of A or a column of B in the planes: which one, and the lane. `lane` is that of the first
@@ -253,24 +201,6 @@ fn tile<
         _mm512_add_epi32(down[0], down[1])
     });
     accumulate::<GROUPED>(sums, fields, nothing, c)
-}
-
-/// A step's results for all rows.
-#[inline(always)]
-fn each<T>(step: impl FnMut(usize) -> T) -> [T; ROWS] {
-    std::array::from_fn(step)
-}
-
-/// The value of `row` in each four lanes, for all four.
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn quads(values: __m512, row: usize) -> __m512 {
-    match row {
-        0 => _mm512_permute_ps::<0x00>(values),
-        1 => _mm512_permute_ps::<0x55>(values),
-        2 => _mm512_permute_ps::<0xaa>(values),
-        _ => _mm512_permute_ps::<0xff>(values),
-    }
 }
 
 /// 2^(24 − exponent) for the exponent whose field is given.

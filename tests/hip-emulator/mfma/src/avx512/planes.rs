@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
-use super::{BIAS, FIELD, REACH, ZERO, load};
+use super::lanes::{BIAS, FIELD, REACH, ZERO, load};
 use crate::Register;
 use crate::form::Element;
 
