@@ -1,4 +1,4 @@
-//! What every exported function passes through: counters, injected failures, the trace, the guard against unwinding, and the last error.
+//! Wraps every exported function: counts calls, injects failures, writes the trace, stops unwinding, keeps the last error.
 //!
 //! Counting must not disturb what it counts: a call costs one access to thread-local storage and one relaxed load.
 

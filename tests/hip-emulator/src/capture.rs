@@ -1,4 +1,4 @@
-//! Stream capture: what is submitted to a stream becomes nodes of a graph instead.
+//! Captures streams: what is submitted to a stream becomes nodes of a graph instead.
 //!
 //! A capture begins in one stream and spreads to others that wait for its events. Each stream in it has a [`Branch`]: the nodes that its
 //! next one comes after.
@@ -7,40 +7,19 @@ use crate::calls;
 use crate::graph::{Graph, Step};
 use crate::handle::Handle;
 use crate::status::Result;
-use crate::stream::{Event, Recorded, Stream};
+use crate::stream::{Branch, Capture, Event, Recorded, Stream};
 use crate::sys;
 use crate::work::Work;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::ThreadId;
-
-/// A capture that goes on.
-#[derive(Debug)]
-pub(crate) struct Capture {
-    pub(crate) id: u64,
-    mode: sys::hipStreamCaptureMode,
-    thread: ThreadId,
-    origin: u64,
-    pub(crate) graph: &'static Handle<Graph>,
-    invalid: AtomicBool,
-    ended: AtomicBool,
-    streams: Mutex<Vec<&'static Stream>>,
-}
-
-/// A stream's part in a capture.
-#[derive(Clone, Debug)]
-pub(crate) struct Branch {
-    pub(crate) capture: Arc<Capture>,
-    /// What the stream's next node comes after.
-    pub(crate) tails: Vec<usize>,
-}
 
 /// How many there are: calls that a capture does not concern look no further.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
-static CAPTURES: Mutex<Vec<Arc<Capture>>> = Mutex::new(Vec::new());
+/// Those that go on, each with the graph that it makes.
+static CAPTURES: Mutex<Vec<(Arc<Capture>, &'static Handle<Graph>)>> = Mutex::new(Vec::new());
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-fn captures() -> MutexGuard<'static, Vec<Arc<Capture>>> {
+fn captures() -> MutexGuard<'static, Vec<(Arc<Capture>, &'static Handle<Graph>)>> {
     CAPTURES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -64,30 +43,26 @@ pub(crate) fn of(stream: &Stream) -> Option<Arc<Capture>> {
     branch_of(stream).map(|branch| branch.capture)
 }
 
-impl Capture {
-    /// Something was done that a capture forbids: nothing comes of it any more.
-    pub(crate) fn invalidate(&self) {
-        self.invalid.store(true, Ordering::Release);
-    }
+/// The graph that a capture makes.
+///
+/// # Errors
+///
+/// If the capture is over.
+pub(crate) fn graph_of(capture: &Arc<Capture>) -> Result<&'static Handle<Graph>> {
+    let captures = captures();
+    let own = captures.iter().find(|(other, _)| Arc::ptr_eq(other, capture));
+    own.map(|(_, graph)| *graph)
+        .ok_or(sys::hipErrorStreamCaptureInvalidated)
+}
 
-    pub(crate) fn status(&self) -> sys::hipStreamCaptureStatus {
-        if self.invalid.load(Ordering::Acquire) {
-            sys::hipStreamCaptureStatusInvalidated
-        } else {
-            sys::hipStreamCaptureStatusActive
+/// Checks that no event or stream of a capture is used where a capture forbids it.
+pub(crate) fn not_captured(stream: &Stream) -> Result {
+    match of(stream) {
+        None => Ok(()),
+        Some(capture) => {
+            capture.invalidate();
+            Err(sys::hipErrorStreamCaptureUnsupported)
         }
-    }
-
-    fn check(&self) -> Result {
-        if self.invalid.load(Ordering::Acquire) {
-            Err(sys::hipErrorStreamCaptureInvalidated)
-        } else {
-            Ok(())
-        }
-    }
-
-    fn streams(&self) -> MutexGuard<'_, Vec<&'static Stream>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -100,7 +75,7 @@ pub(crate) fn append(stream: &Stream, work: &Work) -> Result<bool> {
     let mut own = branch(stream);
     if let Some(own) = own.as_mut() {
         own.capture.check()?;
-        let node = own.capture.graph.add(Step::Work(work.clone()), &own.tails);
+        let node = graph_of(&own.capture)?.add(Step::Work(work.clone()), &own.tails);
         own.tails = vec![node.index];
         return Ok(true);
     }
@@ -128,10 +103,8 @@ pub(crate) fn entangled(stream: &Stream) -> Option<Arc<Capture>> {
     let device = stream.device.ordinal;
     let waits = |other: &&Stream| other.is_blocking() && other.device.ordinal == device;
     let captures = captures();
-    captures
-        .iter()
-        .find(|capture| capture.streams().iter().any(waits))
-        .cloned()
+    let mut all = captures.iter().map(|(capture, _)| capture);
+    all.find(|capture| capture.streams().iter().any(waits)).cloned()
 }
 
 /// Checks a call that may disturb a capture: an allocation, a wait or query.
@@ -152,7 +125,7 @@ fn check_disturbing() -> Result {
     }
     let here = std::thread::current().id();
     let mut disturbed = false;
-    for capture in captures().iter() {
+    for (capture, _) in captures().iter() {
         let own = capture.thread == here && capture.mode != sys::hipStreamCaptureModeRelaxed;
         let any = mode == sys::hipStreamCaptureModeGlobal && capture.mode == sys::hipStreamCaptureModeGlobal;
         if own || any {
@@ -171,7 +144,7 @@ fn check_disturbing() -> Result {
 pub(crate) fn disturbing_device() -> Result {
     if any() {
         let captures = captures();
-        captures.iter().for_each(|capture| capture.invalidate());
+        captures.iter().for_each(|(capture, _)| capture.invalidate());
         if !captures.is_empty() {
             return Err(sys::hipErrorStreamCaptureUnsupported);
         }
@@ -197,12 +170,11 @@ pub(crate) fn begin(stream: &'static Handle<Stream>, mode: sys::hipStreamCapture
         mode,
         thread: std::thread::current().id(),
         origin: stream.id,
-        graph: Handle::new(Graph::default()),
         invalid: AtomicBool::new(false),
         ended: AtomicBool::new(false),
         streams: Mutex::new(vec![stream]),
     });
-    captures().push(Arc::clone(&capture));
+    captures().push((Arc::clone(&capture), Handle::new(Graph::default())));
     ACTIVE.fetch_add(1, Ordering::AcqRel);
     *own = Some(Branch {
         capture,
@@ -216,7 +188,7 @@ fn close(capture: &Arc<Capture>) -> Vec<Branch> {
     // Not locked any more when the branches are: who joins a capture locks them in the other order.
     let streams = std::mem::take(&mut *capture.streams());
     let branches = streams.iter().filter_map(|stream| branch(stream).take()).collect();
-    captures().retain(|other| !Arc::ptr_eq(other, capture));
+    captures().retain(|(other, _)| !Arc::ptr_eq(other, capture));
     ACTIVE.fetch_sub(1, Ordering::AcqRel);
     capture.ended.store(true, Ordering::Release);
     branches
@@ -232,8 +204,8 @@ pub(crate) fn end(stream: &Stream) -> Result<&'static Handle<Graph>> {
         capture.invalidate();
         return Err(sys::hipErrorStreamCaptureUnmatched);
     }
+    let graph = graph_of(&capture)?;
     let branches = close(&capture);
-    let graph = capture.graph;
     let result = capture.check().and_then(|()| {
         // Everything that other streams captured has to come before what the origin's next node would come after.
         let nodes = graph.nodes();

@@ -1,4 +1,4 @@
-//! What a code object says about itself, whatever its architecture: for which it is, and its kernels.
+//! Reads what a code object says about itself, whatever its architecture: which one that is, and its kernels.
 //!
 //! The bytes come from a caller: what does not fit is an error.
 

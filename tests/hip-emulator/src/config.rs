@@ -1,4 +1,4 @@
-//! How the emulator is set up: environment variables, or the same names through `hipemu_set` before the first call.
+//! Sets the emulator up: from environment variables, or from the same names through `hipemu_set` before the first call.
 
 use crate::calls::Failure;
 use std::collections::HashMap;

@@ -1,8 +1,7 @@
-//! The emulated GPUs: what they are called and what they can do.
+//! Owns the emulated GPUs: their names and properties, what failed on them, their contexts and memory pools.
 
 use crate::config;
 use crate::handle::{Handle, Kind};
-use crate::memory::Pool;
 use crate::status::Result;
 use crate::stream::Stream;
 use crate::sys::{self, hipError_t};
@@ -148,6 +147,21 @@ pub(crate) struct Context(pub(crate) usize);
 impl Kind for Context {
     const MAGIC: u64 = u64::from_le_bytes(*b"hipCtx\0\0");
     const INVALID: hipError_t = sys::hipErrorInvalidContext;
+}
+
+/// A memory pool. It holds no memory back: what is allocated from it comes from its device and returns there.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    pub(crate) device: &'static Device,
+    /// `hipMemPoolAttrReleaseThreshold`, kept for who asks.
+    pub(crate) threshold: AtomicU64,
+    /// The reuse attributes, by value.
+    pub(crate) reuse: [AtomicU64; 8],
+}
+
+impl Kind for Pool {
+    const MAGIC: u64 = u64::from_le_bytes(*b"hipPool\0");
+    const INVALID: hipError_t = sys::hipErrorInvalidValue;
 }
 
 impl Device {

@@ -1,4 +1,4 @@
-//! Graphs of commands, and what launches them.
+//! Holds graphs of commands and launches them.
 
 use crate::handle::{Handle, Kind};
 use crate::scheduler::Scheduler;

@@ -1,4 +1,4 @@
-//! Executing kernels: the emulator's memory as rotini-gfx sees it, faults as HIP's errors, reports.
+//! Runs kernels: shows rotini-gfx the emulator's memory, turns faults into HIP's errors, writes reports.
 
 use crate::config;
 use crate::device::Device;

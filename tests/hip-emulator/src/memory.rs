@@ -1,4 +1,4 @@
-//! Memory of devices and pinned memory of the host.
+//! Owns the memory of devices and the pinned memory of the host.
 //!
 //! One reservation of address space holds three regions:
 //!
@@ -13,12 +13,11 @@
 
 use crate::config;
 use crate::device::Device;
-use crate::handle::Kind;
 use crate::status::Result;
 use crate::sys;
 use std::collections::{BTreeMap, VecDeque};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// What memory holds before anything is written.
@@ -320,21 +319,6 @@ impl Memory {
     pub(crate) fn is_device(&self, address: u64) -> bool {
         (self.base..self.base + DEVICE).contains(&address)
     }
-}
-
-/// A memory pool. It holds no memory back: what is allocated from it comes from its device and returns there.
-#[derive(Debug)]
-pub(crate) struct Pool {
-    pub(crate) device: &'static Device,
-    /// `hipMemPoolAttrReleaseThreshold`, kept for who asks.
-    pub(crate) threshold: AtomicU64,
-    /// The reuse attributes, by value.
-    pub(crate) reuse: [AtomicU64; 8],
-}
-
-impl Kind for Pool {
-    const MAGIC: u64 = u64::from_le_bytes(*b"hipPool\0");
-    const INVALID: sys::hipError_t = sys::hipErrorInvalidValue;
 }
 
 /// Fills memory of ours with a pattern.

@@ -1,4 +1,4 @@
-//! Modules and their functions.
+//! Loads modules and finds their functions.
 
 use crate::code::{Code, CodeError, Kernel};
 use crate::config;

@@ -1,12 +1,14 @@
-//! What there is once: devices, memory, the scheduler.
+//! Starts the emulator and holds its devices and memory. Finds the device and the streams that the calling thread means.
 
 use crate::calls;
 use crate::config;
 use crate::device::Device;
+use crate::handle::Handle;
 use crate::memory::Memory;
-use crate::scheduler::Scheduler;
 use crate::status::Result;
-use crate::sys;
+use crate::stream::Stream;
+use crate::sys::{self, hipStream_t};
+use std::cell::RefCell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +17,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct Runtime {
     pub(crate) devices: Vec<&'static Device>,
     pub(crate) memory: Memory,
-    pub(crate) scheduler: Scheduler,
     /// Kernels do nothing.
     pub(crate) noop: AtomicBool,
 }
@@ -45,16 +46,43 @@ pub(crate) fn current() -> Result<&'static Device> {
     get()?.devices.get(ordinal).copied().ok_or(sys::hipErrorInvalidDevice)
 }
 
+thread_local! {
+    /// The streams that `hipStreamPerThread` means in this thread, one per device.
+    static PER_THREAD: RefCell<Vec<&'static Handle<Stream>>> = RefCell::default();
+}
+
+/// The stream that a caller's handle means: the current device's null stream, the thread's own, or one that was created.
+///
+/// # Safety
+///
+/// As for [`Handle::from_raw`].
+#[inline]
+pub(crate) unsafe fn resolve(stream: hipStream_t) -> Result<&'static Handle<Stream>> {
+    match stream.addr() {
+        0 | 1 => Ok(current()?.null()),
+        2 => {
+            let device = current()?;
+            PER_THREAD
+                .try_with(|streams| {
+                    let mut streams = streams.borrow_mut();
+                    if let Some(own) = streams.iter().find(|own| own.device.ordinal == device.ordinal) {
+                        return *own;
+                    }
+                    let own = Stream::new(device, sys::hipStreamDefault, 0);
+                    streams.push(own);
+                    own
+                })
+                .map_err(|_| sys::hipErrorDeinitialized)
+        }
+        // SAFETY: by this function's contract.
+        _ => unsafe { Handle::from_raw(stream) },
+    }
+}
+
 #[cold]
 fn start() -> Option<&'static Runtime> {
     *RUNTIME.get_or_init(|| match Runtime::new() {
-        Ok(runtime) => {
-            let runtime: &'static Runtime = Box::leak(Box::new(runtime));
-            if let Some(seed) = config::get().seed {
-                runtime.scheduler.set_seed(Some(seed));
-            }
-            Some(runtime)
-        }
+        Ok(runtime) => Some(Box::leak(Box::new(runtime))),
         Err(error) => {
             config::warn(&error);
             None
@@ -83,7 +111,6 @@ impl Runtime {
                 .map(|device| &*Box::leak(Box::new(device)))
                 .collect(),
             memory: Memory::new(config.quarantine)?,
-            scheduler: Scheduler::new(),
             noop: AtomicBool::new(config.noop),
         })
     }

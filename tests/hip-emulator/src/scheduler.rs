@@ -1,4 +1,4 @@
-//! When which command runs.
+//! Decides when which command runs.
 //!
 //! | Mode | Who runs commands | Order |
 //! |---|---|---|
@@ -14,6 +14,7 @@
 
 use crate::config;
 use crate::device::{Device, Submitter};
+use crate::execute;
 use crate::stream::{Point, Stream};
 use crate::work::Work;
 use rand_chacha::ChaCha8Rng;
@@ -21,7 +22,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Points that a command waits for.
@@ -97,8 +98,22 @@ pub(crate) struct Scheduler {
     seeded: AtomicBool,
 }
 
+static SCHEDULER: OnceLock<&'static Scheduler> = OnceLock::new();
+
+/// The scheduler, which starts with its first use, in the mode that the set-up says.
+#[inline]
+pub(crate) fn get() -> &'static Scheduler {
+    SCHEDULER.get_or_init(|| {
+        let scheduler: &'static Scheduler = Box::leak(Box::new(Scheduler::new()));
+        if let Some(seed) = config::get().seed {
+            scheduler.set_seed(Some(seed));
+        }
+        scheduler
+    })
+}
+
 impl Scheduler {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Scheduler {
             state: Mutex::default(),
             hosts: Condvar::new(),
@@ -210,7 +225,7 @@ impl Scheduler {
             {
                 queue.busy = true;
                 drop(state);
-                command.work.run(stream, command.submitter);
+                execute::run(command.work, stream, command.submitter);
                 state = self.lock();
                 self.complete(&mut state, stream);
                 spun = false;
@@ -388,7 +403,7 @@ impl Scheduler {
             if command.work.calls_host() {
                 // A function of the host may wait for anything, this scheduler included.
                 let run = move || {
-                    command.work.run(stream, command.submitter);
+                    execute::run(command.work, stream, command.submitter);
                     let mut state = self.lock();
                     self.complete(&mut state, stream);
                 };
@@ -400,7 +415,7 @@ impl Scheduler {
                 }
                 state = self.lock();
             } else {
-                command.work.run(stream, command.submitter);
+                execute::run(command.work, stream, command.submitter);
                 state = self.lock();
                 self.complete(&mut state, stream);
             }

@@ -1,4 +1,4 @@
-//! Names and descriptions of HIP's errors.
+//! Names and describes HIP's errors.
 
 use crate::sys::{self, hipError_t};
 use std::ffi::CStr;

@@ -1,17 +1,15 @@
-//! Streams and events.
+//! Owns streams and events, and the part that a stream has in a capture.
 //!
 //! A stream is a queue of commands and two counters: how many were submitted and how many are complete. A [`Point`] in a stream is what
 //! events record and what commands wait for.
 
-use crate::capture::{self, Capture};
 use crate::device::Device;
 use crate::handle::{Handle, Kind};
-use crate::runtime;
 use crate::status::Result;
-use crate::sys::{self, hipError_t, hipStream_t};
-use std::cell::RefCell;
+use crate::sys::{self, hipError_t};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 use std::time::Instant;
 
 /// A stream.
@@ -30,7 +28,7 @@ pub(crate) struct Stream {
     /// Wakes the stream's thread.
     pub(crate) wake: Condvar,
     /// What is captured from it, and the nodes that its next one depends on.
-    pub(crate) capture: Mutex<Option<capture::Branch>>,
+    pub(crate) capture: Mutex<Option<Branch>>,
 }
 
 impl Kind for Stream {
@@ -39,11 +37,6 @@ impl Kind for Stream {
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
-
-thread_local! {
-    /// The streams that `hipStreamPerThread` means in this thread, one per device.
-    static PER_THREAD: RefCell<Vec<&'static Handle<Stream>>> = RefCell::default();
-}
 
 impl Stream {
     pub(crate) fn new(device: &'static Device, flags: u32, priority: i32) -> &'static Handle<Stream> {
@@ -99,34 +92,6 @@ impl Stream {
             stream: self,
             number: self.submitted.load(Ordering::Acquire),
         }
-    }
-}
-
-/// The stream that a caller's handle means: the current device's null stream, the thread's own, or one that was created.
-///
-/// # Safety
-///
-/// As for [`Handle::from_raw`].
-#[inline]
-pub(crate) unsafe fn resolve(stream: hipStream_t) -> Result<&'static Handle<Stream>> {
-    match stream.addr() {
-        0 | 1 => Ok(runtime::current()?.null()),
-        2 => {
-            let device = runtime::current()?;
-            PER_THREAD
-                .try_with(|streams| {
-                    let mut streams = streams.borrow_mut();
-                    if let Some(own) = streams.iter().find(|own| own.device.ordinal == device.ordinal) {
-                        return *own;
-                    }
-                    let own = Stream::new(device, sys::hipStreamDefault, 0);
-                    streams.push(own);
-                    own
-                })
-                .map_err(|_| sys::hipErrorDeinitialized)
-        }
-        // SAFETY: by this function's contract.
-        _ => unsafe { Handle::from_raw(stream) },
     }
 }
 
@@ -238,13 +203,51 @@ impl Record {
     }
 }
 
-/// Checks that no event or stream of a capture is used where a capture forbids it.
-pub(crate) fn not_captured(stream: &Stream) -> Result {
-    match capture::of(stream) {
-        None => Ok(()),
-        Some(capture) => {
-            capture.invalidate();
-            Err(sys::hipErrorStreamCaptureUnsupported)
+/// A capture that goes on.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    pub(crate) id: u64,
+    pub(crate) mode: sys::hipStreamCaptureMode,
+    pub(crate) thread: ThreadId,
+    pub(crate) origin: u64,
+    pub(crate) invalid: AtomicBool,
+    pub(crate) ended: AtomicBool,
+    pub(crate) streams: Mutex<Vec<&'static Stream>>,
+}
+
+/// A stream's part in a capture.
+#[derive(Clone, Debug)]
+pub(crate) struct Branch {
+    pub(crate) capture: Arc<Capture>,
+    /// What the stream's next node comes after.
+    pub(crate) tails: Vec<usize>,
+}
+
+impl Capture {
+    /// Something was done that a capture forbids: nothing comes of it any more.
+    pub(crate) fn invalidate(&self) {
+        self.invalid.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn status(&self) -> sys::hipStreamCaptureStatus {
+        if self.invalid.load(Ordering::Acquire) {
+            sys::hipStreamCaptureStatusInvalidated
+        } else {
+            sys::hipStreamCaptureStatusActive
         }
+    }
+
+    /// Checks that it is valid.
+    pub(crate) fn check(&self) -> Result {
+        if self.invalid.load(Ordering::Acquire) {
+            Err(sys::hipErrorStreamCaptureInvalidated)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The streams that take part.
+    pub(crate) fn streams(&self) -> MutexGuard<'_, Vec<&'static Stream>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! LLVM's AMDGPU assembler: text in, bytes of code out.
+//! Calls LLVM's AMDGPU assembler: it takes text and gives bytes of code.
 //!
 //! It holds decoded texts against the bytes that they came from ([`crate::Kernel::reassemble`]), and makes kernels for tests.
 

@@ -1,4 +1,4 @@
-//! LLVM's AMDGPU disassembler: bytes of one instruction in, its assembler text and length out.
+//! Calls LLVM's AMDGPU disassembler: it takes the bytes of one instruction and gives the assembler text and the length.
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},

@@ -1,4 +1,4 @@
-//! What a code object, a kernel or an instruction fails with.
+//! Owns the errors of the crate: why a code object cannot be read, a kernel cannot be decoded, or a launch fails.
 
 /// Why bytes are no code object that this crate runs.
 #[derive(Clone, Debug, thiserror::Error)]

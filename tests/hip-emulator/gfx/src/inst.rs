@@ -1,4 +1,4 @@
-//! Decoded instructions: operands resolved to rows and scalar registers, the opcode's function in the instruction.
+//! Decoded instructions. Each holds its operands, resolved to rows and scalar registers, and the function of its opcode.
 
 use rotini_mfma::{Control, Opcode};
 use smallvec::SmallVec;

@@ -1,4 +1,4 @@
-//! Matrix instructions: registers handed to `rotini_mfma`, which owns their arithmetic.
+//! Matrix instructions: hands registers to `rotini_mfma`, which owns their arithmetic.
 
 use rotini_mfma::Source;
 

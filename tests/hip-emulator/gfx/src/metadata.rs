@@ -1,4 +1,4 @@
-//! The metadata of a code object, whichever AMD GPU it is for: the msgpack map in its note.
+//! Reads the metadata of a code object, for any AMD GPU: the msgpack map in its note.
 //!
 //! Layouts are those of LLVM's "User Guide for AMDGPU Backend".
 

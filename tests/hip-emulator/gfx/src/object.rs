@@ -1,4 +1,4 @@
-//! Code objects: the kernels of the metadata with their descriptors and code.
+//! Reads code objects: the kernels that the metadata lists, with their descriptors and code.
 //!
 //! Layouts are those of LLVM's "User Guide for AMDGPU Backend" (code object V5, kernel descriptor).
 

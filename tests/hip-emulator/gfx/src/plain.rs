@@ -1,4 +1,4 @@
-//! Vector instructions without modifiers, which are nearly all: rows go to the kernel as they are.
+//! Runs vector instructions without modifiers, which are nearly all: the kernel gets rows as they are.
 
 use crate::{
     inst::{Source, Valu, sgpr},

@@ -1,4 +1,4 @@
-//! Sets of registers: what an instruction reads and writes, as ranges and as bits.
+//! Sets of registers: holds what an instruction reads and writes, as ranges and as bits.
 
 use smallvec::SmallVec;
 

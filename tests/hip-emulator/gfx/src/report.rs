@@ -1,4 +1,4 @@
-//! What a launch did: instructions by class, matrix operations, bytes, LDS bank conflicts, registers, occupancy.
+//! Counts what a launch did: instructions by class, matrix operations, bytes, LDS bank conflicts, registers, occupancy.
 
 use std::time::Duration;
 

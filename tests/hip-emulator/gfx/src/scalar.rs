@@ -1,4 +1,4 @@
-//! Scalar arithmetic and VGPR-independent state: how SALU instructions read and write.
+//! Runs scalar arithmetic: how SALU instructions read and write.
 
 use crate::{
     inst::{Scalar, sgpr},

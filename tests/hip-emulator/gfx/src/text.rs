@@ -1,4 +1,4 @@
-//! The assembler text of one instruction, taken apart: mnemonic, operands, modifiers.
+//! Takes the assembler text of one instruction apart: mnemonic, operands, modifiers.
 //!
 //! Operands are separated by commas; what follows an operand after a blank is a modifier (`offset:4`, `clamp`, `vmcnt(0)`).
 

@@ -1,4 +1,4 @@
-//! The state of a wave and of its workgroup, and what a worker thread shares between the waves it runs.
+//! Holds the state of a wave, and what a worker thread keeps for the waves it runs.
 
 use crate::{
     executions::Executions,

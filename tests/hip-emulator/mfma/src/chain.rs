@@ -1,4 +1,4 @@
-//! f32, f64 and i8: one multiply-add after the other, on 16 elements of D at a time.
+//! Computes f32, f64 and i8: one multiply-add after the other, on 16 elements of D at a time.
 //!
 //! Each function is written once, in plain Rust, and compiled for every instruction set that is dispatched to: a fused multiply-add
 //! and an integer sum are the same on all of them.

@@ -1,4 +1,4 @@
-//! One truncated fused dot product in integers: the definition of what the module docs of the crate describe.
+//! Computes one truncated fused dot product in integers: the definition of what the crate's documentation describes.
 
 use crate::form::Element;
 

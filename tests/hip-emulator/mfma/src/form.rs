@@ -1,4 +1,4 @@
-//! The instructions: names, shapes and operand types.
+//! Lists the instructions: names, shapes and operand types.
 
 /// Type of the elements of A or B.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

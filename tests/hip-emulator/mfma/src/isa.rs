@@ -1,4 +1,4 @@
-//! The instruction sets that the arithmetic is compiled for, and which the CPU has.
+//! Finds which of the instruction sets the CPU has that the arithmetic is compiled for.
 
 /// What the CPU is known to have.
 #[derive(Clone, Copy, PartialEq, Eq)]

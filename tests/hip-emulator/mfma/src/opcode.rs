@@ -1,4 +1,4 @@
-//! The public face of a form: lookup, counts, and what is checked before anything is executed.
+//! The public face of a form: finds it by name, counts its registers, checks operands before anything is executed.
 
 use std::fmt;
 

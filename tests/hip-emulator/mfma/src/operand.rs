@@ -1,4 +1,4 @@
-//! What the modifiers do to the lanes of A and B before the matrix core sees them.
+//! Applies modifiers to the lanes of A and B before the matrix core sees them.
 
 use crate::form::{Element, Form};
 use crate::{Control, Register};

@@ -1,4 +1,4 @@
-//! Matrices of dot products, one element of D after the other. Also SMFMAC of every type.
+//! Multiplies matrices of dot products, one element of D after the other. Also runs SMFMAC of every type.
 
 use crate::dot::{self, Value};
 use crate::form::{Element, Form};

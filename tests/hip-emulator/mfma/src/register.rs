@@ -1,4 +1,4 @@
-//! Registers, and what C is.
+//! Owns the types of operands: a register, and what C may be.
 
 /// One vector register: a value per lane.
 pub type Register = [u32; 64];

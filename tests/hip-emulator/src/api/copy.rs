@@ -3,12 +3,15 @@
 use super::{enqueue, synchronize};
 use crate::calls::hip;
 use crate::capture;
+use crate::config;
 use crate::handle::Handle;
-use crate::runtime::{self, current};
+use crate::memory::Allocation;
+use crate::runtime::{self, Runtime, current};
+use crate::scheduler;
 use crate::status::Result;
-use crate::stream::{self, Stream};
+use crate::stream::Stream;
 use crate::sys;
-use crate::work::{Copy, Fill, Place, UserData, Work, classify, extent, host_sees};
+use crate::work::{Copy, Fill, Place, UserData, Work, extent};
 use std::ffi::{c_int, c_uchar, c_ushort, c_void};
 use std::sync::Arc;
 
@@ -38,6 +41,28 @@ fn rows(start: *const c_void, pitch: usize) -> Rows {
 /// Bytes in one row.
 fn row(start: *const c_void) -> Rows {
     rows(start, 0)
+}
+
+/// Where a caller's pointer points: `bytes` from there are one live allocation's, or the host's own.
+fn classify(runtime: &Runtime, pointer: *mut c_void, bytes: usize) -> Result<(Place, Option<Allocation>)> {
+    let address = pointer.addr() as u64;
+    let table = runtime.memory.table();
+    match table.find(address) {
+        Some(allocation) if bytes as u64 <= allocation.bytes - (address - allocation.address) => {
+            Ok((Place::Known(address), Some(*allocation)))
+        }
+        Some(_) => Err(sys::hipErrorInvalidValue),
+        None if runtime.memory.is_device(address) => {
+            config::warn(&runtime.memory.explain(address));
+            Err(sys::hipErrorInvalidValue)
+        }
+        None => Ok((Place::Host(UserData(pointer)), None)),
+    }
+}
+
+/// Whether memory is the host's own, or pinned.
+fn host_sees(allocation: Option<&Allocation>) -> bool {
+    allocation.is_none_or(Allocation::on_host)
 }
 
 /// Checks a copy's pointers and the kind that the caller says it is.
@@ -98,7 +123,7 @@ fn copy(
     }
     let mut copy = plan(to.start, to.pitch, from.start, from.pitch, shape, kind)?;
     let captured = capture::of(stream).is_some();
-    let seeded = runtime::get()?.scheduler.is_seeded();
+    let seeded = scheduler::get().is_seeded();
     let between = matches!((&copy.to, &copy.from), (Place::Known(_), Place::Known(_)));
     let to_pageable = matches!(copy.to, Place::Host(_));
     let wait = match when {
@@ -146,7 +171,7 @@ fn fill(stream: &'static Handle<Stream>, fill: Fill, when: Return) -> Result {
     let Some(fill) = plan_fill(fill)? else { return Ok(()) };
     enqueue(stream, Work::Fill(fill))?;
     // HIP need not have done it when the call returns.
-    if when == Return::Done && !runtime::get()?.scheduler.is_seeded() {
+    if when == Return::Done && !scheduler::get().is_seeded() {
         synchronize(stream)
     } else {
         Ok(())
@@ -169,7 +194,7 @@ fn elements(to: *mut c_void, value: u32, element: usize, width: usize) -> Fill {
 macro_rules! stream {
     ($stream:ident) => {
         // SAFETY: by HIP's contract.
-        unsafe { stream::resolve($stream) }?
+        unsafe { runtime::resolve($stream) }?
     };
 }
 

@@ -6,6 +6,7 @@ use crate::capture;
 use crate::device::{Context, Device};
 use crate::handle::Handle;
 use crate::runtime::{self, current};
+use crate::scheduler;
 use crate::status::Result;
 use crate::sys;
 use std::ffi::{c_char, c_int, c_uint};
@@ -236,7 +237,7 @@ hip! {
 
 fn synchronize(device: &'static Device) -> Result {
     capture::disturbing_device()?;
-    runtime::get()?.scheduler.wait_device(device);
+    scheduler::get().wait_device(device);
     device.check()
 }
 

@@ -5,6 +5,7 @@ use crate::calls::{self, Failure};
 use crate::config;
 use crate::device::Submitter;
 use crate::runtime::{self, current};
+use crate::scheduler;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -93,8 +94,8 @@ extern "C" fn hipemu_last_fault() -> *const c_char {
 #[unsafe(no_mangle)]
 extern "C" fn hipemu_take_thread_fault() -> *const c_char {
     let take = || {
-        let (runtime, device) = (runtime::get().ok()?, current().ok()?);
-        runtime.scheduler.wait_device(device);
+        let device = current().ok()?;
+        scheduler::get().wait_device(device);
         device.take_fault(Submitter::current())
     };
     catch_unwind(|| give(take().unwrap_or_default())).unwrap_or(c"".as_ptr())
@@ -114,8 +115,8 @@ extern "C" fn hipemu_clear_fault() {
 #[unsafe(no_mangle)]
 extern "C" fn hipemu_set_seed(seed: u64) {
     guard(|| {
-        if let Ok(runtime) = runtime::get() {
-            runtime.scheduler.set_seed(Some(seed));
+        if runtime::get().is_ok() {
+            scheduler::get().set_seed(Some(seed));
         }
     });
 }
@@ -124,8 +125,8 @@ extern "C" fn hipemu_set_seed(seed: u64) {
 #[unsafe(no_mangle)]
 extern "C" fn hipemu_clear_seed() {
     guard(|| {
-        if let Ok(runtime) = runtime::get() {
-            runtime.scheduler.set_seed(None);
+        if runtime::get().is_ok() {
+            scheduler::get().set_seed(None);
         }
     });
 }
@@ -133,7 +134,7 @@ extern "C" fn hipemu_clear_seed() {
 /// Identifies the order in which commands have run since the seed was set: equal orders give equal numbers.
 #[unsafe(no_mangle)]
 extern "C" fn hipemu_order() -> u64 {
-    guard(|| runtime::get().map_or(0, |runtime| runtime.scheduler.order()))
+    guard(|| runtime::get().map_or(0, |_| scheduler::get().order()))
 }
 
 /// Whether kernels do nothing, from now on.

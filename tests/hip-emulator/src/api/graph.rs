@@ -8,8 +8,9 @@ use crate::capture;
 use crate::graph::{Executable, Graph, Node, Step};
 use crate::handle::Handle;
 use crate::runtime;
+use crate::scheduler;
 use crate::status::Result;
-use crate::stream::{self, Event, Stream};
+use crate::stream::{Event, Stream};
 use crate::sys;
 use crate::work::{Fill, UserData, Work};
 use std::ffi::{c_char, c_uint, c_ulonglong, c_void};
@@ -141,12 +142,12 @@ hip! {
 
     fn hipGraphLaunch(executable: sys::hipGraphExec_t, stream: sys::hipStream_t) {
         // SAFETY: by HIP's contract.
-        let (executable, stream) = unsafe { (Handle::<Executable>::from_raw(executable)?, stream::resolve(stream)?) };
+        let (executable, stream) = unsafe { (Handle::<Executable>::from_raw(executable)?, runtime::resolve(stream)?) };
         let plan = executable.plan.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let plan = plan.ok_or(sys::hipErrorInvalidValue)?;
         if capture::any() {
             // Not modelled: the graph as a node of another.
-            stream::not_captured(stream)?;
+            capture::not_captured(stream)?;
             capture::implicit(stream)?;
         }
         if !plan.all(|work| fits(work, stream)) {
@@ -154,14 +155,14 @@ hip! {
         }
         stream.device.check()?;
         let stream: &'static Stream = stream;
-        plan.submit(&runtime::get()?.scheduler, stream)
+        plan.submit(scheduler::get(), stream)
     }
 
     fn hipGraphUpload(executable: sys::hipGraphExec_t, stream: sys::hipStream_t) {
         // SAFETY: by HIP's contract. There is nothing to upload.
         unsafe {
             Handle::<Executable>::from_raw(executable)?;
-            stream::resolve(stream)?;
+            runtime::resolve(stream)?;
         }
         Ok(())
     }

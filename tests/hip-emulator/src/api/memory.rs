@@ -3,12 +3,12 @@
 use super::{enqueue, put, put_if};
 use crate::calls::hip;
 use crate::capture;
-use crate::device::Device;
+use crate::device::{Device, Pool};
 use crate::handle::Handle;
-use crate::memory::{Allocation, Pool, Use};
+use crate::memory::{Allocation, Use};
 use crate::runtime::{self, current};
+use crate::scheduler;
 use crate::status::Result;
-use crate::stream;
 use crate::sys;
 use crate::work::Work;
 use std::ffi::{c_int, c_uint, c_void};
@@ -49,7 +49,7 @@ fn free(pointer: *mut c_void, uses: &[Use]) -> Result {
     let owner = runtime.memory.table().find(address).map(|allocation| allocation.device);
     let owner = owner.and_then(|ordinal| runtime.devices.get(ordinal));
     let owner = owner.ok_or(sys::hipErrorInvalidValue)?;
-    runtime.scheduler.wait_device(owner);
+    scheduler::get().wait_device(owner);
     let allocation = runtime.memory.remove(address, uses)?;
     runtime.memory.release(owner, &allocation);
     Ok(())
@@ -106,7 +106,7 @@ hip! {
         capture::disturbing()?;
         let address = pointer.addr() as u64;
         if let Some(owner) = runtime.memory.table().find(address).and_then(|allocation| runtime.devices.get(allocation.device)) {
-            runtime.scheduler.wait_device(owner);
+            scheduler::get().wait_device(owner);
         }
         match runtime.memory.remove(address, &[Use::Registered]) {
             Ok(_) => Ok(()),
@@ -134,24 +134,24 @@ hip! {
 
     fn hipMallocAsync(pointer: *mut *mut c_void, bytes: usize, stream: sys::hipStream_t) {
         // SAFETY: by HIP's contract.
-        let stream = unsafe { stream::resolve(stream) }?;
-        stream::not_captured(stream)?;
+        let stream = unsafe { runtime::resolve(stream) }?;
+        capture::not_captured(stream)?;
         // SAFETY: by HIP's contract.
         unsafe { allocate(pointer, stream.device, bytes, Use::Device, 0) }
     }
 
     fn hipMallocFromPoolAsync(pointer: *mut *mut c_void, bytes: usize, pool: sys::hipMemPool_t, stream: sys::hipStream_t) {
         // SAFETY: by HIP's contract.
-        let (pool, stream) = unsafe { (Handle::<Pool>::from_raw(pool)?, stream::resolve(stream)?) };
-        stream::not_captured(stream)?;
+        let (pool, stream) = unsafe { (Handle::<Pool>::from_raw(pool)?, runtime::resolve(stream)?) };
+        capture::not_captured(stream)?;
         // SAFETY: by HIP's contract.
         unsafe { allocate(pointer, pool.device, bytes, Use::Device, 0) }
     }
 
     fn hipFreeAsync(pointer: *mut c_void, stream: sys::hipStream_t) {
         // SAFETY: by HIP's contract.
-        let stream = unsafe { stream::resolve(stream) }?;
-        stream::not_captured(stream)?;
+        let stream = unsafe { runtime::resolve(stream) }?;
+        capture::not_captured(stream)?;
         let runtime = runtime::get()?;
         let address = pointer.addr() as u64;
         let known = runtime.memory.table().find(address).copied();
@@ -232,7 +232,7 @@ hip! {
 
     fn hipMemPrefetchAsync(pointer: *const c_void, bytes: usize, device: c_int, stream: sys::hipStream_t) {
         // SAFETY: by HIP's contract.
-        let stream = unsafe { stream::resolve(stream) }?;
+        let stream = unsafe { runtime::resolve(stream) }?;
         managed(pointer, bytes)?;
         if device != CPU {
             runtime::get()?.device(device)?;

@@ -17,7 +17,7 @@ mod stream;
 use crate::calls;
 use crate::capture;
 use crate::handle::Handle;
-use crate::runtime;
+use crate::scheduler;
 use crate::status::Result;
 use crate::stream::Stream;
 use crate::sys;
@@ -93,13 +93,13 @@ fn enqueue(stream: &'static Handle<Stream>, work: Work) -> Result {
     }
     stream.device.check()?;
     let stream: &'static Stream = stream;
-    runtime::get()?.scheduler.submit(stream, work, &[]);
+    scheduler::get().submit(stream, work, &[]);
     Ok(())
 }
 
 /// Waits until a stream is done with what was submitted so far, and reports what failed.
 fn synchronize(stream: &'static Stream) -> Result {
-    runtime::get()?.scheduler.wait(stream.point());
+    scheduler::get().wait(stream.point());
     stream.device.check()
 }
 

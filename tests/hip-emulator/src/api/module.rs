@@ -6,8 +6,9 @@ use crate::capture;
 use crate::handle::Handle;
 use crate::module::{self, Function, Module};
 use crate::runtime::{self, current};
+use crate::scheduler;
 use crate::status::Result;
-use crate::stream::{self, Stream};
+use crate::stream::Stream;
 use crate::sys;
 use crate::work::{Launch, Work};
 use smallvec::SmallVec;
@@ -128,14 +129,14 @@ hip! {
         extra: *mut *mut c_void,
     ) {
         // SAFETY: by HIP's contract.
-        let (function, stream) = unsafe { (Handle::from_raw(function)?, stream::resolve(stream)?) };
+        let (function, stream) = unsafe { (Handle::from_raw(function)?, runtime::resolve(stream)?) };
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
         check(function, grid, block, shared)?;
         if function.module.device.ordinal != stream.device.ordinal {
             return Err(sys::hipErrorInvalidDevice);
         }
         let runtime = runtime::get()?;
-        if runtime.is_noop() && !capture::any() && !runtime.scheduler.is_seeded() && stream.is_free() {
+        if runtime.is_noop() && !capture::any() && !scheduler::get().is_seeded() && stream.is_free() {
             // Nothing to wait for and nothing to do: it is complete.
             return stream.device.check();
         }

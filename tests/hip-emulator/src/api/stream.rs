@@ -5,8 +5,9 @@ use crate::calls::{self, hip};
 use crate::capture;
 use crate::handle::Handle;
 use crate::runtime::{self, current};
+use crate::scheduler;
 use crate::status::Result;
-use crate::stream::{self, Event, Record, Recorded, Stream};
+use crate::stream::{Event, Record, Recorded, Stream};
 use crate::sys;
 use crate::work::{UserData, Work};
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 /// By HIP's contract it is a stream.
 unsafe fn of(stream: sys::hipStream_t) -> Result<&'static Handle<Stream>> {
     // SAFETY: by this function's contract.
-    unsafe { stream::resolve(stream) }
+    unsafe { runtime::resolve(stream) }
 }
 
 /// # Safety
@@ -66,7 +67,7 @@ fn record(event: &'static Handle<Event>, stream: &'static Handle<Stream>, extern
         return Err(sys::hipErrorInvalidHandle);
     }
     stream.device.check()?;
-    let scheduler = &runtime::get()?.scheduler;
+    let scheduler = scheduler::get();
     let record = Record::new();
     event.set(Recorded::Stream(Arc::clone(&record)));
     if stream.is_free() && !scheduler.is_seeded() {
@@ -120,20 +121,20 @@ hip! {
         capture::abandon(stream);
         stream.retire()?;
         let stream: &'static Stream = stream;
-        runtime::get()?.scheduler.close(stream);
+        scheduler::get().close(stream);
         Ok(())
     }
 
     fn hipStreamQuery(stream: sys::hipStream_t) {
         // SAFETY: by HIP's contract.
         let stream = unsafe { of(stream) }?;
-        stream::not_captured(stream)?;
+        capture::not_captured(stream)?;
         capture::disturbing()?;
         stream.device.check()?;
         if stream.is_idle() {
             Ok(())
         } else {
-            runtime::get()?.scheduler.polled();
+            scheduler::get().polled();
             Err(sys::hipErrorNotReady)
         }
     }
@@ -141,7 +142,7 @@ hip! {
     fn hipStreamSynchronize(stream: sys::hipStream_t) {
         // SAFETY: by HIP's contract.
         let stream = unsafe { of(stream) }?;
-        stream::not_captured(stream)?;
+        capture::not_captured(stream)?;
         capture::disturbing()?;
         if stream.is_null() && !stream.is_free() {
             // The null stream is done when the streams that wait for it are.
@@ -163,7 +164,7 @@ hip! {
             capture::implicit(stream)?;
         }
         stream.device.check()?;
-        let scheduler = &runtime::get()?.scheduler;
+        let scheduler = scheduler::get();
         if let Recorded::Stream(record) = event.recorded()
             && let Some(point) = record.point()
             && !point.is_reached()
@@ -248,7 +249,7 @@ hip! {
         event.device.check()?;
         match record {
             Some(record) if !record.is_done() => {
-                runtime::get()?.scheduler.polled();
+                scheduler::get().polled();
                 Err(sys::hipErrorNotReady)
             }
             _ => Ok(()),
@@ -261,7 +262,7 @@ hip! {
         let record = pending(event)?;
         capture::disturbing()?;
         if let Some(point) = record.and_then(|record| record.point()) {
-            runtime::get()?.scheduler.wait(point);
+            scheduler::get().wait(point);
         }
         event.device.check()
     }
@@ -335,7 +336,8 @@ hip! {
             // SAFETY: by HIP's contract.
             return unsafe { put(status, sys::hipStreamCaptureStatusNone) };
         };
-        let nodes = branch.capture.graph.nodes();
+        let captured = capture::graph_of(&branch.capture)?;
+        let nodes = captured.nodes();
         let tails: Vec<sys::hipGraphNode_t> = branch
             .tails
             .iter()
@@ -347,7 +349,7 @@ hip! {
         unsafe {
             put(status, branch.capture.status())?;
             put_if(id, branch.capture.id);
-            put_if(graph, branch.capture.graph.raw());
+            put_if(graph, captured.raw());
             put_if(count, tails.len());
             put_if(dependencies, tails.leak().as_ptr());
         }

@@ -1,4 +1,4 @@
-//! The decoder's state: the registers, constants and addresses of a kernel, and how operands resolve to them.
+//! Holds the decoder's state, the registers, constants and addresses of a kernel, and resolves operands with it.
 
 use std::collections::HashMap;
 

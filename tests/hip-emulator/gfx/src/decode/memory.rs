@@ -1,4 +1,4 @@
-//! Memory instructions: buffer, global, flat, scratch, LDS, scalar loads.
+//! Decodes memory instructions: buffer, global, flat, scratch, LDS, scalar loads.
 
 use smallvec::{SmallVec, smallvec};
 

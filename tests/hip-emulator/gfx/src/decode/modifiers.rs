@@ -1,4 +1,4 @@
-//! Modifiers of vector arithmetic: op_sel and its kin, SDWA, DPP, clamp.
+//! Decodes modifiers of vector arithmetic: op_sel and its kin, SDWA, DPP, clamp.
 
 use crate::{
     inst::{Dpp, DppControl, Finish, Select, Unused},

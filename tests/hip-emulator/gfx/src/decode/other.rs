@@ -1,4 +1,4 @@
-//! Control flow, waits, MODE, VGPR indexing, exchange between lanes, matrix instructions.
+//! Decodes control flow, waits, MODE, VGPR indexing, exchange between lanes, matrix instructions.
 
 use rotini_mfma::{Control, Opcode};
 use smallvec::smallvec;

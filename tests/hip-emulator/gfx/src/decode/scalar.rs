@@ -1,4 +1,4 @@
-//! Scalar arithmetic by the table.
+//! Decodes scalar arithmetic: the table says what operands an opcode has.
 
 use smallvec::smallvec;
 

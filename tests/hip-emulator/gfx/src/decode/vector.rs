@@ -1,4 +1,4 @@
-//! Vector arithmetic by the table: sources by their types.
+//! Decodes vector arithmetic: the table says the types of an opcode's sources.
 
 use smallvec::{SmallVec, smallvec};
 

@@ -1,4 +1,4 @@
-//! The windows of the flat address space that lead to LDS and to private memory.
+//! Owns the windows of the flat address space that lead to LDS and to private memory.
 
 use super::{ds, lanes_where, private};
 use crate::{

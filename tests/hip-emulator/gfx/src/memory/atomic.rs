@@ -1,4 +1,4 @@
-//! Read-modify-write of device memory and LDS: functions by the name in the mnemonic.
+//! Reads, modifies and writes device memory and LDS atomically: finds the function by the name in the mnemonic.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! LDS instructions: loads, stores and atomics of a wave.
+//! Runs LDS instructions: a wave's loads, stores and atomics.
 
 use super::{
     lane_value, patterns, set_lane_value, set_lanes,

@@ -1,4 +1,4 @@
-//! Device memory: the launch's allocations, and kernel arguments at an address of their own.
+//! Device memory: finds the launch's allocations, and gives the kernel arguments an address of their own.
 
 use crate::error::Trap;
 

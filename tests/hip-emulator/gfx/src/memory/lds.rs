@@ -1,4 +1,4 @@
-//! LDS: the memory that a workgroup shares.
+//! Holds LDS, the memory that the waves of a workgroup share.
 
 use super::{Access, patterns::Patterns, set_lanes, shadow::Shadow};
 use crate::{error::Trap, lanes::Row, rows::extent};

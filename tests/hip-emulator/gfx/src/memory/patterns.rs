@@ -1,4 +1,4 @@
-//! Where an LDS instruction's lanes are relative to each other: bank conflicts for the report, ranges of bytes for strict mode.
+//! Finds how an LDS instruction's lanes lie to each other: bank conflicts for the report, ranges of bytes for strict mode.
 //!
 //! Both depend on the distances between lanes only, and an instruction repeats them: the last pattern of each is kept.
 //!

@@ -1,4 +1,4 @@
-//! Private memory (scratch): each lane has its own bytes.
+//! Runs accesses to private memory (scratch), of which each lane has its own bytes.
 
 use super::{
     lanes_where, set_lanes,

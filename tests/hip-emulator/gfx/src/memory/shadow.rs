@@ -1,4 +1,4 @@
-//! What strict mode knows of each byte of LDS: whether it was written, and who touched it since the last barrier.
+//! Remembers for strict mode, per byte of LDS, whether it was written and who touched it since the last barrier.
 //!
 //! One byte of state per byte of LDS. Bit 7: written by this workgroup. The rest, since the last barrier: untouched, read by one
 //! wave, written by one wave, read by several, or changed by atomics of one or several waves. Two waves race on a byte if one of

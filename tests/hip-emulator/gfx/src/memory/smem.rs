@@ -1,4 +1,4 @@
-//! Scalar loads.
+//! Runs scalar loads.
 
 use crate::{
     error::Trap,

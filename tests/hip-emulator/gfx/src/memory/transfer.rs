@@ -1,4 +1,4 @@
-//! Data of 64 lanes between memory and register rows.
+//! Moves the data of 64 lanes between memory and register rows.
 //!
 //! Lane by lane for narrow data and partial masks; 8 and 16 bytes of all lanes are transposed in registers where AVX-512 is there. The
 //! operands of matrix instructions are read in pieces of 8 bytes of which two lanes' make 16 contiguous ones.

@@ -1,4 +1,4 @@
-//! Buffer, global, flat and scratch instructions.
+//! Runs buffer, global, flat and scratch instructions.
 //!
 //! Addresses are a 64-bit base and 64 offsets of 32 bits; lanes that lie further apart go one by one.
 //!

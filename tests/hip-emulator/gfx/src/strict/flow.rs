@@ -1,4 +1,4 @@
-//! How initialised bits flow through an instruction that reads something uninitialised or writes some lanes only.
+//! Moves initialised bits through an instruction that reads something uninitialised or writes only some lanes.
 
 use crate::{
     error::Trap,

@@ -1,4 +1,4 @@
-//! The shadow state of a wave: initialised and pending registers, outstanding memory operations.
+//! Holds the shadow state of a wave: initialised and pending registers, outstanding memory operations.
 
 use std::collections::VecDeque;
 

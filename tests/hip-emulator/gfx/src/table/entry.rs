@@ -1,4 +1,4 @@
-//! An entry of the table: an opcode, the types of its operands and the function over them.
+//! Owns the types of the table: an entry names an opcode, the types of its operands and the function over them.
 
 use crate::lanes::Kernel;
 

@@ -1,4 +1,4 @@
-//! Float arithmetic that rounds as MODE says, on soft floats: slow, and only run when MODE is not to nearest even.
+//! Computes floats in software, rounded as MODE says: slow, and used only where MODE does not round to nearest even.
 
 use rustc_apfloat::{
     Float, Round,

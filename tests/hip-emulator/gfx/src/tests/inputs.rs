@@ -1,4 +1,4 @@
-//! Operands for vectors: edge values of their type, values near those of other operands, random bits. The same each time.
+//! Makes operands for vectors: edge values of their type, values near those of other operands, random bits. The same each time.
 
 use crate::table::Ty;
 

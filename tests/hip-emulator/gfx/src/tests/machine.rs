@@ -1,4 +1,4 @@
-//! One vector instruction on given registers.
+//! Runs one vector instruction on given registers.
 
 use std::{collections::HashMap, mem};
 

@@ -1,4 +1,4 @@
-//! 16-bit operands of few bits, in integers.
+//! Multiplies 16-bit operands of few bits in integers.
 //!
 //! Tests fill tensors with numbers of few bits, so that results do not depend on the order of summation. Operands that are multiples
 //! of 2^(e−[`DEPTH`]), where e is the operand's largest exponent, are integers that a product of pairs adds up exactly. If the

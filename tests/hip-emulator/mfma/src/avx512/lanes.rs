@@ -1,4 +1,4 @@
-//! Vectors of 16 lanes: how registers load and store them, which rows and columns they hold, and the bounds of the fast path.
+//! Loads and stores 16 lanes of a register, finds the rows and columns they hold, and sets the bounds of the fast path.
 
 use std::arch::x86_64::*;
 

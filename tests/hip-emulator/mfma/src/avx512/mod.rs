@@ -1,4 +1,4 @@
-//! Truncated fused dot products on 16 elements of D at once.
+//! Computes truncated fused dot products on 16 elements of D at once.
 //!
 //! Where nothing is rounded, integers give the result ([`exact`]). Elsewhere [`Planes`] holds an operand's values as f32 and their
 //! exponents, and operands with an infinity, a NaN, or (bf16, xf32) an exponent beyond [`REACH`] are left to `portable`.

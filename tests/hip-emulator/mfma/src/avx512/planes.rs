@@ -1,4 +1,4 @@
-//! Operands as planes: per element along k that a lane holds, the 64 values as f32, and for the general path their exponents as i8.
+//! Holds operands as planes: per element along k that a lane holds, 64 values as f32, and for the general path exponents as i8.
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
