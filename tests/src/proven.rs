@@ -1,9 +1,9 @@
 //! Verdicts: which cases were right before, and need not be executed again.
 //!
-//! `tests/proven` has one line for each case and device: its name, and a hash of all that the result depends on. That is what the compiler is
-//! given (MLIR, flags, target) and its build; the graph as the judge reads it, its inputs and how it is executed; and the sources of the
-//! judge, of the execution path and of the emulator ([`sources`]). The emitter's sources are not in it: a changed lowering that emits the
-//! same MLIR for a case changes nothing for it. A line whose hash no longer fits says nothing, and the case is executed.
+//! `tests/proven` has one line for each case and device: its name, and a hash of everything that the result depends on. The hash covers the
+//! compiler's input (MLIR, flags, target) and build; the graph as the judge reads it, its inputs and how it is executed; and the sources of
+//! the judge, of the execution path and of the emulator ([`sources`]). It does not cover the emitter's sources: if a changed lowering emits
+//! the same MLIR for a case, the verdict holds. If a line's hash no longer fits, the case is executed.
 //!
 //! | `ROTINI_TEST_PROVEN` | What is executed | What is written |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! Scales that belong to blocks of elements.
+//! Block scales: one scale for each block of elements.
 
 use crate::ReferenceError;
 use crate::element::Codec;

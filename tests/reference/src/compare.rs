@@ -1,4 +1,4 @@
-//! Holds a kernel's bytes against the reference.
+//! Compares a kernel's bytes with the reference.
 
 use crate::ReferenceError;
 use crate::element::{Codec, Number};

@@ -1,6 +1,7 @@
 //! Custom operations: known bodies, by the name in the comment that they begin with.
 //!
-//! A body is MLIR, which nothing here reads: what each means is said once more, mostly as the operation of the schema that it repeats.
+//! A body is MLIR, which nothing here reads. Each body's meaning is written down again, mostly as the operation of the schema that it
+//! repeats.
 
 use crate::element::Codec;
 use crate::evaluate::Context;

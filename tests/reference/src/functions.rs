@@ -1,7 +1,7 @@
-//! What each pointwise mode computes from one element of each operand, and how accurately a kernel has to.
+//! What each pointwise mode computes from one element of each operand, and how exact a kernel must be.
 //!
-//! Functions are written so that they lose no more than a few bits of binary64 themselves, in their tails too: a kernel that computes in
-//! f64 is held against them.
+//! The functions lose at most a few bits of binary64 themselves, in their tails too, because kernels that compute in f64 are compared with
+//! them.
 
 use crate::element::Codec;
 use crate::value::{distance, flushed, rounding_error, ulp};

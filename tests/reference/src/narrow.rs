@@ -1,14 +1,17 @@
-//! Floats of up to eight bits: each code means what the table of its format says, and a number is stored as the code nearest to it.
+//! Floats of up to eight bits. Each code means what the table of its format says. A number is stored as the nearest code.
 //!
-//! The formats are those of the OCP specifications (8-bit floating point, revision 1.0; microscaling formats, version 1.0). What they
-//! leave open is as in hipDNN's types (`data_sdk/…/types/Fp8E4M3.hpp`, `Fp8E5M2.hpp`, `Fp8E8M0.hpp`, `Fp4E2M1.hpp`, `Fp6E2M3.hpp`):
-//! everything too large, infinities too, becomes the largest number; NaN stays one or, where the format has none, becomes zero; a
-//! scale (E8M0) is rounded toward zero, and becomes its least value where it would be zero or negative. hipDNN's conversions to the
-//! two FP8 types also drop bits of subnormal results, and take everything from half of the largest power of two for too large;
-//! the specification rounds to nearest there as everywhere, as do hipDNN's own FP4 and FP6, and so does this.
+//! The formats are those of the OCP specifications (8-bit floating point, revision 1.0; microscaling formats, version 1.0). What they leave
+//! open is as in hipDNN's types (`data_sdk/…/types/Fp8E4M3.hpp`, `Fp8E5M2.hpp`, `Fp8E8M0.hpp`, `Fp4E2M1.hpp`, `Fp6E2M3.hpp`):
 //!
-//! The FNUZ formats are those of `Fp8E4M3Fnuz.hpp` and `Fp8E5M2Fnuz.hpp` of hipDNN: a bias greater by one, no infinity, and NaN in the
-//! place of the negative zero, which becomes zero.
+//! - What is too large, an infinity too, becomes the largest number.
+//! - NaN stays NaN. If the format has none, it becomes zero.
+//! - A scale (E8M0) is rounded toward zero. If that is zero or negative, it becomes the least scale.
+//!
+//! hipDNN's conversions to the two FP8 types differ: they drop bits of subnormal results, and saturate from half of the largest power of
+//! two on. The specification rounds to nearest everywhere, and so do hipDNN's own FP4 and FP6. This module does the same.
+//!
+//! The FNUZ formats are those of `Fp8E4M3Fnuz.hpp` and `Fp8E5M2Fnuz.hpp` of hipDNN: the bias is greater by one, there is no infinity, and
+//! NaN has the code of the negative zero, which becomes zero.
 
 /// A float format without more than 256 codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Batch, layer and RMS normalization, forward and backward.
 //!
-//! They differ in which elements share a mean and a variance, and which a scale and a bias: [`Problem`] says so, the rest is the same
-//! for all. Variances are those of hipDNN's newest reference for layernorm: the mean is subtracted before squaring. Its reference for
-//! batchnorm subtracts the squared mean from the mean of squares; the value is the same, but in the compute type that loses all
-//! digits of a variance far below the squared mean, which the bounds here do not allow.
+//! They differ in which elements share a mean and a variance, and which share a scale and a bias. [`Problem`] says so; the rest is the same
+//! for all. Variances are those of hipDNN's newest reference for layernorm: the mean is subtracted before squaring. hipDNN's reference for
+//! batchnorm subtracts the squared mean from the mean of squares. The value is the same, but in the compute type that loses all digits of a
+//! variance far below the squared mean. The bounds here do not allow that.
 
 use crate::ReferenceError;
 use crate::evaluate::Context;

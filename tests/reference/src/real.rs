@@ -1,7 +1,7 @@
-//! Numbers that know how far a kernel's may be from them, and the arithmetic that carries this along.
+//! Numbers with a bound of how far a kernel's number may be from them, and the arithmetic that carries the bound along.
 //!
-//! An operation that is more than a sum of products is written down once, in this arithmetic: values are computed in binary64, and
-//! with each step the bound grows by what a kernel loses in its compute type.
+//! An operation that is more than a sum of products is written once, in this arithmetic. Values are computed in binary64. With each step,
+//! the bound grows by what a kernel loses in its compute type.
 
 use crate::ReferenceError;
 use crate::element::Codec;

@@ -1,4 +1,4 @@
-//! How far a sum can be off that a kernel accumulates in its compute type, in any order and with fused multiplications.
+//! The error bound of a sum that a kernel accumulates in its compute type, in any order and with fused multiplications.
 
 use crate::element::Codec;
 use crate::value::least_normal;

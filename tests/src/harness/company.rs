@@ -1,8 +1,8 @@
-//! Executions side by side on one GPU, and whose fault is whose.
+//! Executions side by side on one GPU, and which of them failed.
 //!
-//! A fault of the emulated GPU fails the calls of all threads, as a real one's would. The emulator tells whose command it was: that one's
-//! execution has failed, whatever it does alone. Who failed of it alone, without a fault of his own, is executed again in the same
-//! company. Nothing else is: a failure that does not come again is a failure.
+//! A fault of the emulated GPU fails the calls of all threads, as on a real GPU. The emulator tells whose command faulted: that execution
+//! has failed, even if it succeeds alone. An execution that failed without a fault of its own runs again, beside the same others. No other
+//! failure is repeated: a failure that does not come again is a failure.
 
 use super::Runner;
 use super::memory::Place;

@@ -1,4 +1,4 @@
-//! What the plugin reads of the environment when it is loaded: set once, before.
+//! The environment that the plugin reads when it is loaded. It is set once, before that.
 
 use anyhow::{Result, bail};
 use rotini_host::gpu::{Api, Driver, Gpu};

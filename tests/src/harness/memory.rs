@@ -1,4 +1,4 @@
-//! Buffers with guards around them, on the host or a GPU, and what is in them where nothing is to be read.
+//! Buffers with guards around them, on the host or a GPU, and what they hold where nothing may be read.
 
 use anyhow::Result;
 use rotini_host::gpu::{Allocation, Gpu};

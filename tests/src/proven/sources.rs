@@ -1,4 +1,4 @@
-//! The sources that a verdict stands on, besides what the compiler was given.
+//! The sources that a verdict depends on, besides the compiler's input.
 
 use anyhow::{Context as _, Result, ensure};
 use std::fs;
