@@ -1,8 +1,8 @@
 //! Block scales: one scale for each block of elements.
 
 use crate::ReferenceError;
+use crate::context::Context;
 use crate::element::Codec;
-use crate::evaluate::Context;
 use crate::functions::pointwise_tolerance;
 use crate::value::{Extreme, Numbers, Value, distance, flushed, rounding_error};
 use half::{bf16, f16};

@@ -2,8 +2,9 @@
 
 use crate::ReferenceError;
 use crate::element::{Codec, Number};
-use crate::evaluate::{Evaluation, outputs, span_bytes, tensor_of};
+use crate::evaluate::Evaluation;
 use crate::functions::pointwise_tolerance;
+use crate::tensors::{outputs, span_bytes, tensor_of};
 use crate::value::distance;
 use crate::walk::Offsets;
 use rotini_graph::{Graph, Op, PointwiseMode, Tensor, TensorId, TensorKind};

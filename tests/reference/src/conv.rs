@@ -2,8 +2,8 @@
 //! transposes, which pair the same elements.
 
 use crate::ReferenceError;
+use crate::context::Context;
 use crate::element::Codec;
-use crate::evaluate::Context;
 use crate::sums::{Sums, product_grid};
 use crate::value::{Numbers, Value};
 use rotini_graph::{ConvGeometry, ConvMode, TensorId};

@@ -3,8 +3,8 @@
 //! A body is MLIR, which nothing here reads. Each body's meaning is written down again, mostly as the operation of the schema that it
 //! repeats.
 
+use crate::context::Context;
 use crate::element::Codec;
-use crate::evaluate::Context;
 use crate::functions::pointwise_tolerance;
 use crate::value::{Numbers, Value, rounding_error};
 use crate::{ReferenceError, matmul, pointwise, reduction};

@@ -2,8 +2,8 @@
 
 use crate::ReferenceError;
 use crate::element::{Codec, Number};
-use crate::evaluate::{Buffers, inputs_and_outputs, span_bytes, tensor_of};
 use crate::narrow::Format;
+use crate::tensors::{Buffers, inputs_and_outputs, span_bytes, tensor_of};
 use crate::walk::Offsets;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};

@@ -17,6 +17,7 @@
 mod attention;
 mod block_scale;
 mod compare;
+mod context;
 mod conv;
 mod custom;
 mod element;
@@ -33,10 +34,13 @@ mod real;
 mod reduction;
 mod resample;
 mod sums;
+mod tensors;
 mod value;
 mod walk;
 
 pub use compare::{Mismatch, Report, Tolerance, Worst, compare, tolerance};
+pub use context::{Options, Precision};
 pub use error::ReferenceError;
-pub use evaluate::{Buffers, Evaluation, Options, Precision, evaluate, execute, execute_with, span_bytes};
+pub use evaluate::{Evaluation, evaluate, execute, execute_with};
 pub use fill::{Profile, UNTOUCHED, fill, fill_all, fill_all_with, fill_with, profile};
+pub use tensors::{Buffers, span_bytes};

@@ -1,7 +1,7 @@
 //! Matrix multiplication: one dot product per element of the output.
 
 use crate::ReferenceError;
-use crate::evaluate::Context;
+use crate::context::Context;
 use crate::sums::{Sums, product_grid};
 use crate::value::{Numbers, Value};
 use rotini_graph::{Matmul, TensorId};

@@ -4,7 +4,7 @@
 //! refuse to run is refused here too.
 
 use crate::ReferenceError;
-use crate::evaluate::Context;
+use crate::context::Context;
 use crate::matmul::{Contraction, Product, contract};
 use crate::value::Value;
 use rotini_graph::{MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, TensorId};

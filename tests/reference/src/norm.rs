@@ -6,7 +6,7 @@
 //! variance far below the squared mean. The bounds here do not allow that.
 
 use crate::ReferenceError;
-use crate::evaluate::Context;
+use crate::context::Context;
 use crate::real::{Arithmetic, Real};
 use crate::value::Value;
 use rotini_graph::{

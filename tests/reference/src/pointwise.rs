@@ -1,7 +1,7 @@
 //! Pointwise operations: each element of the broadcast operands through a [`Function`].
 
 use crate::ReferenceError;
-use crate::evaluate::Context;
+use crate::context::Context;
 use crate::functions::Function;
 use crate::value::{Numbers, Operand, Value};
 use crate::walk::{Offsets, broadcast_strides};

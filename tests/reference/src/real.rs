@@ -4,8 +4,8 @@
 //! the bound grows by what a kernel loses in its compute type.
 
 use crate::ReferenceError;
+use crate::context::Context;
 use crate::element::Codec;
-use crate::evaluate::Context;
 use crate::sums::{Sums, grid, product_grid};
 use crate::value::{Numbers, Value, flushed, rounding_error};
 use rotini_graph::TensorId;

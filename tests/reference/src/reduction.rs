@@ -1,8 +1,8 @@
 //! Reductions along the axes whose output extent is 1.
 
 use crate::ReferenceError;
+use crate::context::Context;
 use crate::element::Codec;
-use crate::evaluate::Context;
 use crate::sums::{Sums, grid, odd_part};
 use crate::value::{Extreme, Numbers, Value, division_error, flushed, least_normal, rounding_error};
 use crate::walk::{Offsets, broadcast_strides};

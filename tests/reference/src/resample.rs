@@ -1,8 +1,8 @@
 //! Pooling: windows over the spatial axes, forward and backward.
 
 use crate::ReferenceError;
+use crate::context::Context;
 use crate::element::{Codec, Number};
-use crate::evaluate::Context;
 use crate::sums::{Sums, grid};
 use crate::value::{Extreme, Numbers, Value, division_error, flushed};
 use half::{bf16, f16};

@@ -1,0 +1,168 @@
+//! Attention backward: the gradients of the queries, keys, values and the mask.
+
+use super::scores::{Attention, Extents, Row, at, options, rows};
+use crate::ReferenceError;
+use crate::context::Context;
+use crate::real::Real;
+use crate::value::Value;
+use crate::walk::{Offsets, broadcast_strides};
+use rotini_graph::{SdpaBackward, TensorId};
+
+/// With P = exp(scores - stats), D = sum of do o along a row and dS = P (do v^T - D): dv = P^T do, dq = scale dS k,
+/// dk = scale dS^T q, dbias = dS summed up to the dims of the mask. Heads that share keys or values add up.
+///
+/// P is 0 wherever the score is -infinity, also in a row that has no other scores; hipDNN's reference makes NaN of such rows if
+/// it is the additive mask that hides them.
+pub(crate) fn sdpa_backward(
+    context: &Context<'_>,
+    op: &SdpaBackward,
+) -> Result<Vec<(TensorId, Value)>, ReferenceError> {
+    let dropout = [
+        op.seed,
+        op.offset,
+        op.dropout_mask,
+        op.dropout_scale,
+        op.dropout_scale_inv,
+    ];
+    if dropout.iter().any(Option::is_some) || op.dropout_probability.is_some_and(|probability| probability != 0.0) {
+        return Err(context.unsupported("dropout"));
+    }
+    let attention = Attention::new(context, &options!(op))?;
+    let Attention {
+        extents, arithmetic, ..
+    } = &attention;
+    let (o, d_o, stats) = (context.reals(op.o)?, context.reals(op.d_o)?, context.reals(op.stats)?);
+    let (mut p, mut ds) = (Vec::new(), Vec::new());
+    for row in extents.rows() {
+        let slice = |elements: &[Real]| rows(elements, extents.dv, extents.position(row));
+        let d = arithmetic.dot(&slice(&d_o), &slice(&o));
+        let statistic = at(&stats, extents.position(row));
+        for (key, score) in attention.scores(row).into_iter().enumerate() {
+            let probability = match score {
+                Some(score) if score.value != f64::NEG_INFINITY => arithmetic.exp(arithmetic.sub(score, statistic)),
+                _ => Real::default(),
+            };
+            let dp = arithmetic.dot(&slice(&d_o), &rows(&attention.v, extents.dv, extents.value(row, key)));
+            p.push(probability);
+            ds.push(arithmetic.mul(probability, arithmetic.sub(dp, d)));
+        }
+    }
+    let gradients = Gradients {
+        attention: &attention,
+        p,
+        ds,
+    };
+    let mut results = vec![
+        context.result(op.dq, &gradients.dq())?,
+        context.result(op.dk, &gradients.dk())?,
+        context.result(op.dv, &gradients.dv(&d_o))?,
+    ];
+    if let Some(id) = op.dbias {
+        results.push(context.result(id, &gradients.dbias(&context.dims(id)?)?)?);
+    }
+    Ok(results)
+}
+
+/// The gradients from the probabilities and from those of the scores, row after row.
+struct Gradients<'a> {
+    attention: &'a Attention,
+    p: Vec<Real>,
+    ds: Vec<Real>,
+}
+
+impl Gradients<'_> {
+    fn dq(&self) -> Vec<Real> {
+        let Attention { extents, k, .. } = self.attention;
+        let gradient = |row: Row| {
+            let ds = rows(&self.ds, extents.keys, extents.position(row));
+            (0..extents.d).map(move |column| {
+                let k: Vec<Real> = (0..extents.keys)
+                    .map(|key| at(k, extents.key(row, key) * extents.d + column))
+                    .collect();
+                self.scaled(&ds, &k)
+            })
+        };
+        extents.rows().flat_map(gradient).collect()
+    }
+
+    fn dk(&self) -> Vec<Real> {
+        let Attention { extents, q, .. } = self.attention;
+        self.by_key(extents.key_heads, extents.d, |row, key, column| {
+            let score = extents.position(row) * extents.keys + key;
+            (at(&self.ds, score), at(q, extents.position(row) * extents.d + column))
+        })
+        .iter()
+        .map(|(ds, q)| self.scaled(ds, q))
+        .collect()
+    }
+
+    fn dv(&self, d_o: &[Real]) -> Vec<Real> {
+        let Attention {
+            extents, arithmetic, ..
+        } = self.attention;
+        self.by_key(extents.value_heads, extents.dv, |row, key, column| {
+            let score = extents.position(row) * extents.keys + key;
+            (at(&self.p, score), at(d_o, extents.position(row) * extents.dv + column))
+        })
+        .iter()
+        .map(|(p, d_o)| arithmetic.dot(p, d_o))
+        .collect()
+    }
+
+    fn dbias(&self, dims: &[usize]) -> Result<Vec<Real>, ReferenceError> {
+        let Extents {
+            batch,
+            heads,
+            queries,
+            keys,
+            ..
+        } = self.attention.extents;
+        let scores = [batch, heads, queries, keys];
+        let mut terms = vec![Vec::new(); dims.iter().product()];
+        for (&ds, offset) in self
+            .ds
+            .iter()
+            .zip(Offsets::new(&scores, &broadcast_strides(dims, &scores)?))
+        {
+            if let Some(terms) = terms.get_mut(offset) {
+                terms.push(ds);
+            }
+        }
+        Ok(terms.iter().map(|terms| self.attention.arithmetic.sum(terms)).collect())
+    }
+
+    /// For each element of a tensor of `heads` heads and `columns` columns, the factors of all rows that see it.
+    fn by_key(
+        &self,
+        heads: usize,
+        columns: usize,
+        factors: impl Fn(Row, usize, usize) -> (Real, Real),
+    ) -> Vec<(Vec<Real>, Vec<Real>)> {
+        let extents = self.attention.extents;
+        let group = extents.heads / heads;
+        let mut all = Vec::new();
+        for batch in 0..extents.batch {
+            for head in 0..heads {
+                for key in 0..extents.keys {
+                    for column in 0..columns {
+                        let rows = (head * group..(head + 1) * group)
+                            .flat_map(|head| (0..extents.queries).map(move |query| Row { batch, head, query }));
+                        all.push(rows.map(|row| factors(row, key, column)).unzip());
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// The scale times a sum of products: it may be applied to each factor as well.
+    fn scaled(&self, a: &[Real], b: &[Real]) -> Real {
+        let Attention { arithmetic, scale, .. } = self.attention;
+        let each: Vec<Real> = a.iter().map(|&a| arithmetic.mul(a, *scale)).collect();
+        let product = arithmetic.mul(arithmetic.dot(a, b), *scale);
+        Real {
+            value: product.value,
+            error: product.error.max(arithmetic.dot(&each, b).error),
+        }
+    }
+}

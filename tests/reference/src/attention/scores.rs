@@ -1,0 +1,312 @@
+//! The scores of attention: what makes them of queries and keys, in either direction, and which keys a row sees.
+
+use crate::ReferenceError;
+use crate::context::Context;
+use crate::real::{Arithmetic, Real};
+use crate::walk::{Offsets, broadcast_strides};
+use rotini_graph::{DiagonalAlignment, TensorId};
+
+/// The options of either operation, whose structs share the names of fields.
+macro_rules! options {
+    ($op:ident) => {
+        $crate::attention::scores::Options {
+            q: $op.q,
+            k: $op.k,
+            v: $op.v,
+            mask: $op.attn_mask,
+            scale: $op.scale,
+            scale_value: $op.attn_scale_value,
+            alibi: $op.alibi_mask,
+            padding: $op.padding_mask,
+            seq_len_q: $op.seq_len_q,
+            seq_len_kv: $op.seq_len_kv,
+            causal: $op.causal_mask,
+            causal_bottom_right: $op.causal_mask_bottom_right,
+            left: $op.left_bound,
+            right: $op.right_bound,
+            alignment: $op.diagonal_alignment,
+        }
+    };
+}
+pub(super) use options;
+
+/// What makes scores of q and k, in either direction.
+pub(super) struct Options {
+    pub(super) q: TensorId,
+    pub(super) k: TensorId,
+    pub(super) v: TensorId,
+    pub(super) mask: Option<TensorId>,
+    pub(super) scale: Option<TensorId>,
+    pub(super) scale_value: Option<f32>,
+    pub(super) alibi: bool,
+    pub(super) padding: bool,
+    pub(super) seq_len_q: Option<TensorId>,
+    pub(super) seq_len_kv: Option<TensorId>,
+    pub(super) causal: bool,
+    pub(super) causal_bottom_right: bool,
+    pub(super) left: Option<i64>,
+    pub(super) right: Option<i64>,
+    pub(super) alignment: DiagonalAlignment,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Extents {
+    pub(super) batch: usize,
+    pub(super) heads: usize,
+    pub(super) key_heads: usize,
+    pub(super) value_heads: usize,
+    pub(super) queries: usize,
+    pub(super) keys: usize,
+    pub(super) d: usize,
+    pub(super) dv: usize,
+}
+
+/// A row of scores.
+#[derive(Clone, Copy)]
+pub(super) struct Row {
+    pub(super) batch: usize,
+    pub(super) head: usize,
+    pub(super) query: usize,
+}
+
+impl Extents {
+    pub(super) fn rows(self) -> impl Iterator<Item = Row> {
+        let rows = 0..self.batch * self.heads * self.queries;
+        rows.map(move |position| Row {
+            batch: position / self.queries / self.heads,
+            head: position / self.queries % self.heads,
+            query: position % self.queries,
+        })
+    }
+
+    /// The row among all rows, which are those of q too.
+    pub(super) fn position(&self, row: Row) -> usize {
+        (row.batch * self.heads + row.head) * self.queries + row.query
+    }
+
+    /// The row of k with a key.
+    pub(super) fn key(&self, row: Row, key: usize) -> usize {
+        (row.batch * self.key_heads + row.head / (self.heads / self.key_heads)) * self.keys + key
+    }
+
+    /// The row of v with a key's value.
+    pub(super) fn value(&self, row: Row, key: usize) -> usize {
+        (row.batch * self.value_heads + row.head / (self.heads / self.value_heads)) * self.keys + key
+    }
+}
+
+pub(super) struct Attention {
+    pub(super) arithmetic: Arithmetic,
+    pub(super) extents: Extents,
+    pub(super) q: Vec<Real>,
+    pub(super) k: Vec<Real>,
+    pub(super) v: Vec<Real>,
+    pub(super) scale: Real,
+    /// For each score.
+    pub(super) mask: Option<Vec<Real>>,
+    /// For each head.
+    pub(super) slopes: Option<Vec<Real>>,
+    /// For each batch: queries, keys.
+    pub(super) lengths: Option<Vec<(usize, usize)>>,
+    /// Keys before and after the diagonal, and what has to be added to a query for its diagonal.
+    pub(super) left: Option<i64>,
+    pub(super) right: Option<i64>,
+    pub(super) offset: i64,
+}
+
+impl Attention {
+    pub(super) fn new(context: &Context<'_>, op: &Options) -> Result<Self, ReferenceError> {
+        let arithmetic = context.arithmetic()?;
+        let [q, k, v] = [op.q, op.k, op.v].map(|id| context.dims(id));
+        let (q, k, v) = (q?, k?, v?);
+        let (&[batch, heads, queries, d], &[_, key_heads, keys, _], &[_, value_heads, _, dv]) =
+            (q.as_slice(), k.as_slice(), v.as_slice())
+        else {
+            return Err(ReferenceError::not_validated(format!(
+                "attention of {q:?}, {k:?}, {v:?}"
+            )));
+        };
+        let fits = k == [batch, key_heads, keys, d] && v == [batch, value_heads, keys, dv];
+        let divides = |part: usize| part > 0 && heads % part == 0;
+        if !fits || !divides(key_heads) || !divides(value_heads) {
+            return Err(ReferenceError::not_validated(format!(
+                "attention of {q:?}, {k:?}, {v:?}"
+            )));
+        }
+        let extents = Extents {
+            batch,
+            heads,
+            key_heads,
+            value_heads,
+            queries,
+            keys,
+            d,
+            dv,
+        };
+        let bound = |bound: Option<i64>| bound.filter(|&bound| bound >= 0);
+        let (left, right, alignment) = match (op.causal, op.causal_bottom_right) {
+            (true, _) => (None, Some(0), DiagonalAlignment::TopLeft),
+            (_, true) => (None, Some(0), DiagonalAlignment::BottomRight),
+            _ => (bound(op.left), bound(op.right), op.alignment),
+        };
+        let is_bottom_right = alignment == DiagonalAlignment::BottomRight && (left.is_some() || right.is_some());
+        let extent = |extent: usize| i64::try_from(extent).unwrap_or(i64::MAX);
+        if op.padding && is_bottom_right {
+            // hipDNN has no reference that says whether the diagonal ends at the sequences' ends or at the tensors'.
+            return Err(context.unsupported("a diagonal from the bottom right of padded sequences"));
+        }
+        if !op.padding && (op.seq_len_q.is_some() || op.seq_len_kv.is_some()) {
+            return Err(context.unsupported("sequence lengths without a padding mask"));
+        }
+        if op.alibi && (right != Some(0) || is_bottom_right) {
+            // The sign of a distance to keys after the query is nowhere told.
+            return Err(context.unsupported("ALiBi without a causal mask from the top left"));
+        }
+        let scale = match (op.scale, op.scale_value) {
+            (Some(scale), _) => context.real(scale)?,
+            (None, Some(value)) => Real::exactly(value.into()),
+            // hipDNN's `PlanUtils.hpp` (foldSdpaScale) has 1 in its newest version; older ones divided by the root of D.
+            (None, None) => Real::exactly(1.0),
+        };
+        Ok(Attention {
+            arithmetic,
+            extents,
+            q: context.reals(op.q)?,
+            k: context.reals(op.k)?,
+            v: context.reals(op.v)?,
+            scale,
+            mask: op
+                .mask
+                .map(|id| broadcast(&context.reals(id)?, &context.dims(id)?, &[batch, heads, queries, keys]))
+                .transpose()?,
+            slopes: op.alibi.then(|| {
+                slopes(heads)
+                    .into_iter()
+                    .map(|slope| arithmetic.blurred(Real::exactly(slope), 4.0))
+                    .collect()
+            }),
+            lengths: match (op.padding, op.seq_len_q, op.seq_len_kv) {
+                (true, Some(q), Some(kv)) => {
+                    let (q, kv) = (lengths(context, q)?, lengths(context, kv)?);
+                    Some(q.into_iter().zip(kv).collect())
+                }
+                _ => None,
+            },
+            left,
+            right,
+            offset: if is_bottom_right {
+                extent(keys) - extent(queries)
+            } else {
+                0
+            },
+        })
+    }
+
+    /// The scores of a row after all masks but those that hide a key: `None` there.
+    pub(super) fn scores(&self, row: Row) -> Vec<Option<Real>> {
+        (0..self.extents.keys)
+            .map(|key| (!self.is_hidden(row, key)).then(|| self.score(row, key)))
+            .collect()
+    }
+
+    fn score(&self, row: Row, key: usize) -> Real {
+        let Attention {
+            arithmetic, extents, ..
+        } = self;
+        let q = rows(&self.q, extents.d, extents.position(row));
+        let k = rows(&self.k, extents.d, extents.key(row, key));
+        // The scale may be applied to q or k instead, which rounds each of them.
+        let scaled: Vec<Real> = q.iter().map(|&q| arithmetic.mul(q, self.scale)).collect();
+        let product = arithmetic.mul(arithmetic.dot(&q, &k), self.scale);
+        let mut score = Real {
+            value: product.value,
+            error: product.error.max(arithmetic.dot(&scaled, &k).error),
+        };
+        if let Some(mask) = &self.mask {
+            score = arithmetic.add(score, at(mask, extents.position(row) * extents.keys + key));
+        }
+        if let Some(slopes) = &self.slopes {
+            let distance = Real::exactly(key as f64 - row.query as f64);
+            score = arithmetic.add(score, arithmetic.mul(at(slopes, row.head), distance));
+        }
+        score
+    }
+
+    fn is_hidden(&self, row: Row, key: usize) -> bool {
+        let is_padding = self.lengths.as_ref().is_some_and(|lengths| {
+            let (queries, keys) = lengths.get(row.batch).copied().unwrap_or_default();
+            row.query >= queries || key >= keys
+        });
+        let position = |position: usize| i64::try_from(position).unwrap_or(i64::MAX);
+        let beyond = position(key)
+            .saturating_sub(position(row.query))
+            .saturating_sub(self.offset);
+        is_padding
+            || self.right.is_some_and(|right| beyond > right)
+            || self.left.is_some_and(|left| beyond < left.saturating_neg())
+    }
+
+    pub(super) fn value_column(&self, row: Row, column: usize) -> Vec<Real> {
+        (0..self.extents.keys)
+            .map(|key| at(&self.v, self.extents.value(row, key) * self.extents.dv + column))
+            .collect()
+    }
+}
+
+/// The slopes of attention with linear biases by Press, Smith and Lewis (2022), section 3 and its released code: for a power of two n
+/// of heads 2^(-8 / n) to the powers 1 to n, and for other numbers of heads those of the power of two below, followed by every
+/// second one of the power of two above. hipDNN has no reference of its own.
+fn slopes(heads: usize) -> Vec<f64> {
+    let below = if heads.is_power_of_two() {
+        heads
+    } else {
+        heads.next_power_of_two() / 2
+    };
+    let slope = |n: usize, power: usize| (-8.0 / n as f64 * power as f64).exp2();
+    let first = (1..=below).map(|power| slope(below, power));
+    first
+        .chain((1..).step_by(2).map(|power| slope(2 * below, power)))
+        .take(heads)
+        .collect()
+}
+
+/// Lengths of sequences; negative ones are empty.
+fn lengths(context: &Context<'_>, id: TensorId) -> Result<Vec<usize>, ReferenceError> {
+    let lengths = context.reals(id)?;
+    Ok(lengths.iter().map(|length| length.value as usize).collect())
+}
+
+/// The elements of a packed tensor for each element of larger dims.
+fn broadcast(elements: &[Real], from: &[usize], to: &[usize]) -> Result<Vec<Real>, ReferenceError> {
+    let offsets = Offsets::new(to, &broadcast_strides(from, to)?);
+    Ok(offsets.map(|offset| at(elements, offset)).collect())
+}
+
+/// A row of a matrix.
+pub(super) fn rows(elements: &[Real], columns: usize, row: usize) -> Vec<Real> {
+    elements.iter().skip(row * columns).take(columns).copied().collect()
+}
+
+pub(super) fn at(elements: &[Real], position: usize) -> Real {
+    elements.get(position).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slopes_of_linear_biases() {
+        assert_eq!(
+            slopes(8),
+            [0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015_625, 0.007_812_5, 0.003_906_25]
+        );
+        let root = 0.5_f64.sqrt();
+        let twelve = slopes(12);
+        assert_eq!(twelve[..8], slopes(8)[..]);
+        for (slope, power) in twelve[8..].iter().zip([1, 3, 5, 7]) {
+            assert!((slope - root.powi(power)).abs() < 1e-15, "{slope}");
+        }
+        assert_eq!(slopes(1), [0.003_906_25]);
+    }
+}

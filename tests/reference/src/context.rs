@@ -1,0 +1,128 @@
+//! What the implementation of an operation sees, and in what precision it computes.
+
+use crate::ReferenceError;
+use crate::element::Codec;
+use crate::tensors::tensor_of;
+use crate::value::{Numbers, Operand, Value, flushed};
+use crate::walk::extents;
+use rotini_graph::{DataType, Graph, TensorId};
+
+/// In what precision float nodes compute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precision {
+    /// In binary64, whatever the compute type: the value that the graph means.
+    #[default]
+    F64,
+    /// Operands and result of every node are rounded to its compute type, so that comparisons, thresholds and overflows fall as
+    /// they do in a kernel. Rounding twice does no harm: sums, products, quotients and square roots are those of the compute type
+    /// itself, because binary64 has more than twice its bits. A convolution still sums in binary64 and is rounded as a whole.
+    Compute,
+}
+
+/// How to execute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// In what precision float nodes compute.
+    pub precision: Precision,
+    /// Rounds every virtual float tensor to this type. **This is wrong on purpose**: it is the kernel that stores its
+    /// intermediates, which a test must be able to tell from a right one.
+    pub round_intermediates: Option<DataType>,
+}
+
+/// What the implementation of an operation sees: its node and the values of the tensors before it.
+pub(crate) struct Context<'a> {
+    pub(crate) graph: &'a Graph,
+    pub(crate) position: usize,
+    pub(crate) options: &'a Options,
+    pub(crate) values: &'a [Option<Value>],
+    /// The type in which the node computes.
+    pub(crate) compute: Codec,
+    /// Whether error bounds are asked for.
+    pub(crate) bounds: bool,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn dims(&self, id: TensorId) -> Result<Vec<usize>, ReferenceError> {
+        extents(&tensor_of(self.graph, id)?.dims)
+    }
+
+    /// How a tensor is stored.
+    pub(crate) fn codec(&self, id: TensorId) -> Result<Codec, ReferenceError> {
+        Ok(Codec::of(tensor_of(self.graph, id)?.dtype))
+    }
+
+    fn value(&self, id: TensorId) -> Result<&'a Value, ReferenceError> {
+        self.values
+            .get(id.index())
+            .and_then(Option::as_ref)
+            .ok_or_else(|| ReferenceError::not_validated(format!("tensor {} is read before it is defined", id.0)))
+    }
+
+    /// The same for a node that computes in another type.
+    pub(crate) fn computing(&self, compute: Codec) -> Self {
+        Context { compute, ..*self }
+    }
+
+    /// An operand of a node that computes in floats.
+    pub(crate) fn floats(&self, id: TensorId) -> Result<Operand<'a, f64>, ReferenceError> {
+        let rounded = self.options.precision == Precision::Compute;
+        Ok(self.value(id)?.floats(self.compute, rounded))
+    }
+
+    /// A factor of the products that a node sums up. Devices may take subnormal ones for zero.
+    pub(crate) fn factors(&self, id: TensorId) -> Result<Operand<'a, f64>, ReferenceError> {
+        let mut operand = self.floats(id)?;
+        if let Some(errors) = &mut operand.errors {
+            for (error, &value) in errors.to_mut().iter_mut().zip(operand.numbers.iter()) {
+                *error = error.max(flushed(self.compute, value));
+            }
+        }
+        Ok(operand)
+    }
+
+    /// An operand of a node that computes in integers.
+    pub(crate) fn integers(&self, id: TensorId) -> Result<Operand<'a, i64>, ReferenceError> {
+        Ok(self.value(id)?.integers(self.compute))
+    }
+
+    /// An operand of a node that computes in integers, none of which depends on how a float was rounded.
+    pub(crate) fn exact_integers(&self, id: TensorId) -> Result<Operand<'a, i64>, ReferenceError> {
+        let operand = self.integers(id)?;
+        if operand
+            .errors
+            .iter()
+            .flat_map(|errors| errors.iter())
+            .any(|&error| error > 0.0)
+        {
+            return Err(self.unsupported("bounds for integers that depend on how a float was rounded"));
+        }
+        Ok(operand)
+    }
+
+    /// The elements of a tensor that holds positions rather than quantities, whatever the node computes in.
+    pub(crate) fn positions(&self, id: TensorId) -> Result<Vec<i64>, ReferenceError> {
+        let value = self.value(id)?;
+        let uncertain = value.errors.iter().flatten().any(|&error| error > 0.0);
+        match &value.numbers {
+            Numbers::Integer(values) if !uncertain => Ok(values.clone()),
+            Numbers::Integer(_) => Err(self.unsupported("bounds for positions that depend on how a float was rounded")),
+            Numbers::Float(_) => Err(ReferenceError::not_validated(format!("positions in tensor {}", id.0))),
+        }
+    }
+
+    /// Integers as a result, exact.
+    pub(crate) fn integer_value(&self, dims: Vec<usize>, numbers: Vec<i64>) -> Value {
+        Value {
+            dims,
+            errors: self.bounds.then(|| vec![0.0; numbers.len()]),
+            numbers: Numbers::Integer(numbers),
+        }
+    }
+
+    pub(crate) fn unsupported(&self, what: impl Into<String>) -> ReferenceError {
+        ReferenceError::Unsupported {
+            node: self.graph.node_label(self.position),
+            what: what.into(),
+        }
+    }
+}
