@@ -14,11 +14,13 @@
 //! | `full` | every case | the cases that were right |
 
 mod book;
+mod field;
 mod sources;
 
 use crate::cases::Case;
 use anyhow::{Context as _, Result, bail, ensure};
 use book::Lines;
+use field::field;
 use rotini_cache::{ContentInputs, ContentKey};
 use rotini_emit::{EmitError, Emitted, FINGERPRINT, Target, emit};
 use rotini_graph::NormalGraph;
@@ -246,12 +248,6 @@ fn is_again(seed: u64, name: &str) -> bool {
         return true;
     };
     u64::from_le_bytes(first).is_multiple_of(AGAIN)
-}
-
-/// Adds a field of its own length to a hash: no two lists of fields are the same bytes.
-fn field(hasher: &mut blake3::Hasher, bytes: &[u8]) {
-    hasher.update(&(bytes.len() as u64).to_le_bytes());
-    hasher.update(bytes);
 }
 
 /// The repository.

@@ -1,6 +1,6 @@
 //! Scaled dot-product attention, forward and backward.
 
-use super::{Case, Cases, FLOATS};
+use super::case::{Case, Cases, FLOATS};
 use rotini_graph::{
     DataType, DiagonalAlignment, Graph, GraphBuilder, PointwiseMode, Scalar, Sdpa, SdpaBackward, TensorId, TensorKind,
 };

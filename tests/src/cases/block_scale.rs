@@ -1,6 +1,6 @@
 //! Block scales: types, block sizes, incomplete blocks, and operations that read or make them.
 
-use super::{Cases, Data};
+use super::case::{Cases, Data};
 use anyhow::Result;
 use rotini_graph::{
     BlockScaleDequantize, BlockScaleQuantize, DataType, Graph, GraphBuilder, Matmul, PointwiseMode, TensorId,

@@ -1,6 +1,6 @@
 //! Convolutions, alone and with what is fused behind them.
 
-use super::{Cases, FLOATS, Order};
+use super::case::{Cases, FLOATS, Order};
 use rotini_graph::{ConvGeometry, ConvMode, DataType, Graph, GraphBuilder, PointwiseMode, TensorId};
 
 /// A convolution with what may follow it.

@@ -1,6 +1,8 @@
 //! Functions over all magnitudes: every pointwise mode of one argument and every gradient, at small, steep, flat and special points.
 
-use super::{Case, Data, pointwise};
+use super::case::{Case, Data};
+use super::pointwise;
+use crate::harness::inputs::fill;
 use anyhow::{Context as _, Result};
 use rotini_graph::{DataType, PointwiseMode};
 
@@ -45,7 +47,7 @@ pub(super) fn functions(dtype: DataType) -> Result<Vec<Data>> {
         .into_iter()
         .map(|mode| {
             let graph = pointwise::packed(mode, &[dtype], dtype, dtype, &[extent]);
-            let mut inputs = crate::harness::fill(&graph)?;
+            let mut inputs = fill(&graph)?;
             let mut insert = |name: &str, elements: &[f64]| {
                 let tensor = graph.tensors.iter().find(|tensor| tensor.name == name);
                 let uid = tensor.with_context(|| format!("there is no tensor {name}"))?.uid;

@@ -1,7 +1,8 @@
 //! The fusions that the engine is for, at the shapes of known networks, and small.
 
+use super::case::{Case, Cases, FLOATS, Order};
+use super::convolution::Conv;
 use super::matmul::Product;
-use super::{Case, Cases, Conv, FLOATS, Order};
 use rotini_graph::{
     BatchnormInferenceVariance, DataType, Graph, GraphBuilder, Layernorm, NormPhase, PointwiseMode, Scalar,
 };

@@ -1,7 +1,7 @@
 //! The gradients of convolutions: dgrad and wgrad, alone and with what is fused around them.
 
+use super::case::{Cases, Data, FLOATS, Order};
 use super::convolution::Conv;
-use super::{Cases, Data, FLOATS, Order};
 use anyhow::Result;
 use rotini_graph::{ConvDgrad, ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, PointwiseMode};
 use rotini_reference::Profile;

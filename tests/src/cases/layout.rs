@@ -1,6 +1,7 @@
 //! Layouts that strides can express: orders that differ between tensors, gaps, repeated elements.
 
-use super::{Cases, Conv, Order};
+use super::case::{Cases, Order};
+use super::convolution::Conv;
 use rotini_graph::{
     ConvGeometry, DataType, GraphBuilder, Pointwise, PointwiseMode, Reduction, ReductionMode, TensorKind,
 };

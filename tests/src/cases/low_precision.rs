@@ -1,6 +1,10 @@
 //! Types of eight bits and less: their values, rounding, layout in memory, and operations on them.
 
-use super::{Cases, Conv, Data, Order, attention::Attention, matmul::Product, pointwise::packed};
+use super::attention::Attention;
+use super::case::{Cases, Data, Order};
+use super::convolution::Conv;
+use super::matmul::Product;
+use super::pointwise::packed;
 use anyhow::{Context as _, Result};
 use rotini_graph::{
     DataType, GraphBuilder, Layernorm, NormPhase, PointwiseMode, Reduction, ReductionMode, Scalar, TensorKind,

@@ -1,6 +1,6 @@
 //! Matrix multiplications: shapes, transposes by strides, batches that repeat, types, epilogues.
 
-use super::{Cases, FLOATS};
+use super::case::{Cases, FLOATS};
 use rotini_graph::{
     DataType, Graph, GraphBuilder, Matmul, PointwiseMode, Reduction, ReductionMode, Scalar, TensorId, TensorKind,
 };

@@ -20,6 +20,7 @@
 //! | `bodies` | such bodies that meet a defect of the compiler |
 //! | `sums` | long sums |
 //! | `structure` | graphs of several nodes |
+//! | `found` | graphs that random ones were shrunk to |
 //! | `peers` | chains that other engines say they run |
 //! | `scalar` | scalars that are passed at execution |
 //! | `second` | graphs that a second encoder made, of every family |
@@ -31,9 +32,11 @@
 mod attention;
 mod block_scale;
 mod bodies;
+mod case;
 mod convolution;
 mod custom;
 mod declined;
+mod found;
 mod functions;
 mod fusions;
 mod gradients;
@@ -52,10 +55,11 @@ mod second;
 mod structure;
 mod sums;
 
-pub(crate) use norm::Norm;
+pub(crate) use norm::graph::Norm;
 pub(crate) use reduction::{softmax, spread};
 
 pub use attention::flash_attention;
+pub use case::{Case, Data, Order};
 pub use convolution::Conv;
 pub use declined::declined;
 pub use fusions::{conv_gradients, fusions, residual_layernorms};
@@ -64,61 +68,8 @@ pub use resnet50::resnet50;
 pub use second::{Encoded, second};
 
 use anyhow::{Context as _, Result};
-use rotini_graph::{DataType, Graph, GraphBuilder, TensorId};
-use rotini_reference::{Buffers, Profile, fill_with};
-
-/// A graph with a name that says what it is about.
-#[derive(Clone, Debug)]
-pub struct Case {
-    /// The name, unique.
-    pub name: String,
-    /// The graph, not validated yet.
-    pub graph: Graph,
-}
-
-/// A case on buffers with elements that [`fill`](crate::harness::fill) does not make.
-#[derive(Clone, Debug)]
-pub struct Data {
-    /// The case.
-    pub case: Case,
-    /// The bytes of each tensor by uid.
-    pub inputs: Buffers,
-    /// Whether hipDNN gives the graph a meaning on them.
-    pub has_meaning: bool,
-}
-
-impl Data {
-    /// The usual buffers, but these elements in tensors of i32 without gaps.
-    fn with(name: impl Into<String>, graph: Graph, elements: &[(&str, Vec<i32>)], has_meaning: bool) -> Result<Self> {
-        let mut inputs = crate::harness::fill(&graph)?;
-        for (name, elements) in elements {
-            let tensor = graph.tensors.iter().find(|tensor| tensor.name == *name);
-            let uid = tensor.with_context(|| format!("there is no tensor {name}"))?.uid;
-            inputs.insert(uid, elements.iter().flat_map(|element| element.to_le_bytes()).collect());
-        }
-        let name = name.into();
-        Ok(Data {
-            case: Case { name, graph },
-            inputs,
-            has_meaning,
-        })
-    }
-
-    /// The usual buffers, but one of them filled by a profile that no consumer asks for.
-    fn filled(name: impl Into<String>, graph: Graph, operand: &str, profile: Profile) -> Result<Self> {
-        Data::with(name, graph, &[], true)?.and(operand, profile)
-    }
-
-    /// The same with another operand filled by a profile.
-    fn and(mut self, operand: &str, profile: Profile) -> Result<Self> {
-        let graph = &self.case.graph;
-        let position = graph.tensors.iter().position(|tensor| tensor.name == operand);
-        let id = TensorId(u32::try_from(position.context("no operand")?)?);
-        let uid = graph.tensor(id).context("no operand")?.uid;
-        self.inputs.insert(uid, fill_with(graph, id, 11, profile)?);
-        Ok(self)
-    }
-}
+use case::Cases;
+use rotini_graph::DataType;
 
 /// Cases on buffers of their own.
 ///
@@ -185,36 +136,6 @@ pub fn long_sums() -> Result<Vec<Data>> {
     sums::long()
 }
 
-/// A memory order for tensors of a case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// N C spatial.
-    First,
-    /// N spatial C.
-    Last,
-}
-
-impl Order {
-    /// Both orders.
-    pub const BOTH: [Order; 2] = [Order::First, Order::Last];
-
-    /// As it stands in names.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Order::First => "nchw",
-            Order::Last => "nhwc",
-        }
-    }
-
-    fn buffer(self, builder: &mut GraphBuilder, name: &str, dtype: DataType, dims: &[i64]) -> TensorId {
-        match self {
-            Order::First => builder.buffer(name, dtype, dims),
-            Order::Last => builder.buffer_channels_last(name, dtype, dims),
-        }
-    }
-}
-
 /// Every case.
 #[must_use]
 pub fn all() -> Vec<Case> {
@@ -268,7 +189,7 @@ pub fn all() -> Vec<Case> {
     block_scale::matmuls(&mut cases);
     block_scale::quantize(&mut cases);
     block_scale::chains(&mut cases);
-    structure::found(&mut cases);
+    found::found(&mut cases);
     peers::miopen(&mut cases);
     peers::hipblaslt(&mut cases);
     peers::fusilli(&mut cases);
@@ -321,16 +242,3 @@ pub fn named(name: &str) -> Result<Case> {
         .find(|case| case.name == name)
         .with_context(|| format!("there is no case {name}"))
 }
-
-struct Cases(Vec<Case>);
-
-impl Cases {
-    fn add(&mut self, name: impl Into<String>, graph: Graph) {
-        self.0.push(Case {
-            name: name.into(),
-            graph,
-        });
-    }
-}
-
-const FLOATS: [DataType; 3] = [DataType::F32, DataType::F16, DataType::Bf16];

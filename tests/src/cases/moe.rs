@@ -1,6 +1,6 @@
 //! Matmuls grouped by expert.
 
-use super::{Cases, Data, FLOATS};
+use super::case::{Cases, Data, FLOATS};
 use anyhow::Result;
 use rotini_graph::{
     DataType, Graph, GraphBuilder, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, PointwiseMode, TensorKind,

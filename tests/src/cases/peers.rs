@@ -8,8 +8,8 @@
 //!
 //! The modules of the operations have the convolutions, single activations, reductions and attention. This one has the chains.
 
+use super::case::{Cases, FLOATS, Order};
 use super::matmul::Product;
-use super::{Cases, FLOATS, Order};
 use rotini_graph::{
     Batchnorm, BatchnormBackward, BatchnormInference, BatchnormInferenceVariance, BlockScaleDequantize, ConvGeometry,
     DataType, GraphBuilder, Matmul, Pointwise, PointwiseMode, Scalar, TensorId, TensorKind,

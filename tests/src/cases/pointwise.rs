@@ -1,6 +1,6 @@
 //! Pointwise operations: modes, types, parameters, broadcasting.
 
-use super::{Cases, Data, FLOATS, Order};
+use super::case::{Cases, Data, FLOATS, Order};
 use anyhow::Result;
 use rotini_graph::{DataType, Graph, GraphBuilder, Op, Pointwise, PointwiseMode, Scalar};
 use rotini_reference::Profile;

@@ -1,6 +1,6 @@
 //! Pooling, forward and backward.
 
-use super::{Cases, Data, FLOATS, Order};
+use super::case::{Cases, Data, FLOATS, Order};
 use anyhow::Result;
 use rotini_graph::{
     ConvGeometry, DataType, Graph, GraphBuilder, PaddingMode, PointwiseMode, ResampleBwd, ResampleFwd, ResampleMode,

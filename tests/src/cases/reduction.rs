@@ -1,6 +1,6 @@
 //! Reductions: modes, axes, types, and what is fused before and after.
 
-use super::{Cases, FLOATS, Order};
+use super::case::{Cases, FLOATS, Order};
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode, Reduction, ReductionMode, TensorId, TensorKind};
 
 const MODES: [ReductionMode; 9] = [

@@ -1,6 +1,7 @@
 //! The fused layers of ResNet-50.
 
-use super::{Case, Conv, FLOATS, Order};
+use super::case::{Case, FLOATS, Order};
+use super::convolution::Conv;
 use rotini_graph::PointwiseMode;
 
 /// The layers that Composable Kernel's `profile_resnet50.sh` compares on: 20 with bias and relu, 4 with a residual too. Columns:

@@ -1,7 +1,8 @@
 //! Scalars that are passed at execution, wherever an operation takes one.
 
 use super::attention::Attention;
-use super::{Cases, Conv, Order};
+use super::case::{Cases, Order};
+use super::convolution::Conv;
 use rotini_graph::{
     BatchnormInferenceVariance, DataType, GraphBuilder, Layernorm, Matmul, NormPhase, PointwiseMode, Reduction,
     ReductionMode, TensorId, TensorKind,

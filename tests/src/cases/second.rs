@@ -2,7 +2,7 @@
 //!
 //! It writes each graph twice: as bytes, and in the names of the IR. The plugin gets the bytes; the second form says what they must mean.
 
-use super::Case;
+use super::case::Case;
 use anyhow::{Context as _, Result, ensure};
 use rotini_graph::{DataType, Graph, Node, Op, Scalar, Tensor, TensorKind};
 use serde_json::Value;

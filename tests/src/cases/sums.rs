@@ -1,6 +1,8 @@
 //! Long sums in f32, with so many terms that adding them one after the other loses digits.
 
-use super::{Case, Data, reduction::reduce};
+use super::case::{Case, Data};
+use super::reduction::reduce;
+use crate::harness::inputs::fill;
 use anyhow::Result;
 use rotini_graph::{
     Batchnorm, ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, Matmul, ReductionMode, Scalar, TensorId,
@@ -11,7 +13,7 @@ use rotini_graph::{
 pub(super) fn long() -> Result<Vec<Data>> {
     let mut data = Vec::new();
     let mut add = |name: &str, graph: Graph, element: fn(usize) -> f32| -> Result<()> {
-        let mut inputs = crate::harness::fill(&graph)?;
+        let mut inputs = fill(&graph)?;
         for tensor in graph.tensors.iter().filter(|tensor| tensor.name.starts_with("in_")) {
             let elements: i64 = tensor.dims.iter().product();
             let bytes = (0..usize::try_from(elements)?).flat_map(|index| element(index).to_le_bytes());

@@ -1,5 +1,6 @@
 //! The sources that a verdict depends on, besides the compiler's input.
 
+use super::field::field;
 use anyhow::{Context as _, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,14 +59,14 @@ pub(super) fn hash(root: &Path, on_gpu: bool, hasher: &mut blake3::Hasher) -> Re
     for places in [JUDGE, EXECUTION, BUILD, &device] {
         for file in files(root, places)? {
             let name = file.strip_prefix(root)?.as_os_str().as_encoded_bytes().to_vec();
-            super::field(hasher, &name);
-            super::field(hasher, &fs::read(&file)?);
+            field(hasher, &name);
+            field(hasher, &fs::read(&file)?);
         }
     }
     let lock = fs::read_to_string(root.join("Cargo.lock"))?;
     for name in CRATES {
         let version = version(&lock, name).with_context(|| format!("Cargo.lock has no {name}"))?;
-        super::field(hasher, version.as_bytes());
+        field(hasher, version.as_bytes());
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Declined custom operations: ids of others, and bodies that contain what is not allowed.
 
 use super::{Declined, F32};
-use crate::cases::custom::{gelu, node, tensor};
+use crate::cases::custom::graphs::{gelu, node, tensor};
 use rotini_graph::{DataType, Graph, GraphBuilder, Op, PointwiseMode};
 
 /// A function of one tensor of [4, 6] with statements in it that make %y; `inner` stands in the body of a structured operation, in

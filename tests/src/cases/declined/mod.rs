@@ -5,7 +5,11 @@ mod custom;
 mod low_precision;
 mod windows;
 
-use super::{Case, Conv, Order, WITHOUT_F64, pointwise, scalar};
+use super::case::{Case, Order};
+use super::convolution::Conv;
+use super::pointwise;
+use super::pointwise::WITHOUT_F64;
+use super::scalar;
 use rotini_graph::{
     Batchnorm, BatchnormBackward, BatchnormInference, BatchnormInferenceVariance, ConvGeometry, DataType, Graph,
     GraphBuilder, Layernorm, LayernormBackward, Matmul, NormPhase, Op, PointwiseMode, Reduction, ReductionMode,

@@ -1,0 +1,337 @@
+//! Graphs that random ones were shrunk to: each was wrong once.
+
+use super::attention::Attention;
+use super::case::{Cases, Order};
+use super::convolution::Conv;
+use super::matmul::Product;
+use super::reduction::reduce;
+use rotini_graph::{
+    BatchnormBackward, BlockScaleQuantize, ConvDgrad, ConvGeometry, DataType, Graph, GraphBuilder, LayernormBackward,
+    Matmul, Pointwise, PointwiseMode, ReductionMode, Scalar, TensorKind,
+};
+
+/// Graphs that random ones were shrunk to.
+pub(super) fn found(cases: &mut Cases) {
+    constant_results(cases);
+    sums_of_constants(cases);
+    unreached_inputs(cases);
+    repeated_in_sums(cases);
+    mixed_halves(cases);
+    single_magnitude(cases);
+    odd_convolutions(cases);
+    stored_on_the_way(cases);
+    selected_twice(cases);
+}
+
+/// Results that do not depend on the elements of an operand, which lies in another order than they do.
+fn constant_results(cases: &mut Cases) {
+    let dims = [2, 6, 1, 5];
+    for mode in [PointwiseMode::Sub, PointwiseMode::CmpLe, PointwiseMode::CmpNeq] {
+        for compute in [DataType::I32, DataType::I64] {
+            let mut b = GraphBuilder::new("an operand with itself");
+            let x = b.buffer_channels_last("x", DataType::I32, &dims);
+            let y = b.buffer("y", DataType::I32, &dims);
+            b.pointwise(compute, mode, &[x, x], y);
+            cases.add(
+                format!("{}_with_itself_in_{compute}", mode.name().to_lowercase()),
+                b.build(),
+            );
+        }
+    }
+    let mut b = GraphBuilder::new("times zero");
+    let x = b.buffer_channels_last("x", DataType::I32, &dims);
+    let zero = b.constant("zero", DataType::I32, &[1; 4], Scalar::Integer(0));
+    let y = b.buffer("y", DataType::I32, &dims);
+    b.pointwise(DataType::I32, PointwiseMode::Mul, &[x, zero], y);
+    cases.add("times_zero", b.build());
+    let mut b = GraphBuilder::new("and false");
+    let x = b.buffer_channels_last("x", DataType::F32, &dims);
+    let zero = b.constant("zero", DataType::F32, &[1; 4], Scalar::float(0.0));
+    let y = b.buffer("y", DataType::F32, &dims);
+    b.pointwise(DataType::F32, PointwiseMode::LogicalAnd, &[x, zero], y);
+    cases.add("and_false", b.build());
+    let mut b = GraphBuilder::new("a value is selected");
+    let [yes, value] = [("yes", 1.0), ("value", 2.5)]
+        .map(|(name, value)| b.constant(name, DataType::F32, &[1; 4], Scalar::float(value)));
+    let x = b.buffer_channels_last("x", DataType::F32, &dims);
+    let y = b.buffer("y", DataType::F32, &dims);
+    b.pointwise(DataType::F32, PointwiseMode::BinarySelect, &[value, x, yes], y);
+    cases.add("a_value_is_selected", b.build());
+    let mut b = GraphBuilder::new("index along one");
+    let x = b.buffer_channels_last("x", DataType::F32, &dims);
+    let y = b.buffer("y", DataType::F32, &dims);
+    let mut index = Pointwise::new(PointwiseMode::GenIndex, x, None, None, y);
+    index.axis = Some(2);
+    b.node("index", DataType::F32, index);
+    cases.add("index_along_one", b.build());
+}
+
+/// Sums of elements that turn out to be the same.
+fn sums_of_constants(cases: &mut Cases) {
+    let (dims, channel) = ([1, 3, 4, 1, 3], [1, 3, 1, 1, 1]);
+    for (name, mode, dtype, constant) in [
+        ("or_true", PointwiseMode::LogicalOr, DataType::F32, Scalar::float(0.5)),
+        (
+            "and_false",
+            PointwiseMode::LogicalAnd,
+            DataType::F32,
+            Scalar::float(0.0),
+        ),
+        ("times_zero", PointwiseMode::Mul, DataType::I32, Scalar::Integer(0)),
+    ] {
+        let mut b = GraphBuilder::new("a sum of constants");
+        let x = b.buffer("x", dtype, &dims);
+        let constant = b.constant("constant", dtype, &[1; 5], constant);
+        let same = b.virtual_tensor("same", dtype, &dims);
+        let y = b.buffer("y", dtype, &channel);
+        b.pointwise(dtype, mode, &[x, constant], same);
+        reduce(&mut b, dtype, ReductionMode::Add, same, y);
+        cases.add(format!("sum_of_{name}"), b.build());
+    }
+}
+
+/// Windows that end before their input does, along axes where the output or the window has an extent of 1.
+fn unreached_inputs(cases: &mut Cases) {
+    for order in Order::BOTH {
+        for (name, channels, window) in [("conv", 4, 3), ("depthwise", 1, 3), ("wide", 4, 5)] {
+            let mut b = GraphBuilder::new("one window");
+            let x = order.buffer(&mut b, "x", DataType::F32, &[2, 4, 9, 9]);
+            let w = order.buffer(&mut b, "w", DataType::F32, &[8, channels, window, window]);
+            let y = order.buffer(&mut b, "y", DataType::F32, &[2, 8, 1, 1]);
+            let geometry = ConvGeometry {
+                stride: vec![7; 2],
+                ..ConvGeometry::same(2, 0)
+            };
+            b.conv_fprop(DataType::F32, x, w, y, geometry);
+            cases.add(format!("{name}_one_window_{}", order.name()), b.build());
+        }
+        let mut b = GraphBuilder::new("dgrad of padding");
+        let dy = order.buffer(&mut b, "dy", DataType::F32, &[1, 3, 3, 3]);
+        let w = order.buffer(&mut b, "w", DataType::F32, &[3, 6, 1, 1]);
+        let dx = order.buffer(&mut b, "dx", DataType::F32, &[1, 6, 2, 1]);
+        let geometry = ConvGeometry {
+            post_padding: vec![1, 2],
+            ..ConvGeometry::same(2, 0)
+        };
+        b.node("dgrad", DataType::F32, ConvDgrad { dy, w, dx, geometry });
+        cases.add(format!("dgrad_of_padding_{}", order.name()), b.build());
+    }
+}
+
+/// Convolutions one of whose loops has a single step, with padding; and dilated ones with several filters for each group of one channel.
+fn odd_convolutions(cases: &mut Cases) {
+    // Names, x's extents, windows, padding before and after, strides.
+    type Odd = (&'static str, [i64; 2], [i64; 2], [i64; 2], [i64; 2], [i64; 2]);
+    let odd: [Odd; 6] = [
+        ("point", [4, 5], [1, 1], [1, 2], [0, 1], [1, 1]),
+        ("point_of_a_row", [1, 3], [1, 1], [2, 1], [0, 0], [1, 1]),
+        ("one_row", [1, 4], [2, 1], [1, 2], [0, 0], [4, 1]),
+        ("one_pixel", [2, 5], [3, 3], [1, 0], [0, 0], [1, 4]),
+        ("one_column", [5, 1], [1, 2], [1, 1], [1, 0], [1, 1]),
+        ("row_of_a_column", [1, 3], [1, 3], [2, 1], [2, 1], [1, 4]),
+    ];
+    for order in Order::BOTH {
+        for dtype in [DataType::F32, DataType::F16] {
+            for (name, input, window, pre, post, stride) in odd {
+                for groups in [1, 6] {
+                    let mut conv = Conv::new(2, 6, 6, 1, 1, 0, dtype, order).groups(groups);
+                    (conv.input, conv.window) = (input.to_vec(), window.to_vec());
+                    conv.geometry.pre_padding = pre.to_vec();
+                    conv.geometry.post_padding = post.to_vec();
+                    conv.geometry.stride = stride.to_vec();
+                    let name = format!("conv_padded_{name}_g{groups}_{}_{dtype}", order.name());
+                    cases.add(name, conv.alone());
+                }
+            }
+            for spatial in 2..=3 {
+                let mut conv = Conv::new(2, 6, 12, 6, 2, 1, dtype, order).groups(6).dilation(2);
+                (conv.input, conv.window) = (vec![6; spatial], vec![2; spatial]);
+                conv.geometry = ConvGeometry {
+                    dilation: vec![2; spatial],
+                    ..ConvGeometry::same(spatial, 1)
+                };
+                let name = format!("conv_dilated_multiplier_{spatial}d_{}_{dtype}", order.name());
+                cases.add(name, conv.alone());
+            }
+        }
+    }
+}
+
+/// Sums of products with an operand whose strides repeat it along one of the axes that are summed over.
+fn repeated_in_sums(cases: &mut Cases) {
+    let short = |channels| ([2, channels, 2, 4], [4 * channels, 4, 0, 1]);
+    for (name, (dims, strides)) in [
+        ("one_channel", short(1)),
+        ("channels", short(3)),
+        // The gradient of an average over whole planes.
+        ("planes", ([2, 8, 8, 8], [8, 1, 0, 0])),
+    ] {
+        let mut b = GraphBuilder::new("batchnorm backward of a repeated gradient");
+        let [_, channels, ..] = dims;
+        let x = b.buffer("x", DataType::F32, &dims);
+        let dy = b.tensor("dy", DataType::F32, &dims, &strides, TensorKind::Buffer);
+        let [scale, dscale, dbias] =
+            ["scale", "dscale", "dbias"].map(|name| b.buffer(name, DataType::F32, &[1, channels, 1, 1]));
+        let dx = b.buffer("dx", DataType::F32, &dims);
+        let op = BatchnormBackward {
+            dy,
+            x,
+            mean: None,
+            inv_variance: None,
+            scale,
+            peer_stats: Vec::new(),
+            dx,
+            dscale,
+            dbias,
+        };
+        b.node("norm", DataType::F32, op);
+        cases.add(format!("bn_backward_repeated_{name}"), b.build());
+    }
+}
+
+/// Sums of products of two floats of different types, neither of which is that of the computation.
+fn mixed_halves(cases: &mut Cases) {
+    use DataType::{Bf16, F8E4M3, F8E8M0, F16, F32, F64};
+    for (first, second, compute) in [
+        (F16, Bf16, F32),
+        (Bf16, F8E4M3, F32),
+        (F32, F16, F64),
+        (F8E4M3, F8E8M0, F64),
+    ] {
+        let set = |mut graph: Graph, names: [&str; 2]| {
+            for (name, dtype) in names.into_iter().zip([first, second]) {
+                for tensor in graph.tensors.iter_mut().filter(|tensor| tensor.name == name) {
+                    tensor.dtype = dtype;
+                }
+            }
+            for node in &mut graph.nodes {
+                node.compute = compute;
+            }
+            graph
+        };
+        let conv = Conv::new(1, 6, 4, 6, 3, 1, F32, Order::Last);
+        let attention = Attention::new(1, 2, [9, 6], 4, F32);
+        for (name, graph, operands) in [
+            ("matmul", Product::new(5, 9, 3, F32).alone(), ["a", "b"]),
+            ("conv", conv.alone(), ["x", "w"]),
+            ("dgrad", conv.dgrad(), ["dy", "w"]),
+            ("wgrad", conv.wgrad(), ["x", "dy"]),
+            ("sdpa", attention.forward(false), ["q", "k"]),
+            ("sdpa_backward_qk", attention.backward(), ["q", "k"]),
+            ("sdpa_backward_v", attention.backward(), ["do", "v"]),
+        ] {
+            cases.add(format!("{name}_{first}_by_{second}_in_{compute}"), set(graph, operands));
+        }
+    }
+    let mut b = GraphBuilder::new("layernorm backward in f16 and bf16");
+    let (dims, last) = ([5, 1, 3], [1, 1, 3]);
+    let [dy, x] = ["dy", "x"].map(|name| b.buffer(name, DataType::F16, &dims));
+    let scale = b.buffer("scale", DataType::Bf16, &last);
+    let dx = b.buffer("dx", DataType::F16, &dims);
+    let [dscale, dbias] = ["dscale", "dbias"].map(|name| b.buffer(name, DataType::F16, &last));
+    let op = LayernormBackward {
+        dy,
+        x,
+        scale,
+        mean: None,
+        inv_variance: None,
+        epsilon: None,
+        dx,
+        dscale,
+        dbias,
+        normalized_dim_count: 1,
+    };
+    b.node("norm", DataType::F32, op);
+    cases.add("layernorm_backward_f16_by_bf16", b.build());
+}
+
+/// Sums that are stored beside several tensors that are made of them, one of the other.
+fn stored_on_the_way(cases: &mut Cases) {
+    use DataType::{F8E4M3, F8E8M0, F32};
+    for (rows, inner, columns) in [(17, 33, 9), (3, 24, 6)] {
+        let dims = [1, rows, columns];
+        let product = |b: &mut GraphBuilder| {
+            let x = b.buffer("a", F32, &[1, rows, inner]);
+            let w = b.buffer("b", F32, &[1, inner, columns]);
+            let y = b.buffer("y", F32, &dims);
+            b.node("matmul", F32, Matmul { a: x, b: w, c: y });
+            y
+        };
+        let mut b = GraphBuilder::new("matmul and a chain, all stored");
+        let y = product(&mut b);
+        let [z, w] = ["z", "w"].map(|name| b.buffer(name, F32, &dims));
+        b.pointwise(F32, PointwiseMode::Abs, &[y], z);
+        b.pointwise(F32, PointwiseMode::Neg, &[z], w);
+        cases.add(format!("matmul_chain_stored_{rows}x{inner}x{columns}"), b.build());
+        // Blocks of one column are made of their scales, element by element.
+        let mut b = GraphBuilder::new("matmul and its blocks, all stored");
+        let x = product(&mut b);
+        let y = b.buffer("quantized", F8E4M3, &dims);
+        let scale = b.buffer("scale", F8E8M0, &dims);
+        let op = BlockScaleQuantize {
+            x,
+            y,
+            scale,
+            block_size: 2,
+            axis: Some(0),
+            transpose: false,
+        };
+        b.node("quantize", F32, op);
+        cases.add(format!("matmul_blocks_stored_{rows}x{inner}x{columns}"), b.build());
+    }
+}
+
+/// A tensor, or the same one behind a selection that always takes it.
+fn selected_twice(cases: &mut Cases) {
+    use PointwiseMode::{BinarySelect, Max, Mul};
+    let dims = [6, 4, 1];
+    for (name, dtype) in [
+        ("select", DataType::F32),
+        ("max", DataType::I32),
+        ("once", DataType::I32),
+    ] {
+        let mut b = GraphBuilder::new("a tensor or itself");
+        let x = b.buffer("x", dtype, &dims);
+        let mask = b.buffer("mask", dtype, &[6, 1, 1]);
+        let largest = b.buffer("largest", dtype, &[6, 1, 1]);
+        let same = b.virtual_tensor("same", dtype, &[6, 1, 1]);
+        let y = b.buffer("y", dtype, &[6, 1, 1]);
+        reduce(&mut b, dtype, ReductionMode::Max, x, largest);
+        match name {
+            "select" => {
+                let yes = b.constant("yes", dtype, &[1; 3], Scalar::float(2.0));
+                b.pointwise(dtype, BinarySelect, &[largest, mask, yes], same);
+            }
+            "max" => {
+                b.pointwise(dtype, Max, &[largest, largest], same);
+            }
+            _ => {
+                let one = b.constant("one", dtype, &[1; 3], Scalar::Integer(1));
+                b.pointwise(dtype, Mul, &[one, largest], same);
+            }
+        }
+        b.pointwise(dtype, BinarySelect, &[largest, same, mask], y);
+        cases.add(format!("itself_or_itself_{name}"), b.build());
+    }
+}
+
+/// The magnitude of a block of one f16, beside a product of the same tensor.
+fn single_magnitude(cases: &mut Cases) {
+    let one = [1; 4];
+    let mut b = GraphBuilder::new("the magnitude of one");
+    let x = b.buffer("x", DataType::F16, &one);
+    let y = b.buffer("y", DataType::F16, &one);
+    let quantized = b.buffer("quantized", DataType::F8E4M3, &one);
+    let scale = b.buffer("scale", DataType::F8E8M0, &one);
+    b.conv_fprop(DataType::F32, x, x, y, ConvGeometry::same(2, 0));
+    let op = BlockScaleQuantize {
+        x,
+        y: quantized,
+        scale,
+        block_size: 8,
+        axis: None,
+        transpose: false,
+    };
+    b.node("quantize", DataType::F32, op);
+    cases.add("magnitude_of_one_f16", b.build());
+}
