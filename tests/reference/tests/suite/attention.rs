@@ -1,6 +1,6 @@
 //! Scaled dot-product attention.
 
-use crate::norm::derivatives;
+use crate::norm::gradients::derivatives;
 use crate::{buffers, bytes, elements, run, validated};
 use half::f16;
 use rotini_graph::{DataType, DiagonalAlignment, Graph, GraphBuilder, Scalar, Sdpa, SdpaBackward, TensorId};

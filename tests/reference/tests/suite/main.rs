@@ -12,6 +12,7 @@ mod block_scale;
 mod conv;
 mod conversion;
 mod filling;
+mod functions;
 mod gradients;
 mod judging;
 mod matmul;
@@ -20,10 +21,11 @@ mod norm;
 mod pointwise;
 mod reduction;
 mod resample;
+mod tolerances;
 
 use half::{bf16, f16};
-use rotini_graph::{DataType, Graph, GraphBuilder, TensorId};
-use rotini_reference::{Buffers, UNTOUCHED, execute, span_bytes};
+use rotini_graph::{DataType, Graph, GraphBuilder, Tensor, TensorId};
+use rotini_reference::{Buffers, Options, UNTOUCHED, execute, execute_with, span_bytes};
 
 /// The graph of a builder, which has to be valid.
 fn validated(builder: GraphBuilder) -> Graph {
@@ -91,6 +93,18 @@ fn run(graph: &Graph, inputs: &[(TensorId, &[f64])], output: TensorId) -> Vec<f6
     execute(graph, &mut buffers).expect("the reference computes it");
     let tensor = graph.tensor(output).expect("the test's tensor");
     elements(tensor.dtype, &buffers[&tensor.uid])
+}
+
+/// A tensor of a graph.
+fn tensor(graph: &Graph, id: TensorId) -> &Tensor {
+    graph.tensor(id).unwrap()
+}
+
+/// The bytes of `id` after execution with `options`.
+fn result(graph: &Graph, buffers: &Buffers, options: &Options, id: TensorId) -> Vec<u8> {
+    let mut buffers = buffers.clone();
+    execute_with(graph, &mut buffers, options).unwrap();
+    buffers.remove(&tensor(graph, id).uid).unwrap()
 }
 
 /// A small generator of whole numbers from -8 to 8, so that every sum in a test is exact.

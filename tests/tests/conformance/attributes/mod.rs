@@ -10,34 +10,15 @@
     reason = "a test that cannot be set up has failed"
 )]
 
-use rotini_emit::{EmitError, Target, emit};
-use rotini_graph::{DataType, Graph, GraphBuilder, Node, Op, PointwiseMode, TensorId};
-use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
-
+mod base;
 mod changes;
 
+use base::{Change, To};
 use changes::bases;
-
-/// A graph of one operation, and what is changed about it.
-struct Base {
-    name: &'static str,
-    tensors: Vec<(&'static str, DataType, Vec<i64>)>,
-    op: Value,
-    changes: Vec<Change>,
-}
-
-/// Fields with what they are changed to. All belong together; the first is the one that is tested.
-struct Change(Vec<(&'static str, To)>);
-
-/// What a field is changed to.
-#[derive(Clone)]
-enum To {
-    /// Another value.
-    Value(Value),
-    /// A tensor of its own.
-    Tensor(DataType, Vec<i64>),
-}
+use rotini_emit::{EmitError, Target, emit};
+use rotini_graph::{Graph, Op};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Fields that change nothing, and need not: the base, the field and why.
 const IGNORED: &[(&str, &str, &str)] = &[
@@ -82,73 +63,6 @@ const IGNORED: &[(&str, &str, &str)] = &[
         "statistics are written where there is a tensor for them",
     ),
 ];
-
-impl Base {
-    /// With single values for a field, each tested alone.
-    fn values(mut self, field: &'static str, values: impl IntoIterator<Item = Value>) -> Self {
-        self.changes
-            .extend(values.into_iter().map(|value| Change(vec![(field, To::Value(value))])));
-        self
-    }
-
-    /// With a new tensor for a field.
-    fn tensor(mut self, field: &'static str, dtype: DataType, dims: &[i64]) -> Self {
-        self.changes
-            .push(Change(vec![(field, To::Tensor(dtype, dims.to_vec()))]));
-        self
-    }
-
-    /// With fields that are changed together.
-    fn together(mut self, fields: &[(&'static str, To)]) -> Self {
-        self.changes.push(Change(fields.to_vec()));
-        self
-    }
-
-    fn operation(&self) -> Op {
-        serde_json::from_value(self.op.clone()).unwrap_or_else(|error| panic!("{}: {error}", self.name))
-    }
-
-    /// The graph with some fields changed.
-    fn graph(&self, changed: &[(&'static str, To)]) -> Graph {
-        let mut builder = GraphBuilder::new("attributes");
-        for (name, dtype, dims) in &self.tensors {
-            builder.buffer(name, *dtype, dims);
-        }
-        // As it is written with all its fields.
-        let mut op = serde_json::to_value(self.operation()).expect("operations are serialized");
-        for (field, to) in changed {
-            let slot = slot(&mut op, field);
-            match to {
-                To::Value(value) => *slot = value.clone(),
-                To::Tensor(dtype, dims) => {
-                    let TensorId(id) = builder.buffer(field, *dtype, dims);
-                    match slot {
-                        Value::Array(list) => list.push(id.into()),
-                        other => *other = id.into(),
-                    }
-                }
-            }
-        }
-        let mut graph = builder.build();
-        graph.nodes.push(Node {
-            name: "node".to_owned(),
-            compute: DataType::F32,
-            op: serde_json::from_value(op).unwrap_or_else(|error| panic!("{}: {error}", self.name)),
-        });
-        graph
-    }
-}
-
-/// A field of a serialized operation, by its path.
-fn slot<'a>(op: &'a mut Value, path: &str) -> &'a mut Value {
-    let fields = op
-        .as_object_mut()
-        .and_then(|variants| variants.values_mut().next())
-        .expect("an operation is a variant with fields");
-    path.split('.').fold(fields, |at, field| {
-        at.get_mut(field).unwrap_or_else(|| panic!("there is no field {path}"))
-    })
-}
 
 /// The paths of all fields of an operation but those that name tensors.
 fn fields(op: &Op) -> BTreeSet<String> {

@@ -1,0 +1,6 @@
+//! Batch, layer and RMS normalization.
+
+mod bounds;
+mod by_hand;
+pub(crate) mod gradients;
+mod graphs;
