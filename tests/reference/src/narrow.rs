@@ -7,8 +7,8 @@
 //! - NaN stays NaN. If the format has none, it becomes zero.
 //! - A scale (E8M0) is rounded toward zero. If that is zero or negative, it becomes the least scale.
 //!
-//! hipDNN's conversions to the two FP8 types differ: they drop bits of subnormal results, and saturate from half of the largest power of
-//! two on. The specification rounds to nearest everywhere, and so do hipDNN's own FP4 and FP6. This module does the same.
+//! The first versions of hipDNN's conversions to the two FP8 types differ: both cut subnormal results off, and E4M3 saturates from 256, its
+//! largest power of two. The specification rounds to nearest everywhere, and so do hipDNN's own FP4 and FP6. This module does the same.
 //!
 //! The FNUZ formats are those of `Fp8E4M3Fnuz.hpp` and `Fp8E5M2Fnuz.hpp` of hipDNN: the bias is greater by one, there is no infinity, and
 //! NaN has the code of the negative zero, which becomes zero.
