@@ -17,9 +17,9 @@
 //! The FNUZ formats are those of gfx942's matrix cores. They have no infinity, one NaN and no negative zero: its code is the NaN.
 //! Conversions to them round and saturate in the same way (as hipDNN's `Fp8E4M3Fnuz.hpp` and `Fp8E5M2Fnuz.hpp` do).
 //!
-//! Everything else is rounded to nearest even. hipDNN's `Fp8E4M3.hpp` and `Fp8E5M2.hpp` differ: they cut subnormal results off, and
-//! saturate from the largest power of two on (256 of 448 in E4M3). Its FP4 and FP6 do neither, and the specification has no such
-//! exceptions. So neither happens here.
+//! Everything else is rounded to nearest even. The first versions of hipDNN's `Fp8E4M3.hpp` and `Fp8E5M2.hpp` differ: both cut subnormal
+//! results off, and E4M3, whose largest number is 448, saturates from 256. The specification has no such exceptions, and hipDNN's own FP4
+//! and FP6 have none. So neither happens here.
 
 use crate::EmitError;
 use crate::convert::{IntegerPredicate, compare_integer, convert};

@@ -278,7 +278,10 @@ fn no_circle_has_more_than_two_files() {
             found.push((name, count));
         }
     }
-    assert!(found.is_empty(), "files that import each other in circles of more than two: {found:?}");
+    assert!(
+        found.is_empty(),
+        "files that import each other in circles of more than two: {found:?}"
+    );
 }
 
 /// What this file looks for, it finds.

@@ -5,12 +5,7 @@ use rotini_graph::{CustomOp, DataType, Graph, GraphBuilder, TensorId};
 const F32: DataType = DataType::F32;
 
 /// Adds a custom operation.
-pub(in crate::cases) fn node(
-    b: &mut GraphBuilder,
-    inputs: &[TensorId],
-    outputs: &[TensorId],
-    body: impl Into<Vec<u8>>,
-) {
+pub(crate) fn node(b: &mut GraphBuilder, inputs: &[TensorId], outputs: &[TensorId], body: impl Into<Vec<u8>>) {
     let op = CustomOp {
         inputs: inputs.to_vec(),
         outputs: outputs.to_vec(),
@@ -21,7 +16,7 @@ pub(in crate::cases) fn node(
 }
 
 /// The type of a tensor in MLIR.
-pub(in crate::cases) fn tensor(dtype: DataType, dims: &[i64]) -> String {
+pub(crate) fn tensor(dtype: DataType, dims: &[i64]) -> String {
     let element = match dtype {
         DataType::U8 | DataType::I8 => "i8".to_owned(),
         other => other.to_string(),
@@ -31,7 +26,7 @@ pub(in crate::cases) fn tensor(dtype: DataType, dims: &[i64]) -> String {
 }
 
 /// A map of some of the loops.
-pub(in crate::cases) fn map(loops: usize, results: &[usize]) -> String {
+pub(crate) fn map(loops: usize, results: &[usize]) -> String {
     let list = |indices: &mut dyn Iterator<Item = usize>| -> String {
         indices.map(|index| format!("d{index}")).collect::<Vec<_>>().join(", ")
     };
@@ -43,7 +38,7 @@ pub(in crate::cases) fn map(loops: usize, results: &[usize]) -> String {
 }
 
 /// Reads an element in f32.
-pub(in crate::cases) fn widened(name: &str, dtype: DataType) -> (String, String) {
+pub(crate) fn widened(name: &str, dtype: DataType) -> (String, String) {
     match dtype {
         DataType::F16 | DataType::Bf16 => (
             format!("    %wide_{name} = arith.extf %{name} : {dtype} to f32\n"),
@@ -54,7 +49,7 @@ pub(in crate::cases) fn widened(name: &str, dtype: DataType) -> (String, String)
 }
 
 /// Rounds the f32 `%r` to what is yielded.
-pub(in crate::cases) fn yielded(dtype: DataType) -> String {
+pub(crate) fn yielded(dtype: DataType) -> String {
     match dtype {
         DataType::F16 | DataType::Bf16 => {
             format!("    %s = arith.truncf %r : f32 to {dtype}\n    linalg.yield %s : {dtype}\n")
@@ -64,7 +59,7 @@ pub(in crate::cases) fn yielded(dtype: DataType) -> String {
 }
 
 /// A function of one tensor, element by element: `compute` makes %r of what %x is called.
-pub(in crate::cases) fn unary(name: &str, dtype: DataType, dims: &[i64], compute: impl Fn(&str) -> String) -> String {
+pub(crate) fn unary(name: &str, dtype: DataType, dims: &[i64], compute: impl Fn(&str) -> String) -> String {
     let ty = tensor(dtype, dims);
     let identity = map(dims.len(), &(0..dims.len()).collect::<Vec<_>>());
     let loops = vec!["\"parallel\""; dims.len()].join(", ");
@@ -86,7 +81,7 @@ pub(in crate::cases) fn unary(name: &str, dtype: DataType, dims: &[i64], compute
 }
 
 /// GELU by erf, in f32.
-pub(in crate::cases) fn gelu(dtype: DataType, dims: &[i64]) -> String {
+pub(crate) fn gelu(dtype: DataType, dims: &[i64]) -> String {
     unary("gelu", dtype, dims, |x| {
         format!(
             "    %half = arith.constant 0.5 : f32\n    %one = arith.constant 1.0 : f32\n    %c = arith.constant 0.70710678118654752 : f32\n    \
@@ -97,7 +92,7 @@ pub(in crate::cases) fn gelu(dtype: DataType, dims: &[i64]) -> String {
 }
 
 /// The rows of a matrix combined by `combiner` from `start`, without their axis.
-pub(in crate::cases) fn row(result: &str, combiner: &str, start: &str, [rows, columns]: [i64; 2]) -> String {
+pub(crate) fn row(result: &str, combiner: &str, start: &str, [rows, columns]: [i64; 2]) -> String {
     let (from, line, to) = (
         tensor(F32, &[rows, columns]),
         tensor(F32, &[rows]),
@@ -114,13 +109,13 @@ pub(in crate::cases) fn row(result: &str, combiner: &str, start: &str, [rows, co
     )
 }
 
-pub(in crate::cases) fn row_sums(dims: [i64; 2]) -> String {
+pub(crate) fn row_sums(dims: [i64; 2]) -> String {
     let (from, to) = (tensor(F32, &dims), tensor(F32, &[dims[0], 1]));
     let sum = row("sum", "arith.addf", "0.0", dims);
     format!("// row sums\nfunc.func @f(%x: {from}) -> {to} {{\n{sum}  return %sum : {to}\n}}\n")
 }
 
-pub(in crate::cases) fn row_sums_and_maxima(dims: [i64; 2]) -> String {
+pub(crate) fn row_sums_and_maxima(dims: [i64; 2]) -> String {
     let (from, to) = (tensor(F32, &dims), tensor(F32, &[dims[0], 1]));
     let (sum, most) = (
         row("sum", "arith.addf", "0.0", dims),
@@ -132,7 +127,7 @@ pub(in crate::cases) fn row_sums_and_maxima(dims: [i64; 2]) -> String {
 }
 
 /// x + z², where z is one row for all.
-pub(in crate::cases) fn add_square(dtype: DataType, [rows, columns]: [i64; 2]) -> String {
+pub(crate) fn add_square(dtype: DataType, [rows, columns]: [i64; 2]) -> String {
     let (full, one, line) = (
         tensor(dtype, &[rows, columns]),
         tensor(dtype, &[1, columns]),
@@ -151,7 +146,7 @@ pub(in crate::cases) fn add_square(dtype: DataType, [rows, columns]: [i64; 2]) -
     )
 }
 
-pub(in crate::cases) fn product([rows, inner, columns]: [i64; 3]) -> String {
+pub(crate) fn product([rows, inner, columns]: [i64; 3]) -> String {
     let (a, b, c) = (
         tensor(F32, &[rows, inner]),
         tensor(F32, &[inner, columns]),
@@ -167,7 +162,7 @@ pub(in crate::cases) fn product([rows, inner, columns]: [i64; 3]) -> String {
     )
 }
 
-pub(in crate::cases) fn transposed([rows, columns]: [i64; 2]) -> String {
+pub(crate) fn transposed([rows, columns]: [i64; 2]) -> String {
     let (from, to) = (tensor(F32, &[rows, columns]), tensor(F32, &[columns, rows]));
     format!(
         "// transposed\nfunc.func @f(%a: {from}) -> {to} {{\n  %e = tensor.empty() : {to}\n  \
@@ -178,7 +173,7 @@ pub(in crate::cases) fn transposed([rows, columns]: [i64; 2]) -> String {
     )
 }
 
-pub(in crate::cases) fn odd_rows([rows, columns]: [i64; 2]) -> String {
+pub(crate) fn odd_rows([rows, columns]: [i64; 2]) -> String {
     let (from, to) = (tensor(F32, &[rows, columns]), tensor(F32, &[rows / 2, columns]));
     format!(
         "// odd rows\nfunc.func @f(%a: {from}) -> {to} {{\n  \
@@ -188,7 +183,7 @@ pub(in crate::cases) fn odd_rows([rows, columns]: [i64; 2]) -> String {
 }
 
 /// x + z², where z is one row for all, read at a fixed index.
-pub(in crate::cases) fn add_square_of_a_row(dtype: DataType, [rows, columns]: [i64; 2]) -> String {
+pub(crate) fn add_square_of_a_row(dtype: DataType, [rows, columns]: [i64; 2]) -> String {
     let (full, one) = (tensor(dtype, &[rows, columns]), tensor(dtype, &[1, columns]));
     let ((widen_x, x), (widen_z, z)) = (widened("x", dtype), widened("z", dtype));
     format!(
@@ -203,7 +198,7 @@ pub(in crate::cases) fn add_square_of_a_row(dtype: DataType, [rows, columns]: [i
 }
 
 /// Each row plus the third.
-pub(in crate::cases) fn third_row_added([rows, columns]: [i64; 2]) -> String {
+pub(crate) fn third_row_added([rows, columns]: [i64; 2]) -> String {
     let full = tensor(F32, &[rows, columns]);
     format!(
         "// third row added\n#all = affine_map<(i, j) -> (i, j)>\nfunc.func @f(%a: {full}) -> {full} {{\n  %e = tensor.empty() : {full}\n  \
@@ -214,7 +209,7 @@ pub(in crate::cases) fn third_row_added([rows, columns]: [i64; 2]) -> String {
 }
 
 /// The sums of a matrix' rows, whose axis stays.
-pub(in crate::cases) fn row_sums_in_place([rows, columns]: [i64; 2]) -> String {
+pub(crate) fn row_sums_in_place([rows, columns]: [i64; 2]) -> String {
     let (from, to) = (tensor(F32, &[rows, columns]), tensor(F32, &[rows, 1]));
     format!(
         "// row sums\nfunc.func @f(%a: {from}) -> {to} {{\n  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : {to}\n  \
@@ -226,7 +221,7 @@ pub(in crate::cases) fn row_sums_in_place([rows, columns]: [i64; 2]) -> String {
 }
 
 /// Tensors one after the other.
-pub(in crate::cases) fn joined(dtype: DataType, axis: usize, parts: &[&[i64]]) -> Graph {
+pub(crate) fn joined(dtype: DataType, axis: usize, parts: &[&[i64]]) -> Graph {
     let mut dims = parts[0].to_vec();
     dims[axis] = parts.iter().map(|part| part[axis]).sum();
     let types: Vec<String> = parts.iter().map(|part| tensor(dtype, part)).collect();
@@ -243,7 +238,7 @@ pub(in crate::cases) fn joined(dtype: DataType, axis: usize, parts: &[&[i64]]) -
 }
 
 /// Rows turned by the angles of their places: x, and the type and extents of the angles.
-pub(in crate::cases) fn rotary([x, angle, y]: [DataType; 3], dims: [i64; 4]) -> Graph {
+pub(crate) fn rotary([x, angle, y]: [DataType; 3], dims: [i64; 4]) -> Graph {
     let element = |dtype| match dtype {
         DataType::F16 => rotini_custom::Element::F16,
         DataType::Bf16 => rotini_custom::Element::Bf16,
@@ -265,7 +260,7 @@ pub(in crate::cases) fn rotary([x, angle, y]: [DataType; 3], dims: [i64; 4]) -> 
 }
 
 /// A function of two tensors, element by element, by one operation in f32.
-pub(in crate::cases) fn paired(name: &str, operation: &str, dtype: DataType, dims: &[i64]) -> Graph {
+pub(crate) fn paired(name: &str, operation: &str, dtype: DataType, dims: &[i64]) -> Graph {
     let ty = tensor(dtype, dims);
     let identity = map(dims.len(), &(0..dims.len()).collect::<Vec<_>>());
     let loops = vec!["\"parallel\""; dims.len()].join(", ");
@@ -282,7 +277,7 @@ pub(in crate::cases) fn paired(name: &str, operation: &str, dtype: DataType, dim
 }
 
 /// The largest number of each row, in f32.
-pub(in crate::cases) fn row_maxima(dtype: DataType, [rows, columns]: [i64; 2]) -> Graph {
+pub(crate) fn row_maxima(dtype: DataType, [rows, columns]: [i64; 2]) -> Graph {
     let (from, to) = (tensor(dtype, &[rows, columns]), tensor(F32, &[rows, 1]));
     let (widen, x) = widened("x", dtype);
     let body = format!(
@@ -296,7 +291,7 @@ pub(in crate::cases) fn row_maxima(dtype: DataType, [rows, columns]: [i64; 2]) -
 }
 
 /// One operation on buffers.
-pub(in crate::cases) fn alone(inputs: &[(DataType, &[i64])], outputs: &[(DataType, &[i64])], body: String) -> Graph {
+pub(crate) fn alone(inputs: &[(DataType, &[i64])], outputs: &[(DataType, &[i64])], body: String) -> Graph {
     let mut b = GraphBuilder::new("custom");
     let mut buffers = |tensors: &[(DataType, &[i64])], name: &str| -> Vec<TensorId> {
         (0..)

@@ -12,8 +12,7 @@ fn code_stays_loaded_until_the_gpu_has_finished_with_it() {
         let emulator = Emulator::new();
         let plugin = plugin();
         let handle = plugin.handle().unwrap();
-        let stream = emulator.gpu.stream().unwrap();
-        set_stream(&handle, stream.raw()).unwrap();
+        let _stream = emulator.stream_of(&handle);
         emulator.reset();
         let subject = Subject::relu(&emulator.gpu, &plugin, &handle, 512);
         subject.execute().unwrap();

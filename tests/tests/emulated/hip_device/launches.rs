@@ -100,8 +100,7 @@ fn threads_with_streams_of_their_own_share_the_code() {
             for _ in 0..8 {
                 scope.spawn(|| {
                     let handle = plugin.handle().unwrap();
-                    let stream = emulator.gpu.stream().unwrap();
-                    set_stream(&handle, stream.raw()).unwrap();
+                    let stream = emulator.stream_of(&handle);
                     let subject = Subject::relu(&emulator.gpu, &plugin, &handle, 4096);
                     for _ in 0..100 {
                         subject.execute().unwrap();
@@ -149,8 +148,7 @@ fn contexts_can_be_created_while_a_stream_is_captured() {
         let emulator = Emulator::new();
         let plugin = plugin();
         let handle = plugin.handle().unwrap();
-        let stream = emulator.gpu.stream().unwrap();
-        set_stream(&handle, stream.raw()).unwrap();
+        let stream = emulator.stream_of(&handle);
         let captured = Subject::relu(&emulator.gpu, &plugin, &handle, 256);
         let mut other = None;
         let replay = stream.capture(|| -> Result<(), rotini_host::gpu::GpuError> {

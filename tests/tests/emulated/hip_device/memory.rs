@@ -53,8 +53,7 @@ fn memory_that_kernels_cannot_work_on_is_refused() {
             assert!(error.contains("overlap"), "{distance}: {error}");
         }
 
-        let two = cases::named("two_convs_nhwc").unwrap();
-        let two = Subject::of_case(&emulator.gpu, &plugin, &handle, &two);
+        let two = Subject::two_convs(&emulator.gpu, &plugin, &handle);
         for (workspace, reason) in [
             (std::ptr::null_mut(), "workspace is null"),
             (two.memory[0].pointer(), "overlap"),
@@ -77,12 +76,7 @@ fn memory_of_our_own_is_made_once() {
         let plugin = plugin();
         let handle = plugin.handle().unwrap();
         let streams = [emulator.gpu.stream().unwrap(), emulator.gpu.stream().unwrap()];
-        let two = Subject::of_case(
-            &emulator.gpu,
-            &plugin,
-            &handle,
-            &cases::named("two_convs_nhwc").unwrap(),
-        );
+        let two = Subject::two_convs(&emulator.gpu, &plugin, &handle);
         let relu = Subject::relu(&emulator.gpu, &plugin, &handle, 1024);
         let mut in_place = relu.pack.clone();
         in_place[1].ptr = in_place[0].ptr;
@@ -197,8 +191,7 @@ fn memory_of_captures_goes_with_their_code() {
         let emulator = Emulator::new();
         let plugin = plugin();
         let handle = plugin.handle().unwrap();
-        let stream = emulator.gpu.stream().unwrap();
-        set_stream(&handle, stream.raw()).unwrap();
+        let stream = emulator.stream_of(&handle);
         let mut most = 0;
         emulator.reset();
         for _ in 0..20 {
@@ -254,8 +247,7 @@ fn captures_keep_memory_and_say_so() {
         let plugin = plugin();
         plugin.set_logging(Some(warned), 0).unwrap();
         let handle = plugin.handle().unwrap();
-        let stream = emulator.gpu.stream().unwrap();
-        set_stream(&handle, stream.raw()).unwrap();
+        let stream = emulator.stream_of(&handle);
         let capture = |execute: &dyn Fn()| {
             let replay = stream.capture(|| -> Result<(), rotini_host::gpu::GpuError> {
                 execute();
@@ -266,8 +258,7 @@ fn captures_keep_memory_and_say_so() {
             stream.synchronize().unwrap();
         };
         let relu = Subject::relu(&emulator.gpu, &plugin, &handle, 10 * MIB);
-        let two = cases::named("two_convs_nhwc").unwrap();
-        let two = Subject::of_case(&emulator.gpu, &plugin, &handle, &two);
+        let two = Subject::two_convs(&emulator.gpu, &plugin, &handle);
         emulator.reset();
         for _ in 0..50 {
             capture(&|| relu.execute().unwrap());
@@ -299,8 +290,7 @@ fn workspaces_of_another_gpu_are_refused() {
         let gpus = [0, 1].map(|ordinal| emulator.driver().gpu(ordinal).unwrap());
         gpus[0].select().unwrap();
         let handle = plugin.handle().unwrap();
-        let case = cases::named("two_convs_nhwc").unwrap();
-        let two = Subject::of_case(&gpus[0], &plugin, &handle, &case);
+        let two = Subject::two_convs(&gpus[0], &plugin, &handle);
         let other = gpus[1].allocate(two.workspace.bytes()).unwrap();
         gpus[0].select().unwrap();
         // SAFETY: refused before anything uses it.
@@ -319,12 +309,7 @@ fn without_a_workspace_little_is_needed_or_it_is_an_error() {
         let emulator = Emulator::new();
         let plugin = plugin();
         let handle = plugin.handle().unwrap();
-        let two = Subject::of_case(
-            &emulator.gpu,
-            &plugin,
-            &handle,
-            &cases::named("two_convs_nhwc").unwrap(),
-        );
+        let two = Subject::two_convs(&emulator.gpu, &plugin, &handle);
         assert!(two.context.workspace().unwrap() > 100);
         // SAFETY: refused before anything uses it.
         let error = unsafe { two.context.execute(std::ptr::null_mut(), &two.pack) };
@@ -343,12 +328,7 @@ fn workspaces_are_where_the_gpu_reaches_them() {
         let emulator = Emulator::new();
         let plugin = plugin();
         let handle = plugin.handle().unwrap();
-        let two = Subject::of_case(
-            &emulator.gpu,
-            &plugin,
-            &handle,
-            &cases::named("two_convs_nhwc").unwrap(),
-        );
+        let two = Subject::two_convs(&emulator.gpu, &plugin, &handle);
         let bytes = two.context.workspace().unwrap();
         let mut on_host = vec![0_u128; bytes.div_ceil(16)];
         let execute = |workspace: *mut c_void| {

@@ -24,10 +24,10 @@ mod launches;
 mod memory;
 
 use rotini_graph::{DataType, GraphBuilder, PointwiseMode, TensorKind};
-use rotini_host::gpu::{Allocation, Driver, Gpu};
+use rotini_host::gpu::{Allocation, Driver, Gpu, Stream};
 use rotini_host::{Context, DeviceBuffer, Handle, HostError, Plugin, engine_config};
 use rotini_reference::span_bytes;
-use rotini_tests::cases::Case;
+use rotini_tests::cases::{self, Case};
 use rotini_tests::harness;
 use rotini_tests::process::this_test;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -97,6 +97,13 @@ impl Emulator {
                 gpu,
             }
         }
+    }
+
+    /// A stream that a handle executes on from now on.
+    fn stream_of(&self, handle: &Handle) -> Stream {
+        let stream = self.gpu.stream().unwrap();
+        set_stream(handle, stream.raw()).unwrap();
+        stream
     }
 
     fn driver(&self) -> &Driver {
@@ -213,6 +220,11 @@ struct Subject {
 impl Subject {
     fn of_case(gpu: &Gpu, plugin: &Plugin, handle: &Handle, case: &Case) -> Self {
         Self::new(gpu, plugin, handle, &rotini_wire::encode(&case.graph))
+    }
+
+    /// Two convolutions, which need a workspace.
+    fn two_convs(gpu: &Gpu, plugin: &Plugin, handle: &Handle) -> Self {
+        Self::of_case(gpu, plugin, handle, &cases::named("two_convs_nhwc").unwrap())
     }
 
     fn relu(gpu: &Gpu, plugin: &Plugin, handle: &Handle, elements: i64) -> Self {
