@@ -1,24 +1,11 @@
 //! Custom operations whose bodies meet a defect of the compiler as they are written: each quirk that a body can express.
 
+use super::custom::graphs::{element, node, tensor};
 use rotini_graph::DataType::{self, Bf16, F16, F32, F64, I8, I32, U8};
-use rotini_graph::{CustomOp, Graph, GraphBuilder, PointwiseMode, TensorId};
+use rotini_graph::{Graph, GraphBuilder, PointwiseMode, TensorId};
 
 /// Graphs with their names.
 pub(super) type Named = Vec<(String, Graph)>;
-
-/// The type of elements in MLIR.
-fn element(dtype: DataType) -> String {
-    match dtype {
-        U8 => "i8".to_owned(),
-        other => other.to_string(),
-    }
-}
-
-/// The type of a tensor in MLIR.
-fn tensor(dtype: DataType, dims: &[i64]) -> String {
-    let extents: String = dims.iter().map(|extent| format!("{extent}x")).collect();
-    format!("tensor<{extents}{}>", element(dtype))
-}
 
 /// A tensor that a body reads: its name, extents and elements, and the loop of each of its axes.
 type Read<'a> = (&'a str, &'a [i64], DataType, &'a [usize]);
@@ -96,13 +83,8 @@ fn add(cases: &mut Named, name: &str, known: &str, inputs: &[Tensor<'_>], output
             .map(|&(name, dtype, dims)| b.buffer(&format!("{kind} {name}"), dtype, dims))
             .collect()
     };
-    let op = CustomOp {
-        inputs: buffers(inputs, "input"),
-        outputs: buffers(outputs, "output"),
-        custom_op_id: "rotini.mlir".to_owned(),
-        data: body.into_bytes(),
-    };
-    b.node("custom", F32, op);
+    let (inputs, outputs) = (buffers(inputs, "input"), buffers(outputs, "output"));
+    node(&mut b, &inputs, &outputs, body);
     cases.push((format!("custom_{name}"), b.build()));
 }
 
@@ -418,13 +400,10 @@ fn products_before(cases: &mut Named) {
         (&[6], F32, &[0]),
         &["%r = arith.addf %s, %a0 : f32"],
     );
-    let op = CustomOp {
-        inputs: vec![products],
-        outputs: vec![y],
-        custom_op_id: "rotini.mlir".to_owned(),
-        data: format!("// row totals\nfunc.func @f(%x: tensor<6x19xf32>) -> tensor<6xf32> {{\n{body}  return %y : tensor<6xf32>\n}}\n").into_bytes(),
-    };
-    b.node("custom", F32, op);
+    let body = format!(
+        "// row totals\nfunc.func @f(%x: tensor<6x19xf32>) -> tensor<6xf32> {{\n{body}  return %y : tensor<6xf32>\n}}\n"
+    );
+    node(&mut b, &[products], &[y], body);
     cases.push(("custom_products_before".to_owned(), b.build()));
 }
 

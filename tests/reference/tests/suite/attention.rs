@@ -1,7 +1,7 @@
 //! Scaled dot-product attention.
 
 use crate::norm::gradients::derivatives;
-use crate::{buffers, bytes, elements, run, validated};
+use crate::{buffers, bytes, elements, irregular, run, validated};
 use half::f16;
 use rotini_graph::{DataType, DiagonalAlignment, Graph, GraphBuilder, Scalar, Sdpa, SdpaBackward, TensorId};
 use rotini_reference::{ReferenceError, evaluate, execute};
@@ -51,10 +51,6 @@ fn close(got: &[f64], want: &[f64]) {
         let same = got == want || (got - want).abs() <= 1e-6 * want.abs().max(1.0);
         assert!(same, "{got} instead of {want}");
     }
-}
-
-fn irregular(count: usize, seed: f64) -> Vec<f64> {
-    (0..count).map(|i| ((i as f64 + seed) * 12.9898).sin()).collect()
 }
 
 /// The identity as values: o is the matrix of probabilities then.

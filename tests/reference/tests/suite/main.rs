@@ -107,6 +107,11 @@ fn result(graph: &Graph, buffers: &Buffers, options: &Options, id: TensorId) -> 
     buffers.remove(&tensor(graph, id).uid).unwrap()
 }
 
+/// Values on no grid.
+fn irregular(count: usize, seed: f64) -> Vec<f64> {
+    (0..count).map(|i| ((i as f64 + seed) * 12.9898).sin()).collect()
+}
+
 /// A small generator of whole numbers from -8 to 8, so that every sum in a test is exact.
 struct Numbers(u64);
 

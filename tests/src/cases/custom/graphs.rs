@@ -15,14 +15,18 @@ pub(crate) fn node(b: &mut GraphBuilder, inputs: &[TensorId], outputs: &[TensorI
     b.node("custom", F32, op);
 }
 
+/// The type of elements in MLIR.
+pub(crate) fn element(dtype: DataType) -> String {
+    match dtype {
+        DataType::U8 => "i8".to_owned(),
+        other => other.to_string(),
+    }
+}
+
 /// The type of a tensor in MLIR.
 pub(crate) fn tensor(dtype: DataType, dims: &[i64]) -> String {
-    let element = match dtype {
-        DataType::U8 | DataType::I8 => "i8".to_owned(),
-        other => other.to_string(),
-    };
     let extents: String = dims.iter().map(|extent| format!("{extent}x")).collect();
-    format!("tensor<{extents}{element}>")
+    format!("tensor<{extents}{}>", element(dtype))
 }
 
 /// A map of some of the loops.
@@ -38,7 +42,7 @@ pub(crate) fn map(loops: usize, results: &[usize]) -> String {
 }
 
 /// Reads an element in f32.
-pub(crate) fn widened(name: &str, dtype: DataType) -> (String, String) {
+fn widened(name: &str, dtype: DataType) -> (String, String) {
     match dtype {
         DataType::F16 | DataType::Bf16 => (
             format!("    %wide_{name} = arith.extf %{name} : {dtype} to f32\n"),
@@ -49,7 +53,7 @@ pub(crate) fn widened(name: &str, dtype: DataType) -> (String, String) {
 }
 
 /// Rounds the f32 `%r` to what is yielded.
-pub(crate) fn yielded(dtype: DataType) -> String {
+fn yielded(dtype: DataType) -> String {
     match dtype {
         DataType::F16 | DataType::Bf16 => {
             format!("    %s = arith.truncf %r : f32 to {dtype}\n    linalg.yield %s : {dtype}\n")

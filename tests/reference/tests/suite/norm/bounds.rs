@@ -1,7 +1,7 @@
 //! What is judged right, and what wrong.
 
-use super::graphs::{F32, irregular, layer, training};
-use crate::{buffers, bytes, elements};
+use super::graphs::{F32, layer, training};
+use crate::{buffers, bytes, elements, irregular};
 use rotini_graph::{Graph, Op, TensorId};
 use rotini_reference::{Evaluation, ReferenceError, evaluate, execute};
 

@@ -1,7 +1,7 @@
 //! Results worked out by hand, and one normalization by another.
 
-use super::graphs::{F32, F64, Norm, close, irregular, layer, rms, training};
-use crate::run;
+use super::graphs::{F32, F64, Norm, close, layer, rms, training};
+use crate::{irregular, run};
 use rotini_graph::{BatchnormInference, BatchnormInferenceVariance, TensorId};
 
 #[test]

@@ -1,7 +1,7 @@
 //! The gradients against derivatives that are taken numerically.
 
-use super::graphs::{F64, Norm, close, irregular, layer, rms, training};
-use crate::run;
+use super::graphs::{F64, Norm, close, layer, rms, training};
+use crate::{irregular, run};
 use rotini_graph::{BatchnormBackward, LayernormBackward, RmsNormBackward, TensorId};
 
 /// The derivative of `loss` with respect to each of `at`, numerically.

@@ -168,8 +168,3 @@ pub(super) fn close(got: &[f64], want: &[f64]) {
         );
     }
 }
-
-/// Values on no grid.
-pub(super) fn irregular(count: usize, seed: f64) -> Vec<f64> {
-    (0..count).map(|i| ((i as f64 + seed) * 12.9898).sin()).collect()
-}
