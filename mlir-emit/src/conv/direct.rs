@@ -9,7 +9,7 @@ use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim};
 use crate::math::multiply_add;
 use crate::narrow::multiplied;
 use crate::quirks::{Quirk, Quirks};
-use crate::value::{Ordered, reshape};
+use crate::value::{Ordered, Value, extents, reshape};
 use melior::ir::{Value as Ssa, ValueLike as _};
 use rotini_graph::DataType;
 
@@ -53,8 +53,13 @@ pub(super) fn lower<'c, 'b>(
             window.extend(shape.window.iter().map(|&extent| new_loop(Loop::Reduction, extent)));
         }
         ChannelOrder::Last => {
+            if grouped && groups_come_first(shape, at.quirks()) {
+                group = Some(new_loop(Loop::Parallel, shape.groups));
+            }
             output.extend(shape.output.iter().map(|&extent| new_loop(Loop::Parallel, extent)));
-            group = grouped.then(|| new_loop(Loop::Parallel, shape.groups)).or(group);
+            if grouped && group.is_none() {
+                group = Some(new_loop(Loop::Parallel, shape.groups));
+            }
             filter = new_loop(Loop::Parallel, shape.filters);
             window.extend(shape.window.iter().map(|&extent| new_loop(Loop::Reduction, extent)));
             channel = new_loop(Loop::Reduction, shape.channels);
@@ -62,6 +67,17 @@ pub(super) fn lower<'c, 'b>(
     }
     let result_rank = loops.iter().filter(|kind| **kind == Loop::Parallel).count();
     let result_shape: Vec<i64> = loop_extents.iter().take(result_rank).copied().collect();
+    // The axes of the result in the order of memory: the groups, if there are any, stand before the filters.
+    let mut in_memory: Vec<usize> = (0..result_rank).filter(|&axis| Some(axis) != group).collect();
+    if let Some(group) = group {
+        in_memory.insert(
+            match channel_order {
+                ChannelOrder::First => group,
+                ChannelOrder::Last => in_memory.len().saturating_sub(1),
+            },
+            group,
+        );
+    }
 
     let positions: Vec<String> = output
         .iter()
@@ -113,6 +129,18 @@ pub(super) fn lower<'c, 'b>(
         };
         multiply_add(body, (*x_element, x.dtype), (*w_element, w.dtype), *sum, compute)
     })?;
+    let result = Ordered {
+        ssa,
+        order: (0..result_rank).collect(),
+        dtype: compute,
+        dims: result_shape,
+    };
+    let result_shape = extents(&result.dims, &in_memory)?;
+    let ssa = if result.order == in_memory {
+        ssa
+    } else {
+        Value::of(result).copy_to(at, &in_memory)?
+    };
     let ssa = if grouped {
         merge_groups(at, ssa, &result_shape, shape, channel_order, compute)?
     } else {
@@ -162,6 +190,16 @@ impl ChannelOrder {
             ChannelOrder::First
         }
     }
+}
+
+/// Whether groups are looped over before positions, and the result brought into order afterwards ([`Quirk::BlocksAfterRows`]).
+///
+/// Only few filters or few positions are computed with matrix instructions of several blocks
+/// (`deduceMMASchedule` in IREE's `GPUHeuristics.cpp`).
+fn groups_come_first(shape: &Shape<'_>, quirks: Quirks) -> bool {
+    const FEW: i64 = 8;
+    let rows = product(&shape.output).and_then(|rows| rows.checked_mul(u64::try_from(shape.batch).ok()?));
+    quirks.avoids(Quirk::BlocksAfterRows) && (shape.filters <= FEW || rows.is_some_and(|rows| rows <= FEW as u64))
 }
 
 /// The input as the convolution reads it: its channels split into groups if there are several, with the zeros around it. Split

@@ -39,6 +39,7 @@ quirks! {
     PaddingOfChannels,
     UnitPadding,
     GroupsAfterUnits,
+    BlocksAfterRows,
     DilatedMultiplier,
     UnreachedInput,
     UnsettledFactors,

@@ -90,6 +90,17 @@ pub const REGISTER: &[Description] = &[
         upstream: None,
     },
     Description {
+        quirk: Quirk::BlocksAfterRows,
+        backends: &[Backend::Amd],
+        seen_on: &["3.13"],
+        effect: Wrong,
+        what: "A grouped convolution whose result has its groups after its positions, with few filters in a group: the registers of a matrix instruction of several blocks (16x16x4, 4 blocks) are taken for rows.",
+        instead: "The result is stored with its groups first, and brought into order afterwards.",
+        costs: Some("nothing to speak of: both are one dispatch"),
+        guard: Guard::Case(Backend::Amd, "conv_to_eight_filters_g4_nhwc_f16"),
+        upstream: None,
+    },
+    Description {
         quirk: Quirk::DilatedMultiplier,
         backends: GPUS,
         seen_on: &["3.13"],

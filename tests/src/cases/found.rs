@@ -153,6 +153,14 @@ fn odd_convolutions(cases: &mut Cases) {
                 let name = format!("conv_dilated_multiplier_{spatial}d_{}_{dtype}", order.name());
                 cases.add(name, conv.alone());
             }
+            for (name, filters) in [("two", 2), ("four", 4), ("eight", 8), ("nine", 9)] {
+                for (groups, input) in [(4, 8), (8, 3), (16, 4), (32, 2)] {
+                    let mut conv = Conv::new(2, 8 * groups, filters * groups, 8, 3, 1, dtype, order).groups(groups);
+                    (conv.input, conv.window) = (vec![input; 2], vec![3; 2]);
+                    let name = format!("conv_to_{name}_filters_g{groups}_{}_{dtype}", order.name());
+                    cases.add(name, conv.alone());
+                }
+            }
         }
     }
 }

@@ -25,6 +25,7 @@ fn meets(quirk: Quirk) -> Meets {
         | Quirk::PaddingOfChannels
         | Quirk::UnitPadding
         | Quirk::GroupsAfterUnits
+        | Quirk::BlocksAfterRows
         | Quirk::DilatedMultiplier
         | Quirk::UnreachedInput => CONVOLUTIONS,
         Quirk::LostSums | Quirk::UnspreadReductions => Declined,
