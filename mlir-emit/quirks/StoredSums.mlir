@@ -1,4 +1,4 @@
-// Sums that are stored beside a chain of stored tensors made of them: a tile that is cut off lies in shared memory, where threads overwrite each other's.
+// Sums that are stored beside a chain of stored tensors made of them, or beside one in another order: a tile that is cut off lies in shared memory, where threads overwrite each other's.
 // iree-compile --iree-input-type=none --iree-input-demote-f64-to-f32=false --iree-opt-const-expr-hoisting=false --iree-hal-target-device=hip --iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops --iree-dispatch-creation-enable-aggressive-fusion --iree-rocm-target=mi300x
 module @rotini {
 func.func private @compute(%arg0: tensor<1x3x24xf32>, %arg1: tensor<1x24x6xf32>) -> (tensor<1x3x6xf32>, tensor<1x3x6xf32>, tensor<1x3x6xf32>) {

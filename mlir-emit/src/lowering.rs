@@ -12,6 +12,7 @@ use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extents};
 use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalNode, NormalTensor, Op, TensorId};
+use std::collections::BTreeSet;
 
 /// What is known while a graph is lowered.
 pub(crate) struct Lowering<'g, 'c, 'b> {
@@ -77,8 +78,8 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
 
     /// Defines a tensor as the sums of a contraction, which are of the compute type.
     ///
-    /// Where the sums themselves are stored as well as more than one tensor of what is made of them, nothing is fused to the sums
-    /// ([`Quirk::StoredSums`]).
+    /// Where the sums themselves are stored as well as more than one tensor of what is made of them, or tensors in several orders, nothing
+    /// is fused to the sums ([`Quirk::StoredSums`]).
     pub(crate) fn define_sums(
         &mut self,
         id: TensorId,
@@ -91,7 +92,8 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
             .is_ok_and(|tensor| tensor.kind == NormalKind::Output && tensor.dtype == sums.dtype);
         let escapes = carried_type == sums.dtype && (is_stored || self.readers(id).count() > 1);
         let mut carried = self.carry(sums, carried_type)?;
-        if escapes && self.quirks().avoids(Quirk::StoredSums) && self.stores_on_the_way(id) {
+        let is_spilled = escapes && self.stores_on_the_way(id) || self.is_stored_variously(id);
+        if is_spilled && self.quirks().avoids(Quirk::StoredSums) {
             carried.ssa = self.at.barrier(carried.ssa)?;
         }
         self.define(id, Value::of(carried));
@@ -124,6 +126,32 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
             }
         }
         false
+    }
+
+    /// Whether a tensor and what is computed element by element from it are stored in more than one order, or more than twice.
+    fn is_stored_variously(&self, id: TensorId) -> bool {
+        let mut orders = BTreeSet::new();
+        let mut stored = 0_usize;
+        let mut next = vec![id];
+        let mut seen = BTreeSet::new();
+        while let Some(id) = next.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            stored += usize::from(self.tensor(id).is_ok_and(|tensor| tensor.kind == NormalKind::Output));
+            if let Some(mut order) = self.stored_order(id) {
+                order.retain(|&axis| self.tensor(id).is_ok_and(|tensor| tensor.dims.get(axis) != Some(&1)));
+                orders.insert(order);
+            }
+            for reader in self.readers(id) {
+                match &reader.op {
+                    Op::Pointwise(op) => next.push(op.out_0),
+                    Op::BatchnormInference(op) => next.push(op.y),
+                    _ => {}
+                }
+            }
+        }
+        orders.len() > 1 || stored > 2
     }
 
     /// The type in which a tensor's value is carried to its consumers: the compute type, so that it is rounded only when stored; but

@@ -27,7 +27,7 @@ pub(super) fn lower<'c, 'b>(
     let x = x.in_order(at, &axes)?;
     let w = w.in_order(at, &axes)?;
     let grouped = shape.groups > 1;
-    let x_ssa = input(at, &x, shape, channel_order)?;
+    let x_ssa = input(at, &x, w.dtype, shape, channel_order)?;
     let (w_ssa, _) = split_axis(at, &w, 0, shape.groups)?;
 
     // Loops are named by position: the axes of the result first, then the reduction in the order of the filter.
@@ -207,6 +207,7 @@ fn groups_come_first(shape: &Shape<'_>, quirks: Quirks) -> bool {
 fn input<'c, 'b>(
     at: &Emitter<'c, 'b>,
     x: &Ordered<'c, 'b>,
+    w: DataType,
     shape: &Shape<'_>,
     channel_order: ChannelOrder,
 ) -> Result<Ssa<'c, 'b>, EmitError> {
@@ -233,7 +234,8 @@ fn input<'c, 'b>(
     };
     let (padded, _) = at.pad(ssa, &read, &padding, (0.0, x.dtype))?;
     let is_padded = padding.iter().any(|&amount| amount != (0, 0));
-    if is_padded && !may_fuse_padding(shape, padding.get(spatial..).unwrap_or_default(), at.quirks()) {
+    let padding = padding.get(spatial..).unwrap_or_default();
+    if is_padded && !may_fuse_padding(shape, [x.dtype, w], padding, at.quirks()) {
         at.barrier(padded)
     } else {
         Ok(padded)
@@ -242,12 +244,16 @@ fn input<'c, 'b>(
 
 /// Whether padding may become part of the convolution's dispatch: not where a loop of the convolution has one step, an axis of the output
 /// or a padded axis of the window ([`Quirk::PaddingOfUnitLoops`]), nor where a group has several channels and one filter
-/// ([`Quirk::PaddingOfChannels`]). Convolutions of networks have none of that.
-fn may_fuse_padding(shape: &Shape<'_>, padding: &[(i64, i64)], quirks: Quirks) -> bool {
+/// ([`Quirk::PaddingOfChannels`]). Convolutions of networks have none of that. Nor where the factors are no floats of one type, which
+/// matrix cores would multiply ([`Quirk::PaddingOfMixedFactors`]).
+fn may_fuse_padding(shape: &Shape<'_>, factors: [DataType; 2], padding: &[(i64, i64)], quirks: Quirks) -> bool {
+    let [x, w] = factors;
+    let are_floats = x == w && !x.is_integer();
     let mut axes = shape.output.iter().zip(&shape.window).zip(padding);
     let has_steps = axes.all(|((&output, &window), &amount)| output > 1 && (window > 1 || amount == (0, 0)));
     let has_filters = shape.filters > 1 || shape.channels == 1;
     (has_steps || !quirks.avoids(Quirk::PaddingOfUnitLoops))
+        && (are_floats || !quirks.avoids(Quirk::PaddingOfMixedFactors))
         && (has_filters || !quirks.avoids(Quirk::PaddingOfChannels))
 }
 

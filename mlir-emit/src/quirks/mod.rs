@@ -37,6 +37,7 @@ quirks! {
     UnspreadReductions,
     PaddingOfUnitLoops,
     PaddingOfChannels,
+    PaddingOfMixedFactors,
     UnitPadding,
     GroupsAfterUnits,
     BlocksAfterRows,

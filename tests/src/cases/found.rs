@@ -19,6 +19,7 @@ pub(super) fn found(cases: &mut Cases) {
     mixed_halves(cases);
     single_magnitude(cases);
     odd_convolutions(cases);
+    padded_rows(cases);
     stored_on_the_way(cases);
     selected_twice(cases);
 }
@@ -165,6 +166,46 @@ fn odd_convolutions(cases: &mut Cases) {
     }
 }
 
+/// Padded convolutions along one axis, in types that matrix cores multiply and in others.
+fn padded_rows(cases: &mut Cases) {
+    use DataType::{Bf16, F16, F32, F64, I8, I32, U8};
+    for (x_type, w_type, out, compute) in [
+        (F32, F32, F32, F32),
+        (F16, F16, F16, F32),
+        (F64, F64, F64, F64),
+        (F32, Bf16, Bf16, F32),
+        (Bf16, F16, F32, F32),
+        (I32, I32, I32, I32),
+        (U8, U8, I32, I32),
+        (I8, I8, I32, I32),
+        (I8, U8, I32, I32),
+        (I8, F16, F32, F32),
+    ] {
+        for (name, x, w, y, padding, stride) in [
+            ("", [2, 8, 16], [8, 8, 3], 16, 1, 1),
+            ("_strided", [8, 8, 2], [4, 8, 2], 2, 2, 3),
+            ("_depthwise", [2, 6, 9], [6, 1, 4], 12, 3, 1),
+        ] {
+            let mut b = GraphBuilder::new("a padded row");
+            let result = b.buffer("y", out, &[x[0], w[0], y]);
+            let [x, w] = [("x", x_type, x), ("w", w_type, w)].map(|(name, dtype, dims)| b.buffer(name, dtype, &dims));
+            let geometry = ConvGeometry {
+                stride: vec![stride],
+                ..ConvGeometry::same(1, padding)
+            };
+            b.conv_fprop(compute, x, w, result, geometry);
+            cases.add(format!("conv_1d_padded{name}_{x_type}_by_{w_type}"), b.build());
+        }
+    }
+    // Registers are stored that nothing has written.
+    let mut b = GraphBuilder::new("a padded volume");
+    let x = b.buffer("x", I8, &[2, 6, 5, 4, 3]);
+    let w = b.buffer("w", I8, &[4, 6, 3, 3, 3]);
+    let y = b.buffer("y", I32, &[2, 4, 5, 4, 3]);
+    b.conv_fprop(I32, x, w, y, ConvGeometry::same(3, 1));
+    cases.add("conv_3d_padded_i8", b.build());
+}
+
 /// Sums of products with an operand whose strides repeat it along one of the axes that are summed over.
 fn repeated_in_sums(cases: &mut Cases) {
     let short = |channels| ([2, channels, 2, 4], [4 * channels, 4, 0, 1]);
@@ -255,8 +296,8 @@ fn mixed_halves(cases: &mut Cases) {
 
 /// Sums that are stored beside several tensors that are made of them, one of the other.
 fn stored_on_the_way(cases: &mut Cases) {
-    use DataType::{F8E4M3, F8E8M0, F32};
-    for (rows, inner, columns) in [(17, 33, 9), (3, 24, 6)] {
+    use DataType::{F8E4M3, F8E8M0, F32, F64};
+    for (rows, inner, columns) in [(17, 33, 9), (3, 24, 6), (9, 9, 17), (2, 2, 4)] {
         let dims = [1, rows, columns];
         let product = |b: &mut GraphBuilder| {
             let x = b.buffer("a", F32, &[1, rows, inner]);
@@ -271,6 +312,21 @@ fn stored_on_the_way(cases: &mut Cases) {
         b.pointwise(F32, PointwiseMode::Abs, &[y], z);
         b.pointwise(F32, PointwiseMode::Neg, &[z], w);
         cases.add(format!("matmul_chain_stored_{rows}x{inner}x{columns}"), b.build());
+        let mut b = GraphBuilder::new("matmul and what is made of it in another order, both stored");
+        let y = product(&mut b);
+        let strides = [rows * columns, 1, rows];
+        let turned = b.tensor("turned", F32, &dims, &strides, TensorKind::Buffer);
+        b.pointwise(F32, PointwiseMode::Abs, &[y], turned);
+        cases.add(format!("matmul_turned_stored_{rows}x{inner}x{columns}"), b.build());
+        let mut b = GraphBuilder::new("matmul, widened, and a chain, all stored");
+        let [x, w] =
+            [("a", [1, rows, inner]), ("b", [1, inner, columns])].map(|(name, dims)| b.buffer(name, F32, &dims));
+        let [y, z, sum] = [("y", F64), ("z", F32), ("sum", F32)].map(|(name, dtype)| b.buffer(name, dtype, &dims));
+        let bias = b.buffer("bias", F32, &dims);
+        b.node("matmul", F32, Matmul { a: x, b: w, c: y });
+        b.pointwise(F32, PointwiseMode::ReluFwd, &[y], z);
+        b.pointwise(F32, PointwiseMode::Add, &[bias, z], sum);
+        cases.add(format!("matmul_widened_stored_{rows}x{inner}x{columns}"), b.build());
         // Blocks of one column are made of their scales, element by element.
         let mut b = GraphBuilder::new("matmul and its blocks, all stored");
         let x = product(&mut b);

@@ -23,6 +23,7 @@ fn meets(quirk: Quirk) -> Meets {
         Quirk::FoldedTranspose
         | Quirk::PaddingOfUnitLoops
         | Quirk::PaddingOfChannels
+        | Quirk::PaddingOfMixedFactors
         | Quirk::UnitPadding
         | Quirk::GroupsAfterUnits
         | Quirk::BlocksAfterRows
