@@ -11,7 +11,7 @@ use std::path::Path;
 const NT_AMDGPU_METADATA: u32 = 32;
 
 /// One kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Kernel {
     /// Its name.
     pub name: String,

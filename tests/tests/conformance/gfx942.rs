@@ -6,13 +6,14 @@
     reason = "a test that cannot be set up has failed"
 )]
 
-use iree_sys::compiler::{Compiled, Program, find_program};
+use iree_sys::compiler::{Compiler as _, Program, Statistics, find_program};
 use rayon::prelude::*;
 use rotini_emit::{Target, emit};
 use rotini_graph::DataType;
 use rotini_plugin::pipeline::compile_for;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::code_object::{Kernel, kernels};
+use std::path::Path;
 use std::sync::OnceLock;
 
 fn compiler() -> &'static Program {
@@ -23,16 +24,47 @@ fn compiler() -> &'static Program {
     })
 }
 
-/// Compiles a case as the plugin does and reads the kernels that come out.
-fn compile(case: &Case, target: &Target) -> Result<(Compiled, Vec<Kernel>), String> {
+/// Sources that decide what is read from a module, besides the module itself.
+const READERS: [&str; 2] = [
+    include_str!("../../src/code_object.rs"),
+    include_str!("../../../plugin/src/compile.rs"),
+];
+
+/// What the compiler makes of a case: its counts and its kernels. `ROTINI_TEST_CACHE` keeps them, under the hash of all that decides them.
+fn compile(case: &Case, target: &Target) -> Result<(Statistics, Vec<Kernel>), String> {
     let mut graph = case.graph.clone();
     graph.validate().map_err(|error| error.to_string())?;
     let emitted = emit(&graph.normalise().0, target).map_err(|error| error.to_string())?;
+    let decides = (&emitted.mlir, &emitted.flags, compiler().identity(), READERS);
+    let decides = serde_json::to_vec(&decides).map_err(|error| error.to_string())?;
+    let kept = std::env::var_os("ROTINI_TEST_CACHE").map(|directory| {
+        Path::new(&directory)
+            .join("kernels")
+            .join(blake3::hash(&decides).to_string())
+    });
+    let known = kept.as_ref().and_then(|path| std::fs::read(path).ok());
+    if let Some(known) = known.and_then(|text| serde_json::from_slice(&text).ok()) {
+        return Ok(known);
+    }
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let compiled =
         compile_for(compiler(), &emitted, target, Some(directory.path())).map_err(|error| error.to_string())?;
     let kernels = kernels(directory.path()).map_err(|error| format!("{error:#}"))?;
-    Ok((compiled, kernels))
+    let found = (compiled.statistics, kernels);
+    if let Some(path) = kept {
+        keep(&path, &found).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(found)
+}
+
+/// Writes a file whole, or not at all: two tests may compile the same case at once.
+fn keep(path: &Path, found: &(Statistics, Vec<Kernel>)) -> std::io::Result<()> {
+    let directory = path.parent().unwrap_or(path);
+    std::fs::create_dir_all(directory)?;
+    let mut part = tempfile::NamedTempFile::new_in(directory)?;
+    serde_json::to_writer(&mut part, found)?;
+    part.persist(path)?;
+    Ok(())
 }
 
 fn gfx942() -> Target {
@@ -40,13 +72,13 @@ fn gfx942() -> Target {
 }
 
 /// Compiles all cases and reports what `fault` finds in any of them.
-fn none_has(cases: &[Case], fault: impl Fn(&Compiled, &[Kernel]) -> Option<String> + Sync) {
+fn none_has(cases: &[Case], fault: impl Fn(&Statistics, &[Kernel]) -> Option<String> + Sync) {
     let target = gfx942();
     let faults: Vec<String> = cases
         .par_iter()
         .filter_map(|case| {
             let fault = match compile(case, &target) {
-                Ok((compiled, kernels)) => fault(&compiled, &kernels),
+                Ok((statistics, kernels)) => fault(&statistics, &kernels),
                 Err(error) => Some(error),
             };
             fault.map(|fault| format!("{}: {fault}", case.name))
@@ -62,8 +94,7 @@ fn none_has(cases: &[Case], fault: impl Fn(&Compiled, &[Kernel]) -> Option<Strin
 }
 
 /// One dispatch with matrix instructions, nothing spilled, no scratch memory, no workspace.
-fn is_one_good_kernel(compiled: &Compiled, kernels: &[Kernel]) -> Option<String> {
-    let statistics = &compiled.statistics;
+fn is_one_good_kernel(statistics: &Statistics, kernels: &[Kernel]) -> Option<String> {
     if statistics.dispatches != 1 || statistics.fills != 0 || statistics.copies != 0 || statistics.allocated_bytes != 0
     {
         return Some(format!("{statistics:?}"));
@@ -106,8 +137,7 @@ fn layernorm_with_its_residual_is_one_kernel() {
         .into_iter()
         .partition(|case| case.name.contains("stored"));
     let at_most = |bar: u64| {
-        move |compiled: &Compiled, kernels: &[Kernel]| {
-            let statistics = &compiled.statistics;
+        move |statistics: &Statistics, kernels: &[Kernel]| {
             let is_clean = statistics.fills + statistics.copies == 0 && statistics.dispatches <= bar;
             let spills = |kernel: &Kernel| kernel.spilled_vgprs + kernel.spilled_sgprs + kernel.scratch_bytes > 0;
             (!is_clean || kernels.iter().any(spills)).then(|| format!("{statistics:?} {kernels:?}"))
@@ -120,12 +150,12 @@ fn layernorm_with_its_residual_is_one_kernel() {
 /// One of the kernels of a gradient has matrix instructions, and none spills.
 #[test]
 fn gradients_of_convolutions_use_matrix_instructions() {
-    none_has(&cases::conv_gradients(), |compiled, kernels| {
+    none_has(&cases::conv_gradients(), |statistics, kernels| {
         let spilled = kernels
             .iter()
             .any(|kernel| kernel.spilled_vgprs + kernel.spilled_sgprs > 0);
         let matrix = kernels.iter().any(|kernel| kernel.mfma > 0);
-        (!matrix || spilled).then(|| format!("{:?} {kernels:?}", compiled.statistics))
+        (!matrix || spilled).then(|| format!("{:?} {kernels:?}", statistics))
     });
 }
 
@@ -169,8 +199,8 @@ fn f64_functions_compile() {
     let mut graphs: Vec<Case> = cases::declined().into_iter().map(|(case, _)| case).collect();
     graphs.retain(|case| case.name == "f64");
     assert_eq!(graphs.len(), cases::WITHOUT_F64.len());
-    none_has(&graphs, |compiled, _| {
-        (compiled.statistics.dispatches != 1).then(|| format!("{:?}", compiled.statistics))
+    none_has(&graphs, |statistics, _| {
+        (statistics.dispatches != 1).then(|| format!("{:?}", statistics))
     });
 }
 
