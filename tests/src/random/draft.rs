@@ -4,7 +4,7 @@ use super::choices::Choices;
 use super::range::Range;
 use rotini_graph::{DataType, Graph, GraphBuilder, Op, PointwiseMode, Scalar, TensorId, TensorKind};
 use rotini_reference::Profile;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What no tensor of floats exceeds: far below the largest f16, so that no sum overflows.
 const LARGEST: f64 = 4096.0;
@@ -43,6 +43,8 @@ pub(super) struct Draft {
     builder: GraphBuilder,
     known: Vec<Known>,
     read: Vec<TensorId>,
+    /// What nodes write: results of a step that was left out halfway are not among them.
+    written: BTreeSet<TensorId>,
     /// Whether what is declined is in it.
     rare: bool,
     /// The type of most of its floats.
@@ -69,6 +71,7 @@ impl Draft {
             builder: GraphBuilder::new("random"),
             known: Vec::new(),
             read: Vec::new(),
+            written: BTreeSet::new(),
             rare: choices.chance(25),
             float: choices.pick(&[
                 DataType::F32,
@@ -200,6 +203,7 @@ impl Draft {
             .known
             .iter()
             .rev()
+            .filter(|known| known.filled.is_some() || self.written.contains(&known.id))
             .filter(|known| known.plays(role) && fits(known))
             .collect();
         if found.is_empty() || choices.chance(25) {
@@ -303,6 +307,7 @@ impl Draft {
     pub(super) fn node(&mut self, compute: DataType, op: impl Into<Op>) -> Option<()> {
         let op = op.into();
         op.for_each_input(&mut |_, id| self.read.push(id));
+        op.for_each_output(&mut |_, id| _ = self.written.insert(id));
         let name = self.name("node");
         self.builder.node(&name, compute, op);
         Some(())

@@ -18,7 +18,8 @@ fn random_graphs_are_right() {
 fn the_generator_makes_valid_graphs_of_every_operation() {
     let mut kinds = BTreeSet::new();
     let (mut longest, mut outputs) = (0, 0);
-    for seed in 0..4000 {
+    // In the last, a node read a result of a step that was left out.
+    for seed in (0..4000).chain([33681]) {
         let mut graph = recipe(seed).graph();
         let validated = graph.validate();
         assert!(validated.is_ok(), "seed {seed}: {validated:?}");
