@@ -311,61 +311,62 @@ impl Function {
         let scaled = |factor: f64, argument: f64| {
             if factor == 1.0 { 0.0 } else { argument.abs().min(1000.0) }
         };
-        // What is multiplied with a factor that is subnormal may be 0: the third of these is the factor and its product.
-        let (units, magnitude, (factor, product)) = match self.mode {
+        // What is multiplied with a factor that is subnormal may be 0: these are factors and their products.
+        let none = [(1.0, 0.0); 2];
+        let all_of_it = |factor: f64| [(factor, result), (1.0, 0.0)];
+        let (units, magnitude, factors) = match self.mode {
             Mode::GeluApproxTanhFwd => {
                 let t = gelu_tanh_argument(x);
-                (FUNCTION + 3.0 * t.abs().min(1000.0), result, (sigmoid(t), result))
+                (FUNCTION + 3.0 * t.abs().min(1000.0), result, all_of_it(sigmoid(t)))
             }
             Mode::GeluApproxTanhBwd => {
                 let (t, rest) = (gelu_tanh_argument(y), gelu_tanh_rest(y).abs());
                 let slope = sigmoid_slope(t);
-                let magnitude = x * (sigmoid(t) + rest);
+                let units = COMPOUND + 3.0 * t.abs().min(1000.0);
                 (
-                    COMPOUND + 3.0 * t.abs().min(1000.0),
-                    magnitude,
-                    (slope, x * (slope + rest)),
+                    units,
+                    x * (sigmoid(t) + rest),
+                    [(slope, x * (slope + rest)), (1.0, 0.0)],
                 )
             }
-            Mode::GeluFwd => (COMPOUND, result, (normal_cdf(x), result)),
+            Mode::GeluFwd => (COMPOUND, result, all_of_it(normal_cdf(x))),
             Mode::GeluBwd => {
-                let density = normal_density(y);
+                let (below, density) = (normal_cdf(y), normal_density(y));
                 let rest = (y * density).abs();
-                (COMPOUND, x * (normal_cdf(y) + rest), (density, x * (density + rest)))
+                (COMPOUND, x * (below + rest), [(below, x * below), (density, x * rest)])
             }
             Mode::SoftplusFwd => (
                 FUNCTION + scaled(self.softplus_beta, self.softplus_beta * x),
                 result,
-                (1.0, 0.0),
+                none,
             ),
-            Mode::SoftplusBwd => (
-                COMPOUND + scaled(self.softplus_beta, self.softplus_beta * y),
-                result,
-                (1.0, 0.0),
-            ),
+            Mode::SoftplusBwd => {
+                let t = self.softplus_beta * y;
+                (COMPOUND + scaled(self.softplus_beta, t), result, all_of_it(sigmoid(t)))
+            }
             Mode::SwishFwd => {
                 let t = self.swish_beta * x;
-                (FUNCTION + scaled(self.swish_beta, t), result, (sigmoid(t), result))
+                (FUNCTION + scaled(self.swish_beta, t), result, all_of_it(sigmoid(t)))
             }
             Mode::SwishBwd => {
                 let t = self.swish_beta * y;
                 let (slope, rest) = (sigmoid_slope(t), (t * sigmoid_slope(t)).abs());
-                let magnitude = x * (sigmoid(t) + rest);
+                let units = COMPOUND + scaled(self.swish_beta, t);
                 (
-                    COMPOUND + scaled(self.swish_beta, t),
-                    magnitude,
-                    (slope, x * (slope + rest)),
+                    units,
+                    x * (sigmoid(t) + rest),
+                    [(slope, x * (slope + rest)), (1.0, 0.0)],
                 )
             }
-            Mode::TanhBwd => (COMPOUND, result, (sigmoid_slope(2.0 * y), result)),
-            Mode::EluBwd | Mode::SigmoidBwd => (COMPOUND, result, (1.0, 0.0)),
-            _ => (FUNCTION, result, (1.0, 0.0)),
+            Mode::TanhBwd => (COMPOUND, result, all_of_it(sigmoid_slope(2.0 * y))),
+            Mode::SigmoidBwd => (COMPOUND, result, all_of_it(sigmoid_slope(y))),
+            Mode::EluBwd if y > 0.0 => (COMPOUND, result, none),
+            Mode::EluBwd => (COMPOUND, result, all_of_it(y.exp() * self.elu_alpha.abs().min(1.0))),
+            _ => (FUNCTION, result, none),
         };
-        let lost = if flushed(compute, factor) == 0.0 {
-            0.0
-        } else {
-            product.abs()
-        };
+        let is_lost = |factor: f64| flushed(compute, factor) != 0.0;
+        let lost = factors.iter().filter(|(factor, _)| is_lost(*factor));
+        let lost: f64 = lost.map(|(_, product)| product.abs()).sum();
         lost + units * ulp(compute, magnitude)
     }
 }

@@ -144,6 +144,35 @@ fn subnormals_may_be_flushed_to_zero_and_nothing_else_may() {
     }
 }
 
+/// In the tails of gradients a factor is subnormal, and its product with dy is not: without the factor the product is 0.
+#[test]
+fn products_of_subnormal_factors_may_be_zero_and_no_others() {
+    let dy = 1024.0;
+    // At -13, where the distribution is subnormal.
+    let density = (-84.5_f64).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    for (mode, x, got, is_right) in [
+        (Mode::EluBwd, -88.0, 0.0, true),
+        (Mode::EluBwd, -80.0, 0.0, false),
+        (Mode::EluBwd, -88.0, 1e-30, false),
+        (Mode::SigmoidBwd, 88.0, 0.0, true),
+        (Mode::SigmoidBwd, 80.0, 0.0, false),
+        (Mode::SoftplusBwd, -88.0, 0.0, true),
+        (Mode::SoftplusBwd, -80.0, 0.0, false),
+        (Mode::GeluBwd, -13.0, -13.0 * density * dy, true),
+        (Mode::GeluBwd, -13.0, 0.0, false),
+        (Mode::GeluBwd, -13.0, -12.0 * density * dy, false),
+    ] {
+        let mut builder = GraphBuilder::new("");
+        let [dy_in, x_in, y] = ["dy", "x", "y"].map(|name| builder.buffer(name, DataType::F32, &[1]));
+        builder.pointwise(DataType::F32, mode, &[dy_in, x_in], y);
+        let graph = validated(builder);
+        let [dy, x, got, before] = [dy, x, got, 0.0].map(|value| bytes(DataType::F32, &[value]));
+        let evaluation = evaluate(&graph, &Buffers::from([(1, dy), (2, x), (3, before.clone())])).unwrap();
+        let judged = evaluation.judge(y, &got, &before);
+        assert_eq!(judged.is_ok(), is_right, "{mode:?}: {judged:?}");
+    }
+}
+
 #[test]
 fn comparisons_may_flip_only_where_their_operands_are_uncertain() {
     // 1 where x + y > z, with x + y inexact in f32.
