@@ -182,10 +182,16 @@ pub(crate) fn factor_types([a, b]: [DataType; 2], compute: DataType, target: &Ta
         _ => contracted(own, quirks),
     };
     let read = [like(a, b), like(b, a)];
-    let is_mixed = read.iter().all(|dtype| dtype.is_float() && *dtype != compute);
-    match read {
-        [a, b] if a != b && is_mixed && quirks.avoids(Quirk::MixedFactors) => [compute; 2],
-        read => read,
+    let are_other_floats = read.iter().all(|dtype| dtype.is_float() && *dtype != compute);
+    let quirk = match read {
+        [DataType::F64, DataType::F64] => Quirk::NarrowedFactors,
+        [a, b] if a != b => Quirk::MixedFactors,
+        read => return read,
+    };
+    if are_other_floats && quirks.avoids(quirk) {
+        [compute; 2]
+    } else {
+        read
     }
 }
 

@@ -18,7 +18,7 @@ use crate::lowering::Lowering;
 use crate::quirks::{Quirk, Quirks};
 use crate::value::{Ordered, Value, extent, extents};
 use crate::{EmitError, Unsupported};
-use rotini_graph::{DataType, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, NormalGraph, TensorId};
+use rotini_graph::{DataType, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, NormalGraph, NormalKind, TensorId};
 use sizes::Sizes;
 use tiles::{Body, Tiles, list, tiles_of};
 
@@ -75,7 +75,7 @@ pub(crate) fn lower(
         None => Err(EmitError::Internal("no routing")),
     };
     let groups = tiles.not_above(sizes.tiles, tiles.tiles)?;
-    let token = lowering.value(op.token)?.materialise(&at)?;
+    let token = rows_of(lowering, op.token)?;
     let (index, taken) = match op.mode {
         MoeMode::None => (None, None),
         MoeMode::Gather => (Some(list(op.token_index)?), None),
@@ -146,14 +146,14 @@ pub(crate) fn lower_backward(
     let tiles = Tiles::new(lowering, op.first_token_offset, sizes)?;
     let groups = tiles.not_above(sizes.tiles, tiles.tiles)?;
     let sources = tiles.sources(groups, None, sizes.rows)?;
-    let token = tiles.rows(&lowering.value(op.token)?.materialise(&at)?, sources)?;
+    let token = tiles.rows(&rows_of(lowering, op.token)?, sources)?;
     // Transposed: tile, column, row.
     let token = Ordered {
         order: vec![0, 2, 1],
         dims: vec![sizes.tiles, sizes.inner, sizes.tile],
         ..token
     };
-    let doutput = tiles.rows(&lowering.value(op.doutput)?.materialise(&at)?, sources)?;
+    let doutput = tiles.rows(&rows_of(lowering, op.doutput)?, sources)?;
     let dims = &lowering.tensor(op.dweight)?.dims;
     let order = lowering
         .stored_order(op.dweight)
@@ -198,4 +198,17 @@ pub(crate) fn lower_backward(
         dims: dims.clone(),
     })?;
     lowering.define_sums(op.dweight, dweight, compute)
+}
+
+/// A tensor whose rows are looked up. A single one that is computed is a dispatch of its own ([`Quirk::SummedRow`]).
+fn rows_of<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, id: TensorId) -> Result<Ordered<'c, 'b>, EmitError> {
+    let at = lowering.emitter();
+    let value = lowering.value(id)?.materialise(&at)?;
+    if lowering.tensor(id)?.kind == NormalKind::Input || extent(&value.dims, 1)? != 1 {
+        return Ok(value);
+    }
+    Ok(Ordered {
+        ssa: at.barrier_against(Quirk::SummedRow, value.ssa)?,
+        ..value
+    })
 }

@@ -7,7 +7,7 @@ use super::matmul::Product;
 use super::reduction::reduce;
 use rotini_graph::{
     BatchnormBackward, BlockScaleQuantize, ConvDgrad, ConvGeometry, DataType, Graph, GraphBuilder, LayernormBackward,
-    Matmul, Pointwise, PointwiseMode, ReductionMode, Scalar, TensorKind,
+    Matmul, MoeGroupedMatmulBwd, Pointwise, PointwiseMode, ReductionMode, Scalar, TensorKind,
 };
 
 /// Graphs that random ones were shrunk to.
@@ -22,6 +22,8 @@ pub(super) fn found(cases: &mut Cases) {
     padded_rows(cases);
     stored_on_the_way(cases);
     selected_twice(cases);
+    narrowed_factors(cases);
+    summed_row(cases);
 }
 
 /// Results that do not depend on the elements of an operand, which lies in another order than they do.
@@ -292,6 +294,48 @@ fn mixed_halves(cases: &mut Cases) {
     };
     b.node("norm", DataType::F32, op);
     cases.add("layernorm_backward_f16_by_bf16", b.build());
+}
+
+/// Products of f64 that are computed in fewer bits.
+fn narrowed_factors(cases: &mut Cases) {
+    use DataType::{F32, F64};
+    let product = Product::new(48, 4, 16, F64).types([F64, F64, F32, F32]);
+    cases.add("matmul_narrowed_f64_48x4x16", product.alone());
+}
+
+/// Sums over several axes as the only row of a mixture of experts.
+fn summed_row(cases: &mut Cases) {
+    use DataType::{F32, I32};
+    let mut b = GraphBuilder::new("the gradient of experts of one row of sums");
+    let (dims, row) = ([7, 6, 7], [1, 1, 7]);
+    let x = b.tensor("x", F32, &dims, &[42, 1, 6], TensorKind::Buffer);
+    let [scale, dscale] = ["scale", "dscale"].map(|name| b.buffer(name, F32, &row));
+    let dx = b.buffer("dx", F32, &dims);
+    let token = b.virtual_tensor("token", F32, &row);
+    let doutput = b.buffer("doutput", F32, &[1; 3]);
+    let first_token_offset = b.buffer("offset", I32, &[1; 3]);
+    let dweight = b.buffer("dweight", F32, &[1, 7, 1]);
+    let norm = LayernormBackward {
+        dy: x,
+        x,
+        scale,
+        mean: None,
+        inv_variance: None,
+        epsilon: None,
+        dx,
+        dscale,
+        dbias: token,
+        normalized_dim_count: 1,
+    };
+    b.node("norm", F32, norm);
+    let op = MoeGroupedMatmulBwd {
+        doutput,
+        token,
+        first_token_offset,
+        dweight,
+    };
+    b.node("moe", F32, op);
+    cases.add("moe_backward_of_one_summed_row", b.build());
 }
 
 /// Sums that are stored beside several tensors that are made of them, one of the other.

@@ -33,6 +33,7 @@ fn meets(quirk: Quirk) -> Meets {
         Quirk::UnsettledFactors => Built("custom_settled_product"),
         Quirk::LooseLoops | Quirk::PackedReductions => Built("custom_centred_products"),
         Quirk::MixedFactors => Built("custom_products_f16_by_bf16_3x3x7x5"),
+        Quirk::NarrowedFactors => Never("what narrows a factor of a body is a dispatch of its own"),
         Quirk::MixedProducts => Built("custom_weighted_rows"),
         Quirk::UnsignedBytes => Built("custom_products_u8_1x5x7x9"),
         Quirk::OddHalves => Built("custom_odd_halves_1x72x7x2"),
@@ -53,7 +54,7 @@ fn meets(quirk: Quirk) -> Meets {
         Quirk::YieldedOperand => Never("the compiler sees soon that such an operation of a body yields its operand"),
         Quirk::RoundedTwice => Never("a body says each rounding"),
         Quirk::SelectedBf16 => Never("a body selects no 16-bit floats, and a concatenation selects bits"),
-        Quirk::SingleTile | Quirk::SharedGather => Never("a body reads at no computed index"),
+        Quirk::SingleTile | Quirk::SharedGather | Quirk::SummedRow => Never("a body reads at no computed index"),
         Quirk::UntiledAttention => Never("a body has no such operation"),
         Quirk::ImplicitGemm
         | Quirk::PaddedTiles
