@@ -76,13 +76,12 @@ pub const REGISTER: &[Description] = &[
     Description {
         quirk: Quirk::PaddingOfMixedFactors,
         backends: GPUS,
-        seen_on: &["3.13"],
         effect: Wrong,
         what: "Padding that is fused into a convolution that no matrix core computes: of i32, of u8, of f32 by bf16. Where windows lie along one axis, the input is not read at all.",
         instead: "Unless both factors are floats of one type, the padded input is a tensor of its own.",
         costs: Some("one pass over the padded input"),
         guard: Guard::Case(Backend::Amd, "conv_1d_padded_i32_by_i32"),
-        upstream: None,
+        ..UNREPORTED
     },
     Description {
         quirk: Quirk::UnitPadding,
@@ -108,13 +107,12 @@ pub const REGISTER: &[Description] = &[
     Description {
         quirk: Quirk::BlocksAfterRows,
         backends: &[Backend::Amd],
-        seen_on: &["3.13"],
         effect: Wrong,
         what: "A grouped convolution whose result has its groups after its positions, with few filters in a group: the registers of a matrix instruction of several blocks (16x16x4, 4 blocks) are taken for rows.",
         instead: "The result is stored with its groups first, and brought into order afterwards.",
         costs: Some("nothing to speak of: both are one dispatch"),
         guard: Guard::Case(Backend::Amd, "conv_to_eight_filters_g4_nhwc_f16"),
-        upstream: None,
+        ..UNREPORTED
     },
     Description {
         quirk: Quirk::DilatedMultiplier,
