@@ -1,9 +1,11 @@
 //! Matrix multiplications: shapes, transposes by strides, batches that repeat, types, epilogues.
 
-use super::case::{Cases, FLOATS};
+use super::case::{Cases, Data, FLOATS};
+use anyhow::Result;
 use rotini_graph::{
     DataType, Graph, GraphBuilder, Matmul, PointwiseMode, Reduction, ReductionMode, Scalar, TensorId, TensorKind,
 };
+use rotini_reference::Profile;
 
 /// A product of two batches of matrices.
 #[derive(Clone, Debug)]
@@ -87,6 +89,24 @@ impl Product {
         builder.pointwise(compute, activation, &[biased], y);
         builder.build()
     }
+}
+
+/// Products of factors that round: those of the other cases have so few bits that most sums are exact.
+pub(super) fn rounded() -> Result<Vec<Data>> {
+    let mut data = Vec::new();
+    for dtype in FLOATS {
+        for (rows, inner, columns) in [(33, 768, 17), (64, 1024, 64), (5, 4096, 9)] {
+            let product = Product::new(rows, inner, columns, dtype);
+            for (kind, graph) in [
+                ("alone", product.alone()),
+                ("fused", product.fused(PointwiseMode::ReluFwd)),
+            ] {
+                let name = format!("matmul_rounded_{kind}_{rows}x{inner}x{columns}_{dtype}");
+                data.push(Data::filled(name, graph, "b", Profile::Normal)?);
+            }
+        }
+    }
+    Ok(data)
 }
 
 pub(super) fn alone(cases: &mut Cases) {

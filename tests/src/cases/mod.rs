@@ -81,6 +81,7 @@ pub fn with_data() -> Result<Vec<Data>> {
     data.extend(pooling::edges()?);
     data.extend(pointwise::edges()?);
     data.extend(gradients::edges()?);
+    data.extend(matmul::rounded()?);
     data.extend(block_scale::edges()?);
     data.extend(low_precision::halves()?);
     data.extend(custom::extremes()?);
