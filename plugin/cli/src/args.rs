@@ -37,7 +37,7 @@ pub(crate) enum Command {
     /// Executes graphs through the plugin's C ABI and checks the results
     ///
     /// Loads librotini_plugin.so as hipDNN does. Inputs are seeded random numbers; results are held against a reference executor
-    /// that shares no code with the lowering, within hipDNN's tolerances.
+    /// that shares no code with the lowering: within hipDNN's tolerances, or within what any right order of summation can make.
     Run(Run),
     /// Says whether graphs can be executed, and if not, why and at which node
     Check(Check),
