@@ -175,9 +175,11 @@ impl ChannelOrder {
 
     /// The order that needs the fewest copies; x weighs more than w, since it is usually larger.
     ///
-    /// A result with groups and an axis of extent 1 is always computed channels first ([`Quirk::GroupsAfterUnits`]).
+    /// A result with an axis of extent 1 is always computed channels first if it has groups, or positions along three axes
+    /// ([`Quirk::DroppedUnits`]).
     fn for_operands(x: &Ordered<'_, '_>, w: &Ordered<'_, '_>, shape: &Shape<'_>, quirks: Quirks) -> Self {
-        if quirks.avoids(Quirk::GroupsAfterUnits) && shape.groups > 1 && shape.output.contains(&1) {
+        let follows_units = shape.groups > 1 || shape.spatial() > 2;
+        if quirks.avoids(Quirk::DroppedUnits) && follows_units && shape.output.contains(&1) {
             return ChannelOrder::First;
         }
         let copies = |order: ChannelOrder| {

@@ -39,7 +39,7 @@ quirks! {
     PaddingOfChannels,
     PaddingOfMixedFactors,
     UnitPadding,
-    GroupsAfterUnits,
+    DroppedUnits,
     BlocksAfterRows,
     DilatedMultiplier,
     UnreachedInput,

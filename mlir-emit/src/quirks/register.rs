@@ -95,10 +95,10 @@ pub const REGISTER: &[Description] = &[
         ..UNREPORTED
     },
     Description {
-        quirk: Quirk::GroupsAfterUnits,
+        quirk: Quirk::DroppedUnits,
         backends: GPUS,
         effect: Wrong,
-        what: "A result with groups after an axis of extent 1: the axis is dropped, and the implicit GEMM reads x at wrong places.",
+        what: "A result, channels last, with groups after an axis of extent 1, or with such an axis between two others: it is dropped, and the implicit GEMM reads x at wrong places.",
         instead: "Such a convolution is computed channels first.",
         costs: Some("copies of operands that are channels last"),
         guard: Guard::Case(Backend::Amd, "conv_to_n1_g2_4x1_nhwc_f16"),

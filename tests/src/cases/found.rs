@@ -199,6 +199,19 @@ fn padded_rows(cases: &mut Cases) {
             cases.add(format!("conv_1d_padded{name}_{x_type}_by_{w_type}"), b.build());
         }
     }
+    // One position along the second axis.
+    for order in Order::BOTH {
+        for window in [[3, 3, 1], [2, 3, 2], [1, 3, 1]] {
+            let mut b = GraphBuilder::new("one position among others");
+            let x = order.buffer(&mut b, "x", F16, &[2, 3, 6, 3, 4]);
+            let w = order.buffer(&mut b, "w", F16, &[[8, 3].as_slice(), &window].concat());
+            let positions = [7 - window[0], 1, 5 - window[2]];
+            let y = order.buffer(&mut b, "y", F16, &[[2, 8].as_slice(), &positions].concat());
+            b.conv_fprop(F32, x, w, y, ConvGeometry::same(3, 0));
+            let name = window.map(|extent| extent.to_string()).join("x");
+            cases.add(format!("conv_3d_one_position_{name}_{}", order.name()), b.build());
+        }
+    }
     // Registers are stored that nothing has written.
     let mut b = GraphBuilder::new("a padded volume");
     let x = b.buffer("x", I8, &[2, 6, 5, 4, 3]);

@@ -25,7 +25,7 @@ fn meets(quirk: Quirk) -> Meets {
         | Quirk::PaddingOfChannels
         | Quirk::PaddingOfMixedFactors
         | Quirk::UnitPadding
-        | Quirk::GroupsAfterUnits
+        | Quirk::DroppedUnits
         | Quirk::BlocksAfterRows
         | Quirk::DilatedMultiplier
         | Quirk::UnreachedInput => CONVOLUTIONS,

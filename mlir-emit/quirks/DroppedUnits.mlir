@@ -1,4 +1,4 @@
-// A result with groups after an axis of extent 1: the axis is dropped, and the implicit GEMM reads x at wrong places.
+// A result, channels last, with groups after an axis of extent 1, or with such an axis between two others: it is dropped, and the implicit GEMM reads x at wrong places.
 // iree-compile --iree-input-type=none --iree-input-demote-f64-to-f32=false --iree-opt-const-expr-hoisting=false --iree-hal-target-device=hip --iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops --iree-dispatch-creation-enable-aggressive-fusion --iree-rocm-target=mi300x
 module @rotini {
 func.func private @compute(%arg0: tensor<1x6x3x16xf16>, %arg1: tensor<16x3x3x8xf16>) -> tensor<1x4x1x16xf16> {
