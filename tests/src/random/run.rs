@@ -94,6 +94,10 @@ pub fn run(runner: &Runner, settings: Settings) {
     for (reason, count) in &reasons {
         println!("{count:6} {reason}");
     }
+    // Before they are shrunk, which takes minutes that a run may not have.
+    for (seed, error) in &failures {
+        println!("seed {seed} failed: {error:#}");
+    }
     assert!(failures.is_empty(), "{}", told(runner, failures));
     watch.expect_none_slow();
     assert!(right * 100 >= count * 60, "only {right} of {count} graphs are accepted");
