@@ -28,7 +28,7 @@ pub(crate) fn run<const STRICT: bool>(wave: &mut Wave, context: &mut Context<'_>
         };
         wave.pc = pc + 1;
         if STRICT {
-            strict::before(wave, inst, &program.uses[pc])?;
+            strict::before(wave, context, inst, &program.uses[pc])?;
         }
         match &inst.code {
             Code::Valu(valu) if plain::is(valu, wave) => plain::valu(wave, context, valu),

@@ -195,19 +195,6 @@ fn vector(
         }
         sources.extend(pair);
     }
-    if selects.is_empty() {
-        let constant = |number: usize| match sources.get(number) {
-            Some(Source::Constant(constant)) => decoder.constants.get(usize::from(*constant)).map(|row| row[0]),
-            _ => None,
-        };
-        // The high half is shifted out, or cut off.
-        uses.low |= match (base, constant(0), constant(1)) {
-            ("v_lshlrev_b32", Some(amount), _) if amount & 31 >= 16 => 0b10,
-            ("v_and_b32", Some(..=0xffff), _) => 0b10,
-            ("v_and_b32", _, Some(..=0xffff)) => 0b01,
-            _ => 0,
-        };
-    }
     let mask_in = match op.mask_in {
         MaskIn::No => None,
         MaskIn::Operand => Some(scalar_register(next()?, 2)?),

@@ -153,6 +153,55 @@ fn halves_of_wide_results_come_from_halves_of_sources() {
     );
 }
 
+/// Numbers of 8 and 16 bits that are packed into registers beside what nobody wrote, as padding is.
+#[test]
+fn packed_numbers_keep_their_own_state() {
+    // v10 and v12 hold numbers, v11 nothing.
+    let set = format!("{LANE}v_mov_b32_e32 v10, 3\nv_mov_b32_e32 v12, 5\nv_mov_b32_e32 v13, 0\n");
+    let with = |text: &str, store: &str| test(&format!("{set}{text}\n{store}"));
+    let [byte, short, dword] = ["byte", "short", "dword"].map(|width| format!("global_store_{width} v1, v2, s[4:5]"));
+    let trap = uninitialised(true, 2, 0);
+    // The high halves of two floats, then one of them, chosen by a mask.
+    let halves = "s_mov_b32 s20, 0x7060302\nv_perm_b32 v3, v11, v10, s20\nv_cmp_eq_u32_e32 vcc, ";
+    let half = |condition: &str| {
+        let select =
+            "v_cndmask_b32_sdwa v2, v3, v3, vcc dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:DWORD src1_sel:WORD_1";
+        with(&format!("{halves}{condition}\n{select}"), &short)
+    };
+    defect(half("v0, v0"), &short, &trap, half("v10, v12"));
+    defect(
+        with("v_mov_b32_e32 v2, v11", &short),
+        &short,
+        &trap,
+        with("v_mov_b32_e32 v2, v10", &short),
+    );
+    // What chooses has to be known.
+    let by = |selector: &str| with(&format!("v_perm_b32 v2, v10, v12, {selector}"), &short);
+    defect(by("v11"), &short, &trap, by("v13"));
+    // Four bytes, of which the third is not known.
+    let pack = "v_lshl_or_b32 v4, v12, 8, v10\nv_lshlrev_b32_e32 v5, 16, v11\nv_and_b32_e32 v5, 0xff0000, v5\n\
+                v_or_b32_e32 v4, v4, v5";
+    let part = |text: &str, store: &str| with(&format!("{pack}\n{text}"), store);
+    let shifted = |amount: u32| part(&format!("v_lshrrev_b32_e32 v2, {amount}, v4"), &byte);
+    defect(shifted(16), &byte, &trap, shifted(8));
+    defect(shifted(9), &byte, &trap, shifted(24));
+    let field = |offset: u32| part(&format!("v_bfe_u32 v2, v4, {offset}, 8"), &dword);
+    defect(field(9), &dword, &trap, field(8));
+    let pair = |amount: u32| part(&format!("v_alignbit_b32 v2, v12, v4, {amount}"), &short);
+    defect(pair(16), &short, &trap, pair(24));
+    let of = |store: &str| part("v_mov_b32_e32 v2, v4", store);
+    defect(of(&dword), &dword, &trap, of(&short));
+    // Private memory has the state of each byte.
+    let spilled = |load: &str, store: &str| {
+        let spill = format!("scratch_store_dword off, v4, off offset:4\n{load}\ns_waitcnt vmcnt(0)");
+        part(&spill, store).scratch(16)
+    };
+    let one = |at: u32| spilled(&format!("scratch_load_sbyte v2, off, off offset:{at}"), &dword);
+    defect(one(6), &dword, &trap, one(7));
+    let two = |store: &str| spilled("scratch_load_dword v2, off, off offset:4", store);
+    defect(two(&dword), &dword, &trap, two(&short));
+}
+
 #[test]
 fn conditions_and_exec_are_initialised() {
     let branch = "s_cbranch_scc1 0";

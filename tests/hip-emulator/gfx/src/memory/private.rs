@@ -1,7 +1,7 @@
 //! Runs accesses to private memory (scratch), of which each lane has its own bytes.
 
 use super::{
-    lanes_where, set_lanes,
+    Access, Half, set_lanes,
     transfer::{gather, scatter},
 };
 use crate::{
@@ -38,17 +38,13 @@ pub(crate) fn access<const STRICT: bool>(
         Action::Load => {
             if STRICT {
                 for row in 0..count {
-                    let known = |bytes: usize| {
-                        lanes_where(exec, |lane| {
-                            let at = places[lane] as usize;
-                            wave.scratch_known[at + 4 * row..at + width.min(4 * row + bytes)]
-                                .iter()
-                                .all(|&known| known)
-                        })
-                    };
-                    let (low, whole) = (known(2), known(4));
-                    wave.tracker.set_rows(first + row, 1, exec, whole);
-                    wave.tracker.add_low(first + row, exec, low);
+                    let mut bits = wave.tracker.bits(first + row);
+                    for lane in set_lanes(exec) {
+                        let at = places[lane] as usize;
+                        let known = &wave.scratch_known[at + 4 * row..at + width.min(4 * (row + 1))];
+                        bits[lane] = loaded_bits(known, inst.access);
+                    }
+                    wave.tracker.set_bits(first + row, exec, &bits);
                 }
             }
             let target = &mut wave.rows[first..first + count];
@@ -57,15 +53,18 @@ pub(crate) fn access<const STRICT: bool>(
         }
         Action::Store => {
             if STRICT {
-                // Register by register: arrays are spilled with whatever lies beside them.
+                let shift = if inst.access.half == Some(Half::High) { 16 } else { 0 };
+                // Byte by byte: arrays are spilled with whatever lies beside them.
                 for row in 0..count {
-                    let known = match count {
-                        1 => wave.tracker.data(first, inst.access),
-                        _ => wave.tracker.row(first + row),
-                    };
+                    let bits = wave.tracker.bits(first + row);
                     for lane in set_lanes(exec) {
                         let at = places[lane] as usize;
-                        wave.scratch_known[at + 4 * row..at + width.min(4 * (row + 1))].fill(known >> lane & 1 != 0);
+                        let known = &mut wave.scratch_known[at + 4 * row..at + width.min(4 * (row + 1))];
+                        let bytes = (bits[lane] >> shift).to_le_bytes();
+                        known
+                            .iter_mut()
+                            .zip(bytes)
+                            .for_each(|(known, bits)| *known = bits == 0xff);
                     }
                 }
             }
@@ -76,4 +75,15 @@ pub(crate) fn access<const STRICT: bool>(
         Action::Atomic(..) => return Err(Trap::Unsupported("an atomic on private memory")),
     }
     Ok(())
+}
+
+/// The initialised bits of a register that these bytes are loaded to. A load to half a register counts as one to all of it.
+fn loaded_bits(known: &[bool], access: Access) -> u32 {
+    if access.half.is_some() {
+        return if known.contains(&false) { 0 } else { u32::MAX };
+    }
+    // Above is the last byte's sign, or 0.
+    let above = !access.signed || known.last() == Some(&true);
+    let byte = |index: usize| u8::from(known.get(index).copied().unwrap_or(above)) * 0xff;
+    u32::from_le_bytes([byte(0), byte(1), byte(2), byte(3)])
 }

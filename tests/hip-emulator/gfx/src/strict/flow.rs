@@ -2,25 +2,37 @@
 
 use crate::{
     error::Trap,
-    inst::{Action, Code, Condition, Inst, LaneOp, Scalar, Source, Uses, Valu, sgpr},
-    lanes::{first_lane, lane},
+    inst::{Action, Code, Condition, Inst, LaneOp, Scalar, Uses, Valu, sgpr},
+    lanes::{Row, first_lane, lane},
     memory::{lanes_where, set_lanes, stored_lanes},
     registers::Range,
     table::{Rule, ScalarFn, ScalarIn},
-    vector::{dpp_lanes, swizzled},
-    wave::Wave,
+    vector::{self, dpp_lanes, swizzled},
+    wave::{Context, Wave},
 };
+use smallvec::SmallVec;
+
+use super::Tracker;
 
 /// The number that messages give SCC.
 const SCC: u16 = 253;
 
-pub(super) fn flow(wave: &mut Wave, inst: &Inst, uses: &Uses, exec: u64) -> Result<(), Trap> {
+pub(super) fn flow(
+    wave: &mut Wave,
+    context: &mut Context<'_>,
+    inst: &Inst,
+    uses: &Uses,
+    exec: u64,
+) -> Result<(), Trap> {
     match &inst.code {
         Code::Branch { condition, .. } => condition_flow(wave, *condition),
         Code::Valu(valu) => {
             match uses.rule {
                 Rule::Pairs if valu.dpp.is_none() => pair_flow(wave, uses, exec),
-                Rule::Pack | Rule::ShiftRight => half_flow(wave, uses, exec, valu),
+                // Of lanes that change places, and of registers that an index moves, whole lanes are known.
+                Rule::Moves(choosers) if valu.dpp.is_none() && wave.index.is_none() => {
+                    bit_flow(wave, context, uses, exec, valu, choosers);
+                }
                 _ => valu_flow(wave, uses, exec, valu),
             }
             Ok(())
@@ -138,30 +150,71 @@ fn pair_flow(wave: &mut Wave, uses: &Uses, exec: u64) {
     }
 }
 
-/// Results whose low half may be initialised when the whole is not.
-fn half_flow(wave: &mut Wave, uses: &Uses, exec: u64, valu: &Valu) {
-    let (Some(target), [first, .., last]) = (uses.writes.first(), uses.reads.as_slice()) else {
-        return;
-    };
-    let half = |row: u16, upper: bool| match upper {
-        true => wave.tracker.row(row.into()),
-        false => wave.tracker.low_half(row.into()),
-    };
-    // Looked at before the target, which may be a source, changes.
-    let low = match (uses.rule, valu.sources.first()) {
-        // With modifiers the first source may not be read in its low half.
-        (Rule::Pack, _) if first.vector && valu.prepare.is_none() => half(first.first, false),
-        // By halves: a scalar amount is the same for all lanes.
-        (Rule::ShiftRight, Some(Source::Scalar(amount))) if last.vector && wave.tracker.scalars_known(*first) => {
-            match wave.scalars[usize::from(amount & 0x7f)] & 63 {
-                amount if amount % 16 == 0 => half(last.first + (amount / 32) as u16, amount % 32 != 0),
-                _ => 0,
+/// Bit by bit: the instruction is run with the uninitialised bits of each source as 0 and as 1. A result bit is known if it is the same
+/// each time, in lanes whose `choosers` and mask are known.
+fn bit_flow(wave: &mut Wave, context: &mut Context<'_>, uses: &Uses, exec: u64, valu: &Valu, choosers: u8) {
+    let mut chosen = u64::MAX;
+    // Rows that are not known, with their known bits
+    let mut sources: SmallVec<[(usize, Row); 4]> = SmallVec::new();
+    for (number, range) in uses.reads.iter().enumerate() {
+        let first = usize::from(range.first);
+        if !range.vector {
+            chosen &= mask_lanes(&wave.tracker, valu, *range);
+            continue;
+        }
+        if choosers >> number & 1 != 0 {
+            chosen &= wave.tracker.lanes(first, range.count.into());
+        }
+        for row in first..first + usize::from(range.count) {
+            let is_new = sources.iter().all(|(other, _)| *other != row);
+            if is_new && exec & !wave.tracker.row(row) != 0 {
+                sources.push((row, wave.tracker.bits(row)));
             }
         }
-        _ => 0,
-    };
-    valu_flow(wave, uses, exec, valu);
-    wave.tracker.add_low(target.first.into(), exec, low);
+    }
+    let targets = usize::from(valu.row)..usize::from(valu.row) + usize::from(valu.rows);
+    let rows = sources.iter().map(|(row, _)| *row).chain(targets.clone());
+    let saved: SmallVec<[(usize, Row); 6]> = rows.map(|row| (row, wave.rows[row])).collect();
+    let restore = |wave: &mut Wave| saved.iter().for_each(|(row, values)| wave.rows[*row] = *values);
+    let mut results: Option<SmallVec<[(Row, Row); 2]>> = None;
+    for way in 0_u32..1 << sources.len() {
+        restore(wave);
+        for (number, (row, bits)) in sources.iter().enumerate() {
+            let ones = way >> number & 1 != 0;
+            for (value, known) in wave.rows[*row].iter_mut().zip(bits) {
+                *value = if ones { *value | !known } else { *value & known };
+            }
+        }
+        vector::valu(wave, context, valu);
+        let found = targets.clone().map(|row| wave.rows[row]);
+        match &mut results {
+            None => results = Some(found.map(|row| (row, [0; 64])).collect()),
+            Some(results) => {
+                for ((first, unknown), row) in results.iter_mut().zip(found) {
+                    for ((unknown, first), value) in unknown.iter_mut().zip(first).zip(row) {
+                        *unknown |= *first ^ value;
+                    }
+                }
+            }
+        }
+    }
+    restore(wave);
+    for (row, (_, unknown)) in targets.zip(results.unwrap_or_default()) {
+        let bits = std::array::from_fn(|l| if lane(chosen, l) != 0 { !unknown[l] } else { 0 });
+        wave.tracker.set_bits(row, exec, &bits);
+    }
+}
+
+/// Lanes in which a scalar operand is initialised: of the mask that an instruction selects by, each by its bit.
+fn mask_lanes(tracker: &Tracker, valu: &Valu, range: Range) -> u64 {
+    let first = usize::from(range.first);
+    if valu.mask_in == Some(range.first as u8) {
+        u64::from(tracker.scalar(first)) | u64::from(tracker.scalar(first + 1)) << 32
+    } else if tracker.scalars_known(range) {
+        u64::MAX
+    } else {
+        0
+    }
 }
 
 /// Lane by lane: a result is initialised where every source is.
@@ -173,31 +226,18 @@ fn valu_flow(wave: &mut Wave, uses: &Uses, exec: u64, valu: &Valu) {
     let mut known = u64::MAX;
     // Of the low rows alone
     let mut low = u64::MAX;
-    // Of the low half of the row
-    let mut low_half = 0;
-    let mut sides = [u64::MAX; 2];
-    let mut low_sides = sides;
     // Of pairs each row of a source is a range.
     let first_ranges = if uses.rule == Rule::Pairs { 2 } else { 1 };
     for (number, range) in uses.reads.iter().enumerate() {
         let first = usize::from(range.first);
-        let is_mask = !range.vector && valu.mask_in == Some(range.first as u8);
-        let of_range = |count: u16| {
-            if range.vector {
-                tracker.lanes(first, count.into())
-            } else if tracker.scalars_known(Range { count, ..*range }) {
-                u64::MAX
-            } else {
-                0
-            }
+        let of_range = |count: u16| match range.vector {
+            true => tracker.lanes(first, count.into()),
+            false => mask_lanes(tracker, valu, Range { count, ..*range }),
         };
         let mut lanes = match range.vector && uses.low >> number & 1 != 0 {
-            true => tracker.low_half(first),
+            true => tracker.lanes_with(first, 0xffff),
             false => of_range(range.count),
         };
-        if is_mask {
-            lanes = u64::from(tracker.scalar(first)) | u64::from(tracker.scalar(first + 1)) << 32;
-        }
         if let Some((sources, _)) = moved.as_ref().filter(|_| number < first_ranges && range.vector) {
             // A lane without a source reads 0.
             lanes = sources.iter().enumerate().fold(0, |all, (target, from)| {
@@ -205,21 +245,7 @@ fn valu_flow(wave: &mut Wave, uses: &Uses, exec: u64, valu: &Valu) {
             });
         }
         low &= of_range(range.count.min(1));
-        if is_mask || uses.rule != Rule::Select {
-            known &= lanes;
-        } else {
-            sides[number.min(1)] &= lanes;
-            low_sides[number.min(1)] &= match range.vector && moved.is_none() {
-                true => tracker.low_half(first),
-                false => lanes,
-            };
-        }
-    }
-    if uses.rule == Rule::Select {
-        // `uses.reads` has one range per data source, in order: constants are empty ranges.
-        let mask = valu.mask_in.map_or(0, |pair| wave.pair(pair));
-        let selected = |sides: [u64; 2]| known & (sides[0] & !mask | sides[1] & mask);
-        (known, low_half) = (selected(sides), selected(low_sides));
+        known &= lanes;
     }
     for range in &uses.writes {
         let first = usize::from(range.first);
@@ -228,7 +254,6 @@ fn valu_flow(wave: &mut Wave, uses: &Uses, exec: u64, valu: &Valu) {
             if uses.rule == Rule::Low {
                 wave.tracker.set_rows(first, 1, exec, low);
             }
-            wave.tracker.add_low(first, exec, low_half);
         } else if valu.mask_out == Some(range.first as u8) {
             // Lanes that are off get a defined 0.
             let bits = known | !exec;

@@ -1,6 +1,6 @@
 //! Strict mode: what the hardware leaves undefined becomes a fault.
 //!
-//! - Initialised bits, one per lane of a row and one per bit of a scalar register, flow with the data (as MemorySanitizer's
+//! - Initialised bits of rows and scalar registers flow with the data (as MemorySanitizer's
 //!   shadow does): reading a register that nobody wrote is no fault by itself, since compilers keep undefined lanes; using it as
 //!   an address, a condition, EXEC or data of a store to device memory is. Loads that fill half of a register count as filling it.
 //! - Registers that an outstanding load will write are pending until an `s_waitcnt` covers the load: touching them before is a
@@ -20,12 +20,12 @@ use crate::{
     error::Trap,
     inst::{Code, Inst, Uses},
     registers::Range,
-    wave::Wave,
+    wave::{Context, Wave},
 };
 
 /// Checks an instruction that is about to run and moves the shadow state on.
 #[inline]
-pub(crate) fn before(wave: &mut Wave, inst: &Inst, uses: &Uses) -> Result<(), Trap> {
+pub(crate) fn before(wave: &mut Wave, context: &mut Context<'_>, inst: &Inst, uses: &Uses) -> Result<(), Trap> {
     if let Code::Wait { vector, scalar } = inst.code {
         wave.tracker.wait(vector, scalar);
         return Ok(());
@@ -36,7 +36,7 @@ pub(crate) fn before(wave: &mut Wave, inst: &Inst, uses: &Uses) -> Result<(), Tr
     }
     let exec = if footprint.all_lanes { u64::MAX } else { wave.exec() };
     if !(wave.tracker.knows(footprint) && wave.tracker.define(footprint, exec)) {
-        flow::flow(wave, inst, uses, exec)?;
+        flow::flow(wave, context, inst, uses, exec)?;
     }
     if let Some(counters) = footprint.counters {
         wave.tracker.issue(counters, uses.writes.first().copied());

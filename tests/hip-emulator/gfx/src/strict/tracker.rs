@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use crate::{
-    memory::{Access, Half},
+    lanes::Row,
+    memory::{Access, Half, lanes_where, set_lanes},
     registers::{Counters, Footprint, Range, scalar_mask},
 };
 
@@ -79,8 +80,8 @@ pub(crate) struct Tracker {
     full: Vec<u64>,
     /// Initialised lanes of the others
     rows: Vec<u64>,
-    /// Lanes of those whose low half is initialised
-    low: Vec<u64>,
+    /// Initialised bits of those lanes of them that are not
+    bits: Vec<Row>,
     /// Scalar registers that are not initialised in all bits
     unknown: u128,
     /// Their initialised bits
@@ -97,8 +98,8 @@ impl Tracker {
         self.full.resize(words, 0);
         self.rows.clear();
         self.rows.resize(rows, 0);
-        self.low.clear();
-        self.low.resize(rows, 0);
+        self.bits.resize(rows, [0; 64]);
+        self.bits.fill([0; 64]);
         self.unknown = u128::MAX;
         self.scalars.clear();
         self.scalars.resize(128, 0);
@@ -163,14 +164,37 @@ impl Tracker {
     pub(crate) fn set_rows(&mut self, first: usize, count: usize, exec: u64, known: u64) {
         for row in first..first + count {
             let lanes = self.row(row) & !exec | known & exec;
-            let low = self.low_half(row) & !exec | known & exec;
             if let (Some(full), Some(stored)) = (self.full.get_mut(row / 64), self.rows.get_mut(row)) {
                 *stored = lanes;
-                self.low[row] = low;
                 let bit = 1 << (row % 64);
                 *full = if lanes == u64::MAX { *full | bit } else { *full & !bit };
+                for lane in set_lanes(exec & !known) {
+                    self.bits[row][lane] = 0;
+                }
             }
         }
+    }
+
+    /// Sets the initialised bits of a row, in the lanes of `exec`.
+    pub(crate) fn set_bits(&mut self, row: usize, exec: u64, bits: &Row) {
+        self.set_rows(row, 1, exec, lanes_where(exec, |lane| bits[lane] == u32::MAX));
+        if let Some(stored) = self.bits.get_mut(row) {
+            set_lanes(exec).for_each(|lane| stored[lane] = bits[lane]);
+        }
+    }
+
+    /// Initialised bits of a row.
+    pub(crate) fn bits(&self, row: usize) -> Row {
+        let lanes = self.row(row);
+        let partly = self.bits.get(row).unwrap_or(&[0; 64]);
+        std::array::from_fn(|lane| if lanes >> lane & 1 != 0 { u32::MAX } else { partly[lane] })
+    }
+
+    /// Lanes of a row in which these bits are initialised.
+    pub(crate) fn lanes_with(&self, row: usize, bits: u32) -> u64 {
+        let lanes = self.row(row);
+        let partly = |lane: usize| self.bits.get(row).is_some_and(|row| row[lane] & bits == bits);
+        lanes | lanes_where(!lanes, partly)
     }
 
     /// Initialised lanes of a row.
@@ -181,25 +205,16 @@ impl Tracker {
         self.rows.get(row).copied().unwrap_or(0)
     }
 
-    /// Marks the low half of a row as initialised in some lanes of `exec`.
-    pub(crate) fn add_low(&mut self, row: usize, exec: u64, known: u64) {
-        if let Some(low) = self.low.get_mut(row) {
-            *low |= exec & known;
-        }
-    }
-
-    /// Lanes in which the low half of a row is initialised, or all of it.
-    pub(crate) fn low_half(&self, row: usize) -> u64 {
-        self.row(row) | self.low.get(row).copied().unwrap_or(0)
-    }
-
-    /// Lanes in which the data of an access is initialised: all of its rows, or the low half of one.
+    /// Lanes in which the data of an access is initialised: all of its rows, or the bits of one that it takes.
     pub(crate) fn data(&self, first: usize, access: Access) -> u64 {
-        if access.bytes <= 2 && access.half != Some(Half::High) {
-            self.low_half(first)
-        } else {
-            self.lanes(first, access.rows())
-        }
+        let bits = match (access.bytes, access.half) {
+            (1, Some(Half::High)) => 0xff_0000,
+            (2, Some(Half::High)) => 0xffff_0000,
+            (1, _) => 0xff,
+            (2, _) => 0xffff,
+            _ => return self.lanes(first, access.rows()),
+        };
+        self.lanes_with(first, bits)
     }
 
     /// Lanes that are initialised in all of these rows.

@@ -105,7 +105,7 @@ pub(super) const OPS: &[Entry] = &[
     valu("v_cvt_f32_ubyte3", F32, B1, map!(|a| ((a >> 24) as f32).to_bits())),
     flows(
         valu("v_pack_b32_f16", B32, &[F16, F16], map!(|a, b| a & 0xffff | b << 16)),
-        Rule::Pack,
+        Rule::Moves(0),
     ),
     // A signed nibble in sixteenths
     valu(

@@ -60,16 +60,13 @@ pub(crate) enum Rule {
     /// A result lane is initialised if that lane of every source is.
     #[default]
     Lanes,
-    /// As `Lanes`, of the two sources the one that the mask selects; also of their low halves alone.
-    Select,
     /// As `Lanes`, the low row of the result from the low rows of the sources (64-bit sums).
     Low,
     /// As `Lanes`, the first written register from the first of each two that are read, the second from the second (packed f32).
     Pairs,
-    /// The low half from the low half of the first source, the high half from the second's.
-    Pack,
-    /// 64 bits shifted right by the first source: half a register comes from half a register.
-    ShiftRight,
+    /// Vectors, bit by bit: a result bit is made of at most one bit of each source. The sources with these bits (by number), and the
+    /// mask of a selection, choose which.
+    Moves(u8),
     /// Every source bit must be initialised for any result bit to be.
     All,
     /// Bitwise: a result bit is initialised if that bit of the sources that decide it is.

@@ -95,7 +95,7 @@ pub(super) fn med3<T: Ord>(a: T, b: T, c: T) -> T {
 }
 
 pub(super) const OPS: &[Entry] = &[
-    valu("v_mov_b32", B32, B1, map!(|a| a)),
+    flows(valu("v_mov_b32", B32, B1, map!(|a| a)), Rule::Moves(0)),
     vector(
         "v_mov_b64",
         VectorOp {
@@ -106,10 +106,10 @@ pub(super) const OPS: &[Entry] = &[
             ..PLAIN
         },
     ),
-    valu("v_accvgpr_read_b32", B32, B1, map!(|a| a)),
-    valu("v_accvgpr_write_b32", B32, B1, map!(|a| a)),
-    valu("v_accvgpr_mov_b32", B32, B1, map!(|a| a)),
-    valu("v_not_b32", B32, B1, map!(|a| !a)),
+    flows(valu("v_accvgpr_read_b32", B32, B1, map!(|a| a)), Rule::Moves(0)),
+    flows(valu("v_accvgpr_write_b32", B32, B1, map!(|a| a)), Rule::Moves(0)),
+    flows(valu("v_accvgpr_mov_b32", B32, B1, map!(|a| a)), Rule::Moves(0)),
+    flows(valu("v_not_b32", B32, B1, map!(|a| !a)), Rule::Moves(0)),
     valu("v_bfrev_b32", B32, B1, map!(|a| a.reverse_bits())),
     valu(
         "v_ffbh_u32",
@@ -293,12 +293,15 @@ pub(super) const OPS: &[Entry] = &[
         B3,
         map!(|a, b, c| (a as i32).max(b as i32).max(c as i32) as u32),
     ),
-    valu("v_and_b32", B32, B2, map!(|a, b| a & b)),
-    valu("v_or_b32", B32, B2, map!(|a, b| a | b)),
-    valu("v_xor_b32", B32, B2, map!(|a, b| a ^ b)),
-    valu("v_xnor_b32", B32, B2, map!(|a, b| !(a ^ b))),
-    valu("v_and_or_b32", B32, B3, map!(|a, b, c| (a & b) | c)),
-    valu("v_or3_b32", B32, B3, map!(|a, b, c| a | b | c)),
+    flows(valu("v_and_b32", B32, B2, map!(|a, b| a & b)), Rule::Moves(0)),
+    flows(valu("v_or_b32", B32, B2, map!(|a, b| a | b)), Rule::Moves(0)),
+    flows(valu("v_xor_b32", B32, B2, map!(|a, b| a ^ b)), Rule::Moves(0)),
+    flows(valu("v_xnor_b32", B32, B2, map!(|a, b| !(a ^ b))), Rule::Moves(0)),
+    flows(
+        valu("v_and_or_b32", B32, B3, map!(|a, b, c| (a & b) | c)),
+        Rule::Moves(0),
+    ),
+    flows(valu("v_or3_b32", B32, B3, map!(|a, b, c| a | b | c)), Rule::Moves(0)),
     valu("v_xad_u32", B32, B3, map!(|a, b, c| (a ^ b).wrapping_add(c))),
     valu("v_add3_u32", B32, B3, map!(|a, b, c| a.wrapping_add(b).wrapping_add(c))),
     valu(
@@ -308,7 +311,10 @@ pub(super) const OPS: &[Entry] = &[
         map!(|a, b, c| (a << (b & 31)).wrapping_add(c)),
     ),
     valu("v_add_lshl_u32", B32, B3, map!(|a, b, c| a.wrapping_add(b) << (c & 31))),
-    valu("v_lshl_or_b32", B32, B3, map!(|a, b, c| (a << (b & 31)) | c)),
+    flows(
+        valu("v_lshl_or_b32", B32, B3, map!(|a, b, c| (a << (b & 31)) | c)),
+        Rule::Moves(0b10),
+    ),
     valu(
         "v_lshl_add_u64",
         B64,
@@ -321,52 +327,85 @@ pub(super) const OPS: &[Entry] = &[
             }
         }),
     ),
-    valu("v_lshlrev_b32", B32, B2, map!(|a, b| b << (a & 31))),
-    valu("v_lshrrev_b32", B32, B2, map!(|a, b| b >> (a & 31))),
-    valu("v_ashrrev_i32", B32, B2, map!(|a, b| ((b as i32) >> (a & 31)) as u32)),
-    valu("v_lshlrev_b64", B64, SHIFT, shift64!(|a, by| a << by)),
+    flows(
+        valu("v_lshlrev_b32", B32, B2, map!(|a, b| b << (a & 31))),
+        Rule::Moves(0b1),
+    ),
+    flows(
+        valu("v_lshrrev_b32", B32, B2, map!(|a, b| b >> (a & 31))),
+        Rule::Moves(0b1),
+    ),
+    flows(
+        valu("v_ashrrev_i32", B32, B2, map!(|a, b| ((b as i32) >> (a & 31)) as u32)),
+        Rule::Moves(0b1),
+    ),
+    flows(
+        valu("v_lshlrev_b64", B64, SHIFT, shift64!(|a, by| a << by)),
+        Rule::Moves(0b1),
+    ),
     flows(
         valu("v_lshrrev_b64", B64, SHIFT, shift64!(|a, by| a >> by)),
-        Rule::ShiftRight,
+        Rule::Moves(0b1),
     ),
-    valu("v_ashrrev_i64", B64, SHIFT, shift64!(|a, by| ((a as i64) >> by) as u64)),
-    valu(
-        "v_bfe_u32",
-        B32,
-        B3,
-        map!(|a, b, c| (a >> (b & 31)) & ((1_u32 << (c & 31)) - 1)),
+    flows(
+        valu("v_ashrrev_i64", B64, SHIFT, shift64!(|a, by| ((a as i64) >> by) as u64)),
+        Rule::Moves(0b1),
     ),
-    valu(
-        "v_bfe_i32",
-        B32,
-        B3,
-        map!(|a, b, c| {
-            // The field's sign is its top bit, or the operand's where the field passes its end.
-            let (offset, width) = (b & 31, c & 31);
-            let moved = (a as i32) >> offset;
-            let empty = 32 - width;
-            if width == 0 {
-                0
-            } else {
-                ((moved << (empty & 31)) >> (empty & 31)) as u32
-            }
-        }),
+    flows(
+        valu(
+            "v_bfe_u32",
+            B32,
+            B3,
+            map!(|a, b, c| (a >> (b & 31)) & ((1_u32 << (c & 31)) - 1)),
+        ),
+        Rule::Moves(0b110),
     ),
-    valu("v_bfi_b32", B32, B3, map!(|a, b, c| (a & b) | (!a & c))),
+    flows(
+        valu(
+            "v_bfe_i32",
+            B32,
+            B3,
+            map!(|a, b, c| {
+                // The field's sign is its top bit, or the operand's where the field passes its end.
+                let (offset, width) = (b & 31, c & 31);
+                let moved = (a as i32) >> offset;
+                let empty = 32 - width;
+                if width == 0 {
+                    0
+                } else {
+                    ((moved << (empty & 31)) >> (empty & 31)) as u32
+                }
+            }),
+        ),
+        Rule::Moves(0b110),
+    ),
+    flows(
+        valu("v_bfi_b32", B32, B3, map!(|a, b, c| (a & b) | (!a & c))),
+        Rule::Moves(0),
+    ),
     valu("v_bfm_b32", B32, B2, map!(|a, b| ((1_u32 << (a & 31)) - 1) << (b & 31))),
-    valu(
-        "v_alignbit_b32",
-        B32,
-        B3,
-        map!(|a, b, c| ((u64::from(a) << 32 | u64::from(b)) >> (c & 31)) as u32),
+    flows(
+        valu(
+            "v_alignbit_b32",
+            B32,
+            B3,
+            map!(|a, b, c| ((u64::from(a) << 32 | u64::from(b)) >> (c & 31)) as u32),
+        ),
+        Rule::Moves(0b100),
     ),
-    valu(
-        "v_alignbyte_b32",
-        B32,
-        B3,
-        map!(|a, b, c| ((u64::from(a) << 32 | u64::from(b)) >> (8 * (c & 3))) as u32),
+    flows(
+        valu(
+            "v_alignbyte_b32",
+            B32,
+            B3,
+            map!(|a, b, c| ((u64::from(a) << 32 | u64::from(b)) >> (8 * (c & 3))) as u32),
+        ),
+        Rule::Moves(0b100),
     ),
-    valu("v_perm_b32", B32, B3, map!(|a, b, c| perm(a, b, c))),
+    flows(
+        valu("v_perm_b32", B32, B3, map!(|a, b, c| perm(a, b, c))),
+        Rule::Moves(0b100),
+    ),
     vector(
         "v_cndmask_b32",
         VectorOp {
@@ -374,7 +413,7 @@ pub(super) const OPS: &[Entry] = &[
             target: Some(B32),
             sources: &[F32, F32],
             mask_in: MaskIn::Operand,
-            rule: Rule::Select,
+            rule: Rule::Moves(0),
             kernel: |input, out| {
                 out.r[0] = *input.r[0];
                 blend(&mut out.r[0], input.r[1], input.mask);
