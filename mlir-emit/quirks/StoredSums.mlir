@@ -21,7 +21,8 @@ func.func private @compute(%arg0: tensor<1x3x24xf32>, %arg1: tensor<1x24x6xf32>)
   %6 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%4 : tensor<1x3x6xf32>) outs(%5 : tensor<1x3x6xf32>) {
   ^bb0(%in: f32, %out: f32):
     %7 = arith.negf %in : f32
-    linalg.yield %7 : f32
+    %8 = math.copysign %7, %7 : f32
+    linalg.yield %8 : f32
   } -> tensor<1x3x6xf32>
   return %2, %4, %6 : tensor<1x3x6xf32>, tensor<1x3x6xf32>, tensor<1x3x6xf32>
 }

@@ -158,6 +158,22 @@ impl<'c, 'r> Math<'c, 'r> {
         self.at.same("arith.negf", &[x])
     }
 
+    /// -x as a term that may be summed: in a form that does not become the subtraction of x from the sum ([`Quirk::NegatedTerms`]).
+    pub(crate) fn negated(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        match (self.at.quirks().avoids(Quirk::NegatedTerms), self.compute.is_float()) {
+            (true, true) => {
+                let negated = self.neg(x)?;
+                self.at.same("math.copysign", &[negated, negated])
+            }
+            (true, false) => {
+                let complement = self.at.same("arith.xori", &[x, self.constant(-1.0)?])?;
+                self.at.same("arith.addi", &[complement, self.constant(1.0)?])
+            }
+            (false, true) => self.neg(x),
+            (false, false) => self.at.same("arith.subi", &[self.constant(0.0)?, x]),
+        }
+    }
+
     /// A function of `math` on floats.
     pub(crate) fn function(&self, name: &str, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         self.at.same(name, &[x])

@@ -283,7 +283,7 @@ impl<'c, 'r> Math<'c, 'r> {
             M::Max => self.maximum(x, y()?),
             M::Min => self.minimum(x, y()?),
             M::Mul => self.mul(x, y()?),
-            M::Neg => self.neg(x),
+            M::Neg => self.negated(x),
             M::Reciprocal => self.div(one()?, x),
             M::ReluFwd => self.relu(op, x),
             // Not math.rsqrt: targets may round it worse than these two operations.
@@ -383,7 +383,7 @@ impl<'c, 'r> Math<'c, 'r> {
             M::Max => self.maximum(x, y()?),
             M::Min => self.minimum(x, y()?),
             M::Mul => self.at.same("arith.muli", &[x, y()?]),
-            M::Neg => self.at.same("arith.subi", &[zero()?, x]),
+            M::Neg => self.negated(x),
             M::ReluFwd => {
                 let clip = |value: f32| self.at.integer(value as i64, self.ty);
                 let lower = clip(op.relu_lower_clip.unwrap_or(0.0))?;

@@ -423,6 +423,15 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
                     _ => Err(UNKNOWN),
                 }
             }
+            Arithmetic::Operation { name, operands, .. }
+                if *name == "arith.negf" && at.quirks().avoids(Quirk::NegatedTerms) =>
+            {
+                let [x] = values.all(operands)?[..] else {
+                    return Err(UNKNOWN);
+                };
+                let negated = at.same("arith.negf", &[x])?;
+                at.same("math.copysign", &[negated, negated])
+            }
             Arithmetic::Operation {
                 name,
                 operands,

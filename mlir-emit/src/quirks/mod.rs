@@ -53,6 +53,7 @@ quirks! {
     StoredSums,
     RepeatedFactors,
     MixedProducts,
+    NegatedTerms,
     ForgottenFunctions,
     PackedReductions,
     LooseLoops,

@@ -237,6 +237,15 @@ pub const REGISTER: &[Description] = &[
         ..UNREPORTED
     },
     Description {
+        quirk: Quirk::NegatedTerms,
+        backends: GPUS,
+        effect: Rejected,
+        what: "A sum of -x becomes one that subtracts x from what it has, and the compiler knows no neutral element of that.",
+        instead: "-x copies its own sign, and is ~x + 1 of integers.",
+        guard: Guard::Case(Backend::Amd, "add_of_negated_100x64_f32"),
+        ..UNREPORTED
+    },
+    Description {
         quirk: Quirk::ForgottenFunctions,
         backends: GPUS,
         effect: Wrong,

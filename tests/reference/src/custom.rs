@@ -319,7 +319,8 @@ fn known(context: &Context<'_>, name: &str, inputs: &[TensorId], outputs: &[Tens
                 )
             })
         }
-        ("row totals", &[x], &[y]) => totals(context, x, y),
+        ("row totals", &[x], &[y]) => totals(context, x, y, 1.0),
+        ("negated rows", &[x], &[y]) => totals(context, x, y, -1.0),
         ("weighted rows", &[x, z], &[y]) => weighted(context, [x, z], y),
         ("centred products", &[x, z], &[y]) => centred(context, [x, z], y),
         ("two with the sign", &[x], &[y]) => signs(context, x, y),
@@ -463,8 +464,8 @@ fn weighted(context: &Context<'_>, [x, z]: [TensorId; 2], y: TensorId) -> Output
     )
 }
 
-/// The sum of each row, of what may be off already.
-fn totals(context: &Context<'_>, x: TensorId, y: TensorId) -> Outputs {
+/// The sum of each row times ±1, of what may be off already.
+fn totals(context: &Context<'_>, x: TensorId, y: TensorId, sign: f64) -> Outputs {
     let x = context.floats(x)?;
     let columns = x.dims.last().copied().unwrap_or(1);
     let errors = x.errors.as_deref().unwrap_or_default();
@@ -472,7 +473,7 @@ fn totals(context: &Context<'_>, x: TensorId, y: TensorId) -> Outputs {
         let of_row = row * columns..(row + 1) * columns;
         let before: f64 = errors.get(of_row.clone()).unwrap_or_default().iter().sum();
         let (sum, error) = sum(x.numbers[of_row].iter().copied());
-        (sum, error + before)
+        (sign * sum, error + before)
     });
     floats(context, y, rows.collect())
 }

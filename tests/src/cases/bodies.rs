@@ -209,6 +209,19 @@ fn products(cases: &mut Named) {
         &[("y", F32, &[6])],
         &body,
     );
+    // What is negated and summed.
+    let lines = ["%n = arith.negf %a0 : f32", "%r = arith.addf %s, %n : f32"];
+    let reads: [Read<'_>; 1] = [("x", &[100, 64], F32, &[0, 1])];
+    let body = structured("y", (2, &[1]), &reads, (&[100], F32, &[0]), &lines);
+    let inputs: [Tensor<'_>; 1] = [("x", F32, &[100, 64])];
+    add(
+        cases,
+        "negated_rows",
+        "negated rows",
+        &inputs,
+        &[("y", F32, &[100])],
+        &body,
+    );
     // Products that are summed by the next operation.
     let reads: [Read<'_>; 2] = [("x", &[6, 19], F16, &[0, 1]), ("z", &[6, 19], Bf16, &[0, 1])];
     let lines = [mixed[0], mixed[1], "%r = arith.mulf %u, %v : f32"];

@@ -19,6 +19,7 @@ pub(super) fn found(cases: &mut Cases) {
     mixed_halves(cases);
     single_magnitude(cases);
     odd_convolutions(cases);
+    negated_terms(cases);
     padded_rows(cases);
     stored_on_the_way(cases);
     selected_twice(cases);
@@ -163,6 +164,41 @@ fn odd_convolutions(cases: &mut Cases) {
                     let name = format!("conv_to_{name}_filters_g{groups}_{}_{dtype}", order.name());
                     cases.add(name, conv.alone());
                 }
+            }
+        }
+    }
+}
+
+/// Sums and means of what was negated.
+fn negated_terms(cases: &mut Cases) {
+    use DataType::{Bf16, F32, F64, I32};
+    for (dtype, compute) in [(F32, F32), (Bf16, F32), (F64, F64), (I32, I32)] {
+        let modes = [ReductionMode::Add, ReductionMode::Norm1, ReductionMode::Avg];
+        // Means of integers are declined.
+        for mode in modes
+            .into_iter()
+            .filter(|mode| dtype.is_float() || *mode != ReductionMode::Avg)
+        {
+            for (dims, sums) in [
+                ([100, 64], [100, 1]),
+                ([100, 64], [1, 64]),
+                ([10, 5000], [10, 1]),
+                ([10, 300], [1, 1]),
+            ] {
+                let mut b = GraphBuilder::new("a sum of -x");
+                let x = b.buffer("x", dtype, &dims);
+                let negated = b.virtual_tensor("negated", compute, &dims);
+                let y = b.buffer("y", dtype, &sums);
+                b.pointwise(compute, PointwiseMode::Neg, &[x], negated);
+                reduce(&mut b, compute, mode, negated, y);
+                let axes = if sums[0] == 1 {
+                    if sums[1] == 1 { "_all" } else { "_rows" }
+                } else {
+                    ""
+                };
+                let what = format!("{mode:?}").to_lowercase();
+                let [rows, columns] = dims;
+                cases.add(format!("{what}_of_negated{axes}_{rows}x{columns}_{dtype}"), b.build());
             }
         }
     }

@@ -39,6 +39,7 @@ fn meets(quirk: Quirk) -> Meets {
         Quirk::OddHalves => Built("custom_odd_halves_1x72x7x2"),
         Quirk::MaskedBatches => Built("custom_products_f16_4x17x33x19"),
         Quirk::StoredSums => Built("custom_products_stored"),
+        Quirk::NegatedTerms => Built("custom_negated_rows"),
         Quirk::RepeatedFactors => Built("custom_repeated_weights"),
         Quirk::ForgottenFunctions => Built("custom_turned_product_4x5x7x6"),
         Quirk::MissingFmax => Built("custom_larger_number_f16"),
