@@ -174,7 +174,13 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     /// Both factors of a contraction, in the types in which they can be multiplied.
     pub(crate) fn factors(&self, [a, b]: [TensorId; 2], compute: DataType) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
         let types = [self.value(a)?.dtype, self.value(b)?.dtype];
-        let [of_a, of_b] = factor_types(types, compute, self.target, self.quirks());
+        let mut read = factor_types(types, compute, self.target, self.quirks());
+        let is_single = |id: TensorId| Ok::<_, EmitError>(self.tensor(id)?.dims.iter().all(|&dim| dim == 1));
+        let has_single = is_single(a)? || is_single(b)?;
+        if has_single && read.iter().any(|dtype| dtype.is_fnuz()) && self.quirks().avoids(Quirk::SingleFnuz) {
+            read = read.map(|dtype| if dtype.is_fnuz() { DataType::F16 } else { dtype });
+        }
+        let [of_a, of_b] = read;
         Ok([self.settled_as(a, of_a)?, self.settled_as(b, of_b)?])
     }
 

@@ -144,7 +144,11 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         let at = self.emitter();
         // While it can be told which axes an operand is repeated along.
         let written_out = self.written_out(operands, shape.dims, reduced, shape.dtype)?;
-        let operands: Vec<_> = written_out.iter().collect();
+        let decoded: Vec<Value<'c, 'b>> = written_out
+            .into_iter()
+            .map(|value| self.decoded(value))
+            .collect::<Result<_, EmitError>>()?;
+        let operands: Vec<_> = decoded.iter().collect();
         // The compiler drops loops of one step, and what it was told with them.
         let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
         let wide: Vec<usize> = shape.order.iter().copied().filter(is_wide).collect();
@@ -191,6 +195,23 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
             )?;
         }
         Ok(reduced_value(ssa, stays, shape, reduced))
+    }
+
+    /// An operand of a reduction that masks what is beyond its end: codes as the floats that they are ([`Quirk::MaskedCodes`]).
+    fn decoded(&self, value: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+        let Data::Tensor { ssa, order } = &value.data else {
+            return Ok(value);
+        };
+        if !value.dtype.is_code() || !self.quirks().avoids(Quirk::MaskedCodes) {
+            return Ok(value);
+        }
+        let codes = Ordered {
+            ssa: *ssa,
+            order: order.clone(),
+            dtype: value.dtype,
+            dims: value.dims.clone(),
+        };
+        Ok(Value::of(self.carry(codes, DataType::F32)?))
     }
 
     /// Whether the loops over these axes become one whatever is fused with them: they lie side by side in a graph of row-major tensors,

@@ -52,6 +52,16 @@ pub const REGISTER: &[Description] = &[
         ..UNREPORTED
     },
     Description {
+        quirk: Quirk::MaskedCodes,
+        backends: &[Backend::Amd],
+        effect: Slow,
+        what: "Instruction selection does not end where a byte is loaded under a mask and its bits are shifted to those of a float: FP8 in a reduction that is spread beyond the end of its rows.",
+        instead: "The operand is decoded in a dispatch of its own.",
+        costs: Some("one pass over the operand, of four times the size"),
+        guard: Guard::Case(Backend::Amd, "largest_of_codes_7x56"),
+        ..UNREPORTED
+    },
+    Description {
         quirk: Quirk::PaddingOfUnitLoops,
         backends: GPUS,
         effect: Wrong,
@@ -173,6 +183,15 @@ pub const REGISTER: &[Description] = &[
         instead: "Both are widened to f16.",
         costs: Some("one pass over both factors"),
         guard: Guard::Case(Backend::Amd, "lp_matmul_e4m3fnuz_by_e5m2fnuz_1x33x9"),
+        ..UNREPORTED
+    },
+    Description {
+        quirk: Quirk::SingleFnuz,
+        backends: &[Backend::Amd],
+        effect: Rejected,
+        what: "A factor of one FNUZ element, which is a byte until it is multiplied: the bitcast becomes a kernel of its own that is not bufferized.",
+        instead: "Both factors are widened to f16.",
+        guard: Guard::Case(Backend::Amd, "matmul_single_e4m3fnuz_1x1x5"),
         ..UNREPORTED
     },
     Description {

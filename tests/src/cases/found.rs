@@ -25,6 +25,8 @@ pub(super) fn found(cases: &mut Cases) {
     selected_twice(cases);
     narrowed_factors(cases);
     summed_row(cases);
+    masked_codes(cases);
+    single_fnuz(cases);
 }
 
 /// Results that do not depend on the elements of an operand, which lies in another order than they do.
@@ -385,6 +387,33 @@ fn summed_row(cases: &mut Cases) {
     };
     b.node("moe", F32, op);
     cases.add("moe_backward_of_one_summed_row", b.build());
+}
+
+/// Products with a single element of the matrix cores' own eight-bit floats.
+fn single_fnuz(cases: &mut Cases) {
+    use DataType::{F8E4M3Fnuz, F8E5M2Fnuz, F32};
+    let product = Product::new(1, 1, 5, F8E4M3Fnuz).types([F8E4M3Fnuz, F8E4M3Fnuz, F32, F32]);
+    cases.add("matmul_single_e4m3fnuz_1x1x5", product.alone());
+    let mut conv = Conv::new(1, 1, 5, 1, 1, 0, F8E5M2Fnuz, Order::First);
+    conv.out = F32;
+    cases.add("conv_single_e5m2fnuz", conv.alone());
+}
+
+/// Reductions of floats of eight bits, over rows that are no whole number of subgroups.
+fn masked_codes(cases: &mut Cases) {
+    use DataType::{F8E4M3, F8E4M3Fnuz, F8E5M2, F32};
+    for (name, dtype, mode, columns) in [
+        ("largest_of_codes_7x56", F8E4M3, ReductionMode::Max, 56),
+        ("sum_of_codes_3x36", F8E4M3Fnuz, ReductionMode::Add, 36),
+        ("sum_of_codes_3x300", F8E5M2, ReductionMode::Add, 300),
+    ] {
+        let mut b = GraphBuilder::new("a reduction of codes");
+        let rows = if columns == 56 { 7 } else { 3 };
+        let x = b.buffer("x", dtype, &[rows, columns]);
+        let y = b.buffer("y", F32, &[rows, 1]);
+        reduce(&mut b, F32, mode, x, y);
+        cases.add(name, b.build());
+    }
 }
 
 /// Sums that are stored beside several tensors that are made of them, one of the other.
