@@ -6,7 +6,7 @@ use super::{Backend, Description, Guard, Quirk};
 const GPUS: &[Backend] = &[Backend::Amd, Backend::Nvidia];
 const EVERYWHERE: &[Backend] = &[Backend::Cpu, Backend::Amd, Backend::Nvidia];
 
-/// What most quirks have in common.
+/// What most quirks have in common: seen on 3.13, everywhere, without a cost, not reported.
 const UNREPORTED: Description = Description {
     quirk: Quirk::FoldedTranspose,
     backends: EVERYWHERE,
@@ -23,7 +23,6 @@ const UNREPORTED: Description = Description {
 pub const REGISTER: &[Description] = &[
     Description {
         quirk: Quirk::FoldedTranspose,
-        backends: EVERYWHERE,
         effect: Wrong,
         what: "The transpose of an operand is folded into the convolution that reads it, as wrong addresses: an NCHW view of NHWC data in the implicit GEMM. On the CPU the convolution then runs tens of times slower.",
         instead: "An operand in another order is copied behind a compute barrier.",
@@ -147,7 +146,6 @@ pub const REGISTER: &[Description] = &[
     },
     Description {
         quirk: Quirk::UnsettledFactors,
-        backends: EVERYWHERE,
         effect: Rejected,
         what: "What is computed on the way to a factor of a contraction is fused into its reads, which code generation does not always survive.",
         instead: "The factor is a dispatch of its own.",
@@ -157,7 +155,6 @@ pub const REGISTER: &[Description] = &[
     },
     Description {
         quirk: Quirk::MixedFactors,
-        backends: EVERYWHERE,
         effect: Wrong,
         what: "Floats of two types, neither of which is the compute type, are widened for a product only where the shape is a lucky one.",
         instead: "Both factors are converted to the compute type.",
@@ -196,7 +193,6 @@ pub const REGISTER: &[Description] = &[
     },
     Description {
         quirk: Quirk::UnsignedBytes,
-        backends: EVERYWHERE,
         effect: Wrong,
         what: "Unsigned bytes are multiplied as signed ones.",
         instead: "They are widened to i32.",
@@ -236,7 +232,6 @@ pub const REGISTER: &[Description] = &[
     },
     Description {
         quirk: Quirk::RepeatedFactors,
-        backends: EVERYWHERE,
         effect: Rejected,
         what: "A sum of products is taken for a contraction, which is invalid if a factor is repeated along a reduced axis, also if the \
                product is an operation of its own: x · w summed over rows, with one w for each row.",
@@ -247,7 +242,6 @@ pub const REGISTER: &[Description] = &[
     },
     Description {
         quirk: Quirk::MixedProducts,
-        backends: EVERYWHERE,
         effect: Rejected,
         what: "A sum of products of floats of two types, neither of which is the compute type, becomes an invalid contraction.",
         instead: "Both are widened.",
@@ -330,7 +324,6 @@ pub const REGISTER: &[Description] = &[
     },
     Description {
         quirk: Quirk::YieldedOperand,
-        backends: EVERYWHERE,
         effect: Rejected,
         what: "An operation that turns out late to yield one of its operands: the kernel that does nothing but copy is rejected.",
         instead: "The operand is the result.",
@@ -339,7 +332,6 @@ pub const REGISTER: &[Description] = &[
     },
     Description {
         quirk: Quirk::ConstantSums,
-        backends: EVERYWHERE,
         effect: Wrong,
         what: "Where all elements turn out to be the same and are summed, too few are.",
         instead: "They are a dispatch of their own in graphs that have more than pointwise operations.",
@@ -349,7 +341,6 @@ pub const REGISTER: &[Description] = &[
     },
     Description {
         quirk: Quirk::ConstantTransposed,
-        backends: EVERYWHERE,
         effect: Wrong,
         what: "What reads an operand in another order than the result's and yields a constant is taken for a transposition, and copies the operand.",
         instead: "The result is computed in the operand's order, and reordered when it is stored.",
@@ -358,7 +349,6 @@ pub const REGISTER: &[Description] = &[
     },
     Description {
         quirk: Quirk::RoundedTwice,
-        backends: EVERYWHERE,
         effect: Wrong,
         what: "An f64 is rounded to 16 bits through f32: twice, and what is subnormal in f16 becomes 0.",
         instead: "The first rounding is to odd.",
@@ -367,7 +357,6 @@ pub const REGISTER: &[Description] = &[
     },
     Description {
         quirk: Quirk::SelectedBf16,
-        backends: EVERYWHERE,
         effect: Wrong,
         what: "bf16 is selected in f32, and on the way back what is no number changes.",
         instead: "It is selected as bits.",
@@ -386,7 +375,6 @@ pub const REGISTER: &[Description] = &[
     },
     Description {
         quirk: Quirk::SumsInPlace,
-        backends: EVERYWHERE,
         effect: Wrong,
         what: "A reduction that starts from a tensor sums up in its memory, which may be the caller's.",
         instead: "It starts from one number, and the tensor is combined with the result.",
@@ -396,7 +384,6 @@ pub const REGISTER: &[Description] = &[
     },
     Description {
         quirk: Quirk::FixedPlaces,
-        backends: EVERYWHERE,
         effect: Wrong,
         what: "Maps with constants among their results become other code.",
         instead: "The axes that are fixed are sliced off.",
@@ -407,7 +394,6 @@ pub const REGISTER: &[Description] = &[
     },
     Description {
         quirk: Quirk::SingleTile,
-        backends: EVERYWHERE,
         effect: Rejected,
         what: "The only entry of a list of one tile is read on the host while the graph runs.",
         instead: "There are two tiles at least.",
@@ -416,7 +402,6 @@ pub const REGISTER: &[Description] = &[
     },
     Description {
         quirk: Quirk::SharedGather,
-        backends: EVERYWHERE,
         effect: Wrong,
         what: "Single rows of 16-bit floats become a gather, in which two waves write the same shared memory.",
         instead: "The rows are widened.",

@@ -21,6 +21,7 @@
 //! | `sums` | long sums |
 //! | `structure` | graphs of several nodes |
 //! | `found` | graphs that random ones were shrunk to |
+//! | `uncompiled` | graphs that random ones were shrunk to, which did not compile for gfx942 |
 //! | `peers` | chains that other engines say they run |
 //! | `scalar` | scalars that are passed at execution |
 //! | `second` | graphs that a second encoder made, of every family |
@@ -54,6 +55,7 @@ mod scalar;
 mod second;
 mod structure;
 mod sums;
+mod uncompiled;
 
 pub(crate) use norm::graph::Norm;
 pub(crate) use reduction::{softmax, spread};
@@ -191,6 +193,7 @@ pub fn all() -> Vec<Case> {
     block_scale::quantize(&mut cases);
     block_scale::chains(&mut cases);
     found::found(&mut cases);
+    uncompiled::uncompiled(&mut cases);
     peers::miopen(&mut cases);
     peers::hipblaslt(&mut cases);
     peers::fusilli(&mut cases);

@@ -1,0 +1,84 @@
+//! Graphs that random ones were shrunk to: for gfx942, each was rejected by the compiler once, or the compiler did not end.
+
+use super::case::{Cases, Order};
+use super::convolution::Conv;
+use super::matmul::Product;
+use super::reduction::reduce;
+use rotini_graph::{DataType, GraphBuilder, LayernormBackward, MoeGroupedMatmulBwd, ReductionMode, TensorKind};
+
+/// Graphs that did not compile.
+pub(super) fn uncompiled(cases: &mut Cases) {
+    narrowed_factors(cases);
+    single_fnuz(cases);
+    masked_codes(cases);
+    summed_row(cases);
+}
+
+/// Products of f64 that are computed in fewer bits.
+fn narrowed_factors(cases: &mut Cases) {
+    use DataType::{F32, F64};
+    let product = Product::new(48, 4, 16, F64).types([F64, F64, F32, F32]);
+    cases.add("matmul_narrowed_f64_48x4x16", product.alone());
+}
+
+/// Products with a single element of the matrix cores' own eight-bit floats.
+fn single_fnuz(cases: &mut Cases) {
+    use DataType::{F8E4M3Fnuz, F8E5M2Fnuz, F32};
+    let product = Product::new(1, 1, 5, F8E4M3Fnuz).types([F8E4M3Fnuz, F8E4M3Fnuz, F32, F32]);
+    cases.add("matmul_single_e4m3fnuz_1x1x5", product.alone());
+    let mut conv = Conv::new(1, 1, 5, 1, 1, 0, F8E5M2Fnuz, Order::First);
+    conv.out = F32;
+    cases.add("conv_single_e5m2fnuz", conv.alone());
+}
+
+/// Reductions of floats of eight bits, over rows that are no whole number of subgroups.
+fn masked_codes(cases: &mut Cases) {
+    use DataType::{F8E4M3, F8E4M3Fnuz, F8E5M2, F32};
+    for (name, dtype, mode, columns) in [
+        ("largest_of_codes_7x56", F8E4M3, ReductionMode::Max, 56),
+        ("sum_of_codes_3x36", F8E4M3Fnuz, ReductionMode::Add, 36),
+        ("sum_of_codes_3x300", F8E5M2, ReductionMode::Add, 300),
+    ] {
+        let mut b = GraphBuilder::new("a reduction of codes");
+        let rows = if columns == 56 { 7 } else { 3 };
+        let x = b.buffer("x", dtype, &[rows, columns]);
+        let y = b.buffer("y", F32, &[rows, 1]);
+        reduce(&mut b, F32, mode, x, y);
+        cases.add(name, b.build());
+    }
+}
+
+/// Sums over several axes as the only row of a mixture of experts.
+fn summed_row(cases: &mut Cases) {
+    use DataType::{F32, I32};
+    let mut b = GraphBuilder::new("the gradient of experts of one row of sums");
+    let (dims, row) = ([7, 6, 7], [1, 1, 7]);
+    let x = b.tensor("x", F32, &dims, &[42, 1, 6], TensorKind::Buffer);
+    let [scale, dscale] = ["scale", "dscale"].map(|name| b.buffer(name, F32, &row));
+    let dx = b.buffer("dx", F32, &dims);
+    let token = b.virtual_tensor("token", F32, &row);
+    let doutput = b.buffer("doutput", F32, &[1; 3]);
+    let first_token_offset = b.buffer("offset", I32, &[1; 3]);
+    let dweight = b.buffer("dweight", F32, &[1, 7, 1]);
+    let norm = LayernormBackward {
+        dy: x,
+        x,
+        scale,
+        mean: None,
+        inv_variance: None,
+        epsilon: None,
+        dx,
+        dscale,
+        dbias: token,
+        normalized_dim_count: 1,
+    };
+    b.node("norm", F32, norm);
+    let op = MoeGroupedMatmulBwd {
+        doutput,
+        token,
+        first_token_offset,
+        dweight,
+    };
+    b.node("moe", F32, op);
+    cases.add("moe_backward_of_one_summed_row", b.build());
+}
