@@ -174,7 +174,9 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
             order: &(0..dims.len()).collect::<Vec<_>>(),
             ..*shape
         };
-        let how = self.loops(&merged, &whole, &gone)?.attribute(self.target())?;
+        let how = self
+            .loops(&merged, &whole, &gone)?
+            .attribute(self.target(), self.quirks())?;
         let value = self.reduce_at_once(&merged, &whole, &gone, (combiner, start), Some(&how), body)?;
         let Data::Tensor { mut ssa, .. } = value.data else {
             return Err(EmitError::Internal("a reduction without a result"));

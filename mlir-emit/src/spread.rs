@@ -6,6 +6,7 @@
 //! product is the workgroup, and elements beyond the end are masked.
 
 use crate::EmitError;
+use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
 
 /// What one thread may sum up one after the other, all of it unrolled.
@@ -72,9 +73,9 @@ impl Loops {
     }
 
     /// The attribute that says how, for the operation.
-    pub(crate) fn attribute(&self, target: &Target) -> Result<String, EmitError> {
+    pub(crate) fn attribute(&self, target: &Target, quirks: Quirks) -> Result<String, EmitError> {
         let lanes = lanes(target).ok_or(EmitError::Internal("a target without subgroups"))?;
-        let (cuts, subgroups) = self.cuts(lanes);
+        let (cuts, subgroups) = self.cuts(lanes, quirks);
         let list = |numbers: Vec<u64>| {
             let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
             format!("[{}]", numbers.join(", "))
@@ -103,7 +104,7 @@ impl Loops {
     }
 
     /// How each loop is cut, and into how many subgroups all of them.
-    fn cuts(&self, lanes: u64) -> (Vec<Cut>, u64) {
+    fn cuts(&self, lanes: u64, quirks: Quirks) -> (Vec<Cut>, u64) {
         let mut kept = vec![Cut::WHOLE; self.kept.len()];
         let mut reduced = vec![Cut::WHOLE; self.reduced.len()];
         let mut lanes_left = lanes;
@@ -130,7 +131,11 @@ impl Loops {
             _ => 1,
         };
         let subgroups = if self.ends_reduced {
-            power(count.div_ceil(lanes_left * thread * TURNS)).min(SUBGROUPS)
+            let innermost = self.reduced.last().map_or(1, |last| power(last.div_ceil(thread)));
+            // The compiler adds up the first of 16 subgroups alone if eight lanes lie along the innermost of several loops.
+            let is_lost = self.reduced.len() > 1 && innermost == 8 && quirks.avoids(Quirk::LostSums);
+            let most = if is_lost { SUBGROUPS / 2 } else { SUBGROUPS };
+            power(count.div_ceil(lanes_left * thread * TURNS)).min(most)
         } else {
             1
         };

@@ -34,10 +34,10 @@ pub const REGISTER: &[Description] = &[
         quirk: Quirk::LostSums,
         backends: GPUS,
         effect: Wrong,
-        what: "Where loops of a reduction do not become one, the innermost may be given to more subgroups than are added up, and parts of the sum are left out: 64 x 28 on gfx942, 14 x 16 on an H200.",
-        instead: "Two reductions: the last axis, then the rest as one loop.",
+        what: "Where loops of a reduction do not become one, the innermost may be given to more subgroups than are added up, and parts of the sum are left out: 64 x 28 on gfx942, 14 x 16 on an H200. So are all but the first of 16 subgroups where eight lanes lie along the innermost loop.",
+        instead: "Two reductions: the last axis, then the rest as one loop. Eight subgroups there.",
         costs: Some("one more dispatch, and its intermediate tensor"),
-        guard: Guard::None("it needs an NVIDIA GPU; on AMD the reductions that it is for are told how to spread"),
+        guard: Guard::Case(Backend::Amd, "sum_around_257x2x8_f32"),
         ..UNREPORTED
     },
     Description {

@@ -154,6 +154,7 @@ pub fn all() -> Vec<Case> {
     moe::fused(&mut cases);
     reduction::modes(&mut cases);
     reduction::axes(&mut cases);
+    reduction::around(&mut cases);
     reduction::fused(&mut cases);
     pooling::forward(&mut cases);
     pooling::index(&mut cases);

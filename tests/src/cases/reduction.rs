@@ -176,6 +176,36 @@ pub(crate) fn spread(dtype: DataType, dims: &[i64]) -> Graph {
     b.build()
 }
 
+/// Sums along the axes around one that stays, as the statistics of a batch have them: of few and of many rows, in all widths of a row.
+pub(super) fn around(cases: &mut Cases) {
+    for dtype in [DataType::F32, DataType::Bf16] {
+        for columns in [2, 3, 5, 8, 16, 33, 64] {
+            for rows in [20, 257, 1030] {
+                let graph = alone(
+                    ReductionMode::Add,
+                    [dtype, dtype, DataType::F32],
+                    &[rows, 2, columns],
+                    &[1, 2, 1],
+                    Order::First,
+                );
+                cases.add(format!("sum_around_{rows}x2x{columns}_{dtype}"), graph);
+            }
+        }
+    }
+    for dims in [
+        [300, 3, 2, 3, 8],
+        [33, 2, 9, 3, 8],
+        [65, 2, 17, 3, 8],
+        [20, 3, 20, 2, 20],
+    ] {
+        let [_, one, _, two, _] = dims;
+        let types = [DataType::F32; 3];
+        let graph = alone(ReductionMode::Add, types, &dims, &[1, one, 1, two, 1], Order::First);
+        let name = dims.map(|extent| extent.to_string()).join("x");
+        cases.add(format!("sum_around_{name}"), graph);
+    }
+}
+
 pub(super) fn fused(cases: &mut Cases) {
     use PointwiseMode::{Add, Mul, Sqrt};
     for dtype in FLOATS {
