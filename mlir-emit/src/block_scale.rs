@@ -5,11 +5,12 @@ use crate::ir::MISSING;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::narrow::{largest, power};
+use crate::quirks::Quirk;
 use crate::step::{Combiner, Shape, order_of};
 use crate::value::{Ordered, Value, extent, extents, reshape};
 use crate::{EmitError, Unsupported};
 use melior::ir::Value as Ssa;
-use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, DataType, NormalGraph, TensorId};
+use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, DataType, Layout, NormalGraph, NormalKind, TensorId};
 
 /// Says whether the operation can be lowered.
 pub(crate) fn check_dequantize(
@@ -232,6 +233,11 @@ pub(crate) fn dequantize(
     op: &BlockScaleDequantize,
 ) -> Result<(), EmitError> {
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
+    let scales = lowering.tensor(op.scale)?;
+    let has_gaps = scales.kind == NormalKind::Input && Layout::of(&scales.dims, &scales.strides) == Layout::Strided;
+    if has_gaps && lowering.quirks().avoids(Quirk::GatheredScales) {
+        lowering.settle(op.scale)?;
+    }
     let (x, scale) = (lowering.value(op.x)?.clone(), lowering.value(op.scale)?.clone());
     let leading = x.dims.len().saturating_sub(op.block_size.len());
     let sizes = std::iter::repeat_n(1, leading).chain(op.block_size.iter().copied().map(i64::from));

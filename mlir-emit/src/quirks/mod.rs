@@ -59,6 +59,7 @@ quirks! {
     ForgottenFunctions,
     PackedReductions,
     LooseLoops,
+    GatheredScales,
     MissingFmax,
     LostNan,
     CopiedSign,

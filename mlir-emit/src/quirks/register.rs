@@ -287,6 +287,14 @@ pub const REGISTER: &[Description] = &[
         ..UNREPORTED
     },
     Description {
+        quirk: Quirk::GatheredScales,
+        backends: &[Backend::Amd],
+        what: "Scales of blocks that are gathered from between gaps make NaN of sums if the last block is cut off.",
+        instead: "The scales are a dispatch of their own.",
+        guard: Guard::Case(Backend::Amd, "blocks_of_scales_with_gaps"),
+        ..UNREPORTED
+    },
+    Description {
         quirk: Quirk::MissingFmax,
         backends: &[Backend::Cpu],
         effect: Rejected,

@@ -3,8 +3,8 @@
 use super::case::{Cases, Data};
 use anyhow::Result;
 use rotini_graph::{
-    BlockScaleDequantize, BlockScaleQuantize, DataType, Graph, GraphBuilder, Matmul, PointwiseMode, TensorId,
-    TensorKind,
+    BatchnormBackward, BlockScaleDequantize, BlockScaleQuantize, DataType, Graph, GraphBuilder, Matmul, PointwiseMode,
+    TensorId, TensorKind,
 };
 use rotini_reference::Profile;
 
@@ -302,6 +302,36 @@ pub(super) fn edges() -> Result<Vec<Data>> {
 
 /// What is made is quantised, and what is quantised is read.
 pub(super) fn chains(cases: &mut Cases) {
+    // The last block is cut off, and the scales lie between gaps.
+    let (dims, channels) = ([6, 3], [1, 3]);
+    let mut b = GraphBuilder::new("blocks of scales with gaps");
+    let x = b.buffer("x", E4M3, &dims);
+    let scale = b.tensor("scale", E8M0, &[2, 3], &[6, 1], TensorKind::Buffer);
+    let y = b.virtual_tensor("y", F16, &dims);
+    let dequantize = BlockScaleDequantize {
+        x,
+        scale,
+        y,
+        block_size: vec![4, 1],
+        is_negative_scale: false,
+    };
+    b.node("dequantize", F32, dequantize);
+    let [mean, inv_variance, dscale, dbias] =
+        ["mean", "inv_variance", "dscale", "dbias"].map(|name| b.buffer(name, F16, &channels));
+    let dx = b.buffer("dx", F16, &dims);
+    let norm = BatchnormBackward {
+        dy: y,
+        x: y,
+        mean: Some(mean),
+        inv_variance: Some(inv_variance),
+        scale: mean,
+        peer_stats: Vec::new(),
+        dx,
+        dscale,
+        dbias,
+    };
+    b.node("norm", F32, norm);
+    cases.add("blocks_of_scales_with_gaps", b.build());
     for (y, scale) in [(E4M3, E8M0), (E2M1, E8M0), (E5M2, F32), (I8, F16)] {
         let dims = [6, 48];
         let mut b = GraphBuilder::new("there and back");

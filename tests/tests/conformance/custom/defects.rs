@@ -50,6 +50,7 @@ fn meets(quirk: Quirk) -> Meets {
         Quirk::WideBf16 => Built("custom_between_bf16"),
         Quirk::SumsInPlace => Built("custom_row_sums_and_more"),
         Quirk::FixedPlaces => Built("custom_add_square_of_a_row_f32"),
+        Quirk::GatheredScales => Never("bodies have no blocks"),
         Quirk::MixedFnuz | Quirk::SingleFnuz | Quirk::MaskedCodes => Never("bodies have no such types"),
         Quirk::ConstantFolds => Never("each loop of a body is one of a tensor"),
         Quirk::YieldedOperand => Never("the compiler sees soon that such an operation of a body yields its operand"),
