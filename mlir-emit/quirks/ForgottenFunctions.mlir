@@ -22,15 +22,11 @@ func.func private @custom_0(%arg0: tensor<4x7x5xf32>, %arg1: tensor<4x7x6xf32>) 
   %10 = linalg.fill ins(%cst : f32) outs(%9 : tensor<4x5x6xf32>) -> tensor<4x5x6xf32>
   %11 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%5, %8 : tensor<4x5x7xf32>, tensor<4x6x7xf32>) outs(%10 : tensor<4x5x6xf32>) {
   ^bb0(%in: f32, %in_0: f32, %out: f32):
-    %13 = arith.negf %in : f32
-    %14 = math.copysign %13, %13 : f32
-    %15 = arith.negf %in_0 : f32
-    %16 = math.copysign %15, %15 : f32
-    %17 = arith.negf %16 : f32
-    %18 = math.copysign %17, %17 : f32
-    %19 = arith.mulf %14, %18 : f32
-    %20 = arith.addf %out, %19 : f32
-    linalg.yield %20 : f32
+    %13 = math.absf %in : f32
+    %14 = math.absf %in_0 : f32
+    %15 = arith.mulf %13, %14 : f32
+    %16 = arith.addf %out, %15 : f32
+    linalg.yield %16 : f32
   } -> tensor<4x5x6xf32>
   %12 = "iree_tensor_ext.compute_barrier.start"(%11) : (tensor<4x5x6xf32>) -> tensor<4x5x6xf32>
   return %12 : tensor<4x5x6xf32>

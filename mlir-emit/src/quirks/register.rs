@@ -265,7 +265,7 @@ pub const REGISTER: &[Description] = &[
         what: "A sum of products is taken for a contraction whatever function of one operand a factor or the product goes through: -x or exp(x) by y becomes x by y.",
         instead: "The factor of a custom operation is a dispatch of its own; a sum of functions of products is declined.",
         costs: Some("one pass over the factor"),
-        guard: Guard::Case(Backend::Amd, "custom_turned_product_4x5x7x6"),
+        guard: Guard::Case(Backend::Amd, "custom_products_of_magnitudes_4x5x7x6"),
         ..UNREPORTED
     },
     Description {

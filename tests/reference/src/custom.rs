@@ -298,9 +298,8 @@ type Outputs = Result<Vec<(TensorId, Value)>, ReferenceError>;
 /// The outputs of a body that meets a defect of the compiler in the form that it is written in, or nothing if it has another name.
 fn known(context: &Context<'_>, name: &str, inputs: &[TensorId], outputs: &[TensorId]) -> Option<Outputs> {
     Some(match (name, inputs, outputs) {
-        ("batched products" | "batched products turned", &[x, z], &[y]) => {
-            batched(context, [x, z], y, if name.ends_with("turned") { -1 } else { 1 })
-        }
+        ("batched products", &[x, z], &[y]) => batched(context, [x, z], y, |x| x),
+        ("batched products of magnitudes", &[x, z], &[y]) => batched(context, [x, z], y, f64::abs),
         ("products, magnitudes, and those turned", &[x, z], &[y, positive, negative]) => {
             stored(context, [x, z], [y, positive, negative])
         }
@@ -356,7 +355,7 @@ fn sum(terms: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 /// The matrices of x, turned on their sides, by those of z.
-fn batched(context: &Context<'_>, [x, z]: [TensorId; 2], y: TensorId, sign: i64) -> Outputs {
+fn batched(context: &Context<'_>, [x, z]: [TensorId; 2], y: TensorId, of: fn(f64) -> f64) -> Outputs {
     let &[_, inner, rows] = context.dims(x)?.as_slice() else {
         return Err(context.unsupported("batches of matrices"));
     };
@@ -370,15 +369,15 @@ fn batched(context: &Context<'_>, [x, z]: [TensorId; 2], y: TensorId, sign: i64)
         return integers(context, y, |index| {
             let products = (0..inner)
                 .map(|k| at(index, k))
-                .map(|(a, b)| x.numbers[a] * z.numbers[b]);
-            sign * products.sum::<i64>()
+                .map(|(a, b)| (of(x.numbers[a] as f64) * of(z.numbers[b] as f64)) as i64);
+            products.sum::<i64>()
         });
     }
     let (x, z) = (context.floats(x)?, context.floats(z)?);
     let count: usize = context.dims(y)?.iter().product();
     let all = (0..count).map(|index| {
         let pairs = (0..inner).map(|k| at(index, k));
-        sum(pairs.map(|(a, b)| sign as f64 * x.numbers[a] * z.numbers[b]))
+        sum(pairs.map(|(a, b)| of(x.numbers[a]) * of(z.numbers[b])))
     });
     floats(context, y, all.collect())
 }

@@ -127,13 +127,16 @@ fn products(cases: &mut Named) {
         batches(cases, "products_u8_by_i8", known, [U8, I8], dims, &half_signed);
         batches(cases, "products_turned_twice", known, [F32; 2], dims, &plain);
     }
-    let one_turned = [
-        "%u = arith.negf %a0 : f32",
-        "%w = arith.negf %a1 : f32",
-        "%v = arith.negf %w : f32",
-    ];
-    let known = "batched products turned";
-    batches(cases, "turned_product", known, [F32; 2], [4, 5, 7, 6], &one_turned);
+    let magnitudes = ["%u = math.absf %a0 : f32", "%v = math.absf %a1 : f32"];
+    let known = "batched products of magnitudes";
+    batches(
+        cases,
+        "products_of_magnitudes",
+        known,
+        [F32; 2],
+        [4, 5, 7, 6],
+        &magnitudes,
+    );
     batches(
         cases,
         "odd_halves",

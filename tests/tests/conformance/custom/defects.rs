@@ -41,7 +41,7 @@ fn meets(quirk: Quirk) -> Meets {
         Quirk::StoredSums => Built("custom_products_stored"),
         Quirk::NegatedTerms => Built("custom_negated_rows"),
         Quirk::RepeatedFactors => Built("custom_repeated_weights"),
-        Quirk::ForgottenFunctions => Built("custom_turned_product_4x5x7x6"),
+        Quirk::ForgottenFunctions => Built("custom_products_of_magnitudes_4x5x7x6"),
         Quirk::MissingFmax => Built("custom_larger_number_f16"),
         Quirk::LostNan => Built("custom_two_outputs"),
         Quirk::CopiedSign => Built("custom_sign_of_f64"),
