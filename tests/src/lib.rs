@@ -17,6 +17,7 @@
 pub mod cases;
 pub mod code_object;
 pub mod damage;
+pub mod engines;
 pub mod facts;
 pub mod harness;
 pub mod operations;

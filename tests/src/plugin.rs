@@ -21,10 +21,24 @@ pub fn emulator() -> Result<PathBuf> {
     built("ROTINI_HIP_EMULATOR", "libamdhip64.so", "rotini-hip-emulator")
 }
 
+/// Another engine than rotini's, of those in `benches`: `reference`, `faulty` or `onnxruntime`, as Cargo built it beside this test.
+///
+/// # Errors
+///
+/// If it is not there.
+pub fn engine(name: &str) -> Result<PathBuf> {
+    beside(&format!("lib{name}_engine.so"), &format!("rotini-{name}-engine"))
+}
+
 fn built(variable: &str, name: &str, package: &str) -> Result<PathBuf> {
-    if let Some(path) = std::env::var_os(variable) {
-        return Ok(PathBuf::from(path));
+    match std::env::var_os(variable) {
+        Some(path) => Ok(PathBuf::from(path)),
+        None => beside(name, package),
     }
+}
+
+/// What Cargo built beside this test.
+fn beside(name: &str, package: &str) -> Result<PathBuf> {
     let executable = std::env::current_exe().context("this test has no path")?;
     let places = executable
         .ancestors()

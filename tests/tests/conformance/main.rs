@@ -6,6 +6,7 @@
 //! | `random_graphs` | graphs from a seed are right, or declined with a reason |
 //! | `attributes` | every attribute of every operation changes what is compiled, or the reason why nothing is |
 //! | `custom` | bodies of custom operations: what is accepted is right, what is hostile is declined |
+//! | `engines` | the engines that rotini is measured against are right themselves |
 //! | `rounding` | half-precision graphs round once, and the judge would see it if they did not |
 //! | `gfx942` | what is compiled for MI300: dispatches, MFMA, registers (compile only: nothing is executed) |
 //! | `robustness` | mutated graphs through every entry point |
@@ -15,6 +16,7 @@
 mod attributes;
 mod cases;
 mod custom;
+mod engines;
 mod gfx942;
 mod random_graphs;
 mod robustness;

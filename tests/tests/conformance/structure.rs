@@ -16,7 +16,7 @@ use syn::visit::Visit;
 use syn::{Item, UseTree};
 
 /// The crates and test programs of several files, by the directory of their sources.
-const CRATES: [&str; 22] = [
+const CRATES: [&str; 23] = [
     "mlir-emit/src",
     "mlir-emit/graph/src",
     "mlir-emit/custom/src",
@@ -39,6 +39,7 @@ const CRATES: [&str; 22] = [
     "tests/hip-emulator/gfx/src",
     "tests/hip-emulator/mfma/src",
     "benches/src",
+    "benches/engine/src",
 ];
 
 /// No file has more lines, but for generated ones.

@@ -11,9 +11,11 @@
 //! | `own_memory` | executions on a GPU without a workspace, and with outputs over inputs |
 //! | `ordering` | seeded schedules over streams, contexts and threads: no stale read |
 //! | `quirks` | each defect of the compiler that the lowering avoids is there still |
+//! | `engines` | the plain engine works in a GPU's memory, behind what is on the stream |
 //! | `mutants` | the harness fails a plugin that is made worse, on the CPU and here |
 
 mod cases;
+mod engines;
 mod hip_device;
 mod mutants;
 mod ordering;

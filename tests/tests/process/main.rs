@@ -6,6 +6,7 @@
 //! | `cold` | many processes and threads that meet the same graphs at once compile each of them once, and wait for no other |
 //! | `kills` | processes that are killed at any moment leave nothing wrong, stuck or lying around |
 //! | `disk` | full, read-only and vanishing directories, damaged and swapped entries: right results all the same |
+//! | `engines` | an engine with a fault has this fault and no other |
 //! | `failures` | graphs that do not compile: what is said, what is kept, and that they are declined from then on |
 //! | `forks` | children of a process that uses the plugin: results or clear errors, and no waiting |
 //! | `serialized` | contexts as bytes: no compiler, no cache, any damage seen |
@@ -29,6 +30,7 @@
 mod abi;
 mod cold;
 mod disk;
+mod engines;
 mod failures;
 mod forks;
 mod kills;

@@ -1,0 +1,238 @@
+//! The plain engine: evaluates graphs with `rotini-reference`, in the process's memory or, by copying, in a GPU's.
+//!
+//! Where it works is what rotini's setting `ROTINI_DEVICE` says: `cpu`, `hip` or `cuda`. If it says nothing, that is a GPU if the process
+//! has loaded HIP, else the process's memory. On a GPU it works on the first one. It waits for the stream, copies, evaluates on the CPU and
+//! copies back: its results are worth having there, its times are not.
+
+use crate::Buffers;
+use crate::device::Device;
+use rotini_graph::{Graph, Op, Tensor, TensorId, TensorKind};
+use rotini_reference as reference;
+use std::collections::BTreeSet;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Elements of all tensors of a graph, at most: each is a binary64 while it is evaluated.
+const MOST_ELEMENTS: i64 = 1 << 25;
+
+/// Multiplications and such of a graph, at most: some ten seconds.
+const MOST_WORK: i64 = 1 << 31;
+
+/// Up to here a graph is evaluated to see whether the reference knows all of it: that takes milliseconds.
+const TRIED_WORK: i64 = 1 << 20;
+
+/// Where the plain engine works.
+pub struct Reference {
+    /// None in the process's memory.
+    device: Option<Arc<Device>>,
+}
+
+impl Reference {
+    /// The plain engine where the environment says.
+    ///
+    /// # Errors
+    ///
+    /// If the GPU that it says is not there.
+    pub fn new() -> Result<Self, String> {
+        let device = Device::of_environment()?;
+        Ok(Reference {
+            device: device.map(Arc::new),
+        })
+    }
+
+    /// Whether a graph is small enough, and nothing in it is known to be beyond the reference.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub fn applicable(&self, graph: &Graph) -> Result<(), String> {
+        if let Some(ragged) = graph.tensors.iter().find(|tensor| tensor.ragged_offset.is_some()) {
+            return Err(format!("{ragged} is ragged"));
+        }
+        let elements = graph.tensors.iter().map(elements).fold(0, i64::saturating_add);
+        if elements > MOST_ELEMENTS {
+            return Err(format!("{elements} elements are more than {MOST_ELEMENTS}"));
+        }
+        let work = work(graph);
+        if work > MOST_WORK {
+            return Err(format!("{work} operations are more than {MOST_WORK}"));
+        }
+        if work <= TRIED_WORK {
+            let mut buffers = reference::fill_all(graph, 0).map_err(|error| error.to_string())?;
+            reference::execute(graph, &mut buffers).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// What evaluates a graph.
+    #[must_use]
+    pub fn plan(&self, graph: &Graph) -> Plan {
+        let (mut read, mut written) = (BTreeSet::new(), BTreeSet::new());
+        for node in &graph.nodes {
+            node.op.for_each_input(&mut |_, id| _ = read.insert(id));
+            node.op.for_each_output(&mut |_, id| _ = written.insert(id));
+        }
+        let in_buffers = |ids: BTreeSet<TensorId>| -> Vec<Tensor> {
+            let tensors = ids.into_iter().filter_map(|id| graph.tensor(id));
+            let stored = |tensor: &&Tensor| matches!(tensor.kind, TensorKind::Buffer | TensorKind::RuntimeScalar);
+            tensors.filter(stored).cloned().collect()
+        };
+        Plan {
+            inputs: in_buffers(&read - &written),
+            outputs: in_buffers(written),
+            graph: graph.clone(),
+            device: self.device.clone(),
+        }
+    }
+}
+
+/// What evaluates one graph.
+pub struct Plan {
+    graph: Graph,
+    /// The tensors that are in buffers and that no node writes.
+    inputs: Vec<Tensor>,
+    /// Those that a node writes.
+    outputs: Vec<Tensor>,
+    device: Option<Arc<Device>>,
+}
+
+impl Plan {
+    /// The uid of the first input that is in a buffer.
+    #[must_use]
+    pub fn input(&self) -> Option<i64> {
+        self.inputs.first().map(|tensor| tensor.uid)
+    }
+
+    /// The uid of the first output.
+    #[must_use]
+    pub fn output(&self) -> Option<i64> {
+        self.outputs.first().map(|tensor| tensor.uid)
+    }
+
+    fn tensors(&self) -> impl Iterator<Item = &Tensor> {
+        self.inputs.iter().chain(&self.outputs)
+    }
+
+    /// Evaluates the graph, lets `change` do something to its buffers, and writes those back that are others then.
+    ///
+    /// # Errors
+    ///
+    /// What failed.
+    ///
+    /// # Safety
+    ///
+    /// As [`Execution::execute`](crate::Execution::execute).
+    pub unsafe fn execute(
+        &self,
+        buffers: Buffers<'_>,
+        stream: *mut c_void,
+        change: impl FnOnce(&mut reference::Buffers),
+    ) -> Result<(), String> {
+        if let Some(device) = &self.device {
+            // SAFETY: by this function's contract.
+            unsafe { device.wait(stream) }?;
+        }
+        let mut before = reference::Buffers::new();
+        for tensor in self.tensors() {
+            let mut bytes = vec![0; reference::span_bytes(tensor).map_err(|error| error.to_string())?];
+            // SAFETY: the buffer has the tensor's span, by this function's contract.
+            unsafe { self.read(tensor, buffers.pointer(tensor)?, &mut bytes) }?;
+            before.insert(tensor.uid, bytes);
+        }
+        let mut after = before.clone();
+        reference::execute(&self.graph, &mut after).map_err(|error| error.to_string())?;
+        change(&mut after);
+        for tensor in self.tensors() {
+            if let (Some(before), Some(after)) = (before.get(&tensor.uid), after.get(&tensor.uid))
+                && before != after
+            {
+                // SAFETY: as above; `change` cannot make more bytes of them, and where it does, they are left out.
+                unsafe {
+                    self.write(
+                        tensor,
+                        buffers.pointer(tensor)?,
+                        after.get(..before.len()).unwrap_or_default(),
+                    )
+                }?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The device that has a tensor's buffer. Values that come at execution are the host's.
+    fn owner(&self, tensor: &Tensor) -> Option<&Device> {
+        self.device.as_deref().filter(|_| tensor.kind == TensorKind::Buffer)
+    }
+
+    /// # Safety
+    ///
+    /// The tensor's buffer has as many bytes.
+    unsafe fn read(&self, tensor: &Tensor, from: *const c_void, bytes: &mut [u8]) -> Result<(), String> {
+        if let Some(device) = self.owner(tensor) {
+            // SAFETY: by this function's contract.
+            return unsafe { device.read(from, bytes) };
+        }
+        // SAFETY: by this function's contract; the bytes are this function's own.
+        unsafe { std::ptr::copy_nonoverlapping(from.cast(), bytes.as_mut_ptr(), bytes.len()) };
+        Ok(())
+    }
+
+    /// # Safety
+    ///
+    /// The tensor's buffer has as many bytes, and nothing else uses them.
+    unsafe fn write(&self, tensor: &Tensor, to: *mut c_void, bytes: &[u8]) -> Result<(), String> {
+        if let Some(device) = self.owner(tensor) {
+            // SAFETY: by this function's contract.
+            return unsafe { device.write(to, bytes) };
+        }
+        // SAFETY: by this function's contract; the bytes are this function's own.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), bytes.len()) };
+        Ok(())
+    }
+}
+
+fn elements(tensor: &Tensor) -> i64 {
+    tensor.dims.iter().fold(1, |product, &dim| product.saturating_mul(dim))
+}
+
+/// About how many multiplications and such a graph takes.
+fn work(graph: &Graph) -> i64 {
+    let elements = |id: TensorId| graph.tensor(id).map_or(0, elements);
+    let dim = |id: TensorId, axis: usize| graph.tensor(id).and_then(|tensor| tensor.dims.get(axis).copied());
+    let last = |id: TensorId| graph.tensor(id).and_then(|tensor| tensor.dims.last().copied());
+    // Each element of the activations' gradient or result meets the filter of its channel.
+    let convolution = |result: TensorId, w: TensorId| {
+        let filter = elements(w).checked_div(dim(w, 0).unwrap_or(1)).unwrap_or(0);
+        elements(result).saturating_mul(filter)
+    };
+    let of_node = |op: &Op| match op {
+        Op::ConvFprop(op) => convolution(op.y, op.w),
+        Op::ConvDgrad(op) => convolution(op.dy, op.w),
+        Op::ConvWgrad(op) => convolution(op.dy, op.dw),
+        Op::Matmul(op) => elements(op.c).saturating_mul(last(op.a).unwrap_or(1)),
+        Op::MoeGroupedMatmul(op) => elements(op.output).saturating_mul(last(op.token).unwrap_or(1)),
+        Op::MoeGroupedMatmulBwd(op) => elements(op.doutput).saturating_mul(last(op.token).unwrap_or(1)),
+        Op::ResampleFwd(op) => op
+            .window
+            .iter()
+            .fold(elements(op.y), |all, &side| all.saturating_mul(side)),
+        Op::ResampleBwd(op) => op
+            .window
+            .iter()
+            .fold(elements(op.dy), |all, &side| all.saturating_mul(side)),
+        Op::Sdpa(op) => elements(op.q)
+            .saturating_add(elements(op.o))
+            .saturating_mul(dim(op.k, 2).unwrap_or(1)),
+        Op::SdpaBackward(op) => elements(op.q)
+            .saturating_mul(5)
+            .saturating_mul(dim(op.k, 2).unwrap_or(1)),
+        op => {
+            let mut all = 0_i64;
+            op.for_each_input(&mut |_, id| all = all.saturating_add(elements(id)));
+            op.for_each_output(&mut |_, id| all = all.saturating_add(elements(id)));
+            all
+        }
+    };
+    let work = graph.nodes.iter().map(|node| of_node(&node.op));
+    work.fold(0, i64::saturating_add)
+}
