@@ -209,8 +209,8 @@ pub const SETTINGS: &[Setting] = &[
         Reader::Tests,
         "ROTINI_ONNXRUNTIME",
         "a path",
-        "what `scripts/setup --bench` installs",
-        "The library of ONNX Runtime, a peer of the benches.",
+        "what `scripts/setup --test` installs",
+        "The library of ONNX Runtime, another engine to test and measure.",
     ),
     setting(
         Reader::Tests,

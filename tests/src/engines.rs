@@ -1,9 +1,19 @@
 //! Other engines than rotini's, of those in `benches`, driven as a host drives any.
 
+use crate::cases::Case;
+use crate::harness::{Memory, poison, stored};
 use crate::plugin;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use rotini_graph::Graph;
-use rotini_host::{Context, Handle, Plugin, engine_config};
+use rotini_host::{Context, DeviceBuffer, Handle, Plugin, engine_config};
+use rotini_reference::{compare, evaluate, execute, fill_all, tolerance};
+use std::collections::HashMap;
+
+/// Executions of a context: the second finds things as the first left them.
+const EXECUTIONS: usize = 2;
+
+/// Of the buffers' addresses, as hipDNN promises it.
+const ALIGNMENT: usize = 16;
 
 /// Another engine on a handle.
 pub struct Other {
@@ -60,4 +70,51 @@ impl Other {
         ensure!(exact <= estimate, "{estimate} bytes were said, but {exact} are needed");
         Ok(context)
     }
+}
+
+/// Executes a context of a case and judges it as `rotini run` judges: an output is right within hipDNN's tolerances, or within what a
+/// right kernel can make of it. rotini's own tests want the latter of every output, which is more than other engines promise.
+///
+/// # Errors
+///
+/// Whatever is not as it must be.
+pub fn judge(case: &Case, context: &Context) -> Result<()> {
+    let mut graph = case.graph.clone();
+    graph.validate()?;
+    let inputs = fill_all(&graph, 1)?;
+    let mut want = inputs.clone();
+    execute(&graph, &mut want)?;
+    let mut memory: HashMap<i64, Memory> = inputs
+        .iter()
+        .map(|(&uid, bytes)| (uid, Memory::new(bytes, ALIGNMENT)))
+        .collect();
+    let mut scratch = Memory::new(&vec![0; context.workspace()?], ALIGNMENT);
+    for turn in 0..EXECUTIONS {
+        for (id, _) in stored(&graph).into_iter().filter(|(_, is_output)| *is_output) {
+            let uid = graph.tensor(id).context("a tensor that is not there")?.uid;
+            let memory = memory.get_mut(&uid).context("no buffer")?;
+            memory.put(&poison(memory.bytes().len(), turn))?;
+        }
+        let pack = memory.iter_mut().map(|(&uid, memory)| DeviceBuffer {
+            uid,
+            ptr: memory.pointer().cast(),
+        });
+        let pack: Vec<DeviceBuffer> = pack.collect();
+        // SAFETY: the buffers have the spans of their tensors, the workspace its size.
+        unsafe { context.execute(scratch.pointer().cast(), &pack) }?;
+        ensure!(scratch.is_guarded(), "something was written outside the workspace");
+        for (id, is_output) in stored(&graph) {
+            let tensor = graph.tensor(id).context("a tensor that is not there")?;
+            let memory = memory.get(&tensor.uid).context("no buffer")?;
+            ensure!(memory.is_guarded(), "something was written outside {tensor}");
+            let (got, before) = (memory.bytes(), &inputs[&tensor.uid]);
+            if !is_output {
+                ensure!(got == before, "the input {tensor} was changed");
+            } else if let Err(mismatch) = compare(tensor, got, &want[&tensor.uid], tolerance(&graph, id)?) {
+                let sharp = evaluate(&graph, &inputs)?.judge(id, got, &poison(got.len(), turn));
+                ensure!(sharp.is_ok_and(|report| report.blunt == 0), "{mismatch}");
+            }
+        }
+    }
+    Ok(())
 }

@@ -3,8 +3,10 @@
 #![expect(clippy::panic, reason = "a test that cannot be set up has failed")]
 
 use rotini_tests::cases;
-use rotini_tests::engines::Other;
+use rotini_tests::engines::{Other, judge};
 use rotini_tests::harness::Runner;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// Every so many of all cases are tried on the plain engine: it computes with the judge's own code, so this is about how it gets at buffers.
 const EVERY: usize = 23;
@@ -35,4 +37,54 @@ fn the_plain_engine_is_right() {
         declined.len() * 20 <= right,
         "{right} are right, and declined are {declined:?}"
     );
+}
+
+/// What ONNX Runtime's engine runs, by the kind of the operation: no kind may lose its last case.
+const KINDS: [&str; 11] = [
+    "batchnorm inference",
+    "pointwise",
+    "convolution fprop",
+    "convolution dgrad",
+    "batchnorm inference with variance",
+    "matmul",
+    "RMSNorm",
+    "layernorm",
+    "SDPA",
+    "reduction",
+    "resample forward",
+];
+
+#[test]
+fn onnx_runtime_is_right() {
+    if std::env::var_os("ROTINI_ONNXRUNTIME").is_none_or(|path| !Path::new(&path).exists()) {
+        let reason = "ONNX Runtime is not installed (scripts/setup --test installs it)";
+        assert!(std::env::var_os("ROTINI_TEST_REQUIRE_ALL").is_none(), "{reason}");
+        println!("skipped: {reason}");
+        return;
+    }
+    let other = Other::load("onnxruntime").unwrap_or_else(|error| panic!("{error:#}"));
+    let mut right: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut failures = Vec::new();
+    for mut case in cases::all() {
+        let mut run = || -> anyhow::Result<bool> {
+            case.graph.validate()?;
+            if !other.is_applicable(&case.graph)? {
+                return Ok(false);
+            }
+            judge(&case, &other.context(&case.graph)?)?;
+            Ok(true)
+        };
+        match run() {
+            Ok(true) => {
+                for node in &case.graph.nodes {
+                    *right.entry(node.op.kind()).or_default() += 1;
+                }
+            }
+            Ok(false) => {}
+            Err(error) => failures.push(format!("{}: {error:#}", case.name)),
+        }
+    }
+    println!("{right:?}");
+    assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
+    assert_eq!(right.keys().copied().collect::<BTreeSet<_>>(), KINDS.into());
 }

@@ -2,8 +2,7 @@
 
 use crate::small;
 use rotini_host::Plugin;
-use rotini_tests::engines::Other;
-use rotini_tests::harness::Runner;
+use rotini_tests::engines::{Other, judge};
 use rotini_tests::process::{command, finish, part};
 use std::process::Command;
 use std::time::Duration;
@@ -20,13 +19,12 @@ const TURNS: usize = 3;
 /// In a child: goes as far as a host can, and tells what came of it.
 fn play() {
     let case = small(64);
-    let runner = Runner::cpu().unwrap();
     let said = || -> anyhow::Result<()> {
         let other = Other::load("faulty")?;
         anyhow::ensure!(other.is_applicable(&case.graph)?, "declined");
         let context = other.context(&case.graph)?;
         for _ in 0..TURNS {
-            match runner.judge(&case, &context, 64) {
+            match judge(&case, &context) {
                 Ok(_) => println!("{SAID}right"),
                 Err(error) => println!("{SAID}{error:#}"),
             }
