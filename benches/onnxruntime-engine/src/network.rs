@@ -58,6 +58,8 @@ pub(crate) struct Port {
     /// Its extents in memory, from the slowest to the fastest.
     pub(crate) shape: Vec<i64>,
     pub(crate) element: Element,
+    /// Whether models have it in them: a filter, a bias, a statistic.
+    pub(crate) is_weight: bool,
 }
 
 impl Port {

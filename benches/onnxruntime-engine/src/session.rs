@@ -1,64 +1,26 @@
 //! What executes a network: a session of ONNX Runtime's on the caller's buffers.
 
-use crate::network::{Attribute, Constant, Element, Network, OPSET, Port, Step};
+use crate::build::build;
+use crate::network::{Element, Network, Port};
+use crate::settings::Settings;
+use crate::weights::Weights;
 use ort::AsPointer as _;
-use ort::editor::{Graph, Model, Node, ONNX_DOMAIN, Opset};
-use ort::environment::Environment;
-use ort::logging::LogLevel;
-use ort::memory::Allocator;
-use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::sys::{self, ONNXTensorElementDataType as Number};
-use ort::value::{Outlet, SymbolicDimensions, Tensor, TensorElementType, ValueType};
 use rotini_engine_kit::{Buffers, Execution};
 use std::ffi::{CString, c_char, c_void};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Where ONNX Runtime is and what it may use.
-pub(crate) struct Settings {
-    environment: &'static Environment,
-    threads: usize,
-    spin: bool,
-}
-
-impl Settings {
-    /// Loads ONNX Runtime, once in a process.
-    ///
-    /// # Errors
-    ///
-    /// Without its library; for settings that are none.
-    pub(crate) fn of_environment() -> Result<Self, String> {
-        const LIBRARY: &str = "ROTINI_ONNXRUNTIME";
-        const THREADS: &str = "ONNXRUNTIME_ENGINE_THREADS";
-        const SPIN: &str = "ONNXRUNTIME_ENGINE_SPIN";
-        static ENVIRONMENT: OnceLock<Result<Environment, String>> = OnceLock::new();
-        let environment = ENVIRONMENT.get_or_init(|| {
-            let path =
-                std::env::var_os(LIBRARY).ok_or_else(|| format!("{LIBRARY} does not say where ONNX Runtime is"))?;
-            let failed = |error: String| format!("{LIBRARY}={}: {error}", path.display());
-            let builder = ort::init_from(&path).map_err(|error| failed(error.to_string()))?;
-            let builder = builder.with_name("rotini").with_telemetry(false);
-            builder.build().map_err(|error| failed(error.to_string()))
-        });
-        let threads = match std::env::var(THREADS) {
-            Ok(text) => text.parse().ok().filter(|&threads| threads > 0),
-            Err(_) => std::thread::available_parallelism().ok().map(usize::from),
-        };
-        let spin = match std::env::var(SPIN).as_deref() {
-            Ok("1") => true,
-            Ok("0") | Err(_) => false,
-            Ok(other) => return Err(format!("{SPIN}={other} is neither 0 nor 1")),
-        };
-        Ok(Settings {
-            environment: environment.as_ref().map_err(String::clone)?,
-            threads: threads.ok_or_else(|| format!("{THREADS} is no number of threads"))?,
-            spin,
-        })
-    }
-}
-
-/// A network, ready to run.
+/// What executes a network.
 pub(crate) struct Session {
+    network: Network,
+    settings: Settings,
+    current: Mutex<Arc<Plan>>,
+}
+
+/// A network with the weights that are part of it, ready to run.
+struct Plan {
     session: ort::session::Session,
+    weights: Weights,
     inputs: Ports,
     outputs: Ports,
     /// The values over the buffers of the last execution. Taken while they are used.
@@ -95,18 +57,60 @@ struct Bound {
     outputs: Vec<Value>,
 }
 
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is in there is whole at any time.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Session {
-    /// Builds a network.
+    /// Builds a network. Its weights are not known yet.
     ///
     /// # Errors
     ///
     /// ONNX Runtime's.
-    pub(crate) fn new(network: Network, settings: &Settings) -> Result<Self, String> {
-        let session = build(&network, settings).map_err(|error| error.to_string())?;
+    pub(crate) fn new(network: Network, settings: Settings) -> Result<Self, String> {
+        let plan = Plan::new(&network, &settings, Weights::default())?;
         Ok(Session {
-            session,
-            inputs: Ports::new(network.inputs)?,
-            outputs: Ports::new(network.outputs)?,
+            network,
+            settings,
+            current: Mutex::new(Arc::new(plan)),
+        })
+    }
+
+    /// What to run: built anew if the weights are others.
+    ///
+    /// # Safety
+    ///
+    /// As [`Execution::execute`].
+    unsafe fn plan(&self, buffers: Buffers<'_>) -> Result<Arc<Plan>, String> {
+        let mut current = locked(&self.current);
+        if self.settings.has_constants {
+            let pointers = Weights::pointers(&self.network, buffers)?;
+            // SAFETY: by this function's contract, here and below.
+            if !unsafe { current.weights.are(&pointers) } {
+                let weights = unsafe { Weights::read(&self.network, &pointers) };
+                *current = Arc::new(Plan::new(&self.network, &self.settings, weights)?);
+            }
+        }
+        Ok(Arc::clone(&current))
+    }
+}
+
+impl Execution for Session {
+    unsafe fn execute(&self, buffers: Buffers<'_>, _: *mut c_void, _: *mut c_void) -> Result<(), String> {
+        // SAFETY: by this function's contract.
+        unsafe { self.plan(buffers)?.run(buffers) }
+    }
+}
+
+impl Plan {
+    fn new(network: &Network, settings: &Settings, weights: Weights) -> Result<Self, String> {
+        let inputs = network.inputs.iter().filter(|port| !weights.has(port)).cloned();
+        Ok(Plan {
+            session: build(network, settings, &weights).map_err(|error| error.to_string())?,
+            inputs: Ports::new(inputs.collect())?,
+            outputs: Ports::new(network.outputs.clone())?,
+            weights,
             bound: Mutex::default(),
         })
     }
@@ -118,7 +122,7 @@ impl Session {
     /// As [`Execution::execute`], for as long as the values are used.
     unsafe fn bind(&self, buffers: Buffers<'_>) -> Result<Bound, String> {
         let (inputs, outputs) = (self.inputs.pointers(buffers)?, self.outputs.pointers(buffers)?);
-        let last = self.bound.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let last = locked(&self.bound).take();
         if let Some(last) = last
             && last.inputs.iter().map(|value| value.buffer).eq(inputs.iter().copied())
             && last
@@ -157,10 +161,11 @@ impl Session {
         }
         Ok(())
     }
-}
 
-impl Execution for Session {
-    unsafe fn execute(&self, buffers: Buffers<'_>, _: *mut c_void, _: *mut c_void) -> Result<(), String> {
+    /// # Safety
+    ///
+    /// As [`Execution::execute`].
+    unsafe fn run(&self, buffers: Buffers<'_>) -> Result<(), String> {
         // SAFETY: by this function's contract; the values are kept, but not used, beyond it.
         let bound = unsafe { self.bind(buffers) }?;
         let inputs: Vec<*const sys::OrtValue> = bound.inputs.iter().map(|value| value.raw.cast_const()).collect();
@@ -180,7 +185,7 @@ impl Execution for Session {
             );
             ort::Error::result_from_status(status)
         };
-        *self.bound.lock().unwrap_or_else(PoisonError::into_inner) = Some(bound);
+        *locked(&self.bound) = Some(bound);
         done.map_err(|error| error.to_string())
     }
 }
@@ -236,70 +241,4 @@ impl Drop for Value {
         // SAFETY: made by `new`, and given back here alone.
         unsafe { (ort::api().ReleaseValue)(self.raw) };
     }
-}
-
-fn build(network: &Network, settings: &Settings) -> ort::Result<ort::session::Session> {
-    let mut graph = Graph::new()?;
-    graph.set_inputs(network.inputs.iter().map(outlet))?;
-    graph.set_outputs(network.outputs.iter().map(outlet))?;
-    for (name, dims, constant) in &network.constants {
-        match constant {
-            Constant::Floats(values) => {
-                let mut tensor = Tensor::<f32>::new(&Allocator::default(), dims.clone())?;
-                tensor.extract_tensor_mut().1.copy_from_slice(values);
-                graph.add_initializer(name, tensor, false)?;
-            }
-            Constant::Integers(values) => {
-                let mut tensor = Tensor::<i64>::new(&Allocator::default(), dims.clone())?;
-                tensor.extract_tensor_mut().1.copy_from_slice(values);
-                graph.add_initializer(name, tensor, false)?;
-            }
-        }
-    }
-    for (position, step) in network.steps.iter().enumerate() {
-        graph.add_node(node(position, step)?)?;
-    }
-    let mut model = Model::new([Opset::new(ONNX_DOMAIN, OPSET)?])?;
-    model.set_graph(graph)?;
-    let plain = ort::Error::<()>::from;
-    let options = SessionBuilder::new(settings.environment)?
-        .with_intra_threads(settings.threads)
-        .map_err(plain)?
-        .with_inter_threads(1)
-        .map_err(plain)?
-        .with_intra_op_spinning(settings.spin)
-        .map_err(plain)?
-        .with_log_level(LogLevel::Error)
-        .map_err(plain)?
-        .with_optimization_level(GraphOptimizationLevel::All)
-        .map_err(plain)?;
-    model.into_session(&options)
-}
-
-fn node(position: usize, step: &Step) -> ort::Result<Node> {
-    let attributes = step.attributes.iter().map(|(name, value)| match value {
-        Attribute::Integer(value) => ort::operator::Attribute::new(name, *value),
-        Attribute::Integers(values) => ort::operator::Attribute::new(name, values.clone()),
-        Attribute::Float(value) => ort::operator::Attribute::new(name, *value),
-        Attribute::Text(value) => ort::operator::Attribute::new(name, (*value).to_owned()),
-    });
-    let attributes: Vec<_> = attributes.collect::<ort::Result<_>>()?;
-    let name = format!("{}_{position}", step.kind);
-    Node::new(step.kind, ONNX_DOMAIN, name, &step.inputs, &step.outputs, attributes)
-}
-
-fn outlet(port: &Port) -> Outlet {
-    let ty = match port.element {
-        Element::F32 => TensorElementType::Float32,
-        Element::F16 => TensorElementType::Float16,
-        Element::Bf16 => TensorElementType::Bfloat16,
-    };
-    Outlet::new(
-        port.name.as_str(),
-        ValueType::Tensor {
-            ty,
-            shape: port.shape.as_slice().into(),
-            dimension_symbols: SymbolicDimensions::empty(port.shape.len()),
-        },
-    )
 }

@@ -56,6 +56,18 @@ const KINDS: [&str; 11] = [
 
 #[test]
 fn onnx_runtime_is_right() {
+    onnx_runtime();
+}
+
+#[test]
+fn onnx_runtime_is_right_when_it_takes_weights_for_constants() {
+    // SAFETY: nothing else in this test reads or writes the environment.
+    unsafe { std::env::set_var("ONNXRUNTIME_ENGINE_CONSTANTS", "1") };
+    onnx_runtime();
+}
+
+/// Runs all cases that the engine accepts, each context on other values after the first.
+fn onnx_runtime() {
     if std::env::var_os("ROTINI_ONNXRUNTIME").is_none_or(|path| !Path::new(&path).exists()) {
         let reason = "ONNX Runtime is not installed (scripts/setup --test installs it)";
         assert!(std::env::var_os("ROTINI_TEST_REQUIRE_ALL").is_none(), "{reason}");
@@ -71,7 +83,9 @@ fn onnx_runtime_is_right() {
             if !other.is_applicable(&case.graph)? {
                 return Ok(false);
             }
-            judge(&case, &other.context(&case.graph)?)?;
+            let context = other.context(&case.graph)?;
+            judge(&case, &context, 1)?;
+            judge(&case, &context, 2)?;
             Ok(true)
         };
         match run() {

@@ -24,7 +24,7 @@ fn play() {
         anyhow::ensure!(other.is_applicable(&case.graph)?, "declined");
         let context = other.context(&case.graph)?;
         for _ in 0..TURNS {
-            match judge(&case, &context) {
+            match judge(&case, &context, 1) {
                 Ok(_) => println!("{SAID}right"),
                 Err(error) => println!("{SAID}{error:#}"),
             }

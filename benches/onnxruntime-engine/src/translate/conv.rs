@@ -10,11 +10,11 @@ impl Translation<'_> {
         let group = self.group(op.x, 1, op.w)?;
         let mut attributes = attributes(&op.geometry)?;
         attributes.push(("group", Attribute::Integer(group)));
-        let mut inputs = vec![self.dense(op.x)?, self.dense(op.w)?];
+        let mut inputs = vec![self.dense(op.x)?, self.weight(op.w)?];
         let mut y = op.y;
         if let Some((addition, bias, sum)) = self.bias(op.y) {
             let channels = self.dims(op.w)?.first().copied().unwrap_or(0);
-            let bias = self.dense(bias)?;
+            let bias = self.weight(bias)?;
             inputs.push(self.reshaped(&bias, &[channels]));
             self.done.insert(addition);
             y = sum;
@@ -43,7 +43,7 @@ impl Translation<'_> {
         let mut attributes = attributes(geometry)?;
         attributes.push(("group", Attribute::Integer(group)));
         attributes.push(("output_padding", Attribute::Integers(rest)));
-        let inputs = vec![self.dense(op.dy)?, self.dense(op.w)?];
+        let inputs = vec![self.dense(op.dy)?, self.weight(op.w)?];
         let output = self.define(op.dx)?;
         self.steps("ConvTranspose", inputs, output, attributes);
         Ok(())

@@ -81,7 +81,13 @@ impl<'a> Translation<'a> {
         if broadcast_dims(batches(self.dims(op.a)?), batches(self.dims(op.b)?)).is_none() {
             return Err("batches that repeat in groups".to_owned());
         }
-        let (a, b) = (self.dense(op.a)?, self.dense(op.b)?);
+        let is_weight = batches(self.dims(op.b)?).iter().all(|&extent| extent == 1);
+        let a = self.dense(op.a)?;
+        let b = if is_weight {
+            self.weight(op.b)?
+        } else {
+            self.dense(op.b)?
+        };
         let c = self.define(op.c)?;
         self.step("MatMul", &[&a, &b], &c, []);
         Ok(())
@@ -132,6 +138,17 @@ impl<'a> Translation<'a> {
         self.value(id)
     }
 
+    /// The same for what a model has in it, if it is the caller's.
+    fn weight(&mut self, id: TensorId) -> Result<String> {
+        let name = self.dense(id)?;
+        let tensor = self.tensor(id)?;
+        let mut ports = self.network.inputs.iter_mut();
+        if let Some(port) = ports.find(|port| port.tensor.uid == tensor.uid) {
+            port.is_weight = tensor.kind == TensorKind::Buffer;
+        }
+        Ok(name)
+    }
+
     /// The value of a constant.
     fn constant(&self, id: TensorId) -> Result<f32> {
         let tensor = self.tensor(id)?;
@@ -153,6 +170,7 @@ impl<'a> Translation<'a> {
             tensor: tensor.clone(),
             shape,
             element,
+            is_weight: false,
         });
         if element != Element::F32 {
             let cast = match turn {
@@ -218,6 +236,7 @@ impl<'a> Translation<'a> {
                 tensor: tensor.clone(),
                 shape: permuted(&tensor.dims, &order),
                 element,
+                is_weight: false,
             });
         }
         Ok(())

@@ -119,9 +119,9 @@ impl Translation<'_> {
         Ok(names)
     }
 
-    /// A tensor with other extents, if it has others.
+    /// A scale, a bias or a statistic with other extents, if it has others.
     fn shaped(&mut self, id: TensorId, dims: &[i64]) -> Result<String> {
-        let name = self.dense(id)?;
+        let name = self.weight(id)?;
         Ok(if self.dims(id)? == dims {
             name
         } else {
