@@ -3,5 +3,13 @@
 //! | Module | What it owns |
 //! |---|---|
 //! | [`results`] | what a run found, as it is written to JSON and read back |
+//! | [`verdict`] | what a run says about each engine, in counts, ratios and sentences |
+//! | [`rate`] | operations and bytes per second, and the share of what the device can do |
+//! | [`format`](mod@format) | quantities as people read them |
+//! | [`page`](mod@page) | the page in HTML |
 
+pub mod format;
+pub mod page;
+pub mod rate;
 pub mod results;
+pub mod verdict;

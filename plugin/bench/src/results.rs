@@ -135,6 +135,28 @@ pub enum Outcome {
     Hung(String),
 }
 
+impl Outcome {
+    /// Whether times belong to results that may be relied on, or at least are not known to be wrong.
+    #[must_use]
+    pub fn times_count(&self) -> bool {
+        matches!(self, Self::Right | Self::Unjudged(_))
+    }
+
+    /// Why, where there is more to say than the outcome itself.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Right => None,
+            Self::Unjudged(reason)
+            | Self::Wrong(reason)
+            | Self::Declined(reason)
+            | Self::Failed(reason)
+            | Self::Crashed(reason)
+            | Self::Hung(reason) => Some(reason),
+        }
+    }
+}
+
 /// What was measured of one engine on one graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {

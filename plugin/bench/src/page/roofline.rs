@@ -1,0 +1,250 @@
+//! The roofline: what each engine reached on each graph, below what the memory and the arithmetic of the device allow.
+
+use super::axis::{Axis, percent, short};
+use super::marks::{key, mark};
+use crate::format::{large, list, significant};
+use crate::rate::{intensity, is_positive, peak, rate};
+use crate::results::{Peak, Results};
+use maud::{Markup, html};
+
+/// What an engine reached on a graph that does so many operations per byte.
+struct Point {
+    engine: usize,
+    intensity: f64,
+    flops: f64,
+    title: String,
+}
+
+/// The points of one graph, the fastest first.
+struct Graph {
+    number: usize,
+    points: Vec<Point>,
+}
+
+pub(super) fn section(results: &Results) -> Markup {
+    let graphs = graphs(results);
+    let peaks = peaks(results);
+    let bandwidth = results
+        .machine
+        .memory_bandwidth
+        .filter(|bandwidth| is_positive(*bandwidth));
+    html! {
+        section #roofline {
+            h2 { "Roofline" }
+            @match bandwidth {
+                _ if graphs.is_empty() => p { "No graph was measured whose operations are counted, so there is no roofline." },
+                None => p { "The memory bandwidth of this device is not known, so there is no roofline." },
+                _ if peaks.is_empty() => p { "The peak rate of this device is not known for the types of these graphs, so there is no roofline." },
+                Some(bandwidth) => (plot(results, &graphs, &peaks, bandwidth)),
+            }
+        }
+    }
+}
+
+fn graphs(results: &Results) -> Vec<Graph> {
+    let mut graphs = Vec::new();
+    for (index, row) in results.rows.iter().enumerate() {
+        let Some(intensity) = intensity(row) else { continue };
+        let mut points = Vec::new();
+        for (engine, measurement) in row.measurements.iter().enumerate() {
+            let Some(rate) = rate(&results.machine, row, measurement) else {
+                continue;
+            };
+            let Some(flops) = rate.flops.filter(|flops| is_positive(*flops)) else {
+                continue;
+            };
+            let label = results.engines.get(engine).map_or("", |engine| engine.label.as_str());
+            let mut title = format!("{} {}, {label}: {}FLOP/s", index + 1, row.graph, large(flops, 3));
+            title += &format!(" at {} operations per byte", significant(intensity, 3));
+            if let Some(share) = rate.share {
+                title += &format!(", {} % of the roofline", significant(100.0 * share, 2));
+            }
+            points.push(Point {
+                engine,
+                intensity,
+                flops,
+                title,
+            });
+        }
+        points.sort_by(|a, b| b.flops.total_cmp(&a.flops));
+        if !points.is_empty() {
+            graphs.push(Graph {
+                number: index + 1,
+                points,
+            });
+        }
+    }
+    graphs
+}
+
+/// The peaks of the types that the graphs have, the highest first.
+fn peaks(results: &Results) -> Vec<&Peak> {
+    let mut dtypes: Vec<&str> = results.rows.iter().map(|row| row.dtype.as_str()).collect();
+    dtypes.sort_unstable();
+    dtypes.dedup();
+    let mut peaks: Vec<&Peak> = dtypes
+        .into_iter()
+        .filter_map(|dtype| peak(&results.machine, dtype))
+        .collect();
+    peaks.sort_by(|a, b| b.flops.total_cmp(&a.flops));
+    peaks
+}
+
+fn plot(results: &Results, graphs: &[Graph], peaks: &[&Peak], bandwidth: f64) -> Markup {
+    let points = || graphs.iter().flat_map(|graph| &graph.points);
+    let ridges = peaks.iter().map(|peak| peak.flops / bandwidth);
+    let across = Axis::of(
+        points()
+            .map(|point| point.intensity)
+            .chain(ridges.map(|ridge| ridge * 1.5)),
+    );
+    let upwards = Axis::of(
+        points()
+            .map(|point| point.flops)
+            .chain(peaks.iter().map(|peak| peak.flops * 1.3)),
+    );
+    let (Some(across), Some(upwards)) = (across, upwards) else {
+        return html! {};
+    };
+    let y = |flops: f64| percent(100.0 - upwards.at(flops));
+    let x = |intensity: f64| percent(across.at(intensity));
+    let top = peaks.first().map_or(upwards.high(), |peak| peak.flops);
+    // The slope enters the plot from the left or from below.
+    let from = across.low().max(upwards.low() / bandwidth);
+    let types: Vec<String> = peaks
+        .iter()
+        .map(|peak| format!("{} for {} ({})", flops(peak.flops), peak.dtype, peak.source))
+        .collect();
+    let roof = format!("{}B/s of memory; {}", large(bandwidth, 3), list(&types));
+    html! {
+        p { "Operations per second over operations per byte, both logarithmic. Numbers are those of the graphs in the table. The roof: " (roof) "." }
+        p.legend { @for (index, engine) in results.engines.iter().enumerate() { span.engine { (key(index)) (engine.label) } } }
+        div.plot {
+            svg.area role="img" aria-label={ "Roofline of " (results.machine.device) " with " (points().count()) " marks. The roof: " (roof) } {
+                rect.frame x="0" y="0" width="100%" height="100%" {}
+                @for tick in across.ticks(7) {
+                    line.grid x1=(x(tick)) x2=(x(tick)) y1="0" y2="100%" {}
+                    text x=(x(tick)) y="100%" dy="16" text-anchor="middle" { (short(tick)) }
+                }
+                @for tick in upwards.ticks(7) {
+                    line.grid x1="0" x2="100%" y1=(y(tick)) y2=(y(tick)) {}
+                    text x="0" y=(y(tick)) dx="-6" dy="4" text-anchor="end" { (large(tick, 1)) }
+                }
+                text.word x="100%" y="100%" dy="34" text-anchor="end" { "operations per byte →" }
+                text.word x="0" y="0" dx="4" dy="-8" { "FLOP/s" }
+                line.roof x1=(x(from)) y1=(y(from * bandwidth)) x2=(x(top / bandwidth)) y2=(y(top)) {
+                    title { "memory: " (large(bandwidth, 3)) "B/s" }
+                }
+                @for peak in peaks {
+                    line.roof x1=(x(peak.flops / bandwidth)) y1=(y(peak.flops)) x2="100%" y2=(y(peak.flops)) {
+                        title { (peak.dtype) ": " (flops(peak.flops)) ", " (peak.source) }
+                    }
+                }
+                @for (flops, name) in roofs(peaks) {
+                    text.roof x="100%" y=(y(flops)) dx="-4" dy="-6" text-anchor="end" { (name) }
+                }
+                @for graph in graphs {
+                    @if let (Some(high), Some(low)) = (graph.points.first(), graph.points.last()) {
+                        line.join x1=(x(high.intensity)) x2=(x(high.intensity)) y1=(y(high.flops)) y2=(y(low.flops)) {}
+                    }
+                }
+                @for point in points() {
+                    (mark(point.engine, across.at(point.intensity), &y(point.flops), false, &point.title))
+                }
+                @for label in labels(graphs, peaks, &across, &upwards) {
+                    text.no x=(percent(label.x)) y=(percent(label.y)) dx=(label.dx) dy=(label.dy) text-anchor="middle" { (label.number) }
+                }
+            }
+        }
+        @let without: Vec<String> = results.rows.iter().enumerate().filter(|(_, row)| intensity(row).is_none())
+            .map(|(index, _)| (index + 1).to_string()).collect();
+        @if !without.is_empty() { p.note { "Without a count of operations, and so not here: " (list(&without)) "." } }
+    }
+}
+
+/// The heights of the roofs with their names. Types with the same peak share one.
+fn roofs(peaks: &[&Peak]) -> Vec<(f64, String)> {
+    peaks
+        .chunk_by(|a, b| flops(a.flops) == flops(b.flops))
+        .filter_map(|same| {
+            let types: Vec<String> = same.iter().map(|peak| peak.dtype.clone()).collect();
+            let first = same.first()?;
+            Some((first.flops, format!("{} {}", types.join(", "), flops(first.flops))))
+        })
+        .collect()
+}
+
+fn flops(value: f64) -> String {
+    format!("{}FLOP/s", large(value, 3))
+}
+
+/// The number of a graph beside its marks: a position in percent, and pixels from there.
+struct Label {
+    number: usize,
+    x: f64,
+    y: f64,
+    dx: i32,
+    dy: i32,
+}
+
+/// The size of the plot on a phone in pixels, where labels have the least room.
+const WIDTH: f64 = 290.0;
+const HEIGHT: f64 = 340.0;
+
+/// Numbers where they cover neither marks nor each other. A graph in a crowd goes without: its marks have titles.
+fn labels(graphs: &[Graph], peaks: &[&Peak], across: &Axis, upwards: &Axis) -> Vec<Label> {
+    let spot = |point: &Point| (across.at(point.intensity), 100.0 - upwards.at(point.flops));
+    let mut taken: Vec<(f64, f64)> = graphs
+        .iter()
+        .flat_map(|graph| &graph.points)
+        .map(|point| pixels(spot(point), 0, 0))
+        .collect();
+    for (flops, name) in roofs(peaks) {
+        // The names of roofs end at the right edge, with about 7 pixels for a letter.
+        let y = pixels((100.0, 100.0 - upwards.at(flops)), 0, -10).1;
+        taken.extend(
+            name.chars()
+                .zip(0_u32..)
+                .map(|(_, index)| (WIDTH - 7.0 * f64::from(index), y)),
+        );
+    }
+    let mut labels = Vec::new();
+    for graph in graphs {
+        let (Some(high), Some(low)) = (graph.points.first(), graph.points.last()) else {
+            continue;
+        };
+        // The baseline of a digit is 4 pixels below its middle.
+        let places = [
+            (high, 0, -9),
+            (low, 0, 18),
+            (high, 14, 4),
+            (high, -14, 4),
+            (low, 14, 4),
+            (low, -14, 4),
+        ];
+        let free = places.into_iter().find(|(point, dx, dy)| {
+            let (x, y) = pixels(spot(point), *dx, *dy - 4);
+            let inside = (8.0..WIDTH - 8.0).contains(&x) && (6.0..HEIGHT - 6.0).contains(&y);
+            inside
+                && taken
+                    .iter()
+                    .all(|(other_x, other_y)| (x - other_x).abs() > 13.0 || (y - other_y).abs() > 11.0)
+        });
+        if let Some((point, dx, dy)) = free {
+            let (x, y) = spot(point);
+            taken.push(pixels((x, y), dx, dy - 4));
+            labels.push(Label {
+                number: graph.number,
+                x,
+                y,
+                dx,
+                dy,
+            });
+        }
+    }
+    labels
+}
+
+fn pixels((x, y): (f64, f64), dx: i32, dy: i32) -> (f64, f64) {
+    (x / 100.0 * WIDTH + f64::from(dx), y / 100.0 * HEIGHT + f64::from(dy))
+}
