@@ -86,8 +86,9 @@ impl Session {
         let mut current = locked(&self.current);
         if self.settings.has_constants {
             let pointers = Weights::pointers(&self.network, buffers)?;
-            // SAFETY: by this function's contract, here and below.
+            // SAFETY: by this function's contract.
             if !unsafe { current.weights.are(&pointers) } {
+                // SAFETY: as above.
                 let weights = unsafe { Weights::read(&self.network, &pointers) };
                 *current = Arc::new(Plan::new(&self.network, &self.settings, weights)?);
             }

@@ -66,7 +66,7 @@ impl Weights {
     /// As [`read`](Self::read).
     pub(crate) unsafe fn are(&self, pointers: &[*mut c_void]) -> bool {
         let mut compared = self.compared.lock().unwrap_or_else(PoisonError::into_inner);
-        let both = self.contents.iter().zip(pointers).enumerate();
+        let mut both = self.contents.iter().zip(pointers).enumerate();
         let same = |(index, ((port, own), &pointer)): (usize, (&(Port, Vec<u8>), &*mut c_void))| {
             // SAFETY: by this function's contract.
             let given = unsafe { bytes(port, pointer) };
@@ -78,7 +78,7 @@ impl Weights {
             }
             own == given && compared.insert(place)
         };
-        self.contents.len() == pointers.len() && both.map(same).all(|same| same)
+        self.contents.len() == pointers.len() && both.all(same)
     }
 }
 
