@@ -8,5 +8,7 @@
 )]
 
 mod browser;
+mod compare;
+mod csv;
 mod generated;
 mod page;
