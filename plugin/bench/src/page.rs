@@ -6,6 +6,7 @@
 //! fits into any width while text and marks keep their size.
 
 mod axis;
+mod labels;
 mod marks;
 mod roofline;
 mod samples;
@@ -95,7 +96,7 @@ fn header(results: &Results) -> Markup {
             }
             nav {
                 a href="#verdict" { "Verdict" }
-                a href="#speedups" { "Speed-ups" }
+                a href="#speedups" { @if results.machine.clock == Clock::Emulated { "Speed" } @else { "Speed-ups" } }
                 @if results.machine.clock != Clock::Emulated {
                     a href="#roofline" { "Roofline" }
                     a href="#samples" { "Samples" }

@@ -1,6 +1,7 @@
 //! The roofline: what each engine reached on each graph, below what the memory and the arithmetic of the device allow.
 
 use super::axis::{Axis, percent, short};
+use super::labels::{Place, Room, width};
 use super::marks::{key, mark};
 use crate::format::{large, list, significant};
 use crate::rate::{intensity, is_positive, peak, rate};
@@ -116,6 +117,7 @@ fn plot(results: &Results, graphs: &[Graph], peaks: &[&Peak], bandwidth: f64) ->
         .map(|peak| format!("{} for {} ({})", flops(peak.flops), peak.dtype, peak.source))
         .collect();
     let roof = format!("{}B/s of memory; {}", large(bandwidth, 3), list(&types));
+    let names = names(graphs, peaks, bandwidth, &across, &upwards);
     html! {
         p { "Operations per second over operations per byte, both logarithmic. Numbers are those of the graphs in the table. The roof: " (roof) "." }
         p.legend { @for (index, engine) in results.engines.iter().enumerate() { span.engine { (key(index)) (engine.label) } } }
@@ -140,9 +142,8 @@ fn plot(results: &Results, graphs: &[Graph], peaks: &[&Peak], bandwidth: f64) ->
                         title { (peak.dtype) ": " (flops(peak.flops)) ", " (peak.source) }
                     }
                 }
-                @for (flops, name) in roofs(peaks) {
-                    text.roof x="100%" y=(y(flops)) dx="-4" dy="-6" text-anchor="end" { (name) }
-                }
+                // Where there is no room for it, a roof's name lies behind the marks.
+                @for (class, name, place) in names.iter().filter(|(class, ..)| *class == ROOF) { (text(class, name, place)) }
                 @for graph in graphs {
                     @if let (Some(high), Some(low)) = (graph.points.first(), graph.points.last()) {
                         line.join x1=(x(high.intensity)) x2=(x(high.intensity)) y1=(y(high.flops)) y2=(y(low.flops)) {}
@@ -151,9 +152,7 @@ fn plot(results: &Results, graphs: &[Graph], peaks: &[&Peak], bandwidth: f64) ->
                 @for point in points() {
                     (mark(point.engine, across.at(point.intensity), &y(point.flops), false, &point.title))
                 }
-                @for label in labels(graphs, peaks, &across, &upwards) {
-                    text.no x=(percent(label.x)) y=(percent(label.y)) dx=(label.dx) dy=(label.dy) text-anchor="middle" { (label.number) }
-                }
+                @for (class, name, place) in names.iter().filter(|(class, ..)| *class != ROOF) { (text(class, name, place)) }
             }
         }
         @let without: Vec<String> = results.rows.iter().enumerate().filter(|(_, row)| intensity(row).is_none())
@@ -178,73 +177,68 @@ fn flops(value: f64) -> String {
     format!("{}FLOP/s", large(value, 3))
 }
 
-/// The number of a graph beside its marks: a position in percent, and pixels from there.
-struct Label {
-    number: usize,
-    x: f64,
-    y: f64,
-    dx: i32,
-    dy: i32,
+/// The class of a roof's name.
+const ROOF: &str = "roof";
+
+/// From a line to the baseline of a text above and below it, in pixels.
+const ABOVE: f64 = -6.0;
+const BELOW: f64 = 15.0;
+
+fn text(class: &str, name: &str, place: &Place) -> Markup {
+    html! {
+        text class=(class) x=(percent(place.x)) y=(percent(place.y)) dx=(place.dx) dy=(place.dy) text-anchor="middle" { (name) }
+    }
 }
 
-/// The size of the plot on a phone in pixels, where labels have the least room.
-const WIDTH: f64 = 290.0;
-const HEIGHT: f64 = 340.0;
-
-/// Numbers where they cover neither marks nor each other. A graph in a crowd goes without: its marks have titles.
-fn labels(graphs: &[Graph], peaks: &[&Peak], across: &Axis, upwards: &Axis) -> Vec<Label> {
+/// The names in the plot with their classes: of roofs, and the numbers of graphs. A graph in a crowd goes without: its marks have titles.
+fn names(
+    graphs: &[Graph],
+    peaks: &[&Peak],
+    bandwidth: f64,
+    across: &Axis,
+    upwards: &Axis,
+) -> Vec<(&'static str, String, Place)> {
     let spot = |point: &Point| (across.at(point.intensity), 100.0 - upwards.at(point.flops));
-    let mut taken: Vec<(f64, f64)> = graphs
-        .iter()
-        .flat_map(|graph| &graph.points)
-        .map(|point| pixels(spot(point), 0, 0))
-        .collect();
+    let mut room = Room::beside(graphs.iter().flat_map(|graph| &graph.points).map(spot));
+    let mut names = Vec::new();
     for (flops, name) in roofs(peaks) {
-        // The names of roofs end at the right edge, with about 7 pixels for a letter.
-        let y = pixels((100.0, 100.0 - upwards.at(flops)), 0, -10).1;
-        taken.extend(
-            name.chars()
-                .zip(0_u32..)
-                .map(|(_, index)| (WIDTH - 7.0 * f64::from(index), y)),
-        );
+        // At the right edge or where the roof begins, above the line or below it.
+        let (y, half) = (100.0 - upwards.at(flops), width(&name) / 2.0);
+        let right = Place {
+            x: 100.0,
+            y,
+            dx: -half,
+            dy: ABOVE,
+        };
+        let left = Place {
+            x: across.at(flops / bandwidth),
+            dx: half + 6.0,
+            ..right
+        };
+        let places = [right, left, Place { dy: BELOW, ..right }, Place { dy: BELOW, ..left }];
+        let place = room.take(&name, &places).unwrap_or(right);
+        names.push((ROOF, name, place));
     }
-    let mut labels = Vec::new();
     for graph in graphs {
         let (Some(high), Some(low)) = (graph.points.first(), graph.points.last()) else {
             continue;
         };
-        // The baseline of a digit is 4 pixels below its middle.
         let places = [
-            (high, 0, -9),
-            (low, 0, 18),
-            (high, 14, 4),
-            (high, -14, 4),
-            (low, 14, 4),
-            (low, -14, 4),
+            (high, 0.0, -9.0),
+            (low, 0.0, 18.0),
+            (high, 14.0, 4.0),
+            (high, -14.0, 4.0),
+            (low, 14.0, 4.0),
+            (low, -14.0, 4.0),
         ];
-        let free = places.into_iter().find(|(point, dx, dy)| {
-            let (x, y) = pixels(spot(point), *dx, *dy - 4);
-            let inside = (8.0..WIDTH - 8.0).contains(&x) && (6.0..HEIGHT - 6.0).contains(&y);
-            inside
-                && taken
-                    .iter()
-                    .all(|(other_x, other_y)| (x - other_x).abs() > 13.0 || (y - other_y).abs() > 11.0)
-        });
-        if let Some((point, dx, dy)) = free {
+        let places = places.map(|(point, dx, dy)| {
             let (x, y) = spot(point);
-            taken.push(pixels((x, y), dx, dy - 4));
-            labels.push(Label {
-                number: graph.number,
-                x,
-                y,
-                dx,
-                dy,
-            });
+            Place { x, y, dx, dy }
+        });
+        let number = graph.number.to_string();
+        if let Some(place) = room.take(&number, &places) {
+            names.push(("no", number, place));
         }
     }
-    labels
-}
-
-fn pixels((x, y): (f64, f64), dx: i32, dy: i32) -> (f64, f64) {
-    (x / 100.0 * WIDTH + f64::from(dx), y / 100.0 * HEIGHT + f64::from(dy))
+    names
 }
