@@ -105,8 +105,20 @@ pub(super) fn percent(position: f64) -> String {
     format!("{position:.2}%")
 }
 
+/// Which end of a tick's text is at the tick: near the edges, the text must not hang over them.
+pub(super) fn anchor(position: f64) -> &'static str {
+    match position {
+        ..3.0 => "start",
+        97.0.. => "end",
+        _ => "middle",
+    }
+}
+
 /// The value of a tick without the digits that it does not have.
 pub(super) fn short(value: f64) -> String {
+    if value.abs() < 1e-4 {
+        return format!("{value:.0e}");
+    }
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
@@ -141,6 +153,10 @@ mod tests {
     fn an_axis_of_one_value_has_it_in_the_middle() {
         let axis = Axis::of([7.0]).expect("there is a value");
         assert!((axis.at(7.0) - 50.0).abs() < 1e-9);
+        assert_eq!(
+            (short(1e-7), short(0.000_2), short(40.0)),
+            ("1e-7".into(), "0.0002".into(), "40".into())
+        );
         assert!(Axis::of([0.0, -1.0, f64::NAN]).is_none());
     }
 }

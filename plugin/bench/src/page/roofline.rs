@@ -1,6 +1,6 @@
 //! The roofline: what each engine reached on each graph, below what the memory and the arithmetic of the device allow.
 
-use super::axis::{Axis, percent, short};
+use super::axis::{Axis, anchor, percent, short};
 use super::labels::{Place, Room, width};
 use super::marks::{key, mark};
 use crate::format::{large, list, significant};
@@ -126,7 +126,7 @@ fn plot(results: &Results, graphs: &[Graph], peaks: &[&Peak], bandwidth: f64) ->
                 rect.frame x="0" y="0" width="100%" height="100%" {}
                 @for tick in across.ticks(7) {
                     line.grid x1=(x(tick)) x2=(x(tick)) y1="0" y2="100%" {}
-                    text x=(x(tick)) y="100%" dy="16" text-anchor="middle" { (short(tick)) }
+                    text x=(x(tick)) y="100%" dy="16" text-anchor=(anchor(across.at(tick))) { (short(tick)) }
                 }
                 @for tick in upwards.ticks(7) {
                     line.grid x1="0" x2="100%" y1=(y(tick)) y2=(y(tick)) {}

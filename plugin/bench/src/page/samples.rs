@@ -1,6 +1,6 @@
 //! The samples behind the medians: a strip for each engine and kind of buffers, folded away for each graph.
 
-use super::axis::{Axis, percent, short};
+use super::axis::{Axis, anchor, percent, short};
 use super::marks::{colour, key, name};
 use crate::format::{self, Unit, significant, time};
 use crate::rate::is_positive;
@@ -79,8 +79,8 @@ fn distribution(results: &Results, strips: &[Strip<'_>], axis: &Axis, clock: &st
     let unit = Unit::of((axis.low() * axis.high()).sqrt());
     let ticks = axis.ticks(6).into_iter();
     // Round in the unit that is shown, which is a power of ten: round in microseconds as well.
-    let ticks: Vec<(String, String)> = ticks
-        .map(|tick| (percent(axis.at(tick)), short(tick / unit.microseconds)))
+    let ticks: Vec<(f64, String)> = ticks
+        .map(|tick| (axis.at(tick), short(tick / unit.microseconds)))
         .collect();
     html! {
         ol.chart.samples {
@@ -93,7 +93,7 @@ fn distribution(results: &Results, strips: &[Strip<'_>], axis: &Axis, clock: &st
                     span.name { (key(strip.engine)) (label) ", " (strip.kind) }
                     svg.strip height="40" role="img"
                         aria-label={ (label) ", " (strip.kind) ": median " (median) " " (clock) ", interval " (interval) ", " (times.samples.len()) " samples" } {
-                        @for (x, _) in &ticks { line.grid x1=(x) x2=(x) y1="0" y2="100%" {} }
+                        @for (x, _) in &ticks { line.grid x1=(percent(*x)) x2=(percent(*x)) y1="0" y2="100%" {} }
                         rect class={ "band " (colour(strip.engine)) } x=(percent(axis.at(times.low))) y="0" width=(percent(axis.at(times.high) - axis.at(times.low))) height="100%" {
                             title { "95 % interval " (interval) " " (clock) }
                         }
@@ -110,7 +110,7 @@ fn distribution(results: &Results, strips: &[Strip<'_>], axis: &Axis, clock: &st
             li.scale aria-hidden="true" {
                 span.name {}
                 svg.strip height="22" {
-                    @for (x, text) in &ticks { text x=(x) y="16" text-anchor="middle" { (text) } }
+                    @for (x, text) in &ticks { text x=(percent(*x)) y="16" text-anchor=(anchor(*x)) { (text) } }
                 }
                 span.values { span.none { (unit.name) ", " (clock) } }
             }

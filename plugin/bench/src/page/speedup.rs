@@ -1,6 +1,6 @@
 //! The chart of speed-ups: a line for each graph, a mark for each other engine with its interval, the largest first.
 
-use super::axis::{Axis, percent, short};
+use super::axis::{Axis, anchor, percent, short};
 use super::marks::{colour, key, mark, name};
 use crate::format::{interval, list, ratio};
 use crate::results::{Comparison, Results, Row};
@@ -94,7 +94,7 @@ fn chart(results: &Results, lines: &[Line<'_>], axis: &Axis) -> Markup {
                 svg.strip height="34" {
                     @for tick in &ticks {
                         line.grid x1=(percent(axis.at(*tick))) x2=(percent(axis.at(*tick))) y1="0" y2="5" {}
-                        text x=(percent(axis.at(*tick))) y="17" text-anchor="middle" { (short(*tick)) }
+                        text x=(percent(axis.at(*tick))) y="17" text-anchor=(anchor(axis.at(*tick))) { (short(*tick)) }
                     }
                     text.word x=(percent(axis.at(1.0))) y="31" dx="6" { "faster →" }
                     text.word x=(percent(axis.at(1.0))) y="31" dx="-6" text-anchor="end" { "← slower" }

@@ -27,6 +27,7 @@ const measure = (frame) => {
     outside: texts.filter((box) => box.left < 0 || box.right > root.clientWidth).length,
     colours: new Set(all("#speedups .mark, #roofline .mark").map((mark) => getComputedStyle(mark).fill)).size,
     shapes: new Set(all("#roofline .mark").map((mark) => mark.getAttribute("href"))).size,
-    wrapped_tables: all("table").filter((table) => !table.closest(".scroll")).length,
+    engines: new Set(all("#roofline .mark").map((mark) => mark.getAttribute("href") + getComputedStyle(mark).fill)).size,
+    bare_tables: all("table").filter((table) => !table.closest(".scroll")).length,
   };
 };

@@ -28,7 +28,8 @@ struct Measured {
     outside: usize,
     colours: usize,
     shapes: usize,
-    wrapped_tables: usize,
+    engines: usize,
+    bare_tables: usize,
 }
 
 /// Chromium, or nothing if the machine has none and a test may be skipped.
@@ -130,7 +131,7 @@ fn a_browser_shows_every_mark_on_a_phone_and_on_a_desktop() {
             "{found:?}"
         );
         assert_eq!((found.empty, found.untitled, found.unenclosed), (0, 0, 0), "{found:?}");
-        assert_eq!((found.outside, found.wrapped_tables), (0, 0), "{found:?}");
+        assert_eq!((found.outside, found.bare_tables), (0, 0), "{found:?}");
         assert_eq!(found.shapes, 3, "{found:?}");
         // One for each engine, and that of paper in hollow marks.
         assert_eq!(found.colours, 4, "{found:?}");
@@ -162,5 +163,47 @@ fn a_browser_runs_nothing_that_a_name_brings_along() {
     for found in measure(&chromium, "hostile", &results, &[390]) {
         assert!(found.scroll_width <= found.width, "{found:?}");
         assert_eq!(found.empty, 0, "{found:?}");
+    }
+}
+
+#[test]
+fn a_browser_shows_many_engines_and_graphs_that_differ_by_orders_of_magnitude() {
+    let Some(chromium) = chromium() else { return };
+    let mut results = results(Clock::Cpu);
+    for measurement in results.rows.iter_mut().flat_map(|row| &mut row.measurements) {
+        // The samples are looked at elsewhere, and take their time.
+        measurement.hot.iter_mut().for_each(|times| times.samples.truncate(3));
+        measurement.rotating = None;
+    }
+    let rows = results.rows.clone();
+    for factor in [1e-3, 1e3] {
+        results.rows.extend(rows.iter().cloned().map(|mut row| {
+            row.comparisons.iter_mut().for_each(|one| {
+                (one.low, one.ratio, one.high) = (one.low * factor, one.ratio * factor, one.high * factor);
+            });
+            row
+        }));
+    }
+    // One more than there are colours and shapes.
+    for copy in 3..7 {
+        let mut engine = results.engines[0].clone();
+        engine.label = format!("rotini with other settings {copy}");
+        results.engines.push(engine);
+        for row in &mut results.rows {
+            row.measurements.push(row.measurements[0].clone());
+            let mut comparison = row.comparisons[0].clone();
+            comparison.engine = copy;
+            row.comparisons.push(comparison);
+        }
+    }
+    let comparisons: usize = results.rows.iter().map(|row| row.comparisons.len()).sum();
+    for found in measure(&chromium, "many", &results, &[390, 1280]) {
+        assert!(found.scroll_width <= found.width, "{found:?}");
+        assert_eq!(
+            (found.speedups, found.empty, found.unenclosed, found.outside),
+            (comparisons, 0, 0, 0),
+            "{found:?}"
+        );
+        assert_eq!(found.engines, 7, "two engines look the same: {found:?}");
     }
 }
