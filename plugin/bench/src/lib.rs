@@ -1,5 +1,8 @@
 //! Engines of hipDNN side by side: measured, judged and reported.
 //!
+//! What flows through: a [`Plan`] says which graphs run on which engines; [`run`](run()) starts a process for each engine, lets them take
+//! turns, and gives [`results::Results`]; the other modules write those for people and machines.
+//!
 //! | Module | What it owns |
 //! |---|---|
 //! | [`results`] | what a run found, as it is written to JSON and read back |
@@ -9,11 +12,31 @@
 //! | [`page`](mod@page) | the page in HTML |
 //! | [`csv`](mod@csv) | the file for spreadsheets and scripts |
 //! | [`compare`](mod@compare) | what differs between two runs |
+//! | `run` | a run: graphs, engines, turns |
+//! | `client`, `protocol`, `server` | the process of an engine: asked, answering, and what is said between them |
+//! | `buffer`, `judge` | memory between guard zones; whether what is in it is right |
+//! | `summary`, `machine`, `statistics` | what a graph costs at least, what the machine can do, and how sure a median is |
 
+mod buffer;
+mod client;
 pub mod compare;
 pub mod csv;
 pub mod format;
+mod judge;
+mod machine;
 pub mod page;
+mod protocol;
 pub mod rate;
 pub mod results;
+mod run;
+mod server;
+mod statistics;
+mod summary;
 pub mod verdict;
+
+pub use buffer::{Buffer, Place};
+pub use client::{EngineSpec, Launch, LaunchError};
+pub use judge::{Judgement, OutputError, Reference};
+pub use protocol::Device;
+pub use run::{Observer, Plan, RunError, run};
+pub use server::serve;

@@ -2,6 +2,7 @@
 
 use bytesize::ByteSize;
 use clap::{ArgAction, ArgGroup, Parser, Subcommand, value_parser};
+use rotini_bench::Device;
 use rotini_emit::Target;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -56,6 +57,14 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Builds some convolution graphs, runs them as `run` does and shows what happens on the way
     Demo(Demo),
+    /// Measures engines of hipDNN side by side, and holds their results against the reference
+    ///
+    /// Each engine runs in a process of its own: one that crashes, hangs or is wrong is told as such and spoils nothing else. All get
+    /// the same inputs, and take turns. Without --plugin, rotini is compared with the engines of the installed ROCm.
+    Bench(Bench),
+    /// What `bench` starts for each engine
+    #[command(name = crate::commands::SERVE, hide = true)]
+    ServeEngine,
 }
 
 #[derive(Debug, clap::Args)]
@@ -179,6 +188,92 @@ pub(crate) struct Demo {
     /// Keeps the graphs in this directory
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) save: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Bench {
+    /// Graphs: serialized (FlatBuffers), or in hipDNN's JSON form
+    #[arg(value_name = "GRAPH")]
+    pub(crate) graphs: Vec<PathBuf>,
+
+    /// An engine plugin; several for several engines, the others are compared with the first. Settings behind it are environment
+    /// variables of its process, so that one library can be two engines: librotini_plugin.so,ROTINI_OPT=0
+    #[arg(long = "plugin", value_name = "FILE[,NAME=VALUE]...", value_parser = engine)]
+    pub(crate) plugins: Vec<EngineArg>,
+
+    /// The ROCm whose engines are compared [default: ROCM_PATH, or /opt/rocm]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) rocm: Option<PathBuf>,
+
+    /// Where graphs run [default: on AMD GPUs if there are any, else on the CPU]
+    #[arg(long, value_parser = device)]
+    pub(crate) device: Option<Device>,
+
+    /// Binds the engines to so many cores
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) cores: Option<usize>,
+
+    /// Visits of each graph, spread over the run
+    #[arg(long, default_value_t = 3, value_parser = value_parser!(u32).range(1..=100))]
+    pub(crate) visits: u32,
+
+    /// Turns of each engine in a visit
+    #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(0..=1000))]
+    pub(crate) rounds: u32,
+
+    /// Milliseconds of one turn
+    #[arg(long, default_value_t = 10, value_parser = value_parser!(u32).range(0..=10_000))]
+    pub(crate) turn: u32,
+
+    /// Leaves out the times with buffers that do not fit into the last cache
+    #[arg(long)]
+    pub(crate) no_rotate: bool,
+
+    /// Seed of the inputs and of the order of turns
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// Seconds after which an engine that does not answer counts as hung
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = value_parser!(u64).range(1..=86_400))]
+    pub(crate) patience: u64,
+
+    /// Billions of operations up to which a graph is held against the reference; beyond, engines are held against each other
+    #[arg(long, value_name = "NUMBER", default_value_t = 0.5)]
+    pub(crate) judge: f64,
+}
+
+/// An engine plugin with the settings of its process.
+#[derive(Clone, Debug)]
+pub(crate) struct EngineArg {
+    /// The shared library.
+    pub(crate) plugin: PathBuf,
+    /// Environment variables.
+    pub(crate) settings: Vec<(String, String)>,
+}
+
+fn engine(text: &str) -> Result<EngineArg, String> {
+    let mut parts = text.split(',');
+    let plugin = parts.next().unwrap_or_default();
+    if plugin.is_empty() {
+        return Err("it begins with the plugin's file".to_owned());
+    }
+    let setting = |part: &str| match part.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(format!("{part} is not NAME=VALUE")),
+    };
+    Ok(EngineArg {
+        plugin: plugin.into(),
+        settings: parts.map(setting).collect::<Result<_, _>>()?,
+    })
+}
+
+fn device(text: &str) -> Result<Device, String> {
+    match text {
+        "cpu" => Ok(Device::Cpu),
+        "hip" => Ok(Device::Hip),
+        "cuda" => Ok(Device::Cuda),
+        _ => Err("known are cpu, hip and cuda".to_owned()),
+    }
 }
 
 /// How graphs are executed.

@@ -1,12 +1,12 @@
 //! One graph through the plugin's C ABI: in the order of hipDNN's calls, timed, and held against the reference.
 
-use crate::buffer::Place;
 use crate::failure::{Failure, chain};
 use crate::memory::{Memory, timed};
 use crate::outcome::{Origin, Outcome, Verdict};
 use crate::plugin::{Engine, Plugin};
 use crate::progress::Progress;
 use anyhow::{Context as _, Result, bail};
+use rotini_bench::Place;
 use rotini_cache::Entry;
 use rotini_emit::Target;
 use rotini_graph::TensorKind;

@@ -5,7 +5,7 @@
 //! | `args` | the command line |
 //! | `commands` | one file per command |
 //! | `plugin` | the plugin's shared library, found and loaded the way hipDNN does |
-//! | `execution`, `memory`, `buffer` | one graph through that library, timed and compared with the reference |
+//! | `execution`, `memory` | one graph through that library, timed and compared with the reference |
 //! | `outcome` | what is known about an execution |
 //! | `input`, `samples` | graphs from files, graphs built in code |
 //! | `output`, `report`, `progress`, `failure` | what people and machines get to see |
@@ -14,7 +14,6 @@
 //! no words for what they show.
 
 mod args;
-mod buffer;
 mod commands;
 mod execution;
 mod failure;

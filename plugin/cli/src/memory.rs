@@ -1,13 +1,12 @@
 //! The memory of one graph's executions, and how what they left there is judged.
 
-use crate::buffer::{Buffer, Place};
 use crate::outcome::{OutputError, Verdict};
-use anyhow::{Result, bail};
-use rotini_graph::{Graph, TensorId, TensorKind};
+use anyhow::Result;
+use rotini_bench::{Buffer, Judgement, Place, Reference};
+use rotini_graph::{Graph, TensorKind};
 use rotini_host::gpu::GpuError;
 use rotini_host::{Context, DeviceBuffer};
-use rotini_reference::{Buffers, Mismatch, ReferenceError, Report, UNTOUCHED};
-use std::collections::HashSet;
+use rotini_reference::{Buffers, UNTOUCHED};
 use std::time::{Duration, Instant};
 
 /// The memory of one graph's executions.
@@ -76,67 +75,26 @@ impl<'a> Memory<'a> {
         if !self.workspace.is_intact() {
             return wrong("memory around the workspace was written".to_owned());
         }
-        let mut want = inputs.clone();
-        let reference = rotini_reference::execute(graph, &mut want);
-        let mut written = HashSet::new();
-        for node in &graph.nodes {
-            node.op.for_each_output(&mut |_, id| _ = written.insert(id));
-        }
-        let mut wrongs = Vec::new();
-        for (id, tensor) in (0..).map(TensorId).zip(&graph.tensors) {
-            if !matches!(tensor.kind, TensorKind::Buffer | TensorKind::RuntimeScalar) {
-                continue;
-            }
-            let Some((_, buffer)) = self.tensors.iter().find(|(uid, _)| *uid == tensor.uid) else {
-                bail!("{tensor} got no buffer");
-            };
-            let got = buffer.bytes();
+        for (uid, buffer) in &self.tensors {
             if !buffer.is_intact() {
-                wrongs.push(format!("{tensor}: memory around it was written"));
-            }
-            if !written.contains(&id) {
-                if inputs.get(&tensor.uid).is_none_or(|bytes| bytes != got) {
-                    wrongs.push(format!("{tensor} is an input, but was written"));
-                }
-                continue;
-            }
-            if reference.is_err() {
-                continue;
-            }
-            let want = want.get(&tensor.uid).map(Vec::as_slice).unwrap_or_default();
-            let allowed = rotini_reference::tolerance(graph, id)?;
-            let compared = rotini_reference::compare(tensor, got, want, allowed);
-            match compared.or_else(|mismatch| in_bounds(graph, inputs, id, got).ok_or(mismatch)) {
-                Ok(report) => errors.push(OutputError::new(tensor.to_string(), &report)),
-                Err(mismatch) => {
-                    if let Mismatch::Values { tensor, report } = &mismatch {
-                        errors.push(OutputError::new(tensor.clone(), report));
-                    }
-                    wrongs.push(mismatch.to_string());
-                }
+                let tensor = graph.tensors.iter().find(|tensor| tensor.uid == *uid);
+                let label = tensor.map_or_else(|| format!("tensor {uid}"), ToString::to_string);
+                return wrong(format!("{label}: memory around it was written"));
             }
         }
-        if !wrongs.is_empty() {
-            return wrong(wrongs.join("; "));
-        }
-        match reference {
-            Ok(()) => Ok(None),
-            Err(error @ (ReferenceError::Unsupported { .. } | ReferenceError::UnsupportedTensor { .. })) => {
-                Ok(Some((Verdict::Unchecked, error.to_string())))
-            }
-            Err(error) => Err(error.into()),
+        let reference = Reference::new(graph, inputs);
+        let got = |uid: i64| {
+            let found = self.tensors.iter().find(|(of, _)| *of == uid);
+            found.map(|(_, buffer)| buffer.bytes())
+        };
+        let (judgement, found) = reference.judge(got)?;
+        errors.extend(found.into_iter().map(OutputError::from));
+        match judgement {
+            Judgement::Right => Ok(None),
+            Judgement::Wrong(reason) => wrong(reason),
+            Judgement::Unchecked(reason) => Ok(Some((Verdict::Unchecked, reason))),
         }
     }
-}
-
-/// A second opinion on an output that is beyond hipDNN's tolerances, which know neither the number of a sum's terms nor that they cancel:
-/// the report of the reference's own bounds, if every element lies within what a right kernel can make of it.
-fn in_bounds(graph: &Graph, inputs: &Buffers, output: TensorId, got: &[u8]) -> Option<Report> {
-    let before = inputs.get(&graph.tensor(output)?.uid)?;
-    let evaluation = rotini_reference::evaluate(graph, inputs).ok()?;
-    let report = evaluation.judge(output, got, before).ok()?;
-    // Bounds that say nothing are no reason to call a result right.
-    (report.blunt == 0).then_some(report)
 }
 
 /// A result and the time that it took.

@@ -1,7 +1,6 @@
 //! What is known about one graph's execution.
 
 use crate::failure::chain;
-use rotini_reference::Report;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -132,12 +131,12 @@ impl Outcome {
     }
 }
 
-impl OutputError {
-    pub(crate) fn new(tensor: String, report: &Report) -> Self {
+impl From<rotini_bench::OutputError> for OutputError {
+    fn from(error: rotini_bench::OutputError) -> Self {
         OutputError {
-            tensor,
-            max_absolute: report.max_absolute,
-            ratio: report.ratio,
+            tensor: error.tensor,
+            max_absolute: error.max_absolute,
+            ratio: error.ratio,
         }
     }
 }

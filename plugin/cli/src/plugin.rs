@@ -5,11 +5,11 @@ use crate::failure::Failure;
 use anyhow::{Context as _, Result, bail};
 use rotini_host::{Handle, HostError};
 use std::ffi::{CStr, c_char};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fmt};
 
 /// The file name of the plugin.
-const FILE: &str = "librotini_plugin.so";
+pub(crate) const FILE: &str = "librotini_plugin.so";
 /// `hipdnnPluginType_t` of engine plugins.
 const TYPE_ENGINE: i32 = 1;
 
@@ -46,7 +46,7 @@ impl Plugin {
     ///
     /// If it is not there, or every reason for which hipDNN would not take it.
     pub(crate) fn load(args: &PluginArgs, verbose: bool) -> Result<Self> {
-        let path = locate(args)?;
+        let path = locate(args.plugin.as_deref())?;
         // SAFETY: the file is this project's own plugin, or what the user named as a plugin to be run.
         let library = unsafe { rotini_host::Plugin::load(&path) }?;
         let kind = library.kind()?;
@@ -105,8 +105,8 @@ impl fmt::Display for Plugin {
 }
 
 /// Where the plugin is: where it is said to be, or beside this program.
-fn locate(args: &PluginArgs) -> Result<PathBuf> {
-    if let Some(path) = &args.plugin {
+pub(crate) fn locate(named: Option<&Path>) -> Result<PathBuf> {
+    if let Some(path) = named {
         // dlopen would look for a name without a directory in the system's directories.
         return std::path::absolute(path).with_context(|| format!("{} is no path", path.display()));
     }

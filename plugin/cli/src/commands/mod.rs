@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod answer;
+mod bench;
 mod cache;
 mod check;
 mod compile;
@@ -12,6 +13,7 @@ mod run;
 mod target_choice;
 
 pub(crate) use answer::Answer;
+pub(crate) use bench::SERVE;
 
 use crate::args::Command;
 use crate::output::Output;
@@ -31,5 +33,7 @@ pub(crate) fn dispatch(command: Command, output: &Output) -> anyhow::Result<Answ
         Command::Replay(args) => replay::replay(&args, output),
         Command::Doctor(args) => doctor::doctor(&args, output),
         Command::Demo(args) => demo::demo(&args, output),
+        Command::Bench(args) => bench::bench(&args, output),
+        Command::ServeEngine => bench::serve(),
     }
 }

@@ -78,6 +78,7 @@ macro_rules! functions {
 
 functions! {
     init: "hipInit" | "cuInit" fn(c_uint);
+    device_name: "hipDeviceGetName" | "cuDeviceGetName" fn(*mut c_char, c_int, c_int);
     device_count: "hipGetDeviceCount" | "cuDeviceGetCount" fn(*mut c_int);
     allocate: "hipMalloc" | "cuMemAlloc_v2" fn(*mut Raw, usize);
     free: "hipFree" | "cuMemFree_v2" fn(Raw);

@@ -2,7 +2,7 @@
 
 use super::api::{Dialect, Functions, GpuError, Raw, Result};
 use super::driver::Driver;
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{CStr, c_int, c_uint, c_void};
 
 /// One GPU.
 #[derive(Clone)]
@@ -49,6 +49,24 @@ impl Gpu {
     #[must_use]
     pub fn driver(&self) -> &Driver {
         &self.driver
+    }
+
+    /// The product's name.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Call`].
+    pub fn name(&self) -> Result<String> {
+        const SIZE: u8 = 255;
+        // One more than is told, so that there is always an end.
+        let mut name = [0_u8; SIZE as usize + 1];
+        let buffer = name.as_mut_ptr().cast();
+        // SAFETY: the buffer has more bytes than is told; the device exists.
+        self.call("hipDeviceGetName", |f| unsafe {
+            (f.device_name)(buffer, c_int::from(SIZE), self.ordinal)
+        })?;
+        let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
+        Ok(name.to_string_lossy().into_owned())
     }
 
     /// Calls a function with this GPU as the current one.

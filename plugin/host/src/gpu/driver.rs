@@ -65,6 +65,13 @@ impl Driver {
         self.0.api
     }
 
+    /// Whether the library emulates GPUs: only the emulator of this project has the function.
+    #[must_use]
+    pub fn is_emulated(&self) -> bool {
+        // SAFETY: the function is looked for and not called.
+        unsafe { self.function::<*const ()>("hipemu_set") }.is_ok()
+    }
+
     /// A function of the library that this module does not know, such as the emulator's own.
     ///
     /// # Errors

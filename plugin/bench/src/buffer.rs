@@ -10,7 +10,7 @@ const GUARD: usize = 256;
 const GUARD_BYTE: u8 = 0xA5;
 
 /// Whose memory kernels work on.
-pub(crate) enum Place {
+pub enum Place {
     /// This process's.
     Host,
     /// A GPU's.
@@ -23,7 +23,7 @@ impl Place {
     /// # Errors
     ///
     /// The GPU's, for instance without enough memory.
-    pub(crate) fn buffer(&self, bytes: &[u8]) -> Result<Buffer, GpuError> {
+    pub fn buffer(&self, bytes: &[u8]) -> Result<Buffer, GpuError> {
         match self {
             Place::Host => Ok(Buffer::new(bytes)),
             Place::Gpu(gpu) => Buffer::on_gpu(gpu, bytes),
@@ -35,7 +35,7 @@ impl Place {
     /// # Errors
     ///
     /// The GPU's, also for work that failed.
-    pub(crate) fn finish(&self) -> Result<(), GpuError> {
+    pub fn finish(&self) -> Result<(), GpuError> {
         match self {
             // Executions return when they are done.
             Place::Host => Ok(()),
@@ -45,7 +45,7 @@ impl Place {
 }
 
 /// Bytes that a kernel reads and writes, with others around them that it must not touch.
-pub(crate) struct Buffer {
+pub struct Buffer {
     storage: Vec<u8>,
     start: usize,
     length: usize,
@@ -55,7 +55,7 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     /// A buffer in this process's memory.
-    pub(crate) fn new(bytes: &[u8]) -> Self {
+    pub fn new(bytes: &[u8]) -> Self {
         // The storage is never resized, so its address stays.
         let storage = vec![GUARD_BYTE; Self::size(bytes)];
         let base = storage.as_ptr().addr();
@@ -91,7 +91,7 @@ impl Buffer {
     }
 
     /// Where kernels find the bytes; valid for reads and writes of all of them.
-    pub(crate) fn pointer(&mut self) -> *mut c_void {
+    pub fn pointer(&mut self) -> *mut c_void {
         let base = match &self.device {
             Some(device) => device.pointer().cast(),
             None => self.storage.as_mut_ptr(),
@@ -104,7 +104,7 @@ impl Buffer {
     /// # Errors
     ///
     /// The GPU's.
-    pub(crate) fn fetch(&mut self) -> Result<(), GpuError> {
+    pub fn fetch(&mut self) -> Result<(), GpuError> {
         match &self.device {
             Some(device) => device.read(0, &mut self.storage),
             None => Ok(()),
@@ -112,12 +112,12 @@ impl Buffer {
     }
 
     /// The bytes.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         self.storage.get(self.start..self.end()).unwrap_or_default()
     }
 
     /// Whether nobody wrote around the bytes.
-    pub(crate) fn is_intact(&self) -> bool {
+    pub fn is_intact(&self) -> bool {
         let before = self.storage.get(..self.start).unwrap_or_default();
         let after = self.storage.get(self.end()..).unwrap_or_default();
         before.iter().chain(after).all(|&byte| byte == GUARD_BYTE)

@@ -1,0 +1,142 @@
+//! Whether an execution left what it had to: every output within what is allowed, every input as it was.
+
+use rotini_graph::{Graph, TensorId, TensorKind};
+use rotini_reference::{Buffers, Mismatch, ReferenceError, Report};
+use std::collections::HashSet;
+
+/// How far an output is from the reference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputError {
+    /// The tensor.
+    pub tensor: String,
+    /// The largest difference.
+    pub max_absolute: f64,
+    /// The largest difference as a share of what is allowed; above 1 is wrong.
+    pub ratio: f64,
+}
+
+/// What an execution left.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Judgement {
+    /// What it had to.
+    Right,
+    /// Something else.
+    Wrong(String),
+    /// The reference does not know an operation or a type.
+    Unchecked(String),
+}
+
+/// A graph's inputs and what must come of them. Made once; judges any number of executions.
+pub struct Reference<'a> {
+    graph: &'a Graph,
+    inputs: &'a Buffers,
+    outputs: HashSet<TensorId>,
+    wanted: Result<Buffers, ReferenceError>,
+}
+
+impl<'a> Reference<'a> {
+    /// Executes the graph in the reference.
+    #[must_use]
+    pub fn new(graph: &'a Graph, inputs: &'a Buffers) -> Self {
+        let mut wanted = inputs.clone();
+        let done = rotini_reference::execute(graph, &mut wanted);
+        Reference {
+            wanted: done.map(|()| wanted),
+            ..Reference::unknown(graph, inputs)
+        }
+    }
+
+    /// What is left where the reference is not asked: inputs are still held against what they were.
+    fn unknown(graph: &'a Graph, inputs: &'a Buffers) -> Self {
+        let mut outputs = HashSet::new();
+        for node in &graph.nodes {
+            node.op.for_each_output(&mut |_, id| _ = outputs.insert(id));
+        }
+        Reference {
+            graph,
+            inputs,
+            outputs,
+            wanted: Ok(Buffers::default()),
+        }
+    }
+
+    /// Takes what another engine has made for what must come of the inputs.
+    #[must_use]
+    pub fn of_results(graph: &'a Graph, inputs: &'a Buffers, results: Buffers) -> Self {
+        Reference {
+            wanted: Ok(results),
+            ..Reference::unknown(graph, inputs)
+        }
+    }
+
+    /// Holds what an execution left in the buffers, by uid, against what must be there.
+    ///
+    /// # Errors
+    ///
+    /// A reference that fails for another reason than not knowing an operation.
+    pub fn judge<'b>(
+        &self,
+        got: impl Fn(i64) -> Option<&'b [u8]>,
+    ) -> Result<(Judgement, Vec<OutputError>), ReferenceError> {
+        let mut errors = Vec::new();
+        let mut wrongs = Vec::new();
+        for (id, tensor) in (0..).map(TensorId).zip(&self.graph.tensors) {
+            if !matches!(tensor.kind, TensorKind::Buffer | TensorKind::RuntimeScalar) {
+                continue;
+            }
+            let Some(got) = got(tensor.uid) else {
+                wrongs.push(format!("{tensor} got no buffer"));
+                continue;
+            };
+            if !self.outputs.contains(&id) {
+                if self.inputs.get(&tensor.uid).is_none_or(|bytes| bytes != got) {
+                    wrongs.push(format!("{tensor} is an input, but was written"));
+                }
+                continue;
+            }
+            let Ok(wanted) = &self.wanted else { continue };
+            let want = wanted.get(&tensor.uid).map(Vec::as_slice).unwrap_or_default();
+            let allowed = rotini_reference::tolerance(self.graph, id)?;
+            let compared = rotini_reference::compare(tensor, got, want, allowed);
+            match compared.or_else(|mismatch| self.in_bounds(id, got).ok_or(mismatch)) {
+                Ok(report) => errors.push(OutputError::new(tensor.to_string(), &report)),
+                Err(mismatch) => {
+                    if let Mismatch::Values { tensor, report } = &mismatch {
+                        errors.push(OutputError::new(tensor.clone(), report));
+                    }
+                    wrongs.push(mismatch.to_string());
+                }
+            }
+        }
+        if !wrongs.is_empty() {
+            return Ok((Judgement::Wrong(wrongs.join("; ")), errors));
+        }
+        match &self.wanted {
+            Ok(_) => Ok((Judgement::Right, errors)),
+            Err(error @ (ReferenceError::Unsupported { .. } | ReferenceError::UnsupportedTensor { .. })) => {
+                Ok((Judgement::Unchecked(error.to_string()), errors))
+            }
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    /// A second opinion on an output that is beyond hipDNN's tolerances, which know neither the number of a sum's terms nor that they
+    /// cancel: the report of the reference's own bounds, if every element lies within what a right kernel can make of it.
+    fn in_bounds(&self, output: TensorId, got: &[u8]) -> Option<Report> {
+        let before = self.inputs.get(&self.graph.tensor(output)?.uid)?;
+        let evaluation = rotini_reference::evaluate(self.graph, self.inputs).ok()?;
+        let report = evaluation.judge(output, got, before).ok()?;
+        // Bounds that say nothing are no reason to call a result right.
+        (report.blunt == 0).then_some(report)
+    }
+}
+
+impl OutputError {
+    fn new(tensor: String, report: &Report) -> Self {
+        OutputError {
+            tensor,
+            max_absolute: report.max_absolute,
+            ratio: report.ratio,
+        }
+    }
+}

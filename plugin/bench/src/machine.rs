@@ -1,0 +1,294 @@
+//! The machine, for people who read results later: what ran them, and the most that it can do.
+
+use crate::protocol::Device;
+use crate::results::{Clock, Machine, Peak};
+use multiversion::multiversion;
+use std::fs;
+use std::hint::black_box;
+use std::time::Instant;
+
+/// What data sheets say of a GPU. Dense matrix operations per second of f16, bf16, f32, fp8; bytes per second; bytes of the last cache.
+struct Sheet {
+    /// What its name contains.
+    name: &'static str,
+    half: f64,
+    single: f64,
+    fp8: f64,
+    bandwidth: f64,
+    cache: u64,
+}
+
+/// AMD: the data sheets of the Instinct series. NVIDIA: those of H100 and H200 (SXM); single precision there is the vector units', since
+/// TF32 rounds operands.
+const SHEETS: [Sheet; 5] = [
+    Sheet {
+        name: "MI300X",
+        half: 1307.4e12,
+        single: 163.4e12,
+        fp8: 2614.9e12,
+        bandwidth: 5.3e12,
+        cache: 256 << 20,
+    },
+    Sheet {
+        name: "MI300A",
+        half: 980.6e12,
+        single: 122.6e12,
+        fp8: 1961.2e12,
+        bandwidth: 5.3e12,
+        cache: 256 << 20,
+    },
+    Sheet {
+        name: "MI325X",
+        half: 1307.4e12,
+        single: 163.4e12,
+        fp8: 2614.9e12,
+        bandwidth: 6.0e12,
+        cache: 256 << 20,
+    },
+    Sheet {
+        name: "H200",
+        half: 989.4e12,
+        single: 66.9e12,
+        fp8: 1978.9e12,
+        bandwidth: 4.8e12,
+        cache: 50 << 20,
+    },
+    Sheet {
+        name: "H100",
+        half: 989.4e12,
+        single: 66.9e12,
+        fp8: 1978.9e12,
+        bandwidth: 3.35e12,
+        cache: 50 << 20,
+    },
+];
+
+/// Looks at the machine. `name` is what the device calls itself; `cores` are those that engines may use, empty for all.
+#[must_use]
+pub(crate) fn machine(device: Device, name: &str, emulated: bool, cores: &[usize]) -> Machine {
+    let mut facts = facts(cores);
+    let clock = match device {
+        Device::Cpu => Clock::Cpu,
+        Device::Hip | Device::Cuda if emulated => Clock::Emulated,
+        Device::Hip | Device::Cuda => Clock::Gpu,
+    };
+    let mut machine = Machine {
+        device: if emulated {
+            format!("emulated {name}")
+        } else {
+            name.to_owned()
+        },
+        clock,
+        facts: Vec::new(),
+        peaks: Vec::new(),
+        memory_bandwidth: None,
+        last_cache: None,
+    };
+    match clock {
+        Clock::Cpu => {
+            let threads = if cores.is_empty() { available() } else { cores.len() };
+            let peak = |dtype: &str, flops| Peak {
+                dtype: dtype.to_owned(),
+                flops,
+                source: "measured here".to_owned(),
+            };
+            machine.peaks = vec![peak("f32", on_all(threads, multiply_and_add))];
+            machine.memory_bandwidth = Some(on_all(threads, read_and_write));
+            machine.last_cache = last_cache();
+        }
+        Clock::Gpu => {
+            facts.extend(gpu_facts(device));
+            if let Some(sheet) = SHEETS.iter().find(|sheet| name.contains(sheet.name)) {
+                let peak = |dtype: &str, flops| Peak {
+                    dtype: dtype.to_owned(),
+                    flops,
+                    source: "data sheet".to_owned(),
+                };
+                machine.peaks = vec![
+                    peak("f16", sheet.half),
+                    peak("bf16", sheet.half),
+                    peak("f32", sheet.single),
+                    peak("f8e4m3", sheet.fp8),
+                    peak("f8e5m2", sheet.fp8),
+                ];
+                machine.memory_bandwidth = Some(sheet.bandwidth);
+                machine.last_cache = Some(sheet.cache);
+            }
+        }
+        // How fast the emulator could be says nothing to anyone.
+        Clock::Emulated => (),
+    }
+    machine.facts = facts;
+    machine
+}
+
+fn available() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn facts(cores: &[usize]) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    let mut add = |name: &str, value: Option<String>| {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            facts.push((name.to_owned(), value));
+        }
+    };
+    let line = |file: &str, key: &str| {
+        let text = fs::read_to_string(file).ok()?;
+        let found = text.lines().find_map(|line| line.strip_prefix(key))?;
+        Some(found.trim_matches([' ', '\t', ':']).to_owned())
+    };
+    add("processor", line("/proc/cpuinfo", "model name"));
+    add("cores of this machine", Some(available().to_string()));
+    let bound: Vec<String> = cores.iter().map(usize::to_string).collect();
+    add("cores used", (!bound.is_empty()).then(|| bound.join(", ")));
+    add("memory", line("/proc/meminfo", "MemTotal"));
+    add(
+        "load before the run",
+        fs::read_to_string("/proc/loadavg")
+            .ok()
+            .and_then(|text| Some(text.split(' ').next()?.to_owned())),
+    );
+    add(
+        "kernel",
+        fs::read_to_string("/proc/sys/kernel/osrelease")
+            .ok()
+            .map(|text| text.trim().to_owned()),
+    );
+    add(
+        "CPU governor",
+        fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+            .ok()
+            .map(|text| text.trim().to_owned()),
+    );
+    facts
+}
+
+/// What the driver's own tool says of clocks, power cap and versions; nothing where there is no such tool.
+fn gpu_facts(device: Device) -> Vec<(String, String)> {
+    const FIELDS: &str = "driver_version,clocks.sm,clocks.mem,clocks.max.sm,power.limit,vbios_version";
+    let run = |program: &str, arguments: &[&str]| {
+        let output = std::process::Command::new(program).args(arguments).output().ok()?;
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let mut facts = Vec::new();
+    match device {
+        Device::Cuda => {
+            let query = format!("--query-gpu={FIELDS}");
+            if let Some(text) = run("nvidia-smi", &["--id=0", "--format=csv,noheader", &query]) {
+                let values = text.trim().split(", ");
+                facts.extend(
+                    FIELDS
+                        .split(',')
+                        .zip(values)
+                        .map(|(name, value)| (format!("GPU {name}"), value.to_owned())),
+                );
+            }
+        }
+        Device::Hip => {
+            if let Ok(version) = fs::read_to_string("/opt/rocm/.info/version") {
+                facts.push(("ROCm".to_owned(), version.trim().to_owned()));
+            }
+            if let Ok(version) = fs::read_to_string("/sys/module/amdgpu/version") {
+                facts.push(("amdgpu driver".to_owned(), version.trim().to_owned()));
+            }
+            let asked = ["--showclocks", "--showmaxpower", "--csv"];
+            if let Some(text) = run("rocm-smi", &[&["-d", "0"], asked.as_slice()].concat()) {
+                let mut lines = text.lines().filter(|line| line.contains(','));
+                if let (Some(names), Some(values)) = (lines.next(), lines.next()) {
+                    let pairs = names.split(',').zip(values.split(','));
+                    facts.extend(
+                        pairs
+                            .skip(1)
+                            .map(|(name, value)| (format!("GPU {name}"), value.to_owned())),
+                    );
+                }
+            }
+        }
+        Device::Cpu => (),
+    }
+    facts
+}
+
+/// The size of the last cache of the first core.
+#[must_use]
+pub(crate) fn last_cache() -> Option<u64> {
+    (0..=4_u32)
+        .rev()
+        .find_map(|index| fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size")).ok())
+        .and_then(|text| text.trim().strip_suffix('K')?.parse::<u64>().ok())
+        .map(|kibibytes| kibibytes << 10)
+}
+
+/// The sum of what each of some threads does per second.
+fn on_all(threads: usize, work: fn() -> f64) -> f64 {
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(move || work())).collect();
+        running.into_iter().map(|thread| thread.join().unwrap_or(0.0)).sum()
+    })
+}
+
+/// Operations per second on one core, in f32: the best of some trials.
+fn multiply_and_add() -> f64 {
+    const ROUNDS: u32 = 100_000;
+    let mut best = 0.0_f64;
+    for _ in 0..10 {
+        let started = Instant::now();
+        let count = fused(black_box(ROUNDS), black_box(1.0e-3), black_box(0.5));
+        best = best.max(count / started.elapsed().as_secs_f64());
+    }
+    best
+}
+
+/// Sums in as many registers as hide the latency of a multiply and add.
+#[multiversion(targets("x86_64+avx512f", "x86_64+avx2+fma", "aarch64+neon"))]
+fn fused(rounds: u32, factor: f32, start: f32) -> f64 {
+    const LANES: usize = 112;
+    let mut sums = [start; LANES];
+    for _ in 0..rounds {
+        for sum in &mut sums {
+            *sum = sum.mul_add(factor, start);
+        }
+    }
+    black_box(&sums);
+    2.0 * LANES as f64 * f64::from(rounds)
+}
+
+/// Bytes per second that one core reads and writes in memory beyond any cache: the best of some trials.
+fn read_and_write() -> f64 {
+    const BYTES: usize = 128 << 20;
+    let from = vec![1_u64; BYTES / 8];
+    let mut to = vec![2_u64; BYTES / 8];
+    let mut best = 0.0_f64;
+    for _ in 0..5 {
+        let started = Instant::now();
+        black_box(&mut to).copy_from_slice(black_box(&from));
+        best = best.max(2.0 * BYTES as f64 / started.elapsed().as_secs_f64());
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_a_roofline() {
+        let machine = machine(Device::Cpu, "CPU", false, &[0]);
+        assert_eq!(machine.clock, Clock::Cpu);
+        // No core that runs Rust is slower, and none faster.
+        let flops = machine.peaks.first().map(|peak| peak.flops).unwrap();
+        assert!((1e8..1e13).contains(&flops), "{flops}");
+        assert!((1e8..1e13).contains(&machine.memory_bandwidth.unwrap()));
+    }
+
+    #[test]
+    fn emulated_devices_have_no_roofline() {
+        let machine = machine(Device::Hip, "AMD Instinct MI300X", true, &[]);
+        assert_eq!(machine.clock, Clock::Emulated);
+        assert!(machine.peaks.is_empty() && machine.memory_bandwidth.is_none());
+    }
+}

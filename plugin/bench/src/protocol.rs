@@ -1,0 +1,141 @@
+//! What the bench and the process of an engine say to each other: one JSON document a line.
+//!
+//! Buffers do not travel: both sides make the same inputs from the seed, and results come back in a file that has the bytes of all
+//! tensors that are in buffers, one after the other, by ascending uid.
+
+use rotini_graph::{Graph, TensorKind};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Whose memory the engines work on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Device {
+    /// The memory of the process.
+    Cpu,
+    /// AMD GPUs, or their emulator.
+    Hip,
+    /// NVIDIA GPUs.
+    Cuda,
+}
+
+/// What the bench asks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// Loads the plugin.
+    Load {
+        /// The shared library.
+        plugin: PathBuf,
+        /// Where graphs run.
+        device: Device,
+        /// The library of the device's API, if not the usual one.
+        library: Option<String>,
+    },
+    /// Creates a context of a graph. An earlier one is gone before.
+    Create {
+        /// The file of the serialized graph.
+        graph: PathBuf,
+        /// The engine.
+        engine: i64,
+    },
+    /// Fills new buffers, executes once, and writes what is in them then.
+    Execute {
+        /// The seed of the inputs.
+        seed: u64,
+        /// Where the results go.
+        results: PathBuf,
+    },
+    /// Executes many times, in new buffers.
+    Round {
+        /// The seed of the inputs.
+        seed: u64,
+        /// How many bytes the buffers have together at least: more than the last cache, so that none of them stays in it. 0: the
+        /// same buffers each time.
+        rotate: u64,
+        /// How long it should take, in microseconds.
+        microseconds: f64,
+    },
+    /// Times single calls.
+    Calls {
+        /// The seed of the inputs.
+        seed: u64,
+        /// How many.
+        calls: u32,
+    },
+    /// Destroys the context.
+    Drop,
+}
+
+/// What the process answers. Times are in microseconds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    /// The plugin is loaded.
+    Loaded {
+        /// What it calls itself.
+        name: String,
+        /// Its version.
+        version: String,
+        /// The engine API that it implements.
+        api_version: String,
+        /// Its engines: ids and names.
+        engines: Vec<(i64, String)>,
+        /// The device's name.
+        device: String,
+        /// Whether it is emulated.
+        emulated: bool,
+    },
+    /// The engine does not take the graph.
+    Declined {
+        /// What the plugin said about it.
+        reason: String,
+    },
+    /// There is a context.
+    Created {
+        /// How long that took, without the applicability question.
+        microseconds: f64,
+        /// Bytes of workspace.
+        workspace: u64,
+    },
+    /// The graph was executed once.
+    Executed {
+        /// Until its work was done.
+        microseconds: f64,
+    },
+    /// It was executed many times.
+    Round {
+        /// One execution, on average.
+        microseconds: f64,
+    },
+    /// Calls were timed.
+    Calls {
+        /// The median.
+        p50: f64,
+        /// The 99th percentile.
+        p99: f64,
+    },
+    /// The context is gone.
+    Dropped,
+    /// It did something that it must not do, such as writing around a buffer.
+    Wrong {
+        /// What.
+        reason: String,
+    },
+    /// A call failed.
+    Failed {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// The uids of the tensors in a file of results, and the size of each.
+#[must_use]
+pub(crate) fn contents(graph: &Graph) -> Vec<(i64, usize)> {
+    let stored = graph.tensors.iter();
+    let stored = stored.filter(|tensor| matches!(tensor.kind, TensorKind::Buffer | TensorKind::RuntimeScalar));
+    let mut contents: Vec<(i64, usize)> = stored
+        .filter_map(|tensor| Some((tensor.uid, rotini_reference::span_bytes(tensor).ok()?)))
+        .collect();
+    contents.sort_unstable();
+    contents.dedup();
+    contents
+}

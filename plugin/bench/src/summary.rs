@@ -1,0 +1,120 @@
+//! What a graph is and the least that it costs: words, operations, bytes.
+
+use rotini_graph::{Graph, Op, Sdpa, TensorId, TensorKind};
+
+/// What is said of a graph before anything runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Summary {
+    /// What it does in a few words: `convolution fprop + add + relu_fwd`.
+    pub words: String,
+    /// The type of the operands of its largest product, else of its first tensor.
+    pub dtype: String,
+    /// Operations of its products; a multiply and an add are two. Absent where it has no product, or where masks that only an execution
+    /// knows decide how many there are.
+    pub flops: Option<f64>,
+    /// Bytes of all tensors that are in buffers, each counted once.
+    pub bytes: u64,
+}
+
+/// Looks at a graph.
+#[must_use]
+pub(crate) fn summarise(graph: &Graph) -> Summary {
+    /// Words beyond this say nothing to people.
+    const MOST_WORDS: usize = 6;
+    let mut words: Vec<String> = graph.nodes.iter().map(|node| word(&node.op)).collect();
+    if words.len() > MOST_WORDS {
+        let more = words.len() - MOST_WORDS;
+        words.truncate(MOST_WORDS);
+        words.push(format!("{more} more"));
+    }
+    let products = || {
+        let nodes = graph.nodes.iter();
+        nodes.filter_map(|node| product(&node.op).map(|(operand, _)| (operand, flops(graph, &node.op))))
+    };
+    let largest = products().max_by(|(_, a), (_, b)| a.unwrap_or(0.0).total_cmp(&b.unwrap_or(0.0)));
+    let operand = largest.and_then(|(operand, _)| graph.tensor(operand));
+    let dtype = operand.or(graph.tensors.first()).map(|tensor| tensor.dtype.to_string());
+    let all: Option<f64> = products().map(|(_, flops)| flops).sum();
+    let stored = graph.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Buffer);
+    Summary {
+        words: words.join(" + "),
+        dtype: dtype.unwrap_or_default(),
+        flops: all.filter(|&flops| flops > 0.0),
+        bytes: stored
+            .filter_map(|tensor| rotini_reference::span_bytes(tensor).ok())
+            .map(|bytes| bytes as u64)
+            .fold(0, u64::saturating_add),
+    }
+}
+
+fn word(op: &Op) -> String {
+    match op {
+        Op::Pointwise(pointwise) => pointwise.mode.name().to_lowercase(),
+        op => op.kind().to_owned(),
+    }
+}
+
+/// The first operand of a product, and what it is a product with.
+fn product(op: &Op) -> Option<(TensorId, TensorId)> {
+    match op {
+        Op::ConvFprop(conv) => Some((conv.x, conv.w)),
+        Op::ConvDgrad(conv) => Some((conv.dy, conv.w)),
+        Op::ConvWgrad(conv) => Some((conv.x, conv.dy)),
+        Op::Matmul(matmul) => Some((matmul.a, matmul.b)),
+        Op::Sdpa(sdpa) => Some((sdpa.q, sdpa.k)),
+        Op::SdpaBackward(sdpa) => Some((sdpa.q, sdpa.k)),
+        Op::MoeGroupedMatmul(moe) => Some((moe.token, moe.weight)),
+        Op::MoeGroupedMatmulBwd(moe) => Some((moe.token, moe.doutput)),
+        _ => None,
+    }
+}
+
+fn flops(graph: &Graph, op: &Op) -> Option<f64> {
+    let dims = |id: TensorId| graph.tensor(id).map(|tensor| tensor.dims.as_slice());
+    let elements = |id: TensorId| Some(dims(id)?.iter().map(|&extent| extent as f64).product::<f64>());
+    let extent = |id: TensorId, axis: usize| Some(*dims(id)?.get(axis)? as f64);
+    // One multiply and add for each element of the output and of a filter.
+    let convolution =
+        |output: TensorId, filters: TensorId| Some(2.0 * elements(output)? * elements(filters)? / extent(filters, 0)?);
+    match op {
+        Op::ConvFprop(conv) => convolution(conv.y, conv.w),
+        Op::ConvDgrad(conv) => convolution(conv.dy, conv.w),
+        Op::ConvWgrad(conv) => convolution(conv.dy, conv.dw),
+        Op::Matmul(matmul) => Some(2.0 * elements(matmul.c)? * *dims(matmul.a)?.last()? as f64),
+        Op::Sdpa(sdpa) => attention(graph, sdpa),
+        _ => None,
+    }
+}
+
+/// Both products of attention, half of them with a causal mask, as the field counts.
+fn attention(graph: &Graph, sdpa: &Sdpa) -> Option<f64> {
+    let dims = |id: TensorId| <[i64; 4]>::try_from(graph.tensor(id)?.dims.as_slice()).ok();
+    let [b, h, rows, depth] = dims(sdpa.q)?.map(|extent| extent as f64);
+    let [_, _, keys, values] = dims(sdpa.v)?.map(|extent| extent as f64);
+    let decided_later = sdpa.padding_mask || sdpa.block_mask.is_some() || sdpa.left_bound.is_some();
+    let causal = sdpa.causal_mask || sdpa.causal_mask_bottom_right || sdpa.right_bound == Some(0);
+    let share = if causal { 0.5 } else { 1.0 };
+    (!decided_later).then_some(2.0 * b * h * rows * keys * (depth + values) * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rotini_graph::{ConvGeometry, DataType, GraphBuilder, PointwiseMode};
+
+    #[test]
+    fn a_convolution_is_counted_as_the_field_does() {
+        let mut graph = GraphBuilder::new("conv");
+        let x = graph.buffer("x", DataType::F16, &[2, 8, 14, 14]);
+        let w = graph.buffer("w", DataType::F16, &[16, 4, 3, 3]);
+        let y = graph.virtual_tensor("y", DataType::F32, &[2, 16, 14, 14]);
+        let z = graph.buffer("z", DataType::F16, &[2, 16, 14, 14]);
+        graph.conv_fprop(DataType::F32, x, w, y, ConvGeometry::same(2, 1));
+        graph.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[y], z);
+        let summary = summarise(&graph.build());
+        assert_eq!(summary.words, "convolution fprop + relu_fwd");
+        assert_eq!(summary.dtype, "f16");
+        assert_eq!(summary.flops, Some(2.0 * (2 * 16 * 14 * 14 * 4 * 3 * 3) as f64));
+        assert_eq!(summary.bytes, 2 * (2 * 8 * 14 * 14 + 16 * 4 * 9 + 2 * 16 * 14 * 14));
+    }
+}

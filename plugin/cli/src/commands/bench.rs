@@ -1,0 +1,350 @@
+//! `rotini bench`: engines of hipDNN side by side.
+
+use super::answer::Answer;
+use crate::args::{Bench, EngineArg};
+use crate::failure::Failure;
+use crate::input::GraphFile;
+use crate::output::{BAD, Output};
+use crate::plugin;
+use crate::report;
+use anyhow::{Context as _, Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use rotini_bench::results::{Clock, Measurement, Outcome, Results, Row};
+use rotini_bench::{Device, EngineSpec, Launch, Observer, Plan};
+use rotini_host::gpu::{Api, Driver};
+use rotini_workloads::Workload;
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The name of the command that serves an engine; nobody types it.
+pub(crate) const SERVE: &str = "serve-engine";
+
+pub(super) fn bench(args: &Bench, output: &Output) -> Result<Answer> {
+    let plan = plan(args)?;
+    let mut watcher = Watcher::new(&plan, output)?;
+    let results = rotini_bench::run(&plan, &mut watcher)?;
+    drop(watcher);
+    if output.json {
+        output.document(&results)?;
+    } else {
+        summary(&results, output)?;
+    }
+    Ok(Answer::of(is_fine(&results)))
+}
+
+/// Serves one engine to another process of this command.
+pub(super) fn serve() -> Result<Answer> {
+    rotini_bench::serve().context("the bench is gone")?;
+    Ok(Answer::Yes)
+}
+
+fn plan(args: &Bench) -> Result<Plan> {
+    let workloads = workloads(args)?;
+    if workloads.is_empty() {
+        bail!(Failure::Usage("there is nothing to run".to_owned()));
+    }
+    let device = match args.device {
+        Some(device) => device,
+        None => found_device(),
+    };
+    let program = std::env::current_exe().context("this program's own path is not known")?;
+    Ok(Plan {
+        workloads,
+        engines: engines(args)?,
+        launch: Launch {
+            command: vec![program.into(), SERVE.into()],
+            device,
+            library: std::env::var("ROTINI_HIP_LIBRARY").ok(),
+            cores: cores(args.cores)?,
+            patience: Duration::from_secs(args.patience),
+        },
+        seed: args.seed,
+        visits: args.visits,
+        rounds: args.rounds,
+        turn: f64::from(args.turn) * 1e3,
+        rotate: !args.no_rotate,
+        most_judged: args.judge * 1e9,
+        command: std::env::args().collect(),
+    })
+}
+
+/// Reads all graphs; a name that comes twice gets a number.
+fn workloads(args: &Bench) -> Result<Vec<Workload>> {
+    let mut workloads = Vec::new();
+    for path in &args.graphs {
+        workloads.push(graph(path)?);
+    }
+    let mut names = HashSet::new();
+    for workload in &mut workloads {
+        let name = workload.name.clone();
+        let mut number = 2;
+        while !names.insert(workload.name.clone()) {
+            workload.name = format!("{name} ({number})");
+            number += 1;
+        }
+    }
+    Ok(workloads)
+}
+
+fn graph(path: &Path) -> Result<Workload> {
+    let file = GraphFile::read(path);
+    Ok(Workload {
+        name: file.name,
+        origin: file.path,
+        graph: file.bytes?,
+        published: Vec::new(),
+    })
+}
+
+/// The engines that were asked for, or rotini and those of the installed ROCm.
+fn engines(args: &Bench) -> Result<Vec<EngineSpec>> {
+    let mut asked: Vec<(PathBuf, Vec<(String, String)>)> = Vec::new();
+    for EngineArg { plugin, settings } in &args.plugins {
+        let plugin = std::path::absolute(plugin).with_context(|| format!("{} is no path", plugin.display()))?;
+        asked.push((plugin, settings.clone()));
+    }
+    if asked.is_empty() {
+        asked.push((
+            plugin::locate(std::env::var_os("ROTINI_PLUGIN").as_deref().map(Path::new))?,
+            Vec::new(),
+        ));
+        asked.extend(
+            installed(args.rocm.as_deref())
+                .into_iter()
+                .map(|plugin| (plugin, Vec::new())),
+        );
+    }
+    let mut labels = HashSet::new();
+    Ok(asked
+        .into_iter()
+        .map(|(plugin, settings)| {
+            let stem = plugin.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let name = stem.trim_start_matches("lib").trim_end_matches("_plugin").to_owned();
+            let words: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let base = [vec![name], words].concat().join(" ");
+            let mut label = base.clone();
+            let mut number = 2;
+            while !labels.insert(label.clone()) {
+                label = format!("{base} ({number})");
+                number += 1;
+            }
+            EngineSpec {
+                label,
+                plugin,
+                settings,
+            }
+        })
+        .collect())
+}
+
+/// The engine plugins of an installed ROCm, without a rotini that is among them.
+fn installed(rocm: Option<&Path>) -> Vec<PathBuf> {
+    let root = rocm
+        .map(Path::to_owned)
+        .or_else(|| std::env::var_os("ROCM_PATH").map(PathBuf::from));
+    let directory = root
+        .unwrap_or_else(|| "/opt/rocm".into())
+        .join("lib/hipdnn_plugins/engines");
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let mut found: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    found.retain(|path| {
+        let is_rotini = path.file_name() == Some(OsStr::new(plugin::FILE));
+        path.extension() == Some(OsStr::new("so")) && !is_rotini
+    });
+    found.sort();
+    found
+}
+
+/// AMD GPUs if there are any, as the plugin chooses.
+fn found_device() -> Device {
+    let named = std::env::var("ROTINI_DEVICE");
+    match named.as_deref() {
+        Ok("cpu") => return Device::Cpu,
+        Ok("hip") => return Device::Hip,
+        Ok("cuda") => return Device::Cuda,
+        _ => (),
+    }
+    let library = std::env::var_os("ROTINI_HIP_LIBRARY");
+    // SAFETY: the library is HIP's, or what the user named as HIP's.
+    let driver = unsafe { Driver::load(Api::Hip, library.as_deref()) };
+    match driver.and_then(|driver| driver.devices()) {
+        Ok(1..) => Device::Hip,
+        _ => Device::Cpu,
+    }
+}
+
+/// The last cores that this process may use: interrupts tend to be handled by the first. Empty: all of them.
+fn cores(count: Option<usize>) -> Result<Vec<usize>> {
+    let Some(count) = count else { return Ok(Vec::new()) };
+    let allowed = rustix::thread::sched_getaffinity(None).context("the affinity mask cannot be read")?;
+    let all = (0..rustix::thread::CpuSet::MAX_CPU)
+        .rev()
+        .filter(|&core| allowed.is_set(core));
+    let cores: Vec<usize> = all.take(count).collect();
+    if cores.len() < count {
+        bail!(Failure::Usage(format!("there are {} cores, not {count}", cores.len())));
+    }
+    Ok(cores)
+}
+
+/// Whether all that ran was right.
+fn is_fine(results: &Results) -> bool {
+    let bad = |outcome: &Outcome| {
+        matches!(
+            outcome,
+            Outcome::Wrong(_) | Outcome::Failed(_) | Outcome::Crashed(_) | Outcome::Hung(_)
+        )
+    };
+    results.engines.iter().all(|engine| engine.unusable.is_none())
+        && !results
+            .rows
+            .iter()
+            .flat_map(|row| &row.measurements)
+            .any(|m| bad(&m.outcome))
+}
+
+/// Shows the rows as they are done, and a bar.
+struct Watcher<'a> {
+    output: &'a Output,
+    bar: ProgressBar,
+    columns: Vec<usize>,
+    clock: Clock,
+}
+
+/// Widths of columns.
+const NAME: usize = 44;
+const COLUMN: usize = 22;
+
+impl<'a> Watcher<'a> {
+    fn new(plan: &Plan, output: &'a Output) -> Result<Self> {
+        /// The bar counts in thousandths.
+        const LENGTH: u64 = 1000;
+        let bar = if output.json {
+            ProgressBar::hidden()
+        } else {
+            ProgressBar::new(LENGTH)
+        };
+        bar.set_style(ProgressStyle::with_template(
+            "{bar:30} {percent}%, {eta} left: {wide_msg}",
+        )?);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        let columns = plan
+            .engines
+            .iter()
+            .map(|engine| engine.label.chars().count().max(COLUMN));
+        Ok(Watcher {
+            output,
+            bar,
+            columns: columns.collect(),
+            clock: Clock::Cpu,
+        })
+    }
+
+    fn line(&self, text: &str) {
+        if !self.output.json {
+            // A closed stdout is told at the end.
+            self.bar.suspend(|| _ = self.output.line(text));
+        }
+    }
+}
+
+impl Drop for Watcher<'_> {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Observer for Watcher<'_> {
+    fn begins(&mut self, results: &Results) {
+        self.clock = results.machine.clock;
+        let device = &results.machine.device;
+        self.line(&match self.clock {
+            Clock::Cpu => format!("on the CPU ({device}), times by its clock"),
+            Clock::Gpu => format!("on {device}, times by its events"),
+            Clock::Emulated => format!("on the {device}: times are the emulator's and say nothing about speed"),
+        });
+        for engine in &results.engines {
+            let what = match &engine.unusable {
+                Some(reason) => format!("{BAD}takes no part{BAD:#}: {reason}"),
+                None => format!(
+                    "{} {}, engine {}, API {}",
+                    engine.name, engine.version, engine.engine, engine.api_version
+                ),
+            };
+            self.line(&format!("{}: {what}", engine.label));
+        }
+        let labels = results.engines.iter().zip(&self.columns);
+        let labels: Vec<String> = labels
+            .map(|(engine, &width)| format!("{:>width$}", engine.label))
+            .collect();
+        self.line(&format!("\n{:<NAME$} {}", "graph", labels.join(" ")));
+    }
+
+    fn stage(&mut self, graph: &str, what: &str, done: f64) {
+        self.bar.set_position((done * 1000.0) as u64);
+        self.bar.set_message(format!("{graph}: {what}"));
+    }
+
+    fn row(&mut self, row: &Row) {
+        let name: String = row.graph.chars().take(NAME).collect();
+        let cells: Vec<String> = row
+            .measurements
+            .iter()
+            .zip(&self.columns)
+            .enumerate()
+            .map(|(index, (measurement, &width))| format!("{:>width$}", cell(row, index, measurement, self.clock)))
+            .collect();
+        self.line(&format!("{name:<NAME$} {}", cells.join(" ")));
+        for (measurement, engine) in row.measurements.iter().zip(0_usize..) {
+            if let Outcome::Wrong(reason) | Outcome::Failed(reason) | Outcome::Crashed(reason) | Outcome::Hung(reason) =
+                &measurement.outcome
+            {
+                self.line(&format!("  engine {}: {}", engine + 1, report::plain(reason)));
+            }
+        }
+    }
+}
+
+/// What an engine did, in a few letters.
+fn cell(row: &Row, index: usize, measurement: &Measurement, clock: Clock) -> String {
+    let word = match &measurement.outcome {
+        Outcome::Right | Outcome::Unjudged(_) => "",
+        Outcome::Wrong(_) => return "WRONG".to_owned(),
+        Outcome::Declined(_) => return "declined".to_owned(),
+        Outcome::Failed(_) => return "FAILED".to_owned(),
+        Outcome::Crashed(_) => return "CRASHED".to_owned(),
+        Outcome::Hung(_) => return "HUNG".to_owned(),
+    };
+    let Some(hot) = &measurement.hot else {
+        return word.to_owned();
+    };
+    let time = report::time(Duration::from_secs_f64(hot.median / 1e6));
+    if clock == Clock::Emulated {
+        return format!("right ({time} emulated)");
+    }
+    let unjudged = if matches!(measurement.outcome, Outcome::Unjudged(_)) {
+        "?"
+    } else {
+        ""
+    };
+    match row.comparisons.iter().find(|comparison| comparison.engine == index) {
+        Some(comparison) if comparison.is_difference() => format!("{time}{unjudged} ({:.2} ×)", comparison.ratio),
+        Some(_) => format!("{time}{unjudged} (no diff.)"),
+        None => format!("{time}{unjudged}"),
+    }
+}
+
+/// What it comes to.
+fn summary(results: &Results, output: &Output) -> Result<()> {
+    output.line("")?;
+    if results.machine.clock != Clock::Emulated && results.engines.len() > 1 {
+        output.line(
+            "(n ×): time divided by the first engine's; no diff.: the 95 % interval of that holds 1; ?: not judged",
+        )?;
+    }
+    Ok(())
+}
