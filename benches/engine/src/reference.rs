@@ -15,8 +15,8 @@ use std::sync::Arc;
 /// Elements of all tensors of a graph, at most: each is a binary64 while it is evaluated.
 const MOST_ELEMENTS: i64 = 1 << 25;
 
-/// Multiplications and such of a graph, at most: some ten seconds.
-const MOST_WORK: i64 = 1 << 31;
+/// Multiplications and such of a graph, at most: seconds for products, more for what takes more than an addition each.
+const MOST_WORK: i64 = 1 << 33;
 
 /// Up to here a graph is evaluated to see whether the reference knows all of it: that takes milliseconds.
 const TRIED_WORK: i64 = 1 << 20;

@@ -1,6 +1,10 @@
 //! The engines that rotini is measured against: a comparison with one that is wrong would say nothing.
 
-#![expect(clippy::panic, reason = "a test that cannot be set up has failed")]
+#![expect(
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot be set up has failed, and what is left out is told"
+)]
 
 use rotini_tests::cases;
 use rotini_tests::engines::{Other, judge};
