@@ -12,7 +12,7 @@
 //! | [`page`](mod@page) | the page in HTML |
 //! | [`csv`](mod@csv) | the file for spreadsheets and scripts |
 //! | [`compare`](mod@compare) | what differs between two runs |
-//! | `run` | a run: graphs, engines, turns |
+//! | `plan`, `run`, `job`, `runner`, `visit` | a run: its graphs, its engines, and the turns that they take |
 //! | `client`, `protocol`, `server` | the process of an engine: asked, answering, and what is said between them |
 //! | `buffer`, `judge` | memory between guard zones; whether what is in it is right |
 //! | `summary`, `machine`, `statistics` | what a graph costs at least, what the machine can do, and how sure a median is |
@@ -22,21 +22,26 @@ mod client;
 pub mod compare;
 pub mod csv;
 pub mod format;
+mod job;
 mod judge;
 mod machine;
 pub mod page;
+mod plan;
 mod protocol;
 pub mod rate;
 pub mod results;
 mod run;
+mod runner;
 mod server;
 mod statistics;
 mod summary;
 pub mod verdict;
+mod visit;
 
 pub use buffer::{Buffer, Place};
 pub use client::{EngineSpec, Launch, LaunchError};
 pub use judge::{Judgement, OutputError, Reference};
+pub use plan::{Observer, Plan, RunError};
 pub use protocol::Device;
-pub use run::{Observer, Plan, RunError, run};
+pub use run::run;
 pub use server::serve;

@@ -3,7 +3,20 @@
 //! What flows through: a text goes in, [`Workload`]s come out. Nothing is guessed: an option that changes what is computed and that
 //! cannot be said as a graph is an error that names the option.
 
+pub mod blocks;
+pub mod suites;
+
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// What keeps a text from becoming graphs.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum WorkloadError {
+    /// A suite that is not known, or options that it cannot have.
+    #[error("suite {0}")]
+    Suite(String),
+}
 
 /// One graph, and where it came from.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,0 +1,95 @@
+//! A graph of a run: what was measured until now, and the row that comes of it.
+
+use crate::plan::RunError;
+use crate::results::{Comparison, Measurement, Outcome, Row};
+use crate::statistics::{interval, times};
+use crate::summary::{Summary, summarise};
+use rotini_graph::Graph;
+use rotini_workloads::Workload;
+use std::path::PathBuf;
+
+/// A graph of a run, and what was measured until now.
+pub(crate) struct Job<'a> {
+    pub(crate) workload: &'a Workload,
+    pub(crate) file: PathBuf,
+    pub(crate) graph: Graph,
+    pub(crate) summary: Summary,
+    pub(crate) measurements: Vec<Measurement>,
+    pub(crate) hot: Vec<Vec<f64>>,
+    pub(crate) rotating: Vec<Vec<f64>>,
+    /// The bytes that came of the first execution, by engine.
+    pub(crate) results: Vec<Vec<u8>>,
+}
+
+impl<'a> Job<'a> {
+    pub(crate) fn new(workload: &'a Workload, file: PathBuf, engines: usize) -> Result<Self, RunError> {
+        let graph = rotini_wire::decode(&workload.graph).map_err(|source| RunError::Graph {
+            name: workload.name.clone(),
+            source,
+        })?;
+        std::fs::write(&file, &workload.graph)?;
+        let measurement = Measurement {
+            outcome: Outcome::Right,
+            create_cold: None,
+            create_warm: None,
+            first: None,
+            hot: None,
+            rotating: None,
+            host_p50: None,
+            host_p99: None,
+            workspace: None,
+            error: None,
+        };
+        Ok(Job {
+            summary: summarise(&graph),
+            workload,
+            file,
+            graph,
+            measurements: vec![measurement; engines],
+            hot: vec![Vec::new(); engines],
+            rotating: vec![Vec::new(); engines],
+            results: vec![Vec::new(); engines],
+        })
+    }
+
+    /// What was measured, as it is reported.
+    pub(crate) fn row(&self) -> Row {
+        let mut measurements = self.measurements.clone();
+        for (index, measurement) in measurements.iter_mut().enumerate() {
+            if measurement.outcome.times_count() {
+                measurement.hot = self.hot.get(index).cloned().and_then(times);
+                measurement.rotating = self.rotating.get(index).cloned().and_then(times);
+            } else {
+                measurement.host_p50 = None;
+                measurement.host_p99 = None;
+            }
+        }
+        let compare = |index: usize| {
+            let counted = |index: usize| self.measurements.get(index).is_some_and(|m| m.outcome.times_count());
+            if !counted(0) || !counted(index) {
+                return None;
+            }
+            let (first, other) = (self.hot.first()?, self.hot.get(index)?);
+            let ratios: Vec<f64> = first.iter().zip(other).map(|(first, other)| other / first).collect();
+            let (ratio, low, high) = interval(&ratios)?;
+            Some(Comparison {
+                engine: index,
+                ratio,
+                low,
+                high,
+            })
+        };
+        Row {
+            graph: self.workload.name.clone(),
+            origin: self.workload.origin.clone(),
+            summary: self.summary.words.clone(),
+            dtype: self.summary.dtype.clone(),
+            flops: self.summary.flops,
+            bytes: self.summary.bytes,
+            predicted: None,
+            published: self.workload.published.clone(),
+            comparisons: (1..self.measurements.len()).filter_map(compare).collect(),
+            measurements,
+        }
+    }
+}
