@@ -4,6 +4,9 @@ use bytesize::ByteSize;
 use clap::{ArgAction, ArgGroup, Parser, Subcommand, value_parser};
 use rotini_bench::Device;
 use rotini_emit::Target;
+use rotini_graph::DataType;
+use rotini_workloads::blocks::{Direction, Layout};
+use rotini_workloads::suites::SUITES;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -192,9 +195,37 @@ pub(crate) struct Demo {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bench {
-    /// Graphs: serialized (FlatBuffers), or in hipDNN's JSON form
+    /// Serialized graphs (FlatBuffers)
     #[arg(value_name = "GRAPH")]
     pub(crate) graphs: Vec<PathBuf>,
+
+    /// Graphs of a known network: quick, resnet50, unet, bert, llama, miopen
+    #[arg(long = "suite", value_name = "NAME", value_parser = suite())]
+    pub(crate) suites: Vec<String>,
+
+    /// Images or sequences in the graphs of suites
+    #[arg(long, value_name = "NUMBER", value_parser = value_parser!(i64).range(1..=1 << 20), requires = "suites")]
+    pub(crate) batch: Option<i64>,
+
+    /// Where channels lie in the graphs of suites: nchw or nhwc
+    #[arg(long, value_parser = layout, requires = "suites")]
+    pub(crate) layout: Option<Layout>,
+
+    /// Type of the tensors in the graphs of suites: f32, f16 or bf16
+    #[arg(long, value_parser = dtype, requires = "suites")]
+    pub(crate) dtype: Option<DataType>,
+
+    /// Which convolutions of suites: forward, dgrad or wgrad
+    #[arg(long, value_parser = direction, requires = "suites")]
+    pub(crate) direction: Option<Direction>,
+
+    /// Writes results.json, results.csv and index.html, one page with plots, to this directory
+    #[arg(short, long, value_name = "DIRECTORY")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Runs nothing: tells what differs between two runs' results.json, and exits with 1 if something got worse
+    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["graphs", "suites", "output"])]
+    pub(crate) compare: Option<Vec<PathBuf>>,
 
     /// An engine plugin; several for several engines, the others are compared with the first. Settings behind it are environment
     /// variables of its process, so that one library can be two engines: librotini_plugin.so,ROTINI_OPT=0
@@ -265,6 +296,35 @@ fn engine(text: &str) -> Result<EngineArg, String> {
         plugin: plugin.into(),
         settings: parts.map(setting).collect::<Result<_, _>>()?,
     })
+}
+
+fn suite() -> clap::builder::PossibleValuesParser {
+    SUITES
+        .map(|(name, what)| clap::builder::PossibleValue::new(name).help(what))
+        .into()
+}
+
+fn layout(text: &str) -> Result<Layout, String> {
+    match text {
+        "nchw" => Ok(Layout::First),
+        "nhwc" => Ok(Layout::Last),
+        _ => Err("known are nchw and nhwc".to_owned()),
+    }
+}
+
+fn dtype(text: &str) -> Result<DataType, String> {
+    let known = [DataType::F32, DataType::F16, DataType::Bf16];
+    let found = known.into_iter().find(|dtype| dtype.to_string() == text);
+    found.ok_or_else(|| "known are f32, f16 and bf16".to_owned())
+}
+
+fn direction(text: &str) -> Result<Direction, String> {
+    match text {
+        "forward" => Ok(Direction::Forward),
+        "dgrad" => Ok(Direction::Dgrad),
+        "wgrad" => Ok(Direction::Wgrad),
+        _ => Err("known are forward, dgrad and wgrad".to_owned()),
+    }
 }
 
 fn device(text: &str) -> Result<Device, String> {

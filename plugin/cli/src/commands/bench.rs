@@ -9,10 +9,12 @@ use crate::plugin;
 use crate::report;
 use anyhow::{Context as _, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use rotini_bench::results::{Clock, Measurement, Outcome, Results, Row};
+use rotini_bench::results::{Clock, Measurement, Outcome, Results, Row, VERSION};
+use rotini_bench::verdict::{comparison, verdict};
 use rotini_bench::{Device, EngineSpec, Launch, Observer, Plan};
 use rotini_host::gpu::{Api, Driver};
 use rotini_workloads::Workload;
+use rotini_workloads::suites::{SuiteOptions, suite};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -22,16 +24,65 @@ use std::time::Duration;
 pub(crate) const SERVE: &str = "serve-engine";
 
 pub(super) fn bench(args: &Bench, output: &Output) -> Result<Answer> {
+    if let Some([before, after]) = args.compare.as_deref() {
+        return compare(before, after, output);
+    }
     let plan = plan(args)?;
+    if let Some(directory) = &args.output {
+        // Now, not after minutes of measuring.
+        std::fs::create_dir_all(directory).with_context(|| format!("{} cannot be made", directory.display()))?;
+    }
     let mut watcher = Watcher::new(&plan, output)?;
     let results = rotini_bench::run(&plan, &mut watcher)?;
     drop(watcher);
+    if let Some(directory) = &args.output {
+        write(&results, directory)?;
+    }
     if output.json {
         output.document(&results)?;
     } else {
         summary(&results, output)?;
     }
     Ok(Answer::of(is_fine(&results)))
+}
+
+/// Writes the files of a run.
+fn write(results: &Results, directory: &Path) -> Result<()> {
+    let files = [
+        ("results.json", serde_json::to_string_pretty(results)?),
+        ("results.csv", rotini_bench::csv::csv(results)?),
+        ("index.html", rotini_bench::page::page(results)),
+    ];
+    for (name, text) in files {
+        let path = directory.join(name);
+        std::fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Tells what differs between two runs.
+fn compare(before: &Path, after: &Path, output: &Output) -> Result<Answer> {
+    let [before, after] = [read(before)?, read(after)?];
+    let changes = rotini_bench::compare::compare(&before, &after);
+    if output.json {
+        output.document(&changes)?;
+    } else {
+        output.line(&changes.to_string())?;
+    }
+    Ok(Answer::of(!changes.is_regression()))
+}
+
+fn read(path: &Path) -> Result<Results> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let is_of = |what: &serde_json::Value| what.get("version").and_then(serde_json::Value::as_u64);
+    let any: serde_json::Value =
+        serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))?;
+    match is_of(&any) {
+        Some(version) if version == u64::from(VERSION) => {}
+        Some(version) => bail!("{} is of form {version}; this program reads {VERSION}", path.display()),
+        None => bail!("{} is not what `rotini bench` writes", path.display()),
+    }
+    serde_json::from_value(any).with_context(|| format!("{} is not what `rotini bench` writes", path.display()))
 }
 
 /// Serves one engine to another process of this command.
@@ -75,6 +126,15 @@ fn workloads(args: &Bench) -> Result<Vec<Workload>> {
     let mut workloads = Vec::new();
     for path in &args.graphs {
         workloads.push(graph(path)?);
+    }
+    let options = SuiteOptions {
+        batch: args.batch,
+        layout: args.layout,
+        dtype: args.dtype,
+        direction: args.direction,
+    };
+    for name in &args.suites {
+        workloads.extend(suite(name, &options)?);
     }
     let mut names = HashSet::new();
     for workload in &mut workloads {
@@ -331,7 +391,7 @@ fn cell(row: &Row, index: usize, measurement: &Measurement, clock: Clock) -> Str
     } else {
         ""
     };
-    match row.comparisons.iter().find(|comparison| comparison.engine == index) {
+    match comparison(row, index) {
         Some(comparison) if comparison.is_difference() => format!("{time}{unjudged} ({:.2} ×)", comparison.ratio),
         Some(_) => format!("{time}{unjudged} (no diff.)"),
         None => format!("{time}{unjudged}"),
@@ -343,8 +403,15 @@ fn summary(results: &Results, output: &Output) -> Result<()> {
     output.line("")?;
     if results.machine.clock != Clock::Emulated && results.engines.len() > 1 {
         output.line(
-            "(n ×): time divided by the first engine's; no diff.: the 95 % interval of that holds 1; ?: not judged",
+            "(n ×): its time divided by the first engine's; (no diff.): the 95 % interval of that holds 1; ?: not judged",
         )?;
+    }
+    for (index, engine) in results.engines.iter().enumerate() {
+        let verdict = verdict(results, index);
+        output.line(&format!("{}: {}", engine.label, verdict.outcomes()))?;
+        if let (Some(against), Some(first)) = (&verdict.against, results.engines.first()) {
+            output.line(&format!("  {} against it: {}", first.label, against.sentence()))?;
+        }
     }
     Ok(())
 }
