@@ -323,6 +323,21 @@ fn lds_and_private_memory_are_initialised() {
     };
     defect(written("9"), store, &uninitialised(true, 3, 0), written("8"));
     defect(read("0"), store, &uninitialised(true, 3, 0), read("4"));
+    // And each byte of a word: one half is written and both are read, or one half is initialised and both are written.
+    let f16_of = |moved: &str| {
+        test(&format!(
+            "{LANE}v_mov_b32_e32 v10, 0\n{moved}\ns_waitcnt lgkmcnt(0)\nv_cvt_f32_f16_e32 v3, v2\n{store}"
+        ))
+        .lds(256)
+    };
+    let half_written = |at: u32| f16_of(&format!("ds_write_b16 v1, v10 offset:{at}\nds_read_b32 v2, v1"));
+    let half_known = |at: u32| {
+        f16_of(&format!(
+            "v_pack_b32_f16 v4, v10, v11\nds_write_b32 v1, v4\nds_read_u16 v2, v1 offset:{at}"
+        ))
+    };
+    defect(half_written(2), store, &uninitialised(true, 3, 0), half_written(0));
+    defect(half_known(2), store, &uninitialised(true, 3, 0), half_known(0));
 }
 
 #[test]

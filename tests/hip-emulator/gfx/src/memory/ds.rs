@@ -137,25 +137,26 @@ pub(crate) unsafe fn access<const STRICT: bool>(
             })
         };
         let old = touched(offset, inst.access.bytes, known)?;
-        // Register by register, where some are not: compilers widen what they move.
-        let apart = |row: usize| {
-            (
-                offset + 4 * row as u32,
-                inst.access.bytes.saturating_sub(4 * row as u8).min(4),
-            )
-        };
+        // Byte by byte, where some are not: compilers widen what they move.
+        let at = |row: usize, byte: u32| offset + 4 * row as u32 + byte;
+        let is_whole = inst.access.bytes >= 4;
         match inst.action {
-            Action::Load if count > 1 && old & exec != exec => {
+            Action::Load if is_whole && old & exec != exec => {
                 for row in 0..count {
-                    let (offset, bytes) = apart(row);
-                    let old = touched(offset, bytes, 0)?;
-                    wave.tracker.set_rows(first + row, 1, exec, old);
+                    let mut bits = [0; 64];
+                    for byte in 0..4 {
+                        let old = touched(at(row, byte), 1, 0)?;
+                        set_lanes(exec & old).for_each(|lane| bits[lane] |= 0xff << (8 * byte));
+                    }
+                    wave.tracker.set_bits(first + row, exec, &bits);
                 }
             }
-            Action::Store if count > 1 && known & exec != exec => {
+            Action::Store if is_whole && known & exec != exec => {
                 for row in 0..count {
-                    let (offset, bytes) = apart(row);
-                    touched(offset, bytes, wave.tracker.row(first + row))?;
+                    for byte in 0..4 {
+                        let known = wave.tracker.lanes_with(first + row, 0xff << (8 * byte));
+                        touched(at(row, byte), 1, known)?;
+                    }
                 }
             }
             Action::Load => wave.tracker.set_rows(first, count, exec, old),
