@@ -202,7 +202,7 @@ fn values(reals: &[Real]) -> Vec<f64> {
 
 fn product_error(a: Real, b: Real) -> f64 {
     let part = |factor: f64, error: f64| if error == 0.0 { 0.0 } else { factor.abs() * error };
-    part(a.value, b.error) + part(b.value, a.error) + part(a.error, b.error)
+    finite_or_infinite(part(a.value, b.error) + part(b.value, a.error) + part(a.error, b.error))
 }
 
 /// Nothing is known where infinities have met.
@@ -306,6 +306,20 @@ mod tests {
         assert_eq!(F32.div(Real::exactly(1.0), uncertain(1.0, 2.0)).error, f64::INFINITY);
         assert_eq!(F32.exp(uncertain(-2000.0, 1.0)).error, 0.0);
         assert_eq!(F32.exp(uncertain(f64::NEG_INFINITY, 0.0)).error, 0.0);
+    }
+
+    #[test]
+    fn nothing_is_known_of_what_is_made_of_the_unknown() {
+        let unknown = Real {
+            value: 2.0,
+            error: f64::INFINITY,
+        };
+        for known in [0.0, 0.5].map(Real::exactly) {
+            assert_eq!(F32.mul(known, unknown).error, f64::INFINITY);
+            assert_eq!(F32.dot(&[known], &[unknown]).error, f64::INFINITY);
+            assert_eq!(F32.dot(&[unknown], &[known]).error, f64::INFINITY);
+        }
+        assert_eq!(F32.sum(&[unknown, Real::exactly(1.0)]).error, f64::INFINITY);
     }
 
     #[test]

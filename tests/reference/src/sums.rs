@@ -47,6 +47,10 @@ impl Sums {
 
     /// The bound for a sum whose terms' magnitudes add up to `magnitude` and whose terms are off by `propagated` together.
     pub(crate) fn bound(&self, magnitude: f64, propagated: f64) -> f64 {
+        // An exact zero times what nothing is known about.
+        if propagated.is_nan() {
+            return f64::INFINITY;
+        }
         if magnitude <= self.exact_below {
             return propagated;
         }
@@ -134,6 +138,7 @@ mod tests {
         assert_eq!(sums.bound(f64::from(1 << 24), 0.0), 0.0);
         assert_eq!(sums.bound(f64::from(1 << 25), 0.0), 8.0, "4 terms, 2^25, u = 2^-24");
         assert_eq!(sums.bound(1e39, 0.0), f64::INFINITY);
+        assert_eq!(sums.bound(1.0, f64::NAN), f64::INFINITY);
         assert_eq!(
             Sums::new(Codec::F64, 1, None).bound(1e39, 0.0),
             1e39 * 2.0_f64.powi(-53)
