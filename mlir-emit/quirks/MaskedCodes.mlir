@@ -1,4 +1,4 @@
-// Instruction selection does not end where a byte is loaded under a mask and its bits are shifted to those of a float: FP8 in a reduction that is spread beyond the end of its rows.
+// Instruction selection does not end where a byte is loaded under a mask and its bits are shifted to those of a float, or its magnitude is taken: FP8, or the magnitudes of int8, in a reduction that is spread beyond the end of its rows.
 // iree-compile --iree-input-type=none --iree-input-demote-f64-to-f32=false --iree-opt-const-expr-hoisting=false --iree-hal-target-device=hip --iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops --iree-dispatch-creation-enable-aggressive-fusion --iree-rocm-target=mi300x
 module @rotini {
 func.func private @compute(%arg0: tensor<7x56xi8>) -> tensor<7x1xf32> {

@@ -11,7 +11,7 @@ use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extents};
 use melior::ir::Value as Ssa;
-use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalNode, NormalTensor, Op, TensorId};
+use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalNode, NormalTensor, Op, PointwiseMode, TensorId};
 use std::collections::BTreeSet;
 
 /// What is known while a graph is lowered.
@@ -98,6 +98,29 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         }
         self.define(id, Value::of(carried));
         Ok(())
+    }
+
+    /// Whether a tensor is made of sums over loops, or of copies of them.
+    pub(crate) fn is_sum(&self, id: TensorId) -> bool {
+        let writer = self.graph.nodes().iter().find(|node| {
+            let mut writes = false;
+            node.op.for_each_output(&mut |_, output| writes |= output == id);
+            writes
+        });
+        match writer.map(|node| &node.op) {
+            Some(Op::Pointwise(op)) => op.mode == PointwiseMode::Identity && self.is_sum(op.in_0),
+            Some(op) => matches!(
+                op,
+                Op::ConvFprop(_)
+                    | Op::ConvDgrad(_)
+                    | Op::ConvWgrad(_)
+                    | Op::Matmul(_)
+                    | Op::MoeGroupedMatmul(_)
+                    | Op::MoeGroupedMatmulBwd(_)
+                    | Op::Reduction(_)
+            ),
+            None => false,
+        }
     }
 
     /// The nodes that read a tensor.

@@ -174,6 +174,16 @@ impl<'c, 'r> Math<'c, 'r> {
         }
     }
 
+    /// A sum over loops as a term of another sum: in a form that does not become what the sum over loops starts from
+    /// ([`Quirk::FoldedSums`]).
+    pub(crate) fn complete(&self, sum: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+        if self.compute.is_float() && self.at.quirks().avoids(Quirk::FoldedSums) {
+            self.at.same("math.copysign", &[sum, sum])
+        } else {
+            Ok(sum)
+        }
+    }
+
     /// A function of `math` on floats.
     pub(crate) fn function(&self, name: &str, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         self.at.same(name, &[x])

@@ -135,6 +135,14 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         Some(identity) => (identity, vec![lowering.value(identity.in_0)?.clone()]),
         None => (op, values),
     };
+    let values = if compute == DataType::I32 && op.mode == M::BinarySelect && avoids(Quirk::SelectedByte) {
+        values
+            .into_iter()
+            .map(|value| read_alone(lowering, value))
+            .collect::<Result<Vec<_>, _>>()?
+    } else {
+        values
+    };
     let operands: Vec<_> = values.iter().collect();
     let order = if avoids(Quirk::ConstantTransposed) && may_fold(op, &values) {
         order_of(&out.dims, &operands)
@@ -147,9 +155,16 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         dtype: lowering.carried_type(op.out_0, compute)?,
     };
     let axis = op.axis.and_then(|axis| usize::try_from(axis).ok());
+    let adds = matches!(op.mode, M::Add | M::AddSquare);
+    let sums = [Some(op.in_0), op.in_1].map(|id| adds && id.is_some_and(|id| lowering.is_sum(id)));
     let result = lowering.map(&operands, &shape, compute, |math, elements| {
         if compute.is_float() {
-            math.float_mode(op, elements, axis)
+            let terms = elements.iter().enumerate();
+            let terms = terms.map(|(position, &term)| match sums.get(position) {
+                Some(true) => math.complete(term),
+                _ => Ok(term),
+            });
+            math.float_mode(op, &terms.collect::<Result<Vec<_>, _>>()?, axis)
         } else {
             math.integer_mode(op, elements, axis)
         }
@@ -167,6 +182,16 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     };
     lowering.define(op.out_0, Value::of(result));
     Ok(())
+}
+
+/// An operand of a selection: a single unsigned byte is widened in a dispatch of its own ([`Quirk::SelectedByte`]).
+fn read_alone<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, value: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+    let is_single = value.dtype == DataType::U8 && value.dims.iter().all(|&dim| dim == 1);
+    if !is_single || !matches!(value.data, Data::Tensor { .. }) {
+        return Ok(value);
+    }
+    let byte = value.materialise(&lowering.emitter())?;
+    Ok(Value::of(lowering.converted(byte, DataType::I32)?))
 }
 
 /// Magnitudes of constant masks that are not 0 in any compute type.

@@ -6,7 +6,9 @@ use crate::convert::{check_compute, compute_type};
 use crate::ir::MISSING;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
+use crate::quirks::Quirk;
 use crate::step::{Combiner, Shape, count, order_of};
+use crate::value::{Data, Value};
 use crate::{EmitError, Unsupported};
 use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, NormalGraph, Reduction, ReductionMode as M};
@@ -35,12 +37,22 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         .filter(|(_, (input, output))| input != output)
         .map(|(axis, _)| axis)
         .collect();
+    let mode = op.mode;
+    // The magnitudes of bytes are taken of wider integers, which are a dispatch of their own (`Quirk::MaskedCodes`).
+    let takes_magnitudes = matches!(mode, M::Norm1 | M::Amax) && compute.is_integer();
+    let is_widened = takes_magnitudes && input.dtype == DataType::I8 && lowering.quirks().avoids(Quirk::MaskedCodes);
+    let input = match &input.data {
+        Data::Tensor { .. } if is_widened => {
+            let bytes = input.materialise(&lowering.emitter())?;
+            Value::of(lowering.converted(bytes, compute)?)
+        }
+        _ => input,
+    };
     let shape = Shape {
         dims: &input.dims,
         order: &order_of(&input.dims, &[&input]),
         dtype: compute,
     };
-    let mode = op.mode;
     let combined = lowering.reduce(&[&input], &shape, &axes, combiner(mode), |math, elements| {
         let &[element] = elements else {
             return Err(MISSING);

@@ -109,6 +109,9 @@ impl<'c, 'b> Attention<'c, 'b> {
             let (&[product, scale], rest) = elements.split_first_chunk().ok_or(MISSING)?;
             let mut rest = rest.iter().copied();
             let mut score = math.mul(product, scale)?;
+            if self.mask.is_some() || self.alibi {
+                score = math.complete(score)?;
+            }
             if self.mask.is_some() {
                 score = math.add(score, rest.next().ok_or(MISSING)?)?;
             }

@@ -12,7 +12,9 @@ use super::factors::{Product, product, root};
 use super::varying::Varying;
 use crate::EmitError;
 use crate::quirks::{Quirk, Quirks};
-use rotini_custom::{Body, Generic, Loop, Operand, Operation, Place, Scalar, Statement, TensorType, Type, Value};
+use rotini_custom::{
+    Arithmetic, Body, Generic, Loop, Operand, Operation, Place, Scalar, Statement, TensorType, Type, Value,
+};
 use std::collections::HashMap;
 
 /// The same function without what the target's compiler gets wrong.
@@ -137,6 +139,9 @@ impl Rewriting {
 
     /// Each element from those at its place. What may be a constant reads its operands in the order in which it is stored.
     pub(super) fn parallel(&mut self, result: Value, mut generic: Generic) -> Result<(), EmitError> {
+        if self.contracts && self.quirks.avoids(Quirk::FoldedSums) {
+            self.complete(&mut generic)?;
+        }
         if self.quirks.avoids(Quirk::ConstantTransposed) {
             for index in 0..generic.inputs.len() {
                 let Some(operand) = generic.inputs.get(index) else {
@@ -171,6 +176,34 @@ impl Rewriting {
         self.products.insert(result, is_product);
         self.push(result, Operation::Generic(generic));
         self.varying.set(result, varies);
+        Ok(())
+    }
+
+    /// Elements that are added to others copy their own signs: they may be sums, which would start from what is added to them
+    /// ([`Quirk::FoldedSums`]).
+    fn complete(&mut self, generic: &mut Generic) -> Result<(), EmitError> {
+        let mut body = Vec::with_capacity(generic.body.len());
+        for mut scalar in std::mem::take(&mut generic.body) {
+            let mut terms = match &scalar.arithmetic {
+                Arithmetic::Operation { name, operands, .. } if *name == "arith.addf" => operands.clone(),
+                _ => Vec::new(),
+            };
+            terms.dedup();
+            for term in terms.into_iter().filter(|term| generic.arguments.contains(term)) {
+                let ty = self.body.types.get(term.index()).cloned().ok_or(UNKNOWN)?;
+                let result = self.body.define(ty);
+                scalar.arithmetic.replace(term, result);
+                let arithmetic = Arithmetic::Operation {
+                    name: "math.copysign",
+                    operands: vec![term, term],
+                    predicate: None,
+                    flag: None,
+                };
+                body.push(Scalar { result, arithmetic });
+            }
+            body.push(scalar);
+        }
+        generic.body = body;
         Ok(())
     }
 

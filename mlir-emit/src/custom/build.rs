@@ -1,6 +1,8 @@
 //! Builds the MLIR function of a body.
 
-use super::elements::{UNKNOWN, any_type, constant, element_of, neutral, scalar_type, tensor_of, tensor_type, type_of};
+use super::elements::{
+    UNKNOWN, any_type, constant, element_of, neutral, scalar_type, tensor_of, tensor_type, type_of, with_sign,
+};
 use super::extremes::{Extreme, combined_as_integers};
 use crate::EmitError;
 use crate::ir::{Emitter, affine_map, argument, dim, first};
@@ -471,17 +473,6 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
 fn is_own_function(name: &str, element: Element, quirks: Quirks) -> bool {
     let copies = element == Element::F32 && quirks.avoids(Quirk::CopiedSign);
     ["math.sin", "math.cos"].contains(&name) || copies && ["math.erf", "math.copysign"].contains(&name)
-}
-
-/// The magnitude of x with the sign of another f32. It is taken from an integer, or the code generator would find the function again.
-fn with_sign<'c, 'r>(at: &Emitter<'c, 'r>, x: Ssa<'c, 'r>, sign: Ssa<'c, 'r>) -> Result<Ssa<'c, 'r>, EmitError> {
-    let bits = |float| at.one("arith.bitcast", &[float], scalar_type(at, Element::I32), &[]);
-    let number = |bits| constant(at, bits, Element::I32);
-    let magnitude = at.same("arith.andi", &[bits(x)?, number(0x7FFF_FFFF)?])?;
-    let negative = at.same("arith.minsi", &[bits(sign)?, number(0)?])?;
-    let sign = at.same("arith.andi", &[negative, number(0x8000_0000)?])?;
-    let both = at.same("arith.ori", &[magnitude, sign])?;
-    at.one("arith.bitcast", &[both], x.r#type(), &[])
 }
 
 /// What combines elements, without the promise that none is infinite or no number: what it starts from is.

@@ -4,7 +4,7 @@ use crate::EmitError;
 use crate::ir::Emitter;
 use melior::ir::attribute::IntegerAttribute;
 use melior::ir::r#type::{IntegerType, RankedTensorType};
-use melior::ir::{Type, Value as Ssa};
+use melior::ir::{Type, Value as Ssa, ValueLike as _};
 use rotini_custom::{Body, Element, TensorType, Type as Of, Value};
 
 pub(super) const UNKNOWN: EmitError = EmitError::Internal("a value of a body that is not there");
@@ -91,4 +91,23 @@ pub(super) fn constant<'c, 'r>(at: &Emitter<'c, 'r>, bits: u64, element: Element
         IntegerAttribute::new(ty, (bits << unused).cast_signed() >> unused).into()
     };
     at.one("arith.constant", &[], ty, &[("value", value)])
+}
+
+/// The magnitude of x with the sign of another f32. It is taken from an integer, or the code generator would find the function again
+/// ([`Quirk::CopiedSign`](crate::quirks::Quirk)). A number's own sign is no function for long.
+pub(super) fn with_sign<'c, 'r>(
+    at: &Emitter<'c, 'r>,
+    x: Ssa<'c, 'r>,
+    sign: Ssa<'c, 'r>,
+) -> Result<Ssa<'c, 'r>, EmitError> {
+    if x == sign {
+        return at.same("math.copysign", &[x, x]);
+    }
+    let bits = |float| at.one("arith.bitcast", &[float], scalar_type(at, Element::I32), &[]);
+    let number = |bits| constant(at, bits, Element::I32);
+    let magnitude = at.same("arith.andi", &[bits(x)?, number(0x7FFF_FFFF)?])?;
+    let negative = at.same("arith.minsi", &[bits(sign)?, number(0)?])?;
+    let sign = at.same("arith.andi", &[negative, number(0x8000_0000)?])?;
+    let both = at.same("arith.ori", &[magnitude, sign])?;
+    at.one("arith.bitcast", &[both], x.r#type(), &[])
 }

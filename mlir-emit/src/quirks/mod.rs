@@ -53,6 +53,7 @@ quirks! {
     OddHalves,
     MaskedBatches,
     StoredSums,
+    FoldedSums,
     RepeatedFactors,
     MixedProducts,
     NegatedTerms,
@@ -69,6 +70,7 @@ quirks! {
     ConstantTransposed,
     RoundedTwice,
     SelectedBf16,
+    SelectedByte,
     WideBf16,
     SumsInPlace,
     FixedPlaces,
@@ -246,7 +248,7 @@ pub fn document() -> String {
 /// What comes before the rows.
 const HEAD: &str = "# Quirks of the compiler\n\n\
     For those who work on the lowering, or move to another version of IREE. A quirk is a defect of the compiler that the lowering avoids. \
-    The list below is written from `mlir-emit/src/quirks/register.rs` by `scripts/quirks`; a test fails if it is stale.\n\n\
+    The list below is written from `mlir-emit/src/quirks/register` by `scripts/quirks`; a test fails if it is stale.\n\n\
     Code asks `quirks.avoids(Quirk::Name)`. The test `quirks` turns each quirk off alone, and demands that its guard then fails. \
     Where a guard passes, the quirk can be deleted, with the code that asks for it: `ROTINI_QUIRKS=all` tries all of them, \
     `ROTINI_QUIRKS=Name` one. `mlir-emit/quirks/Name.mlir` is the guard's module without the quirk, which shows the defect to the compiler's authors.\n\n\

@@ -303,6 +303,7 @@ fn known(context: &Context<'_>, name: &str, inputs: &[TensorId], outputs: &[Tens
         ("products, magnitudes, and those turned", &[x, z], &[y, positive, negative]) => {
             stored(context, [x, z], [y, positive, negative])
         }
+        ("product and more", &[x, z, more], &[y]) => added(context, [x, z, more], y),
         ("nothing turned", &[_], &[y]) => integers(context, y, |_| 0),
         ("ones summed", &[x], &[y]) => terms(context, x, y, 1.0, None),
         ("more than 18", &[x], &[y]) => terms(context, x, y, 0.0, Some(18.0)),
@@ -325,6 +326,17 @@ fn known(context: &Context<'_>, name: &str, inputs: &[TensorId], outputs: &[Tens
         ("two with the sign", &[x], &[y]) => signs(context, x, y),
         _ => return None,
     })
+}
+
+/// x z + more.
+fn added(context: &Context<'_>, [a, b, more]: [TensorId; 3], c: TensorId) -> Outputs {
+    let sums = matmul::matmul(context, &Matmul { a, b, c })?;
+    let errors = sums.errors.unwrap_or_else(|| vec![0.0; sums.numbers.iter().len()]);
+    let more = context.floats(more)?;
+    let added = sums.numbers.iter().zip(errors).zip(more.numbers.iter());
+    let added = added.map(|((sum, error), more)| (sum.to_f64() + more, error));
+    let rounded = added.map(|(sum, error)| (sum, error + rounding_error(Codec::F32, sum, error == 0.0)));
+    floats(context, c, rounded.collect())
 }
 
 fn floats(context: &Context<'_>, y: TensorId, all: Vec<(f64, f64)>) -> Outputs {

@@ -190,6 +190,22 @@ fn products(cases: &mut Named) {
         &outputs,
         &body,
     );
+    // Sums that something is added to.
+    let (x, z, y) = ([6, 2], [2, 9], [6, 9]);
+    let reads: [Read<'_>; 2] = [("x", &x, F32, &[0, 2]), ("z", &z, F32, &[2, 1])];
+    let mut body = structured("v", (3, &[2]), &reads, (&y, F32, &[0, 1]), &lines);
+    let reads: [Read<'_>; 2] = [("v", &y, F32, &[0, 1]), ("w", &y, F32, &[0, 1])];
+    let line = "%r = arith.addf %a0, %a1 : f32";
+    body += &structured("y", (2, &[]), &reads, (&y, F32, &[0, 1]), &[line]);
+    let inputs: [Tensor<'_>; 3] = [("x", F32, &x), ("z", F32, &z), ("w", F32, &y)];
+    add(
+        cases,
+        "product_and_more",
+        "product and more",
+        &inputs,
+        &[("y", F32, &y)],
+        &body,
+    );
     // An operand that is repeated along some of the summed loops.
     let (x, z) = ([5, 4, 6], [4, 6]);
     let reads: [Read<'_>; 3] = [

@@ -22,6 +22,7 @@ pub(super) fn found(cases: &mut Cases) {
     negated_terms(cases);
     padded_rows(cases);
     stored_on_the_way(cases);
+    beside_its_gelu(cases);
     selected_twice(cases);
 }
 
@@ -391,6 +392,23 @@ fn stored_on_the_way(cases: &mut Cases) {
         };
         b.node("quantize", F32, op);
         cases.add(format!("matmul_blocks_stored_{rows}x{inner}x{columns}"), b.build());
+    }
+}
+
+/// Products that cancel to small sums, which are added to what is made of them.
+fn beside_its_gelu(cases: &mut Cases) {
+    use DataType::F32;
+    for (rows, inner, columns) in [(6, 2, 9), (16, 4, 16), (33, 8, 20)] {
+        let dims = [4, rows, columns];
+        let mut b = GraphBuilder::new("a product beside its GELU");
+        let x = b.buffer("a", F32, &[4, rows, inner]);
+        let w = b.buffer("b", F32, &[4, inner, columns]);
+        let [product, gelu] = ["product", "gelu"].map(|name| b.virtual_tensor(name, F32, &dims));
+        let y = b.buffer("y", F32, &dims);
+        b.node("matmul", F32, Matmul { a: x, b: w, c: product });
+        b.pointwise(F32, PointwiseMode::GeluFwd, &[product], gelu);
+        b.pointwise(F32, PointwiseMode::Add, &[product, gelu], y);
+        cases.add(format!("matmul_beside_its_gelu_{rows}x{inner}x{columns}"), b.build());
     }
 }
 

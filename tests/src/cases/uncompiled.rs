@@ -4,13 +4,17 @@ use super::case::{Cases, Order};
 use super::convolution::Conv;
 use super::matmul::Product;
 use super::reduction::reduce;
-use rotini_graph::{DataType, GraphBuilder, LayernormBackward, MoeGroupedMatmulBwd, ReductionMode, TensorKind};
+use rotini_graph::{
+    DataType, GraphBuilder, LayernormBackward, MoeGroupedMatmulBwd, Pointwise, PointwiseMode, ReductionMode, TensorKind,
+};
 
 /// Graphs that did not compile.
 pub(super) fn uncompiled(cases: &mut Cases) {
     narrowed_factors(cases);
     single_fnuz(cases);
     masked_codes(cases);
+    masked_magnitudes(cases);
+    selected_byte(cases);
     summed_row(cases);
 }
 
@@ -44,6 +48,40 @@ fn masked_codes(cases: &mut Cases) {
         let x = b.buffer("x", dtype, &[rows, columns]);
         let y = b.buffer("y", F32, &[rows, 1]);
         reduce(&mut b, F32, mode, x, y);
+        cases.add(name, b.build());
+    }
+}
+
+/// Magnitudes of bytes, over rows that are no whole number of subgroups.
+fn masked_magnitudes(cases: &mut Cases) {
+    use DataType::{I8, I32};
+    for (name, mode, rows, columns) in [
+        ("magnitudes_of_bytes_7x48", ReductionMode::Norm1, 7, 48),
+        ("largest_magnitude_of_bytes_3x300", ReductionMode::Amax, 3, 300),
+    ] {
+        let mut b = GraphBuilder::new("magnitudes of bytes");
+        let x = b.buffer("x", I8, &[rows, columns]);
+        let y = b.buffer("y", I32, &[rows, 1]);
+        reduce(&mut b, I32, mode, x, y);
+        cases.add(name, b.build());
+    }
+}
+
+/// A selection between integers that have to be clamped and a single unsigned byte.
+fn selected_byte(cases: &mut Cases) {
+    use DataType::{I8, I32, I64, U8};
+    for (name, first, second, out) in [
+        ("select_i64_or_a_byte_2x4x5", I64, U8, I64),
+        ("select_a_byte_or_i64_2x4x5", U8, I64, I64),
+        ("select_i64_or_a_byte_as_i32_2x4x5", I64, U8, I32),
+    ] {
+        let dims = |dtype: DataType| if dtype == U8 { [1; 3] } else { [2, 4, 5] };
+        let mut b = GraphBuilder::new("a selected byte");
+        let [x, y] = [("x", first), ("y", second)].map(|(name, dtype)| b.buffer(name, dtype, &dims(dtype)));
+        let mask = b.buffer("mask", I8, &[2, 4, 5]);
+        let z = b.buffer("z", out, &[2, 4, 5]);
+        let op = Pointwise::new(PointwiseMode::BinarySelect, x, Some(y), Some(mask), z);
+        b.node("select", I32, op);
         cases.add(name, b.build());
     }
 }
