@@ -85,14 +85,21 @@ impl Process {
         if let Some(library) = &launch.library {
             command.env("ROTINI_HIP_LIBRARY", library);
         }
-        if !launch.cores.is_empty() {
-            let mut set = rustix::thread::CpuSet::new();
-            for &core in &launch.cores {
-                set.set(core);
-            }
-            // SAFETY: one system call, which is safe between fork and exec.
-            unsafe { command.pre_exec(move || Ok(rustix::thread::sched_setaffinity(None, &set)?)) };
+        let mut set = rustix::thread::CpuSet::new();
+        for &core in &launch.cores {
+            set.set(core);
         }
+        let is_bound = !launch.cores.is_empty();
+        let prepare = move || {
+            // However this process ends, its engines end too: one that hangs does not notice a closed stdin.
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+            if is_bound {
+                rustix::thread::sched_setaffinity(None, &set)?;
+            }
+            Ok(())
+        };
+        // SAFETY: system calls alone, which are safe between fork and exec.
+        unsafe { command.pre_exec(prepare) };
         let mut child = command.spawn()?;
         let requests = child.stdin.take();
         let (sender, answers) = mpsc::channel();

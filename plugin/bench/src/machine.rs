@@ -73,10 +73,13 @@ pub(crate) fn machine(device: Device, name: &str, emulated: bool, cores: &[usize
         Device::Hip | Device::Cuda => Clock::Gpu,
     };
     let mut machine = Machine {
-        device: if emulated {
-            format!("emulated {name}")
-        } else {
-            name.to_owned()
+        device: match clock {
+            Clock::Emulated => format!("emulated {name}"),
+            Clock::Gpu => name.to_owned(),
+            Clock::Cpu => {
+                let processor = facts.iter().find(|(name, _)| name == PROCESSOR);
+                processor.map_or_else(|| name.to_owned(), |(_, model)| model.clone())
+            }
         },
         clock,
         facts: Vec::new(),
@@ -122,6 +125,9 @@ pub(crate) fn machine(device: Device, name: &str, emulated: bool, cores: &[usize
     machine
 }
 
+/// The fact that names the processor.
+const PROCESSOR: &str = "processor";
+
 fn available() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -138,7 +144,7 @@ fn facts(cores: &[usize]) -> Vec<(String, String)> {
         let found = text.lines().find_map(|line| line.strip_prefix(key))?;
         Some(found.trim_matches([' ', '\t', ':']).to_owned())
     };
-    add("processor", line("/proc/cpuinfo", "model name"));
+    add(PROCESSOR, line("/proc/cpuinfo", "model name"));
     add("cores of this machine", Some(available().to_string()));
     let bound: Vec<String> = cores.iter().map(usize::to_string).collect();
     add("cores used", (!bound.is_empty()).then(|| bound.join(", ")));

@@ -323,8 +323,8 @@ impl Observer for Watcher<'_> {
         self.clock = results.machine.clock;
         let device = &results.machine.device;
         self.line(&match self.clock {
-            Clock::Cpu => format!("on the CPU ({device}), times by its clock"),
-            Clock::Gpu => format!("on {device}, times by its events"),
+            Clock::Cpu => format!("on the CPU, {device}: times by its clock"),
+            Clock::Gpu => format!("on the GPU, {device}: times by its events"),
             Clock::Emulated => format!("on the {device}: times are the emulator's and say nothing about speed"),
         });
         for engine in &results.engines {

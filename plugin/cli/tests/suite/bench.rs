@@ -136,6 +136,15 @@ fn built(file: &str, variable: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
+/// A shared library of this workspace, such as an engine of `benches/`.
+pub(crate) fn built_library(file: &str) -> Option<PathBuf> {
+    let found = built(file, "");
+    if found.is_none() {
+        skip(&format!("{file} was not built (cargo build --workspace)"));
+    }
+    found
+}
+
 /// Says that a test ends here; fails where nothing may be left out.
 pub(crate) fn skip(reason: &str) {
     assert!(std::env::var_os("ROTINI_TEST_REQUIRE_ALL").is_none(), "{reason}");

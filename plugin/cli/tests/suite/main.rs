@@ -11,4 +11,5 @@
 mod bench;
 mod cache;
 mod command;
+mod compare_engines;
 mod replay;
