@@ -203,6 +203,14 @@ pub(crate) struct Bench {
     #[arg(long = "suite", value_name = "NAME", value_parser = suite())]
     pub(crate) suites: Vec<String>,
 
+    /// A command line of MIOpenDriver, in quotes: 'conv -n 32 -c 64 -H 56 -W 56 -k 64 -p 1 -q 1 -F 1'
+    #[arg(long = "miopen", value_name = "LINE", allow_hyphen_values = true)]
+    pub(crate) miopen: Vec<String>,
+
+    /// A program's log in which MIOpen tells its command lines (MIOPEN_ENABLE_LOGGING_CMD=1)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from_log: Option<PathBuf>,
+
     /// Images or sequences in the graphs of suites
     #[arg(long, value_name = "NUMBER", value_parser = value_parser!(i64).range(1..=1 << 20), requires = "suites")]
     pub(crate) batch: Option<i64>,
@@ -224,7 +232,7 @@ pub(crate) struct Bench {
     pub(crate) output: Option<PathBuf>,
 
     /// Runs nothing: tells what differs between two runs' results.json, and exits with 1 if something got worse
-    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["graphs", "suites", "output"])]
+    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["graphs", "suites", "miopen", "from_log", "output"])]
     pub(crate) compare: Option<Vec<PathBuf>>,
 
     /// An engine plugin; several for several engines, the others are compared with the first. Settings behind it are environment

@@ -4,7 +4,12 @@
 //! cannot be said as a graph is an error that names the option.
 
 pub mod blocks;
+mod log;
+mod miopen;
 pub mod suites;
+
+pub use log::{LogContents, Problem, from_log};
+pub use miopen::from_miopen;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -13,6 +18,14 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum WorkloadError {
+    /// A command line of MIOpen's that is no graph.
+    #[error("{what} (in: {line})")]
+    Line {
+        /// The line, or how it begins.
+        line: String,
+        /// Why.
+        what: String,
+    },
     /// A suite that is not known, or options that it cannot have.
     #[error("suite {0}")]
     Suite(String),

@@ -13,10 +13,12 @@ use rotini_bench::results::{Clock, Measurement, Outcome, Results, Row, VERSION};
 use rotini_bench::verdict::{comparison, verdict};
 use rotini_bench::{Device, EngineSpec, Launch, Observer, Plan};
 use rotini_host::gpu::{Api, Driver};
-use rotini_workloads::Workload;
 use rotini_workloads::suites::{SuiteOptions, suite};
+use rotini_workloads::{Problem, Workload, from_log, from_miopen};
 use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,7 +29,7 @@ pub(super) fn bench(args: &Bench, output: &Output) -> Result<Answer> {
     if let Some([before, after]) = args.compare.as_deref() {
         return compare(before, after, output);
     }
-    let plan = plan(args)?;
+    let plan = plan(args, output)?;
     if let Some(directory) = &args.output {
         // Now, not after minutes of measuring.
         std::fs::create_dir_all(directory).with_context(|| format!("{} cannot be made", directory.display()))?;
@@ -91,8 +93,8 @@ pub(super) fn serve() -> Result<Answer> {
     Ok(Answer::Yes)
 }
 
-fn plan(args: &Bench) -> Result<Plan> {
-    let workloads = workloads(args)?;
+fn plan(args: &Bench, output: &Output) -> Result<Plan> {
+    let workloads = workloads(args, output)?;
     if workloads.is_empty() {
         bail!(Failure::Usage("there is nothing to run".to_owned()));
     }
@@ -122,7 +124,7 @@ fn plan(args: &Bench) -> Result<Plan> {
 }
 
 /// Reads all graphs; a name that comes twice gets a number.
-fn workloads(args: &Bench) -> Result<Vec<Workload>> {
+fn workloads(args: &Bench, output: &Output) -> Result<Vec<Workload>> {
     let mut workloads = Vec::new();
     for path in &args.graphs {
         workloads.push(graph(path)?);
@@ -135,6 +137,12 @@ fn workloads(args: &Bench) -> Result<Vec<Workload>> {
     };
     for name in &args.suites {
         workloads.extend(suite(name, &options)?);
+    }
+    for line in &args.miopen {
+        workloads.extend(from_miopen(line)?);
+    }
+    if let Some(path) = &args.from_log {
+        workloads.extend(logged(path, output)?);
     }
     let mut names = HashSet::new();
     for workload in &mut workloads {
@@ -156,6 +164,23 @@ fn graph(path: &Path) -> Result<Workload> {
         graph: file.bytes?,
         published: Vec::new(),
     })
+}
+
+/// The problems of a log, the most frequent first; what is no graph is told.
+fn logged(path: &Path, output: &Output) -> Result<Vec<Workload>> {
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut contents = from_log(BufReader::new(file)).with_context(|| format!("cannot read {}", path.display()))?;
+    for (line, error) in &contents.not_understood {
+        output.note(&report::plain(&format!("{}:{line}: {error}", path.display())))?;
+    }
+    contents
+        .problems
+        .sort_by_key(|problem| std::cmp::Reverse(problem.occurrences));
+    let workload = |problem: Problem| Workload {
+        origin: format!("{} ({} in the log)", problem.workload.origin, problem.occurrences),
+        ..problem.workload
+    };
+    Ok(contents.problems.into_iter().map(workload).collect())
 }
 
 /// The engines that were asked for, or rotini and those of the installed ROCm.

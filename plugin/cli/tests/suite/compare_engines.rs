@@ -15,7 +15,9 @@ fn engine(name: &str, settings: &str) -> Option<String> {
 
 /// A short run on these engines: the document and the exit code.
 fn run(bench: &Bench, engines: &[String], more: &[&str]) -> (Value, i32) {
-    let mut arguments = vec!["--json", "bench", "--device", "cpu", "--visits", "2", "--rounds", "3", "--turn", "1"];
+    let mut arguments = vec![
+        "--json", "bench", "--device", "cpu", "--visits", "2", "--rounds", "3", "--turn", "1",
+    ];
     arguments.extend(["--no-rotate", "--patience", "4", "good.fb"]);
     for engine in engines {
         arguments.extend(["--plugin", engine]);
@@ -37,14 +39,26 @@ fn a_bad_engine_is_told_and_spoils_nothing() {
     let (Some(good), Some(bad)) = (engine("libreference_engine.so", ""), engine("libfaulty_engine.so", "")) else {
         return;
     };
-    let faults = ["wrong", "wrong-later", "crash", "crash-create", "hang", "fails", "exits", "writes-input", "none"];
+    let faults = [
+        "wrong",
+        "wrong-later",
+        "crash",
+        "crash-create",
+        "hang",
+        "fails",
+        "exits",
+        "writes-input",
+        "none",
+    ];
     let mut engines = vec![good];
     engines.extend(faults.map(|fault| format!("{bad},FAULTY_ENGINE={fault}")));
     let (document, code) = run(&bench, &engines, &[]);
     assert_eq!(code, WRONG);
     assert_eq!(
         outcomes(&document),
-        ["right", "wrong", "wrong", "crashed", "crashed", "hung", "failed", "crashed", "wrong", "right"]
+        [
+            "right", "wrong", "wrong", "crashed", "crashed", "hung", "failed", "crashed", "wrong", "right"
+        ]
     );
     let measurements = document["rows"][0]["measurements"].as_array().unwrap();
     for (measurement, engine) in measurements.iter().zip(&engines) {
@@ -64,44 +78,65 @@ fn a_bad_engine_is_told_and_spoils_nothing() {
 #[test]
 fn a_slow_engine_is_slower_and_an_equal_one_is_not() {
     let bench = Bench::new();
-    let Some(bad) = engine("libfaulty_engine.so", "") else { return };
+    let Some(bad) = engine("libfaulty_engine.so", "") else {
+        return;
+    };
     let engines = ["none", "slow"].map(|fault| format!("{bad},FAULTY_ENGINE={fault}"));
     let (document, code) = run(&bench, &engines, &[]);
     assert_eq!(code, OK);
     let comparison = &document["rows"][0]["comparisons"][0];
     // It sleeps for 20 ms, and the other takes less than that.
     assert!(comparison["low"].as_f64().unwrap() > 1.0, "{comparison}");
-    let hot = document["rows"][0]["measurements"][1]["hot"]["median"].as_f64().unwrap();
+    let hot = document["rows"][0]["measurements"][1]["hot"]["median"]
+        .as_f64()
+        .unwrap();
     assert!((20_000.0..200_000.0).contains(&hot), "{hot} µs");
 }
 
 #[test]
 fn an_engine_that_cannot_be_loaded_takes_no_part() {
     let bench = Bench::new();
-    let Some(good) = engine("libreference_engine.so", "") else { return };
+    let Some(good) = engine("libreference_engine.so", "") else {
+        return;
+    };
     let missing = bench.path("missing.so").display().to_string();
     let (document, code) = run(&bench, &[good, missing], &[]);
     assert_eq!(code, WRONG);
     assert_eq!(outcomes(&document), ["right", "failed"]);
-    assert!(document["engines"][1]["unusable"].as_str().unwrap().contains("missing.so"));
+    assert!(
+        document["engines"][1]["unusable"]
+            .as_str()
+            .unwrap()
+            .contains("missing.so")
+    );
 }
 
 #[test]
 fn a_run_writes_its_files_and_two_runs_are_compared() {
     let bench = Bench::new();
-    let Some(bad) = engine("libfaulty_engine.so", "") else { return };
+    let Some(bad) = engine("libfaulty_engine.so", "") else {
+        return;
+    };
     let results = |fault: &str, directory: &str| -> PathBuf {
         let engine = format!("{bad},FAULTY_ENGINE={fault}");
         run(&bench, &[engine], &["-o", directory]);
         let directory = bench.path(directory);
         let page = std::fs::read_to_string(directory.join("index.html")).unwrap();
         assert!(page.contains("good"), "the page names the graph");
-        assert_eq!(std::fs::read_to_string(directory.join("results.csv")).unwrap().lines().count(), 2);
+        assert_eq!(
+            std::fs::read_to_string(directory.join("results.csv"))
+                .unwrap()
+                .lines()
+                .count(),
+            2
+        );
         directory.join("results.json")
     };
     let [fast, slow] = [results("none", "a"), results("slow", "b")];
     // The labels of the engines hold their settings: what is compared is one engine before and after.
-    let text = std::fs::read_to_string(&slow).unwrap().replace("FAULTY_ENGINE=slow", "FAULTY_ENGINE=none");
+    let text = std::fs::read_to_string(&slow)
+        .unwrap()
+        .replace("FAULTY_ENGINE=slow", "FAULTY_ENGINE=none");
     std::fs::write(&slow, text).unwrap();
     let compare = |before: &PathBuf, after: &PathBuf| {
         let arguments = ["bench", "--compare", before.to_str().unwrap(), after.to_str().unwrap()];
@@ -135,8 +170,19 @@ fn what_makes_no_sense_is_a_mistake_of_the_command_line() {
 #[test]
 fn engines_end_with_the_command() {
     let bench = Bench::new();
-    let Some(bad) = engine("libfaulty_engine.so", ",FAULTY_ENGINE=hang") else { return };
-    let mut command: Command = bench.command(["bench", "--device", "cpu", "--plugin", &bad, "--patience", "600", "good.fb"]);
+    let Some(bad) = engine("libfaulty_engine.so", ",FAULTY_ENGINE=hang") else {
+        return;
+    };
+    let mut command: Command = bench.command([
+        "bench",
+        "--device",
+        "cpu",
+        "--plugin",
+        &bad,
+        "--patience",
+        "600",
+        "good.fb",
+    ]);
     let mut child = command.current_dir(bench.directory.path()).spawn().unwrap();
     let children = || {
         let id = child.id();

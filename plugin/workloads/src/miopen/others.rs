@@ -1,0 +1,585 @@
+//! The drivers other than `conv` and `CBAInfer`.
+
+use super::Made;
+use super::conv::{buffer, by, layout};
+use super::options::Options;
+use crate::blocks::Layout;
+use rotini_graph::{
+    Batchnorm, BatchnormBackward, BatchnormInferenceVariance, DataType, Graph, GraphBuilder, Layernorm,
+    LayernormBackward, Matmul, NormPhase, PaddingMode, Pointwise, PointwiseMode, Reduction, ReductionMode, ResampleBwd,
+    ResampleFwd, ResampleMode, RmsNorm, Scalar, TensorId, TensorKind, conv_output_extent,
+};
+
+const F32: DataType = DataType::F32;
+
+/// Batch, channels and extents of `-n -c -H -W`.
+fn image(options: &Options) -> Made<Vec<i64>> {
+    ["batchsize", "in_channels", "in_h", "in_w"]
+        .map(|name| options.extent(name))
+        .into_iter()
+        .collect()
+}
+
+/// MIOpen's result is `alpha op(x) + beta y`; a graph's is `op(x)`.
+fn plain(options: &Options) -> Made<()> {
+    options.only("alpha", 1.0)?;
+    options.only("beta", 0.0)
+}
+
+/// Whether the line asks for the output and for gradients: 0 is both.
+fn directions(options: &Options) -> Made<[bool; 2]> {
+    match options.number::<i64>("forw")? {
+        0 => Ok([true, true]),
+        1 => Ok([true, false]),
+        2 => Ok([false, true]),
+        other => Err(format!("forw is {other}")),
+    }
+}
+
+fn constant(b: &mut GraphBuilder, name: &str, rank: usize, value: f64) -> TensorId {
+    b.constant(name, F32, &vec![1; rank], Scalar::float(value))
+}
+
+/// Batch normalization per channel: training, inference, gradients.
+pub(super) fn batchnorm(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
+    plain(options)?;
+    if options.text("mode") != "1" {
+        return Err("mode 0: a graph has statistics for each channel, not for each activation".to_owned());
+    }
+    let mut dims = image(options)?;
+    if let depth @ 1.. = options.number::<i64>("in_d")? {
+        dims.insert(2, depth);
+    }
+    let order = layout(options.text("layout"))?;
+    let [save, run] = ["save", "run"].map(|name| options.number::<i64>(name).map(|value| value != 0));
+    let (save, run) = (save?, run?);
+    let mut channel = vec![1; dims.len()];
+    if let (Some(extent), Some(channels)) = (channel.get_mut(1), dims.get(1)) {
+        *extent = *channels;
+    }
+    let parameter = |b: &mut GraphBuilder, name: &str| b.buffer(name, F32, &channel);
+    let begin = |what: &str| GraphBuilder::new(&format!("bnorm_{what}_{}_{dtype}", by(&dims)));
+    let rank = dims.len();
+    let mut graphs = Vec::new();
+    match options.number::<i64>("forw")? {
+        0 => (),
+        // Without the statistics that were kept, MIOpen's inference takes those of the batch.
+        forward @ (1 | 2) if forward == 1 || !run => {
+            let (save, run) = (save && forward == 1, run && forward == 1);
+            let mut b = begin("train");
+            let x = buffer(&mut b, "x", dtype, &dims, order);
+            let [scale, bias] = ["scale", "bias"].map(|name| parameter(&mut b, name));
+            let epsilon = constant(&mut b, "epsilon", rank, 1e-5);
+            let y = buffer(&mut b, "y", dtype, &dims, order);
+            let optional = |b: &mut GraphBuilder, name: &str, wanted: bool| wanted.then(|| parameter(b, name));
+            let op = Batchnorm {
+                x,
+                scale,
+                bias,
+                epsilon,
+                peer_stats: Vec::new(),
+                prev_running_mean: optional(&mut b, "mean before", run),
+                prev_running_variance: optional(&mut b, "variance before", run),
+                momentum: run.then(|| constant(&mut b, "momentum", rank, 0.1)),
+                y,
+                mean: optional(&mut b, "mean", save),
+                inv_variance: optional(&mut b, "inv_variance", save),
+                next_running_mean: optional(&mut b, "mean after", run),
+                next_running_variance: optional(&mut b, "variance after", run),
+            };
+            b.node("batchnorm", F32, op);
+            graphs.push(b.build());
+        }
+        2 => {
+            let mut b = begin("infer");
+            let x = buffer(&mut b, "x", dtype, &dims, order);
+            let names = ["mean", "variance", "scale", "bias"];
+            let [mean, variance, scale, bias] = names.map(|name| parameter(&mut b, name));
+            let epsilon = constant(&mut b, "epsilon", rank, 1e-5);
+            let y = buffer(&mut b, "y", dtype, &dims, order);
+            let op = BatchnormInferenceVariance {
+                x,
+                mean,
+                variance,
+                scale,
+                bias,
+                epsilon,
+                y,
+            };
+            b.node("batchnorm", F32, op);
+            graphs.push(b.build());
+        }
+        other => return Err(format!("forw is {other}")),
+    }
+    if options.number::<i64>("back")? != 0 {
+        let mut b = begin("bwd");
+        let [dy, x] = ["dy", "x"].map(|name| buffer(&mut b, name, dtype, &dims, order));
+        let scale = parameter(&mut b, "scale");
+        let [mean, inv_variance] = ["mean", "inv_variance"].map(|name| save.then(|| parameter(&mut b, name)));
+        let dx = buffer(&mut b, "dx", dtype, &dims, order);
+        let [dscale, dbias] = ["dscale", "dbias"].map(|name| parameter(&mut b, name));
+        let op = BatchnormBackward {
+            dy,
+            x,
+            mean,
+            inv_variance,
+            scale,
+            peer_stats: Vec::new(),
+            dx,
+            dscale,
+            dbias,
+        };
+        b.node("batchnorm", F32, op);
+        graphs.push(b.build());
+    }
+    Ok(graphs)
+}
+
+/// The activation of a number of `miopenActivationMode_t`, with its parameters.
+fn mode_of(options: &Options, name: &str) -> Made<(&'static str, PointwiseMode, Pointwise)> {
+    let alpha: f32 = options.number("alpha")?;
+    let mut op = Pointwise::new(PointwiseMode::Identity, TensorId(0), None, None, TensorId(0));
+    let (word, mode) = match options.number::<i64>(name)? {
+        0 => ("identity", PointwiseMode::Identity),
+        1 => ("sigmoid", PointwiseMode::SigmoidFwd),
+        2 => {
+            // beta · tanh(alpha x)
+            options.only("alpha", 1.0)?;
+            options.only("beta", 1.0)?;
+            ("tanh", PointwiseMode::TanhFwd)
+        }
+        3 => ("relu", PointwiseMode::ReluFwd),
+        4 => ("softplus", PointwiseMode::SoftplusFwd),
+        5 => ("abs", PointwiseMode::Abs),
+        7 => {
+            op.relu_upper_clip = Some(alpha);
+            ("clipped_relu", PointwiseMode::ReluFwd)
+        }
+        8 => {
+            op.relu_lower_clip_slope = Some(alpha);
+            ("leaky_relu", PointwiseMode::ReluFwd)
+        }
+        9 => {
+            op.elu_alpha = Some(alpha);
+            ("elu", PointwiseMode::EluFwd)
+        }
+        other => return Err(format!("{name} {other}: hipDNN has no such activation")),
+    };
+    op.mode = mode;
+    Ok((word, mode, op))
+}
+
+/// Adds the activation that a line names.
+pub(super) fn activate(b: &mut GraphBuilder, options: &Options, name: &str, x: TensorId, y: TensorId) -> Made<()> {
+    let (word, _, op) = mode_of(options, name)?;
+    b.node(
+        word,
+        F32,
+        Pointwise {
+            in_0: x,
+            out_0: y,
+            ..op
+        },
+    );
+    Ok(())
+}
+
+/// An activation and its gradient.
+pub(super) fn activation(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
+    let dims = image(options)?;
+    let (word, mode, op) = mode_of(options, "mode")?;
+    let [forward, backward] = directions(options)?;
+    let mut graphs = Vec::new();
+    if forward {
+        let mut b = GraphBuilder::new(&format!("activ_{word}_{}_{dtype}", by(&dims)));
+        let [x, y] = ["x", "y"].map(|name| b.buffer(name, dtype, &dims));
+        activate(&mut b, options, "mode", x, y)?;
+        graphs.push(b.build());
+    }
+    if backward {
+        let gradient = match mode {
+            PointwiseMode::ReluFwd => PointwiseMode::ReluBwd,
+            PointwiseMode::SigmoidFwd => PointwiseMode::SigmoidBwd,
+            PointwiseMode::TanhFwd => PointwiseMode::TanhBwd,
+            PointwiseMode::SoftplusFwd => PointwiseMode::SoftplusBwd,
+            PointwiseMode::EluFwd => PointwiseMode::EluBwd,
+            _ => return Err(format!("hipDNN has no gradient of {word}: forw must be 1")),
+        };
+        let mut b = GraphBuilder::new(&format!("activ_{word}_bwd_{}_{dtype}", by(&dims)));
+        let [dy, x, dx] = ["dy", "x", "dx"].map(|name| b.buffer(name, dtype, &dims));
+        let op = Pointwise {
+            mode: gradient,
+            in_0: dy,
+            in_1: Some(x),
+            out_0: dx,
+            ..op
+        };
+        b.node(word, F32, op);
+        graphs.push(b.build());
+    }
+    Ok(graphs)
+}
+
+/// Pooling and its gradient.
+pub(super) fn pooling(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
+    options.only("pad_val", 0.0)?;
+    let is_old = options.has("batchsize") || options.has("in_channels");
+    let (dims, order) = if is_old {
+        // Older versions had an option for each extent.
+        let extent = |name| options.extent(name);
+        let dims = vec![
+            extent("batchsize")?,
+            extent("in_channels")?,
+            extent("in_h")?,
+            extent("input")?,
+        ];
+        (dims, Layout::First)
+    } else if options.has("in_h") {
+        return Err("-H without -n and -c: no graph says the gradient's strides apart".to_owned());
+    } else {
+        let (dims, order) = options.tensor("input")?;
+        (dims, layout(&order)?)
+    };
+    let axes: &[&str] = match dims.len() {
+        4 => &["h", "w"],
+        5 => &["d", "h", "w"],
+        other => return Err(format!("the input has {other} dimensions")),
+    };
+    let of = |prefix: &str| {
+        axes.iter()
+            .map(|axis| options.extent(&format!("{prefix}_{axis}")))
+            .collect::<Made<Vec<_>>>()
+    };
+    let (window, stride) = (of("win")?, of("pool_stride")?);
+    if options.text("pad_mode") != "default" {
+        return Err(format!("pad_mode {}: name the padding", options.text("pad_mode")));
+    }
+    let padding: Made<Vec<i64>> = axes.iter().map(|axis| options.number(&format!("pad_{axis}"))).collect();
+    let padding = padding?;
+    let mut out = dims.clone();
+    for (axis, extent) in out.iter_mut().skip(2).enumerate() {
+        let at = |values: &[i64]| values.get(axis).copied().unwrap_or(1);
+        let pad = at(&padding);
+        *extent =
+            conv_output_extent(*extent, at(&window), pad, pad, at(&stride), 1).ok_or("the window does not fit")?;
+    }
+    let (resample_mode, padding_mode) = match options.text("mode") {
+        "max" => (ResampleMode::Maxpool, PaddingMode::NegInf),
+        "avg" => (ResampleMode::AvgpoolExcludePadding, PaddingMode::Zero),
+        "avg_in" => (ResampleMode::AvgpoolIncludePadding, PaddingMode::Zero),
+        other => return Err(format!("the mode {other}")),
+    };
+    let is_max = resample_mode == ResampleMode::Maxpool;
+    let [forward, backward] = directions(options)?;
+    let begin = |what: &str| GraphBuilder::new(&format!("pool_{what}_{}_{}_{dtype}", options.text("mode"), by(&dims)));
+    let mut graphs = Vec::new();
+    if forward {
+        let mut b = begin("fwd");
+        let x = buffer(&mut b, "x", dtype, &dims, order);
+        let y = buffer(&mut b, "y", dtype, &out, order);
+        // What the gradient needs.
+        let index = (is_max && backward).then(|| buffer(&mut b, "index", DataType::I32, &out, order));
+        let op = ResampleFwd {
+            x,
+            y,
+            index,
+            pre_padding: padding.clone(),
+            post_padding: padding.clone(),
+            stride: stride.clone(),
+            window: window.clone(),
+            resample_mode,
+            padding_mode,
+            generate_index: index.is_some(),
+        };
+        b.node("pooling", F32, op);
+        graphs.push(b.build());
+    }
+    if backward {
+        let mut b = begin("bwd");
+        let dy = buffer(&mut b, "dy", dtype, &out, order);
+        let index = is_max.then(|| buffer(&mut b, "index", DataType::I32, &out, order));
+        let dx = buffer(&mut b, "dx", dtype, &dims, order);
+        let op = ResampleBwd {
+            dy,
+            index,
+            dx,
+            pre_padding: padding.clone(),
+            post_padding: padding,
+            stride,
+            window,
+            resample_mode,
+            padding_mode,
+        };
+        b.node("pooling", F32, op);
+        graphs.push(b.build());
+    }
+    Ok(graphs)
+}
+
+fn reduce(b: &mut GraphBuilder, input: TensorId, output: TensorId, mode: ReductionMode) {
+    let op = Reduction {
+        input,
+        output,
+        mode,
+        is_deterministic: false,
+    };
+    b.node("reduction", F32, op);
+}
+
+/// Softmax and its gradient, of reductions and pointwise operations.
+pub(super) fn softmax(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
+    plain(options)?;
+    let dims = image(options)?;
+    let is_log = match options.number::<i64>("algorithm")? {
+        0 | 1 => false,
+        2 => true,
+        other => return Err(format!("algorithm is {other}")),
+    };
+    let mut row = dims.clone();
+    let axes = match options.number::<i64>("mode")? {
+        0 => 1..4,
+        1 => 1..2,
+        other => return Err(format!("mode is {other}")),
+    };
+    for extent in row.get_mut(axes).into_iter().flatten() {
+        *extent = 1;
+    }
+    if row == dims {
+        return Err("nothing is summed: the channels are one".to_owned());
+    }
+    let [forward, backward] = directions(options)?;
+    let mut graphs = Vec::new();
+    if forward {
+        let mut b = GraphBuilder::new(&format!("softmax_fwd_{}_{dtype}", by(&dims)));
+        let x = b.buffer("x", dtype, &dims);
+        let largest = b.virtual_tensor("max", F32, &row);
+        reduce(&mut b, x, largest, ReductionMode::Max);
+        let moved = b.virtual_tensor("moved", F32, &dims);
+        b.pointwise(F32, PointwiseMode::Sub, &[x, largest], moved);
+        let powers = b.virtual_tensor("exp", F32, &dims);
+        b.pointwise(F32, PointwiseMode::Exp, &[moved], powers);
+        let sum = b.virtual_tensor("sum", F32, &row);
+        reduce(&mut b, powers, sum, ReductionMode::Add);
+        let y = b.buffer("y", dtype, &dims);
+        if is_log {
+            let log = b.virtual_tensor("log", F32, &row);
+            b.pointwise(F32, PointwiseMode::Log, &[sum], log);
+            b.pointwise(F32, PointwiseMode::Sub, &[moved, log], y);
+        } else {
+            b.pointwise(F32, PointwiseMode::Div, &[powers, sum], y);
+        }
+        graphs.push(b.build());
+    }
+    if backward {
+        if is_log {
+            return Err("the gradient of the logarithm of softmax: forw must be 1".to_owned());
+        }
+        let mut b = GraphBuilder::new(&format!("softmax_bwd_{}_{dtype}", by(&dims)));
+        let [y, dy] = ["y", "dy"].map(|name| b.buffer(name, dtype, &dims));
+        let products = b.virtual_tensor("products", F32, &dims);
+        b.pointwise(F32, PointwiseMode::Mul, &[y, dy], products);
+        let sum = b.virtual_tensor("sum", F32, &row);
+        reduce(&mut b, products, sum, ReductionMode::Add);
+        let moved = b.virtual_tensor("moved", F32, &dims);
+        b.pointwise(F32, PointwiseMode::Sub, &[dy, sum], moved);
+        let dx = b.buffer("dx", dtype, &dims);
+        b.pointwise(F32, PointwiseMode::Mul, &[y, moved], dx);
+        graphs.push(b.build());
+    }
+    Ok(graphs)
+}
+
+/// Layernorm with weights and bias, and its gradients.
+pub(super) fn layernorm(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
+    if options.text("mode") != "1" {
+        return Err("mode 0: a graph's layernorm has weights and a bias".to_owned());
+    }
+    let (dims, order) = options.tensor("input")?;
+    let order = layout(&order)?;
+    if order != Layout::First {
+        return Err("a layernorm over axes that are not the last in memory".to_owned());
+    }
+    let first: usize = options.number("normalized_dim")?;
+    let Some(over) = dims.get(first..).filter(|over| !over.is_empty() && first > 0) else {
+        return Err(format!(
+            "normalized_dim is {first}, and the input has {} dimensions",
+            dims.len()
+        ));
+    };
+    let count = i64::try_from(over.len()).unwrap_or(i64::MAX);
+    let scale_dims: Vec<i64> = (0..)
+        .zip(&dims)
+        .map(|(axis, &extent)| if axis < first { 1 } else { extent })
+        .collect();
+    let row_dims: Vec<i64> = (0..)
+        .zip(&dims)
+        .map(|(axis, &extent)| if axis < first { extent } else { 1 })
+        .collect();
+    let epsilon: f64 = options.number("eps")?;
+    let mut graphs = Vec::new();
+    let [forward, backward] = directions(options)?;
+    if forward {
+        let mut b = GraphBuilder::new(&format!("layernorm_fwd_{}_{dtype}", by(&dims)));
+        let x = b.buffer("x", dtype, &dims);
+        let [scale, bias] = ["scale", "bias"].map(|name| b.buffer(name, dtype, &scale_dims));
+        let epsilon = constant(&mut b, "epsilon", dims.len(), epsilon);
+        let y = b.buffer("y", dtype, &dims);
+        let [mean, inv_variance] = ["mean", "inv_variance"].map(|name| Some(b.buffer(name, F32, &row_dims)));
+        let op = Layernorm {
+            x,
+            scale,
+            bias,
+            epsilon,
+            y,
+            mean,
+            inv_variance,
+            normalized_dim_count: count,
+            phase: NormPhase::Training,
+        };
+        b.node("layernorm", F32, op);
+        graphs.push(b.build());
+    }
+    if backward {
+        let mut b = GraphBuilder::new(&format!("layernorm_bwd_{}_{dtype}", by(&dims)));
+        let [dy, x] = ["dy", "x"].map(|name| b.buffer(name, dtype, &dims));
+        let scale = b.buffer("scale", dtype, &scale_dims);
+        let [mean, inv_variance] = ["mean", "inv_variance"].map(|name| Some(b.buffer(name, F32, &row_dims)));
+        let dx = b.buffer("dx", dtype, &dims);
+        let [dscale, dbias] = ["dscale", "dbias"].map(|name| b.buffer(name, dtype, &scale_dims));
+        let op = LayernormBackward {
+            dy,
+            x,
+            scale,
+            mean,
+            inv_variance,
+            epsilon: None,
+            dx,
+            dscale,
+            dbias,
+            normalized_dim_count: count,
+        };
+        b.node("layernorm", F32, op);
+        graphs.push(b.build());
+    }
+    Ok(graphs)
+}
+
+/// T5's layernorm, which others call RMSNorm, with a weight.
+pub(super) fn rms_norm(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
+    if options.text("mode") != "6" {
+        return Err("mode 5: a graph's RMSNorm has a weight".to_owned());
+    }
+    if options.text("forw") != "1" {
+        return Err("only forward: forw must be 1".to_owned());
+    }
+    let (dims, _) = options.tensor("input")?;
+    let mut scale_dims = vec![1; dims.len()];
+    if let (Some(scale), Some(extent)) = (scale_dims.last_mut(), dims.last()) {
+        *scale = *extent;
+    }
+    let mut b = GraphBuilder::new(&format!("t5layernorm_{}_{dtype}", by(&dims)));
+    let x = b.buffer("x", dtype, &dims);
+    let scale = b.buffer("scale", dtype, &scale_dims);
+    let epsilon = constant(&mut b, "epsilon", dims.len(), options.number("eps")?);
+    let y = b.buffer("y", dtype, &dims);
+    let op = RmsNorm {
+        x,
+        scale,
+        epsilon,
+        bias: None,
+        y,
+        inv_rms: None,
+        phase: NormPhase::Inference,
+    };
+    b.node("rms_norm", F32, op);
+    Ok(vec![b.build()])
+}
+
+/// A product of matrices.
+pub(super) fn product(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
+    plain(options)?;
+    let [batch, m, k, n] = ["batch_count", "a_h", "a_w", "b_w"].map(|name| options.extent(name));
+    let (batch, m, k, n) = (batch?, m?, k?, n?);
+    let by_columns = options.number::<i64>("isColMajor")? != 0;
+    let stored = |b: &mut GraphBuilder, name: &str, rows: i64, columns: i64, transposed: bool| {
+        let strides = if transposed {
+            [rows.saturating_mul(columns), 1, rows]
+        } else {
+            [rows.saturating_mul(columns), columns, 1]
+        };
+        b.tensor(name, dtype, &[batch, rows, columns], &strides, TensorKind::Buffer)
+    };
+    let [first, second] = ["transA", "transB"].map(|name| options.number::<i64>(name).map(|value| value != 0));
+    let mut b = GraphBuilder::new(&format!("gemm_{batch}x{m}x{n}x{k}_{dtype}"));
+    let x = stored(&mut b, "a", m, k, first? != by_columns);
+    let w = stored(&mut b, "b", k, n, second? != by_columns);
+    let c = stored(&mut b, "c", m, n, by_columns);
+    b.node("gemm", F32, Matmul { a: x, b: w, c });
+    Ok(vec![b.build()])
+}
+
+/// Two tensors, element by element.
+pub(super) fn tensors(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
+    for (name, value) in [("alpha1", 1.0), ("alpha2", 1.0), ("beta", 0.0)] {
+        options.only(name, value)?;
+    }
+    let (word, mode) = match options.number::<i64>("tensor_op")? {
+        2 => ("add", PointwiseMode::Add),
+        3 => ("mul", PointwiseMode::Mul),
+        4 => ("min", PointwiseMode::Min),
+        5 => ("max", PointwiseMode::Max),
+        other => {
+            return Err(format!(
+                "tensor_op {other} has one operand and writes over it: no graph"
+            ));
+        }
+    };
+    let dims = image(options)?;
+    let mut b = GraphBuilder::new(&format!("tensorop_{word}_{}_{dtype}", by(&dims)));
+    let [x, z, y] = ["a", "b", "c"].map(|name| b.buffer(name, dtype, &dims));
+    b.pointwise(F32, mode, &[x, z], y);
+    Ok(vec![b.build()])
+}
+
+/// A reduction.
+pub(super) fn reduction(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
+    plain(options)?;
+    options.only("IndicesUsed", 0.0)?;
+    let (word, mode) = match options.number::<i64>("ReduceOp")? {
+        0 => ("add", ReductionMode::Add),
+        1 => ("mul", ReductionMode::Mul),
+        2 => ("min", ReductionMode::Min),
+        3 => ("max", ReductionMode::Max),
+        4 => ("amax", ReductionMode::Amax),
+        5 => ("avg", ReductionMode::Avg),
+        6 => ("norm1", ReductionMode::Norm1),
+        7 => ("norm2", ReductionMode::Norm2),
+        other => return Err(format!("ReduceOp is {other}")),
+    };
+    let compute = match options.number::<i64>("CompType")? {
+        0 => DataType::F16,
+        1 => F32,
+        6 => DataType::F64,
+        other => return Err(format!("CompType is {other}: a graph does not compute in that")),
+    };
+    let dims = options.list("DimLengths")?;
+    if dims.iter().any(|&extent| extent < 1) {
+        return Err(format!("DimLengths is {}", options.text("DimLengths")));
+    }
+    let mut out = dims.clone();
+    for axis in options.list("DimsToReduce")? {
+        let extent = usize::try_from(axis).ok().and_then(|axis| out.get_mut(axis));
+        *extent.ok_or_else(|| format!("DimsToReduce has {axis}, and there are {} dimensions", dims.len()))? = 1;
+    }
+    let mut b = GraphBuilder::new(&format!("reduce_{word}_{}_to_{}_{dtype}", by(&dims), by(&out)));
+    let input = b.buffer("x", dtype, &dims);
+    let output = b.buffer("y", dtype, &out);
+    let op = Reduction {
+        input,
+        output,
+        mode,
+        is_deterministic: false,
+    };
+    b.node("reduction", compute, op);
+    Ok(vec![b.build()])
+}
