@@ -135,11 +135,13 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         Some(identity) => (identity, vec![lowering.value(identity.in_0)?.clone()]),
         None => (op, values),
     };
-    let values = if compute == DataType::I32 && op.mode == M::BinarySelect && avoids(Quirk::SelectedByte) {
-        values
-            .into_iter()
-            .map(|value| read_alone(lowering, value))
-            .collect::<Result<Vec<_>, _>>()?
+    let values = if compute == DataType::I32 && op.mode == M::BinarySelect && avoids(Quirk::SelectedSingle) {
+        let values = values.into_iter().enumerate();
+        let alone = values.map(|(position, value)| match position {
+            position if position == SELECT_OPERANDS.mask => Ok(value),
+            _ => read_alone(lowering, value),
+        });
+        alone.collect::<Result<Vec<_>, _>>()?
     } else {
         values
     };
@@ -184,14 +186,16 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     Ok(())
 }
 
-/// An operand of a selection: a single unsigned byte is widened in a dispatch of its own ([`Quirk::SelectedByte`]).
+/// What a selection takes: a single element that may be known not to be negative, an unsigned byte or what a comparison has made, is an
+/// i32 in a dispatch of its own ([`Quirk::SelectedSingle`]).
 fn read_alone<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, value: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
-    let is_single = value.dtype == DataType::U8 && value.dims.iter().all(|&dim| dim == 1);
+    let is_narrow = matches!(value.dtype, DataType::U8 | DataType::I32);
+    let is_single = is_narrow && value.dims.iter().all(|&dim| dim == 1);
     if !is_single || !matches!(value.data, Data::Tensor { .. }) {
         return Ok(value);
     }
-    let byte = value.materialise(&lowering.emitter())?;
-    Ok(Value::of(lowering.converted(byte, DataType::I32)?))
+    let single = value.materialise(&lowering.emitter())?;
+    Ok(Value::of(lowering.converted(single, DataType::I32)?))
 }
 
 /// Magnitudes of constant masks that are not 0 in any compute type.

@@ -70,7 +70,7 @@ quirks! {
     ConstantTransposed,
     RoundedTwice,
     SelectedBf16,
-    SelectedByte,
+    SelectedSingle,
     WideBf16,
     SumsInPlace,
     FixedPlaces,

@@ -67,7 +67,7 @@ fn masked_magnitudes(cases: &mut Cases) {
     }
 }
 
-/// A selection between integers that have to be clamped and a single unsigned byte.
+/// A selection between integers that have to be clamped and a single element that is not negative.
 fn selected_byte(cases: &mut Cases) {
     use DataType::{I8, I32, I64, U8};
     for (name, first, second, out) in [
@@ -84,6 +84,14 @@ fn selected_byte(cases: &mut Cases) {
         b.node("select", I32, op);
         cases.add(name, b.build());
     }
+    let mut b = GraphBuilder::new("a selected comparison");
+    let [first, second] = ["first", "second"].map(|name| b.buffer(name, I32, &[1; 3]));
+    let flag = b.virtual_tensor("flag", I32, &[1; 3]);
+    let [x, z] = ["x", "z"].map(|name| b.buffer(name, I64, &[2, 4, 5]));
+    let mask = b.buffer("mask", I8, &[2, 4, 5]);
+    b.pointwise(I32, PointwiseMode::CmpEq, &[first, second], flag);
+    b.pointwise(I32, PointwiseMode::BinarySelect, &[x, flag, mask], z);
+    cases.add("select_i64_or_a_comparison_2x4x5", b.build());
 }
 
 /// Sums over several axes as the only row of a mixture of experts.

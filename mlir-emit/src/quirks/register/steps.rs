@@ -147,11 +147,11 @@ pub(super) const STEPS: &[Description] = &[
         ..UNREPORTED
     },
     Description {
-        quirk: Quirk::SelectedByte,
+        quirk: Quirk::SelectedSingle,
         backends: &[Backend::Amd],
         effect: Slow,
-        what: "Instruction selection does not end where a thread selects one element: a clamped i64 or a single unsigned byte, as an i64.",
-        instead: "The byte is widened in a dispatch of its own.",
+        what: "Instruction selection does not end where a thread selects one element: a clamped i64, or a single unsigned byte or result of a comparison, as an i64.",
+        instead: "What is single is an i32 in a dispatch of its own.",
         guard: Guard::Case(Backend::Amd, "select_i64_or_a_byte_2x4x5"),
         ..UNREPORTED
     },

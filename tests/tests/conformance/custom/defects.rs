@@ -53,7 +53,7 @@ fn meets(quirk: Quirk) -> Meets {
         Quirk::FixedPlaces => Built("custom_add_square_of_a_row_f32"),
         Quirk::GatheredScales => Never("bodies have no blocks"),
         Quirk::MixedFnuz | Quirk::SingleFnuz | Quirk::MaskedCodes => Never("bodies have no such types"),
-        Quirk::SelectedByte => Never("a body clamps no integers by itself"),
+        Quirk::SelectedSingle => Never("a body clamps no integers by itself"),
         Quirk::ConstantFolds => Never("each loop of a body is one of a tensor"),
         Quirk::YieldedOperand => Never("the compiler sees soon that such an operation of a body yields its operand"),
         Quirk::RoundedTwice => Never("a body says each rounding"),

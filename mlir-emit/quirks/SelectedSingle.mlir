@@ -1,4 +1,4 @@
-// Instruction selection does not end where a thread selects one element: a clamped i64 or a single unsigned byte, as an i64.
+// Instruction selection does not end where a thread selects one element: a clamped i64, or a single unsigned byte or result of a comparison, as an i64.
 // iree-compile --iree-input-type=none --iree-input-demote-f64-to-f32=false --iree-opt-const-expr-hoisting=false --iree-hal-target-device=hip --iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops --iree-dispatch-creation-enable-aggressive-fusion --iree-rocm-target=mi300x
 module @rotini {
 func.func private @compute(%arg0: tensor<2x4x5xi64>, %arg1: tensor<1x1x1xi8>, %arg2: tensor<2x4x5xi8>) -> tensor<2x4x5xi64> {
