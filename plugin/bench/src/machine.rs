@@ -232,7 +232,7 @@ pub(crate) fn last_cache() -> Option<u64> {
 /// The sum of what each of some threads does per second.
 fn on_all(threads: usize, work: fn() -> f64) -> f64 {
     std::thread::scope(|scope| {
-        let running: Vec<_> = (0..threads).map(|_| scope.spawn(move || work())).collect();
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         running.into_iter().map(|thread| thread.join().unwrap_or(0.0)).sum()
     })
 }

@@ -210,9 +210,8 @@ impl Engine {
 
     /// Returns when what was started is done.
     fn finish(&self) -> Result<()> {
-        match &self.stream {
-            Some(stream) => stream.synchronize()?,
-            None => (),
+        if let Some(stream) = &self.stream {
+            stream.synchronize()?;
         }
         Ok(())
     }

@@ -7,9 +7,11 @@
 //! |---|---|
 //! | `options` | the options of each driver, and a line's values of them |
 //! | `conv` | `conv` and `CBAInfer` |
+//! | `norms` | `bnorm`, `layernorm`, `t5layernorm` |
 //! | `others` | the other drivers |
 
 mod conv;
+mod norms;
 mod options;
 mod others;
 
@@ -102,12 +104,12 @@ fn graphs(driver: &str, arguments: &[String]) -> Made<Vec<Graph>> {
     let graphs = match base {
         "conv" => conv::conv(&options, dtype),
         "CBAInfer" => conv::fused(&options, dtype).map(|graph| vec![graph]),
-        "bnorm" => others::batchnorm(&options, dtype),
+        "bnorm" => norms::batchnorm(&options, dtype),
         "activ" => others::activation(&options, dtype),
         "pool" => others::pooling(&options, dtype),
         "softmax" => others::softmax(&options, dtype),
-        "layernorm" => others::layernorm(&options, dtype),
-        "t5layernorm" => others::rms_norm(&options, dtype),
+        "layernorm" => norms::layernorm(&options, dtype),
+        "t5layernorm" => norms::rms_norm(&options, dtype),
         "gemm" => others::product(&options, dtype),
         "tensorop" => others::tensors(&options, dtype),
         _ => others::reduction(&options, dtype),

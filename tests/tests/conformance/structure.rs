@@ -16,7 +16,7 @@ use syn::visit::Visit;
 use syn::{Item, UseTree};
 
 /// The crates and test programs of several files, by the directory of their sources.
-const CRATES: [&str; 24] = [
+const CRATES: [&str; 26] = [
     "mlir-emit/src",
     "mlir-emit/graph/src",
     "mlir-emit/custom/src",
@@ -24,6 +24,8 @@ const CRATES: [&str; 24] = [
     "plugin/wire/src",
     "plugin/host/src",
     "plugin/cli/src",
+    "plugin/workloads/src",
+    "plugin/bench/src",
     "plugin/artifact/src",
     "jit-cache/src",
     "iree-sys/src",

@@ -183,7 +183,7 @@ pub(super) fn conv(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
         "trans" => true,
         other => return Err(format!("the mode {other}")),
     };
-    let bias = options.text("bias") != "" && options.number::<i64>("bias")? != 0;
+    let bias = options.number::<i64>("bias")? != 0;
     let is_integer = dtype == DataType::I8;
     let mut graphs = Vec::new();
     // Of the three, what MIOpen calls forward, backward and weights.
