@@ -14,6 +14,7 @@
 //! | [`compare`](mod@compare) | what differs between two runs |
 //! | `plan`, `run`, `job`, `runner`, `visit` | a run: its graphs, its engines, and the turns that they take |
 //! | `client`, `protocol`, `server` | the process of an engine: asked, answering, and what is said between them |
+//! | `session` | an engine's results without its times |
 //! | `buffer`, `judge` | memory between guard zones; whether what is in it is right |
 //! | `summary`, `machine`, `statistics` | what a graph costs at least, what the machine can do, and how sure a median is |
 
@@ -33,6 +34,7 @@ pub mod results;
 mod run;
 mod runner;
 mod server;
+mod session;
 mod statistics;
 mod summary;
 pub mod verdict;
@@ -45,3 +47,4 @@ pub use plan::{Observer, Plan, RunError};
 pub use protocol::Device;
 pub use run::run;
 pub use server::serve;
+pub use session::{About, Session, judge_sharply};

@@ -4,6 +4,7 @@
 //! tensors that are in buffers, one after the other, by ascending uid.
 
 use rotini_graph::{Graph, TensorKind};
+use rotini_reference::Buffers;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -42,6 +43,8 @@ pub(crate) enum Request {
     Execute {
         /// The seed of the inputs.
         seed: u64,
+        /// The bytes of all buffers instead, in the form of a file of results.
+        inputs: Option<PathBuf>,
         /// Where the results go.
         results: PathBuf,
     },
@@ -138,4 +141,17 @@ pub(crate) fn contents(graph: &Graph) -> Vec<(i64, usize)> {
     contents.sort_unstable();
     contents.dedup();
     contents
+}
+
+/// The buffers of a file of results.
+pub(crate) fn split(graph: &Graph, mut bytes: &[u8]) -> Buffers {
+    let mut buffers = Buffers::new();
+    for (uid, size) in contents(graph) {
+        let Some((buffer, rest)) = bytes.split_at_checked(size) else {
+            break;
+        };
+        buffers.insert(uid, buffer.to_vec());
+        bytes = rest;
+    }
+    buffers
 }

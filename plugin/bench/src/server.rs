@@ -4,7 +4,7 @@
 //! stdin, answers go to what was stdout; whatever the plugin prints goes to stderr.
 
 use crate::buffer::{Buffer, Place};
-use crate::protocol::{Answer, Device, Request, contents};
+use crate::protocol::{Answer, Device, Request, contents, split};
 use rotini_graph::{Graph, TensorKind};
 use rotini_host::gpu::{Api, Driver, Event, GpuError, Stream};
 use rotini_host::{Context, DeviceBuffer, Handle, HostError, Plugin, engine_config};
@@ -102,12 +102,17 @@ impl State {
                 device,
                 library,
             } => {
+                // Unloaded, if it is loaded.
+                self.job = None;
+                self.engine = None;
                 let (engine, answer) = Engine::load(&plugin, device, library.as_deref())?;
                 self.engine = Some(engine);
                 Ok(answer)
             }
             Request::Create { graph, engine } => self.create(&graph, engine),
-            Request::Execute { seed, results } => self.with_job(|engine, job| job.execute(engine, seed, &results)),
+            Request::Execute { seed, inputs, results } => {
+                self.with_job(|engine, job| job.execute(engine, seed, inputs.as_deref(), &results))
+            }
             Request::Round {
                 seed,
                 rotate,
@@ -260,13 +265,16 @@ struct Memory {
 impl Job {
     /// As many sets of buffers as have `rotate` bytes together, but at least one.
     fn memory(&self, engine: &Engine, seed: u64, rotate: u64) -> Result<Memory> {
-        let inputs = rotini_reference::fill_all(&self.graph, seed)?;
+        self.memory_of(engine, &rotini_reference::fill_all(&self.graph, seed)?, rotate)
+    }
+
+    fn memory_of(&self, engine: &Engine, inputs: &Buffers, rotate: u64) -> Result<Memory> {
         let bytes: u64 = inputs.values().map(|bytes| bytes.len() as u64).sum();
         let wanted = rotate.div_ceil(bytes.max(1)).max(if rotate == 0 { 1 } else { 2 });
         let count = usize::try_from(wanted).unwrap_or(MOST_SETS).clamp(1, MOST_SETS);
         Ok(Memory {
             sets: (0..count)
-                .map(|_| Set::new(&engine.place, &self.graph, &inputs))
+                .map(|_| Set::new(&engine.place, &self.graph, inputs))
                 .collect::<Result<_>>()?,
             workspace: engine.place.buffer(&vec![UNTOUCHED; self.workspace])?,
         })
@@ -278,8 +286,11 @@ impl Job {
         unsafe { self.context.execute(workspace, &set.pack) }
     }
 
-    fn execute(&mut self, engine: &Engine, seed: u64, results: &Path) -> Result<Answer> {
-        let mut memory = self.memory(engine, seed, 0)?;
+    fn execute(&mut self, engine: &Engine, seed: u64, inputs: Option<&Path>, results: &Path) -> Result<Answer> {
+        let mut memory = match inputs {
+            Some(file) => self.memory_of(engine, &split(&self.graph, &std::fs::read(file)?), 0)?,
+            None => self.memory(engine, seed, 0)?,
+        };
         let workspace = memory.workspace.pointer();
         let Some(set) = memory.sets.first_mut() else {
             return Err(ServerError::Order("an execution"));

@@ -3,13 +3,11 @@
 use crate::job::Job;
 use crate::judge::{Judgement, OutputError, Reference};
 use crate::plan::{Plan, RunError};
-use crate::protocol::{Answer, Request, contents};
+use crate::protocol::{Answer, Request, split};
 use crate::results::{Error, Measurement, Outcome};
 use crate::runner::Runner;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
-use rotini_graph::Graph;
-use rotini_reference::Buffers;
 use std::path::Path;
 
 /// One visit of one graph.
@@ -286,6 +284,7 @@ pub(crate) fn execute(
     let results = file.with_extension("results");
     let request = Request::Execute {
         seed,
+        inputs: None,
         results: results.clone(),
     };
     Ok(match engine.ask(&request)? {
@@ -293,17 +292,4 @@ pub(crate) fn execute(
         Ok(_) => Err(Outcome::Failed("its process answers something else".to_owned())),
         Err(outcome) => Err(outcome),
     })
-}
-
-/// The buffers of a file of results.
-pub(crate) fn split(graph: &Graph, mut bytes: &[u8]) -> Buffers {
-    let mut buffers = Buffers::new();
-    for (uid, size) in contents(graph) {
-        let Some((buffer, rest)) = bytes.split_at_checked(size) else {
-            break;
-        };
-        buffers.insert(uid, buffer.to_vec());
-        bytes = rest;
-    }
-    buffers
 }

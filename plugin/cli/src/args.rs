@@ -20,6 +20,9 @@ Exit codes:
 
 Settings of the plugin (ROTINI_DEVICE, ROTINI_CACHE_DIR, …) hold here too; `rotini doctor` lists them.";
 
+/// The name of the command that serves an engine to another process; nobody types it.
+pub(crate) const SERVE_ENGINE: &str = "serve-engine";
+
 /// Runs, checks, lowers and compiles hipDNN operation graphs with rotini, the JIT engine plugin.
 #[derive(Debug, Parser)]
 #[command(version, about, after_help = EXIT_CODES, max_term_width = 100)]
@@ -65,8 +68,13 @@ pub(crate) enum Command {
     /// Each engine runs in a process of its own: one that crashes, hangs or is wrong is told as such and spoils nothing else. All get
     /// the same inputs, and take turns. Without --plugin, rotini is compared with the engines of the installed ROCm.
     Bench(Bench),
+    /// Proves the plugin on this machine: results, special values, caches, captured graphs; then its speed beside what else is there
+    ///
+    /// Needs nothing but the built files. It can be interrupted: the same command goes on where it was. Exits with 1 if anything is
+    /// wrong.
+    Selftest(Selftest),
     /// What `bench` starts for each engine
-    #[command(name = crate::commands::SERVE, hide = true)]
+    #[command(name = SERVE_ENGINE, hide = true)]
     ServeEngine,
 }
 
@@ -236,7 +244,7 @@ pub(crate) struct Bench {
     pub(crate) compare: Option<Vec<PathBuf>>,
 
     /// An engine plugin; several for several engines, the others are compared with the first. Settings behind it are environment
-    /// variables of its process, so that one library can be two engines: librotini_plugin.so,ROTINI_OPT=0
+    /// variables of its process, so that one library can be two engines: librotini_plugin.so,ROTINI_OWN_WORKSPACE=0
     #[arg(long = "plugin", value_name = "FILE[,NAME=VALUE]...", value_parser = engine)]
     pub(crate) plugins: Vec<EngineArg>,
 
@@ -279,6 +287,48 @@ pub(crate) struct Bench {
     /// Billions of operations up to which a graph is held against the reference; beyond, engines are held against each other
     #[arg(long, value_name = "NUMBER", default_value_t = 0.5)]
     pub(crate) judge: f64,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Selftest {
+    #[command(flatten)]
+    pub(crate) plugin: PluginArgs,
+
+    /// Where the report and the state of the run go
+    #[arg(short, long, value_name = "DIRECTORY", default_value = "rotini-selftest")]
+    pub(crate) output: PathBuf,
+
+    /// How long it may take
+    #[arg(long, default_value_t = 10, value_parser = value_parser!(u32).range(1..=100_000))]
+    pub(crate) minutes: u32,
+
+    /// Where graphs run [default: on AMD GPUs if there are any, else on the CPU]
+    #[arg(long, value_parser = device)]
+    pub(crate) device: Option<Device>,
+
+    /// Processes that try things at the same time
+    #[arg(short, long, value_name = "NUMBER", default_value = "2")]
+    pub(crate) jobs: NonZeroUsize,
+
+    /// Random graphs to try
+    #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
+    pub(crate) random: u64,
+
+    /// Tries no more than so many things
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) most: Option<usize>,
+
+    /// Seed of the inputs, the random graphs and the order
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// Leaves out the measurement of speed
+    #[arg(long)]
+    pub(crate) no_bench: bool,
+
+    /// The ROCm whose engines are compared [default: ROCM_PATH, or /opt/rocm]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) rocm: Option<PathBuf>,
 }
 
 /// An engine plugin with the settings of its process.

@@ -6,21 +6,20 @@
 //! | Module | What it has |
 //! |---|---|
 //! | `options` | the options of each driver, and a line's values of them |
+//! | `common` | what several drivers have: tensors, layouts, directions, activations |
 //! | `conv` | `conv` and `CBAInfer` |
 //! | `norms` | `bnorm`, `layernorm`, `t5layernorm` |
 //! | `others` | the other drivers |
 
+mod common;
 mod conv;
 mod norms;
 mod options;
 mod others;
 
 use crate::{Workload, WorkloadError};
-use options::{Options, TABLES};
+use options::{Made, Options, TABLES};
 use rotini_graph::{DataType, Graph};
-
-/// A graph, or why the line is none.
-type Made<T> = Result<T, String>;
 
 /// Drivers that compute what hipDNN has no operation for.
 const WITHOUT_GRAPH: [&str; 22] = [

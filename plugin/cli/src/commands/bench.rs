@@ -1,7 +1,7 @@
 //! `rotini bench`: engines of hipDNN side by side.
 
 use super::answer::Answer;
-use crate::args::{Bench, EngineArg};
+use crate::args::{Bench, EngineArg, SERVE_ENGINE};
 use crate::failure::Failure;
 use crate::input::GraphFile;
 use crate::output::{BAD, Output};
@@ -20,10 +20,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// The name of the command that serves an engine; nobody types it.
-pub(crate) const SERVE: &str = "serve-engine";
+use std::time::{Duration, Instant};
 
 pub(super) fn bench(args: &Bench, output: &Output) -> Result<Answer> {
     if let Some([before, after]) = args.compare.as_deref() {
@@ -98,21 +95,10 @@ fn plan(args: &Bench, output: &Output) -> Result<Plan> {
     if workloads.is_empty() {
         bail!(Failure::Usage("there is nothing to run".to_owned()));
     }
-    let device = match args.device {
-        Some(device) => device,
-        None => found_device(),
-    };
-    let program = std::env::current_exe().context("this program's own path is not known")?;
     Ok(Plan {
         workloads,
         engines: engines(args)?,
-        launch: Launch {
-            command: vec![program.into(), SERVE.into()],
-            device,
-            library: std::env::var("ROTINI_HIP_LIBRARY").ok(),
-            cores: cores(args.cores)?,
-            patience: Duration::from_secs(args.patience),
-        },
+        launch: launch(args.device, cores(args.cores)?, args.patience)?,
         seed: args.seed,
         visits: args.visits,
         rounds: args.rounds,
@@ -121,6 +107,56 @@ fn plan(args: &Bench, output: &Output) -> Result<Plan> {
         most_judged: args.judge * 1e9,
         command: std::env::args().collect(),
     })
+}
+
+/// How engines are started by this program.
+pub(super) fn launch(device: Option<Device>, cores: Vec<usize>, patience: u64) -> Result<Launch> {
+    let program = std::env::current_exe().context("this program's own path is not known")?;
+    Ok(Launch {
+        command: vec![program.into(), SERVE_ENGINE.into()],
+        device: device.unwrap_or_else(found_device),
+        library: std::env::var("ROTINI_HIP_LIBRARY").ok(),
+        cores,
+        patience: Duration::from_secs(patience),
+    })
+}
+
+/// The suite `quick` on rotini and on what the installed ROCm has, within about this time.
+pub(super) fn quick(
+    launch: &Launch,
+    own: &EngineSpec,
+    rocm: Option<&Path>,
+    limit: Duration,
+    seed: u64,
+    emulated: bool,
+) -> Result<Results> {
+    /// Ends in time, and says nothing.
+    struct Until(Instant);
+    impl Observer for Until {
+        fn begins(&mut self, _: &Results) {}
+        fn stage(&mut self, _: &str, _: &str, _: f64) {}
+        fn row(&mut self, _: &Row) {}
+        fn stops(&self) -> bool {
+            Instant::now() >= self.0
+        }
+    }
+    let mut engines = vec![own.clone()];
+    let others = installed(rocm).into_iter().map(|plugin| (plugin, Vec::new()));
+    engines.extend(labelled(others.collect()));
+    let plan = Plan {
+        workloads: suite("quick", &SuiteOptions::default())?,
+        engines,
+        launch: launch.clone(),
+        seed,
+        // One visit: what is done when the time is up is complete.
+        visits: 1,
+        rounds: if emulated { 1 } else { 10 },
+        turn: if emulated { 0.0 } else { 10e3 },
+        rotate: !emulated,
+        most_judged: 0.5e9,
+        command: std::env::args().collect(),
+    };
+    Ok(rotini_bench::run(&plan, &mut Until(Instant::now() + limit))?)
 }
 
 /// Reads all graphs; a name that comes twice gets a number.
@@ -201,8 +237,13 @@ fn engines(args: &Bench) -> Result<Vec<EngineSpec>> {
                 .map(|plugin| (plugin, Vec::new())),
         );
     }
+    Ok(labelled(asked))
+}
+
+/// Engines with a label each.
+fn labelled(asked: Vec<(PathBuf, Vec<(String, String)>)>) -> Vec<EngineSpec> {
     let mut labels = HashSet::new();
-    Ok(asked
+    asked
         .into_iter()
         .map(|(plugin, settings)| {
             let stem = plugin.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -221,7 +262,7 @@ fn engines(args: &Bench) -> Result<Vec<EngineSpec>> {
                 settings,
             }
         })
-        .collect())
+        .collect()
 }
 
 /// The engine plugins of an installed ROCm, without a rotini that is among them.

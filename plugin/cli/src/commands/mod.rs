@@ -10,10 +10,10 @@ mod doctor;
 mod emit;
 mod replay;
 mod run;
+mod selftest;
 mod target_choice;
 
 pub(crate) use answer::Answer;
-pub(crate) use bench::SERVE;
 
 use crate::args::Command;
 use crate::output::Output;
@@ -34,6 +34,7 @@ pub(crate) fn dispatch(command: Command, output: &Output) -> anyhow::Result<Answ
         Command::Doctor(args) => doctor::doctor(&args, output),
         Command::Demo(args) => demo::demo(&args, output),
         Command::Bench(args) => bench::bench(&args, output),
+        Command::Selftest(args) => selftest::selftest(&args, output),
         Command::ServeEngine => bench::serve(),
     }
 }

@@ -13,3 +13,4 @@ mod cache;
 mod command;
 mod compare_engines;
 mod replay;
+mod selftest;

@@ -1,43 +1,20 @@
 //! `conv` and `CBAInfer`.
 
-use super::Made;
-use super::options::Options;
-use super::others::activate;
+use super::common::{activate, buffer, by, layout};
+use super::options::{Made, Options};
 use crate::blocks::Layout;
 use rotini_graph::{
     BatchnormInference, ConvDgrad, ConvFprop, ConvGeometry, ConvMode, ConvWgrad, DataType, Graph, GraphBuilder,
-    PointwiseMode, TensorId, conv_output_extent,
+    PointwiseMode, conv_output_extent,
 };
 
 const F32: DataType = DataType::F32;
-
-/// A tensor in a buffer, in a layout.
-pub(super) fn buffer(b: &mut GraphBuilder, name: &str, dtype: DataType, dims: &[i64], layout: Layout) -> TensorId {
-    match layout {
-        Layout::First => b.buffer(name, dtype, dims),
-        Layout::Last => b.buffer_channels_last(name, dtype, dims),
-    }
-}
-
-/// `NCHW`, `NDHWC`; nothing is channels first.
-pub(super) fn layout(text: &str) -> Made<Layout> {
-    match text {
-        "" | "NCHW" | "NCDHW" | "NCW" => Ok(Layout::First),
-        "NHWC" | "NDHWC" | "NWC" => Ok(Layout::Last),
-        other => Err(format!("the layout {other}: a graph has no such tensors here")),
-    }
-}
 
 fn letter(layout: Layout) -> &'static str {
     match layout {
         Layout::First => "first",
         Layout::Last => "last",
     }
-}
-
-/// `28x28`.
-pub(super) fn by(extents: &[i64]) -> String {
-    extents.iter().map(i64::to_string).collect::<Vec<_>>().join("x")
 }
 
 /// The numbers of a layer: one for each spatial axis in each list.

@@ -1,9 +1,7 @@
 //! The drivers of normalizations.
 
-use super::Made;
-use super::conv::{buffer, by, layout};
-use super::options::Options;
-use super::others::{directions, image, plain};
+use super::common::{buffer, by, directions, image, layout, plain};
+use super::options::{Made, Options};
 use crate::blocks::Layout;
 use rotini_graph::{
     Batchnorm, BatchnormBackward, BatchnormInferenceVariance, DataType, Graph, GraphBuilder, Layernorm,

@@ -1,8 +1,10 @@
 //! The options of each driver, and what a line says of them.
 
-use super::Made;
 use std::collections::HashMap;
 use std::str::FromStr;
+
+/// A graph, or why the line is none.
+pub(super) type Made<T> = Result<T, String>;
 
 /// An option: its long name, its letter, its value where the line has none.
 type Declared = (&'static str, char, &'static str);

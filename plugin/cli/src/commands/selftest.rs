@@ -1,0 +1,225 @@
+//! `rotini selftest`: whether the plugin is right on this machine, and how fast it is beside what else is there.
+//!
+//! What flows through: a [`items::Item`] is one thing to try. Some threads, each with a process of the plugin, take items until none is
+//! left or the time is up; [`state`] keeps each outcome at once, so that a run that was interrupted goes on where it was; [`report`]
+//! makes one page and one JSON document of all of it.
+//!
+//! | Module | What it has |
+//! |---|---|
+//! | `items` | what is tried, in which order |
+//! | `state` | what was found already, on disk |
+//! | `report` | the page, the document and the last lines |
+
+mod items;
+mod report;
+mod state;
+
+use super::answer::Answer;
+use super::bench;
+use crate::args::Selftest;
+use crate::output::Output;
+use crate::plugin;
+use anyhow::{Context as _, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+use items::{Item, Part};
+use report::{Report, Speed};
+use rotini_bench::results::Outcome;
+use rotini_bench::{About, EngineSpec, Judgement, Launch, Session, judge_sharply};
+use state::{Found, Header, State};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// The share of the time that is for results; the rest is for the benchmark.
+const FOR_RESULTS: f64 = 0.8;
+
+pub(super) fn selftest(args: &Selftest, output: &Output) -> Result<Answer> {
+    let started = Instant::now();
+    let limit = Duration::from_secs(u64::from(args.minutes) * 60);
+    std::fs::create_dir_all(&args.output).with_context(|| format!("{} cannot be made", args.output.display()))?;
+    let spec = EngineSpec {
+        label: "rotini".to_owned(),
+        plugin: plugin::locate(args.plugin.plugin.as_deref())?,
+        settings: Vec::new(),
+    };
+    let launch = bench::launch(args.device, Vec::new(), 180)?;
+    let homes = tempfile::tempdir().context("no temporary directory")?;
+    let about = match Session::start(&launch, &spec, homes.path().join("first"))? {
+        Ok(session) => session.about().clone(),
+        Err(outcome) => anyhow::bail!(
+            "{} cannot be loaded: {}",
+            spec.plugin.display(),
+            outcome.reason().unwrap_or("it does not say why")
+        ),
+    };
+    let header = Header {
+        plugin: format!("{} {}", about.name, about.version),
+        device: about.device.clone(),
+        seed: args.seed,
+    };
+    let state = State::open(&args.output.join("state.jsonl"), &header)?;
+    output.note(&format!(
+        "{}{} on {}{}",
+        if state.found.is_empty() { "" } else { "goes on: " },
+        header.plugin,
+        if about.emulated { "the emulated " } else { "" },
+        about.device
+    ))?;
+    let for_results = limit.mul_f64(if args.no_bench { 1.0 } else { FOR_RESULTS });
+    let run = Run {
+        launch: &launch,
+        spec: &spec,
+        homes: homes.path(),
+        until: started + for_results,
+        seed: args.seed,
+    };
+    let mut all = items::all(&launch, args.seed, args.random);
+    all.truncate(args.most.unwrap_or(usize::MAX));
+    let (found, left) = run.items(all, state, args.jobs.get(), output)?;
+    let speed = if args.no_bench {
+        Speed::NotAsked
+    } else {
+        match limit.checked_sub(started.elapsed()) {
+            Some(left) if left > Duration::from_secs(20) => Speed::Measured(Box::new(bench::quick(
+                &launch,
+                &spec,
+                args.rocm.as_deref(),
+                left,
+                args.seed,
+                about.emulated,
+            )?)),
+            _ => Speed::NoTime,
+        }
+    };
+    let report = Report::new(header, &about, found, left, speed, started.elapsed());
+    report.write(&args.output)?;
+    if output.json {
+        output.document(&report)?;
+    } else {
+        output.line(&report.to_string())?;
+        output.line(&format!("the report: {}", args.output.join("index.html").display()))?;
+    }
+    Ok(Answer::of(report.is_right()))
+}
+
+/// What all threads of a run know.
+struct Run<'a> {
+    launch: &'a Launch,
+    spec: &'a EngineSpec,
+    homes: &'a Path,
+    until: Instant,
+    seed: u64,
+}
+
+impl Run<'_> {
+    /// Tries items until none is left or the time is up: what was found, and how many are left.
+    fn items(&self, all: Vec<Item>, state: State, jobs: usize, output: &Output) -> Result<(Vec<Found>, usize)> {
+        let total = all.len();
+        let todo: Vec<Item> = all
+            .into_iter()
+            .filter(|item| !state.has(&item.part, &item.name))
+            .collect();
+        let bar = if output.json {
+            ProgressBar::hidden()
+        } else {
+            ProgressBar::new(todo.len() as u64)
+        };
+        bar.set_style(ProgressStyle::with_template(
+            "{bar:30} {pos}/{len}, {eta} left: {wide_msg}",
+        )?);
+        let queue = Mutex::new(todo.into_iter());
+        let (sender, receiver) = mpsc::channel();
+        let mut state = state;
+        std::thread::scope(|scope| -> Result<()> {
+            for job in 0..jobs {
+                let (queue, sender) = (&queue, sender.clone());
+                scope.spawn(move || self.work(job, queue, &sender));
+            }
+            drop(sender);
+            for found in receiver {
+                let found = found?;
+                bar.set_message(found.name.clone());
+                bar.inc(1);
+                if found.is_bad() {
+                    let text = format!(
+                        "{}: {}: {}",
+                        found.name,
+                        found.outcome,
+                        found.reason.as_deref().unwrap_or_default()
+                    );
+                    bar.suspend(|| _ = output.note(&crate::report::plain(&text)));
+                }
+                state.add(found)?;
+            }
+            Ok(())
+        })?;
+        bar.finish_and_clear();
+        let left = total.saturating_sub(state.found.len());
+        Ok((state.found, left))
+    }
+
+    /// Takes items, with a process of its own.
+    fn work(&self, job: usize, queue: &Mutex<std::vec::IntoIter<Item>>, sender: &mpsc::Sender<Result<Found>>) {
+        let mut session = None;
+        while Instant::now() < self.until {
+            let next = queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner).next();
+            let Some(item) = next else { return };
+            let found = self
+                .item(job, &item, &mut session)
+                .map(|outcome| Found::new(&item, outcome));
+            let is_over = found.is_err();
+            if sender.send(found).is_err() || is_over {
+                return;
+            }
+        }
+    }
+
+    fn item<'s>(&'s self, job: usize, item: &Item, session: &mut Option<Session<'s>>) -> Result<Outcome> {
+        let home = self.homes.join(format!("job-{job}"));
+        // Parts that want a process that has done nothing yet.
+        if item.part.wants_new_process() {
+            *session = None;
+        }
+        let session = match session {
+            Some(session) => session,
+            None => match Session::start(self.launch, self.spec, home)? {
+                Ok(new) => session.insert(new),
+                Err(outcome) => return Ok(outcome),
+            },
+        };
+        let mut graph = item.graph.clone();
+        graph.validate().with_context(|| item.name.clone())?;
+        let inputs = match item.inputs(&graph, self.seed) {
+            Ok(inputs) => inputs,
+            Err(error) => return Ok(Outcome::Unjudged(error.to_string())),
+        };
+        let bytes = rotini_wire::encode(&graph);
+        if item.part == Part::Reload
+            && let Err(outcome) = session.load()?
+        {
+            return Ok(outcome);
+        }
+        let turns = item.part == Part::Captured;
+        let results = match session.execute(&bytes, &graph, &inputs, turns)? {
+            Ok(results) => results,
+            Err(Outcome::Declined(reason)) if item.may_be_declined() => return Ok(Outcome::Declined(reason)),
+            Err(Outcome::Declined(reason)) => return Ok(Outcome::Failed(format!("declined: {reason}"))),
+            Err(outcome) => return Ok(outcome),
+        };
+        Ok(match judge_sharply(&graph, &inputs, &results) {
+            Judgement::Right => Outcome::Right,
+            Judgement::Wrong(reason) => Outcome::Wrong(reason),
+            Judgement::Unchecked(reason) => Outcome::Unjudged(reason),
+        })
+    }
+}
+
+/// Who is asked, for the report.
+pub(super) fn describe(about: &About) -> String {
+    let emulated = if about.emulated { "emulated " } else { "" };
+    format!(
+        "{} {}, engine API {}, on {emulated}{}",
+        about.name, about.version, about.api_version, about.device
+    )
+}

@@ -1,0 +1,145 @@
+//! What is tried: every conformance case, on the usual inputs and on special values; random graphs; the same again from the cache, after
+//! the plugin was unloaded, and in captured graphs.
+
+use rand::seq::SliceRandom as _;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng as _;
+use rotini_bench::{Device, Launch};
+use rotini_graph::Graph;
+use rotini_reference::{Buffers, Profile, ReferenceError};
+use rotini_tests::{cases, random};
+use serde::{Deserialize, Serialize};
+
+/// What a thing that is tried belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Part {
+    /// The conformance cases.
+    Cases,
+    /// Some of them with NaN, infinities, denormals and zeros of both signs among their inputs.
+    SpecialValues,
+    /// Functions at arguments of all magnitudes.
+    Functions,
+    /// Random graphs.
+    Random,
+    /// Code that another process has left in the cache.
+    FromCache,
+    /// The plugin unloaded and loaded again.
+    Reload,
+    /// Executed again and again in captured graphs of a GPU, or in a row on the CPU.
+    Captured,
+}
+
+impl Part {
+    /// All, in the order in which they are reported.
+    pub(super) const ALL: [(Part, &str); 7] = [
+        (Part::Cases, "conformance cases"),
+        (Part::SpecialValues, "cases with special values"),
+        (Part::Functions, "functions over all magnitudes"),
+        (Part::Random, "random graphs"),
+        (Part::FromCache, "code from the cache, in a new process"),
+        (Part::Reload, "after unloading and loading again"),
+        (Part::Captured, "captured, and executed in a row"),
+    ];
+
+    /// Whether the process must not have seen the graph.
+    pub(super) fn wants_new_process(self) -> bool {
+        self == Part::FromCache
+    }
+}
+
+/// One thing to try.
+pub(super) struct Item {
+    /// What it belongs to.
+    pub(super) part: Part,
+    /// Its name, unique in the part.
+    pub(super) name: String,
+    /// The graph, not validated yet.
+    pub(super) graph: Graph,
+    inputs: Inputs,
+}
+
+enum Inputs {
+    Usual,
+    Special,
+    These(Buffers),
+}
+
+impl Item {
+    fn new(part: Part, name: String, graph: Graph) -> Self {
+        let inputs = if part == Part::SpecialValues {
+            Inputs::Special
+        } else {
+            Inputs::Usual
+        };
+        Item {
+            part,
+            name,
+            graph,
+            inputs,
+        }
+    }
+
+    /// The bytes of all buffers before the execution.
+    pub(super) fn inputs(&self, graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
+        match &self.inputs {
+            Inputs::Usual => rotini_reference::fill_all(graph, seed),
+            Inputs::Special => rotini_reference::fill_all_with(graph, seed, Profile::FewEdges),
+            Inputs::These(inputs) => Ok(inputs.clone()),
+        }
+    }
+
+    /// Whether the plugin may say no: to random graphs alone, which have what nobody supports.
+    pub(super) fn may_be_declined(&self) -> bool {
+        self.part == Part::Random
+    }
+}
+
+/// Everything, in an order that chance decides: whenever the time is up, what was done is a fair sample.
+pub(super) fn all(launch: &Launch, seed: u64, random_graphs: u64) -> Vec<Item> {
+    /// Of the cases, for the parts that are about something else than results.
+    const EVERY: usize = 40;
+    let cases = cases::all();
+    let mut items = Vec::new();
+    for case in cases.iter().step_by(EVERY) {
+        for part in [Part::FromCache, Part::Reload, Part::Captured] {
+            items.push(Item::new(part, case.name.clone(), case.graph.clone()));
+        }
+    }
+    items.extend(
+        cases
+            .into_iter()
+            .map(|case| Item::new(Part::Cases, case.name, case.graph)),
+    );
+    items.extend(
+        cases::edges()
+            .into_iter()
+            .map(|case| Item::new(Part::SpecialValues, case.name, case.graph)),
+    );
+    let is_on_cpu = launch.device == Device::Cpu;
+    let with_data = [
+        (Part::Cases, cases::with_data()),
+        (Part::Functions, cases::functions(is_on_cpu)),
+    ];
+    for (part, data) in with_data {
+        // Those that cannot be filled are the tests' own concern.
+        for data in data.unwrap_or_default().into_iter().filter(|data| data.has_meaning) {
+            items.push(Item {
+                part,
+                name: data.case.name,
+                graph: data.case.graph,
+                inputs: Inputs::These(data.inputs),
+            });
+        }
+    }
+    for number in 0..random_graphs {
+        let seed = seed.wrapping_add(number);
+        items.push(Item::new(
+            Part::Random,
+            format!("seed {seed}"),
+            random::recipe(seed).graph(),
+        ));
+    }
+    items.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    items
+}

@@ -1,0 +1,213 @@
+//! What a run of `rotini selftest` comes to: a page, a JSON document, and some lines on the terminal.
+
+use super::describe;
+use super::items::Part;
+use super::state::{Found, Header};
+use anyhow::{Context as _, Result};
+use maud::{DOCTYPE, html};
+use rotini_bench::About;
+use rotini_bench::results::{Clock, Results};
+use rotini_bench::verdict::verdict;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+/// How fast the plugin is beside others.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Speed {
+    /// Measured.
+    Measured(Box<Results>),
+    /// The time was up before.
+    NoTime,
+    /// Not asked for.
+    NotAsked,
+}
+
+/// The counts of a part.
+#[derive(Serialize)]
+struct Counts {
+    part: Part,
+    what: &'static str,
+    /// The number of each outcome.
+    outcomes: BTreeMap<String, usize>,
+}
+
+/// What a run comes to.
+#[derive(Serialize)]
+pub(super) struct Report {
+    /// Whether nothing bad was found.
+    ok: bool,
+    header: Header,
+    about: String,
+    emulated: bool,
+    parts: Vec<Counts>,
+    /// What is not as it must be.
+    bad: Vec<Found>,
+    /// What was tried, and what the time did not suffice for.
+    tried: usize,
+    left: usize,
+    seconds: f64,
+    speed: Speed,
+}
+
+impl Report {
+    pub(super) fn new(
+        header: Header,
+        about: &About,
+        found: Vec<Found>,
+        left: usize,
+        speed: Speed,
+        took: Duration,
+    ) -> Self {
+        let counts = |(part, what)| {
+            let mut outcomes = BTreeMap::new();
+            for found in found.iter().filter(|found| found.part == part) {
+                *outcomes.entry(found.outcome.clone()).or_insert(0) += 1;
+            }
+            Counts { part, what, outcomes }
+        };
+        let parts = Part::ALL.into_iter().map(counts).collect();
+        let tried = found.len();
+        let bad: Vec<Found> = found.into_iter().filter(Found::is_bad).collect();
+        Report {
+            // A run that has tried nothing has shown nothing.
+            ok: bad.is_empty() && tried > 0,
+            header,
+            about: describe(about),
+            emulated: about.emulated,
+            parts,
+            bad,
+            tried,
+            left,
+            seconds: took.as_secs_f64(),
+            speed,
+        }
+    }
+
+    /// Whether all that was tried is right.
+    pub(super) fn is_right(&self) -> bool {
+        self.ok
+    }
+
+    /// Writes the page and the document, and the page of the benchmark beside them.
+    pub(super) fn write(&self, directory: &Path) -> Result<()> {
+        let mut files = vec![
+            ("selftest.json", serde_json::to_string_pretty(self)?),
+            ("index.html", self.page()),
+        ];
+        if let Speed::Measured(results) = &self.speed {
+            files.push(("bench.html", rotini_bench::page::page(results)));
+            files.push(("bench.json", serde_json::to_string_pretty(results)?));
+        }
+        for (name, text) in files {
+            let path = directory.join(name);
+            std::fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
+        }
+        Ok(())
+    }
+
+    fn verdict(&self) -> String {
+        let of = match self.left {
+            0 => format!("all {} that there is to try", self.tried),
+            left => format!("{} of {}", self.tried, self.tried + left),
+        };
+        match (self.tried, self.bad.len()) {
+            (0, _) => "Nothing was tried: there was no time".to_owned(),
+            (_, 0) => format!("Right: nothing wrong in {of}"),
+            (_, bad) => format!("WRONG: {bad} of {} are not as they must be (tried: {of})", self.tried),
+        }
+    }
+
+    /// Faster or slower than what.
+    fn speed(&self) -> Vec<String> {
+        match &self.speed {
+            Speed::NotAsked => vec!["Speed was not asked for".to_owned()],
+            Speed::NoTime => vec!["No time was left to measure speed".to_owned()],
+            Speed::Measured(results) if results.machine.clock == Clock::Emulated => {
+                vec!["The device is emulated: its times say nothing about speed".to_owned()]
+            }
+            Speed::Measured(results) if results.engines.len() < 2 => {
+                vec!["There is no other engine on this machine to be compared with".to_owned()]
+            }
+            Speed::Measured(results) => results
+                .engines
+                .iter()
+                .enumerate()
+                .skip(1)
+                .filter_map(|(index, engine)| {
+                    let against = verdict(results, index).against?;
+                    Some(format!("rotini against {}: {}", engine.label, against.sentence()))
+                })
+                .collect(),
+        }
+    }
+
+    fn page(&self) -> String {
+        const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:auto;padding:1rem;color-scheme:light dark}\
+            table{border-collapse:collapse}td,th{padding:.2rem .8rem .2rem 0;text-align:left;vertical-align:top}\
+            td.n{text-align:right}.good{color:#0a7d33}.bad{color:#c0261c}div.wide{overflow-x:auto}code{overflow-wrap:anywhere}";
+        let outcomes: Vec<&str> = ["right", "declined", "not judged", "wrong", "failed", "crashed", "hung"].into();
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    title { "rotini selftest: " (self.verdict()) }
+                    style { (maud::PreEscaped(STYLE)) }
+                }
+                body {
+                    h1 class=(if self.ok { "good" } else { "bad" }) { (self.verdict()) }
+                    p { (self.about) ", seed " (self.header.seed) ", " (format!("{:.0}", self.seconds)) " s in the last run." }
+                    @if self.emulated { p { "The device is an emulator: this says what is right, and nothing about speed." } }
+                    h2 { "Results" }
+                    div.wide { table {
+                        thead { tr { th scope="col" { "what was tried" } @for outcome in &outcomes { th scope="col" { (outcome) } } } }
+                        tbody { @for part in &self.parts {
+                            tr { th scope="row" { (part.what) }
+                                @for outcome in &outcomes { td.n { (part.outcomes.get(*outcome).copied().unwrap_or(0)) } } }
+                        } }
+                    } }
+                    @if !self.bad.is_empty() {
+                        h2 { "What is not as it must be" }
+                        ul { @for found in &self.bad {
+                            li { b { (found.name) } ": " (found.outcome) ": " code { (found.reason.as_deref().unwrap_or_default()) } }
+                        } }
+                    }
+                    h2 { "Speed" }
+                    @for line in self.speed() { p { (line) "." } }
+                    @if matches!(self.speed, Speed::Measured(_)) { p { a href="bench.html" { "All figures" } } }
+                    h2 { "Again" }
+                    p { code { "rotini selftest --seed " (self.header.seed) } }
+                }
+            }
+        }
+        .into_string()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in &self.parts {
+            let counts: Vec<String> = part
+                .outcomes
+                .iter()
+                .map(|(outcome, count)| format!("{count} {outcome}"))
+                .collect();
+            let counts = if counts.is_empty() {
+                "not tried".to_owned()
+            } else {
+                counts.join(", ")
+            };
+            writeln!(f, "{}: {counts}", part.what)?;
+        }
+        for line in self.speed() {
+            writeln!(f, "{line}")?;
+        }
+        write!(f, "{}", self.verdict())
+    }
+}

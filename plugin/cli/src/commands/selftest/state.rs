@@ -1,0 +1,147 @@
+//! What a run has found already, one JSON document a line, each written as soon as it is known.
+
+use super::items::{Item, Part};
+use anyhow::{Context as _, Result};
+use rotini_bench::results::Outcome;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+
+/// What makes two runs one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Header {
+    /// The plugin and its version.
+    pub(super) plugin: String,
+    /// The device.
+    pub(super) device: String,
+    /// The seed.
+    pub(super) seed: u64,
+}
+
+/// What became of one item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Found {
+    /// What it belongs to.
+    pub(super) part: Part,
+    /// Its name.
+    pub(super) name: String,
+    /// `right`, `wrong`, …
+    pub(super) outcome: String,
+    /// Why, if there is more to say.
+    pub(super) reason: Option<String>,
+}
+
+impl Found {
+    pub(super) fn new(item: &Item, outcome: Outcome) -> Self {
+        let name = match &outcome {
+            Outcome::Right => "right",
+            Outcome::Unjudged(_) => "not judged",
+            Outcome::Wrong(_) => "wrong",
+            Outcome::Declined(_) => "declined",
+            Outcome::Failed(_) => "failed",
+            Outcome::Crashed(_) => "crashed",
+            Outcome::Hung(_) => "hung",
+        };
+        Found {
+            part: item.part,
+            name: item.name.clone(),
+            outcome: name.to_owned(),
+            reason: outcome.reason().map(str::to_owned),
+        }
+    }
+
+    /// Whether something is not as it must be.
+    pub(super) fn is_bad(&self) -> bool {
+        !matches!(self.outcome.as_str(), "right" | "declined" | "not judged")
+    }
+}
+
+/// What was found until now, and the file that keeps it.
+pub(super) struct State {
+    file: File,
+    known: HashSet<(Part, String)>,
+    pub(super) found: Vec<Found>,
+}
+
+impl State {
+    /// Goes on with the file of an earlier run if that was of the same plugin, device and seed; else begins a new one. A last line that was
+    /// cut off is left out.
+    pub(super) fn open(path: &Path, header: &Header) -> Result<Self> {
+        let mut found: Vec<Found> = Vec::new();
+        if let Ok(file) = File::open(path) {
+            let mut lines = BufReader::new(file).lines().map_while(Result::ok);
+            let first = lines.next().and_then(|line| serde_json::from_str::<Header>(&line).ok());
+            if first.as_ref() == Some(header) {
+                found.extend(lines.map_while(|line| serde_json::from_str(&line).ok()));
+            }
+        }
+        // Written anew, so that nothing follows a line that was cut off.
+        let unwritable = || format!("{} cannot be written", path.display());
+        let partial = path.with_extension("new");
+        let mut text = serde_json::to_string(header)? + "\n";
+        for found in &found {
+            text += &serde_json::to_string(found)?;
+            text.push('\n');
+        }
+        std::fs::write(&partial, text).with_context(unwritable)?;
+        std::fs::rename(&partial, path).with_context(unwritable)?;
+        Ok(State {
+            file: OpenOptions::new().append(true).open(path).with_context(unwritable)?,
+            known: found.iter().map(|found| (found.part, found.name.clone())).collect(),
+            found,
+        })
+    }
+
+    pub(super) fn has(&self, part: &Part, name: &str) -> bool {
+        self.known.contains(&(*part, name.to_owned()))
+    }
+
+    pub(super) fn add(&mut self, found: Found) -> Result<()> {
+        let line = serde_json::to_string(&found)? + "\n";
+        self.file
+            .write_all(line.as_bytes())
+            .context("the state of the run cannot be written")?;
+        self.known.insert((found.part, found.name.clone()));
+        self.found.push(found);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(name: &str) -> Found {
+        Found {
+            part: Part::Cases,
+            name: name.to_owned(),
+            outcome: "right".to_owned(),
+            reason: None,
+        }
+    }
+
+    #[test]
+    fn a_run_goes_on_where_it_was_cut_off() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state.jsonl");
+        let header = Header {
+            plugin: "rotini 1".to_owned(),
+            device: "CPU".to_owned(),
+            seed: 1,
+        };
+        let mut state = State::open(&path, &header).unwrap();
+        state.add(found("a")).unwrap();
+        state.add(found("b")).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        // In the middle of the last line.
+        std::fs::write(&path, &text[..text.len() - 5]).unwrap();
+        let mut state = State::open(&path, &header).unwrap();
+        assert_eq!(state.found, [found("a")]);
+        state.add(found("c")).unwrap();
+        assert_eq!(State::open(&path, &header).unwrap().found, [found("a"), found("c")]);
+        let other = Header { seed: 2, ..header };
+        assert!(State::open(&path, &other).unwrap().found.is_empty());
+    }
+}
