@@ -17,6 +17,7 @@ mod state;
 use super::answer::Answer;
 use super::bench;
 use crate::args::Selftest;
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::plugin;
 use anyhow::{Context as _, Result};
@@ -25,8 +26,9 @@ use items::{Item, Part};
 use report::{Report, Speed};
 use rotini_bench::results::Outcome;
 use rotini_bench::{About, EngineSpec, Judgement, Launch, Session, judge_sharply};
+use rotini_graph::{DataType, GraphBuilder, PointwiseMode};
 use state::{Found, Header, State};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -45,14 +47,7 @@ pub(super) fn selftest(args: &Selftest, output: &Output) -> Result<Answer> {
     };
     let launch = bench::launch(args.device, Vec::new(), 180)?;
     let homes = tempfile::tempdir().context("no temporary directory")?;
-    let about = match Session::start(&launch, &spec, homes.path().join("first"))? {
-        Ok(session) => session.about().clone(),
-        Err(outcome) => anyhow::bail!(
-            "{} cannot be loaded: {}",
-            spec.plugin.display(),
-            outcome.reason().unwrap_or("it does not say why")
-        ),
-    };
+    let about = introduce(&launch, &spec, homes.path().join("first"))?;
     let header = Header {
         plugin: format!("{} {}", about.name, about.version),
         device: about.device.clone(),
@@ -101,6 +96,28 @@ pub(super) fn selftest(args: &Selftest, output: &Output) -> Result<Answer> {
         output.line(&format!("the report: {}", args.output.join("index.html").display()))?;
     }
     Ok(Answer::of(report.is_right()))
+}
+
+/// Loads the plugin and asks it for the simplest graph there is: who it is, or what this machine lacks, so that nobody reads the same
+/// reason a thousand times.
+fn introduce(launch: &Launch, spec: &EngineSpec, home: PathBuf) -> Result<About> {
+    let lacks = |outcome: Outcome| {
+        let reason = outcome.reason().unwrap_or("it does not say why").to_owned();
+        Failure::Environment(format!("{}: {reason}", spec.plugin.display()))
+    };
+    let mut session = Session::start(launch, spec, home)?.map_err(lacks)?;
+    let mut builder = GraphBuilder::new("relu");
+    let [x, y] = ["x", "y"].map(|name| builder.buffer(name, DataType::F32, &[16]));
+    builder.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[x], y);
+    let mut graph = builder.build();
+    graph.validate()?;
+    let inputs = rotini_reference::fill_all(&graph, 0)?;
+    let bytes = rotini_wire::encode(&graph);
+    match session.execute(&bytes, &graph, &inputs, false)? {
+        Err(outcome @ Outcome::Declined(_)) => Err(lacks(outcome).into()),
+        // What is wrong otherwise is what the run is to tell.
+        _ => Ok(session.about().clone()),
+    }
 }
 
 /// What all threads of a run know.

@@ -1,6 +1,6 @@
 //! `rotini selftest`: on the plugin, on engines that are wrong or crash, and cut off at several places.
 
-use super::bench::{Bench, OK, WRONG, built_library, has_worker, plugin};
+use super::bench::{Bench, ENVIRONMENT, OK, WRONG, built_library, has_worker, plugin};
 use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -95,4 +95,20 @@ fn a_bad_plugin_is_told_as_such() {
         let page = std::fs::read_to_string(bench.path("out/index.html")).unwrap();
         assert!(page.contains("WRONG"), "{fault}");
     }
+}
+
+#[test]
+fn what_the_machine_lacks_is_told_once() {
+    let bench = Bench::new();
+    let Some(plugin) = plugin(&bench) else { return };
+    let finished = bench
+        .command(arguments(&plugin))
+        .current_dir(bench.directory.path())
+        .env("ROTINI_IREE_COMPILER_LIB", "/nowhere/libIREECompiler.so")
+        .env("ROTINI_IREE_COMPILE", "/nowhere/iree-compile")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(finished.stderr).unwrap();
+    assert_eq!(finished.status.code(), Some(ENVIRONMENT), "{text}");
+    assert_eq!(text.matches("/nowhere/libIREECompiler.so").count(), 1, "{text}");
 }
