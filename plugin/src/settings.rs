@@ -179,6 +179,13 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting(
         Reader::Build,
+        "ROTINI_PLUGIN_RPATH",
+        "a path, such as `$ORIGIN/../..`",
+        "none",
+        "Where the plugin looks first for libraries that it opens by name. CMake sets it to the `lib` that the plugin is installed in.",
+    ),
+    setting(
+        Reader::Build,
         "ROTINI_CUDA_HEADERS",
         "a directory",
         "none",

@@ -215,13 +215,16 @@ fn find(
 /// Finds `rotini-compile-worker`, the program that [`Worker`](super::Worker) starts.
 ///
 /// In this order: `ROTINI_COMPILE_WORKER`, and nothing else if it is set; beside the shared library or program that this code is in; in
-/// the directories `libexec` and `bin` beside that directory, and the one above.
+/// the directories `libexec` and `bin` beside that directory, the one above, and `libexec` of the prefix that hipDNN's plugins are
+/// installed in (`lib/hipdnn_plugins/engines`).
 ///
 /// # Errors
 ///
 /// What was tried.
 pub fn find_worker() -> Result<PathBuf, NotFound> {
     const VARIABLE: &str = "ROTINI_COMPILE_WORKER";
+    // Cargo keeps tests one directory below the programs.
+    const PLACES: [&str; 5] = ["", "../libexec", "../bin", "..", "../../../libexec"];
     let named = named_by(VARIABLE);
     let mut search = Search::new(WORKER, VARIABLE, named.is_some());
     let accept = |path: &Path| expect_executable(path).map(|()| path.to_owned());
@@ -232,8 +235,7 @@ pub fn find_worker() -> Result<PathBuf, NotFound> {
             .as_deref()
             .and_then(Path::parent)
             .into_iter()
-            // Cargo keeps tests one directory below the programs.
-            .flat_map(|directory| ["", "../libexec", "../bin", ".."].map(|other| directory.join(other).join(WORKER)))
+            .flat_map(|directory| PLACES.map(|other| directory.join(other).join(WORKER)))
             .find_map(&mut attempt),
     };
     found.ok_or_else(|| search.give_up())

@@ -10,6 +10,8 @@ use std::{env, fmt};
 
 /// The file name of the plugin.
 pub(crate) const FILE: &str = "librotini_plugin.so";
+/// Where hipDNN looks for engine plugins in the prefix that it is installed in.
+const ENGINES: &str = "lib/hipdnn_plugins/engines";
 /// `hipdnnPluginType_t` of engine plugins.
 const TYPE_ENGINE: i32 = 1;
 
@@ -104,22 +106,29 @@ impl fmt::Display for Plugin {
     }
 }
 
-/// Where the plugin is: where it is said to be, or beside this program.
+/// Where the plugin is: where it is said to be, beside this program, or where hipDNN looks in the prefix that both are installed in.
 pub(crate) fn locate(named: Option<&Path>) -> Result<PathBuf> {
     if let Some(path) = named {
         // dlopen would look for a name without a directory in the system's directories.
         return std::path::absolute(path).with_context(|| format!("{} is no path", path.display()));
     }
-    let path = env::current_exe()
-        .context("this program's own path is not known")?
-        .with_file_name(FILE);
-    if !path.is_file() {
-        bail!(Failure::Environment(format!(
-            "there is no plugin at {}; scripts/build makes it, and --plugin names another one",
-            path.display()
-        )));
+    let program = env::current_exe().context("this program's own path is not known")?;
+    let beside = program.with_file_name(FILE);
+    if beside.is_file() {
+        return Ok(beside);
     }
-    Ok(path)
+    let installed = program
+        .parent()
+        .and_then(Path::parent)
+        .map(|prefix| prefix.join(ENGINES).join(FILE));
+    if let Some(path) = installed.as_ref().filter(|path| path.is_file()) {
+        return Ok(path.clone());
+    }
+    let or_installed = installed.map_or_else(String::new, |path| format!(" nor at {}", path.display()));
+    bail!(Failure::Environment(format!(
+        "there is no plugin at {}{or_installed}; scripts/build makes it, and --plugin names another one",
+        beside.display()
+    )));
 }
 
 const SEVERITY_INFO: i32 = 0;
