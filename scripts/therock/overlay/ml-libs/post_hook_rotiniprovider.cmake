@@ -14,7 +14,7 @@ if(THEROCK_SPLIT_DEBUG_INFO AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
   # What is staged is stripped, as `cmake --install --strip` does it with targets.
   install(
     CODE "foreach(file lib/hipdnn_plugins/engines/librotini_plugin.so libexec/rotini-compile-worker bin/rotini)
-            execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug \"${THEROCK_STAGE_INSTALL_ROOT}/\${file}\" COMMAND_ERROR_IS_FATAL ANY)
+            execute_process(COMMAND \"${CMAKE_STRIP}\" \"${THEROCK_STAGE_INSTALL_ROOT}/\${file}\" COMMAND_ERROR_IS_FATAL ANY)
           endforeach()"
     COMPONENT THEROCK_DEBUG_BUILD_ID
   )
