@@ -1,4 +1,4 @@
-//! Pointwise operations: the 47 modes, how many operands each takes and which parameters it has.
+//! Pointwise operations: the modes, how many operands each takes and which parameters it has.
 
 use crate::tensor_id::TensorId;
 use serde::{Deserialize, Serialize};

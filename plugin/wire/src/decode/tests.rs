@@ -178,13 +178,13 @@ fn modes_and_operations_must_be_set_and_known() {
         ..Sample::default()
     };
     mode(0).fails("node 0 (PointwiseAttributes): mode is not set", true);
-    mode(48).fails("node 0 (PointwiseAttributes): mode 48 is not known", false);
+    mode(i8::MAX).fails("node 0 (PointwiseAttributes): mode 127 is not known", false);
     mode(-1).fails("node 0 (PointwiseAttributes): mode -1 is not known", false);
     let operation = |operation| Sample {
         operation,
         ..Sample::default()
     };
-    operation(wire::NodeAttributes(24)).fails("node 0 (unknown operation): operation 24 is not known", false);
+    operation(wire::NodeAttributes(u8::MAX)).fails("node 0 (unknown operation): operation 255 is not known", false);
     // The value is there, but not of any type.
     operation(wire::NodeAttributes::NONE).fails("the bytes are not a hipDNN graph", true);
 }

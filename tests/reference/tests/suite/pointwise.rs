@@ -1,4 +1,4 @@
-//! The 47 pointwise modes, broadcasting, and integers.
+//! The pointwise modes, broadcasting, and integers.
 
 use crate::{buffers, elements, run, validated};
 use rotini_graph::{DataType, Graph, GraphBuilder, Pointwise, PointwiseMode as Mode, TensorId, TensorKind};
