@@ -203,7 +203,7 @@ pub(crate) struct Demo {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bench {
-    /// Serialized graphs (FlatBuffers)
+    /// Serialized graphs (FlatBuffers), or `.json` files in hipDNN's JSON form
     #[arg(value_name = "GRAPH")]
     pub(crate) graphs: Vec<PathBuf>,
 
@@ -215,7 +215,7 @@ pub(crate) struct Bench {
     #[arg(long = "miopen", value_name = "LINE", allow_hyphen_values = true)]
     pub(crate) miopen: Vec<String>,
 
-    /// A program's log in which MIOpen tells its command lines (MIOPEN_ENABLE_LOGGING_CMD=1)
+    /// A program's log with MIOpen's command lines (MIOPEN_ENABLE_LOGGING_CMD=1) or graphs in hipDNN's JSON form
     #[arg(long, value_name = "FILE")]
     pub(crate) from_log: Option<PathBuf>,
 

@@ -4,10 +4,12 @@
 //! cannot be said as a graph is an error that names the option.
 
 pub mod blocks;
+mod json;
 mod log;
 mod miopen;
 pub mod suites;
 
+pub use json::from_json;
 pub use log::{LogContents, Problem, from_log};
 pub use miopen::from_miopen;
 
@@ -23,6 +25,14 @@ pub enum WorkloadError {
     Line {
         /// The line, or how it begins.
         line: String,
+        /// Why.
+        what: String,
+    },
+    /// A text in hipDNN's JSON form that is no graph.
+    #[error("hipDNN's JSON: {place}: {what}")]
+    Json {
+        /// Which part of the text.
+        place: String,
         /// Why.
         what: String,
     },

@@ -1,6 +1,10 @@
-//! Problems in the log of a program: command lines that MIOpen has logged (`MIOPEN_ENABLE_LOGGING_CMD=1`).
+//! Problems in the log of a program: command lines that MIOpen has logged (`MIOPEN_ENABLE_LOGGING_CMD=1`), and graphs in hipDNN's JSON form.
 
-use crate::{Workload, WorkloadError, from_miopen};
+mod objects;
+
+use crate::{Workload, WorkloadError, from_miopen, json};
+use objects::Objects;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::io::{self, BufRead};
 
@@ -9,7 +13,7 @@ use std::io::{self, BufRead};
 pub struct LogContents {
     /// Each problem once, in the order of their first lines.
     pub problems: Vec<Problem>,
-    /// Lines that name the driver and are no graph: the number of the line, and why. The first hundred.
+    /// Lines that name the driver or begin a graph, and are none: the number of the line, and why. The first hundred.
     pub not_understood: Vec<(usize, WorkloadError)>,
 }
 
@@ -24,14 +28,14 @@ pub struct Problem {
 
 /// Reads a log.
 ///
+/// Graphs that differ in names and uids alone are one problem.
+///
 /// # Errors
 ///
 /// Those of the reader. Lines that are not UTF-8 are read as far as they are.
 pub fn from_log(mut text: impl BufRead) -> io::Result<LogContents> {
-    /// What is told of lines that are no graph.
-    const MOST: usize = 100;
-    let mut contents = LogContents::default();
-    let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
+    let mut found = Found::default();
+    let mut objects = Objects::default();
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
@@ -39,26 +43,60 @@ pub fn from_log(mut text: impl BufRead) -> io::Result<LogContents> {
             break;
         }
         let line = String::from_utf8_lossy(&line);
-        if !line.contains("MIOpenDriver") {
-            continue;
+        if line.contains("MIOpenDriver") {
+            match from_miopen(line.trim_end()) {
+                Ok(workloads) => workloads.into_iter().for_each(|workload| found.add(workload)),
+                Err(error) => found.fail(number, error),
+            }
         }
-        match from_miopen(line.trim_end()) {
-            Ok(workloads) => {
-                for workload in workloads {
-                    let next = contents.problems.len();
-                    let place = *places.entry(workload.graph.clone()).or_insert(next);
-                    match contents.problems.get_mut(place) {
-                        Some(problem) => problem.occurrences += 1,
-                        None => contents.problems.push(Problem {
-                            workload,
-                            occurrences: 1,
-                        }),
-                    }
+        for (begin, object) in objects.read(number, &line) {
+            // Other programs log objects too.
+            if let Ok(Value::Object(object)) = serde_json::from_str(&object)
+                && json::is_graph(&object)
+            {
+                match json::from_object(object) {
+                    Ok(workload) => found.add(workload),
+                    Err(error) => found.fail(begin, error),
                 }
             }
-            Err(error) if contents.not_understood.len() < MOST => contents.not_understood.push((number, error)),
-            Err(_) => (),
         }
     }
-    Ok(contents)
+    if let Some(number) = objects.unfinished_graph() {
+        found.fail(number, json::unfinished());
+    }
+    found.contents.not_understood.sort_by_key(|(number, _)| *number);
+    Ok(found.contents)
+}
+
+#[derive(Default)]
+struct Found {
+    contents: LogContents,
+    /// Where a problem is, by what is computed.
+    places: HashMap<Vec<u8>, usize>,
+}
+
+impl Found {
+    fn add(&mut self, workload: Workload) {
+        let computed = rotini_wire::decode(&workload.graph)
+            .ok()
+            .and_then(|graph| graph.normalise().0.canonical_bytes().ok());
+        let key = computed.unwrap_or_else(|| workload.graph.clone());
+        let problems = &mut self.contents.problems;
+        let place = *self.places.entry(key).or_insert(problems.len());
+        match problems.get_mut(place) {
+            Some(problem) => problem.occurrences += 1,
+            None => problems.push(Problem {
+                workload,
+                occurrences: 1,
+            }),
+        }
+    }
+
+    fn fail(&mut self, line: usize, error: WorkloadError) {
+        /// What is told of lines that are no graph.
+        const MOST: usize = 100;
+        if self.contents.not_understood.len() < MOST {
+            self.contents.not_understood.push((line, error));
+        }
+    }
 }
