@@ -14,3 +14,4 @@ mod command;
 mod compare_engines;
 mod replay;
 mod selftest;
+mod workloads;
