@@ -15,12 +15,10 @@ mod names;
 mod operations;
 
 use crate::{Workload, WorkloadError};
-use fields::{Field, Fields, error, label, shown};
+use fields::{Field, Fields, Made, error, label, shown};
 use rotini_graph::{DataType, Graph, Node, Scalar, Tensor, TensorId, TensorKind};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-
-type Made<T> = Result<T, WorkloadError>;
 
 /// The graph of a text in hipDNN's JSON form.
 ///

@@ -1,11 +1,12 @@
 //! An object's fields: each is taken once, and none may be left.
 
-use super::Made;
 use crate::WorkloadError;
 use rotini_graph::TensorId;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fmt::Display;
+
+pub(super) type Made<T> = Result<T, WorkloadError>;
 
 /// What is wrong, and where.
 pub(super) fn error(place: &str, what: impl Display) -> WorkloadError {

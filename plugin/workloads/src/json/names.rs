@@ -2,8 +2,7 @@
 //!
 //! hipDNN writes those that it has a table of names for by name, in upper or in lower case, and the others as numbers.
 
-use super::Made;
-use super::fields::{Field, Fields, shown};
+use super::fields::{Field, Fields, Made, shown};
 use rotini_graph::{
     AttentionImplementation, ConvMode, DataType, DiagonalAlignment, MoeMode, NormPhase, PaddingMode, PointwiseMode,
     ReductionMode, ResampleMode,

@@ -1,7 +1,6 @@
 //! The fields of each operation.
 
-use super::Made;
-use super::fields::{Field, Fields};
+use super::fields::{Field, Fields, Made};
 use rotini_graph::{
     Batchnorm, BatchnormBackward, BatchnormInference, BatchnormInferenceVariance, BlockScaleDequantize,
     BlockScaleQuantize, ConvDgrad, ConvFprop, ConvGeometry, ConvWgrad, CustomOp, Layernorm, LayernormBackward, Matmul,
