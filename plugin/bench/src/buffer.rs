@@ -1,6 +1,9 @@
 //! Memory for one tensor between guard zones: of this process, or of a GPU.
 
+use rotini_graph::{Graph, TensorKind};
+use rotini_host::DeviceBuffer;
 use rotini_host::gpu::{Allocation, Gpu, GpuError};
+use rotini_reference::Buffers;
 use std::ffi::c_void;
 
 /// Alignment of the tensor's first byte: that of hipMalloc.
@@ -30,6 +33,24 @@ impl Place {
         }
     }
 
+    /// A buffer with its bytes for each tensor of the graph that is in one. Scalars lie in this process's memory, whatever the place is:
+    /// they are read on the host.
+    ///
+    /// # Errors
+    ///
+    /// The GPU's.
+    pub fn tensors(&self, graph: &Graph, inputs: &Buffers) -> Result<Vec<(i64, Buffer)>, GpuError> {
+        let is_scalar = |uid: i64| {
+            let mut tensors = graph.tensors.iter();
+            tensors.any(|tensor| tensor.uid == uid && tensor.kind == TensorKind::RuntimeScalar)
+        };
+        let buffer = |(&uid, bytes): (&i64, &Vec<u8>)| {
+            let place = if is_scalar(uid) { &Place::Host } else { self };
+            Ok((uid, place.buffer(bytes)?))
+        };
+        inputs.iter().map(buffer).collect()
+    }
+
     /// Returns when everything is done that was started.
     ///
     /// # Errors
@@ -42,6 +63,15 @@ impl Place {
             Place::Gpu(gpu) => gpu.synchronize(),
         }
     }
+}
+
+/// The buffers as an execution takes them.
+pub fn pack(tensors: &mut [(i64, Buffer)]) -> Vec<DeviceBuffer> {
+    let one = |(uid, buffer): &mut (i64, Buffer)| DeviceBuffer {
+        uid: *uid,
+        ptr: buffer.pointer(),
+    };
+    tensors.iter_mut().map(one).collect()
 }
 
 /// Bytes that a kernel reads and writes, with others around them that it must not touch.

@@ -46,6 +46,8 @@ struct Line<'a> {
     host_p50_us: Option<f64>,
     host_p99_us: Option<f64>,
     workspace_bytes: Option<u64>,
+    /// On a GPU: whether executions were timed in captured graphs. If not, times have the host's calls in them.
+    captured: Option<bool>,
     error_tensor: Option<&'a str>,
     error_max_absolute: Option<f64>,
     error_of_tolerance: Option<f64>,
@@ -131,6 +133,7 @@ fn line<'a>(
         host_p50_us: measurement.host_p50,
         host_p99_us: measurement.host_p99,
         workspace_bytes: measurement.workspace,
+        captured: measurement.captured,
         error_tensor: error.map(|error| error.tensor.as_str()),
         error_max_absolute: error.map(|error| error.max_absolute),
         error_of_tolerance: error.map(|error| error.ratio),

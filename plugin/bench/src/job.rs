@@ -18,7 +18,9 @@ pub(crate) struct Job<'a> {
     pub(crate) hot: Vec<Vec<f64>>,
     pub(crate) rotating: Vec<Vec<f64>>,
     /// The bytes that came of the first execution, by engine.
-    pub(crate) results: Vec<Vec<u8>>,
+    pub(crate) first: Vec<Vec<u8>>,
+    /// The engine whose first results take the reference's place, where the reference would take too long.
+    pub(crate) peer: Option<usize>,
 }
 
 impl<'a> Job<'a> {
@@ -28,27 +30,16 @@ impl<'a> Job<'a> {
             source,
         })?;
         std::fs::write(&file, &workload.graph)?;
-        let measurement = Measurement {
-            outcome: Outcome::Right,
-            create_cold: None,
-            create_warm: None,
-            first: None,
-            hot: None,
-            rotating: None,
-            host_p50: None,
-            host_p99: None,
-            workspace: None,
-            error: None,
-        };
         Ok(Job {
             summary: summarise(&graph),
             workload,
             file,
             graph,
-            measurements: vec![measurement; engines],
+            measurements: vec![Measurement::of(Outcome::Right); engines],
             hot: vec![Vec::new(); engines],
             rotating: vec![Vec::new(); engines],
-            results: vec![Vec::new(); engines],
+            first: vec![Vec::new(); engines],
+            peer: None,
         })
     }
 

@@ -48,14 +48,10 @@ impl<'a> Reference<'a> {
 
     /// What is left where the reference is not asked: inputs are still held against what they were.
     fn unknown(graph: &'a Graph, inputs: &'a Buffers) -> Self {
-        let mut outputs = HashSet::new();
-        for node in &graph.nodes {
-            node.op.for_each_output(&mut |_, id| _ = outputs.insert(id));
-        }
         Reference {
             graph,
             inputs,
-            outputs,
+            outputs: outputs(graph),
             wanted: Ok(Buffers::default()),
         }
     }
@@ -129,6 +125,54 @@ impl<'a> Reference<'a> {
         // Bounds that say nothing are no reason to call a result right.
         (report.blunt == 0).then_some(report)
     }
+}
+
+/// Holds results against the sharpest bounds that the reference knows: what a right kernel can make of the inputs, and nothing else.
+#[must_use]
+pub fn judge_sharply(graph: &Graph, inputs: &Buffers, results: &Buffers) -> Judgement {
+    let evaluation = match rotini_reference::evaluate(graph, inputs) {
+        Ok(evaluation) => evaluation,
+        Err(error) => return Judgement::Unchecked(error.to_string()),
+    };
+    let outputs = outputs(graph);
+    let mut wrongs = Vec::new();
+    let (mut elements, mut blunt) = (0, 0);
+    for (id, tensor) in (0..).map(TensorId).zip(&graph.tensors) {
+        if !matches!(tensor.kind, TensorKind::Buffer | TensorKind::RuntimeScalar) {
+            continue;
+        }
+        let (Some(before), Some(got)) = (inputs.get(&tensor.uid), results.get(&tensor.uid)) else {
+            wrongs.push(format!("{tensor} got no buffer"));
+            continue;
+        };
+        if outputs.contains(&id) {
+            match evaluation.judge(id, got, before) {
+                Ok(report) => {
+                    elements += report.elements;
+                    blunt += report.blunt;
+                }
+                Err(mismatch) => wrongs.push(mismatch.to_string()),
+            }
+        } else if before != got {
+            wrongs.push(format!("{tensor} is an input, but was written"));
+        }
+    }
+    if !wrongs.is_empty() {
+        Judgement::Wrong(wrongs.join("; "))
+    } else if blunt == elements {
+        Judgement::Unchecked("the reference's bounds say nothing about any element".to_owned())
+    } else {
+        Judgement::Right
+    }
+}
+
+/// The tensors that nodes write.
+fn outputs(graph: &Graph) -> HashSet<TensorId> {
+    let mut outputs = HashSet::new();
+    for node in &graph.nodes {
+        node.op.for_each_output(&mut |_, id| _ = outputs.insert(id));
+    }
+    outputs
 }
 
 impl OutputError {

@@ -13,8 +13,7 @@
 //! | [`csv`](mod@csv) | the file for spreadsheets and scripts |
 //! | [`compare`](mod@compare) | what differs between two runs |
 //! | `plan`, `run`, `job`, `runner`, `visit` | a run: its graphs, its engines, and the turns that they take |
-//! | `client`, `protocol`, `server` | the process of an engine: asked, answering, and what is said between them |
-//! | `session` | an engine's results without its times |
+//! | `session`, `client`, `protocol`, `server` | the process of an engine: kept alive, asked, answering, and what is said between them |
 //! | `buffer`, `judge` | memory between guard zones; whether what is in it is right |
 //! | `summary`, `machine`, `statistics` | what a graph costs at least, what the machine can do, and how sure a median is |
 
@@ -40,11 +39,11 @@ mod summary;
 pub mod verdict;
 mod visit;
 
-pub use buffer::{Buffer, Place};
+pub use buffer::{Buffer, Place, pack};
 pub use client::{EngineSpec, Launch, LaunchError};
-pub use judge::{Judgement, OutputError, Reference};
+pub use judge::{Judgement, OutputError, Reference, judge_sharply};
 pub use plan::{Observer, Plan, RunError};
 pub use protocol::Device;
 pub use run::run;
 pub use server::serve;
-pub use session::{About, Session, judge_sharply};
+pub use session::{About, Session, Way};

@@ -47,6 +47,8 @@ pub(crate) enum Request {
         inputs: Option<PathBuf>,
         /// Where the results go.
         results: PathBuf,
+        /// Whether the call is captured, and the captured graph launched.
+        captured: bool,
     },
     /// Executes many times, in new buffers.
     Round {
@@ -108,6 +110,8 @@ pub(crate) enum Answer {
     Round {
         /// One execution, on average.
         microseconds: f64,
+        /// On a GPU, whether the executions were in captured graphs: if not, the time has the host's calls in it.
+        captured: Option<bool>,
     },
     /// Calls were timed.
     Calls {

@@ -179,8 +179,31 @@ pub struct Measurement {
     pub host_p99: Option<f64>,
     /// Workspace in bytes.
     pub workspace: Option<u64>,
+    /// On a GPU, whether the executions were timed in captured graphs: if not, times have the host's calls in them.
+    #[serde(default)]
+    pub captured: Option<bool>,
     /// How far the results are from the reference.
     pub error: Option<Error>,
+}
+
+impl Measurement {
+    /// An outcome, and nothing measured.
+    #[must_use]
+    pub fn of(outcome: Outcome) -> Self {
+        Measurement {
+            outcome,
+            create_cold: None,
+            create_warm: None,
+            first: None,
+            hot: None,
+            rotating: None,
+            host_p50: None,
+            host_p99: None,
+            workspace: None,
+            captured: None,
+            error: None,
+        }
+    }
 }
 
 /// The times of many executions.

@@ -30,10 +30,10 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Results, RunError
     let mut device = None;
     for (index, spec) in plan.engines.iter().enumerate() {
         let home = directory.path().join(format!("engine-{index}"));
-        std::fs::create_dir(&home)?;
-        let mut runner = Runner::new(plan, spec, home);
-        if let Some(found) = runner.introduce()? {
-            device.get_or_insert(found);
+        let runner = Runner::new(plan, spec, home)?;
+        if let Some(session) = &runner.session {
+            let about = session.about();
+            device.get_or_insert((about.device.clone(), about.emulated));
         }
         engines.push(runner);
     }

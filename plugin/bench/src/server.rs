@@ -3,9 +3,9 @@
 //! A process of its own, so that an engine that crashes, hangs or writes wildly spoils nothing but its own figures. Requests come by
 //! stdin, answers go to what was stdout; whatever the plugin prints goes to stderr.
 
-use crate::buffer::{Buffer, Place};
+use crate::buffer::{Buffer, Place, pack};
 use crate::protocol::{Answer, Device, Request, contents, split};
-use rotini_graph::{Graph, TensorKind};
+use rotini_graph::Graph;
 use rotini_host::gpu::{Api, Driver, Event, GpuError, Stream};
 use rotini_host::{Context, DeviceBuffer, Handle, HostError, Plugin, engine_config};
 use rotini_reference::{Buffers, UNTOUCHED};
@@ -110,9 +110,12 @@ impl State {
                 Ok(answer)
             }
             Request::Create { graph, engine } => self.create(&graph, engine),
-            Request::Execute { seed, inputs, results } => {
-                self.with_job(|engine, job| job.execute(engine, seed, inputs.as_deref(), &results))
-            }
+            Request::Execute {
+                seed,
+                inputs,
+                results,
+                captured,
+            } => self.with_job(|engine, job| job.execute(engine, seed, inputs.as_deref(), &results, captured)),
             Request::Round {
                 seed,
                 rotate,
@@ -237,21 +240,8 @@ struct Set {
 
 impl Set {
     fn new(place: &Place, graph: &Graph, inputs: &Buffers) -> Result<Self> {
-        // Scalars are read on the host, whatever the device is.
-        let is_scalar = |uid: i64| {
-            let mut tensors = graph.tensors.iter();
-            tensors.any(|tensor| tensor.uid == uid && tensor.kind == TensorKind::RuntimeScalar)
-        };
-        let mut tensors = Vec::new();
-        for (&uid, bytes) in inputs {
-            let place = if is_scalar(uid) { &Place::Host } else { place };
-            tensors.push((uid, place.buffer(bytes)?));
-        }
-        let pack = tensors.iter_mut().map(|(uid, buffer)| DeviceBuffer {
-            uid: *uid,
-            ptr: buffer.pointer(),
-        });
-        let pack = pack.collect();
+        let mut tensors = place.tensors(graph, inputs)?;
+        let pack = pack(&mut tensors);
         Ok(Set { tensors, pack })
     }
 }
@@ -286,7 +276,14 @@ impl Job {
         unsafe { self.context.execute(workspace, &set.pack) }
     }
 
-    fn execute(&mut self, engine: &Engine, seed: u64, inputs: Option<&Path>, results: &Path) -> Result<Answer> {
+    fn execute(
+        &mut self,
+        engine: &Engine,
+        seed: u64,
+        inputs: Option<&Path>,
+        results: &Path,
+        captured: bool,
+    ) -> Result<Answer> {
         let mut memory = match inputs {
             Some(file) => self.memory_of(engine, &split(&self.graph, &std::fs::read(file)?), 0)?,
             None => self.memory(engine, seed, 0)?,
@@ -296,8 +293,19 @@ impl Job {
             return Err(ServerError::Order("an execution"));
         };
         let started = Instant::now();
-        self.call(workspace, set)?;
-        engine.finish()?;
+        match (&engine.stream, captured) {
+            (Some(stream), true) => {
+                let graph = stream.capture(|| -> Result<()> { Ok(self.call(workspace, set)?) })?;
+                // SAFETY: what was captured is alive until its work is done, which `finish` waits for.
+                unsafe { graph.launch(stream) }?;
+                engine.finish()?;
+            }
+            (None, true) => return Err(ServerError::Order("a capture on the CPU")),
+            (_, false) => {
+                self.call(workspace, set)?;
+                engine.finish()?;
+            }
+        }
         let microseconds = micros(started);
         self.estimate = microseconds;
         memory.workspace.fetch()?;
@@ -329,10 +337,11 @@ impl Job {
         let wanted = (microseconds / self.estimate.max(0.1)).ceil();
         // Whole turns, so that each set is used as often as the others.
         let turns = (wanted as usize).clamp(1, MOST_EXECUTIONS).div_ceil(memory.sets.len());
-        let time = match (&engine.stream, &engine.place) {
+        let (time, captured) = match (&engine.stream, &engine.place) {
             (Some(stream), Place::Gpu(gpu)) => {
                 let events = [gpu.event(true)?, gpu.event(true)?];
-                self.on_stream(stream, &events, &memory, workspace, turns)?
+                let (time, captured) = self.on_stream(stream, &events, &memory, workspace, turns)?;
+                (time, Some(captured))
             }
             _ => {
                 let started = Instant::now();
@@ -341,17 +350,20 @@ impl Job {
                         self.call(workspace, set)?;
                     }
                 }
-                micros(started) / (turns * memory.sets.len()) as f64
+                (micros(started) / (turns * memory.sets.len()) as f64, None)
             }
         };
         if rotate == 0 {
             self.estimate = time;
         }
-        Ok(Answer::Round { microseconds: time })
+        Ok(Answer::Round {
+            microseconds: time,
+            captured,
+        })
     }
 
     /// The time of one execution in a captured graph, by events around its launches: nothing of the host is in it. Where the engine
-    /// cannot be captured, by events around its calls.
+    /// cannot be captured, by events around its calls. Also tells which it was.
     fn on_stream(
         &self,
         stream: &Stream,
@@ -359,7 +371,7 @@ impl Job {
         memory: &Memory,
         workspace: *mut std::ffi::c_void,
         turns: usize,
-    ) -> Result<f64> {
+    ) -> Result<(f64, bool)> {
         let sets = memory.sets.len();
         let captured_turns = turns.min(MOST_CAPTURED.div_ceil(sets)).max(1);
         let launches = turns.div_ceil(captured_turns);
@@ -386,7 +398,8 @@ impl Job {
         end.record(stream)?;
         end.synchronize()?;
         let microseconds = f64::from(end.milliseconds_since(start)?) * 1e3;
-        Ok(microseconds / (launches * captured_turns * sets) as f64)
+        let executions = launches * captured_turns * sets;
+        Ok((microseconds / executions as f64, captured.is_some()))
     }
 
     fn calls(&mut self, engine: &Engine, seed: u64, calls: u32) -> Result<Answer> {

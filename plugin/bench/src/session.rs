@@ -1,13 +1,16 @@
-//! One engine in a process of its own, for those who want its results and not its times.
+//! One engine in a process of its own: loaded, asked, and started again when it is gone.
+//!
+//! `run` has two for each engine of a benchmark. `rotini selftest` has one for each of its threads, and wants results, not times.
 
 use crate::client::{EngineSpec, Launch, LaunchError, Process};
-use crate::judge::Judgement;
 use crate::protocol::{Answer, Request, contents, split};
 use crate::results::Outcome;
-use rotini_graph::{Graph, TensorId};
+use rotini_graph::Graph;
 use rotini_reference::Buffers;
-use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// What an engine did: the answer, or why there is none. The outer error is this machine's.
+pub(crate) type Asked<T> = Result<Result<T, Outcome>, LaunchError>;
 
 /// Who an engine is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,20 +21,31 @@ pub struct About {
     pub version: String,
     /// The engine API that it implements.
     pub api_version: String,
+    /// The engine's name in hipDNN.
+    pub engine: String,
     /// The device's name.
     pub device: String,
     /// Whether it is emulated.
     pub emulated: bool,
 }
 
-/// The process of an engine, started again when it is gone.
+/// How a graph is executed for its results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By one call.
+    Called,
+    /// By a captured graph with the call in it. GPUs only.
+    Captured,
+}
+
+/// The process of an engine.
 pub struct Session<'a> {
     launch: &'a Launch,
     spec: &'a EngineSpec,
     /// Where it keeps what it keeps, and where buffers are written.
     home: PathBuf,
     process: Option<Process>,
-    engine: i64,
+    id: i64,
     about: About,
 }
 
@@ -52,7 +66,7 @@ impl<'a> Session<'a> {
             spec,
             home,
             process: None,
-            engine: 0,
+            id: 0,
             about: About::default(),
         };
         Ok(session.load()?.map(|()| session))
@@ -62,6 +76,11 @@ impl<'a> Session<'a> {
     #[must_use]
     pub fn about(&self) -> &About {
         &self.about
+    }
+
+    /// Whether there is a process that has not crashed or hung.
+    pub(crate) fn is_running(&self) -> bool {
+        self.process.is_some()
     }
 
     /// Loads the plugin: for the first time, or once more in the same process after it was unloaded.
@@ -75,36 +94,38 @@ impl<'a> Session<'a> {
             device: self.launch.device,
             library: self.launch.library.clone(),
         };
-        Ok(match self.ask(&load)? {
-            Ok(Answer::Loaded {
-                name,
-                version,
-                api_version,
-                engines,
-                device,
-                emulated,
-            }) => {
-                self.about = About {
-                    name,
-                    version,
-                    api_version,
-                    device,
-                    emulated,
-                };
-                match engines.first() {
-                    Some((id, _)) => {
-                        self.engine = *id;
-                        Ok(())
-                    }
-                    None => Err(Outcome::Failed("the plugin has no engine".to_owned())),
-                }
-            }
-            Ok(_) => Err(Outcome::Failed("its process answers something else".to_owned())),
-            Err(outcome) => Err(outcome),
-        })
+        let loaded = match self.send(&load)? {
+            Ok(loaded) => loaded,
+            Err(outcome) => return Ok(Err(outcome)),
+        };
+        let Answer::Loaded {
+            name,
+            version,
+            api_version,
+            engines,
+            device,
+            emulated,
+        } = loaded
+        else {
+            return Ok(Err(unexpected()));
+        };
+        let Some((id, engine)) = engines.into_iter().next() else {
+            return Ok(Err(Outcome::Failed("the plugin has no engine".to_owned())));
+        };
+        self.id = id;
+        self.about = About {
+            name,
+            version,
+            api_version,
+            engine,
+            device,
+            emulated,
+        };
+        Ok(Ok(()))
     }
 
-    fn ask(&mut self, request: &Request) -> Result<Result<Answer, Outcome>, LaunchError> {
+    /// Asks a process in which nothing need be loaded.
+    fn send(&mut self, request: &Request) -> Asked<Answer> {
         let mut process = match self.process.take() {
             Some(process) => process,
             None => Process::start(self.launch, self.spec, &self.home)?,
@@ -116,8 +137,49 @@ impl<'a> Session<'a> {
         Ok(answer)
     }
 
-    /// Executes a graph on these inputs: what is in all buffers afterwards. With `turns`, it is executed many times before, on a GPU in
-    /// captured graphs.
+    /// Asks the engine, after its process was started again if it was gone.
+    pub(crate) fn ask(&mut self, request: &Request) -> Asked<Answer> {
+        if self.process.is_none()
+            && let Err(outcome) = self.load()?
+        {
+            return Ok(Err(outcome));
+        }
+        self.send(request)
+    }
+
+    /// Makes the context of a graph: microseconds, and bytes of workspace.
+    pub(crate) fn create(&mut self, graph: &Path) -> Asked<(f64, u64)> {
+        let request = Request::Create {
+            graph: graph.to_owned(),
+            engine: self.id,
+        };
+        Ok(match self.ask(&request)? {
+            Ok(Answer::Created {
+                microseconds,
+                workspace,
+            }) => Ok((microseconds, workspace)),
+            Ok(_) => Err(unexpected()),
+            Err(outcome) => Err(outcome),
+        })
+    }
+
+    /// Executes the graph of the context once: microseconds, and the bytes of all buffers.
+    pub(crate) fn execute_once(&mut self, seed: u64, inputs: Option<PathBuf>, captured: bool) -> Asked<(f64, Vec<u8>)> {
+        let results = self.home.join("results");
+        let request = Request::Execute {
+            seed,
+            inputs,
+            results: results.clone(),
+            captured,
+        };
+        Ok(match self.ask(&request)? {
+            Ok(Answer::Executed { microseconds }) => Ok((microseconds, std::fs::read(&results)?)),
+            Ok(_) => Err(unexpected()),
+            Err(outcome) => Err(outcome),
+        })
+    }
+
+    /// Executes a graph on these inputs: what is in all buffers afterwards.
     ///
     /// # Errors
     ///
@@ -127,75 +189,24 @@ impl<'a> Session<'a> {
         bytes: &[u8],
         graph: &Graph,
         inputs: &Buffers,
-        turns: bool,
+        way: Way,
     ) -> Result<Result<Buffers, Outcome>, LaunchError> {
-        if self.process.is_none()
-            && let Err(outcome) = self.load()?
-        {
-            return Ok(Err(outcome));
-        }
-        let [file, before, after] = ["graph", "inputs", "results"].map(|name| self.home.join(name));
+        let [file, before] = ["graph", "inputs"].map(|name| self.home.join(name));
         std::fs::write(&file, bytes)?;
         let mut stored = Vec::new();
         for (uid, _) in contents(graph) {
             stored.extend(inputs.get(&uid).map(Vec::as_slice).unwrap_or_default());
         }
         std::fs::write(&before, stored)?;
-        let create = Request::Create {
-            graph: file,
-            engine: self.engine,
-        };
-        let execute = Request::Execute {
-            seed: 0,
-            inputs: Some(before),
-            results: after.clone(),
-        };
-        let round = Request::Round {
-            seed: 0,
-            rotate: 0,
-            microseconds: 0.0,
-        };
-        let requests = if turns {
-            vec![create, round, execute]
-        } else {
-            vec![create, execute]
-        };
-        for request in &requests {
-            if let Err(outcome) = self.ask(request)? {
-                return Ok(Err(outcome));
-            }
+        if let Err(outcome) = self.create(&file)? {
+            return Ok(Err(outcome));
         }
-        Ok(Ok(split(graph, &std::fs::read(after)?)))
+        let executed = self.execute_once(0, Some(before), way == Way::Captured)?;
+        Ok(executed.map(|(_, bytes)| split(graph, &bytes)))
     }
 }
 
-/// Holds results against the sharpest bounds that the reference knows: what a right kernel can make of the inputs, and nothing else.
-#[must_use]
-pub fn judge_sharply(graph: &Graph, inputs: &Buffers, results: &Buffers) -> Judgement {
-    let evaluation = match rotini_reference::evaluate(graph, inputs) {
-        Ok(evaluation) => evaluation,
-        Err(error) => return Judgement::Unchecked(error.to_string()),
-    };
-    let mut outputs = HashSet::new();
-    for node in &graph.nodes {
-        node.op.for_each_output(&mut |_, id| _ = outputs.insert(id));
-    }
-    let mut wrongs = Vec::new();
-    for (id, tensor) in (0..).map(TensorId).zip(&graph.tensors) {
-        let (Some(before), Some(got)) = (inputs.get(&tensor.uid), results.get(&tensor.uid)) else {
-            continue;
-        };
-        if outputs.contains(&id) {
-            if let Err(mismatch) = evaluation.judge(id, got, before) {
-                wrongs.push(mismatch.to_string());
-            }
-        } else if before != got {
-            wrongs.push(format!("{tensor} is an input, but was written"));
-        }
-    }
-    if wrongs.is_empty() {
-        Judgement::Right
-    } else {
-        Judgement::Wrong(wrongs.join("; "))
-    }
+/// What an engine did whose process does not keep to the protocol.
+pub(crate) fn unexpected() -> Outcome {
+    Outcome::Failed("its process answers something else".to_owned())
 }

@@ -6,9 +6,9 @@ use crate::plan::{Plan, RunError};
 use crate::protocol::{Answer, Request, split};
 use crate::results::{Error, Measurement, Outcome};
 use crate::runner::Runner;
+use crate::session::unexpected;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
-use std::path::Path;
 
 /// One visit of one graph.
 pub(crate) struct Visit<'a, 'b> {
@@ -32,9 +32,9 @@ impl Visit<'_, '_> {
             }
         }
         if self.is_first {
-            self.judge(&ready);
+            let first = self.job.first.clone();
+            self.judge(&ready, &first);
         }
-        // Also after wrong results: they are told, and cost little.
         for round in 0..self.plan.rounds {
             self.tell(&format!("round {} of {}", round + 1, self.plan.rounds));
             ready.shuffle(rng);
@@ -47,93 +47,89 @@ impl Visit<'_, '_> {
             }
         }
         if self.is_last {
-            let mut again = Vec::new();
+            let mut last = vec![Vec::new(); self.engines.len()];
+            let mut changed = Vec::new();
             for &index in &ready {
                 if self.takes_part(index) {
                     match self.conclude(index)? {
-                        Ok(true) => (),
-                        // Something else came out than the first time.
-                        Ok(false) => again.push(index),
+                        Ok(bytes) if self.job.first.get(index) != Some(&bytes) => {
+                            changed.push(index);
+                            if let Some(place) = last.get_mut(index) {
+                                *place = bytes;
+                            }
+                        }
+                        Ok(_) => (),
                         Err(outcome) => self.ends(index, outcome),
                     }
                 }
             }
-            self.judge(&again);
+            // Something else came out than the first time.
+            self.judge(&changed, &last);
         }
         for index in ready {
-            if let Some(engine) = self.engines.get_mut(index)
-                && engine.process.is_some()
-            {
-                let _ = engine.ask(&Request::Drop)?;
+            let session = self.engines.get_mut(index).and_then(|engine| engine.session.as_mut());
+            if let Some(session) = session.filter(|session| session.is_running()) {
+                let _ = session.ask(&Request::Drop)?;
             }
         }
         Ok(())
     }
 
-    pub(crate) fn tell(&mut self, what: &str) {
+    fn tell(&mut self, what: &str) {
         (self.stage)(&self.job.workload.name, what);
     }
 
-    pub(crate) fn takes_part(&self, index: usize) -> bool {
+    fn takes_part(&self, index: usize) -> bool {
         let measurement = self.job.measurements.get(index);
         measurement.is_some_and(|m| m.outcome.times_count())
     }
 
-    pub(crate) fn ends(&mut self, index: usize, outcome: Outcome) {
+    fn ends(&mut self, index: usize, outcome: Outcome) {
         if let Some(measurement) = self.job.measurements.get_mut(index) {
             measurement.outcome = outcome;
         }
     }
 
     /// Makes the context of an engine, and executes once.
-    pub(crate) fn prepare(&mut self, index: usize) -> Result<Result<(), Outcome>, RunError> {
+    fn prepare(&mut self, index: usize) -> Result<Result<(), Outcome>, RunError> {
         let (Some(engine), Some(measurement)) = (self.engines.get_mut(index), self.job.measurements.get_mut(index))
         else {
             return Ok(Err(Outcome::Failed("there is no such engine".to_owned())));
         };
-        if let Some(reason) = &engine.facts.unusable {
-            return Ok(Err(Outcome::Failed(reason.clone())));
-        }
         if !measurement.outcome.times_count() {
             return Ok(Err(measurement.outcome.clone()));
         }
         (self.stage)(
             &self.job.workload.name,
-            &format!("{} creates a context", engine.spec.label),
+            &format!("{} creates a context", engine.facts.label),
         );
-        let create = Request::Create {
-            graph: self.job.file.clone(),
-            engine: engine.id,
+        let session = match engine.session() {
+            Ok(session) => session,
+            Err(outcome) => return Ok(Err(outcome)),
         };
-        let (microseconds, workspace) = match engine.ask(&create)? {
-            Ok(Answer::Created {
-                microseconds,
-                workspace,
-            }) => (microseconds, workspace),
-            Ok(_) => return Ok(Err(Outcome::Failed("its process answers something else".to_owned()))),
+        let (microseconds, workspace) = match session.create(&self.job.file)? {
+            Ok(created) => created,
+            Err(outcome) => return Ok(Err(outcome)),
+        };
+        let (time, bytes) = match session.execute_once(self.plan.seed, None, false)? {
+            Ok(executed) => executed,
             Err(outcome) => return Ok(Err(outcome)),
         };
         if self.is_first {
             measurement.create_cold = Some(microseconds);
             measurement.workspace = Some(workspace);
-            measurement.create_warm = engine.create_warm(&self.job.file)?;
-        }
-        let (time, bytes) = match execute(engine, &self.job.file, self.plan.seed)? {
-            Ok(done) => done,
-            Err(outcome) => return Ok(Err(outcome)),
-        };
-        if self.is_first {
             measurement.first = Some(time);
-            if let Some(results) = self.job.results.get_mut(index) {
-                *results = bytes;
+            measurement.create_warm = engine.create_warm(&self.job.file)?;
+            if let Some(first) = self.job.first.get_mut(index) {
+                *first = bytes;
             }
         }
         Ok(Ok(()))
     }
 
     /// One turn of an engine.
-    pub(crate) fn turn(&mut self, index: usize) -> Result<Result<(), Outcome>, RunError> {
-        let Some(engine) = self.engines.get_mut(index) else {
+    fn turn(&mut self, index: usize) -> Result<Result<(), Outcome>, RunError> {
+        let Some(session) = self.engines.get_mut(index).and_then(|engine| engine.session.as_mut()) else {
             return Ok(Ok(()));
         };
         let round = |rotate| Request::Round {
@@ -146,26 +142,34 @@ impl Visit<'_, '_> {
             if kind == 1 && rotate == 0 {
                 continue;
             }
-            match engine.ask(&round(rotate))? {
-                Ok(Answer::Round { microseconds }) => {
+            match session.ask(&round(rotate))? {
+                Ok(Answer::Round { microseconds, captured }) => {
                     if let Some(samples) = samples.get_mut(index) {
                         samples.push(microseconds);
                     }
+                    if let Some(measurement) = self.job.measurements.get_mut(index) {
+                        // One round that was not captured is enough to say so.
+                        measurement.captured = captured.map(|now| now && measurement.captured != Some(false));
+                    }
                 }
-                Ok(_) => return Ok(Err(Outcome::Failed("its process answers something else".to_owned()))),
+                Ok(_) => return Ok(Err(unexpected())),
                 Err(outcome) => return Ok(Err(outcome)),
             }
         }
         Ok(Ok(()))
     }
 
-    /// Times single calls, and executes once more: whether the results are those of the first time.
-    pub(crate) fn conclude(&mut self, index: usize) -> Result<Result<bool, Outcome>, RunError> {
+    /// Times single calls, and executes once more: the bytes of all buffers.
+    fn conclude(&mut self, index: usize) -> Result<Result<Vec<u8>, Outcome>, RunError> {
         /// Of calls, at most.
         const MOST_CALLS: f64 = 1000.0;
         let (Some(engine), Some(measurement)) = (self.engines.get_mut(index), self.job.measurements.get_mut(index))
         else {
-            return Ok(Ok(true));
+            return Ok(Err(Outcome::Failed("there is no such engine".to_owned())));
+        };
+        let session = match engine.session() {
+            Ok(session) => session,
+            Err(outcome) => return Ok(Err(outcome)),
         };
         let time = self.job.hot.get(index).and_then(|samples| samples.last()).copied();
         // As long as some turns.
@@ -174,29 +178,22 @@ impl Visit<'_, '_> {
             seed: self.plan.seed,
             calls: calls as u32,
         };
-        match engine.ask(&request)? {
+        match session.ask(&request)? {
             Ok(Answer::Calls { p50, p99 }) => {
                 measurement.host_p50 = Some(p50);
                 // Of fewer calls, the 99th percentile is the longest.
                 measurement.host_p99 = (calls >= 100.0).then_some(p99);
             }
-            Ok(_) => return Ok(Err(Outcome::Failed("its process answers something else".to_owned()))),
+            Ok(_) => return Ok(Err(unexpected())),
             Err(outcome) => return Ok(Err(outcome)),
         }
-        let bytes = match execute(engine, &self.job.file, self.plan.seed)? {
-            Ok((_, bytes)) => bytes,
-            Err(outcome) => return Ok(Err(outcome)),
-        };
-        let Some(first) = self.job.results.get_mut(index) else {
-            return Ok(Ok(true));
-        };
-        let is_same = *first == bytes;
-        *first = bytes;
-        Ok(Ok(is_same))
+        let executed = session.execute_once(self.plan.seed, None, false)?;
+        Ok(executed.map(|(_, bytes)| bytes))
     }
 
-    /// Holds the results of engines against the reference, or against each other where that takes too long.
-    pub(crate) fn judge(&mut self, engines: &[usize]) {
+    /// Holds what engines have left in their buffers against the reference, or against the first results of one of them where that takes
+    /// too long.
+    fn judge(&mut self, engines: &[usize], results: &[Vec<u8>]) {
         if engines.is_empty() {
             return;
         }
@@ -206,33 +203,27 @@ impl Visit<'_, '_> {
             Ok(inputs) => inputs,
             Err(error) => {
                 for &index in engines {
-                    set(
-                        &mut self.job.measurements,
-                        index,
-                        Outcome::Unjudged(error.to_string()),
-                        &[],
-                    );
+                    let outcome = Outcome::Unjudged(error.to_string());
+                    set(&mut self.job.measurements, index, outcome, &[]);
                 }
                 return;
             }
         };
-        let is_large = self.job.summary.flops.unwrap_or(0.0) > self.plan.most_judged;
-        let buffers = |index: usize| {
-            self.job
-                .results
-                .get(index)
-                .map(|bytes| split(graph, bytes))
-                .unwrap_or_default()
-        };
-        let (reference, peer) = if is_large {
-            let peer = engines.first().copied().unwrap_or_default();
-            (Reference::of_results(graph, &inputs, buffers(peer)), Some(peer))
-        } else {
-            (Reference::new(graph, &inputs), None)
+        let buffers = |all: &[Vec<u8>], index: usize| all.get(index).map(|bytes| split(graph, bytes));
+        if self.job.summary.flops.unwrap_or(0.0) > self.plan.most_judged && self.job.peer.is_none() {
+            self.job.peer = engines.first().copied();
+        }
+        let peer = self.job.peer;
+        let reference = match peer {
+            Some(peer) => {
+                let first = buffers(&self.job.first, peer).unwrap_or_default();
+                Reference::of_results(graph, &inputs, first)
+            }
+            None => Reference::new(graph, &inputs),
         };
         let mut judged = Vec::new();
         for &index in engines {
-            let got = buffers(index);
+            let got = buffers(results, index).unwrap_or_default();
             let (outcome, errors) = match reference.judge(|uid| got.get(&uid).map(Vec::as_slice)) {
                 Ok((judgement, errors)) => (outcome(judgement, peer, index, self.engines), errors),
                 Err(error) => (Outcome::Unjudged(error.to_string()), Vec::new()),
@@ -246,24 +237,24 @@ impl Visit<'_, '_> {
 }
 
 /// What a judgement means for an engine, where `peer` is the engine that took the reference's place.
-pub(crate) fn outcome(judgement: Judgement, peer: Option<usize>, index: usize, engines: &[Runner<'_>]) -> Outcome {
+fn outcome(judgement: Judgement, peer: Option<usize>, index: usize, engines: &[Runner<'_>]) -> Outcome {
     const LARGE: &str = "the reference would take too long";
     let peer_name = peer
         .and_then(|peer| engines.get(peer))
-        .map(|engine| engine.spec.label.as_str());
+        .map(|engine| engine.facts.label.as_str());
     match (judgement, peer_name) {
         (Judgement::Right, None) => Outcome::Right,
         (Judgement::Wrong(reason), None) => Outcome::Wrong(reason),
         (Judgement::Unchecked(reason), _) => Outcome::Unjudged(reason),
-        (_, Some(_)) if peer == Some(index) => Outcome::Unjudged(LARGE.to_owned()),
+        (Judgement::Right, Some(_)) if peer == Some(index) => Outcome::Unjudged(LARGE.to_owned()),
         (Judgement::Right, Some(name)) => Outcome::Unjudged(format!("{LARGE}; it agrees with {name}")),
-        (Judgement::Wrong(reason), Some(name)) => {
-            Outcome::Wrong(format!("{LARGE}, and it does not agree with {name}: {reason}"))
-        }
+        (Judgement::Wrong(reason), Some(name)) => Outcome::Wrong(format!(
+            "{LARGE}, and it does not agree with the first results of {name}: {reason}"
+        )),
     }
 }
 
-pub(crate) fn set(measurements: &mut [Measurement], index: usize, outcome: Outcome, errors: &[OutputError]) {
+fn set(measurements: &mut [Measurement], index: usize, outcome: Outcome, errors: &[OutputError]) {
     if let Some(measurement) = measurements.get_mut(index) {
         measurement.outcome = outcome;
         let worst = errors.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio));
@@ -273,23 +264,4 @@ pub(crate) fn set(measurements: &mut [Measurement], index: usize, outcome: Outco
             ratio: worst.ratio,
         });
     }
-}
-
-/// Executes once: the time and the bytes of all buffers.
-pub(crate) fn execute(
-    engine: &mut Runner<'_>,
-    file: &Path,
-    seed: u64,
-) -> Result<Result<(f64, Vec<u8>), Outcome>, RunError> {
-    let results = file.with_extension("results");
-    let request = Request::Execute {
-        seed,
-        inputs: None,
-        results: results.clone(),
-    };
-    Ok(match engine.ask(&request)? {
-        Ok(Answer::Executed { microseconds }) => Ok((microseconds, std::fs::read(&results)?)),
-        Ok(_) => Err(Outcome::Failed("its process answers something else".to_owned())),
-        Err(outcome) => Err(outcome),
-    })
 }

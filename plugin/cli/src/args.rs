@@ -285,7 +285,7 @@ pub(crate) struct Bench {
     pub(crate) patience: u64,
 
     /// Billions of operations up to which a graph is held against the reference; beyond, engines are held against each other
-    #[arg(long, value_name = "NUMBER", default_value_t = 0.5)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 20.0)]
     pub(crate) judge: f64,
 }
 

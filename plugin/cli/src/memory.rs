@@ -2,10 +2,10 @@
 
 use crate::outcome::{OutputError, Verdict};
 use anyhow::Result;
-use rotini_bench::{Buffer, Judgement, Place, Reference};
-use rotini_graph::{Graph, TensorKind};
+use rotini_bench::{Buffer, Judgement, Place, Reference, pack};
+use rotini_graph::Graph;
+use rotini_host::Context;
 use rotini_host::gpu::GpuError;
-use rotini_host::{Context, DeviceBuffer};
 use rotini_reference::{Buffers, UNTOUCHED};
 use std::time::{Duration, Instant};
 
@@ -18,32 +18,16 @@ pub(crate) struct Memory<'a> {
 
 impl<'a> Memory<'a> {
     pub(crate) fn new(place: &'a Place, graph: &Graph, inputs: &Buffers, workspace: usize) -> Result<Self, GpuError> {
-        // Scalars are read on the host, whatever the device is.
-        let is_scalar = |uid: i64| {
-            let mut tensors = graph.tensors.iter();
-            tensors.any(|tensor| tensor.uid == uid && tensor.kind == TensorKind::RuntimeScalar)
-        };
-        let place_of = |uid| if is_scalar(uid) { &Place::Host } else { place };
         Ok(Memory {
             place,
-            tensors: inputs
-                .iter()
-                .map(|(&uid, bytes)| Ok((uid, place_of(uid).buffer(bytes)?)))
-                .collect::<Result<_, GpuError>>()?,
+            tensors: place.tensors(graph, inputs)?,
             workspace: place.buffer(&vec![UNTOUCHED; workspace])?,
         })
     }
 
     /// Executes some times and tells the median time until the work is done.
     pub(crate) fn execute(&mut self, context: &Context, repeat: u32) -> Result<Duration> {
-        let buffers: Vec<DeviceBuffer> = self
-            .tensors
-            .iter_mut()
-            .map(|(uid, buffer)| DeviceBuffer {
-                uid: *uid,
-                ptr: buffer.pointer(),
-            })
-            .collect();
+        let buffers = pack(&mut self.tensors);
         let workspace = self.workspace.pointer();
         let mut times = Vec::new();
         for _ in 0..repeat {

@@ -120,7 +120,7 @@ impl Convolution {
             .collect()
     }
 
-    fn geometry(&self) -> ConvGeometry {
+    pub(crate) fn geometry(&self) -> ConvGeometry {
         ConvGeometry {
             pre_padding: self.padding.clone(),
             post_padding: self.padding.clone(),
@@ -302,28 +302,48 @@ pub fn rms_norm(name: &str, [rows, columns]: [i64; 2], dtype: DataType) -> Graph
 #[must_use]
 pub fn softmax(name: &str, [rows, columns]: [i64; 2], dtype: DataType) -> Graph {
     let mut b = GraphBuilder::new(name);
-    let (dims, row) = ([rows, columns], [rows, 1]);
+    let dims = [rows, columns];
     let x = b.buffer("x", dtype, &dims);
-    let reduce = |b: &mut GraphBuilder, input, output, mode| {
-        let op = Reduction {
-            input,
-            output,
-            mode,
-            is_deterministic: false,
-        };
-        b.node("reduction", F32, op);
-    };
-    let largest = b.virtual_tensor("max", F32, &row);
-    reduce(&mut b, x, largest, ReductionMode::Max);
-    let moved = b.virtual_tensor("moved", F32, &dims);
-    b.pointwise(F32, PointwiseMode::Sub, &[x, largest], moved);
-    let powers = b.virtual_tensor("exp", F32, &dims);
-    b.pointwise(F32, PointwiseMode::Exp, &[moved], powers);
-    let sum = b.virtual_tensor("sum", F32, &row);
-    reduce(&mut b, powers, sum, ReductionMode::Add);
+    let Powers { powers, sum, .. } = Powers::of(&mut b, x, &dims, &[rows, 1]);
     let y = b.buffer("y", dtype, &dims);
     b.pointwise(F32, PointwiseMode::Div, &[powers, sum], y);
     b.build()
+}
+
+/// The parts of a softmax.
+pub(crate) struct Powers {
+    /// The input less the largest of its row.
+    pub moved: TensorId,
+    /// Its powers of e.
+    pub powers: TensorId,
+    /// Their sum over the row.
+    pub sum: TensorId,
+}
+
+impl Powers {
+    /// Of an input of `dims`; `row` has 1 where axes are summed.
+    pub(crate) fn of(b: &mut GraphBuilder, x: TensorId, dims: &[i64], row: &[i64]) -> Self {
+        let largest = b.virtual_tensor("max", F32, row);
+        reduce(b, x, largest, ReductionMode::Max);
+        let moved = b.virtual_tensor("moved", F32, dims);
+        b.pointwise(F32, PointwiseMode::Sub, &[x, largest], moved);
+        let powers = b.virtual_tensor("exp", F32, dims);
+        b.pointwise(F32, PointwiseMode::Exp, &[moved], powers);
+        let sum = b.virtual_tensor("sum", F32, row);
+        reduce(b, powers, sum, ReductionMode::Add);
+        Powers { moved, powers, sum }
+    }
+}
+
+/// A reduction of the axes that are 1 in the output.
+pub(crate) fn reduce(b: &mut GraphBuilder, input: TensorId, output: TensorId, mode: ReductionMode) {
+    let op = Reduction {
+        input,
+        output,
+        mode,
+        is_deterministic: false,
+    };
+    b.node("reduction", F32, op);
 }
 
 /// A reduction of the last axis.
@@ -332,13 +352,7 @@ pub fn reduction(name: &str, [rows, columns]: [i64; 2], mode: ReductionMode, dty
     let mut b = GraphBuilder::new(name);
     let input = b.buffer("x", dtype, &[rows, columns]);
     let output = b.buffer("y", dtype, &[rows, 1]);
-    let op = Reduction {
-        input,
-        output,
-        mode,
-        is_deterministic: false,
-    };
-    b.node("reduction", F32, op);
+    reduce(&mut b, input, output, mode);
     b.build()
 }
 

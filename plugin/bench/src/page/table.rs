@@ -119,6 +119,7 @@ fn line(results: &Results, row: &Row, engine: usize, measurement: &Measurement) 
             td.outcome.bad[!counts && place(&measurement.outcome) != 3] {
                 (OUTCOMES[place(&measurement.outcome)])
                 @if let Some(reason) = measurement.outcome.reason() { small { (reason) } }
+                @if measurement.captured == Some(false) { small { "not captured: the host's calls are in its times" } }
             }
             (median(measurement.hot.as_ref(), emulated))
             (median(measurement.rotating.as_ref(), emulated))

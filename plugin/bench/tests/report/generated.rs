@@ -141,26 +141,12 @@ fn measurement(outcome: Outcome, middle: f64, noise: &mut Noise) -> Measurement 
         host_p50: Some(4.2 + noise.next()),
         host_p99: Some(11.9 + noise.next()),
         workspace: Some(1_179_648),
+        captured: Some(true),
         error: Some(Error {
             tensor: "y".to_owned(),
             max_absolute: 1.9e-4,
             ratio: 0.12 + 0.1 * noise.next(),
         }),
-    }
-}
-
-fn nothing(outcome: Outcome) -> Measurement {
-    Measurement {
-        outcome,
-        create_cold: None,
-        create_warm: None,
-        first: None,
-        hot: None,
-        rotating: None,
-        host_p50: None,
-        host_p99: None,
-        workspace: None,
-        error: None,
     }
 }
 
@@ -192,9 +178,9 @@ pub(crate) fn results(clock: Clock) -> Results {
         for (other, factor) in others.into_iter().enumerate() {
             let place = (index, other + 1);
             measurements.push(if place == DECLINED {
-                nothing(Outcome::Declined("attention with a mask is not supported".to_owned()))
+                Measurement::of(Outcome::Declined("attention with a mask is not supported".to_owned()))
             } else if place == CRASHED {
-                nothing(Outcome::Crashed(
+                Measurement::of(Outcome::Crashed(
                     "signal 11 (SIGSEGV) in the first execution".to_owned(),
                 ))
             } else {

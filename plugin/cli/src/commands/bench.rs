@@ -153,7 +153,7 @@ pub(super) fn quick(
         rounds: if emulated { 1 } else { 10 },
         turn: if emulated { 0.0 } else { 10e3 },
         rotate: !emulated,
-        most_judged: 0.5e9,
+        most_judged: 20e9,
         command: std::env::args().collect(),
     };
     Ok(rotini_bench::run(&plan, &mut Until(Instant::now() + limit))?)
@@ -462,10 +462,11 @@ fn cell(row: &Row, index: usize, measurement: &Measurement, clock: Clock) -> Str
     if clock == Clock::Emulated {
         return format!("right ({time} emulated)");
     }
-    let unjudged = if matches!(measurement.outcome, Outcome::Unjudged(_)) {
-        "?"
-    } else {
-        ""
+    let unjudged = match (&measurement.outcome, measurement.captured) {
+        (Outcome::Unjudged(_), Some(false)) => "?*",
+        (Outcome::Unjudged(_), _) => "?",
+        (_, Some(false)) => "*",
+        _ => "",
     };
     match comparison(row, index) {
         Some(comparison) if comparison.is_difference() => format!("{time}{unjudged} ({:.2} ×)", comparison.ratio),
@@ -477,6 +478,10 @@ fn cell(row: &Row, index: usize, measurement: &Measurement, clock: Clock) -> Str
 /// What it comes to.
 fn summary(results: &Results, output: &Output) -> Result<()> {
     output.line("")?;
+    let mut measurements = results.rows.iter().flat_map(|row| &row.measurements);
+    if measurements.any(|measurement| measurement.captured == Some(false)) {
+        output.line("*: not timed in captured graphs, so the host's calls are in it")?;
+    }
     if results.machine.clock != Clock::Emulated && results.engines.len() > 1 {
         output.line(
             "(n ×): its time divided by the first engine's; (no diff.): the 95 % interval of that holds 1; ?: not judged",

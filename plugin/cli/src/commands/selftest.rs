@@ -25,7 +25,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use items::{Item, Part};
 use report::{Report, Speed};
 use rotini_bench::results::Outcome;
-use rotini_bench::{About, EngineSpec, Judgement, Launch, Session, judge_sharply};
+use rotini_bench::{About, Device, EngineSpec, Judgement, Launch, Session, Way, judge_sharply};
 use rotini_graph::{DataType, GraphBuilder, PointwiseMode};
 use state::{Found, Header, State};
 use std::path::{Path, PathBuf};
@@ -50,6 +50,7 @@ pub(super) fn selftest(args: &Selftest, output: &Output) -> Result<Answer> {
     let about = introduce(&launch, &spec, homes.path().join("first"))?;
     let header = Header {
         plugin: format!("{} {}", about.name, about.version),
+        files: fingerprint(&spec.plugin)?,
         device: about.device.clone(),
         seed: args.seed,
     };
@@ -69,7 +70,7 @@ pub(super) fn selftest(args: &Selftest, output: &Output) -> Result<Answer> {
         until: started + for_results,
         seed: args.seed,
     };
-    let mut all = items::all(&launch, args.seed, args.random);
+    let mut all = items::all(launch.device == Device::Cpu, args.seed, args.random)?;
     all.truncate(args.most.unwrap_or(usize::MAX));
     let (found, left) = run.items(all, state, args.jobs.get(), output)?;
     let speed = if args.no_bench {
@@ -113,11 +114,22 @@ fn introduce(launch: &Launch, spec: &EngineSpec, home: PathBuf) -> Result<About>
     graph.validate()?;
     let inputs = rotini_reference::fill_all(&graph, 0)?;
     let bytes = rotini_wire::encode(&graph);
-    match session.execute(&bytes, &graph, &inputs, false)? {
+    match session.execute(&bytes, &graph, &inputs, Way::Called)? {
         Err(outcome @ Outcome::Declined(_)) => Err(lacks(outcome).into()),
         // What is wrong otherwise is what the run is to tell.
         _ => Ok(session.about().clone()),
     }
+}
+
+/// What the outcomes of a run depend on: the plugin, and this program with its cases and its reference. A version says too little.
+fn fingerprint(plugin: &Path) -> Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    let program = std::env::current_exe().context("this program's own path is not known")?;
+    for path in [plugin, &program] {
+        let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        hasher.update(&bytes);
+    }
+    Ok(hasher.finalize().to_hex().to_string())
 }
 
 /// What all threads of a run know.
@@ -193,9 +205,23 @@ impl Run<'_> {
     }
 
     fn item<'s>(&'s self, job: usize, item: &Item, session: &mut Option<Session<'s>>) -> Result<Outcome> {
+        let mut graph = item.graph.clone();
+        graph.validate().with_context(|| item.name.clone())?;
+        let inputs = match item.inputs(&graph, self.seed) {
+            Ok(inputs) => inputs,
+            Err(error) => return Ok(Outcome::Unjudged(error.to_string())),
+        };
+        let bytes = rotini_wire::encode(&graph);
         let home = self.homes.join(format!("job-{job}"));
-        // Parts that want a process that has done nothing yet.
-        if item.part.wants_new_process() {
+        if item.part == Part::FromCache {
+            // Another process leaves the code there first.
+            let mut first = match Session::start(self.launch, self.spec, home.clone())? {
+                Ok(first) => first,
+                Err(outcome) => return Ok(outcome),
+            };
+            if let Err(outcome) = first.execute(&bytes, &graph, &inputs, Way::Called)? {
+                return Ok(outcome);
+            }
             *session = None;
         }
         let session = match session {
@@ -205,20 +231,17 @@ impl Run<'_> {
                 Err(outcome) => return Ok(outcome),
             },
         };
-        let mut graph = item.graph.clone();
-        graph.validate().with_context(|| item.name.clone())?;
-        let inputs = match item.inputs(&graph, self.seed) {
-            Ok(inputs) => inputs,
-            Err(error) => return Ok(Outcome::Unjudged(error.to_string())),
-        };
-        let bytes = rotini_wire::encode(&graph);
         if item.part == Part::Reload
             && let Err(outcome) = session.load()?
         {
             return Ok(outcome);
         }
-        let turns = item.part == Part::Captured;
-        let results = match session.execute(&bytes, &graph, &inputs, turns)? {
+        let way = if item.part == Part::Captured {
+            Way::Captured
+        } else {
+            Way::Called
+        };
+        let results = match session.execute(&bytes, &graph, &inputs, way)? {
             Ok(results) => results,
             Err(Outcome::Declined(reason)) if item.may_be_declined() => return Ok(Outcome::Declined(reason)),
             Err(Outcome::Declined(reason)) => return Ok(Outcome::Failed(format!("declined: {reason}"))),

@@ -2,11 +2,8 @@
 
 use super::common::{activate, buffer, by, layout};
 use super::options::{Made, Options};
-use crate::blocks::Layout;
-use rotini_graph::{
-    BatchnormInference, ConvDgrad, ConvFprop, ConvGeometry, ConvMode, ConvWgrad, DataType, Graph, GraphBuilder,
-    PointwiseMode, conv_output_extent,
-};
+use crate::blocks::{Convolution, Layout};
+use rotini_graph::{BatchnormInference, ConvDgrad, ConvFprop, ConvWgrad, DataType, Graph, GraphBuilder, PointwiseMode};
 
 const F32: DataType = DataType::F32;
 
@@ -17,28 +14,15 @@ fn letter(layout: Layout) -> &'static str {
     }
 }
 
-/// The numbers of a layer: one for each spatial axis in each list.
-struct Layer {
-    n: i64,
-    c: i64,
-    k: i64,
-    groups: i64,
-    input: Vec<i64>,
-    filter: Vec<i64>,
-    padding: Vec<i64>,
-    stride: Vec<i64>,
-    dilation: Vec<i64>,
-    dtype: DataType,
-}
-
-impl Layer {
-    fn read(options: &Options, axes: &[&str], dtype: DataType) -> Made<Self> {
+impl Convolution {
+    /// The layer of a driver's line, whose input lies in `layout`.
+    fn read(options: &Options, axes: &[&str], layout: Layout, dtype: DataType) -> Made<Self> {
         let extents = |prefix: &str| {
             let names = axes.iter().map(|axis| format!("{prefix}_{axis}"));
             names.map(|name| options.extent(&name)).collect::<Made<Vec<_>>>()
         };
         options.only("pad_val", 0.0)?;
-        let mut layer = Layer {
+        let mut layer = Convolution {
             n: options.extent("batchsize")?,
             c: options.extent("in_channels")?,
             k: options.extent("out_channels")?,
@@ -49,6 +33,7 @@ impl Layer {
             padding: Vec::new(),
             stride: extents("conv_stride")?,
             dilation: extents("dilation")?,
+            layout,
             dtype,
         };
         for (axis, letter) in axes.iter().enumerate() {
@@ -71,30 +56,24 @@ impl Layer {
         Ok(layer)
     }
 
-    fn geometry(&self) -> ConvGeometry {
-        ConvGeometry {
-            pre_padding: self.padding.clone(),
-            post_padding: self.padding.clone(),
-            stride: self.stride.clone(),
-            dilation: self.dilation.clone(),
-            mode: ConvMode::CrossCorrelation,
-        }
-    }
-
-    /// The spatial extents after a convolution.
-    fn output(&self) -> Made<Vec<i64>> {
-        self.each(|[input, filter, padding, stride, dilation]| {
-            conv_output_extent(input, filter, padding, padding, stride, dilation)
-        })
+    /// The spatial extents after the convolution.
+    fn extents(&self) -> Made<Vec<i64>> {
+        self.output().ok_or_else(misfit)
     }
 
     /// Before a convolution that gives these extents, with the least number of them.
     fn origin(&self, more: &[i64]) -> Made<Vec<i64>> {
-        let least = self.each(|[input, filter, padding, stride, dilation]| {
+        let least = |axis: usize| {
+            let lists = [&self.input, &self.filter, &self.padding, &self.stride, &self.dilation];
+            let [input, filter, padding, stride, dilation] = lists.map(|list| list.get(axis).copied().unwrap_or(1));
             let reach = filter.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)?;
             let all = input.checked_sub(1)?.checked_mul(stride)?.checked_add(reach)?;
             all.checked_sub(padding.checked_mul(2)?).filter(|&extent| extent > 0)
-        })?;
+        };
+        let least: Vec<i64> = (0..self.input.len())
+            .map(least)
+            .collect::<Option<_>>()
+            .ok_or_else(misfit)?;
         Ok(least
             .iter()
             .zip(more)
@@ -102,18 +81,8 @@ impl Layer {
             .collect())
     }
 
-    fn each(&self, of: impl Fn([i64; 5]) -> Option<i64>) -> Made<Vec<i64>> {
-        (0..self.input.len())
-            .map(|axis| {
-                let lists = [&self.input, &self.filter, &self.padding, &self.stride, &self.dilation];
-                of(lists.map(|list| list.get(axis).copied().unwrap_or(1)))
-            })
-            .collect::<Option<_>>()
-            .ok_or_else(|| "the filter does not fit the padded input".to_owned())
-    }
-
-    fn name(&self, what: &str, layout: Layout) -> String {
-        let Layer {
+    fn name(&self, what: &str) -> String {
+        let Convolution {
             n,
             c,
             k,
@@ -121,12 +90,17 @@ impl Layer {
             input,
             filter,
             stride,
+            layout,
             dtype,
             ..
         } = self;
-        let (input, filter, stride, order) = (by(input), by(filter), by(stride), letter(layout));
+        let (input, filter, stride, order) = (by(input), by(filter), by(stride), letter(*layout));
         format!("conv_{what}_n{n}_c{c}_{input}_k{k}_{filter}_s{stride}_g{groups}_{order}_{dtype}")
     }
+}
+
+fn misfit() -> String {
+    "the filter does not fit the padded input".to_owned()
 }
 
 /// The output of a layer and its gradients, as `forw` asks.
@@ -146,10 +120,10 @@ pub(super) fn conv(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     if !matches!(options.text("tensor_vect"), "0" | "none") {
         return Err("tensor_vect: a graph has no vectors of channels here".to_owned());
     }
-    let layer = Layer::read(options, axes, dtype)?;
     let layouts = ["in_layout", "fil_layout", "out_layout"].map(|name| layout(options.text(name)));
     let [inputs, filters, outputs] = layouts;
     let (inputs, filters, outputs) = (inputs?, filters?, outputs?);
+    let layer = Convolution::read(options, axes, inputs, dtype)?;
     let directions = match options.number::<u32>("forw")? {
         0 => 7,
         bits @ 1..=7 => bits,
@@ -171,7 +145,7 @@ pub(super) fn conv(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
         if is_integer && bit != 1 {
             return Err("integers have no gradients: forw must be 1".to_owned());
         }
-        let mut b = GraphBuilder::new(&layer.name(what, inputs));
+        let mut b = GraphBuilder::new(&layer.name(what));
         let in_dims = [&[layer.n, layer.c], layer.input.as_slice()].concat();
         let (fil_channels, out_spatial) = if is_transposed {
             let more: Made<Vec<i64>> = axes
@@ -180,7 +154,7 @@ pub(super) fn conv(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
                 .collect();
             ([layer.c, layer.k / layer.groups], layer.origin(&more?)?)
         } else {
-            ([layer.k, layer.c / layer.groups], layer.output()?)
+            ([layer.k, layer.c / layer.groups], layer.extents()?)
         };
         let fil_dims = [fil_channels.as_slice(), layer.filter.as_slice()].concat();
         let out_dims = [&[layer.n, layer.k], out_spatial.as_slice()].concat();
@@ -280,14 +254,14 @@ pub(super) fn fused(options: &Options, dtype: DataType) -> Made<Graph> {
     if has_norm && options.text("bnMode") != "1" {
         return Err("bnMode 0: a graph has statistics for each channel, not for each activation".to_owned());
     }
-    let layer = Layer::read(options, &["h", "w"], dtype)?;
+    let layer = Convolution::read(options, &["h", "w"], Layout::First, dtype)?;
     let in_dims = [&[layer.n, layer.c], layer.input.as_slice()].concat();
     let (dims, channels) = if has_conv {
-        ([&[layer.n, layer.k], layer.output()?.as_slice()].concat(), layer.k)
+        ([&[layer.n, layer.k], layer.extents()?.as_slice()].concat(), layer.k)
     } else {
         (in_dims.clone(), layer.c)
     };
-    let mut b = GraphBuilder::new(&layer.name(name, Layout::First));
+    let mut b = GraphBuilder::new(&layer.name(name));
     let mut last = b.buffer("x", dtype, &in_dims);
     let parameter = |b: &mut GraphBuilder, name: &str, dtype| b.buffer(name, dtype, &[1, channels, 1, 1]);
     let mut left = [has_conv, has_bias, has_norm, has_activation]

@@ -2,10 +2,10 @@
 
 use super::common::{activate, buffer, by, directions, image, layout, mode_of, plain};
 use super::options::{Made, Options};
-use crate::blocks::Layout;
+use crate::blocks::{Layout, Powers, reduce};
 use rotini_graph::{
     DataType, Graph, GraphBuilder, Matmul, PaddingMode, Pointwise, PointwiseMode, Reduction, ReductionMode,
-    ResampleBwd, ResampleFwd, ResampleMode, TensorId, TensorKind, conv_output_extent,
+    ResampleBwd, ResampleFwd, ResampleMode, TensorKind, conv_output_extent,
 };
 
 const F32: DataType = DataType::F32;
@@ -142,16 +142,6 @@ pub(super) fn pooling(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     Ok(graphs)
 }
 
-fn reduce(b: &mut GraphBuilder, input: TensorId, output: TensorId, mode: ReductionMode) {
-    let op = Reduction {
-        input,
-        output,
-        mode,
-        is_deterministic: false,
-    };
-    b.node("reduction", F32, op);
-}
-
 /// Softmax and its gradient, of reductions and pointwise operations.
 pub(super) fn softmax(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     plain(options)?;
@@ -178,14 +168,7 @@ pub(super) fn softmax(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     if forward {
         let mut b = GraphBuilder::new(&format!("softmax_fwd_{}_{dtype}", by(&dims)));
         let x = b.buffer("x", dtype, &dims);
-        let largest = b.virtual_tensor("max", F32, &row);
-        reduce(&mut b, x, largest, ReductionMode::Max);
-        let moved = b.virtual_tensor("moved", F32, &dims);
-        b.pointwise(F32, PointwiseMode::Sub, &[x, largest], moved);
-        let powers = b.virtual_tensor("exp", F32, &dims);
-        b.pointwise(F32, PointwiseMode::Exp, &[moved], powers);
-        let sum = b.virtual_tensor("sum", F32, &row);
-        reduce(&mut b, powers, sum, ReductionMode::Add);
+        let Powers { moved, powers, sum } = Powers::of(&mut b, x, &dims, &row);
         let y = b.buffer("y", dtype, &dims);
         if is_log {
             let log = b.virtual_tensor("log", F32, &row);

@@ -1,10 +1,10 @@
-//! What is tried: every conformance case, on the usual inputs and on special values; random graphs; the same again from the cache, after
-//! the plugin was unloaded, and in captured graphs.
+//! What is tried: every conformance case, on the usual inputs and on special values; random graphs; some of it again from the cache, after
+//! the plugin was unloaded, and by captured graphs.
 
+use anyhow::Result;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
-use rotini_bench::{Device, Launch};
 use rotini_graph::Graph;
 use rotini_reference::{Buffers, Profile, ReferenceError};
 use rotini_tests::{cases, random};
@@ -26,7 +26,7 @@ pub(super) enum Part {
     FromCache,
     /// The plugin unloaded and loaded again.
     Reload,
-    /// Executed again and again in captured graphs of a GPU, or in a row on the CPU.
+    /// Executed by captured graphs. GPUs only.
     Captured,
 }
 
@@ -39,13 +39,8 @@ impl Part {
         (Part::Random, "random graphs"),
         (Part::FromCache, "code from the cache, in a new process"),
         (Part::Reload, "after unloading and loading again"),
-        (Part::Captured, "captured, and executed in a row"),
+        (Part::Captured, "executed by captured graphs (GPUs)"),
     ];
-
-    /// Whether the process must not have seen the graph.
-    pub(super) fn wants_new_process(self) -> bool {
-        self == Part::FromCache
-    }
 }
 
 /// One thing to try.
@@ -96,14 +91,20 @@ impl Item {
 }
 
 /// Everything, in an order that chance decides: whenever the time is up, what was done is a fair sample.
-pub(super) fn all(launch: &Launch, seed: u64, random_graphs: u64) -> Vec<Item> {
+///
+/// # Errors
+///
+/// Cases whose buffers cannot be filled: none may be left out silently.
+pub(super) fn all(is_on_cpu: bool, seed: u64, random_graphs: u64) -> Result<Vec<Item>> {
     /// Of the cases, for the parts that are about something else than results.
     const EVERY: usize = 40;
     let cases = cases::all();
     let mut items = Vec::new();
     for case in cases.iter().step_by(EVERY) {
         for part in [Part::FromCache, Part::Reload, Part::Captured] {
-            items.push(Item::new(part, case.name.clone(), case.graph.clone()));
+            if part != Part::Captured || !is_on_cpu {
+                items.push(Item::new(part, case.name.clone(), case.graph.clone()));
+            }
         }
     }
     items.extend(
@@ -116,14 +117,13 @@ pub(super) fn all(launch: &Launch, seed: u64, random_graphs: u64) -> Vec<Item> {
             .into_iter()
             .map(|case| Item::new(Part::SpecialValues, case.name, case.graph)),
     );
-    let is_on_cpu = launch.device == Device::Cpu;
     let with_data = [
-        (Part::Cases, cases::with_data()),
-        (Part::Functions, cases::functions(is_on_cpu)),
+        (Part::Cases, cases::with_data()?),
+        (Part::Functions, cases::functions(is_on_cpu)?),
     ];
     for (part, data) in with_data {
-        // Those that cannot be filled are the tests' own concern.
-        for data in data.unwrap_or_default().into_iter().filter(|data| data.has_meaning) {
+        // hipDNN says nothing about the others' results.
+        for data in data.into_iter().filter(|data| data.has_meaning) {
             items.push(Item {
                 part,
                 name: data.case.name,
@@ -141,5 +141,29 @@ pub(super) fn all(launch: &Launch, seed: u64, random_graphs: u64) -> Vec<Item> {
         ));
     }
     items.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
-    items
+    Ok(items)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_part_has_items_of_its_own_names() {
+        let items = all(false, 1, 10).unwrap();
+        for (part, what) in Part::ALL {
+            assert!(items.iter().any(|item| item.part == part), "{what}");
+        }
+        let mut names = HashSet::new();
+        for item in &items {
+            assert!(
+                names.insert((item.part, &item.name)),
+                "{:?}: two are called {}",
+                item.part,
+                item.name
+            );
+        }
+        assert!(all(true, 1, 0).unwrap().iter().all(|item| item.part != Part::Captured));
+    }
 }

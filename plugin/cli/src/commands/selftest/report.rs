@@ -132,16 +132,22 @@ impl Report {
             Speed::Measured(results) if results.engines.len() < 2 => {
                 vec!["There is no other engine on this machine to be compared with".to_owned()]
             }
-            Speed::Measured(results) => results
-                .engines
-                .iter()
-                .enumerate()
-                .skip(1)
-                .filter_map(|(index, engine)| {
-                    let against = verdict(results, index).against?;
-                    Some(format!("rotini against {}: {}", engine.label, against.sentence()))
-                })
-                .collect(),
+            Speed::Measured(results) => std::iter::once(format!(
+                "{} graphs of the suite quick were measured",
+                results.rows.len()
+            ))
+            .chain(
+                results
+                    .engines
+                    .iter()
+                    .enumerate()
+                    .skip(1)
+                    .filter_map(|(index, engine)| {
+                        let against = verdict(results, index).against?;
+                        Some(format!("rotini against {}: {}", engine.label, against.sentence()))
+                    }),
+            )
+            .collect(),
         }
     }
 

@@ -14,6 +14,8 @@ use std::path::Path;
 pub(super) struct Header {
     /// The plugin and its version.
     pub(super) plugin: String,
+    /// A hash of the files that decide what is found.
+    pub(super) files: String,
     /// The device.
     pub(super) device: String,
     /// The seed.
@@ -66,7 +68,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Goes on with the file of an earlier run if that was of the same plugin, device and seed; else begins a new one. A last line that was
+    /// Goes on with the file of an earlier run if that was of the same files, device and seed; else begins a new one. A last line that was
     /// cut off is left out.
     pub(super) fn open(path: &Path, header: &Header) -> Result<Self> {
         let mut found: Vec<Found> = Vec::new();
@@ -128,6 +130,7 @@ mod tests {
         let path = directory.path().join("state.jsonl");
         let header = Header {
             plugin: "rotini 1".to_owned(),
+            files: "abc".to_owned(),
             device: "CPU".to_owned(),
             seed: 1,
         };
@@ -141,7 +144,11 @@ mod tests {
         assert_eq!(state.found, [found("a")]);
         state.add(found("c")).unwrap();
         assert_eq!(State::open(&path, &header).unwrap().found, [found("a"), found("c")]);
-        let other = Header { seed: 2, ..header };
+        // Another build of the same version has found nothing yet.
+        let other = Header {
+            files: "abd".to_owned(),
+            ..header
+        };
         assert!(State::open(&path, &other).unwrap().found.is_empty());
     }
 }
