@@ -1,25 +1,20 @@
 //! What a user of rotini waits for, each against a peer in the same run.
 //!
-//! A duration alone says more about the machine than about rotini. So every row has a peer: the least that the same answer can cost, or the
-//! best library that gives the same answer. If a row has a bar, it says whether the bar is met. The exit code is 1 if one is not.
+//! A duration alone says more about the machine than about rotini. So every row has a peer: the least that the same answer can cost. If a row
+//! has a bar, it says whether the bar is met. The exit code is 1 if one is not.
 //!
 //! | File | What it measures |
 //! |---|---|
 //! | `applicability` | the question that a host asks of every engine for every graph |
 //! | `execution` | what the plugin adds to an execution |
 //! | `creation` | creating a context: compiled, from disk, from memory |
-//! | `convolution` | convolutions on one core, against ONNX Runtime |
-//! | `operations` | other operations on one core, against ONNX Runtime |
 //!
-//! All go through the C ABI of the release build of the shared library. `scripts/bench` builds and runs this.
+//! All go through the C ABI of the release build of the shared library. `scripts/bench` builds and runs this. What compares engines is
+//! `rotini bench`.
 
 mod applicability;
-mod beside;
-mod convolution;
 mod creation;
 mod execution;
-mod onnxruntime;
-mod operations;
 mod report;
 mod sampling;
 mod subject;
@@ -53,12 +48,10 @@ struct Args {
 
 type Bench = fn() -> Result<Vec<Row>>;
 
-const BENCHES: [(&str, Bench); 5] = [
+const BENCHES: [(&str, Bench); 3] = [
     ("applicability", applicability::run),
     ("execution", execution::run),
     ("creation", creation::run),
-    ("convolution", convolution::run),
-    ("operations", operations::run),
 ];
 
 fn main() -> Result<ExitCode> {

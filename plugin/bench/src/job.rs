@@ -15,8 +15,9 @@ pub(crate) struct Job<'a> {
     pub(crate) graph: Graph,
     pub(crate) summary: Summary,
     pub(crate) measurements: Vec<Measurement>,
-    pub(crate) hot: Vec<Vec<f64>>,
-    pub(crate) rotating: Vec<Vec<f64>>,
+    /// By engine and visit.
+    pub(crate) hot: Vec<Vec<Vec<f64>>>,
+    pub(crate) rotating: Vec<Vec<Vec<f64>>>,
     /// The bytes that came of the first execution, by engine.
     pub(crate) first: Vec<Vec<u8>>,
     /// The engine whose first results take the reference's place, where the reference would take too long.
@@ -48,8 +49,8 @@ impl<'a> Job<'a> {
         let mut measurements = self.measurements.clone();
         for (index, measurement) in measurements.iter_mut().enumerate() {
             if measurement.outcome.times_count() {
-                measurement.hot = self.hot.get(index).cloned().and_then(times);
-                measurement.rotating = self.rotating.get(index).cloned().and_then(times);
+                measurement.hot = self.hot.get(index).and_then(|visits| times(visits));
+                measurement.rotating = self.rotating.get(index).and_then(|visits| times(visits));
             } else {
                 measurement.host_p50 = None;
                 measurement.host_p99 = None;
@@ -61,7 +62,11 @@ impl<'a> Job<'a> {
                 return None;
             }
             let (first, other) = (self.hot.first()?, self.hot.get(index)?);
-            let ratios: Vec<f64> = first.iter().zip(other).map(|(first, other)| other / first).collect();
+            // Round by round: what slows both down is in both.
+            let of_visit = |(first, other): (&Vec<f64>, &Vec<f64>)| -> Vec<f64> {
+                first.iter().zip(other).map(|(first, other)| other / first).collect()
+            };
+            let ratios: Vec<Vec<f64>> = first.iter().zip(other).map(of_visit).collect();
             let (ratio, low, high) = interval(&ratios)?;
             Some(Comparison {
                 engine: index,

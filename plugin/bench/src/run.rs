@@ -58,6 +58,12 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Results, RunError
     let cache = results.machine.last_cache.unwrap_or(32 << 20);
     let mut rng = ChaCha8Rng::seed_from_u64(plan.seed);
     for visit in 0..plan.visits {
+        if visit > 0 {
+            // Where a process has its memory moves its times as well.
+            for engine in &mut engines {
+                engine.renew()?;
+            }
+        }
         for (index, job) in jobs.iter_mut().enumerate() {
             if observer.stops() {
                 break;

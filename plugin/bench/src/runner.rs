@@ -51,6 +51,17 @@ impl<'a> Runner<'a> {
         })
     }
 
+    /// A new process in place of the one that executes. What it left on disk stays.
+    pub(crate) fn renew(&mut self) -> Result<(), RunError> {
+        if self.session.take().is_some() {
+            match Session::start(&self.plan.launch, self.spec, self.home.clone())? {
+                Ok(session) => self.session = Some(session),
+                Err(outcome) => self.facts.unusable = outcome.reason().map(str::to_owned),
+            }
+        }
+        Ok(())
+    }
+
     /// The process that executes, or why the engine takes no part.
     pub(crate) fn session(&mut self) -> Result<&mut Session<'a>, Outcome> {
         let reason = self.facts.unusable.clone().unwrap_or_default();

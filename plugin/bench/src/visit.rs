@@ -35,12 +35,15 @@ impl Visit<'_, '_> {
             let first = self.job.first.clone();
             self.judge(&ready, &first);
         }
+        for samples in self.job.hot.iter_mut().chain(&mut self.job.rotating) {
+            samples.push(Vec::new());
+        }
         for round in 0..self.plan.rounds {
             self.tell(&format!("round {} of {}", round + 1, self.plan.rounds));
             ready.shuffle(rng);
             for &index in &ready {
                 if self.takes_part(index)
-                    && let Err(outcome) = self.turn(index)?
+                    && let Err(outcome) = self.turn(index, round == 0)?
                 {
                     self.ends(index, outcome);
                 }
@@ -127,8 +130,9 @@ impl Visit<'_, '_> {
         Ok(Ok(()))
     }
 
-    /// One turn of an engine.
-    fn turn(&mut self, index: usize) -> Result<Result<(), Outcome>, RunError> {
+    /// One turn of an engine. Only the first of a visit has buffers that take turns as well: to fill them takes longer than to use them
+    /// where a cache has hundreds of megabytes.
+    fn turn(&mut self, index: usize, is_first: bool) -> Result<Result<(), Outcome>, RunError> {
         let Some(session) = self.engines.get_mut(index).and_then(|engine| engine.session.as_mut()) else {
             return Ok(Ok(()));
         };
@@ -139,13 +143,13 @@ impl Visit<'_, '_> {
         };
         let kinds = [(0, &mut self.job.hot), (self.rotate, &mut self.job.rotating)];
         for (kind, (rotate, samples)) in kinds.into_iter().enumerate() {
-            if kind == 1 && rotate == 0 {
+            if kind == 1 && (rotate == 0 || !is_first) {
                 continue;
             }
             match session.ask(&round(rotate))? {
                 Ok(Answer::Round { microseconds, captured }) => {
-                    if let Some(samples) = samples.get_mut(index) {
-                        samples.push(microseconds);
+                    if let Some(visit) = samples.get_mut(index).and_then(|visits| visits.last_mut()) {
+                        visit.push(microseconds);
                     }
                     if let Some(measurement) = self.job.measurements.get_mut(index) {
                         // One round that was not captured is enough to say so.
@@ -171,7 +175,12 @@ impl Visit<'_, '_> {
             Ok(session) => session,
             Err(outcome) => return Ok(Err(outcome)),
         };
-        let time = self.job.hot.get(index).and_then(|samples| samples.last()).copied();
+        let time = self
+            .job
+            .hot
+            .get(index)
+            .and_then(|visits| visits.last()?.last())
+            .copied();
         // As long as some turns.
         let calls = (10.0 * self.plan.turn / time.unwrap_or(1.0).max(0.01)).clamp(1.0, MOST_CALLS);
         let request = Request::Calls {

@@ -260,12 +260,12 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "NUMBER")]
     pub(crate) cores: Option<usize>,
 
-    /// Visits of each graph, spread over the run
-    #[arg(long, default_value_t = 3, value_parser = value_parser!(u32).range(1..=100))]
+    /// Visits of each graph, spread over the run; each has a process of its own
+    #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..=100))]
     pub(crate) visits: u32,
 
     /// Turns of each engine in a visit
-    #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(0..=1000))]
+    #[arg(long, default_value_t = 3, value_parser = value_parser!(u32).range(0..=1000))]
     pub(crate) rounds: u32,
 
     /// Milliseconds of one turn
