@@ -16,7 +16,7 @@ fn engine(name: &str, settings: &str) -> Option<String> {
 /// A short run on these engines: the document and the exit code.
 fn run(bench: &Bench, engines: &[String], more: &[&str]) -> (Value, i32) {
     let mut arguments = vec![
-        "--json", "bench", "--device", "cpu", "--visits", "2", "--rounds", "3", "--turn", "1",
+        "--json", "bench", "--device", "cpu", "--visits", "4", "--rounds", "2", "--turn", "1",
     ];
     arguments.extend(["--no-rotate", "--patience", "4", "good.fb"]);
     for engine in engines {
