@@ -90,8 +90,6 @@ struct Job {
     context: Context,
     graph: Graph,
     workspace: usize,
-    /// Microseconds of one execution, roughly.
-    estimate: f64,
 }
 
 impl State {
@@ -154,7 +152,6 @@ impl State {
             context,
             graph,
             workspace,
-            estimate: 0.0,
         });
         Ok(Answer::Created {
             microseconds,
@@ -307,7 +304,6 @@ impl Job {
             }
         }
         let microseconds = micros(started);
-        self.estimate = microseconds;
         memory.workspace.fetch()?;
         if !memory.workspace.is_intact() {
             return Err(ServerError::Wrong("memory around the workspace was written".to_owned()));
@@ -334,72 +330,25 @@ impl Job {
             self.call(workspace, set)?;
         }
         engine.finish()?;
-        let wanted = (microseconds / self.estimate.max(0.1)).ceil();
-        // Whole turns, so that each set is used as often as the others.
-        let turns = (wanted as usize).clamp(1, MOST_EXECUTIONS).div_ceil(memory.sets.len());
+        let sets = memory.sets.len();
+        let turn = || -> Result<()> { memory.sets.iter().try_for_each(|set| Ok(self.call(workspace, set)?)) };
         let (time, captured) = match (&engine.stream, &engine.place) {
             (Some(stream), Place::Gpu(gpu)) => {
+                let started = Instant::now();
+                turn()?;
+                engine.finish()?;
+                let turns = (microseconds / micros(started).max(0.1)).ceil() as usize;
+                let turns = turns.clamp(1, MOST_EXECUTIONS.div_ceil(sets));
                 let events = [gpu.event(true)?, gpu.event(true)?];
-                let (time, captured) = self.on_stream(stream, &events, &memory, workspace, turns)?;
+                let (time, captured) = on_stream(stream, &events, &turn, turns, sets)?;
                 (time, Some(captured))
             }
-            _ => {
-                let started = Instant::now();
-                for _ in 0..turns {
-                    for set in &memory.sets {
-                        self.call(workspace, set)?;
-                    }
-                }
-                (micros(started) / (turns * memory.sets.len()) as f64, None)
-            }
+            _ => (on_cpu(&turn, microseconds)? / sets as f64, None),
         };
-        if rotate == 0 {
-            self.estimate = time;
-        }
         Ok(Answer::Round {
             microseconds: time,
             captured,
         })
-    }
-
-    /// The time of one execution in a captured graph, by events around its launches: nothing of the host is in it. Where the engine
-    /// cannot be captured, by events around its calls. Also tells which it was.
-    fn on_stream(
-        &self,
-        stream: &Stream,
-        [start, end]: &[Event; 2],
-        memory: &Memory,
-        workspace: *mut std::ffi::c_void,
-        turns: usize,
-    ) -> Result<(f64, bool)> {
-        let sets = memory.sets.len();
-        let captured_turns = turns.min(MOST_CAPTURED.div_ceil(sets)).max(1);
-        let launches = turns.div_ceil(captured_turns);
-        let all = || -> Result<()> {
-            for _ in 0..captured_turns {
-                for set in &memory.sets {
-                    self.call(workspace, set)?;
-                }
-            }
-            Ok(())
-        };
-        let captured = stream.capture(all).ok();
-        let launch = || match &captured {
-            // SAFETY: what was captured is alive.
-            Some(graph) => Ok(unsafe { graph.launch(stream) }?),
-            None => all(),
-        };
-        launch()?;
-        stream.synchronize()?;
-        start.record(stream)?;
-        for _ in 0..launches {
-            launch()?;
-        }
-        end.record(stream)?;
-        end.synchronize()?;
-        let microseconds = f64::from(end.milliseconds_since(start)?) * 1e3;
-        let executions = launches * captured_turns * sets;
-        Ok((microseconds / executions as f64, captured.is_some()))
     }
 
     fn calls(&mut self, engine: &Engine, seed: u64, calls: u32) -> Result<Answer> {
@@ -427,6 +376,56 @@ impl Job {
             p99: at(0.99).unwrap_or_default(),
         })
     }
+}
+
+/// The time of one turn, of so many that they take about so long together.
+fn on_cpu(turn: &impl Fn() -> Result<()>, microseconds: f64) -> Result<f64> {
+    let started = Instant::now();
+    let (mut done, mut next) = (0, 1);
+    loop {
+        for _ in 0..next {
+            turn()?;
+        }
+        done += next;
+        let time = micros(started);
+        let one = time / done as f64;
+        if time >= microseconds || done >= MOST_EXECUTIONS {
+            return Ok(one);
+        }
+        // The clock is looked at a few times only, and a turn that was held up does not decide how many there are.
+        next = (((microseconds - time) / one.max(0.01)).ceil() as usize).clamp(1, 2 * done);
+    }
+}
+
+/// The time of one execution in a captured graph of turns of `sets` executions, by events around its launches: nothing of the host is in
+/// it. Where the engine cannot be captured, by events around its calls. Also tells which it was.
+fn on_stream(
+    stream: &Stream,
+    [start, end]: &[Event; 2],
+    turn: &impl Fn() -> Result<()>,
+    turns: usize,
+    sets: usize,
+) -> Result<(f64, bool)> {
+    let captured_turns = turns.min(MOST_CAPTURED.div_ceil(sets)).max(1);
+    let launches = turns.div_ceil(captured_turns);
+    let all = || (0..captured_turns).try_for_each(|_| turn());
+    let captured = stream.capture(all).ok();
+    let launch = || match &captured {
+        // SAFETY: what was captured is alive.
+        Some(graph) => Ok(unsafe { graph.launch(stream) }?),
+        None => all(),
+    };
+    launch()?;
+    stream.synchronize()?;
+    start.record(stream)?;
+    for _ in 0..launches {
+        launch()?;
+    }
+    end.record(stream)?;
+    end.synchronize()?;
+    let microseconds = f64::from(end.milliseconds_since(start)?) * 1e3;
+    let executions = launches * captured_turns * sets;
+    Ok((microseconds / executions as f64, captured.is_some()))
 }
 
 fn micros(started: Instant) -> f64 {

@@ -16,7 +16,7 @@ fn engine(name: &str, settings: &str) -> Option<String> {
 /// A short run on these engines: the document and the exit code.
 fn run(bench: &Bench, engines: &[String], more: &[&str]) -> (Value, i32) {
     let mut arguments = vec![
-        "--json", "bench", "--device", "cpu", "--visits", "4", "--rounds", "2", "--turn", "1",
+        "--json", "bench", "--device", "cpu", "--visits", "6", "--rounds", "3", "--turn", "5",
     ];
     arguments.extend(["--no-rotate", "--patience", "4", "good.fb"]);
     for engine in engines {
@@ -65,7 +65,7 @@ fn a_bad_engine_is_told_and_spoils_nothing() {
         let is_right = measurement["outcome"] == "right";
         assert_eq!(measurement["hot"].is_object(), is_right, "{engine}: {measurement}");
         if is_right {
-            assert_eq!(measurement["hot"]["samples"].as_array().unwrap().len(), 6, "{engine}");
+            assert_eq!(measurement["hot"]["samples"].as_array().unwrap().len(), 18, "{engine}");
         } else {
             assert!(!measurement["reason"].as_str().unwrap().is_empty(), "{engine}");
         }
