@@ -269,3 +269,22 @@ fn declined(text: &mut String) {
         let _ = writeln!(text, "| {reason} | {operations} | {where_not_both} |");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::SECTIONS;
+    use rotini_graph::Op;
+
+    #[test]
+    fn every_operation_has_a_section() {
+        let mut listed: Vec<&str> = SECTIONS
+            .iter()
+            .flat_map(|(_, operations)| *operations)
+            .copied()
+            .collect();
+        let mut all = Op::KINDS.to_vec();
+        listed.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(listed, all);
+    }
+}
