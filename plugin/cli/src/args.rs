@@ -80,7 +80,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
-    /// Serialized graphs (FlatBuffers)
+    /// Serialized graphs (FlatBuffers), or `.json` files in hipDNN's JSON form
     #[arg(required = true, value_name = "GRAPH")]
     pub(crate) graphs: Vec<PathBuf>,
 
@@ -90,7 +90,7 @@ pub(crate) struct Run {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Check {
-    /// Serialized graphs (FlatBuffers)
+    /// Serialized graphs (FlatBuffers), or `.json` files in hipDNN's JSON form
     #[arg(required = true, value_name = "GRAPH")]
     pub(crate) graphs: Vec<PathBuf>,
 
@@ -100,7 +100,7 @@ pub(crate) struct Check {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Emit {
-    /// Serialized graph (FlatBuffers)
+    /// Serialized graph (FlatBuffers), or a `.json` file in hipDNN's JSON form
     #[arg(value_name = "GRAPH")]
     pub(crate) graph: PathBuf,
 
@@ -111,7 +111,7 @@ pub(crate) struct Emit {
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("place").required(true))]
 pub(crate) struct Compile {
-    /// Serialized graphs (FlatBuffers)
+    /// Serialized graphs (FlatBuffers), or `.json` files in hipDNN's JSON form
     #[arg(required = true, value_name = "GRAPH")]
     pub(crate) graphs: Vec<PathBuf>,
 

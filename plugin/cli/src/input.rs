@@ -1,11 +1,12 @@
 //! Graphs from files.
 
 use anyhow::{Context as _, Result, bail};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-/// A serialized graph.
+/// A graph as hipDNN serializes it.
 #[derive(Debug)]
 pub(crate) struct GraphFile {
     /// Where it is, as it was asked for.
@@ -17,7 +18,7 @@ pub(crate) struct GraphFile {
 }
 
 impl GraphFile {
-    /// Reads a file.
+    /// Reads a file: a serialized graph, or hipDNN's JSON form of one if its name says so.
     pub(crate) fn read(path: &Path) -> Self {
         let name = path
             .file_stem()
@@ -27,9 +28,20 @@ impl GraphFile {
         GraphFile {
             path: path.display().to_string(),
             name,
-            bytes: read(path),
+            bytes: read(path).and_then(|bytes| {
+                if path.extension() == Some(OsStr::new("json")) {
+                    serialized(&bytes).with_context(|| format!("cannot read {}", path.display()))
+                } else {
+                    Ok(bytes)
+                }
+            }),
         }
     }
+}
+
+/// The serialized form of a graph in JSON.
+fn serialized(json: &[u8]) -> Result<Vec<u8>> {
+    Ok(rotini_workloads::from_json(std::str::from_utf8(json)?)?.graph)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {

@@ -14,7 +14,7 @@ use rotini_bench::verdict::{comparison, verdict};
 use rotini_bench::{Device, EngineSpec, Launch, Observer, Plan};
 use rotini_host::gpu::{Api, Driver};
 use rotini_workloads::suites::{SuiteOptions, suite};
-use rotini_workloads::{Problem, Workload, from_json, from_log, from_miopen};
+use rotini_workloads::{Problem, Workload, from_log, from_miopen};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -194,20 +194,10 @@ fn workloads(args: &Bench, output: &Output) -> Result<Vec<Workload>> {
 
 fn graph(path: &Path) -> Result<Workload> {
     let file = GraphFile::read(path);
-    let bytes = file.bytes?;
-    if path.extension().is_some_and(|extension| extension == "json") {
-        let text = std::str::from_utf8(&bytes).with_context(|| format!("{} is no text", file.path))?;
-        let workload = from_json(text).with_context(|| format!("cannot read {}", file.path))?;
-        return Ok(Workload {
-            name: file.name,
-            origin: file.path,
-            ..workload
-        });
-    }
     Ok(Workload {
         name: file.name,
         origin: file.path,
-        graph: bytes,
+        graph: file.bytes?,
         published: Vec::new(),
     })
 }

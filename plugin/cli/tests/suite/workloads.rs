@@ -98,3 +98,17 @@ fn graphs_in_json_are_run() {
     let told = format!("{}{}", finished.stdout, finished.stderr);
     assert!(told.contains("node 'minus'") && told.contains("operation"), "{told}");
 }
+
+#[test]
+fn all_commands_read_graphs_in_json() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("minus.json"), NEGATION).unwrap();
+    for command in ["check", "emit"] {
+        let finished = bench.run(&[command, "--target", "cpu", "minus.json"]);
+        assert_eq!(finished.code, OK, "{command}: {}", finished.stderr);
+    }
+    std::fs::write(bench.path("bad.json"), NEGATION.replace("\"neg\"", "\"minus\"")).unwrap();
+    let finished = bench.run(&["emit", "--target", "cpu", "bad.json"]);
+    assert_ne!(finished.code, OK);
+    assert!(finished.stderr.contains("bad.json"), "{}", finished.stderr);
+}
