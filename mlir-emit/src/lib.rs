@@ -29,6 +29,7 @@ mod flags;
 mod functions;
 mod fused;
 mod ir;
+mod lanes;
 mod lowering;
 mod math;
 mod matmul;

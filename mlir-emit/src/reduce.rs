@@ -4,6 +4,7 @@ use crate::EmitError;
 use crate::convert::convert;
 use crate::fused::is_repeated;
 use crate::ir::{Loop, affine_map, dim, only};
+use crate::lanes::Rows;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::merged::{Merged, settle};
@@ -28,7 +29,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         shape: &Shape<'_>,
         reduced: &[usize],
         start: (Combiner, f64),
-        body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
     ) -> Result<Value<'c, 'b>, EmitError> {
         self.reduce_openly(operands, shape, reduced, start, body)?
             .closed(&self.emitter())
@@ -41,8 +42,15 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         shape: &Shape<'_>,
         reduced: &[usize],
         (combiner, start): (Combiner, f64),
-        body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
     ) -> Result<Open<'c, 'b>, EmitError> {
+        if let Some(rows) = Rows::of(self.target(), operands, shape, reduced) {
+            let value = self.reduce_in_lanes(&rows, operands, shape, reduced, (combiner, start), body)?;
+            return Ok(Open {
+                value,
+                is_spread: false,
+            });
+        }
         let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
         let axes = || shape.order.iter().copied();
         let wide: Vec<usize> = axes().filter(|axis| reduced.contains(axis) && is_wide(axis)).collect();
@@ -139,7 +147,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         shape: &Shape<'_>,
         reduced: &[usize],
         (combiner, start): (Combiner, f64),
-        body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
     ) -> Result<Value<'c, 'b>, EmitError> {
         let at = self.emitter();
         // While it can be told which axes an operand is repeated along.
@@ -243,9 +251,42 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         operands: &[&Value<'c, 'b>],
         shape: &Shape<'_>,
         reduced: &[usize],
+        start: (Combiner, f64),
+        how: Option<&str>,
+        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let carried = self.reduce_carried(operands, shape, reduced, start, how, body)?;
+        self.in_compute_type(carried, shape)
+    }
+
+    /// The result of a reduction in the compute type.
+    pub(crate) fn in_compute_type(
+        &self,
+        carried: Value<'c, 'b>,
+        shape: &Shape<'_>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let Data::Tensor { ssa, order } = carried.data else {
+            return Err(EmitError::Internal("a reduction without a result"));
+        };
+        let results = extents(&carried.dims, &order)?;
+        let ssa = in_type(&self.emitter(), ssa, &results, carried.dtype, shape.dtype)?;
+        let ssa = self.apart_against(Quirk::PackedReductions, ssa)?;
+        Ok(Value {
+            data: Data::Tensor { ssa, order },
+            dtype: shape.dtype,
+            dims: carried.dims,
+        })
+    }
+
+    /// [`reduce_at_once`](Self::reduce_at_once) to a result in the type in which elements are combined.
+    pub(crate) fn reduce_carried(
+        &self,
+        operands: &[&Value<'c, 'b>],
+        shape: &Shape<'_>,
+        reduced: &[usize],
         (combiner, start): (Combiner, f64),
         how: Option<&str>,
-        body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
     ) -> Result<Value<'c, 'b>, EmitError> {
         let at = self.emitter();
         let compute = shape.dtype;
@@ -299,9 +340,10 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
                 combiner.combine(&math, *sum, element)
             },
         )?;
-        let ssa = in_type(&at, ssa, &results, carried, compute)?;
-        let ssa = self.apart_against(Quirk::PackedReductions, ssa)?;
-        Ok(reduced_value(ssa, kept, shape, reduced))
+        Ok(Value {
+            dtype: carried,
+            ..reduced_value(ssa, kept, shape, reduced)
+        })
     }
 
     /// The operands as products of them can be summed: integers that are repeated along a reduced axis ([`Quirk::RepeatedFactors`]) are
@@ -374,12 +416,15 @@ pub(crate) fn loses_sums(target: &Target, extents: &[i64]) -> bool {
 
 /// A tensor over the axes that a reduction keeps, with an extent of 1 along the others.
 fn reduced_value<'c, 'b>(ssa: Ssa<'c, 'b>, kept: Vec<usize>, shape: &Shape<'_>, reduced: &[usize]) -> Value<'c, 'b> {
-    let extents = shape.dims.iter().enumerate();
     Value {
         data: Data::Tensor { ssa, order: kept },
         dtype: shape.dtype,
-        dims: extents
-            .map(|(axis, &extent)| if reduced.contains(&axis) { 1 } else { extent })
-            .collect(),
+        dims: one_along(shape.dims, reduced),
     }
+}
+
+/// Extents with 1 in place of those of these axes.
+pub(crate) fn one_along(dims: &[i64], axes: &[usize]) -> Vec<i64> {
+    let one = |(axis, &extent): (usize, &i64)| if axes.contains(&axis) { 1 } else { extent };
+    dims.iter().enumerate().map(one).collect()
 }

@@ -84,16 +84,27 @@ impl<'c, 'b> Emitter<'c, 'b> {
         if from == to {
             return Ok(ssa);
         }
+        self.slice(ssa, &vec![0; to.len()], to, dtype)
+    }
+
+    /// As many elements along each axis, from these places on.
+    pub(crate) fn slice(
+        &self,
+        ssa: Value<'c, 'b>,
+        offsets: &[i64],
+        sizes: &[i64],
+        dtype: DataType,
+    ) -> Result<Value<'c, 'b>, EmitError> {
         let attributes = [
-            ("static_offsets", self.i64_array(&vec![0; to.len()])),
-            ("static_sizes", self.i64_array(to)),
-            ("static_strides", self.i64_array(&vec![1; to.len()])),
+            ("static_offsets", self.i64_array(offsets)),
+            ("static_sizes", self.i64_array(sizes)),
+            ("static_strides", self.i64_array(&vec![1; sizes.len()])),
             ("operandSegmentSizes", self.segments(&[1, 0, 0, 0])),
         ];
         self.one(
             "tensor.extract_slice",
             &[ssa],
-            self.tensor_type(to, dtype)?,
+            self.tensor_type(sizes, dtype)?,
             &attributes,
         )
     }

@@ -133,7 +133,7 @@ pub(super) fn average<'c, 'b>(
     operands: &[&Value<'c, 'b>],
     axes: &[usize],
     compute: DataType,
-    body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+    body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
 ) -> Result<Open<'c, 'b>, EmitError> {
     let dims = &operands.first().ok_or(MISSING)?.dims;
     let total = sum(lowering, operands, axes, compute, body)?;
@@ -149,7 +149,7 @@ pub(super) fn sum<'c, 'b>(
     operands: &[&Value<'c, 'b>],
     axes: &[usize],
     compute: DataType,
-    body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+    body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
 ) -> Result<Open<'c, 'b>, EmitError> {
     let dims = operands.first().ok_or(MISSING)?.dims.clone();
     let shape = Shape {
@@ -165,7 +165,7 @@ pub(super) fn elementwise<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     operands: &[&Value<'c, 'b>],
     compute: DataType,
-    body: impl for<'r> FnOnce(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+    body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
 ) -> Result<Value<'c, 'b>, EmitError> {
     let first = operands.first().ok_or(MISSING)?;
     let order = match &first.data {

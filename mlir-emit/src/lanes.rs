@@ -1,0 +1,331 @@
+//! Reductions of rows on CPUs, in lanes.
+//!
+//! Of a row of 1024 elements the compiler makes one sum, term after term: each addition waits for the one before it. Here 16 lanes lie side
+//! by side in the row, each of which has a sum of its own, and these are summed at the end. Measured on one core of a Zen 5 (the sum of
+//! squares of 256 rows, in f64): 94 µs without lanes, 13 µs with them; the greatest of 256 rows of 1000 elements: 774 and 46 µs.
+
+use crate::EmitError;
+use crate::ir::{Emitter, MISSING, only};
+use crate::lowering::Lowering;
+use crate::math::{Math, Scalar};
+use crate::reduce::one_along;
+use crate::step::{Combiner, Shape};
+use crate::target::Target;
+use crate::value::{Data, Value, drop_unit_axes, extents, reshape};
+use melior::ir::Value as Ssa;
+use std::ops::Range;
+
+/// How many lanes there may be, the best first: what a vector holds.
+const LANES: [i64; 3] = [16, 8, 4];
+/// Rows whose length no number of lanes divides are cut if they are at least as long: the longer part is copied.
+const LONG: i64 = 64;
+
+/// A run of axes that a reduction makes one of, and how it is cut: the first part, in lanes, and the rest of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rows {
+    /// The axes, neighbours in memory.
+    axes: Range<usize>,
+    /// Their extents multiplied.
+    length: i64,
+    lanes: i64,
+}
+
+impl Rows {
+    /// Those of a reduction whose rows are long enough. The first of the operands has all axes.
+    pub(crate) fn of(
+        target: &Target,
+        operands: &[&Value<'_, '_>],
+        shape: &Shape<'_>,
+        reduced: &[usize],
+    ) -> Option<Rows> {
+        if *target != Target::Cpu {
+            return None;
+        }
+        let extent = |axis: usize| shape.dims.get(axis).copied();
+        let (&last, outer) = shape.order.split_last().filter(|(last, _)| reduced.contains(last))?;
+        let mut rows = Rows {
+            axes: last..last + 1,
+            length: extent(last)?,
+            lanes: 1,
+        };
+        // Axes that lie before it in all operands are part of the row.
+        for &axis in outer.iter().rev() {
+            let wider = Rows {
+                axes: axis..rows.axes.end,
+                length: rows.length.checked_mul(extent(axis)?)?,
+                lanes: 1,
+            };
+            let joins = axis + 1 == rows.axes.start && reduced.contains(&axis);
+            if !joins || !operands.iter().all(|value| wider.reads(value, shape.dims).is_some()) {
+                break;
+            }
+            rows = wider;
+        }
+        let reads: Option<Vec<bool>> = operands.iter().map(|value| rows.reads(value, shape.dims)).collect();
+        if !reads?.contains(&true) {
+            return None;
+        }
+        let divides = |lanes: &&i64| rows.length % **lanes == 0 && rows.length >= 4 * **lanes;
+        rows.lanes = match LANES.iter().find(divides) {
+            Some(&lanes) => lanes,
+            None if rows.length >= LONG => LANES[0],
+            None => return None,
+        };
+        Some(rows)
+    }
+
+    /// Whether an operand has the axes, next to each other in their order in memory; `None` if it has some of them, or in another order.
+    fn reads(&self, value: &Value<'_, '_>, dims: &[i64]) -> Option<bool> {
+        let shift = dims.len().checked_sub(value.dims.len())?;
+        let Some(start) = self.axes.start.checked_sub(shift) else {
+            return (self.axes.end <= shift).then_some(false);
+        };
+        let own = start..self.axes.end.checked_sub(shift)?;
+        let extents = value.dims.get(own.clone())?;
+        let Data::Tensor { order, .. } = &value.data else {
+            return Some(false);
+        };
+        if extents.iter().all(|&extent| extent == 1) {
+            return Some(false);
+        }
+        let is_whole = dims.get(self.axes.clone()) == Some(extents);
+        let position = order.iter().position(|&axis| axis == start)?;
+        let run = order.get(position..position.checked_add(own.len())?)?;
+        (is_whole && run.iter().copied().eq(own)).then_some(true)
+    }
+
+    /// How much of a row is in lanes, and what is left.
+    pub(crate) fn parts(&self) -> [Range<i64>; 2] {
+        let main = self.length - self.length % self.lanes;
+        [0..main, main..self.length]
+    }
+
+    /// The lanes of a part.
+    pub(crate) fn lanes_of(&self, part: &Range<i64>) -> i64 {
+        let length = part.end - part.start;
+        if length % self.lanes == 0 { self.lanes } else { 1 }
+    }
+
+    /// The shape of what is reduced: two axes in place of the run, turns and lanes. Returns dims and order.
+    pub(crate) fn shape(&self, shape: &Shape<'_>, part: &Range<i64>) -> (Vec<i64>, Vec<usize>) {
+        let lanes = self.lanes_of(part);
+        let mut dims = shape.dims.to_vec();
+        dims.splice(self.axes.clone(), [(part.end - part.start) / lanes, lanes]);
+        let mut order: Vec<usize> = self.moved(shape.order.iter().copied());
+        order.extend([self.axes.start, self.lane()]);
+        (dims, order)
+    }
+
+    /// Of these reduced axes, those that are gone before the lanes are combined.
+    pub(crate) fn gone(&self, reduced: &[usize]) -> Vec<usize> {
+        let mut gone = self.moved(reduced.iter().copied());
+        gone.push(self.axes.start);
+        gone
+    }
+
+    /// The axis of the lanes.
+    pub(crate) fn lane(&self) -> usize {
+        self.axes.start + 1
+    }
+
+    /// Axes without the run, where there are two in its place.
+    fn moved(&self, axes: impl Iterator<Item = usize>) -> Vec<usize> {
+        let others = axes.filter(|axis| !self.axes.contains(axis));
+        others
+            .map(|axis| {
+                if axis < self.axes.start {
+                    axis
+                } else {
+                    axis + 2 - self.axes.len()
+                }
+            })
+            .collect()
+    }
+
+    /// A part of an operand, with two axes in place of the run.
+    pub(crate) fn part<'c, 'b>(
+        &self,
+        at: &Emitter<'c, 'b>,
+        value: &Value<'c, 'b>,
+        dims: &[i64],
+        part: &Range<i64>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        const LOST: EmitError = EmitError::Internal("an operand without rows");
+        let reads = self.reads(value, dims).ok_or(LOST)?;
+        let shift = dims.len() - value.dims.len();
+        let Some(start) = self.axes.start.checked_sub(shift) else {
+            return Ok(value.clone());
+        };
+        let own = start..start + self.axes.len();
+        let lanes = self.lanes_of(part);
+        let turns = (part.end - part.start) / lanes;
+        let mut split = value.dims.clone();
+        split.splice(own.clone(), if reads { [turns, lanes] } else { [1, 1] });
+        // Where the run itself is, it does not matter.
+        let moved = |axis: usize| {
+            if axis < start {
+                axis
+            } else {
+                (axis + 2).saturating_sub(own.len())
+            }
+        };
+        let data = match &value.data {
+            data @ (Data::Constant(_) | Data::Scalar(_)) => data.clone(),
+            Data::Tensor { ssa, order } if !reads => {
+                let keep: Vec<bool> = order.iter().map(|axis| !own.contains(axis)).collect();
+                let ssa = drop_unit_axes(at, *ssa, &extents(&value.dims, order)?, &keep, value.dtype)?;
+                let order = order.iter().filter(|axis| !own.contains(axis)).map(|&axis| moved(axis));
+                Data::Tensor {
+                    ssa,
+                    order: order.collect(),
+                }
+            }
+            Data::Tensor { ssa, order } => {
+                let position = order.iter().position(|&axis| axis == start).ok_or(LOST)?;
+                let run = position..position + own.len();
+                let mut physical = extents(&value.dims, order)?;
+                let mut order = order.clone();
+                let join = |axis: usize, rank: usize, parts: Range<usize>| -> Vec<Vec<usize>> {
+                    let one = |group: usize| match group.cmp(&axis) {
+                        std::cmp::Ordering::Less => vec![group],
+                        std::cmp::Ordering::Equal => parts.clone().collect(),
+                        std::cmp::Ordering::Greater => vec![group + parts.len() - 1],
+                    };
+                    (0..rank).map(one).collect()
+                };
+                let mut ssa = *ssa;
+                physical.splice(run.clone(), [self.length]);
+                order.splice(run.clone(), [start]);
+                let rank = physical.len();
+                if run.len() > 1 {
+                    let groups = join(position, rank, run);
+                    ssa = reshape(at, "tensor.collapse_shape", ssa, &groups, &physical, value.dtype)?;
+                }
+                if *part != (0..self.length) {
+                    let mut offsets = vec![0; rank];
+                    offsets.splice(position..=position, [part.start]);
+                    physical.splice(position..=position, [part.end - part.start]);
+                    ssa = at.slice(ssa, &offsets, &physical, value.dtype)?;
+                }
+                physical.splice(position..=position, [turns, lanes]);
+                let groups = join(position, rank, position..position + 2);
+                ssa = reshape(at, "tensor.expand_shape", ssa, &groups, &physical, value.dtype)?;
+                let mut order: Vec<usize> = order.into_iter().map(moved).collect();
+                order.splice(position..=position, [start, start + 1]);
+                Data::Tensor { ssa, order }
+            }
+        };
+        Ok(Value {
+            data,
+            dtype: value.dtype,
+            dims: split,
+        })
+    }
+}
+
+impl<'c, 'b> Lowering<'_, 'c, 'b> {
+    /// [`reduce`](Self::reduce) of rows in lanes, which are combined in the type that sums are carried in.
+    pub(crate) fn reduce_in_lanes(
+        &self,
+        rows: &Rows,
+        operands: &[&Value<'c, 'b>],
+        shape: &Shape<'_>,
+        reduced: &[usize],
+        (combiner, start): (Combiner, f64),
+        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let at = self.emitter();
+        let mut results = Vec::new();
+        for part in rows.parts().iter().filter(|part| !part.is_empty()) {
+            let split: Vec<Value<'c, 'b>> = operands
+                .iter()
+                .map(|value| rows.part(&at, value, shape.dims, part))
+                .collect::<Result<_, _>>()?;
+            let (dims, order) = rows.shape(shape, part);
+            let gone = rows.gone(reduced);
+            let whole = Shape {
+                dims: &dims,
+                order: &order,
+                ..*shape
+            };
+            let lanes = self.reduce_carried(
+                &split.iter().collect::<Vec<_>>(),
+                &whole,
+                &gone,
+                (combiner, start),
+                None,
+                &body,
+            )?;
+            let kept: Vec<usize> = order.iter().copied().filter(|axis| !gone.contains(axis)).collect();
+            let lanes_shape = Shape {
+                dims: &lanes.dims,
+                order: &kept,
+                dtype: lanes.dtype,
+            };
+            let lane = [rows.lane()];
+            let result = self.reduce_carried(
+                &[&lanes],
+                &lanes_shape,
+                &lane,
+                (combiner, start),
+                None,
+                |_, elements| only(elements),
+            )?;
+            results.push(result);
+        }
+        let mut results = results.into_iter();
+        let mut result = results.next().ok_or(EmitError::Internal("a reduction of nothing"))?;
+        for rest in results {
+            // The shorter part may be carried in another type.
+            let kept: Vec<usize> = match &result.data {
+                Data::Tensor { order, .. } => order.clone(),
+                Data::Constant(_) | Data::Scalar(_) => Vec::new(),
+            };
+            let both = Shape {
+                dims: &result.dims.clone(),
+                order: &kept,
+                dtype: result.dtype,
+            };
+            result = Value::of(self.map(
+                &[&result, &rest],
+                &both,
+                result.dtype,
+                |math, elements| match elements {
+                    &[first, second] => combiner.combine(math, first, second),
+                    _ => Err(MISSING),
+                },
+            )?);
+        }
+        self.in_compute_type(result, shape)?
+            .with_dims(&at, &one_along(shape.dims, reduced))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rows;
+    use crate::step::Shape;
+    use rotini_graph::DataType;
+
+    #[test]
+    fn parts_are_whole_lanes_and_a_rest() {
+        let rows = |length, lanes| Rows {
+            axes: 1..3,
+            length,
+            lanes,
+        };
+        assert_eq!(rows(1024, 16).parts(), [0..1024, 1024..1024]);
+        let odd = rows(1001, 16);
+        let [main, rest] = odd.parts();
+        assert_eq!((main.clone(), rest.clone()), (0..992, 992..1001));
+        assert_eq!((odd.lanes_of(&main), odd.lanes_of(&rest)), (16, 1));
+        let shape = Shape {
+            dims: &[5, 7, 143, 1],
+            order: &[3, 0, 1, 2],
+            dtype: DataType::F32,
+        };
+        // Axes 1 and 2 become turns and lanes; what comes after them stays.
+        assert_eq!(odd.shape(&shape, &main), (vec![5, 62, 16, 1], vec![3, 0, 1, 2]));
+        assert_eq!(odd.gone(&[1, 2]), [1]);
+    }
+}
