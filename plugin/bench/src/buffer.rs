@@ -2,7 +2,7 @@
 
 use rotini_graph::{Graph, TensorKind};
 use rotini_host::DeviceBuffer;
-use rotini_host::gpu::{Allocation, Gpu, GpuError};
+use rotini_host::gpu::{Allocation, Gpu, GpuError, Stream};
 use rotini_reference::Buffers;
 use std::ffi::c_void;
 
@@ -62,6 +62,28 @@ impl Place {
             Place::Host => Ok(()),
             Place::Gpu(gpu) => gpu.synchronize(),
         }
+    }
+}
+
+/// The bytes of a buffer that are not there yet.
+pub struct Held<'a> {
+    from: Allocation,
+    to: &'a Allocation,
+}
+
+impl Held<'_> {
+    /// Enqueues the copy that brings them.
+    ///
+    /// # Errors
+    ///
+    /// The GPU's.
+    ///
+    /// # Safety
+    ///
+    /// This, and the buffer, live until the stream's work is done.
+    pub unsafe fn release(&self, stream: &Stream) -> Result<(), GpuError> {
+        // SAFETY: by this function's contract.
+        unsafe { stream.copy(self.to, &self.from, self.from.bytes()) }
     }
 }
 
@@ -127,6 +149,20 @@ impl Buffer {
             None => self.storage.as_mut_ptr(),
         };
         base.wrapping_add(self.start).cast()
+    }
+
+    /// Puts other bytes in place of these on the GPU, and returns memory with these, to be copied back by a stream. `None` for memory of this
+    /// process.
+    ///
+    /// # Errors
+    ///
+    /// The GPU's.
+    pub fn hold_back(&self, gpu: &Gpu) -> Result<Option<Held<'_>>, GpuError> {
+        let Some(to) = &self.device else { return Ok(None) };
+        let from = gpu.allocate(self.storage.len())?;
+        from.write(0, &self.storage)?;
+        to.write(0, &vec![GUARD_BYTE; self.storage.len()])?;
+        Ok(Some(Held { from, to }))
     }
 
     /// Brings what kernels have written here. They are done.

@@ -30,6 +30,8 @@ pub struct Launch {
     pub device: Device,
     /// The library of the device's API, if not the usual one.
     pub library: Option<String>,
+    /// Which of its GPUs.
+    pub gpu: usize,
     /// The cores of its process; empty: all.
     pub cores: Vec<usize>,
     /// How long an answer may take.

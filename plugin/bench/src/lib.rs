@@ -13,7 +13,7 @@
 //! | [`csv`](mod@csv) | the file for spreadsheets and scripts |
 //! | [`compare`](mod@compare) | what differs between two runs |
 //! | `plan`, `run`, `job`, `runner`, `visit` | a run: its graphs, its engines, and the turns that they take |
-//! | `session`, `client`, `protocol`, `server` | the process of an engine: kept alive, asked, answering, and what is said between them |
+//! | `session`, `client`, `protocol`, `server`, `execute` | the process of an engine: kept alive, asked, answering, executing, and what is said between them |
 //! | `buffer`, `judge` | memory between guard zones; whether what is in it is right |
 //! | `summary`, `machine`, `statistics` | what a graph costs at least, what the machine can do, and how sure a median is |
 
@@ -21,6 +21,7 @@ mod buffer;
 mod client;
 pub mod compare;
 pub mod csv;
+mod execute;
 pub mod format;
 mod job;
 mod judge;
@@ -43,7 +44,7 @@ pub use buffer::{Buffer, Place, pack};
 pub use client::{EngineSpec, Launch, LaunchError};
 pub use judge::{Judgement, OutputError, Reference, judge_sharply};
 pub use plan::{Observer, Plan, RunError};
-pub use protocol::Device;
+pub use protocol::{Device, Way};
 pub use run::run;
 pub use server::serve;
-pub use session::{About, Session, Way};
+pub use session::{About, Session};

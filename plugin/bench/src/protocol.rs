@@ -20,6 +20,19 @@ pub enum Device {
     Cuda,
 }
 
+/// How a graph is executed for its results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Way {
+    /// By one call.
+    Called,
+    /// By a captured graph with the call in it. GPUs only.
+    Captured,
+    /// By one call whose inputs arrive late: they are copied by the stream before it, behind other copies. GPUs only.
+    Ordered,
+    /// By several threads at once, each with a handle, a stream, a context and buffers of its own. What they leave must be the same.
+    Threads,
+}
+
 /// What the bench asks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
@@ -31,6 +44,8 @@ pub(crate) enum Request {
         device: Device,
         /// The library of the device's API, if not the usual one.
         library: Option<String>,
+        /// Which of its GPUs.
+        gpu: usize,
     },
     /// Creates a context of a graph. An earlier one is gone before.
     Create {
@@ -47,8 +62,8 @@ pub(crate) enum Request {
         inputs: Option<PathBuf>,
         /// Where the results go.
         results: PathBuf,
-        /// Whether the call is captured, and the captured graph launched.
-        captured: bool,
+        /// How.
+        way: Way,
     },
     /// Executes many times, in new buffers.
     Round {
@@ -88,6 +103,8 @@ pub(crate) enum Answer {
         device: String,
         /// Whether it is emulated.
         emulated: bool,
+        /// How many GPUs there are.
+        gpus: usize,
     },
     /// The engine does not take the graph.
     Declined {

@@ -3,7 +3,7 @@
 //! `run` has two for each engine of a benchmark. `rotini selftest` has one for each of its threads, and wants results, not times.
 
 use crate::client::{EngineSpec, Launch, LaunchError, Process};
-use crate::protocol::{Answer, Request, contents, split};
+use crate::protocol::{Answer, Request, Way, contents, split};
 use crate::results::Outcome;
 use rotini_graph::Graph;
 use rotini_reference::Buffers;
@@ -27,15 +27,8 @@ pub struct About {
     pub device: String,
     /// Whether it is emulated.
     pub emulated: bool,
-}
-
-/// How a graph is executed for its results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// By one call.
-    Called,
-    /// By a captured graph with the call in it. GPUs only.
-    Captured,
+    /// How many GPUs there are.
+    pub gpus: usize,
 }
 
 /// The process of an engine.
@@ -93,6 +86,7 @@ impl<'a> Session<'a> {
             plugin: self.spec.plugin.clone(),
             device: self.launch.device,
             library: self.launch.library.clone(),
+            gpu: self.launch.gpu,
         };
         let loaded = match self.send(&load)? {
             Ok(loaded) => loaded,
@@ -105,6 +99,7 @@ impl<'a> Session<'a> {
             engines,
             device,
             emulated,
+            gpus,
         } = loaded
         else {
             return Ok(Err(unexpected()));
@@ -120,6 +115,7 @@ impl<'a> Session<'a> {
             engine,
             device,
             emulated,
+            gpus,
         };
         Ok(Ok(()))
     }
@@ -164,13 +160,13 @@ impl<'a> Session<'a> {
     }
 
     /// Executes the graph of the context once: microseconds, and the bytes of all buffers.
-    pub(crate) fn execute_once(&mut self, seed: u64, inputs: Option<PathBuf>, captured: bool) -> Asked<(f64, Vec<u8>)> {
+    pub(crate) fn execute_once(&mut self, seed: u64, inputs: Option<PathBuf>, way: Way) -> Asked<(f64, Vec<u8>)> {
         let results = self.home.join("results");
         let request = Request::Execute {
             seed,
             inputs,
             results: results.clone(),
-            captured,
+            way,
         };
         Ok(match self.ask(&request)? {
             Ok(Answer::Executed { microseconds }) => Ok((microseconds, std::fs::read(&results)?)),
@@ -201,7 +197,7 @@ impl<'a> Session<'a> {
         if let Err(outcome) = self.create(&file)? {
             return Ok(Err(outcome));
         }
-        let executed = self.execute_once(0, Some(before), way == Way::Captured)?;
+        let executed = self.execute_once(0, Some(before), way)?;
         Ok(executed.map(|(_, bytes)| split(graph, &bytes)))
     }
 }

@@ -3,7 +3,7 @@
 use crate::job::Job;
 use crate::judge::{Judgement, OutputError, Reference};
 use crate::plan::{Plan, RunError};
-use crate::protocol::{Answer, Request, split};
+use crate::protocol::{Answer, Request, Way, split};
 use crate::results::{Error, Measurement, Outcome};
 use crate::runner::Runner;
 use crate::session::unexpected;
@@ -114,7 +114,7 @@ impl Visit<'_, '_> {
             Ok(created) => created,
             Err(outcome) => return Ok(Err(outcome)),
         };
-        let (time, bytes) = match session.execute_once(self.plan.seed, None, false)? {
+        let (time, bytes) = match session.execute_once(self.plan.seed, None, Way::Called)? {
             Ok(executed) => executed,
             Err(outcome) => return Ok(Err(outcome)),
         };
@@ -196,7 +196,7 @@ impl Visit<'_, '_> {
             Ok(_) => return Ok(Err(unexpected())),
             Err(outcome) => return Ok(Err(outcome)),
         }
-        let executed = session.execute_once(self.plan.seed, None, false)?;
+        let executed = session.execute_once(self.plan.seed, None, Way::Called)?;
         Ok(executed.map(|(_, bytes)| bytes))
     }
 

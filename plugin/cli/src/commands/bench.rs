@@ -116,6 +116,7 @@ pub(super) fn launch(device: Option<Device>, cores: Vec<usize>, patience: u64) -
         command: vec![program.into(), SERVE_ENGINE.into()],
         device: device.unwrap_or_else(found_device),
         library: std::env::var("ROTINI_HIP_LIBRARY").ok(),
+        gpu: 0,
         cores,
         patience: Duration::from_secs(patience),
     })

@@ -25,8 +25,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use items::{Item, Part};
 use report::{Report, Speed};
 use rotini_bench::results::Outcome;
-use rotini_bench::{About, Device, EngineSpec, Judgement, Launch, Session, Way, judge_sharply};
-use rotini_graph::{DataType, GraphBuilder, PointwiseMode};
+use rotini_bench::{About, EngineSpec, Judgement, Launch, Session, Way, judge_sharply};
+use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode};
+use rotini_reference::Buffers;
 use state::{Found, Header, State};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -63,14 +64,17 @@ pub(super) fn selftest(args: &Selftest, output: &Output) -> Result<Answer> {
         about.device
     ))?;
     let for_results = limit.mul_f64(if args.no_bench { 1.0 } else { FOR_RESULTS });
+    let on = |gpu: usize| Launch { gpu, ..launch.clone() };
+    let launches: Vec<Launch> = (0..about.gpus).map(on).collect();
     let run = Run {
         launch: &launch,
+        launches: &launches,
         spec: &spec,
         homes: homes.path(),
         until: started + for_results,
         seed: args.seed,
     };
-    let mut all = items::all(launch.device == Device::Cpu, args.seed, args.random)?;
+    let mut all = items::all(about.gpus, args.seed, args.random)?;
     all.truncate(args.most.unwrap_or(usize::MAX));
     let (found, left) = run.items(all, state, args.jobs.get(), output)?;
     let speed = if args.no_bench {
@@ -135,6 +139,8 @@ fn fingerprint(plugin: &Path) -> Result<String> {
 /// What all threads of a run know.
 struct Run<'a> {
     launch: &'a Launch,
+    /// One for each GPU.
+    launches: &'a [Launch],
     spec: &'a EngineSpec,
     homes: &'a Path,
     until: Instant,
@@ -204,6 +210,34 @@ impl Run<'_> {
         }
     }
 
+    /// Executes with a compile worker that answers nonsense and ends, with nothing in the cache. The plugin must fail, or find another way to
+    /// compile (`iree-compile`). What is wrong, if anything is.
+    fn fault(&self, bytes: &[u8], graph: &Graph, inputs: &Buffers, home: &Path) -> Result<Option<Outcome>> {
+        match std::fs::remove_dir_all(home) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => (),
+        }
+        let nonsense = std::env::current_exe().context("this program's own path is not known")?;
+        let mut spec = self.spec.clone();
+        let worker = (
+            "ROTINI_COMPILE_WORKER".to_owned(),
+            nonsense.to_string_lossy().into_owned(),
+        );
+        spec.settings.push(worker);
+        let mut session = match Session::start(self.launch, &spec, home.to_owned())? {
+            Ok(session) => session,
+            Err(outcome) => return Ok(Some(outcome)),
+        };
+        Ok(match session.execute(bytes, graph, inputs, Way::Called)? {
+            Err(Outcome::Failed(_) | Outcome::Declined(_)) => None,
+            Err(outcome) => Some(outcome),
+            Ok(results) => match judged(graph, inputs, &results) {
+                wrong @ Outcome::Wrong(_) => Some(wrong),
+                _ => None,
+            },
+        })
+    }
+
     fn item<'s>(&'s self, job: usize, item: &Item, session: &mut Option<Session<'s>>) -> Result<Outcome> {
         let mut graph = item.graph.clone();
         graph.validate().with_context(|| item.name.clone())?;
@@ -224,7 +258,24 @@ impl Run<'_> {
             }
             *session = None;
         }
+        let home = if item.part == Part::Faults {
+            let home = self.homes.join(format!("fault-{job}"));
+            if let Some(outcome) = self.fault(&bytes, &graph, &inputs, &home)? {
+                return Ok(outcome);
+            }
+            home
+        } else {
+            home
+        };
+        let launch = self.launches.get(item.gpu).unwrap_or(self.launch);
+        let mut other = None;
         let session = match session {
+            _ if matches!(item.part, Part::Faults | Part::OtherGpus) => {
+                match Session::start(launch, self.spec, home)? {
+                    Ok(new) => other.insert(new),
+                    Err(outcome) => return Ok(outcome),
+                }
+            }
             Some(session) => session,
             None => match Session::start(self.launch, self.spec, home)? {
                 Ok(new) => session.insert(new),
@@ -236,10 +287,11 @@ impl Run<'_> {
         {
             return Ok(outcome);
         }
-        let way = if item.part == Part::Captured {
-            Way::Captured
-        } else {
-            Way::Called
+        let way = match item.part {
+            Part::Captured => Way::Captured,
+            Part::Ordered => Way::Ordered,
+            Part::Threads => Way::Threads,
+            _ => Way::Called,
         };
         let results = match session.execute(&bytes, &graph, &inputs, way)? {
             Ok(results) => results,
@@ -247,11 +299,15 @@ impl Run<'_> {
             Err(Outcome::Declined(reason)) => return Ok(Outcome::Failed(format!("declined: {reason}"))),
             Err(outcome) => return Ok(outcome),
         };
-        Ok(match judge_sharply(&graph, &inputs, &results) {
-            Judgement::Right => Outcome::Right,
-            Judgement::Wrong(reason) => Outcome::Wrong(reason),
-            Judgement::Unchecked(reason) => Outcome::Unjudged(reason),
-        })
+        Ok(judged(&graph, &inputs, &results))
+    }
+}
+
+fn judged(graph: &Graph, inputs: &Buffers, results: &Buffers) -> Outcome {
+    match judge_sharply(graph, inputs, results) {
+        Judgement::Right => Outcome::Right,
+        Judgement::Wrong(reason) => Outcome::Wrong(reason),
+        Judgement::Unchecked(reason) => Outcome::Unjudged(reason),
     }
 }
 

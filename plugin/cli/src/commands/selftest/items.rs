@@ -1,5 +1,5 @@
 //! What is tried: every conformance case, on the usual inputs and on special values; random graphs; some of it again from the cache, after
-//! the plugin was unloaded, and by captured graphs.
+//! the plugin was unloaded, in the order of a stream, by captured graphs, by threads, on other GPUs, and after a fault of the compile worker.
 
 use anyhow::Result;
 use rand::seq::SliceRandom as _;
@@ -9,6 +9,7 @@ use rotini_graph::Graph;
 use rotini_reference::{Buffers, Profile, ReferenceError};
 use rotini_tests::{cases, random};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 /// What a thing that is tried belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -28,11 +29,19 @@ pub(super) enum Part {
     Reload,
     /// Executed by captured graphs. GPUs only.
     Captured,
+    /// Inputs that the stream brings late. GPUs only.
+    Ordered,
+    /// Several threads at once.
+    Threads,
+    /// On each GPU but the first.
+    OtherGpus,
+    /// A compile worker that answers nonsense, then the usual one.
+    Faults,
 }
 
 impl Part {
     /// All, in the order in which they are reported.
-    pub(super) const ALL: [(Part, &str); 7] = [
+    pub(super) const ALL: [(Part, &str); 11] = [
         (Part::Cases, "conformance cases"),
         (Part::SpecialValues, "cases with special values"),
         (Part::Functions, "functions over all magnitudes"),
@@ -40,6 +49,10 @@ impl Part {
         (Part::FromCache, "code from the cache, in a new process"),
         (Part::Reload, "after unloading and loading again"),
         (Part::Captured, "executed by captured graphs (GPUs)"),
+        (Part::Ordered, "inputs that the stream brings late (GPUs)"),
+        (Part::Threads, "several threads at once"),
+        (Part::OtherGpus, "on the other GPUs (several GPUs)"),
+        (Part::Faults, "after a fault of the compile worker"),
     ];
 }
 
@@ -51,6 +64,8 @@ pub(super) struct Item {
     pub(super) name: String,
     /// The graph, not validated yet.
     pub(super) graph: Graph,
+    /// Where it is executed.
+    pub(super) gpu: usize,
     inputs: Inputs,
 }
 
@@ -71,6 +86,7 @@ impl Item {
             part,
             name,
             graph,
+            gpu: 0,
             inputs,
         }
     }
@@ -95,18 +111,29 @@ impl Item {
 /// # Errors
 ///
 /// Cases whose buffers cannot be filled: none may be left out silently.
-pub(super) fn all(is_on_cpu: bool, seed: u64, random_graphs: u64) -> Result<Vec<Item>> {
+pub(super) fn all(gpus: usize, seed: u64, random_graphs: u64) -> Result<Vec<Item>> {
     /// Of the cases, for the parts that are about something else than results.
     const EVERY: usize = 40;
+    /// Each starts three processes.
+    const FAULTS: usize = 6;
+    let is_on_cpu = gpus == 0;
     let cases = cases::all();
     let mut items = Vec::new();
-    for case in cases.iter().step_by(EVERY) {
-        for part in [Part::FromCache, Part::Reload, Part::Captured] {
-            if part != Part::Captured || !is_on_cpu {
-                items.push(Item::new(part, case.name.clone(), case.graph.clone()));
-            }
-        }
+    let mut parts = vec![Part::FromCache, Part::Reload, Part::Threads];
+    if !is_on_cpu {
+        parts.extend([Part::Captured, Part::Ordered]);
     }
+    for case in cases.iter().step_by(EVERY) {
+        let item = |part| Item::new(part, case.name.clone(), case.graph.clone());
+        items.extend(parts.iter().copied().map(item));
+        items.extend((1..gpus).map(|gpu| Item {
+            name: format!("{} on GPU {gpu}", case.name),
+            gpu,
+            ..item(Part::OtherGpus)
+        }));
+    }
+    let few = cases.iter().step_by(cases.len().div_ceil(FAULTS).max(1));
+    items.extend(few.map(|case| Item::new(Part::Faults, case.name.clone(), case.graph.clone())));
     items.extend(
         cases
             .into_iter()
@@ -128,6 +155,7 @@ pub(super) fn all(is_on_cpu: bool, seed: u64, random_graphs: u64) -> Result<Vec<
                 part,
                 name: data.case.name,
                 graph: data.case.graph,
+                gpu: 0,
                 inputs: Inputs::These(data.inputs),
             });
         }
@@ -141,17 +169,19 @@ pub(super) fn all(is_on_cpu: bool, seed: u64, random_graphs: u64) -> Result<Vec<
         ));
     }
     items.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    // However short the run, it has something of each part.
+    let mut begun = HashSet::new();
+    items.sort_by_cached_key(|item| !begun.insert(item.part));
     Ok(items)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashSet;
 
     #[test]
     fn every_part_has_items_of_its_own_names() {
-        let items = all(false, 1, 10).unwrap();
+        let items = all(2, 1, 10).unwrap();
         for (part, what) in Part::ALL {
             assert!(items.iter().any(|item| item.part == part), "{what}");
         }
@@ -164,6 +194,9 @@ mod tests {
                 item.name
             );
         }
-        assert!(all(true, 1, 0).unwrap().iter().all(|item| item.part != Part::Captured));
+        let first: HashSet<Part> = items.iter().take(Part::ALL.len()).map(|item| item.part).collect();
+        assert_eq!(first.len(), Part::ALL.len());
+        let of_gpus = [Part::Captured, Part::Ordered, Part::OtherGpus];
+        assert!(!all(0, 1, 0).unwrap().iter().any(|item| of_gpus.contains(&item.part)));
     }
 }
