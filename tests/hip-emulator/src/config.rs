@@ -1,6 +1,7 @@
 //! Sets the emulator up: from environment variables, or from the same names through `hipemu_set` before the first call.
 
 use crate::calls::Failure;
+use rotini_gfx::Sample;
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
@@ -15,10 +16,12 @@ const NAMES: &[&str] = &[
     "HIPEMU_NOOP",
     "HIPEMU_QUARANTINE",
     "HIPEMU_REPORT",
+    "HIPEMU_SAMPLE",
     "HIPEMU_SEED",
     "HIPEMU_STRICT",
     "HIPEMU_THREADS",
     "HIPEMU_TRACE",
+    "HIPEMU_WINDOW",
 ];
 
 /// The set-up.
@@ -44,6 +47,8 @@ pub(crate) struct Config {
     pub(crate) threads: usize,
     /// Instructions that a wave may run in loops
     pub(crate) limit: Option<u64>,
+    /// Workgroups of a launch that run, to count for the time model: all, without.
+    pub(crate) sample: Option<Sample>,
     /// Where the trace of calls goes.
     pub(crate) trace: Option<PathBuf>,
     /// Why the set-up cannot be used.
@@ -103,6 +108,8 @@ impl Config {
         let quarantine = number("HIPEMU_QUARANTINE").unwrap_or(64 << 20);
         let threads = number("HIPEMU_THREADS").and_then(|threads| usize::try_from(threads).ok());
         let limit = number("HIPEMU_LIMIT");
+        let window = number("HIPEMU_WINDOW");
+        let sample = number("HIPEMU_SAMPLE").map(|workgroups| Sample { workgroups, window });
         let mut flag = |name: &str, default: bool| match given(name).as_deref() {
             None => default,
             Some("0") => false,
@@ -128,6 +135,7 @@ impl Config {
             seed,
             strict,
             limit,
+            sample,
             threads: threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
             trace: given("HIPEMU_TRACE").map(PathBuf::from),
             error: (!errors.is_empty()).then(|| errors.join("; ")),

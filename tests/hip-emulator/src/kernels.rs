@@ -65,6 +65,7 @@ pub(crate) fn run(runtime: &Runtime, device: &Device, launch: &Launch) -> Result
         strict: config.strict,
         threads: config.threads,
         limit: config.limit,
+        sample: config.sample,
     };
     match run.run() {
         Ok(done) => {
@@ -115,7 +116,7 @@ fn report(device: &Device, report: &Report) {
         }
     });
     let Some(file) = file else { return };
-    let line = serde_json::json!({
+    let mut line = serde_json::json!({
         "device": device.ordinal,
         "kernel": report.kernel,
         "workgroups": report.workgroups,
@@ -143,6 +144,9 @@ fn report(device: &Device, report: &Report) {
         "occupancy": report.occupancy,
         "seconds": report.time.as_secs_f64(),
     });
+    if let (Some(record), Some(fields)) = (&report.record, line.as_object_mut()) {
+        fields.insert("record".to_owned(), serde_json::json!(**record));
+    }
     let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
     if let Err(error) = writeln!(file, "{line}") {
         config::warn(&format!("a report is lost: {error}"));

@@ -192,6 +192,32 @@ fn reports_are_json_lines() {
     }
 }
 
+/// A sample is for time alone: its reports have records, and most workgroups do not run.
+#[test]
+fn samples_have_records() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("report");
+    let hip = Emulator::open(&[
+        ("HIPEMU_REPORT", path.to_str().unwrap()),
+        ("HIPEMU_SAMPLE", "3"),
+        ("HIPEMU_WINDOW", "2"),
+    ]);
+    let (_, function) = hip.add_one();
+    let (from, to) = (hip.words(&[1; 64 * 64]), hip.malloc(64 * 256));
+    assert_eq!(hip.launch(function, 64, from, to, null_mut()), SUCCESS);
+    assert_eq!(hip.hipDeviceSynchronize(), SUCCESS);
+    let text = std::fs::read_to_string(&path).unwrap();
+    for part in [
+        "\"record\":{",
+        "\"sampled\":2",
+        "\"workgroups\":64",
+        "\"footprint\":32768",
+        " g1,4,2,2,2 ",
+    ] {
+        assert!(text.contains(part), "no {part}: {text}");
+    }
+}
+
 /// Of other architectures the emulator knows the metadata, not the instructions.
 #[test]
 fn other_architectures_load_and_do_not_run() {

@@ -16,7 +16,7 @@ use syn::visit::Visit;
 use syn::{Item, UseTree};
 
 /// The crates and test programs of several files, by the directory of their sources.
-const CRATES: [&str; 26] = [
+const CRATES: [&str; 27] = [
     "mlir-emit/src",
     "mlir-emit/graph/src",
     "mlir-emit/custom/src",
@@ -40,6 +40,7 @@ const CRATES: [&str; 26] = [
     "tests/hip-emulator/src",
     "tests/hip-emulator/gfx/src",
     "tests/hip-emulator/mfma/src",
+    "tests/hip-emulator/time/src",
     "benches/src",
     "benches/engine/src",
     "benches/onnxruntime-engine/src",

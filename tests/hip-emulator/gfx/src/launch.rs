@@ -2,12 +2,14 @@
 
 use std::{
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
     time::Instant,
 };
+
+use rotini_time::Residence;
 
 use crate::{
     error::{Fault, Trap},
@@ -15,6 +17,7 @@ use crate::{
     lanes::Mode,
     memory::{Global, KERNARG, Lds, Memory},
     object::Kernel,
+    profile::{DIES, Groups, Profile, Sample, UNITS},
     report::{Report, occupancy},
     run::{Stop, run},
     wave::{Context, Wave},
@@ -40,6 +43,8 @@ pub struct Launch<'a> {
     pub threads: usize,
     /// Instructions that a wave may run in loops before the launch is given up as endless; none: [`LIMIT`]
     pub limit: Option<u64>,
+    /// Counts for the time model, on some of the workgroups: **what the kernel computes is then worthless**. Not strict, on one thread
+    pub sample: Option<Sample>,
 }
 
 /// A wave's limit of instructions in loops, minutes of work: no kernel of a convolution or product comes near.
@@ -55,6 +60,9 @@ impl Launch<'_> {
     pub fn run(&self) -> Result<Report, Fault> {
         let start = Instant::now();
         let program = self.kernel.program()?;
+        if let Some(sample) = self.sample {
+            return self.run_sampled(program, sample);
+        }
         if self.strict {
             self.kernel.reassemble()?;
         }
@@ -71,9 +79,7 @@ impl Launch<'_> {
                 if group >= groups {
                     break;
                 }
-                let [x, y, _] = self.grid.map(u64::from);
-                let group = [(group % x) as u32, (group / x % y) as u32, (group / x / y) as u32];
-                if let Err(error) = worker.workgroup(group) {
+                if let Err(error) = worker.workgroup(self.place(group)) {
                     stop.store(true, Ordering::Relaxed);
                     fault = Some(error);
                 }
@@ -97,13 +103,67 @@ impl Launch<'_> {
         if let Some(fault) = fault {
             return Err(fault);
         }
+        self.describe(&mut report, lanes, lds);
+        report.time = start.elapsed();
+        Ok(report)
+    }
+
+    /// Runs some workgroups, for the time model.
+    fn run_sampled(&self, program: &Program, sample: Sample) -> Result<Report, Fault> {
+        let start = Instant::now();
+        let lanes = self.lanes()?;
+        let lds = self.kernel.lds_bytes.saturating_add(self.dynamic_lds);
+        let groups = product(self.grid).ok_or_else(|| self.refused("more than 2^64 workgroups".to_owned()))?;
+        let launch = Launch {
+            strict: false,
+            threads: 1,
+            memory: self.memory,
+            ..*self
+        };
+        let residence = Residence {
+            waves: lanes.div_ceil(64),
+            registers: self.kernel.vgprs,
+            scalars: self.kernel.sgprs,
+            lds,
+            scratch: self.kernel.scratch_bytes,
+        };
+        let mut worker = Worker::new(&launch, program, lanes, lds);
+        let resident = u64::from(residence.workgroups()).min(groups.div_ceil(DIES * UNITS));
+        if groups > 0 {
+            let chosen = Groups::new(sample, resident, groups);
+            worker.context.profile = Some(Box::new(Profile::new(program, &chosen, resident)));
+            for group in chosen.iter() {
+                if let Some(profile) = &mut worker.context.profile {
+                    profile.begin(group);
+                }
+                worker.workgroup(self.place(group))?;
+            }
+        }
+        let context = &mut worker.context;
+        context.executions.report(program, &mut context.report);
+        let mut report = std::mem::take(&mut context.report);
+        report.record = context
+            .profile
+            .take()
+            .map(|profile| Arc::new(profile.record(program, residence, self, groups)));
+        self.describe(&mut report, lanes, lds);
+        report.time = start.elapsed();
+        Ok(report)
+    }
+
+    /// What of a report the launch says by itself.
+    fn describe(&self, report: &mut Report, lanes: u32, lds: u32) {
         let kernel = self.kernel;
         report.kernel.clone_from(&kernel.name);
         (report.vgprs, report.agprs, report.sgprs) = (kernel.vgprs, kernel.agprs, kernel.sgprs);
         (report.lds_bytes, report.scratch_bytes) = (lds, kernel.scratch_bytes);
         report.occupancy = occupancy(kernel.vgprs, kernel.sgprs, lds, lanes.div_ceil(64));
-        report.time = start.elapsed();
-        Ok(report)
+    }
+
+    /// Where a workgroup lies in the grid.
+    fn place(&self, group: u64) -> [u32; 3] {
+        let [x, y, _] = self.grid.map(u64::from);
+        [(group % x) as u32, (group / x % y) as u32, (group / x / y) as u32]
     }
 
     /// Lanes of a workgroup, once the launch fits the kernel.
@@ -223,10 +283,12 @@ impl<'a> Worker<'a> {
             // Waves that have ended count as arrived.
             let mut met = None::<(u32, usize)>;
             for (wave, ended) in self.waves.iter_mut().zip(&mut ended).filter(|(_, ended)| !**ended) {
-                let stop = if self.launch.strict {
-                    run::<true>(wave, &mut self.context)
+                let stop = if self.context.profile.is_some() {
+                    run::<false, true>(wave, &mut self.context)
+                } else if self.launch.strict {
+                    run::<true, false>(wave, &mut self.context)
                 } else {
-                    run::<false>(wave, &mut self.context)
+                    run::<false, false>(wave, &mut self.context)
                 };
                 let program = self.context.program;
                 let stop = stop.and_then(|stop| match (stop, met) {

@@ -13,6 +13,7 @@
 //! | `wave`, `run`, `executions`, [`launch`] | the state of a wave, its loop and its counts, workgroups over threads |
 //! | `strict` | what the hardware leaves undefined: uninitialised registers, missing `s_waitcnt` |
 //! | [`report`] | what a launch did |
+//! | `profile` | what the time model wants to know of a sample of workgroups |
 //!
 //! A kernel's bytes are disassembled once; each text becomes an instruction with its operands resolved and the function of its
 //! opcode in it. A wave is a file of rows, one row of 64 `u32` per vector register; the vector driver hands rows to the
@@ -35,6 +36,7 @@ mod memory;
 pub mod metadata;
 pub mod object;
 mod plain;
+mod profile;
 mod registers;
 pub mod report;
 mod rows;
@@ -52,4 +54,5 @@ pub use error::{CodeObjectError, DecodeError, Fault, Trap};
 pub use launch::Launch;
 pub use memory::{Block, Memory};
 pub use object::{CodeObject, Kernel};
+pub use profile::Sample;
 pub use report::Report;

@@ -1,6 +1,8 @@
 //! Counts what a launch did: instructions by class, matrix operations, bytes, LDS bank conflicts, registers, occupancy.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
+
+use rotini_time::Record;
 
 /// Classes by which instructions are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +32,7 @@ pub enum Class {
 pub const CLASSES: usize = 9;
 
 /// Counters of a launch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// Kernel
     pub kernel: String,
@@ -60,6 +62,8 @@ pub struct Report {
     pub scratch_bytes: u32,
     /// Waves per SIMD that registers and LDS allow, at most 8
     pub occupancy: u32,
+    /// Sampled runs: what the time model wants to know
+    pub record: Option<Arc<Record>>,
     /// Wall-clock time on the host
     pub time: Duration,
 }

@@ -16,8 +16,11 @@ pub(crate) enum Stop {
     End,
 }
 
-/// Runs `wave` to its next barrier or its end.
-pub(crate) fn run<const STRICT: bool>(wave: &mut Wave, context: &mut Context<'_>) -> Result<Stop, Trap> {
+/// Runs `wave` to its next barrier or its end. A sampled run counts for the time model and leaves matrix arithmetic out.
+pub(crate) fn run<const STRICT: bool, const SAMPLED: bool>(
+    wave: &mut Wave,
+    context: &mut Context<'_>,
+) -> Result<Stop, Trap> {
     let program = context.program;
     // Where the straight run in hand began.
     let mut begin = wave.pc;
@@ -30,7 +33,11 @@ pub(crate) fn run<const STRICT: bool>(wave: &mut Wave, context: &mut Context<'_>
         if STRICT {
             strict::before(wave, context, inst, &program.uses[pc])?;
         }
+        if SAMPLED && let Some(profile) = &mut context.profile {
+            profile.before(wave, program, pc);
+        }
         match &inst.code {
+            Code::Mfma(_) if SAMPLED => {}
             Code::Valu(valu) if plain::is(valu, wave) => plain::valu(wave, context, valu),
             Code::Valu(valu) => vector::valu(wave, context, valu),
             Code::Salu {

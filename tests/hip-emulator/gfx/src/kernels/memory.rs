@@ -396,6 +396,7 @@ fn what_is_not_modelled_is_refused() {
             strict: true,
             threads: 1,
             limit: None,
+            sample: None,
         };
         launch.run()
     };

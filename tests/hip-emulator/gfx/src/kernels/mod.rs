@@ -9,6 +9,7 @@
 //! | `scalar` | scalar opcodes against a second model, and mutants of them |
 //! | `division` | division as compilers spell it, against IEEE's |
 //! | `figures` | the report and occupancy |
+//! | `samples` | what is counted for the time model |
 
 #![allow(
     clippy::unwrap_used,
@@ -22,13 +23,14 @@ mod atomics;
 mod division;
 mod figures;
 mod memory;
+mod samples;
 mod scalar;
 mod strict;
 mod uninitialised;
 
 use std::sync::Mutex;
 
-use crate::{Block, Fault, Kernel, Launch, Memory, Report, Trap};
+use crate::{Block, Fault, Kernel, Launch, Memory, Report, Sample, Trap};
 
 /// Device addresses of the buffers of a [`Test`].
 const BUFFERS: u64 = 0x1_0000_0000;
@@ -48,6 +50,7 @@ struct Test {
     packet: bool,
     threads: usize,
     limit: Option<u64>,
+    sample: Option<Sample>,
     buffers: Vec<Vec<u8>>,
 }
 
@@ -81,6 +84,7 @@ fn test(text: &str) -> Test {
         packet: false,
         threads: 1,
         limit: None,
+        sample: None,
         buffers: vec![vec![0; 4096]; 2],
     }
 }
@@ -121,6 +125,7 @@ impl Test {
             strict: self.strict,
             threads: self.threads,
             limit: self.limit,
+            sample: self.sample,
         }
         .run()
     }

@@ -101,7 +101,8 @@ fn ranges(access: &Access<'_>) -> Vec<(i64, usize)> {
     ranges
 }
 
-fn extra_turns(offsets: &Row, mask: u64, bytes: u8) -> u64 {
+/// Turns that bank conflicts add.
+pub(crate) fn extra_turns(offsets: &Row, mask: u64, bytes: u8) -> u64 {
     let lanes = match bytes {
         0..=4 => 32,
         8 => 16,

@@ -1,0 +1,76 @@
+//! Prints the record that the time model wants of kernels in code objects, which run on zeros.
+//!
+//! Each line of stdin is a launch: `NAME CODE-OBJECT GRID-X GRID-Y GRID-Z BYTES...`, with the sizes of the buffers that are the kernel's
+//! arguments. Each line of stdout is `NAME` and the record. `record WORKGROUPS` says how many workgroups are run at most.
+
+use std::error::Error;
+use std::io::{BufRead, Write};
+
+use rotini_gfx::{Block, CodeObject, Launch, Memory, Sample};
+
+/// Buffers far from each other. Nobody writes to their pages before they are needed.
+struct Buffers(Vec<(*mut u8, u64)>);
+
+// SAFETY: a sampled launch has one thread.
+unsafe impl Sync for Buffers {}
+
+const APART: u64 = 1 << 40;
+
+impl Memory for Buffers {
+    fn block(&self, address: u64) -> Option<Block> {
+        let index = usize::try_from((address / APART).checked_sub(1)?).ok()?;
+        let &(host, bytes) = self.0.get(index)?;
+        (address % APART < bytes).then_some(Block {
+            address: (index as u64 + 1) * APART,
+            bytes,
+            host,
+        })
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let workgroups = std::env::args().nth(1).map_or(Ok(256), |count| count.parse())?;
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let mut words = line.split_ascii_whitespace();
+        let mut next = || words.next().ok_or("a launch has a name, a file, a grid and buffers");
+        let (name, file) = (next()?, next()?);
+        let grid = [next()?.parse()?, next()?.parse()?, next()?.parse()?];
+        let sizes: Vec<usize> = words.map(str::parse).collect::<Result<_, _>>()?;
+        let mut memory: Vec<Vec<u8>> = sizes.iter().map(|&bytes| vec![0; bytes]).collect();
+        let buffers = Buffers(memory.iter_mut().map(|m| (m.as_mut_ptr(), m.len() as u64)).collect());
+        let object = CodeObject::parse(&std::fs::read(file)?)?;
+        let kernel = object.kernels().first().ok_or("no kernel")?;
+        let mut kernarg: Vec<u8> = (1..=sizes.len() as u64)
+            .flat_map(|n| (n * APART).to_le_bytes())
+            .collect();
+        kernarg.resize(kernarg.len().max(kernel.kernarg_bytes as usize), 0);
+        let launch = Launch {
+            kernel,
+            grid,
+            block: kernel
+                .required_workgroup
+                .ok_or("the kernel does not say its workgroup")?,
+            dynamic_lds: 0,
+            kernarg: &kernarg,
+            memory: &buffers,
+            strict: false,
+            threads: 1,
+            limit: None,
+            sample: Some(Sample {
+                workgroups,
+                window: None,
+            }),
+        };
+        let report = launch.run().map_err(|fault| format!("{name}: {fault}"))?;
+        let record = report.record.ok_or("no record")?;
+        eprintln!(
+            "{name} {:.2} s, {} workgroups, {} instructions of a wave",
+            report.time.as_secs_f64(),
+            record.sampled,
+            record.path.len()
+        );
+        writeln!(std::io::stdout(), "{name} {}", serde_json::to_string(&*record)?)?;
+    }
+    Ok(())
+}

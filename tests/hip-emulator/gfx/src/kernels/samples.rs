@@ -1,0 +1,122 @@
+//! What is counted for the time model, of kernels whose counts are known.
+
+use std::sync::Arc;
+
+use rotini_time::{Record, Step};
+
+use super::{Test, test};
+use crate::Sample;
+
+/// The record of a launch of which at most `workgroups` are run.
+fn record(test: Test, workgroups: u64, window: Option<u64>) -> Arc<Record> {
+    let mut test = Test {
+        sample: Some(Sample { workgroups, window }),
+        ..test
+    };
+    test.launch().unwrap().record.unwrap()
+}
+
+fn steps(record: &Record) -> Vec<Step> {
+    record.instructions.iter().map(|instruction| instruction.step).collect()
+}
+
+#[test]
+fn lines_and_segments_are_those_of_the_lanes() {
+    // Dwords side by side; then a line a lane, for 16 lanes; then the first again, which the cache has.
+    let text = "v_lshlrev_b32_e32 v1, 2, v0\nv_lshlrev_b32_e32 v2, 7, v0\nglobal_load_dword v3, v1, s[4:5]\ns_mov_b64 exec, 0xffff\n\
+                global_load_dword v4, v2, s[4:5]\nglobal_load_dword v5, v1, s[4:5]\ns_waitcnt vmcnt(0)\nglobal_store_dwordx2 v2, v[4:5], s[6:7]";
+    let record = record(test(text), 8, None);
+    let load = |segments, lines, missed, fresh| Step::Load {
+        dwords: 1,
+        segments,
+        lines,
+        missed,
+        fresh,
+    };
+    let steps = steps(&record);
+    assert_eq!(steps[4], load(4.0, 2.0, 2.0, 2.0));
+    // Two of the sixteen lines are those of the first load.
+    assert_eq!(steps[6], load(16.0, 16.0, 14.0, 14.0));
+    assert_eq!(steps[7], load(1.0, 1.0, 0.0, 0.0));
+    let store = Step::Store {
+        dwords: 2,
+        bytes: 16.0 * 8.0,
+        segments: 16.0,
+        lines: 16.0,
+    };
+    assert_eq!(steps[9], store);
+    assert_eq!((steps[0], steps[8]), (Step::Scalar, Step::Wait(Some(0), None)));
+    // Two buffers of 4 KiB.
+    assert_eq!(record.footprint, 8192);
+}
+
+#[test]
+fn lines_that_a_window_shares_are_fresh_once() {
+    // All workgroups load the same line: of a die's window, the first alone finds it fresh.
+    let text = "v_lshlrev_b32_e32 v1, 2, v0\nglobal_load_dword v3, v1, s[4:5]\ns_waitcnt vmcnt(0)";
+    let of = |workgroups, window| {
+        let mut test = test(text);
+        test.grid = 64;
+        let record = record(test, workgroups, window);
+        let Step::Load { missed, fresh, .. } = steps(&record)[3] else {
+            panic!("no load");
+        };
+        (record.sampled, missed, fresh)
+    };
+    // Eight dies: each has eight of the 64 workgroups.
+    assert_eq!(of(100, None), (8, 2.0, 0.25));
+    assert_eq!(of(100, Some(4)), (4, 2.0, 0.5));
+    assert_eq!(of(2, None), (2, 2.0, 1.0));
+}
+
+#[test]
+fn the_path_has_the_loops() {
+    let text = "v_lshlrev_b32_e32 v1, 2, v0\nv_mov_b32_e32 v2, 0\nv_mov_b32_e32 v3, 0\ns_movk_i32 s20, 9\n\
+                v_mfma_f32_16x16x16_f16 a[0:3], v[2:3], v[2:3], a[0:3]\nv_mul_lo_u32 v4, v0, v0\ns_sub_u32 s20, s20, 1\n\
+                s_cmp_lg_u32 s20, 0\ns_cbranch_scc1 -7\nds_write_b32 v1, v2\ns_nop 4\ns_barrier";
+    let mut launch = test(text).lds(1024).lanes(128);
+    launch.grid = 2;
+    let record = record(launch, 8, None);
+    assert_eq!((record.waves, record.lds, record.workgroups), (2, 1024, 2));
+    assert_eq!(record.path.len(), 2 + 4 + 9 * 5 + 3 + 1);
+    let steps = steps(&record);
+    let ran: Vec<Step> = record
+        .path
+        .instructions()
+        .map(|number| steps[number as usize])
+        .collect();
+    let count = |step| ran.iter().filter(|&&other| other == step).count();
+    assert_eq!(
+        (count(Step::Mfma(16)), count(Step::Valu(16)), count(Step::Branch)),
+        (9, 9, 9)
+    );
+    assert_eq!(
+        ran[ran.len() - 4..ran.len() - 2],
+        [
+            Step::Lds {
+                bytes: 256.0,
+                conflicts: 0.0
+            },
+            Step::Nop(5)
+        ]
+    );
+    assert_eq!(ran.last(), Some(&Step::End));
+    let matrix = record.instructions.iter().find(|i| i.step == Step::Mfma(16)).unwrap();
+    assert_eq!(matrix.after, 5, "the round before made its accumulator");
+}
+
+#[test]
+fn a_record_is_the_same_after_it_was_written() {
+    let text = "v_lshlrev_b32_e32 v1, 2, v0\nglobal_load_dword v3, v1, s[4:5]\ns_waitcnt vmcnt(0)\nglobal_atomic_add v1, v3, s[6:7]";
+    let record = record(test(text), 8, None);
+    let text = serde_json::to_string(&*record).unwrap();
+    assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), *record);
+    for broken in [
+        text.replace("a64,2", "a64"),
+        text.replace("a64,2", "a64,NaN"),
+        text.replace("\"waves\":1", "\"waves\":0"),
+    ] {
+        assert_ne!(broken, text);
+        assert!(serde_json::from_str::<Record>(&broken).is_err(), "{broken}");
+    }
+}

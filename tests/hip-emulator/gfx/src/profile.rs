@@ -1,0 +1,375 @@
+//! Counts what the time model needs on a sample of workgroups: it looks at a wave before each instruction and changes nothing.
+//!
+//! Workgroups go to the dies (XCDs) in turn, and a die runs a window of them at once. The sample is a window of one die, from the
+//! middle of the grid: so the lines of memory that its workgroups share are seen.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use rotini_time::{Instruction, Path, Record, Residence, Step, clocks};
+use smallvec::SmallVec;
+
+use crate::{
+    inst::{Action, Address, Code, Program, Vmem},
+    launch::Launch,
+    memory::{conflicts, set_lanes},
+    report::Class,
+    wave::Wave,
+};
+
+/// What a launch counts besides its report.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Workgroups to run at most
+    pub workgroups: u64,
+    /// Workgroups that a die runs at once, if not as many as fit
+    pub window: Option<u64>,
+}
+
+/// Dies of an MI300X.
+pub(crate) const DIES: u64 = 8;
+/// Compute units of a die.
+pub(crate) const UNITS: u64 = 38;
+/// Lines of a compute unit's first-level cache (32 KiB).
+const CACHED_LINES: u64 = 256;
+/// Instructions after which the result of a matrix instruction is there.
+const FAR: u64 = 64;
+
+/// The workgroups of a sample, by number.
+pub(crate) struct Groups {
+    first: u64,
+    count: u64,
+}
+
+impl Groups {
+    /// Workgroups of one die that run at once, from the middle of the grid.
+    pub(crate) fn new(sample: Sample, resident: u64, groups: u64) -> Self {
+        let window = sample.window.unwrap_or(UNITS * resident).max(1);
+        let of_die = groups.div_ceil(DIES);
+        let windows = of_die.div_ceil(window);
+        // The last window may not be full.
+        let middle = (windows.saturating_sub(1) / 2) * window;
+        let there = window.min(of_die - middle);
+        let count = there.min(sample.workgroups.max(1));
+        Self {
+            first: (middle + (there - count) / 2) * DIES,
+            count,
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u64> + use<> {
+        let (first, count) = (self.first, self.count);
+        (0..count).map(move |index| first + index * DIES)
+    }
+
+    /// The one whose first wave is followed.
+    fn followed(&self) -> u64 {
+        self.first + self.count / 2 * DIES
+    }
+}
+
+/// Sums over the executions of an instruction.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    executions: u64,
+    lanes: u64,
+    segments: u64,
+    lines: u64,
+    missed: u64,
+    fresh: u64,
+    conflicts: u64,
+}
+
+/// The counts of a sample.
+pub(crate) struct Profile {
+    sums: Vec<Sums>,
+    /// Lines that a workgroup of the window has loaded
+    shared: HashSet<u64>,
+    /// Lines in the first-level cache, in the order in which they came
+    cached: HashSet<u64>,
+    order: VecDeque<u64>,
+    cache: u64,
+    /// An address in each 64 KiB that were touched
+    places: HashMap<u64, u64>,
+    followed: u64,
+    /// Whether the wave in hand is the one that is followed
+    follows: bool,
+    runs: Vec<(u32, u32)>,
+    /// The followed wave's instructions so far, and which of them wrote each row by a matrix instruction
+    steps: u64,
+    writers: HashMap<u16, u64>,
+    after: Vec<u8>,
+    groups: u64,
+}
+
+impl Profile {
+    pub(crate) fn new(program: &Program, groups: &Groups, resident: u64) -> Self {
+        let count = program.insts.len();
+        Self {
+            sums: vec![Sums::default(); count],
+            shared: HashSet::new(),
+            cached: HashSet::new(),
+            order: VecDeque::new(),
+            cache: (CACHED_LINES / resident.max(1)).max(16),
+            places: HashMap::new(),
+            followed: groups.followed(),
+            follows: false,
+            runs: Vec::new(),
+            steps: 0,
+            writers: HashMap::new(),
+            after: vec![0; count],
+            groups: 0,
+        }
+    }
+
+    /// A workgroup begins.
+    pub(crate) fn begin(&mut self, group: u64) {
+        self.groups += 1;
+        self.follows = group == self.followed;
+        self.cached.clear();
+        self.order.clear();
+    }
+
+    /// An instruction is about to run.
+    pub(crate) fn before(&mut self, wave: &Wave, program: &Program, pc: usize) {
+        let (Some(inst), Some(sums)) = (program.insts.get(pc), self.sums.get_mut(pc)) else {
+            return;
+        };
+        sums.executions += 1;
+        let exec = wave.exec();
+        match &inst.code {
+            Code::Vmem(vmem) if exec != 0 => self.vmem(wave, vmem, pc, exec),
+            Code::Ds(ds) if exec != 0 => {
+                sums.lanes += u64::from(exec.count_ones());
+                let offsets = &wave.rows[usize::from(ds.address)];
+                let parts = if ds.pair { 2 } else { 1 };
+                sums.conflicts += conflicts(offsets, exec, ds.access.bytes) * parts;
+            }
+            Code::Lanes(_) if inst.class == Class::Lds => sums.lanes += u64::from(exec.count_ones()),
+            _ => {}
+        }
+        if self.follows && wave.number == 0 {
+            self.follow(program, pc);
+        }
+    }
+
+    fn vmem(&mut self, wave: &Wave, vmem: &Vmem, pc: usize, exec: u64) {
+        let Some(sums) = self.sums.get_mut(pc) else { return };
+        let (addresses, lanes) = addresses(wave, vmem, exec);
+        sums.lanes += u64::from(lanes.count_ones());
+        if matches!(vmem.address, Address::Scratch { .. }) {
+            return;
+        }
+        let last = u64::from(vmem.access.bytes).saturating_sub(1);
+        let mut segments: SmallVec<[u64; 128]> = SmallVec::new();
+        for lane in set_lanes(lanes) {
+            let (from, to) = (addresses[lane] >> 6, addresses[lane].saturating_add(last) >> 6);
+            for segment in from..=to {
+                if segments.last() != Some(&segment) {
+                    segments.push(segment);
+                }
+            }
+        }
+        segments.sort_unstable();
+        segments.dedup();
+        sums.segments += segments.len() as u64;
+        segments.iter_mut().for_each(|segment| *segment >>= 1);
+        segments.dedup();
+        sums.lines += segments.len() as u64;
+        for line in &segments {
+            self.places.entry(line >> 9).or_insert(line << 7);
+        }
+        if !matches!(vmem.action, Action::Load) {
+            return;
+        }
+        for line in segments {
+            if !self.cached.insert(line) {
+                continue;
+            }
+            sums.missed += 1;
+            self.order.push_back(line);
+            if self.order.len() as u64 > self.cache
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.cached.remove(&oldest);
+            }
+            sums.fresh += u64::from(self.shared.insert(line));
+        }
+    }
+
+    /// Notes the way of the followed wave, and the results of matrix instructions that it reads.
+    fn follow(&mut self, program: &Program, pc: usize) {
+        match self.runs.last_mut() {
+            Some((_, end)) if *end == pc as u32 => *end += 1,
+            _ => self.runs.push((pc as u32, pc as u32 + 1)),
+        }
+        // A loop's body is a run of its own.
+        if matches!(program.insts[pc].code, Code::Branch { .. })
+            && let Some(&(_, end)) = self.runs.last()
+        {
+            self.runs.push((end, end));
+        }
+        self.steps += 1;
+        let uses = &program.uses[pc];
+        let rows = |range: &crate::registers::Range| range.first..range.first + range.count;
+        let read = uses.reads.iter().chain(&uses.data).filter(|range| range.vector);
+        let nearest = read
+            .flat_map(rows)
+            .filter_map(|row| self.writers.get(&row))
+            .map(|writer| self.steps - writer)
+            .min();
+        if let Some(distance) = nearest.filter(|&distance| distance < FAR) {
+            let after = &mut self.after[pc];
+            *after = if *after == 0 {
+                distance as u8
+            } else {
+                (*after).min(distance as u8)
+            };
+        }
+        let is_matrix = matches!(program.insts[pc].code, Code::Mfma(_));
+        for row in uses.writes.iter().filter(|range| range.vector).flat_map(rows) {
+            if is_matrix {
+                self.writers.insert(row, self.steps);
+            } else {
+                self.writers.remove(&row);
+            }
+        }
+    }
+
+    /// The record of the launch.
+    pub(crate) fn record(
+        self,
+        program: &Program,
+        residence: Residence,
+        launch: &Launch<'_>,
+        workgroups: u64,
+    ) -> Record {
+        // A line may begin before its allocation does.
+        let block = |&place: &u64| launch.memory.block(place).or_else(|| launch.memory.block(place + 127));
+        let blocks: HashMap<u64, u64> = self
+            .places
+            .values()
+            .filter_map(block)
+            .map(|block| (block.address, block.bytes))
+            .collect();
+        let instructions = program.insts.iter().enumerate().map(|(pc, inst)| Instruction {
+            step: step(&inst.code, inst.class, &program.texts[pc], self.sums[pc]),
+            after: self.after[pc],
+        });
+        let runs: Vec<_> = self.runs.into_iter().filter(|(first, end)| first < end).collect();
+        Record {
+            kernel: launch.kernel.name.clone(),
+            workgroups,
+            waves: residence.waves,
+            registers: residence.registers,
+            scalars: residence.scalars,
+            lds: residence.lds,
+            scratch: residence.scratch,
+            sampled: self.groups,
+            footprint: blocks.values().sum(),
+            instructions: instructions.collect(),
+            path: Path::of(&runs),
+        }
+    }
+}
+
+/// Addresses of a vector memory instruction's lanes, and the lanes that reach memory.
+fn addresses(wave: &Wave, vmem: &Vmem, exec: u64) -> ([u64; 64], u64) {
+    let offset = i64::from(vmem.offset);
+    let row = |row: u16, lane: usize| u64::from(wave.rows[usize::from(row)][lane]);
+    let vector = |vector: Option<u16>, lane| vector.map_or(0, |first| row(first, lane));
+    match vmem.address {
+        Address::Buffer {
+            descriptor,
+            scalar,
+            vector: index,
+        } => {
+            let base = wave.pair(descriptor & 0x7c) & 0xffff_ffff_ffff;
+            let records = u64::from(wave.scalars[usize::from(descriptor & 0x7c) + 2]);
+            let fixed = u64::from(wave.scalar(scalar));
+            let at: [u64; 64] = std::array::from_fn(|lane| {
+                let sum = (vector(index, lane) as u32).wrapping_add(vmem.offset as u32);
+                u64::from(sum) + fixed
+            });
+            let inside = set_lanes(exec)
+                .filter(|&lane| at[lane] < records)
+                .fold(0, |lanes, lane| lanes | 1 << lane);
+            (at.map(|at| base.wrapping_add(at)), inside)
+        }
+        Address::Global {
+            scalar: Some(scalar),
+            vector: index,
+        } => {
+            let base = wave.pair(scalar).wrapping_add_signed(offset);
+            let at = std::array::from_fn(|lane| base.wrapping_add(vector(index, lane)));
+            (at, exec)
+        }
+        Address::Global {
+            vector: Some(first), ..
+        }
+        | Address::Flat { vector: first } => {
+            let at =
+                std::array::from_fn(|lane| (row(first, lane) | row(first + 1, lane) << 32).wrapping_add_signed(offset));
+            (at, exec)
+        }
+        Address::Global { .. } | Address::Scratch { .. } => ([0; 64], exec),
+    }
+}
+
+/// An instruction as the record has it.
+fn step(code: &Code, class: Class, text: &str, sums: Sums) -> Step {
+    let mean = |sum: u64| sum as f32 / sums.executions.max(1) as f32;
+    let mnemonic = text.split_ascii_whitespace().next().unwrap_or(text);
+    match code {
+        Code::Vmem(vmem) => {
+            let dwords = vmem.access.rows() as u8;
+            let lanes = mean(sums.lanes);
+            match vmem.action {
+                _ if class == Class::Scratch => Step::Scratch { dwords, lanes },
+                Action::Load => Step::Load {
+                    dwords,
+                    segments: mean(sums.segments),
+                    lines: mean(sums.lines),
+                    missed: mean(sums.missed),
+                    fresh: mean(sums.fresh),
+                },
+                Action::Store => Step::Store {
+                    dwords,
+                    bytes: lanes * f32::from(vmem.access.bytes),
+                    segments: mean(sums.segments),
+                    lines: mean(sums.lines),
+                },
+                Action::Atomic(..) => Step::Atomic {
+                    lanes,
+                    lines: mean(sums.lines),
+                },
+            }
+        }
+        Code::Ds(ds) => Step::Lds {
+            bytes: mean(sums.lanes) * f32::from(ds.access.bytes) * if ds.pair { 2.0 } else { 1.0 },
+            conflicts: mean(sums.conflicts),
+        },
+        Code::Lanes(_) if class == Class::Lds => Step::Lds {
+            bytes: mean(sums.lanes) * 4.0,
+            conflicts: 0.0,
+        },
+        Code::Valu(_) | Code::Lanes(_) => Step::Valu(clocks::vector(mnemonic)),
+        Code::Mfma(mfma) => Step::Mfma(clocks::matrix(mnemonic, mfma.opcode.operations())),
+        Code::Smem(_) | Code::Time { .. } => Step::Scalar,
+        Code::Branch { .. } | Code::SetPc { .. } => Step::Branch,
+        Code::Nop if mnemonic == "s_nop" => {
+            let count = text.split_ascii_whitespace().nth(1).and_then(|n| n.parse::<u8>().ok());
+            Step::Nop(count.unwrap_or(0).saturating_add(1))
+        }
+        Code::Nop => Step::Nop(1),
+        Code::Wait { vector, scalar } => Step::Wait(*vector, *scalar),
+        Code::Barrier => Step::Barrier,
+        Code::End | Code::Trap => Step::End,
+        Code::Salu { .. }
+        | Code::SaveExec { .. }
+        | Code::GetPc { .. }
+        | Code::SetMode { .. }
+        | Code::GetMode { .. }
+        | Code::IndexOn { .. }
+        | Code::IndexOff => Step::Salu,
+    }
+}

@@ -1,0 +1,30 @@
+//! Predicts how long kernels take on an MI300 from what the emulator counted. Nothing here is a measurement.
+//!
+//! | Module | Owns |
+//! |---|---|
+//! | `record`, `step`, `path` | what the emulator counted of a launch, and its text form |
+//! | [`clocks`], `residence` | what an instruction occupies; how many workgroups a compute unit holds |
+//! | [`machine`] | the machines |
+//! | `parameters` | what was fitted |
+//! | `unit` | one compute unit, event by event |
+//! | `predict` | the time of a launch, its interval, what bounds it |
+//!
+//! The test `model` holds it against kernels that others measured on an MI300X.
+
+pub mod clocks;
+pub mod machine;
+mod parameters;
+mod path;
+mod predict;
+mod record;
+mod residence;
+mod step;
+mod unit;
+
+pub use machine::{MACHINES, MI300X, Machine};
+pub use parameters::{Half, Parameters};
+pub use path::{Path, Run};
+pub use predict::{Bound, Predicted, Prediction, predict};
+pub use record::{Record, RecordError};
+pub use residence::Residence;
+pub use step::{Instruction, Step};

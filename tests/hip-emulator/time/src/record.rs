@@ -1,0 +1,139 @@
+//! Owns the record of a launch: what the emulator counted on a sample of workgroups, and the way of one wave.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    path::{Path, Run},
+    step::{self, Instruction},
+};
+
+/// Why a record cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// A word that is no instruction
+    #[error("{0} is no instruction of a record")]
+    Step(String),
+    /// A path that leads outside of the instructions, or has no end
+    #[error("the path of the wave leads outside of the kernel")]
+    Path,
+    /// Too many instructions
+    #[error("the record has too many instructions")]
+    Long,
+    /// A size that no launch has
+    #[error("the record's {0} is 0")]
+    Zero(&'static str),
+}
+
+/// What was counted of a launch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Kernel
+    pub kernel: String,
+    /// Workgroups of the launch
+    pub workgroups: u64,
+    /// Waves of a workgroup
+    pub waves: u32,
+    /// Vector registers of a lane, those for accumulation among them
+    pub registers: u32,
+    /// Scalar registers of a wave
+    pub scalars: u32,
+    /// LDS bytes of a workgroup
+    pub lds: u32,
+    /// Private bytes of a lane
+    pub scratch: u32,
+    /// Workgroups that were run
+    pub sampled: u64,
+    /// Bytes of the allocations that the sample touched
+    pub footprint: u64,
+    /// The kernel's instructions
+    pub instructions: Vec<Instruction>,
+    /// How one wave went through them
+    pub path: Path,
+}
+
+/// The form in which a record is written.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    kernel: String,
+    workgroups: u64,
+    waves: u32,
+    registers: u32,
+    scalars: u32,
+    lds: u32,
+    scratch: u32,
+    sampled: u64,
+    footprint: u64,
+    steps: String,
+    path: Vec<(u32, u32, u32, u32)>,
+}
+
+impl Record {
+    /// Checks what the model relies on.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError`]: sizes of 0, and a path that leaves the kernel.
+    pub fn check(&self) -> Result<(), RecordError> {
+        for (name, value) in [
+            ("workgroups", self.workgroups),
+            ("waves", self.waves.into()),
+            ("sample", self.sampled),
+        ] {
+            if value == 0 {
+                return Err(RecordError::Zero(name));
+            }
+        }
+        self.path.check(self.instructions.len())
+    }
+}
+
+impl Serialize for Record {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let written = Written {
+            kernel: self.kernel.clone(),
+            workgroups: self.workgroups,
+            waves: self.waves,
+            registers: self.registers,
+            scalars: self.scalars,
+            lds: self.lds,
+            scratch: self.scratch,
+            sampled: self.sampled,
+            footprint: self.footprint,
+            steps: step::write(&self.instructions),
+            path: self
+                .path
+                .0
+                .iter()
+                .map(|run| (run.first, run.end, run.back, run.times))
+                .collect(),
+        };
+        written.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Record {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = Written::deserialize(deserializer)?;
+        let run = |(first, end, back, times)| Run {
+            first,
+            end,
+            back,
+            times,
+        };
+        let record = Self {
+            kernel: written.kernel,
+            workgroups: written.workgroups,
+            waves: written.waves,
+            registers: written.registers,
+            scalars: written.scalars,
+            lds: written.lds,
+            scratch: written.scratch,
+            sampled: written.sampled,
+            footprint: written.footprint,
+            instructions: step::read(&written.steps).map_err(serde::de::Error::custom)?,
+            path: Path(written.path.into_iter().map(run).collect()),
+        };
+        record.check().map_err(serde::de::Error::custom)?;
+        Ok(record)
+    }
+}

@@ -1,0 +1,265 @@
+//! Owns the instructions of a record: what each occupies, in a text form of a few characters an instruction.
+
+use std::{fmt, str::FromStr};
+
+use crate::RecordError;
+
+/// What an instruction of a kernel occupies. Figures of memory are means over its executions in the sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// Vector arithmetic that occupies its SIMD for so many clocks
+    Valu(u8),
+    /// Scalar arithmetic
+    Salu,
+    /// A matrix instruction that occupies its SIMD's matrix unit for so many clocks
+    Mfma(u16),
+    /// LDS: bytes of all active lanes, and turns beyond the bytes' own, which bank conflicts make
+    Lds {
+        /// Bytes of all active lanes
+        bytes: f32,
+        /// Extra turns
+        conflicts: f32,
+    },
+    /// A load from device memory
+    Load {
+        /// Registers of a lane's data
+        dwords: u8,
+        /// Segments of 64 bytes that the lanes touch
+        segments: f32,
+        /// Lines of 128 bytes that the lanes touch
+        lines: f32,
+        /// Those of them that the first-level cache does not have
+        missed: f32,
+        /// Those of them that no workgroup on the same die has loaded
+        fresh: f32,
+    },
+    /// A store to device memory
+    Store {
+        /// Registers of a lane's data
+        dwords: u8,
+        /// Bytes of all active lanes
+        bytes: f32,
+        /// Segments of 64 bytes that the lanes touch
+        segments: f32,
+        /// Lines of 128 bytes that the lanes touch
+        lines: f32,
+    },
+    /// An atomic on device memory: active lanes, lines of 128 bytes that they touch
+    Atomic {
+        /// Active lanes
+        lanes: f32,
+        /// Lines of 128 bytes
+        lines: f32,
+    },
+    /// Private memory: registers of a lane's data, active lanes
+    Scratch {
+        /// Registers of a lane's data
+        dwords: u8,
+        /// Active lanes
+        lanes: f32,
+    },
+    /// A scalar load
+    Scalar,
+    /// A branch
+    Branch,
+    /// Clocks of an `s_nop`
+    Nop(u8),
+    /// `s_waitcnt`: what may be outstanding in `vmcnt` and `lgkmcnt`
+    Wait(Option<u8>, Option<u8>),
+    /// `s_barrier`
+    Barrier,
+    /// The wave's end
+    End,
+}
+
+/// An instruction and the matrix instruction whose result it reads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Instruction {
+    /// What it occupies
+    pub step: Step,
+    /// The result it reads was made by the matrix instruction so many instructions before; 0: by none nearby
+    pub after: u8,
+}
+
+/// A mean, with as many digits as it is worth.
+struct Mean(f32);
+
+impl fmt::Display for Mean {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rounded = (self.0 * 100.0).round() / 100.0;
+        if rounded >= 100.0 {
+            write!(f, "{}", rounded.round())
+        } else {
+            write!(f, "{rounded}")
+        }
+    }
+}
+
+fn count(f: &mut fmt::Formatter<'_>, count: Option<u8>) -> fmt::Result {
+    count.map_or(Ok(()), |count| write!(f, "{count}"))
+}
+
+impl fmt::Display for Instruction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.step {
+            Step::Valu(clocks) => write!(f, "v{clocks}"),
+            Step::Salu => write!(f, "s"),
+            Step::Mfma(clocks) => write!(f, "m{clocks}"),
+            Step::Lds { bytes, conflicts } => write!(f, "l{},{}", Mean(bytes), Mean(conflicts)),
+            Step::Load {
+                dwords,
+                segments,
+                lines,
+                missed,
+                fresh,
+            } => write!(
+                f,
+                "g{dwords},{},{},{},{}",
+                Mean(segments),
+                Mean(lines),
+                Mean(missed),
+                Mean(fresh)
+            ),
+            Step::Store {
+                dwords,
+                bytes,
+                segments,
+                lines,
+            } => write!(f, "t{dwords},{},{},{}", Mean(bytes), Mean(segments), Mean(lines)),
+            Step::Atomic { lanes, lines } => write!(f, "a{},{}", Mean(lanes), Mean(lines)),
+            Step::Scratch { dwords, lanes } => write!(f, "x{dwords},{}", Mean(lanes)),
+            Step::Scalar => write!(f, "c"),
+            Step::Branch => write!(f, "b"),
+            Step::Nop(clocks) => write!(f, "n{clocks}"),
+            Step::Wait(vector, scalar) => {
+                write!(f, "w")?;
+                count(f, vector)?;
+                write!(f, ",")?;
+                count(f, scalar)
+            }
+            Step::Barrier => write!(f, "B"),
+            Step::End => write!(f, "E"),
+        }?;
+        match self.after {
+            0 => Ok(()),
+            after => write!(f, ":{after}"),
+        }
+    }
+}
+
+impl FromStr for Instruction {
+    type Err = RecordError;
+
+    fn from_str(text: &str) -> Result<Self, RecordError> {
+        let wrong = || RecordError::Step(text.to_owned());
+        let (body, after) = text.split_once(':').unwrap_or((text, "0"));
+        let after = after.parse().map_err(|_| wrong())?;
+        let mut letters = body.chars();
+        let kind = letters.next().ok_or_else(wrong)?;
+        let fields: Vec<&str> = match letters.as_str() {
+            "" => Vec::new(),
+            rest => rest.split(',').collect(),
+        };
+        let small = |index: usize| -> Result<u8, RecordError> {
+            let field: &&str = fields.get(index).ok_or_else(wrong)?;
+            field.parse().map_err(|_| wrong())
+        };
+        let mean = |index: usize| -> Result<f32, RecordError> {
+            let field: &&str = fields.get(index).ok_or_else(wrong)?;
+            let value: f32 = field.parse().map_err(|_| wrong())?;
+            if value.is_finite() && value >= 0.0 {
+                Ok(value)
+            } else {
+                Err(wrong())
+            }
+        };
+        let maybe = |index: usize| match fields.get(index) {
+            Some(&"") => Ok(None),
+            _ => small(index).map(Some),
+        };
+        let (step, taken) = match kind {
+            'v' => (Step::Valu(small(0)?), 1),
+            's' => (Step::Salu, 0),
+            'm' => {
+                let clocks = fields.first().and_then(|clocks| clocks.parse().ok());
+                (Step::Mfma(clocks.ok_or_else(wrong)?), 1)
+            }
+            'l' => {
+                let (bytes, conflicts) = (mean(0)?, mean(1)?);
+                (Step::Lds { bytes, conflicts }, 2)
+            }
+            'g' => {
+                let load = Step::Load {
+                    dwords: small(0)?,
+                    segments: mean(1)?,
+                    lines: mean(2)?,
+                    missed: mean(3)?,
+                    fresh: mean(4)?,
+                };
+                (load, 5)
+            }
+            't' => {
+                let store = Step::Store {
+                    dwords: small(0)?,
+                    bytes: mean(1)?,
+                    segments: mean(2)?,
+                    lines: mean(3)?,
+                };
+                (store, 4)
+            }
+            'a' => {
+                let (lanes, lines) = (mean(0)?, mean(1)?);
+                (Step::Atomic { lanes, lines }, 2)
+            }
+            'x' => {
+                let (dwords, lanes) = (small(0)?, mean(1)?);
+                (Step::Scratch { dwords, lanes }, 2)
+            }
+            'c' => (Step::Scalar, 0),
+            'b' => (Step::Branch, 0),
+            'n' => (Step::Nop(small(0)?), 1),
+            'w' => (Step::Wait(maybe(0)?, maybe(1)?), 2),
+            'B' => (Step::Barrier, 0),
+            'E' => (Step::End, 0),
+            _ => return Err(wrong()),
+        };
+        if fields.len() == taken {
+            Ok(Self { step, after })
+        } else {
+            Err(wrong())
+        }
+    }
+}
+
+/// Instructions as text: equal neighbours are written once, with a count.
+pub(crate) fn write(instructions: &[Instruction]) -> String {
+    let mut words: Vec<(String, usize)> = Vec::new();
+    for instruction in instructions {
+        let word = instruction.to_string();
+        match words.last_mut() {
+            Some((last, count)) if *last == word => *count += 1,
+            _ => words.push((word, 1)),
+        }
+    }
+    let words = words.into_iter().map(|(word, count)| match count {
+        1 => word,
+        _ => format!("{word}*{count}"),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The instructions that [`write`] wrote.
+pub(crate) fn read(text: &str) -> Result<Vec<Instruction>, RecordError> {
+    /// More than any kernel has.
+    const MOST: usize = 1 << 20;
+    let mut all = Vec::new();
+    for word in text.split_ascii_whitespace() {
+        let (word, count) = word.split_once('*').unwrap_or((word, "1"));
+        let count: usize = count.parse().map_err(|_| RecordError::Step(word.to_owned()))?;
+        if all.len() + count.min(MOST) > MOST {
+            return Err(RecordError::Long);
+        }
+        all.extend(std::iter::repeat_n(word.parse::<Instruction>()?, count));
+    }
+    Ok(all)
+}

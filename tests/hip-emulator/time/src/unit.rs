@@ -1,0 +1,369 @@
+//! One compute unit, event by event: resident workgroups run the way of the recorded wave, and wait for each other and for memory.
+
+use std::{cmp::Reverse, collections::BinaryHeap, collections::VecDeque};
+
+use crate::{Instruction, Step};
+
+/// What a compute unit has, in clocks and bytes a clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unit {
+    /// Clocks from the first-level cache to the second, and from there on
+    pub(crate) near: f64,
+    pub(crate) far: f64,
+    /// Bytes a clock that this unit gets from the second-level cache, from beyond it, and to memory
+    pub(crate) cache_rate: f64,
+    pub(crate) far_rate: f64,
+    pub(crate) store_rate: f64,
+    /// Clocks of the address unit for a register of a store
+    pub(crate) store_clocks: f64,
+    /// Clocks between two workgroups that the dispatcher gives this unit
+    pub(crate) dispatch: f64,
+}
+
+/// Clocks of constant things, from published measurements and the ISA's text.
+mod fixed {
+    pub(super) const SIMDS: usize = 4;
+    /// From one instruction of a wave to its next
+    pub(super) const ISSUE: f64 = 4.0;
+    pub(super) const MATRIX_RESULT: f64 = 8.0;
+    pub(super) const LDS: f64 = 64.0;
+    pub(super) const LDS_BYTES: f32 = 128.0;
+    pub(super) const FIRST_LEVEL: f64 = 116.0;
+    pub(super) const SCALAR: f64 = 200.0;
+    pub(super) const BRANCH: f64 = 16.0;
+    pub(super) const LINE: f64 = 128.0;
+    /// A loaded register of 64 lanes, at 64 bytes a clock
+    pub(super) const REGISTER: f64 = 4.0;
+    /// What `s_nop` counts
+    pub(super) const NOP: f64 = 4.0;
+    /// Instructions whose results are remembered; distances in records are smaller.
+    pub(super) const RESULTS: usize = 64;
+}
+
+/// What the simulation found.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Busy {
+    /// Clocks until the last workgroup ended
+    pub(crate) clocks: f64,
+    /// Clocks of the busiest SIMD's matrix unit and vector unit; of LDS, the address unit, and the ways to caches and memory
+    pub(crate) matrix: f64,
+    pub(crate) vector: f64,
+    pub(crate) lds: f64,
+    pub(crate) addresses: f64,
+    pub(crate) cache: f64,
+    pub(crate) memory: f64,
+}
+
+struct Wave {
+    group: usize,
+    simd: usize,
+    at: usize,
+    /// When outstanding accesses complete, in order
+    vector: VecDeque<f64>,
+    scalar: VecDeque<f64>,
+    results: [f64; fixed::RESULTS],
+}
+
+struct Group {
+    waves: u32,
+    /// Waves that wait at the barrier, and when the last of them came
+    waiting: Vec<usize>,
+    latest: f64,
+}
+
+/// A resource that serves one after the other.
+#[derive(Clone, Copy, Default)]
+struct Server {
+    free: f64,
+    busy: f64,
+}
+
+impl Server {
+    /// Serves for `clocks` from `time` on; when it begins.
+    fn serve(&mut self, time: f64, clocks: f64) -> f64 {
+        let start = time.max(self.free);
+        self.free = start + clocks;
+        self.busy += clocks;
+        start
+    }
+}
+
+/// A time in the queue of waves, in sixteenths of a clock.
+fn key(time: f64) -> u64 {
+    (time * 16.0) as u64
+}
+
+struct Simulation<'a> {
+    unit: Unit,
+    instructions: &'a [Instruction],
+    way: &'a [u32],
+    waves_per_group: u32,
+    left: u64,
+    waves: Vec<Wave>,
+    groups: Vec<Group>,
+    queue: BinaryHeap<Reverse<(u64, usize)>>,
+    load: [u32; fixed::SIMDS],
+    vector: [Server; fixed::SIMDS],
+    matrix: [Server; fixed::SIMDS],
+    lds: Server,
+    addresses: Server,
+    cache: Server,
+    far: Server,
+    stores: Server,
+    dispatcher: Server,
+    end: f64,
+}
+
+/// Runs `groups` workgroups of `waves` waves, `resident` at a time.
+pub(crate) fn run(
+    unit: Unit,
+    instructions: &[Instruction],
+    way: &[u32],
+    waves: u32,
+    resident: u64,
+    groups: u64,
+) -> Busy {
+    let mut simulation = Simulation {
+        unit,
+        instructions,
+        way,
+        waves_per_group: waves.max(1),
+        left: groups,
+        waves: Vec::new(),
+        groups: Vec::new(),
+        queue: BinaryHeap::new(),
+        load: [0; fixed::SIMDS],
+        vector: [Server::default(); fixed::SIMDS],
+        matrix: [Server::default(); fixed::SIMDS],
+        lds: Server::default(),
+        addresses: Server::default(),
+        cache: Server::default(),
+        far: Server::default(),
+        stores: Server::default(),
+        dispatcher: Server::default(),
+        end: 0.0,
+    };
+    for _ in 0..resident.min(groups) {
+        simulation.begin(0.0, None);
+    }
+    while let Some(Reverse((time, wave))) = simulation.queue.pop() {
+        simulation.step(time as f64 / 16.0, wave);
+    }
+    simulation.busy()
+}
+
+impl Simulation<'_> {
+    /// A workgroup begins, in the place of one that has ended.
+    fn begin(&mut self, time: f64, place: Option<usize>) {
+        if self.left == 0 {
+            return;
+        }
+        self.left -= 1;
+        let time = self.dispatcher.serve(time, self.unit.dispatch) + self.unit.dispatch;
+        let fresh = Group {
+            waves: self.waves_per_group,
+            waiting: Vec::new(),
+            latest: 0.0,
+        };
+        let group = place.unwrap_or(self.groups.len());
+        match self.groups.get_mut(group) {
+            Some(old) => *old = fresh,
+            None => self.groups.push(fresh),
+        }
+        let count = self.waves_per_group as usize;
+        for number in 0..count {
+            let simd = (0..fixed::SIMDS).min_by_key(|&simd| self.load[simd]).unwrap_or(0);
+            self.load[simd] += 1;
+            let wave = Wave {
+                group,
+                simd,
+                at: 0,
+                vector: VecDeque::new(),
+                scalar: VecDeque::new(),
+                results: [0.0; fixed::RESULTS],
+            };
+            let index = group * count + number;
+            match self.waves.get_mut(index) {
+                Some(old) => *old = wave,
+                None => self.waves.push(wave),
+            }
+            self.queue.push(Reverse((key(time), index)));
+        }
+    }
+
+    /// The wave's next instruction.
+    fn step(&mut self, time: f64, index: usize) {
+        let wave = &mut self.waves[index];
+        let Some(&number) = self.way.get(wave.at) else {
+            self.finish(time, index);
+            return;
+        };
+        let Instruction { step, after } = self.instructions[number as usize];
+        let mut time = time;
+        let slot = wave.at % fixed::RESULTS;
+        if after > 0 {
+            let made = wave.results[(wave.at + fixed::RESULTS - usize::from(after)) % fixed::RESULTS];
+            // An accumulator goes straight to the next matrix instruction.
+            let late = if matches!(step, Step::Mfma(_)) {
+                fixed::MATRIX_RESULT
+            } else {
+                0.0
+            };
+            time = time.max(made - late);
+        }
+        wave.results[slot] = 0.0;
+        wave.at += 1;
+        let simd = wave.simd;
+        let next = match step {
+            Step::Valu(clocks) => {
+                let clocks = f64::from(clocks);
+                self.vector[simd].serve(time, clocks) + clocks
+            }
+            Step::Mfma(clocks) => {
+                let clocks = f64::from(clocks);
+                let start = self.matrix[simd].serve(time, clocks);
+                wave.results[slot] = start + clocks + fixed::MATRIX_RESULT;
+                start + fixed::ISSUE
+            }
+            Step::Salu => time + fixed::ISSUE,
+            Step::Lds { bytes, conflicts } => {
+                let turns = f64::from((bytes / fixed::LDS_BYTES).max(1.0) + conflicts);
+                let start = self.lds.serve(time, turns);
+                in_order(&mut wave.scalar, start + turns + fixed::LDS);
+                start + fixed::ISSUE
+            }
+            Step::Load {
+                dwords,
+                segments,
+                missed,
+                fresh,
+                ..
+            } => {
+                let clocks = (fixed::REGISTER * f64::from(dwords)).max(segments.into());
+                let start = self.addresses.serve(time, clocks);
+                let (missed, fresh) = (f64::from(missed), f64::from(fresh));
+                let mut done = start + clocks + fixed::FIRST_LEVEL;
+                if missed > 0.0 {
+                    let turns = missed * fixed::LINE / self.unit.cache_rate;
+                    let ready = self.cache.serve(start, turns) + turns;
+                    done = done.max(ready + fixed::FIRST_LEVEL) + self.unit.near * missed.min(1.0);
+                }
+                if fresh > 0.0 {
+                    let turns = fresh * fixed::LINE / self.unit.far_rate;
+                    let ready = self.far.serve(start, turns) + turns;
+                    done = done.max(ready + fixed::FIRST_LEVEL + self.unit.near) + self.unit.far * fresh.min(1.0);
+                }
+                in_order(&mut wave.vector, done);
+                start + fixed::ISSUE
+            }
+            Step::Store {
+                dwords,
+                bytes,
+                segments,
+                ..
+            } => {
+                let clocks = (self.unit.store_clocks * f64::from(dwords)).max(segments.into());
+                let start = self.addresses.serve(time, clocks);
+                let turns = f64::from(bytes) / self.unit.store_rate;
+                let done = self.stores.serve(start, turns) + turns;
+                in_order(&mut wave.vector, done + fixed::FIRST_LEVEL + self.unit.near);
+                start + fixed::ISSUE
+            }
+            Step::Atomic { lanes, lines } => {
+                let start = self.addresses.serve(time, f64::from(lanes.max(1.0)));
+                let turns = f64::from(lines) * fixed::LINE / self.unit.cache_rate;
+                let done = self.cache.serve(start, turns) + turns + fixed::FIRST_LEVEL + self.unit.near;
+                in_order(&mut wave.vector, done);
+                start + fixed::ISSUE
+            }
+            Step::Scratch { dwords, lanes } => {
+                let clocks = fixed::REGISTER * f64::from(dwords);
+                let start = self.addresses.serve(time, clocks);
+                let turns = f64::from(lanes) * 4.0 * f64::from(dwords) / self.unit.cache_rate;
+                let done = self.cache.serve(start, turns) + turns + fixed::FIRST_LEVEL + self.unit.near;
+                in_order(&mut wave.vector, done);
+                start + fixed::ISSUE
+            }
+            Step::Scalar => {
+                in_order(&mut wave.scalar, time + fixed::SCALAR);
+                time + fixed::ISSUE
+            }
+            Step::Branch => time + fixed::BRANCH,
+            Step::Nop(count) => time + fixed::NOP * f64::from(count),
+            Step::Wait(vector, scalar) => {
+                let until = wait(&mut wave.vector, vector).max(wait(&mut wave.scalar, scalar));
+                time.max(until)
+            }
+            Step::Barrier => {
+                self.arrive(time, index);
+                return;
+            }
+            Step::End => {
+                self.finish(time, index);
+                return;
+            }
+        };
+        self.queue.push(Reverse((key(next), index)));
+    }
+
+    fn arrive(&mut self, time: f64, index: usize) {
+        let group = &mut self.groups[self.waves[index].group];
+        group.waiting.push(index);
+        group.latest = group.latest.max(time);
+        self.release(self.waves[index].group);
+    }
+
+    /// Lets the waves of a workgroup go if all have come.
+    fn release(&mut self, group: usize) {
+        let group = &mut self.groups[group];
+        if !group.waiting.is_empty() && group.waiting.len() as u32 >= group.waves {
+            for wave in group.waiting.drain(..) {
+                self.queue.push(Reverse((key(group.latest + fixed::ISSUE), wave)));
+            }
+            group.latest = 0.0;
+        }
+    }
+
+    fn finish(&mut self, time: f64, index: usize) {
+        let (place, simd) = (self.waves[index].group, self.waves[index].simd);
+        self.load[simd] = self.load[simd].saturating_sub(1);
+        self.end = self.end.max(time);
+        let group = &mut self.groups[place];
+        group.waves -= 1;
+        if group.waves == 0 {
+            self.begin(time, Some(place));
+        } else {
+            self.release(place);
+        }
+    }
+
+    fn busy(&self) -> Busy {
+        let most = |servers: &[Server]| servers.iter().map(|server| server.busy).fold(0.0, f64::max);
+        let stores = self.stores.free;
+        Busy {
+            clocks: self.end.max(stores),
+            matrix: most(&self.matrix),
+            vector: most(&self.vector),
+            lds: self.lds.busy,
+            addresses: self.addresses.busy,
+            cache: self.cache.busy,
+            memory: self.far.busy + self.stores.busy,
+        }
+    }
+}
+
+/// Accesses of a kind complete in the order in which they were issued.
+fn in_order(queue: &mut VecDeque<f64>, done: f64) {
+    let last = queue.back().copied().unwrap_or(0.0);
+    queue.push_back(done.max(last));
+}
+
+/// When at most `left` accesses are outstanding.
+fn wait(queue: &mut VecDeque<f64>, left: Option<u8>) -> f64 {
+    let Some(left) = left else { return 0.0 };
+    let mut time = 0.0;
+    while queue.len() > usize::from(left) {
+        time = queue.pop_front().unwrap_or(0.0);
+    }
+    time
+}
