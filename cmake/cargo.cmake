@@ -23,11 +23,22 @@ function(rotini_cargo_build name)
   if(CMAKE_AR)
     list(APPEND environment "AR=${CMAKE_AR}")
   endif()
-  if(CMAKE_C_FLAGS)
-    list(APPEND environment "CFLAGS=${CMAKE_C_FLAGS}")
+  set(c_flags "${CMAKE_C_FLAGS}")
+  set(cxx_flags "${CMAKE_CXX_FLAGS}")
+  if(ROTINI_PORTABLE)
+    rotini_portable("${target_dir}" rust_flags portable_c_flags)
+    string(APPEND c_flags " ${portable_c_flags}")
+    string(APPEND cxx_flags " ${portable_c_flags}")
+    # The compiler of the machine that builds is not that of the machine that runs.
+    list(APPEND environment --unset=ROTINI_IREE_COMPILE --unset=ROTINI_IREE_COMPILER_LIB "RUSTFLAGS=$ENV{RUSTFLAGS} ${rust_flags}")
   endif()
-  if(CMAKE_CXX_FLAGS)
-    list(APPEND environment "CXXFLAGS=${CMAKE_CXX_FLAGS}")
+  string(STRIP "${c_flags}" c_flags)
+  string(STRIP "${cxx_flags}" cxx_flags)
+  if(c_flags)
+    list(APPEND environment "CFLAGS=${c_flags}")
+  endif()
+  if(cxx_flags)
+    list(APPEND environment "CXXFLAGS=${cxx_flags}")
   endif()
   rotini_host_triple(triple)
   string(TOUPPER "${triple}" triple)
@@ -80,6 +91,51 @@ function(rotini_cargo_build name)
     VERBATIM
   )
   set("${name}_DIR" "${target_dir}/${output_dir}" PARENT_SCOPE)
+endfunction()
+
+# rotini_portable(TARGET_DIR RUST_FLAGS C_FLAGS)
+#
+# Flags for files that ask for nothing but glibc, and that are the same bytes wherever they are built.
+function(rotini_portable target_dir rust_flags c_flags)
+  # The linker takes the first directory that has a library in any form. So a directory with the static form alone comes before the
+  # compiler's own; -static-libstdc++ would do nothing, since Rust's crates ask for libstdc++ by name.
+  set(static "${CMAKE_CURRENT_BINARY_DIR}/static")
+  file(MAKE_DIRECTORY "${static}")
+  foreach(pair "libstdc++.a=libstdc++.a" "libgcc_s.a=libgcc_eh.a")
+    string(REGEX MATCH "^(.*)=(.*)$" pair "${pair}")
+    set(name "${CMAKE_MATCH_1}")
+    execute_process(
+      COMMAND "${CMAKE_CXX_COMPILER}" "-print-file-name=${CMAKE_MATCH_2}"
+      OUTPUT_VARIABLE archive
+      OUTPUT_STRIP_TRAILING_WHITESPACE
+      COMMAND_ERROR_IS_FATAL ANY
+    )
+    if(NOT IS_ABSOLUTE "${archive}")
+      message(FATAL_ERROR "ROTINI_PORTABLE needs the static library ${archive}, which ${CMAKE_CXX_COMPILER} does not have")
+    endif()
+    file(CREATE_LINK "${archive}" "${static}/${name}" SYMBOLIC)
+  endforeach()
+
+  set(cargo_home "$ENV{CARGO_HOME}")
+  if(NOT cargo_home)
+    set(cargo_home "$ENV{HOME}/.cargo")
+  endif()
+  set(maps "${cargo_home}=/cargo")
+  if(ROTINI_VENDOR_DIR)
+    list(APPEND maps "${ROTINI_VENDOR_DIR}=/cargo/vendor")
+  endif()
+  # The last that fits is taken.
+  list(APPEND maps "${CMAKE_CURRENT_SOURCE_DIR}=/rotini" "${target_dir}=/rotini/target")
+
+  set(rust "-Lnative=${static}")
+  set(c "")
+  foreach(map IN LISTS maps)
+    string(APPEND rust " --remap-path-prefix=${map}")
+    string(APPEND c " -ffile-prefix-map=${map}")
+  endforeach()
+  string(STRIP "${c}" c)
+  set("${rust_flags}" "${rust}" PARENT_SCOPE)
+  set("${c_flags}" "${c}" PARENT_SCOPE)
 endfunction()
 
 # The triple that Cargo builds for.

@@ -12,7 +12,10 @@ use std::time::Duration;
 /// An idle worker is the price of the next graph's start; after this long there is none.
 const WORKER_IDLE: Duration = Duration::from_secs(60);
 
-/// The build that all of rotini is proven with: IREE 3.13.0, the same library in the wheels for every Python.
+/// The Python package with the compiler that all of rotini is proven with.
+pub const PACKAGE: &str = "iree-base-compiler==3.13.0";
+
+/// Its build: the same library in the wheels for every Python.
 const PROVEN: &str = "build-id:c508b0a380357dc0";
 
 /// The way of calling the compiler that the settings ask for, and the one that takes its place if it turns out to be of no use. Both are of

@@ -73,6 +73,13 @@ pub(crate) enum Command {
     /// Needs nothing but the built files. It can be interrupted: the same command goes on where it was. Exits with 1 if anything is
     /// wrong.
     Selftest(Selftest),
+    /// Writes the completions of a shell to stdout
+    ///
+    /// Packages install them. Without a package, for example: rotini completions bash > ~/.local/share/bash-completion/completions/rotini
+    Completions(Completions),
+    /// Writes the manual pages to a directory: the build does
+    #[command(hide = true)]
+    Man(Man),
     /// What `bench` starts for each engine
     #[command(name = SERVE_ENGINE, hide = true)]
     ServeEngine,
@@ -112,8 +119,12 @@ pub(crate) struct Emit {
 #[command(group = ArgGroup::new("place").required(true))]
 pub(crate) struct Compile {
     /// Serialized graphs (FlatBuffers), or `.json` files in hipDNN's JSON form
-    #[arg(required = true, value_name = "GRAPH")]
+    #[arg(required_unless_present = "suites", value_name = "GRAPH")]
     pub(crate) graphs: Vec<PathBuf>,
+
+    /// Graphs of a known network, with --into: quick, resnet50, unet, bert, llama, miopen
+    #[arg(long = "suite", value_name = "NAME", value_parser = suite(), conflicts_with = "output")]
+    pub(crate) suites: Vec<String>,
 
     /// What to compile for, several with commas between them [default: the device that the plugin would use]
     #[arg(long = "target", value_name = "TARGET", value_parser = target, value_delimiter = ',')]
@@ -329,6 +340,20 @@ pub(crate) struct Selftest {
     /// The ROCm whose engines are compared [default: ROCM_PATH, or /opt/rocm]
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) rocm: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Man {
+    /// The directory, made if missing
+    #[arg(value_name = "DIRECTORY")]
+    pub(crate) directory: PathBuf,
 }
 
 /// An engine plugin with the settings of its process.

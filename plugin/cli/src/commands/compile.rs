@@ -16,6 +16,8 @@ use rotini_cache::{Cache, CacheConfig, admin};
 use rotini_emit::Target;
 use rotini_plugin::config::Config;
 use rotini_plugin::pipeline::{self, Runtime};
+use rotini_workloads::Workload;
+use rotini_workloads::suites::{SuiteOptions, suite};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::fs;
@@ -51,6 +53,33 @@ struct GraphResult {
     error: Option<String>,
 }
 
+/// A graph to compile.
+enum Source {
+    File(PathBuf),
+    Suite(Workload),
+}
+
+impl Source {
+    fn all(args: &Compile) -> Result<Vec<Self>> {
+        let mut sources: Vec<_> = args.graphs.iter().cloned().map(Source::File).collect();
+        for name in &args.suites {
+            sources.extend(suite(name, &SuiteOptions::default())?.into_iter().map(Source::Suite));
+        }
+        Ok(sources)
+    }
+
+    fn read(&self) -> GraphFile {
+        match self {
+            Source::File(path) => GraphFile::read(path),
+            Source::Suite(workload) => GraphFile {
+                path: workload.origin.clone(),
+                name: workload.name.clone(),
+                bytes: Ok(workload.graph.clone()),
+            },
+        }
+    }
+}
+
 pub(super) fn compile(args: &Compile, output: &Output) -> Result<Answer> {
     if args.output.is_some() && args.targets.len() > 1 {
         bail!(Failure::Usage(
@@ -61,12 +90,13 @@ pub(super) fn compile(args: &Compile, output: &Output) -> Result<Answer> {
     let runtime = runtime(args, jobs)?;
     let choices = choices(&runtime, &args.targets)?;
     runtime.compiler()?;
+    let sources = Source::all(args)?;
     let places = match &args.output {
         Some(place) => places(&args.graphs, place)?.into_iter().map(Some).collect(),
-        None => vec![None; args.graphs.len()],
+        None => vec![None; sources.len()],
     };
     let started = Instant::now();
-    let mut graphs = compile_all(&runtime, &choices, &args.graphs, &places, jobs, output)?;
+    let mut graphs = compile_all(&runtime, &choices, &sources, &places, jobs, output)?;
     if args.into.is_some() {
         confirm(&runtime, &mut graphs)?;
     }
@@ -142,7 +172,7 @@ fn places(graphs: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>> {
 fn compile_all(
     runtime: &Runtime,
     choices: &[TargetChoice],
-    graphs: &[PathBuf],
+    graphs: &[Source],
     places: &[Option<PathBuf>],
     jobs: NonZeroUsize,
     output: &Output,
@@ -157,9 +187,9 @@ fn compile_all(
         .num_threads(jobs.get().min(work.len().max(1)))
         .build()
         .context("no threads")?;
-    let compile = |(graph, place, choice): &(&PathBuf, Option<&Path>, &TargetChoice)| {
+    let compile = |(graph, place, choice): &(&Source, Option<&Path>, &TargetChoice)| {
         // Read when its turn comes: there may be more of them than fit into memory.
-        let file = GraphFile::read(graph);
+        let file = graph.read();
         progress.stage(format!("{} for {}", file.name, choice.target));
         let result = file
             .bytes

@@ -1,4 +1,4 @@
-//! `rotini doctor`: what was found where.
+//! `rotini doctor`: what was found where, and for what is not as it should be, the one thing to do next.
 
 use super::answer::Answer;
 use crate::args::Doctor;
@@ -10,12 +10,15 @@ use anyhow::Result;
 use iree_sys::compiler::{CompileRequest, find_worker};
 use rotini_cache::admin;
 use rotini_emit::Target;
+use rotini_plugin::compiler::PACKAGE;
 use rotini_plugin::config::{CompilerMode, Config, DeviceChoice, Reader, SETTINGS, Setting};
 use rotini_plugin::device::gpu;
 use rotini_plugin::engine_id;
 use rotini_plugin::pipeline::Runtime;
 use serde::Serialize;
 use std::ffi::c_uint;
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Instant;
 use std::{env, fs, thread};
@@ -37,6 +40,9 @@ struct Finding {
     item: &'static str,
     state: State,
     text: String,
+    /// What to do, if not all is as it should be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 pub(super) fn doctor(args: &Doctor, output: &Output) -> Result<Answer> {
@@ -63,7 +69,11 @@ pub(super) fn doctor(args: &Doctor, output: &Output) -> Result<Answer> {
             findings.push(device(&runtime));
             findings.extend(caches(&runtime));
         }
-        Err(error) => findings.push(missing("IREE runtime", &error)),
+        Err(error) => findings.push(missing(
+            "IREE runtime",
+            &error,
+            "report this with the output of `rotini doctor --json`",
+        )),
     }
     findings.extend(settings(&config));
     tell(findings, output)
@@ -74,29 +84,32 @@ fn ok(item: &'static str, text: String) -> Finding {
         item,
         state: State::Ok,
         text,
+        next: None,
     }
 }
 
-fn warn(item: &'static str, text: String) -> Finding {
+fn warn(item: &'static str, text: String, next: impl Into<String>) -> Finding {
     Finding {
         item,
         state: State::Warn,
         text,
+        next: Some(next.into()),
     }
 }
 
-fn missing(item: &'static str, error: &(dyn std::error::Error + 'static)) -> Finding {
+fn missing(item: &'static str, error: &(dyn std::error::Error + 'static), next: impl Into<String>) -> Finding {
     Finding {
         item,
         state: State::Missing,
         text: chain(error),
+        next: Some(next.into()),
     }
 }
 
 fn plugin(args: &Doctor, output: &Output) -> Finding {
     match Plugin::load(&args.plugin, output.verbose) {
         Ok(plugin) => ok("plugin", plugin.to_string()),
-        Err(error) => missing("plugin", error.as_ref()),
+        Err(error) => missing("plugin", error.as_ref(), "name the plugin's file with --plugin"),
     }
 }
 
@@ -116,9 +129,12 @@ fn llvm_version() -> String {
 /// Compiles a function that does nothing: that shows whether the way of calling the compiler works here, or what took its place.
 fn compiler(runtime: &Runtime) -> Finding {
     const ITEM: &str = "IREE compiler";
-    let compiler = match runtime.compiler() {
-        Ok(compiler) => compiler,
-        Err(error) => return missing(ITEM, &error),
+    let install = format!("python3 -m pip install {PACKAGE}");
+    let compiler = match (runtime.compiler(), runtime.builds()) {
+        (Ok(compiler), _) => compiler,
+        // What is cached runs.
+        (Err(error), Ok(_)) => return warn(ITEM, format!("only graphs that are cached run: {error}"), install),
+        (Err(error), Err(_)) => return missing(ITEM, &error, install),
     };
     let started = Instant::now();
     let result = compiler.compile(&CompileRequest {
@@ -137,7 +153,7 @@ fn compiler(runtime: &Runtime) -> Finding {
                 time(started.elapsed())
             ),
         ),
-        Err(error) => missing(ITEM, &error),
+        Err(error) => missing(ITEM, &error, format!("{install} --force-reinstall")),
     }
 }
 
@@ -156,7 +172,10 @@ fn worker(config: &Config) -> Finding {
             ),
         ),
         (Ok(path), _) => ok(ITEM, format!("{}, not used: see ROTINI_COMPILER", path.display())),
-        (Err(error), CompilerMode::Worker) => warn(ITEM, chain(&error)),
+        (Err(error), CompilerMode::Worker) => {
+            let next = "install rotini as a whole: the plugin and rotini-compile-worker belong together";
+            warn(ITEM, chain(&error), next)
+        }
         (Err(_), _) => ok(ITEM, "not used: see ROTINI_COMPILER".to_owned()),
     }
 }
@@ -171,7 +190,19 @@ fn gpus(runtime: &Runtime) -> Finding {
     match gpus {
         Ok(Some(gpus)) => ok(ITEM, format!("{}, through {}", gpus.list().join("; "), gpus.library())),
         Ok(None) => ok(ITEM, "not looked for: ROTINI_DEVICE=cpu".to_owned()),
-        Err(error) => warn(ITEM, format!("none can be used: {}", chain(&error))),
+        Err(error) => warn(ITEM, format!("none can be used: {}", chain(&error)), gpus_next()),
+    }
+}
+
+/// Why AMD's driver cannot be used, or if it can, what of ROCm is missing.
+fn gpus_next() -> &'static str {
+    const DRIVER: &str = "/dev/kfd";
+    match OpenOptions::new().read(true).write(true).open(DRIVER) {
+        Ok(_) => "install ROCm's HIP runtime (libamdhip64.so), or name it with ROTINI_HIP_LIBRARY",
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            "may not open /dev/kfd: add the user to its group, `render` on most systems"
+        }
+        Err(_) => "no AMD driver is loaded here (/dev/kfd). If there is no AMD GPU, nothing: graphs run on the CPU",
     }
 }
 
@@ -189,8 +220,13 @@ fn cpu() -> Finding {
         Ok(_) => warn(
             ITEM,
             format!("1 thread can be used{online}: large graphs run on the calling thread"),
+            "give the process more cores, if there are more: its affinity mask or its CPU quota is one core",
         ),
-        Err(error) => warn(ITEM, format!("the number of threads is not known: {error}")),
+        Err(error) => warn(
+            ITEM,
+            format!("the number of threads is not known: {error}"),
+            "mount /proc and /sys",
+        ),
     }
 }
 
@@ -200,7 +236,11 @@ fn device(runtime: &Runtime) -> Finding {
             "device in use",
             format!("{}, code for {}", device.describe(), device.target()),
         ),
-        Err(error) => missing("device in use", &error),
+        Err(error) => missing(
+            "device in use",
+            &error,
+            "set ROTINI_DEVICE=cpu to go on without this device",
+        ),
     }
 }
 
@@ -208,9 +248,17 @@ fn device(runtime: &Runtime) -> Finding {
 fn caches(runtime: &Runtime) -> Vec<Finding> {
     const OWN: &str = "cache";
     let own = match (runtime.cache.disk_error(), runtime.cache.dir()) {
-        (Some(error), _) => warn(OWN, format!("in memory only: {}", chain(error))),
+        (Some(error), _) => warn(
+            OWN,
+            format!("in memory only: {}", chain(error)),
+            "set ROTINI_CACHE_DIR to a directory that belongs to you and that nobody else can write",
+        ),
         (None, Some(directory)) => cache(OWN, directory),
-        (None, None) => warn(OWN, "in memory only: every process compiles its graphs anew".to_owned()),
+        (None, None) => warn(
+            OWN,
+            "in memory only: every process compiles its graphs anew".to_owned(),
+            "set ROTINI_CACHE_DIR to a directory, to compile each graph once",
+        ),
     };
     let shipped = runtime.config.cache_path.iter();
     let shipped = shipped.map(|directory| cache("shipped cache", directory));
@@ -235,7 +283,18 @@ fn cache(item: &'static str, directory: &Path) -> Finding {
             let size = bytes(stats.entry_bytes);
             ok(item, format!("{}: {entries}, {size}{targets}", directory.display()))
         }
-        Err(error) => warn(item, format!("{} is not used: {}", directory.display(), chain(&error))),
+        Err(error) => {
+            let text = format!("{} is not used: {}", directory.display(), chain(&error));
+            let next = if directory.exists() {
+                format!(
+                    "chown root {0} && chmod go-w {0}, and the same for the directories above",
+                    directory.display()
+                )
+            } else {
+                "name a directory that is there".to_owned()
+            };
+            warn(item, text, next)
+        }
     }
 }
 
@@ -248,7 +307,7 @@ fn settings(config: &Config) -> Vec<Finding> {
         );
         ok(name, text)
     };
-    let complaint = |complaint: &String| warn("setting", complaint.clone());
+    let complaint = |complaint: &String| warn("setting", complaint.clone(), "correct or unset this variable");
     SETTINGS
         .iter()
         .filter(read_here)
@@ -277,7 +336,13 @@ fn tell(findings: Vec<Finding>, output: &Output) -> Result<Answer> {
         .map(|finding| finding.item.len())
         .max()
         .unwrap_or_default();
-    for Finding { item, state, text } in &findings {
+    for Finding {
+        item,
+        state,
+        text,
+        next,
+    } in &findings
+    {
         let (style, word) = match state {
             State::Ok => (GOOD, "ok"),
             State::Warn => (DOUBTFUL, "warn"),
@@ -286,6 +351,9 @@ fn tell(findings: Vec<Finding>, output: &Output) -> Result<Answer> {
         output.line(&format!(
             "{style}{word:>7}{style:#} {item:<width$} {FAINT}│{FAINT:#} {text}"
         ))?;
+        if let Some(next) = next {
+            output.line(&format!("{:7} {:width$} {FAINT}│{FAINT:#} next: {next}", "", ""))?;
+        }
     }
     Ok(answer)
 }

@@ -6,6 +6,7 @@ mod cache;
 mod check;
 mod compile;
 mod demo;
+mod describe;
 mod doctor;
 mod emit;
 mod replay;
@@ -35,6 +36,8 @@ pub(crate) fn dispatch(command: Command, output: &Output) -> anyhow::Result<Answ
         Command::Demo(args) => demo::demo(&args, output),
         Command::Bench(args) => bench::bench(&args, output),
         Command::Selftest(args) => selftest::selftest(&args, output),
+        Command::Completions(args) => describe::completions(&args),
+        Command::Man(args) => describe::man(&args),
         Command::ServeEngine => bench::serve(),
     }
 }

@@ -213,3 +213,80 @@ fn a_reader_that_leaves_is_no_error() {
     let finished = Finished::new(output);
     assert_eq!((finished.code, finished.stderr.as_str()), (141, ""));
 }
+
+#[test]
+fn doctor_says_for_each_finding_that_is_not_right_what_to_do() {
+    let bench = Bench::new();
+    let output = bench
+        .command(["doctor", "--json"])
+        .env("ROTINI_IREE_COMPILE", bench.path("no-compiler"))
+        .env("ROTINI_IREE_COMPILER_LIB", bench.path("no-library"))
+        .env("ROTINI_CACHE_PATH", bench.path("nowhere"))
+        .env("ROTINI_COMPILE_TIMEOUT", "soon")
+        .env("ROTINI_DEVICE", "auto")
+        .output()
+        .unwrap();
+    let document = Finished::new(output).json(ENVIRONMENT);
+    let findings = document["findings"].as_array().unwrap();
+    for finding in findings {
+        let is_ok = finding["state"] == "ok";
+        assert_eq!(finding.get("next").is_none(), is_ok, "{finding}");
+    }
+    let next = |item: &str| {
+        let found = findings
+            .iter()
+            .find(|finding| finding["item"] == item && finding["state"] != "ok");
+        found.unwrap_or_else(|| panic!("no finding about {item}"))["next"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(
+        next("IREE compiler"),
+        "python3 -m pip install iree-base-compiler==3.13.0"
+    );
+    assert!(next("shipped cache").contains("directory"));
+    assert!(next("setting").contains("variable"));
+    // The package that it names is the one that is built and tested with.
+    let setup = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/setup");
+    let pinned = std::fs::read_to_string(setup).unwrap();
+    assert!(pinned.contains("'iree-base-compiler==3.13.0 "));
+}
+
+#[test]
+fn completions_complete_in_bash() {
+    let bench = Bench::new();
+    let script = bench.run(&["completions", "bash"]);
+    assert_eq!(script.code, OK);
+    let completed = std::process::Command::new("bash")
+        .args(["--norc", "-c"])
+        .arg(format!(
+            "{}\nCOMP_WORDS=(rotini doc) COMP_CWORD=1; _rotini rotini doc rotini; echo \"${{COMPREPLY[*]}}\"",
+            script.stdout
+        ))
+        .output()
+        .unwrap();
+    let completed = Finished::new(completed);
+    assert_eq!(
+        (completed.code, completed.stdout.trim()),
+        (OK, "doctor"),
+        "{}",
+        completed.stderr
+    );
+}
+
+#[test]
+fn there_is_a_manual_page_for_each_command_that_people_type() {
+    let bench = Bench::new();
+    assert_eq!(bench.run(&["man", "manual"]).code, OK);
+    let pages: Vec<_> = std::fs::read_dir(bench.path("manual"))
+        .unwrap()
+        .map(|page| page.unwrap().file_name().into_string().unwrap())
+        .collect();
+    for page in ["rotini.1", "rotini-run.1", "rotini-cache-gc.1", "rotini-completions.1"] {
+        assert!(pages.iter().any(|other| other == page), "{pages:?}");
+    }
+    assert!(!pages.iter().any(|page| page.contains("serve-engine")), "{pages:?}");
+    let run = std::fs::read_to_string(bench.path("manual/rotini-run.1")).unwrap();
+    assert!(run.contains(r"\-\-plugin"), "{run}");
+}
