@@ -6,10 +6,10 @@ use crate::abi::{LogSeverity, logging};
 use crate::settings::{PREFIX, is_known};
 pub use crate::settings::{Reader, SETTINGS, Setting, document};
 use bytesize::ByteSize;
-use iree_sys::compiler::has_raised_privileges;
+use iree_sys::compiler::{has_raised_privileges, own_file};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Variables that name a program, a library or a directory. In a process with raised privileges whoever started it has no say in these.
@@ -199,7 +199,7 @@ impl Values {
                         .filter(|directory| !directory.as_os_str().is_empty())
                         .collect()
                 })
-                .unwrap_or_default(),
+                .unwrap_or_else(|| own_file().and_then(|file| shipped_kernels(&file)).into_iter().collect()),
             cache_size: self.bytes("ROTINI_CACHE_SIZE").unwrap_or(4 << 30),
             own_workspace: self.bytes("ROTINI_OWN_WORKSPACE").unwrap_or(1 << 20),
             complaints: {
@@ -240,6 +240,20 @@ impl Values {
         let value = self.value(name)?;
         Some((!value.is_empty()).then(|| PathBuf::from(value)))
     }
+}
+
+/// The graphs that were compiled ahead of time and are installed in the prefix of this file: the plugin or the command.
+fn shipped_kernels(file: &Path) -> Option<PathBuf> {
+    const KERNELS: &str = "share/rotini/kernels";
+    let directory = file.parent()?;
+    let prefix = if directory.ends_with("lib/hipdnn_plugins/engines") {
+        directory.ancestors().nth(3)?
+    } else if directory.ends_with("bin") || directory.ends_with("libexec") {
+        directory.parent()?
+    } else {
+        return None;
+    };
+    Some(prefix.join(KERNELS)).filter(|kernels| kernels.is_dir())
 }
 
 #[cfg(test)]

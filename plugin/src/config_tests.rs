@@ -119,3 +119,19 @@ fn names_that_are_not_in_the_table_are_reported() {
     assert_eq!(config.complaints.len(), 1);
     assert!(config.complaints[0].contains("ROTINI_CACHE_DIRECTORY"));
 }
+
+#[test]
+fn installed_kernels_are_found_from_the_plugin_and_from_the_command() {
+    let prefix = tempfile::tempdir().unwrap();
+    let prefix = prefix.path();
+    let plugin = prefix.join("lib/hipdnn_plugins/engines/librotini_plugin.so");
+    let command = prefix.join("bin/rotini");
+    assert_eq!((shipped_kernels(&plugin), shipped_kernels(&command)), (None, None));
+    let kernels = prefix.join("share/rotini/kernels");
+    std::fs::create_dir_all(&kernels).unwrap();
+    for file in [&plugin, &command] {
+        assert_eq!(shipped_kernels(file).as_ref(), Some(&kernels));
+    }
+    // Where it was built it is not installed.
+    assert_eq!(shipped_kernels(&prefix.join("share/librotini_plugin.so")), None);
+}

@@ -21,6 +21,7 @@ mod fork;
 pub mod handle;
 pub mod knobs;
 pub mod known_compilers;
+mod neighbours;
 mod own_thread;
 pub mod pipeline;
 pub mod prepared;

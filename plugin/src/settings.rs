@@ -137,7 +137,7 @@ pub const SETTINGS: &[Setting] = &[
         Reader::Plugin,
         "ROTINI_CACHE_PATH",
         "directories, separated by `:`",
-        "none",
+        "`share/rotini/kernels` of the prefix that rotini is installed in, if it is there",
         "Directories of graphs that were compiled ahead of time. They are read only, after the cache directory, and must belong to the user or \
          to root.",
     ),

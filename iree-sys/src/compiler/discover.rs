@@ -97,6 +97,7 @@ impl fmt::Display for NotFound {
             (Origin::Named, Some((path, why))) => {
                 return write!(f, "{variable} names {}, which is not used: {why}", path.display());
             }
+            (_, None) => return write!(f, "no {what} found; set {variable} to its path"),
             _ => write!(f, "no {what} found; set {variable} to its path. Tried: ")?,
         }
         for (position, (path, why)) in self.tried.iter().enumerate() {
@@ -135,7 +136,7 @@ fn named_by(variable: &str) -> Option<OsString> {
 /// Finds the `iree-compile` program, the ELF.
 ///
 /// In this order: `ROTINI_IREE_COMPILE`, and nothing else if it is set; what that variable was when this crate was built;
-/// the virtual environment that `VIRTUAL_ENV` names; beside `iree-compile` and then `python3` on `PATH`; the user's own
+/// the Python packages that this code was installed with, if it was; the virtual environment that `VIRTUAL_ENV` names; beside `iree-compile` and then `python3` on `PATH`; the user's own
 /// site-packages. A script stands for the program of its installation. A process with [raised privileges](has_raised_privileges) looks
 /// at no variable.
 ///
@@ -201,6 +202,7 @@ fn find(
             built_with
                 .map(PathBuf::from)
                 .into_iter()
+                .chain(sibling().map(|wheel| wheel.join(what)))
                 .chain(installed.map(|wheel| wheel.join(what)))
                 .chain(on_path)
                 .find_map(&mut attempt)
@@ -241,8 +243,19 @@ pub fn find_worker() -> Result<PathBuf, NotFound> {
     found.ok_or_else(|| search.give_up())
 }
 
-/// The shared library that this code is in, or the program.
-fn own_file() -> Option<PathBuf> {
+/// The wheel among the Python packages that this code is installed with: no variable has to tell where that is.
+fn sibling() -> Option<PathBuf> {
+    let own = own_file()?;
+    let packages = own.ancestors().find(|directory| {
+        let name = directory.file_name();
+        name.is_some_and(|name| name == "site-packages" || name == "dist-packages")
+    })?;
+    Some(packages.join(WHEEL))
+}
+
+/// The shared library that this code is in, or the program: its real path.
+#[must_use]
+pub fn own_file() -> Option<PathBuf> {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: the address is of this function; on success the structure is filled, its name a string of the loader's that lasts as
     // long as this code.

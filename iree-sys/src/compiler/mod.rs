@@ -22,7 +22,7 @@ pub mod worker;
 
 use std::path::Path;
 
-pub use discover::{NotFound, find_library, find_program, find_worker, has_raised_privileges};
+pub use discover::{NotFound, find_library, find_program, find_worker, has_raised_privileges, own_file};
 pub use error::{Blame, CompileError, is_shortage};
 pub use in_process::InProcess;
 pub use program::Program;

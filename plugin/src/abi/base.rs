@@ -5,6 +5,7 @@ use super::logging::{self, Callback};
 use super::types::LogSeverity;
 use super::{API_VERSION, last_error};
 use crate::error::Error;
+use crate::neighbours;
 use std::ffi::{CStr, c_char};
 
 const NAME: &CStr = c"rotini";
@@ -97,6 +98,9 @@ pub unsafe extern "C" fn hipdnnPluginGetLastErrorString(text: *mut *const c_char
 pub extern "C" fn hipdnnPluginSetLoggingCallback(callback: Option<Callback>) -> i32 {
     guard("hipdnnPluginSetLoggingCallback", || {
         logging::set_callback(callback);
+        if callback.is_some() {
+            neighbours::tell();
+        }
         Ok(())
     })
 }

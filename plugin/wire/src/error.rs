@@ -11,9 +11,15 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// The verifier refuses the bytes. Graphs of hipDNN's first generation, whose nodes have another layout, end here too.
+    /// The verifier refuses the bytes.
     #[error("the bytes are not a hipDNN graph")]
     NotAGraph(#[source] InvalidFlatbuffer),
+    /// A node's attributes are not where they belong. In hipDNN's first generation they came one field earlier.
+    #[error(
+        "a node has no attributes where they belong: the graph is of a hipDNN that is too old, whose nodes have no compute type. The oldest \
+         that works has rocm-libraries#2323, \"Add compute type to node\", of the end of 2025"
+    )]
+    FirstGeneration(#[source] InvalidFlatbuffer),
     /// The buffer has more tables, deeper tables or more bytes than any real graph.
     #[error("the graph is beyond the limits of what is read")]
     TooLarge(#[source] InvalidFlatbuffer),
@@ -67,7 +73,10 @@ impl DecodeError {
     #[must_use]
     pub fn is_malformed(&self) -> bool {
         match self {
-            DecodeError::TooLarge(_) | DecodeError::Unknown { .. } | DecodeError::ValueForm { .. } => false,
+            DecodeError::FirstGeneration(_)
+            | DecodeError::TooLarge(_)
+            | DecodeError::Unknown { .. }
+            | DecodeError::ValueForm { .. } => false,
             DecodeError::Graph(GraphError::TooLarge { .. }) => false,
             DecodeError::Graph(GraphError::Rank { rank, limit, .. }) => rank <= limit,
             DecodeError::NotAGraph(_)
@@ -85,6 +94,12 @@ impl From<InvalidFlatbuffer> for DecodeError {
             InvalidFlatbuffer::TooManyTables
             | InvalidFlatbuffer::ApparentSizeTooLarge
             | InvalidFlatbuffer::DepthLimitReached => DecodeError::TooLarge(error),
+            // One of the two is of the union's kind: only nodes have one of this name.
+            InvalidFlatbuffer::InconsistentUnion {
+                ref field,
+                ref field_type,
+                ..
+            } if field == "attributes" || field_type == "attributes" => DecodeError::FirstGeneration(error),
             _ => DecodeError::NotAGraph(error),
         }
     }

@@ -343,9 +343,10 @@ fn graphs_of_the_first_generation_are_refused() {
     builder.finish_minimal(root);
     let error = decode(builder.finished_data()).unwrap_err();
     assert!(
-        matches!(error, DecodeError::NotAGraph(_)) && error.is_malformed(),
-        "{error}"
+        matches!(error, DecodeError::FirstGeneration(_)) && !error.is_malformed(),
+        "{error:?}"
     );
+    assert!(error.to_string().contains("compute type"), "{error}");
 }
 
 #[test]
