@@ -1,0 +1,3 @@
+from rotini import main
+
+main()
