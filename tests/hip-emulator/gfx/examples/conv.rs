@@ -74,6 +74,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         strict: asked("strict"),
         threads: number(7),
         limit: None,
+        sample: None,
     };
     kernel.decode()?;
     let report = launch.run()?;
