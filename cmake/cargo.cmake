@@ -95,27 +95,11 @@ endfunction()
 
 # rotini_portable(TARGET_DIR RUST_FLAGS C_FLAGS)
 #
-# Flags for files that ask for nothing but glibc, and that are the same bytes wherever they are built.
+# Flags for files that are the same bytes wherever they are built.
+#
+# libstdc++ and libgcc stay shared libraries. Linked statically, the plugin has an unwinder of its own, and then the host aborts when its
+# logging function throws: two unwinders cannot pass an exception on.
 function(rotini_portable target_dir rust_flags c_flags)
-  # The linker takes the first directory that has a library in any form. So a directory with the static form alone comes before the
-  # compiler's own; -static-libstdc++ would do nothing, since Rust's crates ask for libstdc++ by name.
-  set(static "${CMAKE_CURRENT_BINARY_DIR}/static")
-  file(MAKE_DIRECTORY "${static}")
-  foreach(pair "libstdc++.a=libstdc++.a" "libgcc_s.a=libgcc_eh.a")
-    string(REGEX MATCH "^(.*)=(.*)$" pair "${pair}")
-    set(name "${CMAKE_MATCH_1}")
-    execute_process(
-      COMMAND "${CMAKE_CXX_COMPILER}" "-print-file-name=${CMAKE_MATCH_2}"
-      OUTPUT_VARIABLE archive
-      OUTPUT_STRIP_TRAILING_WHITESPACE
-      COMMAND_ERROR_IS_FATAL ANY
-    )
-    if(NOT IS_ABSOLUTE "${archive}")
-      message(FATAL_ERROR "ROTINI_PORTABLE needs the static library ${archive}, which ${CMAKE_CXX_COMPILER} does not have")
-    endif()
-    file(CREATE_LINK "${archive}" "${static}/${name}" SYMBOLIC)
-  endforeach()
-
   set(cargo_home "$ENV{CARGO_HOME}")
   if(NOT cargo_home)
     set(cargo_home "$ENV{HOME}/.cargo")
@@ -127,12 +111,13 @@ function(rotini_portable target_dir rust_flags c_flags)
   # The last that fits is taken.
   list(APPEND maps "${CMAKE_CURRENT_SOURCE_DIR}=/rotini" "${target_dir}=/rotini/target")
 
-  set(rust "-Lnative=${static}")
+  set(rust "")
   set(c "")
   foreach(map IN LISTS maps)
     string(APPEND rust " --remap-path-prefix=${map}")
     string(APPEND c " -ffile-prefix-map=${map}")
   endforeach()
+  string(STRIP "${rust}" rust)
   string(STRIP "${c}" c)
   set("${rust_flags}" "${rust}" PARENT_SCOPE)
   set("${c_flags}" "${c}" PARENT_SCOPE)
