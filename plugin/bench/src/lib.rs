@@ -48,3 +48,4 @@ pub use protocol::{Device, Way};
 pub use run::run;
 pub use server::serve;
 pub use session::{About, Session};
+pub use summary::{Summary, summarise};

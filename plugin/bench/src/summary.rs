@@ -4,7 +4,7 @@ use rotini_graph::{Graph, Op, Sdpa, TensorId, TensorKind};
 
 /// What is said of a graph before anything runs.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Summary {
+pub struct Summary {
     /// What it does in a few words: `convolution fprop + add + relu_fwd`.
     pub words: String,
     /// The type of the operands of its largest product, else of its first tensor.
@@ -18,7 +18,7 @@ pub(crate) struct Summary {
 
 /// Looks at a graph.
 #[must_use]
-pub(crate) fn summarise(graph: &Graph) -> Summary {
+pub fn summarise(graph: &Graph) -> Summary {
     /// Words beyond this say nothing to people.
     const MOST_WORDS: usize = 6;
     let mut words: Vec<String> = graph.nodes.iter().map(|node| word(&node.op)).collect();

@@ -16,7 +16,7 @@ use syn::visit::Visit;
 use syn::{Item, UseTree};
 
 /// The crates and test programs of several files, by the directory of their sources.
-const CRATES: [&str; 27] = [
+const CRATES: [&str; 28] = [
     "mlir-emit/src",
     "mlir-emit/graph/src",
     "mlir-emit/custom/src",
@@ -44,6 +44,7 @@ const CRATES: [&str; 27] = [
     "benches/src",
     "benches/engine/src",
     "benches/onnxruntime-engine/src",
+    "benches/speed/src",
 ];
 
 /// No file has more lines, but for generated ones.

@@ -131,9 +131,9 @@ impl Launch<'_> {
         let resident = u64::from(residence.workgroups()).min(groups.div_ceil(DIES * UNITS));
         if groups > 0 {
             let chosen = Groups::new(sample, resident, groups);
-            worker.context.profile = Some(Box::new(Profile::new(program, &chosen, resident)));
+            worker.profile = Some(Box::new(Profile::new(program, &chosen, resident)));
             for group in chosen.iter() {
-                if let Some(profile) = &mut worker.context.profile {
+                if let Some(profile) = &mut worker.profile {
                     profile.begin(group);
                 }
                 worker.workgroup(self.place(group))?;
@@ -142,10 +142,10 @@ impl Launch<'_> {
         let context = &mut worker.context;
         context.executions.report(program, &mut context.report);
         let mut report = std::mem::take(&mut context.report);
-        report.record = context
+        report.record = worker
             .profile
             .take()
-            .map(|profile| Arc::new(profile.record(program, residence, self, groups)));
+            .map(|profile| Arc::new(profile.record(program, residence, &self.kernel.name, self.memory, groups)));
         self.describe(&mut report, lanes, lds);
         report.time = start.elapsed();
         Ok(report)
@@ -247,6 +247,8 @@ struct Worker<'a> {
     context: Context<'a>,
     waves: Vec<Wave>,
     lanes: u32,
+    /// What a sampled run counts
+    profile: Option<Box<Profile>>,
 }
 
 impl<'a> Worker<'a> {
@@ -266,6 +268,7 @@ impl<'a> Worker<'a> {
             context,
             waves,
             lanes,
+            profile: None,
         }
     }
 
@@ -283,12 +286,12 @@ impl<'a> Worker<'a> {
             // Waves that have ended count as arrived.
             let mut met = None::<(u32, usize)>;
             for (wave, ended) in self.waves.iter_mut().zip(&mut ended).filter(|(_, ended)| !**ended) {
-                let stop = if self.context.profile.is_some() {
-                    run::<false, true>(wave, &mut self.context)
+                let stop = if self.profile.is_some() {
+                    run::<false, true>(wave, &mut self.context, self.profile.as_deref_mut())
                 } else if self.launch.strict {
-                    run::<true, false>(wave, &mut self.context)
+                    run::<true, false>(wave, &mut self.context, None)
                 } else {
-                    run::<false, false>(wave, &mut self.context)
+                    run::<false, false>(wave, &mut self.context, None)
                 };
                 let program = self.context.program;
                 let stop = stop.and_then(|stop| match (stop, met) {

@@ -10,8 +10,7 @@ use smallvec::SmallVec;
 
 use crate::{
     inst::{Action, Address, Code, Program, Vmem},
-    launch::Launch,
-    memory::{conflicts, set_lanes},
+    memory::{Memory, conflicts, set_lanes},
     report::Class,
     wave::Wave,
 };
@@ -240,11 +239,12 @@ impl Profile {
         self,
         program: &Program,
         residence: Residence,
-        launch: &Launch<'_>,
+        name: &str,
+        memory: &dyn Memory,
         workgroups: u64,
     ) -> Record {
         // A line may begin before its allocation does.
-        let block = |&place: &u64| launch.memory.block(place).or_else(|| launch.memory.block(place + 127));
+        let block = |&place: &u64| memory.block(place).or_else(|| memory.block(place + 127));
         let blocks: HashMap<u64, u64> = self
             .places
             .values()
@@ -257,7 +257,7 @@ impl Profile {
         });
         let runs: Vec<_> = self.runs.into_iter().filter(|(first, end)| first < end).collect();
         Record {
-            kernel: launch.kernel.name.clone(),
+            kernel: name.to_owned(),
             workgroups,
             waves: residence.waves,
             registers: residence.registers,

@@ -4,7 +4,9 @@ use crate::{
     error::Trap,
     inst::{Code, Condition, sgpr},
     lanes::Mode,
-    matrix, memory, plain, scalar, strict, vector,
+    matrix, memory, plain,
+    profile::Profile,
+    scalar, strict, vector,
     wave::{Context, Wave},
 };
 
@@ -20,6 +22,7 @@ pub(crate) enum Stop {
 pub(crate) fn run<const STRICT: bool, const SAMPLED: bool>(
     wave: &mut Wave,
     context: &mut Context<'_>,
+    mut profile: Option<&mut Profile>,
 ) -> Result<Stop, Trap> {
     let program = context.program;
     // Where the straight run in hand began.
@@ -33,7 +36,7 @@ pub(crate) fn run<const STRICT: bool, const SAMPLED: bool>(
         if STRICT {
             strict::before(wave, context, inst, &program.uses[pc])?;
         }
-        if SAMPLED && let Some(profile) = &mut context.profile {
+        if SAMPLED && let Some(profile) = &mut profile {
             profile.before(wave, program, pc);
         }
         match &inst.code {

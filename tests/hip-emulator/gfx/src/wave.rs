@@ -5,7 +5,6 @@ use crate::{
     inst::{MFMA_SOURCE, Program, Scalar, sgpr},
     lanes::{In, Mode, Out, Row},
     memory::{Global, Lds},
-    profile::Profile,
     report::Report,
     strict::Tracker,
 };
@@ -108,8 +107,6 @@ pub(crate) struct Context<'a> {
     pub(crate) matrix: Box<[[Row; MFMA_SOURCE]; 2]>,
     pub(crate) report: Report,
     pub(crate) executions: Executions,
-    /// What a sampled run counts
-    pub(crate) profile: Option<Box<Profile>>,
     /// Instructions that a wave may run in loops
     pub(crate) limit: u64,
     /// What the last `s_memtime` gave
@@ -130,7 +127,6 @@ impl<'a> Context<'a> {
             matrix: Box::new([[[0; 64]; MFMA_SOURCE]; 2]),
             report: Report::default(),
             executions: Executions::new(program),
-            profile: None,
             limit,
             clock: 0,
         }

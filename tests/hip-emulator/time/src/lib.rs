@@ -2,7 +2,7 @@
 //!
 //! | Module | Owns |
 //! |---|---|
-//! | `record`, `step`, `path` | what the emulator counted of a launch, and its text form |
+//! | `record`, `step`, `path`, `error` | what the emulator counted of a launch, and its text form |
 //! | [`clocks`], `residence` | what an instruction occupies; how many workgroups a compute unit holds |
 //! | [`machine`] | the machines |
 //! | `parameters` | what was fitted |
@@ -12,6 +12,7 @@
 //! The test `model` holds it against kernels that others measured on an MI300X.
 
 pub mod clocks;
+mod error;
 pub mod machine;
 mod parameters;
 mod path;
@@ -21,10 +22,11 @@ mod residence;
 mod step;
 mod unit;
 
+pub use error::RecordError;
 pub use machine::{MACHINES, MI300X, Machine};
 pub use parameters::{Half, Parameters};
 pub use path::{Path, Run};
 pub use predict::{Bound, Predicted, Prediction, predict};
-pub use record::{Record, RecordError};
+pub use record::Record;
 pub use residence::Residence;
 pub use step::{Instruction, Step};

@@ -21,7 +21,7 @@ pub struct Machine {
     pub memory: f64,
     /// Bytes a nanosecond from memory, as the data sheet has it
     pub peak_memory: f64,
-    /// f16 operations a nanosecond of the matrix units, as the data sheet has it
+    /// f16 operations a picosecond of the matrix units (TFLOP/s), as the data sheet has it
     pub peak_f16: f64,
 }
 

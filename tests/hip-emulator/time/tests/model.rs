@@ -37,7 +37,11 @@ fn table() -> Vec<Kernel> {
         Kernel {
             row: fields[0].parse().unwrap(),
             tuned: fields[1] == "tuned",
-            half: if family % 2 == 0 { Half::Odd } else { Half::Even },
+            half: if family.is_multiple_of(2) {
+                Half::Odd
+            } else {
+                Half::Even
+            },
             operations: fields[3].parse().unwrap(),
             measured: fields[4].parse().unwrap(),
             record: serde_json::from_str(fields[5]).unwrap(),
