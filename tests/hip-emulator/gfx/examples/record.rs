@@ -64,12 +64,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         let report = launch.run().map_err(|fault| format!("{name}: {fault}"))?;
         let record = report.record.ok_or("no record")?;
-        eprintln!(
-            "{name} {:.2} s, {} workgroups, {} instructions of a wave",
-            report.time.as_secs_f64(),
-            record.sampled,
-            record.path.len()
-        );
         writeln!(std::io::stdout(), "{name} {}", serde_json::to_string(&*record)?)?;
     }
     Ok(())
