@@ -14,10 +14,11 @@ pub enum DecodeError {
     /// The verifier refuses the bytes.
     #[error("the bytes are not a hipDNN graph")]
     NotAGraph(#[source] InvalidFlatbuffer),
-    /// A node's attributes are not where they belong. In hipDNN's first generation they came one field earlier.
+    /// A node has a kind without attributes or attributes without a kind. In hipDNN's first generation they came one field earlier, so its
+    /// graphs look like this; so do damaged ones.
     #[error(
-        "a node has no attributes where they belong: the graph is of a hipDNN that is too old, whose nodes have no compute type. The oldest \
-         that works has rocm-libraries#2323, \"Add compute type to node\", of the end of 2025"
+        "a node's attributes are not where they belong: the graph is damaged, or of a hipDNN that is too old, whose nodes have no compute \
+         type. The oldest that works has rocm-libraries#2323, \"Add compute type to node\", of the end of 2025"
     )]
     FirstGeneration(#[source] InvalidFlatbuffer),
     /// The buffer has more tables, deeper tables or more bytes than any real graph.
