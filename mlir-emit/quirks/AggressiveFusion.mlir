@@ -1,148 +1,166 @@
 // The sums of layernorm backward of a converted f64 use what is defined after them.
 // iree-compile --iree-input-type=none --iree-input-demote-f64-to-f32=false --iree-opt-const-expr-hoisting=false --iree-hal-target-device=hip --iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops --iree-dispatch-creation-enable-aggressive-fusion --iree-rocm-target=mi300x
 module @rotini {
-func.func private @compute(%arg0: tensor<6x1x3xf64>, %arg1: tensor<1x1x3xf64>) -> (tensor<6x1x3xf32>, tensor<1x1x3xf32>, tensor<1x1x3xf32>) {
-  %0 = tensor.empty() : tensor<6x1x3xf32>
-  %1 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%arg0 : tensor<6x1x3xf64>) outs(%0 : tensor<6x1x3xf32>) {
-  ^bb0(%in: f64, %out: f32):
-    %36 = arith.truncf %in : f64 to f32
-    linalg.yield %36 : f32
-  } -> tensor<6x1x3xf32>
-  %cst = arith.constant 0.000000e+00 : f32
-  %2 = tensor.empty() : tensor<6x1xf32>
-  %3 = linalg.fill ins(%cst : f32) outs(%2 : tensor<6x1xf32>) -> tensor<6x1xf32>
-  %4 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg0 : tensor<6x1x3xf64>) outs(%3 : tensor<6x1xf32>) {
-  ^bb0(%in: f64, %out: f32):
-    %36 = arith.truncf %in : f64 to f32
-    %37 = arith.addf %out, %36 : f32
-    linalg.yield %37 : f32
-  } -> tensor<6x1xf32>
-  %5 = tensor.empty() : tensor<6x1xf32>
-  %6 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%4 : tensor<6x1xf32>) outs(%5 : tensor<6x1xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    %cst_8 = arith.constant 3.000000e+00 : f32
-    %36 = arith.divf %in, %cst_8 : f32
-    linalg.yield %36 : f32
-  } -> tensor<6x1xf32>
-  %cst_0 = arith.constant 0.000000e+00 : f32
-  %7 = tensor.empty() : tensor<6x1xf32>
-  %8 = linalg.fill ins(%cst_0 : f32) outs(%7 : tensor<6x1xf32>) -> tensor<6x1xf32>
-  %9 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg0, %6 : tensor<6x1x3xf64>, tensor<6x1xf32>) outs(%8 : tensor<6x1xf32>) {
-  ^bb0(%in: f64, %in_8: f32, %out: f32):
-    %36 = arith.truncf %in : f64 to f32
-    %37 = arith.subf %36, %in_8 : f32
-    %38 = arith.mulf %37, %37 : f32
-    %39 = math.copysign %38, %38 : f32
-    %40 = arith.addf %out, %39 : f32
-    linalg.yield %40 : f32
-  } -> tensor<6x1xf32>
-  %10 = tensor.empty() : tensor<6x1xf32>
-  %11 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%9 : tensor<6x1xf32>) outs(%10 : tensor<6x1xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    %cst_8 = arith.constant 3.000000e+00 : f32
-    %36 = arith.divf %in, %cst_8 : f32
-    linalg.yield %36 : f32
-  } -> tensor<6x1xf32>
-  %12 = tensor.empty() : tensor<6x1xf32>
-  %13 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%11 : tensor<6x1xf32>) outs(%12 : tensor<6x1xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    %cst_8 = arith.constant 9.99999974E-6 : f32
-    %36 = arith.addf %in, %cst_8 : f32
-    %cst_9 = arith.constant 1.000000e+00 : f32
-    %37 = math.sqrt %36 : f32
-    %38 = arith.divf %cst_9, %37 : f32
-    linalg.yield %38 : f32
-  } -> tensor<6x1xf32>
-  %collapsed = tensor.collapse_shape %arg1 [[0, 1], [2]] : tensor<1x1x3xf64> into tensor<1x3xf64>
-  %cst_1 = arith.constant 0.000000e+00 : f32
-  %14 = tensor.empty() : tensor<3xf32>
-  %15 = linalg.fill ins(%cst_1 : f32) outs(%14 : tensor<3xf32>) -> tensor<3xf32>
-  %16 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d1, d2, d0)>, affine_map<(d0, d1, d2) -> (d1, d2, d0)>, affine_map<(d0, d1, d2) -> (d2, d0)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0)>], iterator_types = ["parallel", "reduction", "reduction"]} ins(%1, %arg0, %collapsed, %13, %6 : tensor<6x1x3xf32>, tensor<6x1x3xf64>, tensor<1x3xf64>, tensor<6x1xf32>, tensor<6x1xf32>) outs(%15 : tensor<3xf32>) {
-  ^bb0(%in: f32, %in_8: f64, %in_9: f64, %in_10: f32, %in_11: f32, %out: f32):
-    %36 = arith.truncf %in_8 : f64 to f32
-    %37 = arith.truncf %in_9 : f64 to f32
-    %38 = arith.mulf %in, %37 : f32
-    %39 = arith.subf %36, %in_11 : f32
-    %40 = arith.mulf %39, %in_10 : f32
-    %41 = arith.mulf %in, %40 : f32
-    %42 = arith.addf %out, %41 : f32
-    linalg.yield %42 : f32
-  } -> tensor<3xf32>
-  %cst_2 = arith.constant 0.000000e+00 : f32
-  %17 = tensor.empty() : tensor<3xf32>
-  %18 = linalg.fill ins(%cst_2 : f32) outs(%17 : tensor<3xf32>) -> tensor<3xf32>
-  %19 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d1, d2, d0)>, affine_map<(d0, d1, d2) -> (d0)>], iterator_types = ["parallel", "reduction", "reduction"]} ins(%1 : tensor<6x1x3xf32>) outs(%18 : tensor<3xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    %36 = arith.addf %out, %in : f32
-    linalg.yield %36 : f32
-  } -> tensor<3xf32>
-  %collapsed_3 = tensor.collapse_shape %arg1 [[0, 1], [2]] : tensor<1x1x3xf64> into tensor<1x3xf64>
-  %cst_4 = arith.constant 0.000000e+00 : f32
-  %20 = tensor.empty() : tensor<6x1xf32>
-  %21 = linalg.fill ins(%cst_4 : f32) outs(%20 : tensor<6x1xf32>) -> tensor<6x1xf32>
-  %22 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%1, %arg0, %collapsed_3, %13, %6 : tensor<6x1x3xf32>, tensor<6x1x3xf64>, tensor<1x3xf64>, tensor<6x1xf32>, tensor<6x1xf32>) outs(%21 : tensor<6x1xf32>) {
-  ^bb0(%in: f32, %in_8: f64, %in_9: f64, %in_10: f32, %in_11: f32, %out: f32):
-    %36 = arith.truncf %in_8 : f64 to f32
-    %37 = arith.truncf %in_9 : f64 to f32
-    %38 = arith.mulf %in, %37 : f32
-    %39 = arith.subf %36, %in_11 : f32
-    %40 = arith.mulf %39, %in_10 : f32
-    %41 = arith.mulf %38, %40 : f32
-    %42 = math.copysign %41, %41 : f32
-    %43 = arith.addf %out, %42 : f32
-    linalg.yield %43 : f32
-  } -> tensor<6x1xf32>
-  %23 = tensor.empty() : tensor<6x1xf32>
-  %24 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%22 : tensor<6x1xf32>) outs(%23 : tensor<6x1xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    %cst_8 = arith.constant 3.000000e+00 : f32
-    %36 = arith.divf %in, %cst_8 : f32
-    linalg.yield %36 : f32
-  } -> tensor<6x1xf32>
-  %collapsed_5 = tensor.collapse_shape %arg1 [[0, 1], [2]] : tensor<1x1x3xf64> into tensor<1x3xf64>
-  %cst_6 = arith.constant 0.000000e+00 : f32
-  %25 = tensor.empty() : tensor<6x1xf32>
-  %26 = linalg.fill ins(%cst_6 : f32) outs(%25 : tensor<6x1xf32>) -> tensor<6x1xf32>
-  %27 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%1, %collapsed_5 : tensor<6x1x3xf32>, tensor<1x3xf64>) outs(%26 : tensor<6x1xf32>) {
-  ^bb0(%in: f32, %in_8: f64, %out: f32):
-    %36 = arith.truncf %in_8 : f64 to f32
-    %37 = arith.mulf %in, %36 : f32
-    %38 = arith.addf %out, %37 : f32
-    linalg.yield %38 : f32
-  } -> tensor<6x1xf32>
-  %28 = tensor.empty() : tensor<6x1xf32>
-  %29 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%27 : tensor<6x1xf32>) outs(%28 : tensor<6x1xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    %cst_8 = arith.constant 3.000000e+00 : f32
-    %36 = arith.divf %in, %cst_8 : f32
-    linalg.yield %36 : f32
-  } -> tensor<6x1xf32>
-  %collapsed_7 = tensor.collapse_shape %arg1 [[0, 1], [2]] : tensor<1x1x3xf64> into tensor<1x3xf64>
-  %30 = tensor.empty() : tensor<6x1x3xf32>
-  %31 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%1, %arg0, %collapsed_7, %13, %6, %24, %29 : tensor<6x1x3xf32>, tensor<6x1x3xf64>, tensor<1x3xf64>, tensor<6x1xf32>, tensor<6x1xf32>, tensor<6x1xf32>, tensor<6x1xf32>) outs(%30 : tensor<6x1x3xf32>) {
-  ^bb0(%in: f32, %in_8: f64, %in_9: f64, %in_10: f32, %in_11: f32, %in_12: f32, %in_13: f32, %out: f32):
-    %36 = arith.truncf %in_8 : f64 to f32
-    %37 = arith.truncf %in_9 : f64 to f32
-    %38 = arith.mulf %in, %37 : f32
-    %39 = arith.subf %36, %in_11 : f32
-    %40 = arith.mulf %39, %in_10 : f32
-    %41 = arith.subf %38, %in_13 : f32
-    %42 = arith.mulf %40, %in_12 : f32
-    %43 = arith.subf %41, %42 : f32
-    %44 = arith.mulf %in_10, %43 : f32
-    linalg.yield %44 : f32
-  } -> tensor<6x1x3xf32>
-  %32 = tensor.empty() : tensor<1x1x3xf32>
-  %33 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%16 : tensor<3xf32>) outs(%32 : tensor<1x1x3xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    linalg.yield %in : f32
-  } -> tensor<1x1x3xf32>
-  %34 = tensor.empty() : tensor<1x1x3xf32>
-  %35 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%19 : tensor<3xf32>) outs(%34 : tensor<1x1x3xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    linalg.yield %in : f32
-  } -> tensor<1x1x3xf32>
-  return %31, %33, %35 : tensor<6x1x3xf32>, tensor<1x1x3xf32>, tensor<1x1x3xf32>
+func.func private @compute(%0: tensor<6x1x3xf64>, %1: tensor<1x1x3xf64>) -> (tensor<6x1x3xf32>, tensor<1x1x3xf32>, tensor<1x1x3xf32>) {
+  %2 = "tensor.empty"() : () -> (tensor<6x1x3xf32>)
+  %3 = "linalg.generic"(%0, %2) ({
+  ^bb0(%4: f64, %5: f32):
+    %6 = "arith.truncf"(%4) : (f64) -> (f32)
+    "linalg.yield"(%6) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<6x1x3xf64>, tensor<6x1x3xf32>) -> (tensor<6x1x3xf32>)
+  %7 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %8 = "tensor.empty"() : () -> (tensor<6x1xf32>)
+  %9 = "linalg.fill"(%7, %8) ({
+  ^bb0(%10: f32, %11: f32):
+    "linalg.yield"(%10) : (f32) -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<6x1xf32>) -> (tensor<6x1xf32>)
+  %12 = "linalg.generic"(%0, %9) ({
+  ^bb0(%13: f64, %14: f32):
+    %15 = "arith.truncf"(%13) : (f64) -> (f32)
+    %16 = "arith.addf"(%14, %15) : (f32, f32) -> (f32)
+    "linalg.yield"(%16) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<6x1x3xf64>, tensor<6x1xf32>) -> (tensor<6x1xf32>)
+  %17 = "tensor.empty"() : () -> (tensor<6x1xf32>)
+  %18 = "linalg.generic"(%12, %17) ({
+  ^bb0(%19: f32, %20: f32):
+    %21 = "arith.constant"() {value = 3.0e0 : f32} : () -> (f32)
+    %22 = "arith.divf"(%19, %21) : (f32, f32) -> (f32)
+    "linalg.yield"(%22) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<6x1xf32>, tensor<6x1xf32>) -> (tensor<6x1xf32>)
+  %23 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %24 = "tensor.empty"() : () -> (tensor<6x1xf32>)
+  %25 = "linalg.fill"(%23, %24) ({
+  ^bb0(%26: f32, %27: f32):
+    "linalg.yield"(%26) : (f32) -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<6x1xf32>) -> (tensor<6x1xf32>)
+  %28 = "linalg.generic"(%0, %18, %25) ({
+  ^bb0(%29: f64, %30: f32, %31: f32):
+    %32 = "arith.truncf"(%29) : (f64) -> (f32)
+    %33 = "arith.subf"(%32, %30) : (f32, f32) -> (f32)
+    %34 = "arith.mulf"(%33, %33) : (f32, f32) -> (f32)
+    %35 = "math.copysign"(%34, %34) : (f32, f32) -> (f32)
+    %36 = "arith.addf"(%31, %35) : (f32, f32) -> (f32)
+    "linalg.yield"(%36) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<6x1x3xf64>, tensor<6x1xf32>, tensor<6x1xf32>) -> (tensor<6x1xf32>)
+  %37 = "tensor.empty"() : () -> (tensor<6x1xf32>)
+  %38 = "linalg.generic"(%28, %37) ({
+  ^bb0(%39: f32, %40: f32):
+    %41 = "arith.constant"() {value = 3.0e0 : f32} : () -> (f32)
+    %42 = "arith.divf"(%39, %41) : (f32, f32) -> (f32)
+    "linalg.yield"(%42) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<6x1xf32>, tensor<6x1xf32>) -> (tensor<6x1xf32>)
+  %43 = "tensor.empty"() : () -> (tensor<6x1xf32>)
+  %44 = "linalg.generic"(%38, %43) ({
+  ^bb0(%45: f32, %46: f32):
+    %47 = "arith.constant"() {value = 1.0e-5 : f32} : () -> (f32)
+    %48 = "arith.addf"(%45, %47) : (f32, f32) -> (f32)
+    %49 = "arith.constant"() {value = 1.0e0 : f32} : () -> (f32)
+    %50 = "math.sqrt"(%48) : (f32) -> (f32)
+    %51 = "arith.divf"(%49, %50) : (f32, f32) -> (f32)
+    "linalg.yield"(%51) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<6x1xf32>, tensor<6x1xf32>) -> (tensor<6x1xf32>)
+  %52 = "tensor.collapse_shape"(%1) {reassociation = [[0 : i64, 1 : i64], [2 : i64]]} : (tensor<1x1x3xf64>) -> (tensor<1x3xf64>)
+  %53 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %54 = "tensor.empty"() : () -> (tensor<3xf32>)
+  %55 = "linalg.fill"(%53, %54) ({
+  ^bb0(%56: f32, %57: f32):
+    "linalg.yield"(%56) : (f32) -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<3xf32>) -> (tensor<3xf32>)
+  %58 = "linalg.generic"(%3, %0, %52, %44, %18, %55) ({
+  ^bb0(%59: f32, %60: f64, %61: f64, %62: f32, %63: f32, %64: f32):
+    %65 = "arith.truncf"(%60) : (f64) -> (f32)
+    %66 = "arith.truncf"(%61) : (f64) -> (f32)
+    %67 = "arith.mulf"(%59, %66) : (f32, f32) -> (f32)
+    %68 = "arith.subf"(%65, %63) : (f32, f32) -> (f32)
+    %69 = "arith.mulf"(%68, %62) : (f32, f32) -> (f32)
+    %70 = "arith.mulf"(%59, %69) : (f32, f32) -> (f32)
+    %71 = "arith.addf"(%64, %70) : (f32, f32) -> (f32)
+    "linalg.yield"(%71) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d1, d2, d0)>, affine_map<(d0, d1, d2) -> (d1, d2, d0)>, affine_map<(d0, d1, d2) -> (d2, d0)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 5, 1>} : (tensor<6x1x3xf32>, tensor<6x1x3xf64>, tensor<1x3xf64>, tensor<6x1xf32>, tensor<6x1xf32>, tensor<3xf32>) -> (tensor<3xf32>)
+  %72 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %73 = "tensor.empty"() : () -> (tensor<3xf32>)
+  %74 = "linalg.fill"(%72, %73) ({
+  ^bb0(%75: f32, %76: f32):
+    "linalg.yield"(%75) : (f32) -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<3xf32>) -> (tensor<3xf32>)
+  %77 = "linalg.generic"(%3, %74) ({
+  ^bb0(%78: f32, %79: f32):
+    %80 = "arith.addf"(%79, %78) : (f32, f32) -> (f32)
+    "linalg.yield"(%80) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d1, d2, d0)>, affine_map<(d0, d1, d2) -> (d0)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<6x1x3xf32>, tensor<3xf32>) -> (tensor<3xf32>)
+  %81 = "tensor.collapse_shape"(%1) {reassociation = [[0 : i64, 1 : i64], [2 : i64]]} : (tensor<1x1x3xf64>) -> (tensor<1x3xf64>)
+  %82 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %83 = "tensor.empty"() : () -> (tensor<6x1xf32>)
+  %84 = "linalg.fill"(%82, %83) ({
+  ^bb0(%85: f32, %86: f32):
+    "linalg.yield"(%85) : (f32) -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<6x1xf32>) -> (tensor<6x1xf32>)
+  %87 = "linalg.generic"(%3, %0, %81, %44, %18, %84) ({
+  ^bb0(%88: f32, %89: f64, %90: f64, %91: f32, %92: f32, %93: f32):
+    %94 = "arith.truncf"(%89) : (f64) -> (f32)
+    %95 = "arith.truncf"(%90) : (f64) -> (f32)
+    %96 = "arith.mulf"(%88, %95) : (f32, f32) -> (f32)
+    %97 = "arith.subf"(%94, %92) : (f32, f32) -> (f32)
+    %98 = "arith.mulf"(%97, %91) : (f32, f32) -> (f32)
+    %99 = "arith.mulf"(%96, %98) : (f32, f32) -> (f32)
+    %100 = "math.copysign"(%99, %99) : (f32, f32) -> (f32)
+    %101 = "arith.addf"(%93, %100) : (f32, f32) -> (f32)
+    "linalg.yield"(%101) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 5, 1>} : (tensor<6x1x3xf32>, tensor<6x1x3xf64>, tensor<1x3xf64>, tensor<6x1xf32>, tensor<6x1xf32>, tensor<6x1xf32>) -> (tensor<6x1xf32>)
+  %102 = "tensor.empty"() : () -> (tensor<6x1xf32>)
+  %103 = "linalg.generic"(%87, %102) ({
+  ^bb0(%104: f32, %105: f32):
+    %106 = "arith.constant"() {value = 3.0e0 : f32} : () -> (f32)
+    %107 = "arith.divf"(%104, %106) : (f32, f32) -> (f32)
+    "linalg.yield"(%107) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<6x1xf32>, tensor<6x1xf32>) -> (tensor<6x1xf32>)
+  %108 = "tensor.collapse_shape"(%1) {reassociation = [[0 : i64, 1 : i64], [2 : i64]]} : (tensor<1x1x3xf64>) -> (tensor<1x3xf64>)
+  %109 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %110 = "tensor.empty"() : () -> (tensor<6x1xf32>)
+  %111 = "linalg.fill"(%109, %110) ({
+  ^bb0(%112: f32, %113: f32):
+    "linalg.yield"(%112) : (f32) -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<6x1xf32>) -> (tensor<6x1xf32>)
+  %114 = "linalg.generic"(%3, %108, %111) ({
+  ^bb0(%115: f32, %116: f64, %117: f32):
+    %118 = "arith.truncf"(%116) : (f64) -> (f32)
+    %119 = "arith.mulf"(%115, %118) : (f32, f32) -> (f32)
+    %120 = "arith.addf"(%117, %119) : (f32, f32) -> (f32)
+    "linalg.yield"(%120) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<6x1x3xf32>, tensor<1x3xf64>, tensor<6x1xf32>) -> (tensor<6x1xf32>)
+  %121 = "tensor.empty"() : () -> (tensor<6x1xf32>)
+  %122 = "linalg.generic"(%114, %121) ({
+  ^bb0(%123: f32, %124: f32):
+    %125 = "arith.constant"() {value = 3.0e0 : f32} : () -> (f32)
+    %126 = "arith.divf"(%123, %125) : (f32, f32) -> (f32)
+    "linalg.yield"(%126) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<6x1xf32>, tensor<6x1xf32>) -> (tensor<6x1xf32>)
+  %127 = "tensor.collapse_shape"(%1) {reassociation = [[0 : i64, 1 : i64], [2 : i64]]} : (tensor<1x1x3xf64>) -> (tensor<1x3xf64>)
+  %128 = "tensor.empty"() : () -> (tensor<6x1x3xf32>)
+  %129 = "linalg.generic"(%3, %0, %127, %44, %18, %103, %122, %128) ({
+  ^bb0(%130: f32, %131: f64, %132: f64, %133: f32, %134: f32, %135: f32, %136: f32, %137: f32):
+    %138 = "arith.truncf"(%131) : (f64) -> (f32)
+    %139 = "arith.truncf"(%132) : (f64) -> (f32)
+    %140 = "arith.mulf"(%130, %139) : (f32, f32) -> (f32)
+    %141 = "arith.subf"(%138, %134) : (f32, f32) -> (f32)
+    %142 = "arith.mulf"(%141, %133) : (f32, f32) -> (f32)
+    %143 = "arith.subf"(%140, %136) : (f32, f32) -> (f32)
+    %144 = "arith.mulf"(%142, %135) : (f32, f32) -> (f32)
+    %145 = "arith.subf"(%143, %144) : (f32, f32) -> (f32)
+    %146 = "arith.mulf"(%133, %145) : (f32, f32) -> (f32)
+    "linalg.yield"(%146) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 7, 1>} : (tensor<6x1x3xf32>, tensor<6x1x3xf64>, tensor<1x3xf64>, tensor<6x1xf32>, tensor<6x1xf32>, tensor<6x1xf32>, tensor<6x1xf32>, tensor<6x1x3xf32>) -> (tensor<6x1x3xf32>)
+  %147 = "tensor.empty"() : () -> (tensor<1x1x3xf32>)
+  %148 = "linalg.generic"(%58, %147) ({
+  ^bb0(%149: f32, %150: f32):
+    "linalg.yield"(%149) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<3xf32>, tensor<1x1x3xf32>) -> (tensor<1x1x3xf32>)
+  %151 = "tensor.empty"() : () -> (tensor<1x1x3xf32>)
+  %152 = "linalg.generic"(%77, %151) ({
+  ^bb0(%153: f32, %154: f32):
+    "linalg.yield"(%153) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<3xf32>, tensor<1x1x3xf32>) -> (tensor<1x1x3xf32>)
+  "func.return"(%129, %148, %152) : (tensor<6x1x3xf32>, tensor<1x1x3xf32>, tensor<1x1x3xf32>) -> ()
 }
   util.func public @main(%in0: !hal.buffer_view, %in1: !hal.buffer_view, %out0: !hal.buffer_view, %out1: !hal.buffer_view, %out2: !hal.buffer_view, %workspace: !hal.buffer, %wait: !hal.fence, %signal: !hal.fence) attributes {iree.abi.stub} {
     %i0 = hal.tensor.import wait(%wait) => %in0 : !hal.buffer_view -> tensor<6x1x3xf64>

@@ -1,98 +1,101 @@
 // A reduction over loops that read no window is vectorised into invalid IR if what is found is the same in all iterations.
 // iree-compile --iree-input-type=none --iree-input-demote-f64-to-f32=false --iree-opt-const-expr-hoisting=false --iree-hal-target-device=hip --iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops --iree-dispatch-creation-enable-aggressive-fusion --iree-rocm-target=mi300x
 module @rotini {
-func.func private @compute(%arg0: tensor<2x4x1x1xf32>) -> tensor<2x4x1x1xf32> {
-  %0 = tensor.empty() : tensor<3x3xf32>
-  %cst = arith.constant 0.000000e+00 : f32
-  %1 = tensor.empty() : tensor<2x4x1x1xf32>
-  %2 = linalg.fill ins(%cst : f32) outs(%1 : tensor<2x4x1x1xf32>) -> tensor<2x4x1x1xf32>
-  %3 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4, d5) -> (d4, d5)>, affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]} ins(%0 : tensor<3x3xf32>) outs(%2 : tensor<2x4x1x1xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    %6 = linalg.index 0 : index
-    %7 = linalg.index 1 : index
-    %8 = linalg.index 2 : index
-    %9 = linalg.index 3 : index
-    %10 = linalg.index 4 : index
-    %11 = linalg.index 5 : index
-    %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
-    %12 = arith.muli %8, %c1 : index
-    %c1_0 = arith.constant 1 : index
-    %13 = arith.subi %12, %c1_0 : index
-    %14 = arith.addi %13, %10 : index
-    %c0_1 = arith.constant 0 : index
-    %15 = arith.cmpi ule, %14, %c0_1 : index
-    %16 = arith.select %15, %14, %c0 : index
-    %17 = arith.cmpi eq, %10, %c0 : index
-    %c1_2 = arith.constant 1 : index
-    %18 = arith.muli %9, %c1_2 : index
-    %c1_3 = arith.constant 1 : index
-    %19 = arith.subi %18, %c1_3 : index
-    %20 = arith.addi %19, %11 : index
-    %c0_4 = arith.constant 0 : index
-    %21 = arith.cmpi ule, %20, %c0_4 : index
-    %22 = arith.select %21, %20, %c0 : index
-    %23 = arith.cmpi eq, %11, %c0 : index
-    %extracted = tensor.extract %arg0[%6, %7, %16, %22] : tensor<2x4x1x1xf32>
-    %c0_5 = arith.constant 0 : index
-    %c3 = arith.constant 3 : index
-    %24 = arith.muli %c0_5, %c3 : index
-    %25 = arith.addi %24, %10 : index
-    %c3_6 = arith.constant 3 : index
-    %26 = arith.muli %25, %c3_6 : index
-    %27 = arith.addi %26, %11 : index
-    %28 = arith.andi %15, %21 : i1
-    %29 = arith.andi %17, %23 : i1
-    %30 = arith.index_cast %27 : index to i32
-    %cst_7 = arith.constant 0.000000e+00 : f32
-    %31 = arith.select %28, %extracted, %cst_7 : f32
-    %32 = arith.addf %out, %31 : f32
-    linalg.yield %32 : f32
-  } -> tensor<2x4x1x1xf32>
-  %4 = tensor.empty() : tensor<2x4x1x1xf32>
-  %5 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%3 : tensor<2x4x1x1xf32>) outs(%4 : tensor<2x4x1x1xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    %6 = linalg.index 0 : index
-    %7 = linalg.index 1 : index
-    %8 = linalg.index 2 : index
-    %9 = linalg.index 3 : index
-    %c1 = arith.constant 1 : index
-    %10 = arith.muli %8, %c1 : index
-    %c1_0 = arith.constant 1 : index
-    %11 = arith.subi %10, %c1_0 : index
-    %c1_1 = arith.constant 1 : index
-    %12 = arith.muli %9, %c1_1 : index
-    %c1_2 = arith.constant 1 : index
-    %13 = arith.subi %12, %c1_2 : index
-    %c1_3 = arith.constant 1 : index
-    %c3 = arith.constant 3 : index
-    %14 = arith.addi %11, %c3 : index
-    %c1_4 = arith.constant 1 : index
-    %15 = arith.minsi %14, %c1_4 : index
-    %c0 = arith.constant 0 : index
-    %16 = arith.maxsi %11, %c0 : index
-    %17 = arith.subi %15, %16 : index
-    %c0_5 = arith.constant 0 : index
-    %18 = arith.maxsi %17, %c0_5 : index
-    %19 = arith.muli %c1_3, %18 : index
-    %c3_6 = arith.constant 3 : index
-    %20 = arith.addi %13, %c3_6 : index
-    %c1_7 = arith.constant 1 : index
-    %21 = arith.minsi %20, %c1_7 : index
-    %c0_8 = arith.constant 0 : index
-    %22 = arith.maxsi %13, %c0_8 : index
-    %23 = arith.subi %21, %22 : index
-    %c0_9 = arith.constant 0 : index
-    %24 = arith.maxsi %23, %c0_9 : index
-    %25 = arith.muli %19, %24 : index
-    %c1_10 = arith.constant 1 : index
-    %26 = arith.maxsi %25, %c1_10 : index
-    %27 = arith.index_cast %26 : index to i64
-    %28 = arith.sitofp %27 : i64 to f32
-    %29 = arith.divf %in, %28 : f32
-    linalg.yield %29 : f32
-  } -> tensor<2x4x1x1xf32>
-  return %5 : tensor<2x4x1x1xf32>
+func.func private @compute(%0: tensor<2x4x1x1xf32>) -> (tensor<2x4x1x1xf32>) {
+  %1 = "tensor.empty"() : () -> (tensor<3x3xf32>)
+  %2 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %3 = "tensor.empty"() : () -> (tensor<2x4x1x1xf32>)
+  %4 = "linalg.fill"(%2, %3) ({
+  ^bb0(%5: f32, %6: f32):
+    "linalg.yield"(%5) : (f32) -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<2x4x1x1xf32>) -> (tensor<2x4x1x1xf32>)
+  %7 = "linalg.generic"(%1, %4) ({
+  ^bb0(%8: f32, %9: f32):
+    %10 = "linalg.index"() {dim = 0 : i64} : () -> (index)
+    %11 = "linalg.index"() {dim = 1 : i64} : () -> (index)
+    %12 = "linalg.index"() {dim = 2 : i64} : () -> (index)
+    %13 = "linalg.index"() {dim = 3 : i64} : () -> (index)
+    %14 = "linalg.index"() {dim = 4 : i64} : () -> (index)
+    %15 = "linalg.index"() {dim = 5 : i64} : () -> (index)
+    %16 = "arith.constant"() {value = 0 : index} : () -> (index)
+    %17 = "arith.constant"() {value = 1 : index} : () -> (index)
+    %18 = "arith.muli"(%12, %17) : (index, index) -> (index)
+    %19 = "arith.constant"() {value = 1 : index} : () -> (index)
+    %20 = "arith.subi"(%18, %19) : (index, index) -> (index)
+    %21 = "arith.addi"(%20, %14) : (index, index) -> (index)
+    %22 = "arith.constant"() {value = 0 : index} : () -> (index)
+    %23 = "arith.cmpi"(%21, %22) {predicate = 7 : i64} : (index, index) -> (i1)
+    %24 = "arith.select"(%23, %21, %16) : (i1, index, index) -> (index)
+    %25 = "arith.cmpi"(%14, %16) {predicate = 0 : i64} : (index, index) -> (i1)
+    %26 = "arith.constant"() {value = 1 : index} : () -> (index)
+    %27 = "arith.muli"(%13, %26) : (index, index) -> (index)
+    %28 = "arith.constant"() {value = 1 : index} : () -> (index)
+    %29 = "arith.subi"(%27, %28) : (index, index) -> (index)
+    %30 = "arith.addi"(%29, %15) : (index, index) -> (index)
+    %31 = "arith.constant"() {value = 0 : index} : () -> (index)
+    %32 = "arith.cmpi"(%30, %31) {predicate = 7 : i64} : (index, index) -> (i1)
+    %33 = "arith.select"(%32, %30, %16) : (i1, index, index) -> (index)
+    %34 = "arith.cmpi"(%15, %16) {predicate = 0 : i64} : (index, index) -> (i1)
+    %35 = "tensor.extract"(%0, %10, %11, %24, %33) : (tensor<2x4x1x1xf32>, index, index, index, index) -> (f32)
+    %36 = "arith.constant"() {value = 0 : index} : () -> (index)
+    %37 = "arith.constant"() {value = 3 : index} : () -> (index)
+    %38 = "arith.muli"(%36, %37) : (index, index) -> (index)
+    %39 = "arith.addi"(%38, %14) : (index, index) -> (index)
+    %40 = "arith.constant"() {value = 3 : index} : () -> (index)
+    %41 = "arith.muli"(%39, %40) : (index, index) -> (index)
+    %42 = "arith.addi"(%41, %15) : (index, index) -> (index)
+    %43 = "arith.andi"(%23, %32) : (i1, i1) -> (i1)
+    %44 = "arith.andi"(%25, %34) : (i1, i1) -> (i1)
+    %45 = "arith.index_cast"(%42) : (index) -> (i32)
+    %46 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+    %47 = "arith.select"(%43, %35, %46) : (i1, f32, f32) -> (f32)
+    %48 = "arith.addf"(%9, %47) : (f32, f32) -> (f32)
+    "linalg.yield"(%48) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2, d3, d4, d5) -> (d4, d5)>, affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d2, d3)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<3x3xf32>, tensor<2x4x1x1xf32>) -> (tensor<2x4x1x1xf32>)
+  %49 = "tensor.empty"() : () -> (tensor<2x4x1x1xf32>)
+  %50 = "linalg.generic"(%7, %49) ({
+  ^bb0(%51: f32, %52: f32):
+    %53 = "linalg.index"() {dim = 0 : i64} : () -> (index)
+    %54 = "linalg.index"() {dim = 1 : i64} : () -> (index)
+    %55 = "linalg.index"() {dim = 2 : i64} : () -> (index)
+    %56 = "linalg.index"() {dim = 3 : i64} : () -> (index)
+    %57 = "arith.constant"() {value = 1 : index} : () -> (index)
+    %58 = "arith.muli"(%55, %57) : (index, index) -> (index)
+    %59 = "arith.constant"() {value = 1 : index} : () -> (index)
+    %60 = "arith.subi"(%58, %59) : (index, index) -> (index)
+    %61 = "arith.constant"() {value = 1 : index} : () -> (index)
+    %62 = "arith.muli"(%56, %61) : (index, index) -> (index)
+    %63 = "arith.constant"() {value = 1 : index} : () -> (index)
+    %64 = "arith.subi"(%62, %63) : (index, index) -> (index)
+    %65 = "arith.constant"() {value = 1 : index} : () -> (index)
+    %66 = "arith.constant"() {value = 3 : index} : () -> (index)
+    %67 = "arith.addi"(%60, %66) : (index, index) -> (index)
+    %68 = "arith.constant"() {value = 1 : index} : () -> (index)
+    %69 = "arith.minsi"(%67, %68) : (index, index) -> (index)
+    %70 = "arith.constant"() {value = 0 : index} : () -> (index)
+    %71 = "arith.maxsi"(%60, %70) : (index, index) -> (index)
+    %72 = "arith.subi"(%69, %71) : (index, index) -> (index)
+    %73 = "arith.constant"() {value = 0 : index} : () -> (index)
+    %74 = "arith.maxsi"(%72, %73) : (index, index) -> (index)
+    %75 = "arith.muli"(%65, %74) : (index, index) -> (index)
+    %76 = "arith.constant"() {value = 3 : index} : () -> (index)
+    %77 = "arith.addi"(%64, %76) : (index, index) -> (index)
+    %78 = "arith.constant"() {value = 1 : index} : () -> (index)
+    %79 = "arith.minsi"(%77, %78) : (index, index) -> (index)
+    %80 = "arith.constant"() {value = 0 : index} : () -> (index)
+    %81 = "arith.maxsi"(%64, %80) : (index, index) -> (index)
+    %82 = "arith.subi"(%79, %81) : (index, index) -> (index)
+    %83 = "arith.constant"() {value = 0 : index} : () -> (index)
+    %84 = "arith.maxsi"(%82, %83) : (index, index) -> (index)
+    %85 = "arith.muli"(%75, %84) : (index, index) -> (index)
+    %86 = "arith.constant"() {value = 1 : index} : () -> (index)
+    %87 = "arith.maxsi"(%85, %86) : (index, index) -> (index)
+    %88 = "arith.index_cast"(%87) : (index) -> (i64)
+    %89 = "arith.sitofp"(%88) : (i64) -> (f32)
+    %90 = "arith.divf"(%51, %89) : (f32, f32) -> (f32)
+    "linalg.yield"(%90) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<2x4x1x1xf32>, tensor<2x4x1x1xf32>) -> (tensor<2x4x1x1xf32>)
+  "func.return"(%50) : (tensor<2x4x1x1xf32>) -> ()
 }
   util.func public @main(%in0: !hal.buffer_view, %out0: !hal.buffer_view, %workspace: !hal.buffer, %wait: !hal.fence, %signal: !hal.fence) attributes {iree.abi.stub} {
     %i0 = hal.tensor.import wait(%wait) => %in0 : !hal.buffer_view -> tensor<2x4x1x1xf32>

@@ -1,19 +1,22 @@
 // Floats of two types, neither of which is the compute type, are widened for a product only where the shape is a lucky one.
 // iree-compile --iree-input-type=none --iree-input-demote-f64-to-f32=false --iree-opt-const-expr-hoisting=false --iree-hal-target-device=hip --iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops --iree-dispatch-creation-enable-aggressive-fusion --iree-rocm-target=mi300x
 module @rotini {
-func.func private @compute(%arg0: tensor<5x9xf16>, %arg1: tensor<9x3xbf16>) -> tensor<5x3xf32> {
-  %cst = arith.constant 0.000000e+00 : f32
-  %0 = tensor.empty() : tensor<5x3xf32>
-  %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<5x3xf32>) -> tensor<5x3xf32>
-  %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : tensor<5x9xf16>, tensor<9x3xbf16>) outs(%1 : tensor<5x3xf32>) {
-  ^bb0(%in: f16, %in_0: bf16, %out: f32):
-    %3 = arith.extf %in : f16 to f32
-    %4 = arith.extf %in_0 : bf16 to f32
-    %5 = arith.mulf %3, %4 : f32
-    %6 = arith.addf %out, %5 : f32
-    linalg.yield %6 : f32
-  } -> tensor<5x3xf32>
-  return %2 : tensor<5x3xf32>
+func.func private @compute(%0: tensor<5x9xf16>, %1: tensor<9x3xbf16>) -> (tensor<5x3xf32>) {
+  %2 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %3 = "tensor.empty"() : () -> (tensor<5x3xf32>)
+  %4 = "linalg.fill"(%2, %3) ({
+  ^bb0(%5: f32, %6: f32):
+    "linalg.yield"(%5) : (f32) -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<5x3xf32>) -> (tensor<5x3xf32>)
+  %7 = "linalg.generic"(%0, %1, %4) ({
+  ^bb0(%8: f16, %9: bf16, %10: f32):
+    %11 = "arith.extf"(%8) : (f16) -> (f32)
+    %12 = "arith.extf"(%9) : (bf16) -> (f32)
+    %13 = "arith.mulf"(%11, %12) : (f32, f32) -> (f32)
+    %14 = "arith.addf"(%10, %13) : (f32, f32) -> (f32)
+    "linalg.yield"(%14) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<5x9xf16>, tensor<9x3xbf16>, tensor<5x3xf32>) -> (tensor<5x3xf32>)
+  "func.return"(%7) : (tensor<5x3xf32>) -> ()
 }
   util.func public @main(%in0: !hal.buffer_view, %in1: !hal.buffer_view, %out0: !hal.buffer_view, %workspace: !hal.buffer, %wait: !hal.fence, %signal: !hal.fence) attributes {iree.abi.stub} {
     %i0 = hal.tensor.import wait(%wait) => %in0 : !hal.buffer_view -> tensor<5x9xf16>

@@ -1,27 +1,30 @@
 // A product of both FNUZ types is rejected where a matrix ends within a tile.
 // iree-compile --iree-input-type=none --iree-input-demote-f64-to-f32=false --iree-opt-const-expr-hoisting=false --iree-hal-target-device=hip --iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops --iree-dispatch-creation-enable-aggressive-fusion --iree-rocm-target=mi300x
 module @rotini {
-func.func private @compute(%arg0: tensor<1x33xi8>, %arg1: tensor<9x33xi8>) -> tensor<1x9xbf16> {
-  %0 = tensor.bitcast %arg0 : tensor<1x33xi8> to tensor<1x33xf8E4M3FNUZ>
-  %1 = tensor.bitcast %arg1 : tensor<9x33xi8> to tensor<9x33xf8E5M2FNUZ>
-  %cst = arith.constant 0.000000e+00 : f32
-  %2 = tensor.empty() : tensor<1x9xf32>
-  %3 = linalg.fill ins(%cst : f32) outs(%2 : tensor<1x9xf32>) -> tensor<1x9xf32>
-  %4 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%0, %1 : tensor<1x33xf8E4M3FNUZ>, tensor<9x33xf8E5M2FNUZ>) outs(%3 : tensor<1x9xf32>) {
-  ^bb0(%in: f8E4M3FNUZ, %in_0: f8E5M2FNUZ, %out: f32):
-    %7 = arith.extf %in : f8E4M3FNUZ to f32
-    %8 = arith.extf %in_0 : f8E5M2FNUZ to f32
-    %9 = arith.mulf %7, %8 : f32
-    %10 = arith.addf %out, %9 : f32
-    linalg.yield %10 : f32
-  } -> tensor<1x9xf32>
-  %5 = tensor.empty() : tensor<1x9xbf16>
-  %6 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%4 : tensor<1x9xf32>) outs(%5 : tensor<1x9xbf16>) {
-  ^bb0(%in: f32, %out: bf16):
-    %7 = arith.truncf %in : f32 to bf16
-    linalg.yield %7 : bf16
-  } -> tensor<1x9xbf16>
-  return %6 : tensor<1x9xbf16>
+func.func private @compute(%0: tensor<1x33xi8>, %1: tensor<9x33xi8>) -> (tensor<1x9xbf16>) {
+  %2 = "tensor.bitcast"(%0) : (tensor<1x33xi8>) -> (tensor<1x33xf8E4M3FNUZ>)
+  %3 = "tensor.bitcast"(%1) : (tensor<9x33xi8>) -> (tensor<9x33xf8E5M2FNUZ>)
+  %4 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %5 = "tensor.empty"() : () -> (tensor<1x9xf32>)
+  %6 = "linalg.fill"(%4, %5) ({
+  ^bb0(%7: f32, %8: f32):
+    "linalg.yield"(%7) : (f32) -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<1x9xf32>) -> (tensor<1x9xf32>)
+  %9 = "linalg.generic"(%2, %3, %6) ({
+  ^bb0(%10: f8E4M3FNUZ, %11: f8E5M2FNUZ, %12: f32):
+    %13 = "arith.extf"(%10) : (f8E4M3FNUZ) -> (f32)
+    %14 = "arith.extf"(%11) : (f8E5M2FNUZ) -> (f32)
+    %15 = "arith.mulf"(%13, %14) : (f32, f32) -> (f32)
+    %16 = "arith.addf"(%12, %15) : (f32, f32) -> (f32)
+    "linalg.yield"(%16) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<1x33xf8E4M3FNUZ>, tensor<9x33xf8E5M2FNUZ>, tensor<1x9xf32>) -> (tensor<1x9xf32>)
+  %17 = "tensor.empty"() : () -> (tensor<1x9xbf16>)
+  %18 = "linalg.generic"(%9, %17) ({
+  ^bb0(%19: f32, %20: bf16):
+    %21 = "arith.truncf"(%19) : (f32) -> (bf16)
+    "linalg.yield"(%21) : (bf16) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<1x9xf32>, tensor<1x9xbf16>) -> (tensor<1x9xbf16>)
+  "func.return"(%18) : (tensor<1x9xbf16>) -> ()
 }
   util.func public @main(%in0: !hal.buffer_view, %in1: !hal.buffer_view, %out0: !hal.buffer_view, %workspace: !hal.buffer, %wait: !hal.fence, %signal: !hal.fence) attributes {iree.abi.stub} {
     %i0 = hal.tensor.import wait(%wait) => %in0 : !hal.buffer_view -> tensor<1x33xi8>

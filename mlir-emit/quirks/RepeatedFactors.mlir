@@ -1,28 +1,31 @@
 // A sum of products is taken for a contraction, which is invalid if a factor is repeated along a reduced axis, also if the product is an operation of its own: x · w summed over rows, with one w for each row.
 // iree-compile --iree-input-type=none --iree-input-demote-f64-to-f32=false --iree-opt-const-expr-hoisting=false --iree-hal-target-device=hip --iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops --iree-dispatch-creation-enable-aggressive-fusion --iree-rocm-target=mi300x
 module @rotini {
-func.func private @compute(%arg0: tensor<8x16x24xf32>, %arg1: tensor<8x1x1xf32>) -> tensor<8x1x1xf32> {
-  %collapsed = tensor.collapse_shape %arg1 [[0, 1, 2]] : tensor<8x1x1xf32> into tensor<8xf32>
-  %0 = tensor.empty() : tensor<8x16x24xf32>
-  %1 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%arg0, %collapsed : tensor<8x16x24xf32>, tensor<8xf32>) outs(%0 : tensor<8x16x24xf32>) {
-  ^bb0(%in: f32, %in_0: f32, %out: f32):
-    %7 = arith.mulf %in, %in_0 : f32
-    linalg.yield %7 : f32
-  } -> tensor<8x16x24xf32>
-  %cst = arith.constant 0.000000e+00 : f32
-  %2 = tensor.empty() : tensor<8xf32>
-  %3 = linalg.fill ins(%cst : f32) outs(%2 : tensor<8xf32>) -> tensor<8xf32>
-  %4 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0)>], iterator_types = ["parallel", "reduction", "reduction"]} ins(%1 : tensor<8x16x24xf32>) outs(%3 : tensor<8xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    %7 = arith.addf %out, %in : f32
-    linalg.yield %7 : f32
-  } -> tensor<8xf32>
-  %5 = tensor.empty() : tensor<8x1x1xf32>
-  %6 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%4 : tensor<8xf32>) outs(%5 : tensor<8x1x1xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    linalg.yield %in : f32
-  } -> tensor<8x1x1xf32>
-  return %6 : tensor<8x1x1xf32>
+func.func private @compute(%0: tensor<8x16x24xf32>, %1: tensor<8x1x1xf32>) -> (tensor<8x1x1xf32>) {
+  %2 = "tensor.collapse_shape"(%1) {reassociation = [[0 : i64, 1 : i64, 2 : i64]]} : (tensor<8x1x1xf32>) -> (tensor<8xf32>)
+  %3 = "tensor.empty"() : () -> (tensor<8x16x24xf32>)
+  %4 = "linalg.generic"(%0, %2, %3) ({
+  ^bb0(%5: f32, %6: f32, %7: f32):
+    %8 = "arith.mulf"(%5, %6) : (f32, f32) -> (f32)
+    "linalg.yield"(%8) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<8x16x24xf32>, tensor<8xf32>, tensor<8x16x24xf32>) -> (tensor<8x16x24xf32>)
+  %9 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %10 = "tensor.empty"() : () -> (tensor<8xf32>)
+  %11 = "linalg.fill"(%9, %10) ({
+  ^bb0(%12: f32, %13: f32):
+    "linalg.yield"(%12) : (f32) -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<8xf32>) -> (tensor<8xf32>)
+  %14 = "linalg.generic"(%4, %11) ({
+  ^bb0(%15: f32, %16: f32):
+    %17 = "arith.addf"(%16, %15) : (f32, f32) -> (f32)
+    "linalg.yield"(%17) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<8x16x24xf32>, tensor<8xf32>) -> (tensor<8xf32>)
+  %18 = "tensor.empty"() : () -> (tensor<8x1x1xf32>)
+  %19 = "linalg.generic"(%14, %18) ({
+  ^bb0(%20: f32, %21: f32):
+    "linalg.yield"(%20) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<8xf32>, tensor<8x1x1xf32>) -> (tensor<8x1x1xf32>)
+  "func.return"(%19) : (tensor<8x1x1xf32>) -> ()
 }
   util.func public @main(%in0: !hal.buffer_view, %in1: !hal.buffer_view, %out0: !hal.buffer_view, %workspace: !hal.buffer, %wait: !hal.fence, %signal: !hal.fence) attributes {iree.abi.stub} {
     %i0 = hal.tensor.import wait(%wait) => %in0 : !hal.buffer_view -> tensor<8x16x24xf32>

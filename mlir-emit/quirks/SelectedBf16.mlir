@@ -1,50 +1,50 @@
 // bf16 is selected in f32, and on the way back what is no number changes.
 // iree-compile --iree-input-type=none --iree-input-demote-f64-to-f32=false --iree-opt-const-expr-hoisting=false --iree-hal-target-device=local --iree-hal-local-target-device-backends=llvm-cpu --iree-llvmcpu-target-cpu=host
 module @rotini {
-func.func private @compute(%arg0: tensor<3x5xbf16>, %arg1: tensor<45xbf16>) -> tensor<45xbf16> {
-  %0 = tensor.empty() : tensor<3x5xf32>
-  %1 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%arg0 : tensor<3x5xbf16>) outs(%0 : tensor<3x5xf32>) {
-  ^bb0(%in: bf16, %out: f32):
-    %6 = arith.extf %in : bf16 to f32
-    %7 = math.erf %6 : f32
-    %cst = arith.constant 0.000000e+00 : f32
-    %8 = arith.cmpf oeq, %6, %cst : f32
-    %9 = arith.select %8, %6, %7 : f32
-    linalg.yield %9 : f32
-  } -> tensor<3x5xf32>
-  %2 = tensor.empty() : tensor<3x5xbf16>
-  %3 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%1 : tensor<3x5xf32>) outs(%2 : tensor<3x5xbf16>) {
-  ^bb0(%in: f32, %out: bf16):
-    %6 = arith.truncf %in : f32 to bf16
-    linalg.yield %6 : bf16
-  } -> tensor<3x5xbf16>
-  %4 = tensor.empty() : tensor<45xbf16>
-  %5 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%arg1 : tensor<45xbf16>) outs(%4 : tensor<45xbf16>) {
-  ^bb0(%in: bf16, %out: bf16):
-    %c0 = arith.constant 0 : index
-    %6 = linalg.index 0 : index
-    %true = arith.constant true
-    %c16 = arith.constant 16 : index
-    %7 = arith.divui %6, %c16 : index
-    %8 = arith.remui %6, %c16 : index
-    %c2 = arith.constant 2 : index
-    %9 = arith.cmpi ule, %7, %c2 : index
-    %10 = arith.andi %true, %9 : i1
-    %11 = arith.minui %7, %c2 : index
-    %c3 = arith.constant 3 : index
-    %12 = arith.divui %8, %c3 : index
-    %13 = arith.remui %8, %c3 : index
-    %c4 = arith.constant 4 : index
-    %14 = arith.cmpi ule, %12, %c4 : index
-    %15 = arith.andi %10, %14 : i1
-    %16 = arith.minui %12, %c4 : index
-    %17 = arith.cmpi ule, %13, %c0 : index
-    %18 = arith.andi %15, %17 : i1
-    %extracted = tensor.extract %3[%11, %16] : tensor<3x5xbf16>
-    %19 = arith.select %18, %extracted, %in : bf16
-    linalg.yield %19 : bf16
-  } -> tensor<45xbf16>
-  return %5 : tensor<45xbf16>
+func.func private @compute(%0: tensor<3x5xbf16>, %1: tensor<45xbf16>) -> (tensor<45xbf16>) {
+  %2 = "tensor.empty"() : () -> (tensor<3x5xf32>)
+  %3 = "linalg.generic"(%0, %2) ({
+  ^bb0(%4: bf16, %5: f32):
+    %6 = "arith.extf"(%4) : (bf16) -> (f32)
+    %7 = "math.erf"(%6) : (f32) -> (f32)
+    %8 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+    %9 = "arith.cmpf"(%6, %8) {predicate = 1 : i64} : (f32, f32) -> (i1)
+    %10 = "arith.select"(%9, %6, %7) : (i1, f32, f32) -> (f32)
+    "linalg.yield"(%10) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<3x5xbf16>, tensor<3x5xf32>) -> (tensor<3x5xf32>)
+  %11 = "tensor.empty"() : () -> (tensor<3x5xbf16>)
+  %12 = "linalg.generic"(%3, %11) ({
+  ^bb0(%13: f32, %14: bf16):
+    %15 = "arith.truncf"(%13) : (f32) -> (bf16)
+    "linalg.yield"(%15) : (bf16) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<3x5xf32>, tensor<3x5xbf16>) -> (tensor<3x5xbf16>)
+  %16 = "tensor.empty"() : () -> (tensor<45xbf16>)
+  %17 = "linalg.generic"(%1, %16) ({
+  ^bb0(%18: bf16, %19: bf16):
+    %20 = "arith.constant"() {value = 0 : index} : () -> (index)
+    %21 = "linalg.index"() {dim = 0 : i64} : () -> (index)
+    %22 = "arith.constant"() {value = true} : () -> (i1)
+    %23 = "arith.constant"() {value = 16 : index} : () -> (index)
+    %24 = "arith.divui"(%21, %23) : (index, index) -> (index)
+    %25 = "arith.remui"(%21, %23) : (index, index) -> (index)
+    %26 = "arith.constant"() {value = 2 : index} : () -> (index)
+    %27 = "arith.cmpi"(%24, %26) {predicate = 7 : i64} : (index, index) -> (i1)
+    %28 = "arith.andi"(%22, %27) : (i1, i1) -> (i1)
+    %29 = "arith.minui"(%24, %26) : (index, index) -> (index)
+    %30 = "arith.constant"() {value = 3 : index} : () -> (index)
+    %31 = "arith.divui"(%25, %30) : (index, index) -> (index)
+    %32 = "arith.remui"(%25, %30) : (index, index) -> (index)
+    %33 = "arith.constant"() {value = 4 : index} : () -> (index)
+    %34 = "arith.cmpi"(%31, %33) {predicate = 7 : i64} : (index, index) -> (i1)
+    %35 = "arith.andi"(%28, %34) : (i1, i1) -> (i1)
+    %36 = "arith.minui"(%31, %33) : (index, index) -> (index)
+    %37 = "arith.cmpi"(%32, %20) {predicate = 7 : i64} : (index, index) -> (i1)
+    %38 = "arith.andi"(%35, %37) : (i1, i1) -> (i1)
+    %39 = "tensor.extract"(%12, %29, %36) : (tensor<3x5xbf16>, index, index) -> (bf16)
+    %40 = "arith.select"(%38, %39, %18) : (i1, bf16, bf16) -> (bf16)
+    "linalg.yield"(%40) : (bf16) -> ()
+  }) {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = [#linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<45xbf16>, tensor<45xbf16>) -> (tensor<45xbf16>)
+  "func.return"(%17) : (tensor<45xbf16>) -> ()
 }
   util.func public @main(%in0: !hal.buffer_view, %out0: !hal.buffer_view, %workspace: !hal.buffer, %wait: !hal.fence, %signal: !hal.fence) attributes {iree.abi.stub} {
     %i0 = hal.tensor.import wait(%wait) => %in0 : !hal.buffer_view -> tensor<3x5xbf16>

@@ -1,25 +1,25 @@
 // Instruction selection does not end where a thread selects one element: a clamped i64, or a single unsigned byte or result of a comparison, as an i64.
 // iree-compile --iree-input-type=none --iree-input-demote-f64-to-f32=false --iree-opt-const-expr-hoisting=false --iree-hal-target-device=hip --iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops --iree-dispatch-creation-enable-aggressive-fusion --iree-rocm-target=mi300x
 module @rotini {
-func.func private @compute(%arg0: tensor<2x4x5xi64>, %arg1: tensor<1x1x1xi8>, %arg2: tensor<2x4x5xi8>) -> tensor<2x4x5xi64> {
-  %collapsed = tensor.collapse_shape %arg1 [] : tensor<1x1x1xi8> into tensor<i8>
-  %0 = tensor.empty() : tensor<2x4x5xi64>
-  %1 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> ()>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%arg0, %collapsed, %arg2 : tensor<2x4x5xi64>, tensor<i8>, tensor<2x4x5xi8>) outs(%0 : tensor<2x4x5xi64>) {
-  ^bb0(%in: i64, %in_0: i8, %in_1: i8, %out: i64):
-    %c-2147483648_i64 = arith.constant -2147483648 : i64
-    %c2147483647_i64 = arith.constant 2147483647 : i64
-    %2 = arith.maxsi %in, %c-2147483648_i64 : i64
-    %3 = arith.minsi %2, %c2147483647_i64 : i64
-    %4 = arith.trunci %3 : i64 to i32
-    %5 = arith.extui %in_0 : i8 to i32
-    %6 = arith.extsi %in_1 : i8 to i32
-    %c0_i32 = arith.constant 0 : i32
-    %7 = arith.cmpi ne, %6, %c0_i32 : i32
-    %8 = arith.select %7, %4, %5 : i32
-    %9 = arith.extsi %8 : i32 to i64
-    linalg.yield %9 : i64
-  } -> tensor<2x4x5xi64>
-  return %1 : tensor<2x4x5xi64>
+func.func private @compute(%0: tensor<2x4x5xi64>, %1: tensor<1x1x1xi8>, %2: tensor<2x4x5xi8>) -> (tensor<2x4x5xi64>) {
+  %3 = "tensor.collapse_shape"(%1) {reassociation = []} : (tensor<1x1x1xi8>) -> (tensor<i8>)
+  %4 = "tensor.empty"() : () -> (tensor<2x4x5xi64>)
+  %5 = "linalg.generic"(%0, %3, %2, %4) ({
+  ^bb0(%6: i64, %7: i8, %8: i8, %9: i64):
+    %10 = "arith.constant"() {value = -2147483648 : i64} : () -> (i64)
+    %11 = "arith.constant"() {value = 2147483647 : i64} : () -> (i64)
+    %12 = "arith.maxsi"(%6, %10) : (i64, i64) -> (i64)
+    %13 = "arith.minsi"(%12, %11) : (i64, i64) -> (i64)
+    %14 = "arith.trunci"(%13) : (i64) -> (i32)
+    %15 = "arith.extui"(%7) : (i8) -> (i32)
+    %16 = "arith.extsi"(%8) : (i8) -> (i32)
+    %17 = "arith.constant"() {value = 0 : i32} : () -> (i32)
+    %18 = "arith.cmpi"(%16, %17) {predicate = 1 : i64} : (i32, i32) -> (i1)
+    %19 = "arith.select"(%18, %14, %15) : (i1, i32, i32) -> (i32)
+    %20 = "arith.extsi"(%19) : (i32) -> (i64)
+    "linalg.yield"(%20) : (i64) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> ()>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 3, 1>} : (tensor<2x4x5xi64>, tensor<i8>, tensor<2x4x5xi8>, tensor<2x4x5xi64>) -> (tensor<2x4x5xi64>)
+  "func.return"(%5) : (tensor<2x4x5xi64>) -> ()
 }
   util.func public @main(%in0: !hal.buffer_view, %in1: !hal.buffer_view, %in2: !hal.buffer_view, %out0: !hal.buffer_view, %workspace: !hal.buffer, %wait: !hal.fence, %signal: !hal.fence) attributes {iree.abi.stub} {
     %i0 = hal.tensor.import wait(%wait) => %in0 : !hal.buffer_view -> tensor<2x4x5xi64>

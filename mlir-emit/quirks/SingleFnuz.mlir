@@ -1,21 +1,24 @@
 // A factor of one FNUZ element, which is a byte until it is multiplied: the bitcast becomes a kernel of its own that is not bufferized.
 // iree-compile --iree-input-type=none --iree-input-demote-f64-to-f32=false --iree-opt-const-expr-hoisting=false --iree-hal-target-device=hip --iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops --iree-dispatch-creation-enable-aggressive-fusion --iree-rocm-target=mi300x
 module @rotini {
-func.func private @compute(%arg0: tensor<1x1xi8>, %arg1: tensor<1x5xi8>) -> tensor<1x5xf32> {
-  %0 = tensor.bitcast %arg0 : tensor<1x1xi8> to tensor<1x1xf8E4M3FNUZ>
-  %1 = tensor.bitcast %arg1 : tensor<1x5xi8> to tensor<1x5xf8E4M3FNUZ>
-  %cst = arith.constant 0.000000e+00 : f32
-  %2 = tensor.empty() : tensor<1x5xf32>
-  %3 = linalg.fill ins(%cst : f32) outs(%2 : tensor<1x5xf32>) -> tensor<1x5xf32>
-  %4 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%0, %1 : tensor<1x1xf8E4M3FNUZ>, tensor<1x5xf8E4M3FNUZ>) outs(%3 : tensor<1x5xf32>) {
-  ^bb0(%in: f8E4M3FNUZ, %in_0: f8E4M3FNUZ, %out: f32):
-    %5 = arith.extf %in : f8E4M3FNUZ to f32
-    %6 = arith.extf %in_0 : f8E4M3FNUZ to f32
-    %7 = arith.mulf %5, %6 : f32
-    %8 = arith.addf %out, %7 : f32
-    linalg.yield %8 : f32
-  } -> tensor<1x5xf32>
-  return %4 : tensor<1x5xf32>
+func.func private @compute(%0: tensor<1x1xi8>, %1: tensor<1x5xi8>) -> (tensor<1x5xf32>) {
+  %2 = "tensor.bitcast"(%0) : (tensor<1x1xi8>) -> (tensor<1x1xf8E4M3FNUZ>)
+  %3 = "tensor.bitcast"(%1) : (tensor<1x5xi8>) -> (tensor<1x5xf8E4M3FNUZ>)
+  %4 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %5 = "tensor.empty"() : () -> (tensor<1x5xf32>)
+  %6 = "linalg.fill"(%4, %5) ({
+  ^bb0(%7: f32, %8: f32):
+    "linalg.yield"(%7) : (f32) -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<1x5xf32>) -> (tensor<1x5xf32>)
+  %9 = "linalg.generic"(%2, %3, %6) ({
+  ^bb0(%10: f8E4M3FNUZ, %11: f8E4M3FNUZ, %12: f32):
+    %13 = "arith.extf"(%10) : (f8E4M3FNUZ) -> (f32)
+    %14 = "arith.extf"(%11) : (f8E4M3FNUZ) -> (f32)
+    %15 = "arith.mulf"(%13, %14) : (f32, f32) -> (f32)
+    %16 = "arith.addf"(%12, %15) : (f32, f32) -> (f32)
+    "linalg.yield"(%16) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<1x1xf8E4M3FNUZ>, tensor<1x5xf8E4M3FNUZ>, tensor<1x5xf32>) -> (tensor<1x5xf32>)
+  "func.return"(%9) : (tensor<1x5xf32>) -> ()
 }
   util.func public @main(%in0: !hal.buffer_view, %in1: !hal.buffer_view, %out0: !hal.buffer_view, %workspace: !hal.buffer, %wait: !hal.fence, %signal: !hal.fence) attributes {iree.abi.stub} {
     %i0 = hal.tensor.import wait(%wait) => %in0 : !hal.buffer_view -> tensor<1x1xi8>

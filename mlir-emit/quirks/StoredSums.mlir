@@ -1,30 +1,33 @@
 // Sums that are stored beside a chain of stored tensors made of them, or beside one in another order: a tile that is cut off lies in shared memory, where threads overwrite each other's.
 // iree-compile --iree-input-type=none --iree-input-demote-f64-to-f32=false --iree-opt-const-expr-hoisting=false --iree-hal-target-device=hip --iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops --iree-dispatch-creation-enable-aggressive-fusion --iree-rocm-target=mi300x
 module @rotini {
-func.func private @compute(%arg0: tensor<1x3x24xf32>, %arg1: tensor<1x24x6xf32>) -> (tensor<1x3x6xf32>, tensor<1x3x6xf32>, tensor<1x3x6xf32>) {
-  %cst = arith.constant 0.000000e+00 : f32
-  %0 = tensor.empty() : tensor<1x3x6xf32>
-  %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<1x3x6xf32>) -> tensor<1x3x6xf32>
-  %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d3, d2)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : tensor<1x3x24xf32>, tensor<1x24x6xf32>) outs(%1 : tensor<1x3x6xf32>) {
-  ^bb0(%in: f32, %in_0: f32, %out: f32):
-    %7 = arith.mulf %in, %in_0 : f32
-    %8 = arith.addf %out, %7 : f32
-    linalg.yield %8 : f32
-  } -> tensor<1x3x6xf32>
-  %3 = tensor.empty() : tensor<1x3x6xf32>
-  %4 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%2 : tensor<1x3x6xf32>) outs(%3 : tensor<1x3x6xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    %7 = math.absf %in : f32
-    linalg.yield %7 : f32
-  } -> tensor<1x3x6xf32>
-  %5 = tensor.empty() : tensor<1x3x6xf32>
-  %6 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%4 : tensor<1x3x6xf32>) outs(%5 : tensor<1x3x6xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    %7 = arith.negf %in : f32
-    %8 = math.copysign %7, %7 : f32
-    linalg.yield %8 : f32
-  } -> tensor<1x3x6xf32>
-  return %2, %4, %6 : tensor<1x3x6xf32>, tensor<1x3x6xf32>, tensor<1x3x6xf32>
+func.func private @compute(%0: tensor<1x3x24xf32>, %1: tensor<1x24x6xf32>) -> (tensor<1x3x6xf32>, tensor<1x3x6xf32>, tensor<1x3x6xf32>) {
+  %2 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %3 = "tensor.empty"() : () -> (tensor<1x3x6xf32>)
+  %4 = "linalg.fill"(%2, %3) ({
+  ^bb0(%5: f32, %6: f32):
+    "linalg.yield"(%5) : (f32) -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<1x3x6xf32>) -> (tensor<1x3x6xf32>)
+  %7 = "linalg.generic"(%0, %1, %4) ({
+  ^bb0(%8: f32, %9: f32, %10: f32):
+    %11 = "arith.mulf"(%8, %9) : (f32, f32) -> (f32)
+    %12 = "arith.addf"(%10, %11) : (f32, f32) -> (f32)
+    "linalg.yield"(%12) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d3, d2)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<1x3x24xf32>, tensor<1x24x6xf32>, tensor<1x3x6xf32>) -> (tensor<1x3x6xf32>)
+  %13 = "tensor.empty"() : () -> (tensor<1x3x6xf32>)
+  %14 = "linalg.generic"(%7, %13) ({
+  ^bb0(%15: f32, %16: f32):
+    %17 = "math.absf"(%15) : (f32) -> (f32)
+    "linalg.yield"(%17) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<1x3x6xf32>, tensor<1x3x6xf32>) -> (tensor<1x3x6xf32>)
+  %18 = "tensor.empty"() : () -> (tensor<1x3x6xf32>)
+  %19 = "linalg.generic"(%14, %18) ({
+  ^bb0(%20: f32, %21: f32):
+    %22 = "arith.negf"(%20) : (f32) -> (f32)
+    %23 = "math.copysign"(%22, %22) : (f32, f32) -> (f32)
+    "linalg.yield"(%23) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<1x3x6xf32>, tensor<1x3x6xf32>) -> (tensor<1x3x6xf32>)
+  "func.return"(%7, %14, %19) : (tensor<1x3x6xf32>, tensor<1x3x6xf32>, tensor<1x3x6xf32>) -> ()
 }
   util.func public @main(%in0: !hal.buffer_view, %in1: !hal.buffer_view, %out0: !hal.buffer_view, %out1: !hal.buffer_view, %out2: !hal.buffer_view, %workspace: !hal.buffer, %wait: !hal.fence, %signal: !hal.fence) attributes {iree.abi.stub} {
     %i0 = hal.tensor.import wait(%wait) => %in0 : !hal.buffer_view -> tensor<1x3x24xf32>

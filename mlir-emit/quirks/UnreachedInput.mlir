@@ -1,17 +1,20 @@
 // Code for GPUs assumes that the last window ends where the input does.
 // iree-compile --iree-input-type=none --iree-input-demote-f64-to-f32=false --iree-opt-const-expr-hoisting=false --iree-hal-target-device=hip --iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops --iree-dispatch-creation-enable-aggressive-fusion --iree-rocm-target=mi300x
 module @rotini {
-func.func private @compute(%arg0: tensor<2x4x9x9xf32>, %arg1: tensor<8x4x3x3xf32>) -> tensor<2x8x1x1xf32> {
-  %cst = arith.constant 0.000000e+00 : f32
-  %0 = tensor.empty() : tensor<2x8x1x1xf32>
-  %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<2x8x1x1xf32>) -> tensor<2x8x1x1xf32>
-  %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d4, d2 * 7 + d5, d3 * 7 + d6)>, affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d1, d4, d5, d6)>, affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%arg0, %arg1 : tensor<2x4x9x9xf32>, tensor<8x4x3x3xf32>) outs(%1 : tensor<2x8x1x1xf32>) {
-  ^bb0(%in: f32, %in_0: f32, %out: f32):
-    %3 = arith.mulf %in, %in_0 : f32
-    %4 = arith.addf %out, %3 : f32
-    linalg.yield %4 : f32
-  } -> tensor<2x8x1x1xf32>
-  return %2 : tensor<2x8x1x1xf32>
+func.func private @compute(%0: tensor<2x4x9x9xf32>, %1: tensor<8x4x3x3xf32>) -> (tensor<2x8x1x1xf32>) {
+  %2 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %3 = "tensor.empty"() : () -> (tensor<2x8x1x1xf32>)
+  %4 = "linalg.fill"(%2, %3) ({
+  ^bb0(%5: f32, %6: f32):
+    "linalg.yield"(%5) : (f32) -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<2x8x1x1xf32>) -> (tensor<2x8x1x1xf32>)
+  %7 = "linalg.generic"(%0, %1, %4) ({
+  ^bb0(%8: f32, %9: f32, %10: f32):
+    %11 = "arith.mulf"(%8, %9) : (f32, f32) -> (f32)
+    %12 = "arith.addf"(%10, %11) : (f32, f32) -> (f32)
+    "linalg.yield"(%12) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d4, d2 * 7 + d5 * 1, d3 * 7 + d6 * 1)>, affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d1, d4, d5, d6)>, affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d1, d2, d3)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>, #linalg.iterator_type<reduction>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<2x4x9x9xf32>, tensor<8x4x3x3xf32>, tensor<2x8x1x1xf32>) -> (tensor<2x8x1x1xf32>)
+  "func.return"(%7) : (tensor<2x8x1x1xf32>) -> ()
 }
   util.func public @main(%in0: !hal.buffer_view, %in1: !hal.buffer_view, %out0: !hal.buffer_view, %workspace: !hal.buffer, %wait: !hal.fence, %signal: !hal.fence) attributes {iree.abi.stub} {
     %i0 = hal.tensor.import wait(%wait) => %in0 : !hal.buffer_view -> tensor<2x4x9x9xf32>

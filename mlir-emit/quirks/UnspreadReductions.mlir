@@ -1,81 +1,87 @@
 // A reduction whose innermost loop is no whole number of subgroups is one thread's work; several of them in one dispatch are unrolled until the compiler has no end: layernorm of 4 x 300.
 // iree-compile --iree-input-type=none --iree-input-demote-f64-to-f32=false --iree-opt-const-expr-hoisting=false --iree-hal-target-device=hip --iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops --iree-dispatch-creation-enable-aggressive-fusion --iree-rocm-target=mi300x
 module @rotini {
-func.func private @compute(%arg0: tensor<4x1000xf16>, %arg1: tensor<1x1000xf32>, %arg2: tensor<1x1000xf32>) -> (tensor<4x1000xf16>, tensor<4x1xf32>, tensor<4x1xf32>) {
-  %cst = arith.constant 0.000000e+00 : f32
-  %0 = tensor.empty() : tensor<4xf32>
-  %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<4xf32>) -> tensor<4xf32>
-  %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%arg0 : tensor<4x1000xf16>) outs(%1 : tensor<4xf32>) {
-  ^bb0(%in: f16, %out: f32):
-    %20 = arith.extf %in : f16 to f32
-    %21 = arith.addf %out, %20 : f32
-    linalg.yield %21 : f32
-  } -> tensor<4xf32>
-  %3 = tensor.empty() : tensor<4xf32>
-  %4 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%2 : tensor<4xf32>) outs(%3 : tensor<4xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    %cst_2 = arith.constant 1.000000e+03 : f32
-    %20 = arith.divf %in, %cst_2 : f32
-    linalg.yield %20 : f32
-  } -> tensor<4xf32>
-  %cst_0 = arith.constant 0.000000e+00 : f32
-  %5 = tensor.empty() : tensor<4xf32>
-  %6 = linalg.fill ins(%cst_0 : f32) outs(%5 : tensor<4xf32>) -> tensor<4xf32>
-  %7 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%arg0, %4 : tensor<4x1000xf16>, tensor<4xf32>) outs(%6 : tensor<4xf32>) {
-  ^bb0(%in: f16, %in_2: f32, %out: f32):
-    %20 = arith.extf %in : f16 to f32
-    %21 = arith.subf %20, %in_2 : f32
-    %22 = arith.mulf %21, %21 : f32
-    %23 = math.copysign %22, %22 : f32
-    %24 = arith.addf %out, %23 : f32
-    linalg.yield %24 : f32
-  } -> tensor<4xf32>
-  %8 = tensor.empty() : tensor<4xf32>
-  %9 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%7 : tensor<4xf32>) outs(%8 : tensor<4xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    %cst_2 = arith.constant 1.000000e+03 : f32
-    %20 = arith.divf %in, %cst_2 : f32
-    linalg.yield %20 : f32
-  } -> tensor<4xf32>
-  %10 = tensor.empty() : tensor<4xf32>
-  %11 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%9 : tensor<4xf32>) outs(%10 : tensor<4xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    %cst_2 = arith.constant 9.99999974E-6 : f32
-    %20 = arith.addf %in, %cst_2 : f32
-    %cst_3 = arith.constant 1.000000e+00 : f32
-    %21 = math.sqrt %20 : f32
-    %22 = arith.divf %cst_3, %21 : f32
-    linalg.yield %22 : f32
-  } -> tensor<4xf32>
-  %collapsed = tensor.collapse_shape %arg1 [[0, 1]] : tensor<1x1000xf32> into tensor<1000xf32>
-  %collapsed_1 = tensor.collapse_shape %arg2 [[0, 1]] : tensor<1x1000xf32> into tensor<1000xf32>
-  %12 = tensor.empty() : tensor<4x1000xf32>
-  %13 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%arg0, %11, %collapsed, %collapsed_1, %4 : tensor<4x1000xf16>, tensor<4xf32>, tensor<1000xf32>, tensor<1000xf32>, tensor<4xf32>) outs(%12 : tensor<4x1000xf32>) {
-  ^bb0(%in: f16, %in_2: f32, %in_3: f32, %in_4: f32, %in_5: f32, %out: f32):
-    %20 = arith.extf %in : f16 to f32
-    %21 = arith.subf %20, %in_5 : f32
-    %22 = arith.mulf %21, %in_2 : f32
-    %23 = arith.mulf %in_3, %22 : f32
-    %24 = arith.addf %23, %in_4 : f32
-    linalg.yield %24 : f32
-  } -> tensor<4x1000xf32>
-  %14 = tensor.empty() : tensor<4x1xf32>
-  %15 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%4 : tensor<4xf32>) outs(%14 : tensor<4x1xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    linalg.yield %in : f32
-  } -> tensor<4x1xf32>
-  %16 = tensor.empty() : tensor<4x1xf32>
-  %17 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%11 : tensor<4xf32>) outs(%16 : tensor<4x1xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    linalg.yield %in : f32
-  } -> tensor<4x1xf32>
-  %18 = tensor.empty() : tensor<4x1000xf16>
-  %19 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%13 : tensor<4x1000xf32>) outs(%18 : tensor<4x1000xf16>) {
-  ^bb0(%in: f32, %out: f16):
-    %20 = arith.truncf %in : f32 to f16
-    linalg.yield %20 : f16
-  } -> tensor<4x1000xf16>
-  return %19, %15, %17 : tensor<4x1000xf16>, tensor<4x1xf32>, tensor<4x1xf32>
+func.func private @compute(%0: tensor<4x1000xf16>, %1: tensor<1x1000xf32>, %2: tensor<1x1000xf32>) -> (tensor<4x1000xf16>, tensor<4x1xf32>, tensor<4x1xf32>) {
+  %3 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %4 = "tensor.empty"() : () -> (tensor<4xf32>)
+  %5 = "linalg.fill"(%3, %4) ({
+  ^bb0(%6: f32, %7: f32):
+    "linalg.yield"(%6) : (f32) -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<4xf32>) -> (tensor<4xf32>)
+  %8 = "linalg.generic"(%0, %5) ({
+  ^bb0(%9: f16, %10: f32):
+    %11 = "arith.extf"(%9) : (f16) -> (f32)
+    %12 = "arith.addf"(%10, %11) : (f32, f32) -> (f32)
+    "linalg.yield"(%12) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<4x1000xf16>, tensor<4xf32>) -> (tensor<4xf32>)
+  %13 = "tensor.empty"() : () -> (tensor<4xf32>)
+  %14 = "linalg.generic"(%8, %13) ({
+  ^bb0(%15: f32, %16: f32):
+    %17 = "arith.constant"() {value = 1.0e3 : f32} : () -> (f32)
+    %18 = "arith.divf"(%15, %17) : (f32, f32) -> (f32)
+    "linalg.yield"(%18) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = [#linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>)
+  %19 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %20 = "tensor.empty"() : () -> (tensor<4xf32>)
+  %21 = "linalg.fill"(%19, %20) ({
+  ^bb0(%22: f32, %23: f32):
+    "linalg.yield"(%22) : (f32) -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<4xf32>) -> (tensor<4xf32>)
+  %24 = "linalg.generic"(%0, %14, %21) ({
+  ^bb0(%25: f16, %26: f32, %27: f32):
+    %28 = "arith.extf"(%25) : (f16) -> (f32)
+    %29 = "arith.subf"(%28, %26) : (f32, f32) -> (f32)
+    %30 = "arith.mulf"(%29, %29) : (f32, f32) -> (f32)
+    %31 = "math.copysign"(%30, %30) : (f32, f32) -> (f32)
+    %32 = "arith.addf"(%27, %31) : (f32, f32) -> (f32)
+    "linalg.yield"(%32) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<4x1000xf16>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>)
+  %33 = "tensor.empty"() : () -> (tensor<4xf32>)
+  %34 = "linalg.generic"(%24, %33) ({
+  ^bb0(%35: f32, %36: f32):
+    %37 = "arith.constant"() {value = 1.0e3 : f32} : () -> (f32)
+    %38 = "arith.divf"(%35, %37) : (f32, f32) -> (f32)
+    "linalg.yield"(%38) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = [#linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>)
+  %39 = "tensor.empty"() : () -> (tensor<4xf32>)
+  %40 = "linalg.generic"(%34, %39) ({
+  ^bb0(%41: f32, %42: f32):
+    %43 = "arith.constant"() {value = 1.0e-5 : f32} : () -> (f32)
+    %44 = "arith.addf"(%41, %43) : (f32, f32) -> (f32)
+    %45 = "arith.constant"() {value = 1.0e0 : f32} : () -> (f32)
+    %46 = "math.sqrt"(%44) : (f32) -> (f32)
+    %47 = "arith.divf"(%45, %46) : (f32, f32) -> (f32)
+    "linalg.yield"(%47) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = [#linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>)
+  %48 = "tensor.collapse_shape"(%1) {reassociation = [[0 : i64, 1 : i64]]} : (tensor<1x1000xf32>) -> (tensor<1000xf32>)
+  %49 = "tensor.collapse_shape"(%2) {reassociation = [[0 : i64, 1 : i64]]} : (tensor<1x1000xf32>) -> (tensor<1000xf32>)
+  %50 = "tensor.empty"() : () -> (tensor<4x1000xf32>)
+  %51 = "linalg.generic"(%0, %40, %48, %49, %14, %50) ({
+  ^bb0(%52: f16, %53: f32, %54: f32, %55: f32, %56: f32, %57: f32):
+    %58 = "arith.extf"(%52) : (f16) -> (f32)
+    %59 = "arith.subf"(%58, %56) : (f32, f32) -> (f32)
+    %60 = "arith.mulf"(%59, %53) : (f32, f32) -> (f32)
+    %61 = "arith.mulf"(%54, %60) : (f32, f32) -> (f32)
+    %62 = "arith.addf"(%61, %55) : (f32, f32) -> (f32)
+    "linalg.yield"(%62) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 5, 1>} : (tensor<4x1000xf16>, tensor<4xf32>, tensor<1000xf32>, tensor<1000xf32>, tensor<4xf32>, tensor<4x1000xf32>) -> (tensor<4x1000xf32>)
+  %63 = "tensor.empty"() : () -> (tensor<4x1xf32>)
+  %64 = "linalg.generic"(%14, %63) ({
+  ^bb0(%65: f32, %66: f32):
+    "linalg.yield"(%65) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<4xf32>, tensor<4x1xf32>) -> (tensor<4x1xf32>)
+  %67 = "tensor.empty"() : () -> (tensor<4x1xf32>)
+  %68 = "linalg.generic"(%40, %67) ({
+  ^bb0(%69: f32, %70: f32):
+    "linalg.yield"(%69) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<4xf32>, tensor<4x1xf32>) -> (tensor<4x1xf32>)
+  %71 = "tensor.empty"() : () -> (tensor<4x1000xf16>)
+  %72 = "linalg.generic"(%51, %71) ({
+  ^bb0(%73: f32, %74: f16):
+    %75 = "arith.truncf"(%73) : (f32) -> (f16)
+    "linalg.yield"(%75) : (f16) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<4x1000xf32>, tensor<4x1000xf16>) -> (tensor<4x1000xf16>)
+  "func.return"(%72, %64, %68) : (tensor<4x1000xf16>, tensor<4x1xf32>, tensor<4x1xf32>) -> ()
 }
   util.func public @main(%in0: !hal.buffer_view, %in1: !hal.buffer_view, %in2: !hal.buffer_view, %out0: !hal.buffer_view, %out1: !hal.buffer_view, %out2: !hal.buffer_view, %workspace: !hal.buffer, %wait: !hal.fence, %signal: !hal.fence) attributes {iree.abi.stub} {
     %i0 = hal.tensor.import wait(%wait) => %in0 : !hal.buffer_view -> tensor<4x1000xf16>

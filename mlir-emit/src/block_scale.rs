@@ -4,12 +4,12 @@ use crate::convert::{FloatPredicate as F, check_compute, compute_type};
 use crate::ir::MISSING;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
+use crate::mlir::Value as Ssa;
 use crate::narrow::{largest, power};
 use crate::quirks::Quirk;
 use crate::step::{Combiner, Shape, order_of};
 use crate::value::{Ordered, Value, extent, extents, reshape};
 use crate::{EmitError, Unsupported};
-use melior::ir::Value as Ssa;
 use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, DataType, Layout, NormalGraph, NormalKind, TensorId};
 
 /// Says whether the operation can be lowered.

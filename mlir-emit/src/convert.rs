@@ -4,10 +4,10 @@
 //! cast, which agrees where C defines it. Where C does not, this is the nearest sensible value.
 
 use crate::ir::Emitter;
+use crate::mlir::{Type, Value};
 use crate::narrow::convert_code;
 use crate::quirks::Quirk;
 use crate::{EmitError, Unsupported};
-use melior::ir::{Type, Value};
 use rotini_graph::{DataType, NormalGraph, NormalKind, TensorId};
 
 /// The type in which a node of this compute type is calculated; `None` if there is none.

@@ -122,7 +122,7 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
             | Op::BlockScaleQuantize(BlockScaleQuantize { y, .. }) => whole_blocks(&graph.tensor(*y)?.dims)?,
             Op::CustomOp(op) => custom::elements(graph, target, op)?,
             Op::SdpaBackward(op) => attention::backward_elements(graph, op)?,
-            // Statistics, each smaller than a tensor of the node; and of its largest tensor the part of a row that is in lanes, and these.
+            // Statistics, each smaller than a tensor of the node. Where rows are cut into lanes, also a copy of the longer part of each row.
             op if *target == Target::Cpu && !matches!(op, Op::Pointwise(_)) => {
                 let mut largest = 0;
                 op.for_each_input(&mut |_, id| {

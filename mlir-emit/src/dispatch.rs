@@ -3,13 +3,13 @@
 use crate::bindings::crowded;
 use crate::ir::{Emitter, argument};
 use crate::lowering::Lowering;
+use crate::mlir::{Block, Value as Ssa};
 use crate::narrow::contracted;
 use crate::target::Target;
 use crate::value::{Data, Value};
 use crate::{
     EmitError, Unsupported, attention, block_scale, conv, custom, matmul, moe, norm, pointwise, reduction, resample,
 };
-use melior::ir::{Block, Value as Ssa};
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, SlotRole, TensorId};
 
 /// Says whether a graph can be lowered, compiled and executed for the target; if not, why and where.

@@ -61,10 +61,10 @@ pub enum EmitError {
     /// `check` says no.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
-    /// An operation could not be built, or the module does not verify: a defect of the lowering.
+    /// An operation uses what it cannot: a defect of the lowering.
     #[error("the lowering built invalid IR: {diagnostics}")]
     InvalidIr {
-        /// What MLIR says.
+        /// What is wrong.
         diagnostics: String,
     },
     /// Something that validation rules out: a defect of the lowering.
@@ -72,10 +72,8 @@ pub enum EmitError {
     Internal(&'static str),
 }
 
-impl From<melior::Error> for EmitError {
-    fn from(error: melior::Error) -> Self {
-        EmitError::InvalidIr {
-            diagnostics: error.to_string(),
-        }
+impl From<std::fmt::Error> for EmitError {
+    fn from(_: std::fmt::Error) -> Self {
+        EmitError::Internal("text that cannot be written")
     }
 }

@@ -74,7 +74,7 @@ impl Target {
                     // Else a normalization's statistics are dispatches of their own.
                     "--iree-dispatch-creation-enable-aggressive-fusion",
                 ]);
-                flags.push(format!("--iree-rocm-target={arch}"));
+                flags.push(format!("--iree-rocm-target={}", Target::device(arch)));
                 flags
             }
             Target::Cuda { arch } => {

@@ -6,7 +6,7 @@
 use crate::EmitError;
 use crate::convert::FloatPredicate as F;
 use crate::math::{Math, Scalar};
-use melior::ir::{Value as Ssa, ValueLike};
+use crate::mlir::Value as Ssa;
 use rotini_graph::{DataType, Pointwise, PointwiseMode as M};
 use std::f64::consts::FRAC_PI_2;
 

@@ -3,9 +3,8 @@
 //! Example: `x · w` summed over rows, with one `w` for each row. The compiler makes one loop nest of product and sum and takes it for a
 //! contraction in which `w` lacks the summed axis, which is invalid ([`Quirk::RepeatedFactors`](crate::quirks::Quirk)).
 
+use crate::mlir::Value as Ssa;
 use crate::value::{Data, Value};
-use melior::ir::operation::{OperationLike as _, OperationResult};
-use melior::ir::{Value as Ssa, ValueLike as _};
 
 /// Whether an operand of a reduction over `reduced` axes of `dims`, or something that it is computed from, is repeated along one of them.
 pub(crate) fn is_repeated(value: &Value<'_, '_>, dims: &[i64], reduced: &[usize]) -> bool {
@@ -26,19 +25,18 @@ fn is_computed_from_repeated(tensor: Ssa<'_, '_>, reduced: &[usize]) -> bool {
     let mut next = vec![(tensor, Some(reduced.to_vec()))];
     let mut seen = Vec::new();
     while let Some((tensor, reduced)) = next.pop() {
-        let visit = (tensor.to_raw().ptr, reduced.clone());
+        let visit = (tensor, reduced.clone());
         if seen.contains(&visit) {
             continue;
         }
         seen.push(visit);
-        let Ok(result) = OperationResult::try_from(tensor) else {
+        let Some(owner) = tensor.owner() else {
             continue;
         };
-        let owner = result.owner();
-        match owner.name().as_string_ref().as_str() {
-            Ok("linalg.generic") => {
-                let text = |name: &str| owner.attribute(name).map(|attribute| attribute.to_string());
-                let (Ok(maps), Ok(kinds)) = (text("indexing_maps"), text("iterator_types")) else {
+        match owner.name() {
+            "linalg.generic" => {
+                let text = |name: &str| owner.attribute(name);
+                let (Some(maps), Some(kinds)) = (text("indexing_maps"), text("iterator_types")) else {
                     return true;
                 };
                 // What is reduced itself has a loop nest of its own.
@@ -61,13 +59,13 @@ fn is_computed_from_repeated(tensor: Ssa<'_, '_>, reduced: &[usize]) -> bool {
                     }
                     let place = |one: &usize| map.iter().position(|read| read == one);
                     let axes = loops.as_ref().and_then(|loops| loops.iter().map(place).collect());
-                    if let Ok(operand) = owner.operand(position) {
+                    if let Some(operand) = owner.operand(position) {
                         next.push((operand, axes));
                     }
                 }
             }
-            Ok("tensor.collapse_shape" | "tensor.expand_shape") => {
-                if let Ok(source) = owner.operand(0) {
+            "tensor.collapse_shape" | "tensor.expand_shape" => {
+                if let Some(source) = owner.operand(0) {
                     next.push((source, None));
                 }
             }

@@ -8,11 +8,12 @@ use crate::EmitError;
 use crate::ir::{Emitter, MISSING, only};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
+use crate::mlir::Value as Ssa;
 use crate::reduce::one_along;
-use crate::step::{Combiner, Shape};
+use crate::step::{Combiner, Shape, count};
+use crate::sums::accumulator;
 use crate::target::Target;
 use crate::value::{Data, Value, drop_unit_axes, extents, reshape};
-use melior::ir::Value as Ssa;
 use std::ops::Range;
 
 /// How many lanes there may be, the best first: what a vector holds.
@@ -224,7 +225,8 @@ impl Rows {
 }
 
 impl<'c, 'b> Lowering<'_, 'c, 'b> {
-    /// [`reduce`](Self::reduce) of rows in lanes, which are combined in the type that sums are carried in.
+    /// [`reduce`](Self::reduce) of rows in lanes. They and what is left of the rows are combined in the type that a sum of whole rows is
+    /// carried in.
     pub(crate) fn reduce_in_lanes(
         &self,
         rows: &Rows,
@@ -235,6 +237,8 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
     ) -> Result<Value<'c, 'b>, EmitError> {
         let at = self.emitter();
+        let carried = accumulator(self.target(), combiner, shape.dtype, count(shape.dims, reduced)?);
+        let start = (combiner, start, carried);
         let mut results = Vec::new();
         for part in rows.parts().iter().filter(|part| !part.is_empty()) {
             let split: Vec<Value<'c, 'b>> = operands
@@ -248,14 +252,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
                 order: &order,
                 ..*shape
             };
-            let lanes = self.reduce_carried(
-                &split.iter().collect::<Vec<_>>(),
-                &whole,
-                &gone,
-                (combiner, start),
-                None,
-                &body,
-            )?;
+            let lanes = self.reduce_carried(&split.iter().collect::<Vec<_>>(), &whole, &gone, start, None, &body)?;
             let kept: Vec<usize> = order.iter().copied().filter(|axis| !gone.contains(axis)).collect();
             let lanes_shape = Shape {
                 dims: &lanes.dims,
@@ -263,20 +260,14 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
                 dtype: lanes.dtype,
             };
             let lane = [rows.lane()];
-            let result = self.reduce_carried(
-                &[&lanes],
-                &lanes_shape,
-                &lane,
-                (combiner, start),
-                None,
-                |_, elements| only(elements),
-            )?;
+            let result = self.reduce_carried(&[&lanes], &lanes_shape, &lane, start, None, |_, elements| {
+                only(elements)
+            })?;
             results.push(result);
         }
         let mut results = results.into_iter();
         let mut result = results.next().ok_or(EmitError::Internal("a reduction of nothing"))?;
         for rest in results {
-            // The shorter part may be carried in another type.
             let kept: Vec<usize> = match &result.data {
                 Data::Tensor { order, .. } => order.clone(),
                 Data::Constant(_) | Data::Scalar(_) => Vec::new(),

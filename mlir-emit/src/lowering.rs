@@ -6,11 +6,11 @@
 use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
+use crate::mlir::Value as Ssa;
 use crate::narrow::{contracted, factor_types};
 use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extents};
-use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalNode, NormalTensor, Op, PointwiseMode, TensorId};
 use std::collections::BTreeSet;
 
@@ -121,6 +121,11 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
             ),
             None => false,
         }
+    }
+
+    /// Whether a node reads a tensor.
+    pub(crate) fn is_read(&self, id: TensorId) -> bool {
+        self.readers(id).next().is_some()
     }
 
     /// The nodes that read a tensor.

@@ -3,9 +3,9 @@
 use crate::EmitError;
 use crate::convert::{FloatPredicate, IntegerPredicate, compare_float, compare_integer, convert};
 use crate::ir::Emitter;
+use crate::mlir::{Type, Value as Ssa};
 use crate::quirks::Quirk;
 use crate::target::Target;
-use melior::ir::{Type, Value as Ssa, ValueLike as _};
 use rotini_graph::DataType;
 
 /// A scalar of the compute type, or why there is none.

@@ -4,10 +4,10 @@
 use crate::EmitError;
 use crate::ir::{Loop, MISSING, Relation, affine_map, dim};
 use crate::lowering::Lowering;
+use crate::mlir::Value as Ssa;
 use crate::packing::{pack, unpack};
 use crate::quirks::Quirk;
 use crate::value::{Data, Ordered, Value, extents};
-use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, Layout, NormalTensor, TensorId};
 
 impl<'c, 'b> Lowering<'_, 'c, 'b> {

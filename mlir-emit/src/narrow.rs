@@ -24,9 +24,9 @@
 use crate::EmitError;
 use crate::convert::{IntegerPredicate, compare_integer, convert};
 use crate::ir::Emitter;
+use crate::mlir::{Float, Type, Value as Ssa};
 use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
-use melior::ir::{Type, TypeLike as _, Value as Ssa, ValueLike as _};
 use rotini_graph::DataType;
 
 /// A float with a sign, an exponent and a fraction. The exponent 0 has the subnormal numbers.
@@ -154,15 +154,16 @@ pub(crate) fn multiplied<'c, 'b>(
     factor: Ssa<'c, 'b>,
     dtype: DataType,
 ) -> Result<Ssa<'c, 'b>, EmitError> {
-    let name = match dtype {
-        DataType::F8E4M3Fnuz => "f8E4M3FNUZ",
-        DataType::F8E5M2Fnuz => "f8E5M2FNUZ",
+    let float = match dtype {
+        DataType::F8E4M3Fnuz => Float::E4M3Fnuz,
+        DataType::F8E5M2Fnuz => Float::E5M2Fnuz,
         _ => return Ok(factor),
     };
-    let codes = factor.r#type().to_string();
-    let floats = codes.strip_suffix("i8>").map(|shape| format!("{shape}{name}>"));
-    let floats = floats.and_then(|floats| Type::parse(at.context(), &floats));
-    let floats = floats.ok_or(EmitError::Internal("codes that are no bytes"))?;
+    let (shape, byte) = factor.r#type().as_tensor()?;
+    if byte != Type::integer(at.context(), 8) {
+        return Err(EmitError::Internal("codes that are no bytes"));
+    }
+    let floats = Type::float(at.context(), float).tensor(&shape)?;
     at.one("tensor.bitcast", &[factor], floats, &[])
 }
 

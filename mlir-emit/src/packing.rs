@@ -2,9 +2,9 @@
 
 use crate::EmitError;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
+use crate::mlir::Value as Ssa;
 use crate::narrow::Bits;
 use crate::value::reshape;
-use melior::ir::Value as Ssa;
 use rotini_graph::DataType;
 
 /// Bytes that so many elements of a type take; `None` if they overflow.

@@ -4,12 +4,12 @@ use crate::convert::{FloatPredicate as F, IntegerPredicate as I, check_compute, 
 use crate::functions::parameter;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
+use crate::mlir::Value as Ssa;
 use crate::quirks::Quirk;
 use crate::step::{Shape, order_of};
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value};
 use crate::{EmitError, Unsupported};
-use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, NormalGraph, NormalNode, Op, Pointwise, PointwiseMode as M, TensorId};
 use std::ops::RangeInclusive;
 

@@ -8,13 +8,13 @@ use crate::lanes::Rows;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::merged::{Merged, settle};
+use crate::mlir::Value as Ssa;
 use crate::quirks::Quirk;
 use crate::spread::Loops;
 use crate::step::{Combiner, Open, Shape, arguments, count, inputs};
 use crate::sums::{accumulator, in_type};
 use crate::target::{GREATEST_SUBGROUP, Target};
 use crate::value::{Data, Ordered, Value, extents, reshape};
-use melior::ir::Value as Ssa;
 use rotini_graph::DataType;
 
 impl<'c, 'b> Lowering<'_, 'c, 'b> {
@@ -255,7 +255,9 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         how: Option<&str>,
         body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
     ) -> Result<Value<'c, 'b>, EmitError> {
-        let carried = self.reduce_carried(operands, shape, reduced, start, how, body)?;
+        let (combiner, start) = start;
+        let carried = accumulator(self.target(), combiner, shape.dtype, count(shape.dims, reduced)?);
+        let carried = self.reduce_carried(operands, shape, reduced, (combiner, start, carried), how, body)?;
         self.in_compute_type(carried, shape)
     }
 
@@ -278,13 +280,13 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         })
     }
 
-    /// [`reduce_at_once`](Self::reduce_at_once) to a result in the type in which elements are combined.
+    /// [`reduce_at_once`](Self::reduce_at_once) to a result in the type in which elements are combined: the last of the triple.
     pub(crate) fn reduce_carried(
         &self,
         operands: &[&Value<'c, 'b>],
         shape: &Shape<'_>,
         reduced: &[usize],
-        (combiner, start): (Combiner, f64),
+        (combiner, start, carried): (Combiner, f64, DataType),
         how: Option<&str>,
         body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
     ) -> Result<Value<'c, 'b>, EmitError> {
@@ -308,7 +310,6 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
                 }
             })
             .collect();
-        let carried = accumulator(self.target(), combiner, compute, count(shape.dims, reduced)?);
         let has_repeated = operands.iter().any(|value| is_repeated(value, shape.dims, reduced));
         let copies_sign = self.quirks().avoids(Quirk::RepeatedFactors) && has_repeated && carried.is_float();
         let written_out = self.written_out(operands, shape.dims, reduced, compute)?;

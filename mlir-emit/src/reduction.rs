@@ -6,11 +6,11 @@ use crate::convert::{check_compute, compute_type};
 use crate::ir::MISSING;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
+use crate::mlir::Value as Ssa;
 use crate::quirks::Quirk;
 use crate::step::{Combiner, Shape, count, order_of};
 use crate::value::{Data, Value};
 use crate::{EmitError, Unsupported};
-use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, NormalGraph, Reduction, ReductionMode as M};
 
 /// Says whether the operation can be lowered.
@@ -53,11 +53,14 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         order: &order_of(&input.dims, &[&input]),
         dtype: compute,
     };
-    let combined = lowering.reduce(&[&input], &shape, &axes, combiner(mode), |math, elements| {
-        let &[element] = elements else {
-            return Err(MISSING);
-        };
-        combined(math, mode, element)
+    let key = key(mode, compute).filter(|_| lowering.quirks().avoids(Quirk::SignedExtremes));
+    let how = key.map_or(combiner(mode), |_| (Combiner::GreatestUnsigned, 0.0));
+    let combined = lowering.reduce(&[&input], &shape, &axes, how, |math, elements| match elements {
+        &[element] => match key {
+            Some(key) => turned(math, element, key),
+            None => combined(math, mode, element),
+        },
+        _ => Err(MISSING),
     })?;
     let elements = count(&input.dims, &axes)? as f64;
     lowering.finish(op.output, &[&combined], compute, |math, operands| {
@@ -67,9 +70,26 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         match mode {
             M::Avg => math.div(total, math.constant(elements)?),
             M::Norm2 => math.function("math.sqrt", total),
-            M::Add | M::Mul | M::Min | M::Max | M::Amax | M::Norm1 | M::MulNoZeros => Ok(total),
+            M::Add | M::Mul | M::Min | M::Max | M::Amax | M::Norm1 | M::MulNoZeros => {
+                key.map_or(Ok(total), |key| turned(math, total, key))
+            }
         }
     })
+}
+
+/// The bits to turn in integers, so that the greatest of them without a sign is the least or the greatest with one.
+fn key(mode: M, compute: DataType) -> Option<i64> {
+    let least = i64::MIN >> 64_u32.checked_sub(compute.bits())?;
+    match mode {
+        M::Min if compute.is_integer() => Some(!least),
+        M::Max if compute.is_integer() => Some(least),
+        _ => None,
+    }
+}
+
+/// Turning bits twice is doing nothing.
+fn turned<'c, 'r>(math: &Math<'c, 'r>, x: Ssa<'c, 'r>, key: i64) -> Scalar<'c, 'r> {
+    math.at.same("arith.xori", &[x, math.at.integer(key, math.ty)?])
 }
 
 /// How what is made of the elements becomes one, and what nothing combines to.

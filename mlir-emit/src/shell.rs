@@ -10,13 +10,13 @@
 //! So the bits reach the kernels unchanged, and a GPU's launch plan can pass others.
 //!
 //! The order of the operations matters. `hal.tensor.alias` before `hal.tensor.transients` computes straight into the caller's buffers. In
-//! the other order, the results are allocated and copied. melior does not know IREE's dialects, so this part is text.
+//! the other order, the results are allocated and copied. This part is the same for every graph, so it is plain text.
 
 use crate::EmitError;
 use crate::ir::Emitter;
+use crate::mlir::Type;
 use crate::packing::packed_bytes;
 use crate::value::extents;
-use melior::ir::Type;
 use rotini_graph::{DataType, Layout, NormalGraph, SlotRole};
 use std::fmt::Write as _;
 
@@ -80,7 +80,7 @@ pub(crate) fn module(functions: &[String], signature: &Signature) -> Result<Stri
         text.push_str(function);
         text.push('\n');
     }
-    write_shell(&mut text, signature).map_err(|_| EmitError::Internal("text that cannot be written"))?;
+    write_shell(&mut text, signature)?;
     text.push_str("}\n");
     Ok(text)
 }

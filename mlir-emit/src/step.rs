@@ -8,8 +8,8 @@ use crate::convert::convert;
 use crate::ir::{Emitter, Loop, affine_map, dim};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
+use crate::mlir::Value as Ssa;
 use crate::value::{Data, Operand, Ordered, Value, extent, extents};
-use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, TensorId};
 
 /// What a step makes.
@@ -30,6 +30,8 @@ pub(crate) enum Combiner {
     Product,
     Least,
     Greatest,
+    /// Of integers without a sign.
+    GreatestUnsigned,
 }
 
 impl Combiner {
@@ -44,6 +46,7 @@ impl Combiner {
             Combiner::Product => math.mul(so_far, element),
             Combiner::Least => math.min(so_far, element),
             Combiner::Greatest => math.max(so_far, element),
+            Combiner::GreatestUnsigned => math.at.same("arith.maxui", &[so_far, element]),
         }
     }
 }

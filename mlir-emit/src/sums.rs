@@ -7,10 +7,10 @@
 use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim, only};
+use crate::mlir::Value as Ssa;
 use crate::step::Combiner;
 use crate::target::Target;
 use crate::value::{Ordered, extent as extent_of, reshape};
-use melior::ir::Value as Ssa;
 use rotini_graph::DataType;
 
 /// Sums of no more terms than this are as right as any.

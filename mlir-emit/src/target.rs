@@ -1,9 +1,13 @@
 //! What a kernel is compiled for, and the properties of that target.
 
+use rotini_schedule::Machine;
 use std::fmt;
 
 /// The alignment in bytes that pointers to a GPU's memory need: what hipDNN promises, and as much as the widest access of a GPU.
 pub const GPU_ALIGNMENT: usize = 16;
+
+/// What a target's name ends with if schedules are the compiler's own choice.
+const UNSCHEDULED: &str = ":unscheduled";
 
 /// The machine that a kernel is compiled for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -12,7 +16,7 @@ pub enum Target {
     Cpu,
     /// An AMD GPU, by architecture (`gfx942`) or product (`mi300x`), which also tells the number of compute units.
     Rocm {
-        /// Architecture or product, as IREE's compiler spells it.
+        /// Architecture or product, as IREE's compiler spells it; with `:unscheduled` behind it, the compiler chooses all schedules.
         arch: String,
     },
     /// An NVIDIA GPU.
@@ -69,9 +73,30 @@ impl Target {
 
     /// Whether matrix cores multiply the floats of eight bits that have no negative zero (FNUZ).
     pub(crate) fn multiplies_fnuz(&self) -> bool {
-        /// Architecture and products.
-        const CDNA3: [&str; 5] = ["gfx942", "mi300x", "mi300a", "mi308x", "mi325x"];
-        matches!(self, Target::Rocm { arch } if CDNA3.contains(&arch.split(':').next().unwrap_or_default()))
+        matches!(self, Target::Rocm { arch } if Machine::of(arch).is_some())
+    }
+
+    /// The machine that schedules are chosen for; `None` leaves all to the compiler.
+    pub(crate) fn machine(&self) -> Option<&'static Machine> {
+        match self {
+            Target::Rocm { arch } if !arch.ends_with(UNSCHEDULED) => Machine::of(arch),
+            _ => None,
+        }
+    }
+
+    /// The same target with the compiler's own choice of schedules; `None` where there is no other.
+    #[must_use]
+    pub fn unscheduled(&self) -> Option<Target> {
+        self.machine()?;
+        Some(Target::Rocm {
+            arch: format!("{self}{UNSCHEDULED}"),
+        })
+    }
+
+    /// A target's name without the choice of schedules: the device, as IREE's compiler spells it.
+    #[must_use]
+    pub fn device(name: &str) -> &str {
+        name.strip_suffix(UNSCHEDULED).unwrap_or(name)
     }
 
     /// The least number of lanes of a subgroup; `None` where there are none.

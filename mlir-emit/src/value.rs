@@ -5,8 +5,8 @@
 
 use crate::EmitError;
 use crate::ir::{Emitter, Loop, affine_map, dim};
+use crate::mlir::{Attribute, Value as Ssa};
 use crate::quirks::Quirk;
-use melior::ir::{Attribute, Value as Ssa};
 use rotini_graph::{DataType, Scalar};
 
 /// A tensor during lowering.
@@ -280,7 +280,11 @@ pub(crate) fn drop_unit_axes<'c, 'b>(
         .filter(|(_, kept)| **kept)
         .map(|(&extent, _)| extent)
         .collect();
-    // Each kept axis takes the dropped ones after it, the first also those before it.
+    reshape(at, "tensor.collapse_shape", ssa, &unit_groups(keep), &kept, dtype)
+}
+
+/// The groups of axes that unit axes are dropped by, or added: each kept axis takes the others after it, the first also those before it.
+fn unit_groups(keep: &[bool]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut leading = Vec::new();
     for (axis, &kept) in keep.iter().enumerate() {
@@ -294,11 +298,11 @@ pub(crate) fn drop_unit_axes<'c, 'b>(
             leading.push(axis);
         }
     }
-    reshape(at, "tensor.collapse_shape", ssa, &groups, &kept, dtype)
+    groups
 }
 
 /// Groups of axes, as `tensor.expand_shape` and `tensor.collapse_shape` have them.
-pub(crate) fn groups_attribute<'c>(at: &Emitter<'c, '_>, groups: &[Vec<usize>]) -> Result<Attribute<'c>, EmitError> {
+pub(crate) fn groups_attribute<'c>(at: &Emitter<'c, '_>, groups: &[Vec<usize>]) -> Result<Attribute, EmitError> {
     let group = |group: &Vec<usize>| {
         let axes: Vec<String> = group.iter().map(|axis| format!("{axis} : i64")).collect();
         format!("[{}]", axes.join(", "))
@@ -367,22 +371,20 @@ impl<'c, 'b> Ordered<'c, 'b> {
         let keep: Vec<bool> = shape.iter().map(|&extent| extent > 1).collect();
         let narrow = drop_unit_axes(at, self.ssa, &shape, &keep, self.dtype)?;
         let target = extents(&self.dims, order)?;
-        let mut groups: Vec<Vec<usize>> = Vec::new();
-        let mut leading = Vec::new();
-        for (axis, &extent) in target.iter().enumerate() {
-            if extent > 1 {
-                let mut group = std::mem::take(&mut leading);
-                group.push(axis);
-                groups.push(group);
-            } else if let Some(group) = groups.last_mut() {
-                group.push(axis);
-            } else {
-                leading.push(axis);
-            }
-        }
         if keep.iter().all(|&kept| kept) && target.iter().all(|&extent| extent > 1) {
             return Ok(narrow);
         }
-        reshape(at, "tensor.expand_shape", narrow, &groups, &target, self.dtype)
+        with_unit_axes(at, narrow, &target, self.dtype)
     }
+}
+
+/// A tensor without axes of extent 1 as one of these extents, which has some.
+pub(crate) fn with_unit_axes<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    narrow: Ssa<'c, 'b>,
+    target: &[i64],
+    dtype: DataType,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    let keep: Vec<bool> = target.iter().map(|&extent| extent > 1).collect();
+    reshape(at, "tensor.expand_shape", narrow, &unit_groups(&keep), target, dtype)
 }

@@ -5,9 +5,9 @@ use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
+use crate::mlir::Value as Ssa;
 use crate::quirks::Quirk;
 use crate::value::{Ordered, extent, extents};
-use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, ResampleMode as M};
 
 /// The geometry of windows over the spatial axes.

@@ -100,7 +100,8 @@ impl Runtime {
         if let Some(same) = self.cache.find_content(&content) {
             return Ok(Creation::Same(same));
         }
-        let compiled = compile_for(compiler.as_ref(), &emitted, target, None)
+        let compile = |emitted: &Emitted, target: &Target| compile_for(compiler.as_ref(), emitted, target, None);
+        let compiled = compile_graph(graph, target, &emitted, compile)
             .map_err(|error| self.failed(key, source, emitted, &error))?;
         // A result that is not computed in place would be allocated and copied at every execution.
         if compiled.statistics.allocated_bytes != 0 {
@@ -199,6 +200,40 @@ pub fn compile_for(
     }
 }
 
+/// Compiles what was emitted of a graph by a function such as [`compile_for`]. If the compiler does not take a schedule, needs too much for
+/// it, or makes code that allocates, it is called once more for the graph without schedules, which makes the same results.
+///
+/// # Errors
+///
+/// The first call's, or the second's where that says nothing of the module.
+pub fn compile_graph(
+    graph: &NormalGraph,
+    target: &Target,
+    emitted: &Emitted,
+    compile: impl Fn(&Emitted, &Target) -> Result<Compiled, CompileError>,
+) -> Result<Compiled, CompileError> {
+    let first = compile(emitted, target);
+    let may_do_better = match &first {
+        Ok(compiled) => compiled.statistics.allocated_bytes != 0,
+        Err(error) => matches!(error.blame(), Blame::Module | Blame::Limit),
+    };
+    let plain = target
+        .unscheduled()
+        .filter(|_| may_do_better)
+        .and_then(|target| Some((rotini_emit::emit(graph, &target).ok()?, target)));
+    let Some((plain, target)) = plain.filter(|(plain, _)| plain.mlir != emitted.mlir) else {
+        return first;
+    };
+    tracing::warn!(%target, "the compiler is called again without schedules");
+    compile(&plain, &target).or_else(|second| {
+        if second.blame() == Blame::Module {
+            first
+        } else {
+            Err(second)
+        }
+    })
+}
+
 /// Whether other flags may help. A linker without space for its files, say, would keep the slower code that they make.
 fn is_worth_another_way(error: &CompileError) -> bool {
     matches!(error, CompileError::Crashed { .. } | CompileError::Rejected { .. }) && error.blame() == Blame::Module
@@ -260,5 +295,84 @@ mod tests {
         let target = Target::parse("gfx942").unwrap();
         let error = compile_for(&Busy::default(), &emitted, &target, None).unwrap_err();
         assert_eq!(error.blame(), Blame::Limit);
+    }
+
+    /// Rejects what has tiles of ours.
+    /// Takes no schedules, and what has none if there is no error for that.
+    struct Plain([Option<fn() -> CompileError>; 2]);
+
+    impl Compiler for Plain {
+        fn identity(&self) -> &str {
+            "plain"
+        }
+
+        fn describe(&self) -> String {
+            "plain".to_owned()
+        }
+
+        fn compile(&self, request: &CompileRequest<'_>) -> Result<Compiled, CompileError> {
+            let [scheduled, plain] = self.0;
+            let error = if request.mlir.contains("mma_kind") {
+                scheduled
+            } else {
+                plain
+            };
+            if let Some(error) = error {
+                return Err(error());
+            }
+            Ok(Compiled {
+                vmfb: vec![1],
+                statistics: Default::default(),
+                diagnostics: String::new(),
+            })
+        }
+    }
+
+    /// No graph is declined because of its schedule.
+    #[test]
+    fn what_does_not_compile_with_a_schedule_is_compiled_without() {
+        let mut b = rotini_graph::GraphBuilder::new("matmul");
+        let half = rotini_graph::DataType::F16;
+        let a = b.buffer("a", half, &[2048, 128]);
+        let columns = b.tensor("b", half, &[128, 1024], &[1, 128], rotini_graph::TensorKind::Buffer);
+        let c = b.buffer("c", half, &[2048, 1024]);
+        b.node(
+            "matmul",
+            rotini_graph::DataType::F32,
+            rotini_graph::Matmul { a, b: columns, c },
+        );
+        let mut graph = b.build();
+        graph.validate().unwrap();
+        let graph = graph.normalise().0;
+        let target = Target::parse("mi300x").unwrap();
+        let emitted = rotini_emit::emit(&graph, &target).unwrap();
+        let rejected: fn() -> CompileError = || CompileError::Rejected {
+            diagnostics: String::new(),
+        };
+        let late: fn() -> CompileError = || CompileError::Timeout {
+            seconds: 1.0,
+            diagnostics: String::new(),
+        };
+        let gone: fn() -> CompileError = || CompileError::Crashed {
+            status: None,
+            diagnostics: String::new(),
+        };
+        let compiled = |errors, target| {
+            compile_graph(&graph, target, &emitted, |emitted, target| {
+                compile_for(&Plain(errors), emitted, target, None)
+            })
+        };
+        for error in [rejected, late] {
+            assert!(compile_for(&Plain([Some(error), None]), &emitted, &target, None).is_err());
+            assert!(compiled([Some(error), None], &target).is_ok());
+        }
+        // A second failure that passes is no verdict on the module; if both are verdicts, the first is told.
+        let blame = |errors| compiled(errors, &target).err().map(|error| error.blame());
+        assert_eq!(blame([Some(rejected), Some(gone)]), Some(Blame::Moment));
+        assert_eq!(blame([Some(late), Some(rejected)]), Some(Blame::Limit));
+        assert_eq!(blame([Some(gone), None]), Some(Blame::Moment));
+        // What has no schedule is not compiled the same way again.
+        let plain = target.unscheduled().unwrap();
+        assert!(compiled([Some(rejected), None], &plain).is_err());
     }
 }

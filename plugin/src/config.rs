@@ -55,6 +55,8 @@ pub struct Config {
     pub device: DeviceChoice,
     /// What to compile for, if not for the device as it says it is.
     pub target: Option<rotini_emit::Target>,
+    /// Whether all schedules are the compiler's own choice.
+    pub unscheduled: bool,
     /// The HIP library, if not the one that is found.
     pub hip_library: Option<String>,
     /// How the compiler is called.
@@ -163,6 +165,13 @@ impl Values {
                 })
                 .unwrap_or(DeviceChoice::Auto),
             target: self.parsed("ROTINI_TARGET", "cpu, gfx…, mi…, sm_…", rotini_emit::Target::parse),
+            unscheduled: self
+                .parsed("ROTINI_SCHEDULES", "predicted, compiler", |value| match value {
+                    "predicted" => Some(false),
+                    "compiler" => Some(true),
+                    _ => None,
+                })
+                .unwrap_or(false),
             hip_library: self.parsed("ROTINI_HIP_LIBRARY", "paths and names", |value| Some(value.to_owned())),
             compiler: self
                 .parsed("ROTINI_COMPILER", "worker, in-process, cli", |value| {

@@ -31,6 +31,7 @@ fn values() {
         ("ROTINI_CACHE_DIR", ""),
         ("ROTINI_TARGET", "gfx942"),
         ("ROTINI_HIP_LIBRARY", "libamdhip64.so.7"),
+        ("ROTINI_SCHEDULES", "compiler"),
         ("ROTINI_COMPILER", "cli"),
         ("ROTINI_COMPILE_WORKERS", "3"),
         ("ROTINI_COMPILE_TIMEOUT", "7"),
@@ -43,6 +44,7 @@ fn values() {
     assert_eq!((&config.cache_dir, &config.reproducers), (&None, &None));
     assert_eq!(config.hip_library.as_deref(), Some("libamdhip64.so.7"));
     assert_eq!(config.target, Some(rotini_emit::Target::Rocm { arch: "gfx942".into() }));
+    assert!(config.unscheduled);
     assert_eq!((config.compile_workers, config.compile_timeout.as_secs()), (3, 7));
     assert_eq!((config.compile_memory, config.cache_size), (512 << 20, 1 << 20));
     assert_eq!(config.cache_path, [Path::new("/a"), Path::new("/b")]);

@@ -1,7 +1,7 @@
 //! Work on a thread of its own that ends with it.
 //!
-//! A host may close this library, and the loader only unmaps it once no thread has a thread-local destructor left that is in it. MLIR
-//! leaves some on every thread that builds a module, and so do many blocking calls of Rust's standard library, even the ones that start
+//! A host may close this library, and the loader only unmaps it once no thread has a thread-local destructor left that is in it. The compiler's
+//! library leaves some on every thread that it runs on, and so do many blocking calls of Rust's standard library, even the ones that start
 //! a thread. The host's threads are not ours to end, so none of that may happen on them: this starts threads through pthreads.
 //! Compiling also wants more stack than a host's thread may have.
 
@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes: MLIR walks nested operations by recursion.
+/// Bytes: the compiler walks nested operations by recursion.
 const STACK: usize = 16 << 20;
 
 /// A function and where its result goes.

@@ -1,7 +1,7 @@
 //! From bytes to an execution context: the only place that joins decoding, lowering, compiling, caching and loading.
 
 use crate::code::Code;
-pub use crate::compile::compile_for;
+pub use crate::compile::{compile_for, compile_graph};
 use crate::context::{ExecutionContext, Variable};
 use crate::device::Device;
 use crate::error::Error;
@@ -116,7 +116,8 @@ impl Runtime {
             shapes,
         } = Serialized::decode(bytes)?;
         let target = device.target().to_string();
-        if portable.target != target {
+        // Whoever chose the schedules, it is code for the same device.
+        if Target::device(&portable.target) != Target::device(&target) {
             let made_for = &portable.target;
             return Err(Error::ForeignContext(format!(
                 "it is for {made_for}, and this is {target}"

@@ -69,6 +69,13 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting(
         Reader::Plugin,
+        "ROTINI_SCHEDULES",
+        "`predicted`, `compiler`",
+        "`predicted`",
+        "Who chooses how operations become kernels on an MI300: rotini, where a choice is predicted to be faster, or IREE's compiler alone.",
+    ),
+    setting(
+        Reader::Plugin,
         "ROTINI_HIP_LIBRARY",
         "a path or a name",
         "the one that is loaded already, else `libamdhip64.so`",
@@ -179,6 +186,13 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting(
         Reader::Build,
+        "ROTINI_LLVM_22",
+        "a directory",
+        "where the linker looks",
+        "LLVM 22, which the emulated MI300 of the tests is linked with. Nothing else uses it.",
+    ),
+    setting(
+        Reader::Build,
         "ROTINI_PLUGIN_RPATH",
         "a path, such as `$ORIGIN/../..`",
         "none",
@@ -218,6 +232,13 @@ pub const SETTINGS: &[Setting] = &[
         "a path",
         "what `scripts/setup --test` installs",
         "The library of ONNX Runtime, another engine to test and measure.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_IREE_RUN",
+        "a path",
+        "what `scripts/setup --speed` installs",
+        "The program `iree-run-module`, which executes the form of rotini's predecessor.",
     ),
     setting(
         Reader::Tests,

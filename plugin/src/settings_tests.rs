@@ -42,6 +42,7 @@ fn the_table_has_every_name() {
     // No variables: the engine's name, the C preprocessor's, CMake's, the end of one of TheRock's, and one that a test has to be unknown.
     for other in [
         "ROTINI_CARGO_TARGET_DIR",
+        "ROTINI_LINKER",
         "ROTINI_PORTABLE",
         "ROTINI_CASH_DIR",
         "ROTINI_ENGINE",

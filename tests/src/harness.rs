@@ -23,6 +23,7 @@ use memory::Place;
 use rotini_graph::Graph;
 use rotini_host::{Context, Handle, Plugin, ShapeOverride, engine_config};
 use rotini_reference::{Buffers, Profile, evaluate, fill_all, fill_all_with};
+use std::borrow::Borrow;
 use std::time::{Duration, Instant};
 
 /// Cases whose bounds say little of most elements: attention may round weights to the type of v, of which a step is a quarter of the
@@ -313,9 +314,22 @@ impl Runner {
     ///
     /// Whatever is not as it must be.
     pub fn run_on(&self, data: &Data) -> Result<()> {
+        let bytes = rotini_wire::encode(&data.case.graph);
+        self.judge_made(data, || Ok(self.handle.context(&engine_config(self.engine), &bytes)?))
+    }
+
+    /// [`run_on`](Self::run_on) of a context, however it was made.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is not as it must be.
+    pub fn judge_on(&self, data: &Data, context: &Context) -> Result<()> {
+        self.judge_made(data, || Ok(context))
+    }
+
+    fn judge_made<C: Borrow<Context>>(&self, data: &Data, make: impl Fn() -> Result<C>) -> Result<()> {
         let mut graph = data.case.graph.clone();
         graph.validate().context("the case is not valid")?;
-        let bytes = rotini_wire::encode(&data.case.graph);
         let execution = Execution {
             evaluation: data.has_meaning.then(|| evaluate(&graph, &data.inputs)).transpose()?,
             graph: &graph,
@@ -323,9 +337,6 @@ impl Runner {
             overrides: &[],
             alignment: 64,
         };
-        self.executing(|| {
-            let context = self.handle.context(&engine_config(self.engine), &bytes)?;
-            execution.run(&context, &self.place, self.executions).map(drop)
-        })
+        self.executing(|| execution.run(make()?.borrow(), &self.place, self.executions).map(drop))
     }
 }

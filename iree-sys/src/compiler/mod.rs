@@ -9,8 +9,7 @@
 //! All make the same bytes from the same request and report the same [`identity`](Compiler::identity), so what one has compiled the
 //! others need not. [`find_program`], [`find_library`] and [`find_worker`] look for an installation.
 //!
-//! Text, not bytecode, is what crosses over: IREE's MLIR is newer than the one that writes the text, and text survives
-//! the difference.
+//! Text is what crosses over: whoever writes it needs no MLIR.
 
 mod discover;
 mod error;

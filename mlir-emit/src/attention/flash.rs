@@ -14,11 +14,11 @@ use crate::EmitError;
 use crate::convert::{FloatPredicate as F, compute_type};
 use crate::ir::{Emitter, MISSING, affine_map, dim};
 use crate::lowering::Lowering;
+use crate::mlir::{Block, Value as Ssa};
 use crate::quirks::{Quirk, Quirks};
 use crate::step::{Shape, order_of};
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extent, reshape};
-use melior::ir::{Block, Region, RegionLike as _, Value as Ssa};
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, Op, Sdpa};
 use std::f64::consts::{LN_2, LOG2_E};
 
@@ -101,22 +101,20 @@ pub(super) fn softmax<'c, 'b>(
         .iter()
         .map(|place| at.tensor_type(&place.fine, DataType::F32))
         .collect::<Result<Vec<_>, _>>()?;
-    let block = Block::new(&[(f32, at.location())]);
+    let block = Block::new(&[f32]);
     {
         let inner = at.inside(&block);
         let score = crate::ir::argument(&block, 0)?;
         let factor = inner.float(scale.to_f64() * LOG2_E, f32)?;
         inner.terminate("iree_linalg_ext.yield", &[inner.same("arith.mulf", &[score, factor])?])?;
     }
-    let region = Region::new();
-    region.append_block(block);
     let attributes = [("indexing_maps", at.attribute(&format!("[{}]", maps.join(", ")))?)];
     let sums = at.op(
         "iree_linalg_ext.online_attention",
         &operands,
         &types,
         &attributes,
-        vec![region],
+        vec![block.into()],
     )?;
     let [weighted, greatest, total] = sums.as_slice() else {
         return Err(MISSING);

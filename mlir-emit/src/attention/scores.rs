@@ -7,9 +7,9 @@ use crate::convert::FloatPredicate as F;
 use crate::ir::MISSING;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
+use crate::mlir::Value as Ssa;
 use crate::step::Shape;
 use crate::value::{Data, Ordered, Value, extent};
-use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, Scalar as Constant, TensorId};
 
 /// The operands of either direction.

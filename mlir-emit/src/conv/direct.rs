@@ -7,10 +7,10 @@ use super::shape::{Shape, channels_first, channels_last, product, split_axis};
 use crate::EmitError;
 use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim};
 use crate::math::multiply_add;
+use crate::mlir::Value as Ssa;
 use crate::narrow::multiplied;
 use crate::quirks::{Quirk, Quirks};
 use crate::value::{Ordered, Value, extents, reshape};
-use melior::ir::{Value as Ssa, ValueLike as _};
 use rotini_graph::DataType;
 
 /// One structured operation over all axes: n, groups, filters and output positions in the order of memory, then the sum over channels
@@ -219,15 +219,7 @@ fn input<'c, 'b>(
         ChannelOrder::First => extents.len().saturating_sub(shape.spatial()),
         ChannelOrder::Last => 1,
     };
-    let mut read = extents.clone();
-    let mut padding = vec![(0, 0); extents.len()];
-    let crops = at.quirks().avoids(Quirk::UnreachedInput);
-    for (axis, (amount, surplus)) in (spatial..).zip(shape.padding().into_iter().zip(shape.surplus())) {
-        if let (Some(slot), Some(extent)) = (padding.get_mut(axis), read.get_mut(axis)) {
-            *slot = amount;
-            *extent -= if crops { surplus } else { 0 };
-        }
-    }
+    let (mut read, mut padding) = shape.read(&extents, spatial, at.quirks());
     let ssa = at.crop(ssa, &extents, &read, x.dtype)?;
     let ssa = if at.quirks().avoids(Quirk::UnitPadding) {
         pad_units(at, ssa, &mut read, &mut padding, x.dtype)?

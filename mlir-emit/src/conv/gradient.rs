@@ -15,11 +15,11 @@ use super::shape::{Shape, product};
 use crate::EmitError;
 use crate::ir::{Emitter, MISSING, Relation};
 use crate::lowering::Lowering;
+use crate::mlir::Value as Ssa;
 use crate::sums::{self, Summation};
 use crate::target::Target;
 use crate::value::{Ordered, extent, extents};
 use crate::windows::{Fold, Places};
-use melior::ir::Value as Ssa;
 use rotini_graph::{ConvGeometry, ConvMode, DataType};
 
 /// The convolution that a gradient with respect to x is.

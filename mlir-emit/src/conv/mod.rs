@@ -5,14 +5,18 @@
 
 mod direct;
 mod gradient;
+mod implicit;
 mod named;
+mod operand;
 mod shape;
 mod staged;
+mod wgrad;
 
 use crate::contract::repeated;
 use crate::convert::{check_compute, check_not_constant, compute_type};
 use crate::ir::Emitter;
 use crate::lowering::Lowering;
+use crate::mlir::Value as Ssa;
 use crate::quirks::Quirk;
 use crate::target::ConvStrategy;
 use crate::value::{Ordered, extent, extents};
@@ -91,7 +95,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         x = repeated(lowering, x, &dims, 2)?;
     }
     let (ssa, order) = match strategy {
-        ConvStrategy::Direct => direct::lower(&at, &x, &w, &shape, compute)?,
+        ConvStrategy::Direct => on_gpus(lowering, &x, &w, &shape, compute)?,
         ConvStrategy::Staged => staged::lower(&at, &x, &w, &shape, compute)?,
     };
     let result = Ordered {
@@ -101,6 +105,23 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         dims: y.dims.clone(),
     };
     lowering.define_sums(op.y, result, compute)
+}
+
+/// The form for GPUs: with a schedule of ours where there is one.
+fn on_gpus<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    x: &Ordered<'c, 'b>,
+    w: &Ordered<'c, 'b>,
+    shape: &Shape<'_>,
+    compute: DataType,
+) -> Result<(Ssa<'c, 'b>, Vec<usize>), EmitError> {
+    let at = lowering.emitter();
+    if let Some(machine) = lowering.target().machine()
+        && let Some(result) = implicit::lower(&at, [x, w], shape, (compute, machine))?
+    {
+        return Ok(result);
+    }
+    direct::lower(&at, x, w, shape, compute)
 }
 
 /// Says whether a gradient with respect to x can be lowered.
@@ -134,7 +155,7 @@ pub(crate) fn lower_dgrad(
     let turned = gradient::turned(&at, &w, &forward)?;
     let shape = Shape::new(&dy.dims, &turned.w.dims, &dx.dims, &turned.geometry)?;
     let (ssa, order) = match lowering.target().conv_strategy() {
-        ConvStrategy::Direct => direct::lower(&at, &dy, &turned.w, &shape, compute)?,
+        ConvStrategy::Direct => on_gpus(lowering, &dy, &turned.w, &shape, compute)?,
         ConvStrategy::Staged => staged::lower(&at, &dy, &turned.w, &shape, compute)?,
     };
     let result = Ordered {
@@ -166,6 +187,11 @@ pub(crate) fn lower_wgrad(
     let shape = Shape::new(&x.dims, &dw.dims, &dy.dims, &op.geometry)?;
     let summed = [&[shape.batch], shape.output.as_slice()].concat();
     let [x, dy] = lowering.summable([x, dy], [shape.channels, shape.filters], &summed, compute)?;
+    if let Some(machine) = lowering.target().machine()
+        && let Some(result) = wgrad::lower(&at, [&x, &dy], &shape, (compute, machine))?
+    {
+        return lowering.define_sums(op.dw, result, compute);
+    }
     let result = Ordered {
         ssa: gradient::filter(&at, &x, &dy, &shape, (compute, lowering.target()))?,
         order: (0..dw.dims.len()).collect(),

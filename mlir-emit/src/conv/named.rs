@@ -5,9 +5,9 @@ use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
 use crate::math::multiply_add;
+use crate::mlir::{Attribute, Value as Ssa};
 use crate::narrow::multiplied;
 use crate::value::{Ordered, reshape};
-use melior::ir::{Attribute, Value as Ssa};
 use rotini_graph::{ConvGeometry, DataType};
 
 /// What an axis of an operand or of the result, or a loop over it, is about.
@@ -265,7 +265,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
     }
 
     /// The attributes of the slice at one index of the outermost axis, and its axes without that one.
-    fn outermost_slice(&self, at: &Emitter<'c, 'b>, index: i64) -> (Vec<(&'static str, Attribute<'c>)>, Vec<Dim>) {
+    fn outermost_slice(&self, at: &Emitter<'c, 'b>, index: i64) -> (Vec<(&'static str, Attribute)>, Vec<Dim>) {
         let axes = self.axes.get(1..).unwrap_or_default().to_vec();
         let sizes = [vec![1], extents(&axes)].concat();
         let mut offsets = vec![0; sizes.len()];
@@ -277,7 +277,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
 }
 
 /// Attributes of an operation on a slice without gaps.
-fn slice<'c>(at: &Emitter<'c, '_>, offsets: &[i64], sizes: &[i64]) -> Vec<(&'static str, Attribute<'c>)> {
+fn slice<'c>(at: &Emitter<'c, '_>, offsets: &[i64], sizes: &[i64]) -> Vec<(&'static str, Attribute)> {
     vec![
         ("static_offsets", at.i64_array(offsets)),
         ("static_sizes", at.i64_array(sizes)),

@@ -2,8 +2,9 @@
 
 use crate::EmitError;
 use crate::ir::Emitter;
+use crate::mlir::Value as Ssa;
+use crate::quirks::{Quirk, Quirks};
 use crate::value::{Ordered, extent, extents, reshape};
-use melior::ir::Value as Ssa;
 use rotini_graph::{ConvGeometry, ConvMode};
 
 /// The product of extents.
@@ -119,6 +120,19 @@ impl<'g> Shape<'g> {
         axes.zip(reached)
             .map(|((input, pre), reach)| (pre + input - reach).clamp(0, *input))
             .collect()
+    }
+
+    /// How much of x is read along each axis in memory, and the zeros around that. Spatial axes begin at `first`. What no window reaches
+    /// is left out if that has to be ([`Quirk::UnreachedInput`]).
+    pub(super) fn read(&self, extents: &[i64], first: usize, quirks: Quirks) -> (Vec<i64>, Vec<(i64, i64)>) {
+        let (mut read, mut padding) = (extents.to_vec(), vec![(0, 0); extents.len()]);
+        let crops = quirks.avoids(Quirk::UnreachedInput);
+        let spatial = read.iter_mut().zip(&mut padding).skip(first);
+        for ((extent, slot), (amount, surplus)) in spatial.zip(self.padding().into_iter().zip(self.surplus())) {
+            *extent -= if crops { surplus } else { 0 };
+            *slot = amount;
+        }
+        (read, padding)
     }
 
     /// How far the windows reach along each spatial axis of the padded x.

@@ -7,8 +7,8 @@ use super::named::{Axis, Dim, Tensor, between, sum};
 use super::shape::{Shape, channels_last, product};
 use crate::EmitError;
 use crate::ir::Emitter;
+use crate::mlir::Value as Ssa;
 use crate::value::Ordered;
-use melior::ir::Value as Ssa;
 use rotini_graph::DataType;
 
 /// Most groups that are summed one by one: they share one kernel, but compile time grows with the calls.

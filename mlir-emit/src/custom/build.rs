@@ -7,11 +7,10 @@ use super::extremes::{Extreme, combined_as_integers};
 use crate::EmitError;
 use crate::ir::{Emitter, affine_map, argument, dim, first};
 use crate::math::Math;
+use crate::mlir::{Block, Context, Type, Value as Ssa, function_text};
 use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
 use crate::value::groups_attribute;
-use melior::Context;
-use melior::ir::{Block, Location, Type, Value as Ssa, ValueLike};
 use rotini_custom::{
     Arithmetic, Body, Element, Flag, Generic, Loop, Operand, Operation, Place, Scalar, Statement, TensorType, Value,
 };
@@ -30,8 +29,7 @@ pub(super) fn function(
     let arguments = types.map(|ty| any_type(&at, ty)).collect::<Result<Vec<_>, _>>()?;
     let results = body.results.iter().map(|&value| any_type(&at, type_of(body, value)?));
     let results = results.collect::<Result<Vec<_>, _>>()?;
-    let location = Location::unknown(context);
-    let block = Block::new(&arguments.iter().map(|&ty| (ty, location)).collect::<Vec<_>>());
+    let block = Block::new(&arguments);
     {
         let at = at.inside(&block);
         let mut builder = Builder {
@@ -50,7 +48,7 @@ pub(super) fn function(
         }
         at.terminate("func.return", &builder.values.all(&body.results)?)?;
     }
-    crate::ir::function(context, name, &arguments, &results, block)
+    function_text(context, name, &results, block)
 }
 
 /// What has been built of the body's values.
@@ -383,7 +381,7 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
             .map(|(ssa, places, element)| (*ssa, scalar_type(at, *element), text(places)))
             .collect();
         let written = (init, scalar_type(at, element), text(init_map));
-        at.structured(None, &kinds, &read, written, body)
+        at.structured(&[], &kinds, &read, written, body)
     }
 
     /// A number, as this target makes it right.

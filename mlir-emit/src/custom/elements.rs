@@ -2,9 +2,7 @@
 
 use crate::EmitError;
 use crate::ir::Emitter;
-use melior::ir::attribute::IntegerAttribute;
-use melior::ir::r#type::{IntegerType, RankedTensorType};
-use melior::ir::{Type, Value as Ssa, ValueLike as _};
+use crate::mlir::{Attribute, Float, Type, Value as Ssa};
 use rotini_custom::{Body, Element, TensorType, Type as Of, Value};
 
 pub(super) const UNKNOWN: EmitError = EmitError::Internal("a value of a body that is not there");
@@ -17,23 +15,19 @@ pub(super) fn element_of(body: &Body, value: Value) -> Result<Element, EmitError
 }
 
 pub(super) fn scalar_type<'c>(at: &Emitter<'c, '_>, element: Element) -> Type<'c> {
-    let integer = |bits| IntegerType::new(at.context(), bits).into();
+    let float = |float| Type::float(at.context(), float);
     match element {
-        Element::F16 => Type::float16(at.context()),
-        Element::Bf16 => Type::bfloat16(at.context()),
-        Element::F32 => Type::float32(at.context()),
-        Element::F64 => Type::float64(at.context()),
+        Element::F16 => float(Float::F16),
+        Element::Bf16 => float(Float::Bf16),
+        Element::F32 => float(Float::F32),
+        Element::F64 => float(Float::F64),
         Element::Index => at.index_type(),
-        Element::I1 | Element::I8 | Element::I32 | Element::I64 => integer(element.bits()),
+        Element::I1 | Element::I8 | Element::I32 | Element::I64 => Type::integer(at.context(), element.bits()),
     }
 }
 
 pub(super) fn tensor_type<'c>(at: &Emitter<'c, '_>, dims: &[i64], element: Element) -> Result<Type<'c>, EmitError> {
-    let extents = dims
-        .iter()
-        .map(|&extent| u64::try_from(extent).map_err(|_| EmitError::Internal("a negative extent")))
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok(RankedTensorType::new(&extents, scalar_type(at, element), None).into())
+    scalar_type(at, element).tensor(dims)
 }
 
 pub(super) fn any_type<'c>(at: &Emitter<'c, '_>, ty: &Of) -> Result<Type<'c>, EmitError> {
@@ -83,12 +77,8 @@ pub(super) fn constant<'c, 'r>(at: &Emitter<'c, 'r>, bits: u64, element: Element
     let ty = scalar_type(at, element);
     let value = if element.is_float() {
         at.attribute(&format!("0x{bits:X} : {}", element.name()))?
-    } else if element == Element::I1 {
-        at.attribute(if bits == 0 { "false" } else { "true" })?
     } else {
-        // With the sign that its highest bit is.
-        let unused = 64_u32.saturating_sub(element.bits());
-        IntegerAttribute::new(ty, (bits << unused).cast_signed() >> unused).into()
+        Attribute::integer(bits.cast_signed(), ty)?
     };
     at.one("arith.constant", &[], ty, &[("value", value)])
 }

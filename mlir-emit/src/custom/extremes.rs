@@ -9,8 +9,8 @@ use super::elements::{constant, scalar_type, tensor_type};
 use crate::EmitError;
 use crate::convert::{FloatPredicate, IntegerPredicate, compare_float, compare_integer};
 use crate::ir::Emitter;
+use crate::mlir::Value as Ssa;
 use crate::quirks::{Quirk, Quirks};
-use melior::ir::{Value as Ssa, ValueLike as _};
 use rotini_custom::{Arithmetic, Element, Generic};
 
 /// Which one of two floats.
@@ -103,13 +103,28 @@ impl Extreme {
             integer(element),
         )?;
         let is_nan = compare_float(at, FloatPredicate::UnorderedNotEqual, x, x)?;
-        at.one("arith.select", &[is_nan, nan, key], ty, &[])
+        let key = at.one("arith.select", &[is_nan, nan, key], ty, &[])?;
+        self.upward(at, key, element)
     }
 
     /// The float with this key.
     fn float<'c, 'r>(self, at: &Emitter<'c, 'r>, key: Ssa<'c, 'r>, element: Element) -> Result<Ssa<'c, 'r>, EmitError> {
-        let bits = turned(at, key, element)?;
+        let bits = turned(at, self.upward(at, key, element)?, element)?;
         at.one("arith.bitcast", &[bits], scalar_type(at, element), &[])
+    }
+}
+
+impl Extreme {
+    /// Keys of which the greatest without a sign is wanted ([`Quirk::SignedExtremes`]), or what they were.
+    fn upward<'c, 'r>(
+        self,
+        at: &Emitter<'c, 'r>,
+        key: Ssa<'c, 'r>,
+        element: Element,
+    ) -> Result<Ssa<'c, 'r>, EmitError> {
+        let sign = 1_u64 << integer(element).bits().saturating_sub(1);
+        let turned = if self.is_larger { sign } else { sign.wrapping_sub(1) };
+        at.same("arith.xori", &[key, constant(at, turned, integer(element))?])
     }
 }
 
@@ -154,12 +169,7 @@ pub(super) fn combined_as_integers<'c, 'b>(
         let other = operands.find(|&&operand| operand != so_far);
         let other = other.ok_or(EmitError::Internal("a reduction of nothing"))?;
         let other = extreme.key(at, values.get(*other)?, element)?;
-        let name = if extreme.is_larger {
-            "arith.maxsi"
-        } else {
-            "arith.minsi"
-        };
-        at.same(name, &[values.get(so_far)?, other])
+        at.same("arith.maxui", &[values.get(so_far)?, other])
     })?;
     builder.each(dims, &[keys], key, element, |at, elements| {
         let x = elements.first().copied().ok_or(crate::ir::MISSING)?;

@@ -13,6 +13,7 @@ mod varying;
 use crate::bindings::most_buffers;
 use crate::ir::Emitter;
 use crate::lowering::Lowering;
+use crate::mlir::{Attribute, Context, Type, Value as Ssa};
 use crate::quirks::{Quirk, Quirks};
 use crate::reduce::loses_sums;
 use crate::target::Target;
@@ -20,9 +21,6 @@ use crate::value::{Ordered, Value};
 use crate::{EmitError, Unsupported};
 use avoid::avoiding;
 use factors::function_of_products;
-use melior::Context;
-use melior::ir::attribute::FlatSymbolRefAttribute;
-use melior::ir::{Type, Value as Ssa};
 use rotini_custom::{Arithmetic, Body, Element, Generic, Operation, TensorType, rotary};
 use rotini_graph::{CustomOp, DataType, NormalGraph, NormalKind, Op, TensorId};
 use std::collections::HashSet;
@@ -56,6 +54,17 @@ pub(crate) fn check(graph: &NormalGraph, target: &Target, op: &CustomOp) -> Resu
         {
             return Err(refused(&format!(
                 "a sum of {name} of products, which the compiler forgets on GPUs: products in a linalg.generic of their own are right"
+            )));
+        }
+        if let Some(combiner) = generic.combiner()
+            && ["arith.minsi", "arith.maxsi"].contains(&combiner.arithmetic.name())
+            && Quirks::of(target).avoids(Quirk::SignedExtremes)
+            && extents.iter().any(|&extent| extent > 1)
+        {
+            return Err(refused(&format!(
+                "{} along an axis, which the compiler computes wrongly on GPUs where it knows all signs: arith.minui and arith.maxui of \
+                 integers whose highest bit is turned are right",
+                combiner.arithmetic.name()
             )));
         }
         if Quirks::of(target).avoids(Quirk::LostSums) && loses_sums(target, &extents) {
@@ -208,7 +217,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, position: usize, op: &C
         .iter()
         .map(|&id| result_type(lowering, &at, id))
         .collect::<Result<Vec<_>, _>>()?;
-    let callee = FlatSymbolRefAttribute::new(at.context(), &name(position)).into();
+    let callee = Attribute::symbol(&name(position));
     let results = at.op("func.call", &operands, &types, &[("callee", callee)], Vec::new())?;
     for (&id, ssa) in op.outputs.iter().zip(results) {
         let tensor = lowering.tensor(id)?;

@@ -2,10 +2,9 @@
 
 use super::{Emitter, Loop, Relation, affine_map, argument, dim, first};
 use crate::EmitError;
-use melior::ir::attribute::IntegerAttribute;
-use melior::ir::r#type::{IntegerType, RankedTensorType};
-use melior::ir::{Block, Region, RegionLike as _, ShapedTypeLike as _, Type, Value, ValueLike as _};
+use crate::mlir::{Attribute, Block, Type, Value};
 use rotini_graph::DataType;
+use rotini_schedule::Schedule;
 
 impl<'c, 'b> Emitter<'c, 'b> {
     /// A `linalg.generic` with one result. `inputs` are tensors with their maps, `init` is what the result starts from, and `body`
@@ -29,12 +28,39 @@ impl<'c, 'b> Emitter<'c, 'b> {
         init: (Value<'c, 'b>, DataType, String),
         body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
     ) -> Result<Value<'c, 'b>, EmitError> {
+        let how: Vec<_> = how
+            .map(|how| ("compilation_info", how.to_owned()))
+            .into_iter()
+            .collect();
+        self.described(&how, loops, inputs, init, body)
+    }
+
+    /// [`generic`](Self::generic) as a schedule says.
+    pub(crate) fn scheduled(
+        &self,
+        schedule: &Schedule,
+        loops: &[Loop],
+        inputs: &[(Value<'c, 'b>, DataType, String)],
+        init: (Value<'c, 'b>, DataType, String),
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        self.described(&schedule.attributes(), loops, inputs, init, body)
+    }
+
+    fn described(
+        &self,
+        how: &[(&'static str, String)],
+        loops: &[Loop],
+        inputs: &[(Value<'c, 'b>, DataType, String)],
+        init: (Value<'c, 'b>, DataType, String),
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
         let (init, init_dtype, init_map) = init;
         let inputs = inputs
             .iter()
             .map(|(value, _, map)| {
                 // As the tensor has it: a code that is multiplied is the float that it means.
-                let element = RankedTensorType::try_from(value.r#type())?.element();
+                let element = value.r#type().as_tensor()?.1;
                 Ok((*value, element, map.clone()))
             })
             .collect::<Result<Vec<_>, EmitError>>()?;
@@ -50,7 +76,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
     /// The same with the types of elements as MLIR has them.
     pub(crate) fn structured(
         &self,
-        how: Option<&str>,
+        how: &[(&'static str, String)],
         loops: &[Loop],
         inputs: &[(Value<'c, 'b>, Type<'c>, String)],
         init: (Value<'c, 'b>, Type<'c>, String),
@@ -70,7 +96,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
         let iterators = self.attribute(&format!("[{}]", iterators.join(", ")))?;
 
         let types = inputs.iter().map(|(_, ty, _)| *ty).chain([init_type]);
-        let arguments: Vec<_> = types.map(|ty| (ty, self.location())).collect();
+        let arguments: Vec<_> = types.collect();
         let block = Block::new(&arguments);
         {
             let elements = (0..arguments.len())
@@ -80,9 +106,6 @@ impl<'c, 'b> Emitter<'c, 'b> {
             let result = body(&emitter, &elements)?;
             emitter.terminate("linalg.yield", &[result])?;
         }
-        let region = Region::new();
-        region.append_block(block);
-
         let mut operands: Vec<_> = inputs.iter().map(|(value, _, _)| *value).collect();
         operands.push(init);
         let input_count = i32::try_from(inputs.len()).map_err(|_| EmitError::Internal("too many inputs"))?;
@@ -91,10 +114,16 @@ impl<'c, 'b> Emitter<'c, 'b> {
             ("iterator_types", iterators),
             ("operandSegmentSizes", self.segments(&[input_count, 1])),
         ];
-        if let Some(how) = how {
-            attributes.push(("compilation_info", self.attribute(how)?));
+        for (name, text) in how {
+            attributes.push((name, self.attribute(text)?));
         }
-        first(self.op("linalg.generic", &operands, &[init.r#type()], &attributes, vec![region])?)
+        first(self.op(
+            "linalg.generic",
+            &operands,
+            &[init.r#type()],
+            &attributes,
+            vec![block.into()],
+        )?)
     }
 
     /// A tensor whose elements are made from the indices of its loops, one for each physical axis.
@@ -121,22 +150,20 @@ impl<'c, 'b> Emitter<'c, 'b> {
         body: impl for<'r> FnOnce(&Emitter<'c, 'r>, Value<'c, 'r>, Value<'c, 'r>) -> Result<Value<'c, 'r>, EmitError>,
     ) -> Result<Value<'c, 'b>, EmitError> {
         let r#type = self.element_type(dtype)?;
-        let block = Block::new(&[(self.index_type(), self.location()), (r#type, self.location())]);
+        let block = Block::new(&[self.index_type(), r#type]);
         {
             let inner = self.inside(&block);
             let result = body(&inner, argument(&block, 0)?, argument(&block, 1)?)?;
             inner.terminate("scf.yield", &[result])?;
         }
-        let region = Region::new();
-        region.append_block(block);
         let step = self.integer(1, self.index_type())?;
-        first(self.op("scf.for", &[from, to, step, start], &[r#type], &[], vec![region])?)
+        first(self.op("scf.for", &[from, to, step, start], &[r#type], &[], vec![block.into()])?)
     }
 
     /// The index of a loop, inside the body of a structured operation.
     pub(crate) fn loop_index(&self, index: usize) -> Result<Value<'c, 'b>, EmitError> {
         let index = i64::try_from(index).map_err(|_| EmitError::Internal("too many loops"))?;
-        let attribute = IntegerAttribute::new(IntegerType::new(self.context, 64).into(), index).into();
+        let attribute = Attribute::integer(index, Type::integer(self.context, 64))?;
         self.one("linalg.index", &[], self.index_type(), &[("dim", attribute)])
     }
 

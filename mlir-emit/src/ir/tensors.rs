@@ -2,7 +2,7 @@
 
 use super::{Emitter, argument, first};
 use crate::EmitError;
-use melior::ir::{Block, Region, RegionLike as _, Value, ValueLike as _};
+use crate::mlir::{Block, Value};
 use rotini_graph::DataType;
 
 impl<'c, 'b> Emitter<'c, 'b> {
@@ -25,17 +25,15 @@ impl<'c, 'b> Emitter<'c, 'b> {
     /// A tensor of the type of this one with one value everywhere.
     pub(crate) fn fill(&self, value: Value<'c, 'b>, empty: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
         let element = value.r#type();
-        let region = Region::new();
-        let block = Block::new(&[(element, self.location()), (element, self.location())]);
+        let block = Block::new(&[element, element]);
         self.inside(&block).terminate("linalg.yield", &[argument(&block, 0)?])?;
-        region.append_block(block);
         let attributes = [("operandSegmentSizes", self.segments(&[1, 1]))];
         first(self.op(
             "linalg.fill",
             &[value, empty],
             &[empty.r#type()],
             &attributes,
-            vec![region],
+            vec![block.into()],
         )?)
     }
 
@@ -56,11 +54,9 @@ impl<'c, 'b> Emitter<'c, 'b> {
             .map(|(extent, (low, high))| extent + low + high)
             .collect();
         let (low, high): (Vec<i64>, Vec<i64>) = padding.iter().copied().unzip();
-        let block = Block::new(&vec![(self.index_type(), self.location()); padded.len()]);
+        let block = Block::new(&vec![self.index_type(); padded.len()]);
         let inner = self.inside(&block);
         inner.terminate("tensor.yield", &[inner.constant(fill, dtype)?])?;
-        let region = Region::new();
-        region.append_block(block);
         let attributes = [
             ("static_low", self.i64_array(&low)),
             ("static_high", self.i64_array(&high)),
@@ -68,7 +64,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
         ];
         let target = self.tensor_type(&padded, dtype)?;
         Ok((
-            first(self.op("tensor.pad", &[ssa], &[target], &attributes, vec![region])?)?,
+            first(self.op("tensor.pad", &[ssa], &[target], &attributes, vec![block.into()])?)?,
             padded,
         ))
     }

@@ -18,7 +18,7 @@ use crate::lowering::Lowering;
 use crate::quirks::{Quirk, Quirks};
 use crate::value::{Ordered, Value, extent, extents};
 use crate::{EmitError, Unsupported};
-use rotini_graph::{DataType, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, NormalGraph, NormalKind, TensorId};
+use rotini_graph::{DataType, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, NormalGraph, TensorId};
 use sizes::Sizes;
 use tiles::{Body, Tiles, list, tiles_of};
 
@@ -200,15 +200,7 @@ pub(crate) fn lower_backward(
     lowering.define_sums(op.dweight, dweight, compute)
 }
 
-/// A tensor whose rows are looked up. A single one that is computed is a dispatch of its own ([`Quirk::SummedRow`]).
+/// A tensor whose rows are looked up.
 fn rows_of<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, id: TensorId) -> Result<Ordered<'c, 'b>, EmitError> {
-    let at = lowering.emitter();
-    let value = lowering.value(id)?.materialise(&at)?;
-    if lowering.tensor(id)?.kind == NormalKind::Input || extent(&value.dims, 1)? != 1 {
-        return Ok(value);
-    }
-    Ok(Ordered {
-        ssa: at.barrier_against(Quirk::SummedRow, value.ssa)?,
-        ..value
-    })
+    lowering.value(id)?.materialise(&lowering.emitter())
 }

@@ -6,9 +6,9 @@ use crate::convert::{IntegerPredicate as I, compare_integer};
 use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim, first};
 use crate::lowering::Lowering;
 use crate::math::Scalar;
+use crate::mlir::Value as Ssa;
 use crate::target::Target;
 use crate::value::{Ordered, extent, extents};
-use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, TensorId};
 
 /// Indices and i32, inside the body of a structured operation.
@@ -43,7 +43,6 @@ impl<'c, 'r> Body<'c, 'r> {
     }
 
     pub(super) fn select(&self, condition: Ssa<'c, 'r>, yes: Ssa<'c, 'r>, no: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        use melior::ir::ValueLike as _;
         self.0.one("arith.select", &[condition, yes, no], yes.r#type(), &[])
     }
 

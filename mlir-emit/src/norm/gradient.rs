@@ -1,12 +1,12 @@
 //! The gradients of a normalization.
 
-use super::statistics::{Statistics, average, normal, save, sum};
+use super::statistics::{Statistics, average, normal, save_sums, sum};
 use crate::EmitError;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::math::Math;
+use crate::mlir::Value as Ssa;
 use crate::value::Value;
-use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, TensorId};
 
 /// What a backward pass writes.
@@ -85,8 +85,8 @@ pub(super) fn differentiate<'c, 'b>(
         };
         math.mul(parts.inverse, math.sub(centred, math.mul(parts.normal, only(rest)?)?)?)
     })?;
-    save(lowering, Some(gradients.dscale), Some(&dscale.value), compute)?;
-    save(lowering, gradients.dbias, Some(&dbias.value), compute)
+    save_sums(lowering, Some(gradients.dscale), &dscale, compute)?;
+    save_sums(lowering, gradients.dbias, &dbias, compute)
 }
 
 /// The axes that scale lacks, which need not be those of the statistics.

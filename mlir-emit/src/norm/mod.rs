@@ -17,7 +17,7 @@ mod statistics;
 use crate::convert::check_compute;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
-use crate::step::count;
+use crate::step::{Open, count};
 use crate::{EmitError, Unsupported};
 use gradient::{Gradients, differentiate};
 use rotini_graph::{
@@ -26,7 +26,7 @@ use rotini_graph::{
 };
 use statistics::{
     Found, Statistics, all_but_channels, average, channels, elementwise, find, float, given_or_found, inverse,
-    matching, normalize, save, single, statistic, trailing, values,
+    matching, normalize, save, save_sums, single, statistic, trailing, values,
 };
 
 /// Says whether a normalization of `x` can be lowered.
@@ -113,22 +113,28 @@ pub(crate) fn batchnorm(
     } else {
         1.0
     };
-    for (previous, next, batch, factor) in [
-        (op.prev_running_mean, op.next_running_mean, mean, 1.0),
-        (op.prev_running_variance, op.next_running_variance, &variance, unbiased),
+    for (previous, next, batch, is_spread, factor) in [
+        (op.prev_running_mean, op.next_running_mean, mean, false, 1.0),
+        (
+            op.prev_running_variance,
+            op.next_running_variance,
+            &variance.value,
+            variance.is_spread,
+            unbiased,
+        ),
     ] {
         let (Some(previous), Some(next)) = (previous, next) else {
             continue;
         };
         let [previous] = channels(lowering, &x, [previous])?;
-        let updated = elementwise(lowering, &[batch, &previous, &momentum], compute, |math, elements| {
+        let value = elementwise(lowering, &[batch, &previous, &momentum], compute, |math, elements| {
             let &[batch, previous, momentum] = elements else {
                 return Err(MISSING);
             };
             let kept = math.mul(math.sub(math.constant(1.0)?, momentum)?, previous)?;
             math.add(kept, math.mul(momentum, math.scale(factor, batch)?)?)
         })?;
-        save(lowering, Some(next), Some(&updated), compute)?;
+        save_sums(lowering, Some(next), &Open { value, is_spread }, compute)?;
     }
     Ok(())
 }

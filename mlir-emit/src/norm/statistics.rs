@@ -5,9 +5,9 @@ use crate::convert::compute_type;
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
+use crate::mlir::Value as Ssa;
 use crate::step::{Combiner, Open, Shape, count, order_of};
 use crate::value::{Data, Value};
-use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, TensorId, rms_normalized_axis};
 
 /// What hipDNN's references find statistics with that a backward pass is not given, where the schema names no epsilon or the graph has
@@ -98,7 +98,7 @@ pub(super) fn statistic<'c, 'b>(
 /// Statistics that were found, and the variance that the deviation was made of.
 pub(super) struct Found<'c, 'b> {
     pub(super) statistics: Statistics<'c, 'b>,
-    pub(super) variance: Value<'c, 'b>,
+    pub(super) variance: Open<'c, 'b>,
 }
 
 /// Finds the statistics of x along axes.
@@ -122,7 +122,7 @@ pub(super) fn find<'c, 'b>(
             mean: Some(mean),
             inverse: inverse(lowering, &variance, epsilon, compute)?,
         },
-        variance: variance.value,
+        variance,
     })
 }
 
@@ -266,6 +266,20 @@ pub(super) fn normal<'c, 'r>(
         None => x,
     };
     math.mul(centred, inverse)
+}
+
+/// Saves sums, or what was made of them. What reads them may have the axes that are summed.
+pub(super) fn save_sums<'c, 'b>(
+    lowering: &mut Lowering<'_, 'c, 'b>,
+    id: Option<TensorId>,
+    sums: &Open<'c, 'b>,
+    compute: DataType,
+) -> Result<(), EmitError> {
+    save(lowering, id, Some(&sums.value), compute)?;
+    match id {
+        Some(id) if sums.is_spread && lowering.is_read(id) => lowering.settle(id),
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn save<'c, 'b>(

@@ -17,12 +17,12 @@ use crate::convert::{
 use crate::ir::{MISSING, Relation, affine_map, dim};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
+use crate::mlir::Value as Ssa;
 use crate::step::Shape;
 use crate::target::Target;
 use crate::value::{Ordered, Value, extents};
 use crate::windows::{Axis, Fold, Places, Windows, divisor};
 use crate::{EmitError, Unsupported};
-use melior::ir::Value as Ssa;
 use rotini_graph::{DataType, NormalGraph, PaddingMode, ResampleFwd, ResampleMode as M};
 
 /// Says whether the operation can be lowered.

@@ -29,6 +29,34 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 pub fn page(results: &Results) -> String {
     let title = format!("rotini bench: {}", names(results).join(" and "));
     let emulated = results.machine.clock == Clock::Emulated;
+    let body = html! {
+        (marks::definitions())
+        main {
+            (header(results))
+            (verdicts(results))
+            @if emulated {
+                section #speedups {
+                    h2 { "Speed" }
+                    p { "The graphs ran on an emulator. Its times say nothing about speed, so there are no speed-ups, no rates, no \
+                        roofline and no distributions here." }
+                }
+            } @else {
+                (speedup::section(results))
+                (roofline::section(results))
+                (samples::section(results))
+            }
+            (table::section(results))
+            (machine(results))
+            (engines(results))
+            (repeat(results))
+        }
+    };
+    sheet(&title, &body)
+}
+
+/// A self-contained page with this project's style.
+#[must_use]
+pub fn sheet(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -40,28 +68,7 @@ pub fn page(results: &Results) -> String {
                 title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
-            body {
-                (marks::definitions())
-                main {
-                    (header(results))
-                    (verdicts(results))
-                    @if emulated {
-                        section #speedups {
-                            h2 { "Speed" }
-                            p { "The graphs ran on an emulator. Its times say nothing about speed, so there are no speed-ups, no rates, no \
-                                roofline and no distributions here." }
-                        }
-                    } @else {
-                        (speedup::section(results))
-                        (roofline::section(results))
-                        (samples::section(results))
-                    }
-                    (table::section(results))
-                    (machine(results))
-                    (engines(results))
-                    (repeat(results))
-                }
-            }
+            body { (body) }
         }
     };
     page.into_string()

@@ -1,5 +1,9 @@
 //! The command line.
 
+mod inspect;
+
+pub(crate) use inspect::{EMULATE_GRAPH, Emulate, EmulateGraph, Inspect};
+
 use bytesize::ByteSize;
 use clap::{ArgAction, ArgGroup, Parser, Subcommand, value_parser};
 use rotini_bench::Device;
@@ -55,6 +59,11 @@ pub(crate) enum Command {
     /// With --into, the directory is one for ROTINI_CACHE_PATH: programs that find it there compile none of these graphs. What the
     /// directory has already is verified and left alone, so an interrupted run is resumed by the same command.
     Compile(Compile),
+    /// Shows what a graph's kernels for an MI300 are made of, and what they are predicted to take there
+    ///
+    /// Compiles the graph and reads the machine code: how each kernel was configured, its instructions by class and width, registers, LDS,
+    /// occupancy. Nothing is executed without --emulate, and nothing is ever measured.
+    Inspect(Inspect),
     /// Looks into directories of compiled graphs, and looks after them
     Cache(Cache),
     /// Compiles the graph of a failed compilation once more, from the directory that it left, and shows what the compiler says
@@ -83,6 +92,9 @@ pub(crate) enum Command {
     /// What `bench` starts for each engine
     #[command(name = SERVE_ENGINE, hide = true)]
     ServeEngine,
+    /// What `inspect` starts for the emulator
+    #[command(name = EMULATE_GRAPH, hide = true)]
+    EmulateGraph(EmulateGraph),
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,25 +1,16 @@
-//! Links LLVM 22's shared library, whose AMDGPU disassembler decodes the kernels.
+//! Links LLVM 22's shared library, whose AMDGPU disassembler decodes the kernels. Only tests need it.
 //!
-//! `MLIR_SYS_220_PREFIX` names LLVM's prefix, as it does for `mlir-sys`; without it `llvm-config-22` is asked.
+//! It is looked for where the linker looks, and in `ROTINI_LLVM_22/lib`. Debian has it in the package `libllvm22`, which
+//! `scripts/setup --test` installs.
 
-use std::{env, error::Error, path::PathBuf, process::Command};
+use std::{env, path::PathBuf};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-env-changed=MLIR_SYS_220_PREFIX");
-    let directory = match env::var_os("MLIR_SYS_220_PREFIX") {
-        Some(prefix) => PathBuf::from(prefix).join("lib"),
-        None => {
-            let output = Command::new("llvm-config-22")
-                .arg("--libdir")
-                .output()
-                .map_err(|error| {
-                    format!("llvm-config-22 does not run ({error}): run scripts/setup, or set MLIR_SYS_220_PREFIX")
-                })?;
-            PathBuf::from(String::from_utf8(output.stdout)?.trim())
-        }
-    };
-    println!("cargo::rustc-link-search=native={}", directory.display());
+    println!("cargo::rerun-if-env-changed=ROTINI_LLVM_22");
+    if let Some(prefix) = env::var_os("ROTINI_LLVM_22") {
+        let directory = PathBuf::from(prefix).join("lib");
+        println!("cargo::rustc-link-search=native={}", directory.display());
+    }
     println!("cargo::rustc-link-lib=dylib=LLVM-22");
-    Ok(())
 }

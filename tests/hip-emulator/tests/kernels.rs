@@ -212,7 +212,7 @@ fn samples_have_records() {
         "\"sampled\":2",
         "\"workgroups\":64",
         "\"footprint\":32768",
-        " g1,4,2,2,2 ",
+        " g1,4,2,2,2,1,1 ",
     ] {
         assert!(text.contains(part), "no {part}: {text}");
     }

@@ -77,6 +77,24 @@ impl Conv {
         self
     }
 
+    /// The same with padding that differs on each side.
+    pub(super) fn padded_unevenly(mut self) -> Self {
+        self.geometry.pre_padding = vec![2, 0];
+        self.geometry.post_padding = vec![1, 3];
+        self
+    }
+
+    /// The same with all extents, padding, strides and dilations different along each axis.
+    pub(super) fn uneven(mut self) -> Self {
+        self.input = vec![7, 12];
+        self.window = vec![2, 5];
+        self.geometry.pre_padding = vec![1, 2];
+        self.geometry.post_padding = vec![0, 1];
+        self.geometry.stride = vec![1, 3];
+        self.geometry.dilation = vec![2, 1];
+        self
+    }
+
     /// The same with this many groups.
     #[must_use]
     pub fn groups(mut self, groups: i64) -> Self {
@@ -213,6 +231,10 @@ pub(super) fn alone(cases: &mut Cases) {
             let thin = Conv::new(2, c, k, 9, window, window / 2, DataType::F16, order);
             cases.add(format!("conv_thin_{c}to{k}_{name}_f16"), thin.alone());
         }
+        cases.add(
+            format!("conv_two_groups_of_six_filters_{name}"),
+            f32(1, 8, 12, 7, 3, 1).groups(2).alone(),
+        );
         cases.add(format!("conv_one_channel_{name}"), f32(2, 1, 1, 6, 3, 1).alone());
         cases.add(
             format!("conv_depthwise_multiplier_{name}"),
@@ -233,18 +255,11 @@ pub(super) fn alone(cases: &mut Cases) {
         }
         cases.add(format!("conv_wide_{name}"), f32(1, 64, 64, 14, 3, 1).alone());
 
-        let mut asymmetric = f32(1, 4, 5, 8, 3, 0);
-        asymmetric.geometry.pre_padding = vec![2, 0];
-        asymmetric.geometry.post_padding = vec![1, 3];
-        cases.add(format!("conv_asymmetric_padding_{name}"), asymmetric.alone());
-        let mut uneven = f32(2, 4, 6, 0, 0, 0);
-        uneven.input = vec![7, 12];
-        uneven.window = vec![2, 5];
-        uneven.geometry.pre_padding = vec![1, 2];
-        uneven.geometry.post_padding = vec![0, 1];
-        uneven.geometry.stride = vec![1, 3];
-        uneven.geometry.dilation = vec![2, 1];
-        cases.add(format!("conv_uneven_{name}"), uneven.alone());
+        cases.add(
+            format!("conv_asymmetric_padding_{name}"),
+            f32(1, 4, 5, 8, 3, 0).padded_unevenly().alone(),
+        );
+        cases.add(format!("conv_uneven_{name}"), f32(2, 4, 6, 0, 0, 0).uneven().alone());
 
         let mut line = f32(2, 6, 4, 0, 0, 0);
         line.input = vec![15];
@@ -281,6 +296,49 @@ pub(super) fn alone(cases: &mut Cases) {
         let mut widening = Conv::new(1, 8, 8, 7, 3, 1, DataType::F16, order);
         widening.out = DataType::F32;
         cases.add(format!("conv_f16_to_f32_{name}"), widening.alone());
+    }
+}
+
+/// Many images and regular channels, which GPUs compute with tiles of their own: forward, and as the gradient with respect to x.
+pub(super) fn many(cases: &mut Cases) {
+    for order in Order::BOTH {
+        let name = order.name();
+        for dtype in [DataType::F16, DataType::Bf16] {
+            let mut add = |kind: &str, conv: Conv| {
+                cases.add(format!("conv_many_{kind}_{name}_{dtype}"), conv.alone());
+                cases.add(format!("dgrad_many_{kind}_{name}_{dtype}"), conv.dgrad());
+            };
+            let conv = |n, c, k, input, window, padding| Conv::new(n, c, k, input, window, padding, dtype, order);
+            add("taps", conv(16, 64, 64, 6, 3, 1));
+            add("taps_odd", conv(48, 64, 128, 5, 3, 1));
+            add("taps_of_one_pixel", conv(16, 64, 64, 1, 2, 1));
+            add("taps_few", conv(32, 128, 32, 7, 3, 0));
+            add("taps_stride2", conv(32, 64, 64, 9, 3, 1).stride(2));
+            add("taps_rest", conv(16, 64, 64, 8, 3, 0).stride(2));
+            add("taps_dilated", conv(16, 64, 128, 9, 3, 2).dilation(2));
+            add("one_tap", conv(4, 128, 64, 8, 1, 0));
+            add("one_tap_image", conv(2, 256, 64, 13, 1, 0));
+            add("one_tap_stride2", conv(4, 64, 128, 15, 1, 0).stride(2));
+        }
+        let conv = |n, c, k, input, window, padding| Conv::new(n, c, k, input, window, padding, DataType::F16, order);
+        for (kind, conv) in [
+            ("uneven", conv(16, 64, 64, 0, 0, 0).uneven()),
+            ("uneven_padding", conv(48, 64, 64, 8, 3, 0).padded_unevenly()),
+            ("taps", conv(16, 64, 64, 7, 3, 1)),
+            ("one_tap", conv(3, 128, 64, 12, 1, 0)),
+        ] {
+            let fused = conv.fused(PointwiseMode::ReluFwd, true);
+            cases.add(format!("conv_many_fused_{kind}_{name}"), fused);
+        }
+        // Large enough for a copy with channels innermost.
+        for (kind, conv) in [
+            ("taps", conv(16, 128, 64, 30, 3, 1)),
+            ("one_tap", conv(32, 512, 512, 7, 1, 0)),
+            ("one_tap_stride2", conv(16, 512, 512, 14, 1, 0).stride(2)),
+        ] {
+            let fused = conv.fused(PointwiseMode::ReluFwd, false);
+            cases.add(format!("conv_many_large_{kind}_{name}"), fused);
+        }
     }
 }
 

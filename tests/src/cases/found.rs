@@ -6,8 +6,8 @@ use super::convolution::Conv;
 use super::matmul::Product;
 use super::reduction::reduce;
 use rotini_graph::{
-    BatchnormBackward, BlockScaleQuantize, ConvDgrad, ConvGeometry, DataType, Graph, GraphBuilder, LayernormBackward,
-    Matmul, Pointwise, PointwiseMode, ReductionMode, Scalar, TensorKind,
+    BatchnormBackward, BlockScaleQuantize, ConvDgrad, ConvFprop, ConvGeometry, DataType, Graph, GraphBuilder,
+    LayernormBackward, Matmul, Pointwise, PointwiseMode, ReductionMode, Scalar, TensorKind,
 };
 
 /// Graphs that random ones were shrunk to.
@@ -123,6 +123,20 @@ fn unreached_inputs(cases: &mut Cases) {
 
 /// Convolutions one of whose loops has a single step, with padding; and dilated ones with several filters for each group of one channel.
 fn odd_convolutions(cases: &mut Cases) {
+    // Rows lie outside of batches.
+    let mut b = GraphBuilder::new("two filters for each channel of columns");
+    let x = b.tensor("x", DataType::F32, &[3, 4, 4, 7], &[16, 1, 4, 48], TensorKind::Buffer);
+    let w = b.buffer_channels_last("w", DataType::F32, &[8, 1, 3, 2]);
+    let y = b.buffer("y", DataType::F32, &[3, 8, 2, 2]);
+    let geometry = ConvGeometry {
+        pre_padding: vec![1, 0],
+        post_padding: vec![2, 2],
+        stride: vec![3, 4],
+        dilation: vec![1, 2],
+        ..ConvGeometry::same(2, 0)
+    };
+    b.node("conv", DataType::F32, ConvFprop { x, w, y, geometry });
+    cases.add("conv_dilated_multiplier_of_columns", b.build());
     // Names, x's extents, windows, padding before and after, strides.
     type Odd = (&'static str, [i64; 2], [i64; 2], [i64; 2], [i64; 2], [i64; 2]);
     let odd: [Odd; 6] = [

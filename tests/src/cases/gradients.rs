@@ -124,18 +124,16 @@ pub(super) fn alone(cases: &mut Cases) {
         );
         both(cases, &format!("wide_{name}"), &f32(1, 64, 32, 7, 3, 1));
 
-        let mut asymmetric = f32(1, 4, 5, 8, 3, 0);
-        asymmetric.geometry.pre_padding = vec![2, 0];
-        asymmetric.geometry.post_padding = vec![1, 3];
-        both(cases, &format!("asymmetric_padding_{name}"), &asymmetric);
-        let mut uneven = f32(2, 4, 6, 0, 0, 0);
-        uneven.input = vec![7, 12];
-        uneven.window = vec![2, 5];
-        uneven.geometry.pre_padding = vec![1, 2];
-        uneven.geometry.post_padding = vec![0, 1];
-        uneven.geometry.stride = vec![1, 3];
-        uneven.geometry.dilation = vec![2, 1];
-        both(cases, &format!("uneven_{name}"), &uneven.groups(2));
+        both(
+            cases,
+            &format!("asymmetric_padding_{name}"),
+            &f32(1, 4, 5, 8, 3, 0).padded_unevenly(),
+        );
+        both(
+            cases,
+            &format!("uneven_{name}"),
+            &f32(2, 4, 6, 0, 0, 0).uneven().groups(2),
+        );
         // More padding than the filter reaches: dy's outermost rows meet nothing but padding.
         both(cases, &format!("padding_beyond_filter_{name}"), &f32(1, 3, 4, 5, 2, 3));
 
@@ -171,6 +169,44 @@ pub(super) fn alone(cases: &mut Cases) {
         conv.orders = orders;
         both(cases, &format!("mixed_{name}"), &conv);
     }
+}
+
+/// Gradients with respect to w of many images, and of windows of one tap: GPUs sum these without patches, over several workgroups where
+/// the sums are long.
+pub(super) fn many(cases: &mut Cases) {
+    for order in Order::BOTH {
+        for dtype in [DataType::F16, DataType::Bf16] {
+            let mut add = |name: &str, conv: Conv| {
+                cases.add(format!("wgrad_{name}_{}_{dtype}", order.name()), conv.wgrad());
+            };
+            let conv = |n, c, k, input, window, padding| Conv::new(n, c, k, input, window, padding, dtype, order);
+            add("many", conv(16, 8, 24, 6, 3, 1));
+            add("many_odd", conv(48, 5, 7, 7, 3, 1));
+            add("many_long", conv(32, 16, 16, 20, 3, 1));
+            add("many_stride2", conv(16, 12, 8, 14, 3, 1).stride(2));
+            add("many_rest", conv(16, 4, 6, 12, 3, 0).stride(2));
+            add("many_dilated", conv(16, 4, 6, 11, 3, 2).dilation(2));
+            add("many_wide", conv(32, 96, 72, 8, 3, 1));
+            add("many_one_filter", conv(16, 8, 1, 8, 3, 1));
+            add("many_one_channel", conv(16, 1, 8, 8, 3, 1));
+            add("many_one_pixel", conv(16, 8, 24, 1, 2, 1));
+            add("one_tap", conv(3, 24, 40, 8, 1, 0));
+            add("one_tap_odd", conv(3, 17, 9, 7, 1, 0));
+            add("one_tap_many", conv(16, 40, 24, 7, 1, 0));
+            add("one_tap_long", conv(16, 24, 16, 32, 1, 0));
+            add("one_tap_stride2", conv(4, 24, 16, 13, 1, 0).stride(2));
+            add("one_tap_stride2_rest", conv(16, 8, 16, 14, 1, 0).stride(2));
+        }
+    }
+    for dtype in [DataType::F16, DataType::Bf16] {
+        for (name, window, padding) in [("taps", 3, 1), ("one_tap", 1, 0)] {
+            let mut conv = Conv::new(16, 6, 12, 8, window, padding, dtype, Order::First);
+            conv.orders = [Order::First, Order::Last, Order::Last];
+            cases.add(format!("wgrad_many_mixed_{name}_{dtype}"), conv.wgrad());
+        }
+    }
+    let uneven = Conv::new(16, 4, 6, 0, 0, 0, DataType::F16, Order::Last).uneven();
+    cases.add("wgrad_many_uneven_f16", uneven.wgrad());
 }
 
 /// NaN and infinities in the filter, where windows are further apart than one step: where none is, the gradient is 0.

@@ -224,6 +224,27 @@ pub(super) fn alone(cases: &mut Cases) {
     let c = b.tensor("c", F32, &[2, 5, 4], &[40, 7, 1], TensorKind::Buffer);
     b.node("matmul", F32, Matmul { a: x, b: w, c });
     cases.add("matmul_gaps", b.build());
+    // Regular enough for tiles of our own.
+    for dtype in [F16, Bf16] {
+        for (rows, inner, columns) in [(2048, 64, 1280), (1024, 128, 1280)] {
+            let product = Product::new(rows, inner, columns, dtype).transposed(false, true, false);
+            let name = format!("matmul_tiled_{rows}x{inner}x{columns}_{dtype}");
+            cases.add(name.clone(), product.alone());
+            cases.add(format!("{name}_batch"), product.clone().batched(&[1], &[1]).alone());
+            cases.add(
+                format!("{name}_out"),
+                product.clone().transposed(false, true, true).alone(),
+            );
+            cases.add(format!("{name}_gelu"), product.fused(PointwiseMode::GeluFwd));
+        }
+    }
+    // A vector by a matrix large enough for a copy.
+    for dtype in [F16, Bf16] {
+        for (name, rows, columns, [a, b]) in [("row", 1, 1000, [false, false]), ("column", 1000, 1, [true, false])] {
+            let product = Product::new(rows, 768, columns, dtype).transposed(a, b, false);
+            cases.add(format!("matmul_vector_{name}_{dtype}"), product.alone());
+        }
+    }
     // Few rows or columns of f16 and odd sums: IREE 3.13 for gfx942 does not compile what a thread makes of them.
     for (rows, inner, columns) in [(72, 7, 2), (100, 25, 3), (2, 77, 100)] {
         let product = Product::new(rows, inner, columns, F16);

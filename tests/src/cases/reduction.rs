@@ -308,3 +308,37 @@ pub(super) fn fused(cases: &mut Cases) {
         cases.add(format!("reduce_add_whole_biased_{rows}x28"), b.build());
     }
 }
+
+/// Integers whose sign is known, reduced to one element: of few bits without a sign, and differences that are zero.
+pub(super) fn natural(cases: &mut Cases) {
+    for mode in [ReductionMode::Min, ReductionMode::Max, ReductionMode::Add] {
+        for dims in [[2, 5, 2, 2, 1], [2, 5, 2, 16, 1]] {
+            let count: i64 = dims.iter().product();
+            let mut b = GraphBuilder::new("differences");
+            let x = b.buffer("x", DataType::I8, &dims);
+            let difference = b.virtual_tensor("difference", DataType::I32, &dims);
+            let y = b.buffer("y", DataType::I32, &[1; 5]);
+            b.pointwise(DataType::I32, PointwiseMode::Sub, &[x, x], difference);
+            reduce(&mut b, DataType::I32, mode, difference, y);
+            cases.add(format!("reduce_{}_of_zeros_{count}", name_of(mode)), b.build());
+            for (kind, pointwise) in [
+                ("read", None),
+                ("magnitude", Some(PointwiseMode::Abs)),
+                ("negative", Some(PointwiseMode::Neg)),
+            ] {
+                let mut b = GraphBuilder::new("natural");
+                let is_magnitude = pointwise == Some(PointwiseMode::Abs);
+                let dtype = if is_magnitude { DataType::I32 } else { DataType::U8 };
+                let mut x = b.buffer("x", dtype, &dims);
+                let y = b.buffer("y", DataType::I32, &[1; 5]);
+                if let Some(pointwise) = pointwise {
+                    let made = b.virtual_tensor("made", DataType::I32, &dims);
+                    b.pointwise(DataType::I32, pointwise, &[x], made);
+                    x = made;
+                }
+                reduce(&mut b, DataType::I32, mode, x, y);
+                cases.add(format!("reduce_{}_of_{kind}_{count}", name_of(mode)), b.build());
+            }
+        }
+    }
+}

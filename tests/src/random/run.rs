@@ -163,6 +163,8 @@ fn answer(runner: &Runner, seed: u64, recipe: &Recipe) -> Result<Answer> {
             Err(HostError::Status { status, text, .. }) if status == NOT_APPLICABLE => text,
             Err(error) => return Err(error).context("declined, and not for a reason"),
         };
+        // A failure that the cache remembers of an earlier run.
+        ensure!(!reason.contains("failed to compile"), "{reason}");
         let names_one = graph
             .nodes
             .iter()

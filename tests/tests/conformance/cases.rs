@@ -3,6 +3,7 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
+use rotini_emit::{Target, emit};
 use rotini_reference::Profile;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::harness::Runner;
@@ -87,4 +88,22 @@ fn names_are_unique() {
     names.sort();
     names.dedup();
     assert_eq!(names.len(), count);
+}
+
+/// A case of convolutions with tiles of their own that got none would prove nothing of them.
+#[test]
+fn convolutions_of_many_images_have_tiles() {
+    let target = Target::parse("mi300x").expect("it is known");
+    let is_one = |case: &Case| {
+        case.name.starts_with("conv_many_taps") && case.name.contains("_nhwc_") && !case.name.contains("one_pixel")
+    };
+    let mut count = 0;
+    for case in cases::all().into_iter().filter(is_one) {
+        let mut graph = case.graph.clone();
+        graph.validate().expect("the graph is valid");
+        let emitted = emit(&graph.normalise().0, &target).expect("the graph is supported");
+        assert!(emitted.mlir.contains("use_igemm_convolution = true"), "{}", case.name);
+        count += 1;
+    }
+    assert!(count >= 10, "{count} cases");
 }

@@ -115,13 +115,20 @@ fn resnet50_layers_are_one_kernel_each() {
     none_has(&cases::resnet50(1), is_one_good_kernel);
 }
 
-/// The same for a batch of 32 in f16.
+/// The same for a batch of 32 in f16. With pixels innermost, x and w may be copied first (`rotini-schedule`).
 #[test]
 fn resnet50_layers_are_one_kernel_each_in_batches() {
     let mut half = cases::resnet50(32);
     half.retain(|case| case.name.ends_with("_f16"));
     assert_eq!(half.len(), 48);
-    none_has(&half, is_one_good_kernel);
+    let (last, first): (Vec<Case>, Vec<Case>) = half.into_iter().partition(|case| case.name.contains("nhwc"));
+    none_has(&last, is_one_good_kernel);
+    none_has(&first, |statistics, kernels| {
+        let is_clean = statistics.fills + statistics.copies == 0 && statistics.dispatches <= 3;
+        let products = kernels.iter().filter(|kernel| kernel.mfma > 0).count();
+        let spills = |kernel: &Kernel| kernel.spilled_vgprs + kernel.spilled_sgprs + kernel.scratch_bytes > 0;
+        (!is_clean || products != 1 || kernels.iter().any(spills)).then(|| format!("{statistics:?} {kernels:?}"))
+    });
 }
 
 /// Convolution with batchnorm and relu (and a residual), matmul with bias and gelu.
@@ -224,8 +231,12 @@ fn no_transpose_reaches_a_convolution() {
 /// The look at the text sees what it is there for: the very form that IREE folds, behind padding, and mixed layouts.
 #[test]
 fn a_transpose_in_front_of_a_convolution_is_seen() {
-    let four = "[\"parallel\", \"parallel\", \"parallel\", \"parallel\"]";
-    let seven = "[\"parallel\", \"parallel\", \"parallel\", \"parallel\", \"reduction\", \"reduction\", \"reduction\"]";
+    let kind = |reduced: usize| {
+        let kinds = (0..4 + reduced).map(|index| if index < 4 { "parallel" } else { "reduction" });
+        let kinds: Vec<_> = kinds.map(|kind| format!("#linalg.iterator_type<{kind}>")).collect();
+        kinds.join(", ")
+    };
+    let (four, seven) = (kind(0), kind(3));
     let module = |source: &str, filter: &str| {
         let loops = "(d0, d1, d2, d3, d4, d5, d6)";
         let x = format!("affine_map<{loops} -> (d0, d4, d2 + d5, d3 + d6)>");
@@ -234,10 +245,13 @@ fn a_transpose_in_front_of_a_convolution_is_seen() {
         let permuted =
             "affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>";
         format!(
-            "%0 = linalg.generic {{indexing_maps = [{permuted}], iterator_types = {four}}} ins(%arg0 : t) outs(%e : t)\n\
-             %1 = \"iree_tensor_ext.compute_barrier.start\"(%0) : (t) -> t\n\
-             %padded = tensor.pad {source} low[0] high[0] {{\n\
-             %2 = linalg.generic {{indexing_maps = [{x}, {w}, {y}], iterator_types = {seven}}} ins(%padded, %arg1 : t, t)\n"
+            "%0 = \"linalg.generic\"(%100, %101) ({{\n\
+             }}) {{indexing_maps = [{permuted}], iterator_types = [{four}]}} : (t, t) -> (t)\n\
+             %1 = \"iree_tensor_ext.compute_barrier.start\"(%0) : (t) -> (t)\n\
+             %3 = \"tensor.pad\"({source}) ({{\n\
+             }}) {{static_low = array<i64: 0>}} : (t) -> (t)\n\
+             %2 = \"linalg.generic\"(%3, %102, %103) ({{\n\
+             }}) {{indexing_maps = [{x}, {w}, {y}], iterator_types = [{seven}]}} : (t, t, t) -> (t)\n"
         )
     };
     let (kcrs, krsc) = ("(d1, d4, d5, d6)", "(d1, d5, d6, d4)");
@@ -290,47 +304,72 @@ impl Convolution {
 }
 
 fn convolutions(mlir: &str) -> Vec<Convolution> {
-    mlir.lines()
-        .filter(|line| line.contains("linalg.generic") && line.contains("\"reduction\""))
+    operations(mlir)
+        .into_iter()
+        .filter(|line| line.contains("linalg.generic") && line.contains("<reduction>"))
         .map(|line| {
-            let maps = line
+            let maps: Vec<Vec<String>> = line
                 .split("affine_map<")
                 .skip(1)
                 .filter_map(|map| map.split_once("-> (")?.1.split_once(")>"))
                 .map(|(results, _)| results.split(", ").map(str::to_owned).collect())
                 .collect();
-            let operands = line
-                .split_once("ins(")
-                .and_then(|(_, rest)| rest.split_once(" :"))
-                .map(|(operands, _)| operands.split(", ").map(str::to_owned).collect())
-                .unwrap_or_default();
-            Convolution {
-                line: line.to_owned(),
-                operands,
-                maps,
-            }
+            let mut operands = operands(&line);
+            // The last one is what the result starts from.
+            operands.pop();
+            Convolution { line, operands, maps }
         })
         .collect()
 }
 
-/// The line that defines a value, looking through padding and reshapes.
+/// The operations of a module, each on one line: one that encloses others has its operands before them and its attributes behind them.
+fn operations(mlir: &str) -> Vec<String> {
+    let lines: Vec<&str> = mlir.lines().collect();
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let begins = lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| line.contains('"') && line.contains('('));
+    begins
+        .filter(|(_, line)| !line.trim_start().starts_with('}'))
+        .map(|(index, line)| {
+            let end = if line.ends_with("({") {
+                let ends = |other: &&&str| indent(other) == indent(line) && other.trim_start().starts_with("})");
+                lines.iter().skip(index).find(ends).copied().unwrap_or_default()
+            } else {
+                ""
+            };
+            format!("{}{}", line.trim(), end.trim())
+        })
+        .collect()
+}
+
+/// The operands of an operation.
+fn operands(operation: &str) -> Vec<String> {
+    operation
+        .split_once("\"(")
+        .and_then(|(_, rest)| rest.split_once(')'))
+        .map(|(operands, _)| operands.split(", ").map(str::to_owned).collect())
+        .unwrap_or_default()
+}
+
+/// The operation that defines a value, looking through padding and reshapes.
 fn origin(mlir: &str, value: &str) -> String {
-    let definition = mlir
-        .lines()
-        .find(|line| line.trim_start().starts_with(&format!("{value} = ")))
-        .unwrap_or("an argument")
-        .trim()
-        .to_owned();
+    let definition = operations(mlir)
+        .into_iter()
+        .find(|line| line.starts_with(&format!("{value} = ")))
+        .unwrap_or_else(|| "an argument".to_owned());
     for through in [
-        "tensor.pad ",
-        "tensor.extract_slice ",
-        "tensor.expand_shape ",
-        "tensor.collapse_shape ",
-        "tensor.bitcast ",
+        "\"tensor.pad\"",
+        "\"tensor.extract_slice\"",
+        "\"tensor.expand_shape\"",
+        "\"tensor.collapse_shape\"",
+        "\"tensor.bitcast\"",
     ] {
-        if let Some((_, rest)) = definition.split_once(through) {
-            let source: String = rest.chars().take_while(|&c| c != ' ' && c != '[').collect();
-            return origin(mlir, &source);
+        if definition.contains(through)
+            && let Some(source) = operands(&definition).first()
+        {
+            return origin(mlir, source);
         }
     }
     definition
@@ -338,7 +377,7 @@ fn origin(mlir: &str, value: &str) -> String {
 
 /// Whether an elementwise operation reads its operand in another order than it writes.
 fn is_permuting(definition: &str) -> bool {
-    let Some(convolution) = convolutions(&definition.replace("\"parallel\"]", "\"reduction\"]")).pop() else {
+    let Some(convolution) = convolutions(&definition.replace("<parallel>]", "<reduction>]")).pop() else {
         return false;
     };
     let mut sorted = convolution.maps.first().cloned().unwrap_or_default();
@@ -346,7 +385,7 @@ fn is_permuting(definition: &str) -> bool {
     sorted.retain(|result| result.starts_with('d'));
     let given = sorted.clone();
     sorted.sort();
-    definition.contains("linalg.generic") && !definition.contains("\"reduction\"") && given != sorted
+    definition.contains("linalg.generic") && !definition.contains("<reduction>") && given != sorted
 }
 
 /// The statistics and the registers are read from what the compiler made, not from what it was asked for: a kernel that spills is seen.

@@ -16,16 +16,18 @@ use syn::visit::Visit;
 use syn::{Item, UseTree};
 
 /// The crates and test programs of several files, by the directory of their sources.
-const CRATES: [&str; 28] = [
+const CRATES: [&str; 30] = [
     "mlir-emit/src",
     "mlir-emit/graph/src",
     "mlir-emit/custom/src",
+    "mlir-emit/schedule/src",
     "plugin/src",
     "plugin/wire/src",
     "plugin/host/src",
     "plugin/cli/src",
     "plugin/workloads/src",
     "plugin/bench/src",
+    "plugin/inspect/src",
     "plugin/artifact/src",
     "jit-cache/src",
     "iree-sys/src",

@@ -3,7 +3,7 @@
 //!
 //! `ROTINI_QUIRKS` names the quirks to try, separated by commas; `all` tries each. Without it, three are tried, others each day.
 //! `ROTINI_QUIRKS_SEARCH` looks for guards instead: for each quirk that it names, it runs the cases whose code differs without the quirk,
-//! until one fails.
+//! until one fails. `ROTINI_GRAPHS` adds as many random graphs, from the seed `ROTINI_SEED`.
 //!
 //! Each attempt is a process, because it may crash or never end.
 
@@ -25,6 +25,7 @@ use rotini_reference::Profile;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::harness::Runner;
 use rotini_tests::process::{command_of, part, this_test};
+use rotini_tests::random::{self, Settings};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::CommandExt as _;
 use std::sync::Arc;
@@ -35,6 +36,9 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Cases that a search tries for a quirk.
 const TRIES: usize = 60;
+
+/// How random graphs are named.
+const SEED: &str = "seed:";
 
 /// What is said of a child's case.
 const RIGHT: &str = "the case is right";
@@ -96,6 +100,9 @@ fn attempt(case: &Case, quirk: Quirk, backend: Backend) -> Result<()> {
     let context = runner
         .handle()
         .context_from_serialized(&portable.encode(tensors, None)?)?;
+    if let Some(data) = cases::with_data()?.iter().find(|data| data.case.name == case.name) {
+        return runner.judge_on(data, &context);
+    }
     runner.judge(case, &context, 64)?;
     if cases::edges().iter().any(|one| one.name == case.name) {
         let runner = runner.filled_with(Profile::FewEdges);
@@ -112,16 +119,28 @@ fn play(part: &str) -> Result<()> {
     let quirk = named(quirk).context("no quirk")?.quirk;
     let backends = [Backend::Cpu, Backend::Amd, Backend::Nvidia];
     let backend = backends.into_iter().find(|one| one.name() == backend);
-    let case = cases::all_graphs()
-        .expect("they are filled")
-        .into_iter()
-        .find(|one| one.name == case)
-        .context("no case")?;
+    let case = case_of(case).context("no case")?;
     match attempt(&case, quirk, backend.context("no backend")?) {
         Ok(()) => eprintln!("{RIGHT}"),
         Err(error) => eprintln!("{NOT_RIGHT}{error:#}"),
     }
     Ok(())
+}
+
+/// A case of the suite, or the random graph of a seed.
+fn case_of(name: &str) -> Option<Case> {
+    if let Some(seed) = name.strip_prefix(SEED) {
+        return Some(random_case(seed.parse().ok()?));
+    }
+    let cases = cases::all_graphs().expect("they are filled");
+    cases.into_iter().find(|one| one.name == name)
+}
+
+fn random_case(seed: u64) -> Case {
+    Case {
+        name: format!("{SEED}{seed}"),
+        graph: random::recipe(seed).graph(),
+    }
 }
 
 /// Why a case fails without a quirk; `None` if it does not.
@@ -228,7 +247,9 @@ fn a_guard_fails_without_its_quirk() {
 
 /// Tells which cases fail without a quirk.
 fn search(test: &str, names: &str) {
-    let cases = cases::all_graphs().expect("they are filled");
+    let mut cases = cases::all_graphs().expect("they are filled");
+    let Settings { seed, count } = Settings::from_environment([1, 1]);
+    cases.extend((seed..seed + count).map(random_case));
     for one in REGISTER
         .iter()
         .filter(|one| names == "all" || names.split(',').any(|name| name == one.quirk.name()))

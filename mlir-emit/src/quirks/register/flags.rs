@@ -12,7 +12,7 @@ pub(super) const FLAGS: &[Description] = &[
         what: "A grouped NCHW convolution in f32 (8 channels to 12 in 2 groups, 7x7, 3x3) recurses without end in the lowering of buffer pointers after the implicit GEMM.",
         instead: "A fallback flag turns implicit GEMMs off for what does not compile with them.",
         costs: Some("slower convolutions, where the first call fails"),
-        guard: Guard::None("no case is known that shows it"),
+        guard: Guard::Case(Backend::Amd, "conv_two_groups_of_six_filters_nchw"),
         ..UNREPORTED
     },
     Description {

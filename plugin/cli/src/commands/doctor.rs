@@ -16,7 +16,6 @@ use rotini_plugin::device::gpu;
 use rotini_plugin::engine_id;
 use rotini_plugin::pipeline::Runtime;
 use serde::Serialize;
-use std::ffi::c_uint;
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -58,9 +57,8 @@ pub(super) fn doctor(args: &Doctor, output: &Output) -> Result<Answer> {
             ),
         ),
         plugin(args, output),
-        ok("LLVM and MLIR", llvm_version()),
+        cpu(),
     ];
-    findings.push(cpu());
     match Runtime::new(config.clone()) {
         Ok(runtime) => {
             findings.push(gpus(&runtime));
@@ -111,19 +109,6 @@ fn plugin(args: &Doctor, output: &Output) -> Finding {
         Ok(plugin) => ok("plugin", plugin.to_string()),
         Err(error) => missing("plugin", error.as_ref(), "name the plugin's file with --plugin"),
     }
-}
-
-unsafe extern "C" {
-    /// Of LLVM's C API (`llvm-c/Core.h`); the library that lowers graphs is linked into this program.
-    fn LLVMGetVersion(major: *mut c_uint, minor: *mut c_uint, patch: *mut c_uint);
-}
-
-/// The version that graphs are lowered with. IREE's compiler has an LLVM of its own.
-fn llvm_version() -> String {
-    let (mut major, mut minor, mut patch) = (0, 0, 0);
-    // SAFETY: three places that live until the function returns.
-    unsafe { LLVMGetVersion(&mut major, &mut minor, &mut patch) };
-    format!("{major}.{minor}.{patch}, linked in")
 }
 
 /// Compiles a function that does nothing: that shows whether the way of calling the compiler works here, or what took its place.
@@ -200,7 +185,7 @@ fn gpus_next() -> &'static str {
     match OpenOptions::new().read(true).write(true).open(DRIVER) {
         Ok(_) => "install ROCm's HIP runtime (libamdhip64.so), or name it with ROTINI_HIP_LIBRARY",
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            "may not open /dev/kfd: add the user to its group, `render` on most systems"
+            "add your user to the group of /dev/kfd (`render` on most systems)"
         }
         Err(_) => "no AMD driver is loaded here (/dev/kfd). If there is no AMD GPU, nothing: graphs run on the CPU",
     }

@@ -9,6 +9,7 @@ mod demo;
 mod describe;
 mod doctor;
 mod emit;
+mod inspect;
 mod replay;
 mod run;
 mod selftest;
@@ -30,6 +31,7 @@ pub(crate) fn dispatch(command: Command, output: &Output) -> anyhow::Result<Answ
         Command::Check(args) => check::check(&args, output),
         Command::Emit(args) => emit::emit(&args, output),
         Command::Compile(args) => compile::compile(&args, output),
+        Command::Inspect(args) => inspect::inspect(&args, output),
         Command::Cache(args) => cache::cache(&args, output),
         Command::Replay(args) => replay::replay(&args, output),
         Command::Doctor(args) => doctor::doctor(&args, output),
@@ -39,5 +41,6 @@ pub(crate) fn dispatch(command: Command, output: &Output) -> anyhow::Result<Answ
         Command::Completions(args) => describe::completions(&args),
         Command::Man(args) => describe::man(&args),
         Command::ServeEngine => bench::serve(),
+        Command::EmulateGraph(args) => inspect::emulate_graph(&args),
     }
 }

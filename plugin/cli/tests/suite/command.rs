@@ -247,10 +247,16 @@ fn doctor_says_for_each_finding_that_is_not_right_what_to_do() {
     );
     assert!(next("shipped cache").contains("directory"));
     assert!(next("setting").contains("variable"));
-    // The package that it names is the one that is built and tested with.
-    let setup = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/setup");
-    let pinned = std::fs::read_to_string(setup).unwrap();
-    assert!(pinned.contains("'iree-base-compiler==3.13.0 "));
+    // The package that it names is the one that is built and tested with, that the wheel brings, and that the README says.
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for (file, text) in [
+        ("scripts/setup", "'iree-base-compiler==3.13.0 "),
+        ("scripts/wheel/pyproject.toml", "\"iree-base-compiler==3.13.0\""),
+        ("README.md", "`iree-base-compiler` 3.13.0"),
+    ] {
+        let pinned = std::fs::read_to_string(root.join(file)).unwrap();
+        assert!(pinned.contains(text), "{file} pins another compiler");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod bench;
 mod cache;
 mod command;
 mod compare_engines;
+mod inspect;
 mod replay;
 mod selftest;
 mod workloads;

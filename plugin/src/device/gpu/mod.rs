@@ -66,6 +66,8 @@ struct All<D> {
     instance: Instance,
     /// What to compile for instead of what a GPU says it is.
     target: Option<Target>,
+    /// Whether all schedules are the compiler's own choice.
+    unscheduled: bool,
     /// Bytes of workspace that an execution may have of ours.
     own_workspace: u64,
     gpus: Box<[Slot]>,
@@ -81,6 +83,7 @@ impl<D: Driver> All<D> {
             driver: Arc::new(driver),
             instance: instance.clone(),
             target: config.target.clone(),
+            unscheduled: config.unscheduled,
             own_workspace: config.own_workspace,
         }
     }
@@ -165,6 +168,10 @@ impl<D: Driver> Gpu<D> {
                     description.name
                 ))
             })?,
+        };
+        let target = match target.unscheduled() {
+            Some(target) if all.unscheduled => target,
+            _ => target,
         };
         let device = {
             let _entered = driver.enter_to_load(ordinal)?;

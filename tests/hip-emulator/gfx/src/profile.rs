@@ -1,7 +1,7 @@
 //! Counts what the time model needs on a sample of workgroups: it looks at a wave before each instruction and changes nothing.
 //!
-//! Workgroups go to the dies (XCDs) in turn, and a die runs a window of them at once. The sample is a window of one die, from the
-//! middle of the grid: so the lines of memory that its workgroups share are seen.
+//! Workgroups go to the dies (XCDs) in turn, and a die runs a window of them at once. The sample has windows of some dies, from the
+//! middle of the grid: so the lines of memory that a die's workgroups share are seen.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -33,36 +33,41 @@ const CACHED_LINES: u64 = 256;
 /// Instructions after which the result of a matrix instruction is there.
 const FAR: u64 = 64;
 
-/// The workgroups of a sample, by number.
-pub(crate) struct Groups {
-    first: u64,
-    count: u64,
-}
+/// The dies in the order in which they are looked at. What lies a power of two apart goes to the same die again and again: the first one's
+/// share is no more typical than the others'.
+const ORDER: [u64; DIES as usize] = [3, 6, 0, 5, 2, 7, 4, 1];
+
+/// The workgroups of a sample: of each die some that run at once, by number.
+pub(crate) struct Groups(Vec<u64>);
 
 impl Groups {
-    /// Workgroups of one die that run at once, from the middle of the grid.
+    /// Workgroups that run at once on a die, from the middle of the grid; of as many dies as the sample has room for.
     pub(crate) fn new(sample: Sample, resident: u64, groups: u64) -> Self {
         let window = sample.window.unwrap_or(UNITS * resident).max(1);
-        let of_die = groups.div_ceil(DIES);
-        let windows = of_die.div_ceil(window);
-        // The last window may not be full.
-        let middle = (windows.saturating_sub(1) / 2) * window;
-        let there = window.min(of_die - middle);
-        let count = there.min(sample.workgroups.max(1));
-        Self {
-            first: (middle + (there - count) / 2) * DIES,
-            count,
-        }
+        let dies = (sample.workgroups / window).clamp(1, DIES) as usize;
+        let chosen = ORDER.into_iter().filter(|&die| die < groups).take(dies);
+        let of_die = |die: u64| {
+            let of_die = (groups - die).div_ceil(DIES);
+            let windows = of_die.div_ceil(window);
+            // The last window may not be full.
+            let middle = (windows.saturating_sub(1) / 2) * window;
+            let there = window.min(of_die - middle);
+            let count = there.min(sample.workgroups.max(1));
+            let first = middle + (there - count) / 2;
+            (first..first + count).map(move |number| number * DIES + die)
+        };
+        Self(chosen.flat_map(of_die).collect())
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = u64> + use<> {
-        let (first, count) = (self.first, self.count);
-        (0..count).map(move |index| first + index * DIES)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().copied()
     }
 
     /// The one whose first wave is followed.
     fn followed(&self) -> u64 {
-        self.first + self.count / 2 * DIES
+        let first = self.0.first().copied().unwrap_or(0);
+        let of_die = self.0.iter().take_while(|&group| group % DIES == first % DIES);
+        self.0.get(of_die.count() / 2).copied().unwrap_or(first)
     }
 }
 
@@ -75,13 +80,17 @@ struct Sums {
     lines: u64,
     missed: u64,
     fresh: u64,
+    /// Executions that missed a line, and those that found one fresh
+    misses: u64,
+    freshes: u64,
     conflicts: u64,
 }
 
 /// The counts of a sample.
 pub(crate) struct Profile {
     sums: Vec<Sums>,
-    /// Lines that a workgroup of the window has loaded
+    die: u64,
+    /// Lines that a workgroup of the die's window has loaded
     shared: HashSet<u64>,
     /// Lines in the first-level cache, in the order in which they came
     cached: HashSet<u64>,
@@ -105,6 +114,7 @@ impl Profile {
         let count = program.insts.len();
         Self {
             sums: vec![Sums::default(); count],
+            die: DIES,
             shared: HashSet::new(),
             cached: HashSet::new(),
             order: VecDeque::new(),
@@ -124,6 +134,10 @@ impl Profile {
     pub(crate) fn begin(&mut self, group: u64) {
         self.groups += 1;
         self.follows = group == self.followed;
+        if self.die != group % DIES {
+            self.die = group % DIES;
+            self.shared.clear();
+        }
         self.cached.clear();
         self.order.clear();
     }
@@ -180,6 +194,7 @@ impl Profile {
         if !matches!(vmem.action, Action::Load) {
             return;
         }
+        let before = (sums.missed, sums.fresh);
         for line in segments {
             if !self.cached.insert(line) {
                 continue;
@@ -193,6 +208,8 @@ impl Profile {
             }
             sums.fresh += u64::from(self.shared.insert(line));
         }
+        sums.misses += u64::from(sums.missed > before.0);
+        sums.freshes += u64::from(sums.fresh > before.1);
     }
 
     /// Notes the way of the followed wave, and the results of matrix instructions that it reads.
@@ -331,6 +348,8 @@ fn step(code: &Code, class: Class, text: &str, sums: Sums) -> Step {
                     lines: mean(sums.lines),
                     missed: mean(sums.missed),
                     fresh: mean(sums.fresh),
+                    misses: mean(sums.misses),
+                    freshes: mean(sums.freshes),
                 },
                 Action::Store => Step::Store {
                     dwords,

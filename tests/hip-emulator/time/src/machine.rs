@@ -76,6 +76,23 @@ pub const MI325X: Machine = Machine {
 pub const MACHINES: [Machine; 4] = [MI300X, MI300A, MI308X, MI325X];
 
 impl Machine {
+    /// Operations a picosecond (TFLOP/s) of products whose operands have so many bits, as the data sheet has it: twice the rate of f16 for
+    /// eight bits, an eighth of it for f32 and f64.
+    #[must_use]
+    pub fn peak(&self, bits: u32) -> f64 {
+        match bits {
+            ..=8 => 2.0 * self.peak_f16,
+            9..=16 => self.peak_f16,
+            _ => self.peak_f16 / 8.0,
+        }
+    }
+
+    /// Microseconds that so many bytes and operations take at least, at the data sheet's rates.
+    #[must_use]
+    pub fn least(&self, bytes: f64, operations: f64, bits: u32) -> f64 {
+        (bytes / (1e3 * self.peak_memory)).max(operations / (1e6 * self.peak(bits)))
+    }
+
     /// The machine with a name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {

@@ -32,20 +32,20 @@ impl Parameters {
     pub const fn fitted_on(half: Half) -> Self {
         match half {
             Half::Odd => Self {
-                near: 317.5,
+                near: 433.0,
                 far: 750.0,
-                bandwidth: 1.129,
-                slowdown: 0.222,
-                floor: 1.51,
+                bandwidth: 1.026,
+                slowdown: 0.168,
+                floor: 1.395,
                 store: 34.0,
             },
             Half::Even => Self {
-                near: 156.0,
-                far: 909.1,
+                near: 187.2,
+                far: 1136.0,
                 bandwidth: 1.2,
-                slowdown: 0.367,
-                floor: 1.72,
-                store: 32.0,
+                slowdown: 0.329,
+                floor: 1.754,
+                store: 32.64,
             },
         }
     }

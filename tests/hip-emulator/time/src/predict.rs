@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Machine, Parameters, Record, Residence, Step, unit};
 
 /// Clocks between two workgroups that the dispatcher gives to one die. Source: the time of one-wave workgroups by the ten thousand.
@@ -44,29 +46,36 @@ impl fmt::Display for Bound {
     }
 }
 
-/// Microseconds that nobody measured: they cannot be printed without saying so.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Predicted(f64);
+/// Microseconds that nobody measured: they cannot be printed or written without saying so.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
+pub struct Predicted {
+    #[serde(rename = "predicted_us")]
+    microseconds: f64,
+}
 
 impl Predicted {
+    const fn new(microseconds: f64) -> Self {
+        Self { microseconds }
+    }
+
     /// The figure, for arithmetic.
     #[must_use]
     pub const fn microseconds(self) -> f64 {
-        self.0
+        self.microseconds
     }
 }
 
 impl fmt::Display for Predicted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = if self.0 < 100.0 { 1 } else { 0 };
-        write!(f, "predicted {:.digits$} µs", self.0)
+        let digits = if self.microseconds < 100.0 { 1 } else { 0 };
+        write!(f, "predicted {:.digits$} µs", self.microseconds)
     }
 }
 
 /// Dispatches that follow each other: each waits for the one before, and pays for its own launch.
 impl std::iter::Sum for Predicted {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        Self(all.map(|one| one.0).sum())
+        Self::new(all.map(|one| one.microseconds).sum())
     }
 }
 
@@ -94,8 +103,8 @@ impl fmt::Display for Prediction {
             f,
             "{} ({:.1} to {:.1}), {:.0} % {}",
             self.time,
-            from.0,
-            to.0,
+            from.microseconds,
+            to.microseconds,
             100.0 * self.bound.1,
             self.bound.0
         )?;
@@ -162,8 +171,8 @@ pub fn predict(record: &Record, machine: &Machine, parameters: &Parameters) -> P
     let outside = outside(record, machine, &way);
     let [from, to] = if outside.is_empty() { [0.84, 1.27] } else { [0.5, 2.0] };
     Prediction {
-        time: Predicted(time),
-        interval: [Predicted(from * time), Predicted(to * time)],
+        time: Predicted::new(time),
+        interval: [Predicted::new(from * time), Predicted::new(to * time)],
         bound,
         matrix,
         resident,

@@ -32,6 +32,10 @@ pub enum Step {
         missed: f32,
         /// Those of them that no workgroup on the same die has loaded
         fresh: f32,
+        /// Share of the executions that miss a line
+        misses: f32,
+        /// Share of the executions that find a line fresh
+        freshes: f32,
     },
     /// A store to device memory
     Store {
@@ -112,13 +116,17 @@ impl fmt::Display for Instruction {
                 lines,
                 missed,
                 fresh,
+                misses,
+                freshes,
             } => write!(
                 f,
-                "g{dwords},{},{},{},{}",
+                "g{dwords},{},{},{},{},{},{}",
                 Mean(segments),
                 Mean(lines),
                 Mean(missed),
-                Mean(fresh)
+                Mean(fresh),
+                Mean(misses),
+                Mean(freshes)
             ),
             Step::Store {
                 dwords,
@@ -195,8 +203,10 @@ impl FromStr for Instruction {
                     lines: mean(2)?,
                     missed: mean(3)?,
                     fresh: mean(4)?,
+                    misses: mean(5)?,
+                    freshes: mean(6)?,
                 };
-                (load, 5)
+                (load, 7)
             }
             't' => {
                 let store = Step::Store {

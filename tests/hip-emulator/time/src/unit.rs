@@ -88,6 +88,27 @@ impl Server {
     }
 }
 
+/// How much of a load's next miss has come together: a load finds all of its lines, or misses some at once.
+#[derive(Clone, Copy, Default)]
+struct Due(f64);
+
+impl Due {
+    /// Lines that this execution of a load misses, of so many in the mean, in the share of executions that miss any.
+    fn take(&mut self, mean: f32, share: f32) -> f64 {
+        if mean <= 0.0 {
+            return 0.0;
+        }
+        // The share is a rounded figure.
+        let share = f64::from(share).max(0.005);
+        self.0 += share;
+        if self.0 + 1e-6 < 1.0 {
+            return 0.0;
+        }
+        self.0 -= 1.0;
+        f64::from(mean) / share
+    }
+}
+
 /// A time in the queue of waves, in sixteenths of a clock.
 fn key(time: f64) -> u64 {
     (time * 16.0) as u64
@@ -102,6 +123,8 @@ struct Simulation<'a> {
     waves: Vec<Wave>,
     groups: Vec<Group>,
     queue: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Of each instruction: lines that the first-level cache and that the second-level cache does not have
+    due: Vec<[Due; 2]>,
     load: [u32; fixed::SIMDS],
     vector: [Server; fixed::SIMDS],
     matrix: [Server; fixed::SIMDS],
@@ -132,6 +155,7 @@ pub(crate) fn run(
         waves: Vec::new(),
         groups: Vec::new(),
         queue: BinaryHeap::new(),
+        due: vec![[Due::default(); 2]; instructions.len()],
         load: [0; fixed::SIMDS],
         vector: [Server::default(); fixed::SIMDS],
         matrix: [Server::default(); fixed::SIMDS],
@@ -237,11 +261,15 @@ impl Simulation<'_> {
                 segments,
                 missed,
                 fresh,
+                misses,
+                freshes,
                 ..
             } => {
                 let clocks = (fixed::REGISTER * f64::from(dwords)).max(segments.into());
                 let start = self.addresses.serve(time, clocks);
-                let (missed, fresh) = (f64::from(missed), f64::from(fresh));
+                let due = &mut self.due[number as usize];
+                let missed = due[0].take(missed, misses);
+                let fresh = due[1].take(fresh, freshes);
                 let mut done = start + clocks + fixed::FIRST_LEVEL;
                 if missed > 0.0 {
                     let turns = missed * fixed::LINE / self.unit.cache_rate;
@@ -366,4 +394,18 @@ fn wait(queue: &mut VecDeque<f64>, left: Option<u8>) -> f64 {
         time = queue.pop_front().unwrap_or(0.0);
     }
     time
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Due;
+
+    #[test]
+    fn misses_come_together_as_often_as_they_did() {
+        let mut due = Due::default();
+        let found: Vec<f64> = (0..8).map(|_| due.take(2.0, 0.25)).collect();
+        assert_eq!(found, [0.0, 0.0, 0.0, 8.0, 0.0, 0.0, 0.0, 8.0]);
+        assert_eq!(due.take(3.0, 1.0), 3.0);
+        assert_eq!(Due(0.9).take(0.0, 0.0), 0.0);
+    }
 }

@@ -10,9 +10,12 @@
     reason = "a table that cannot be read fails the test; figures are printed"
 )]
 
+use std::collections::BTreeMap;
+
 use rotini_time::{Half, MI300X, Parameters, Record, predict};
 
 const TABLE: &str = include_str!("../data/iree-mi300x-conv.txt");
+const CANDIDATES: &str = include_str!("../data/candidates.txt");
 
 struct Kernel {
     row: u32,
@@ -83,7 +86,7 @@ fn correlation(a: &[f64], b: &[f64]) -> f64 {
     cross / (square(a, ma) * square(b, mb)).sqrt()
 }
 
-/// Bars: mean error at most 10 %; rank at least 0.95, which is missed.
+/// Bars: mean error at most 10 %, rank at least 0.95; here for each half by itself as well.
 #[test]
 fn held_out_families_are_predicted() {
     let all = table();
@@ -92,35 +95,31 @@ fn held_out_families_are_predicted() {
     for half in [Half::Odd, Half::Even] {
         let (error, rank) = judge(tuned().filter(|k| k.half == half).map(|k| (k, predicted(k))));
         println!("held out, {half:?} half: predicted with a mean error of {error:.1} %, rank {rank:.3}");
-        // The even half misses the bar alone: its strided convolutions are predicted a fifth too fast.
-        let limit = if half == Half::Odd { 10.0 } else { 11.8 };
-        assert!(error <= limit, "{half:?}: {error} %");
+        assert!(error <= 10.0 && rank >= 0.95, "{half:?}: {error} %, {rank}");
     }
     let (error, rank) = judge(tuned().map(|kernel| (kernel, predicted(kernel))));
     println!("held out, both halves: predicted with a mean error of {error:.1} %, rank {rank:.3}");
     assert!(error <= 10.0, "{error} %");
-    // The bar is missed, by the even half.
-    assert!(rank >= 0.91, "{rank}");
+    assert!(rank >= 0.95, "{rank}");
 }
 
-/// Bar: mean error at most 13 %. It is missed: products of two to four rows, which use no matrix instructions, are predicted too slow.
+/// Bar: mean error at most 13 %.
 #[test]
 fn default_configurations_are_predicted() {
     let all = table();
     let parameters = Parameters::default();
     let default = || all.iter().filter(|kernel| !kernel.tuned);
     let (error, rank) = judge(default().map(|kernel| (kernel, kernel.predicted(&parameters))));
-    println!("default configurations: predicted with a mean error of {error:.1} %, rank {rank:.3}; bar 13 %");
-    assert!(error <= 20.0, "{error} %");
-    assert!(rank >= 0.93, "{rank}");
+    println!("default configurations: predicted with a mean error of {error:.1} %, rank {rank:.3}");
+    assert!(error <= 13.0, "{error} %");
+    assert!(rank >= 0.95, "{rank}");
     let on_matrix_units = default().filter(|k| predict(&k.record, &MI300X, &parameters).outside.is_empty());
     let (error, rank) = judge(on_matrix_units.map(|kernel| (kernel, kernel.predicted(&parameters))));
     println!("inside of the domain: predicted with a mean error of {error:.1} %, rank {rank:.3}");
     assert!(error <= 14.0, "{error} %");
 }
 
-/// Which of two kernels of one shape is faster: the tuned one, by measurement. (The bar speaks of twelve candidates a shape, which the
-/// table does not have.)
+/// Which of two kernels of one shape is faster: the tuned one, by measurement.
 #[test]
 fn the_faster_of_two_is_chosen() {
     let all = table();
@@ -137,6 +136,46 @@ fn the_faster_of_two_is_chosen() {
     }
     println!("{right} of {pairs} pairs are predicted in the right order");
     assert!(pairs >= 30 && 10 * right >= 8 * pairs, "{right} of {pairs}");
+}
+
+/// Bar: of 20 shapes with 12 candidates each, the tuned one is among the best three of 18. The candidates are the configurations that were
+/// tuned for other products of the table. Nobody measured them here, but the tuned one was the fastest of all that its tuners tried. Of
+/// products that differ in their two to four rows alone, the one that was measured fastest stands for all: for three of the others it is
+/// known that its configuration is better than theirs, which the model says too.
+#[test]
+fn the_tuned_candidate_is_among_the_best_three() {
+    let measured = table();
+    let parameters = Parameters::default();
+    let mut shapes: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for line in CANDIDATES.lines().filter(|line| !line.starts_with('#')) {
+        let (row, record) = line.split_once(' ').unwrap();
+        let record: Record = serde_json::from_str(record).unwrap();
+        let time = predict(&record, &MI300X, &parameters).time.microseconds();
+        shapes.entry(row.parse().unwrap()).or_default().push(time);
+    }
+    let mut found = 0;
+    for (row, others) in &shapes {
+        let tuned = measured
+            .iter()
+            .find(|kernel| kernel.tuned && kernel.row == *row)
+            .unwrap();
+        let time = tuned.predicted(&parameters);
+        let place = 1 + others.iter().filter(|&&other| other < time).count();
+        let best = others.iter().copied().fold(time, f64::min);
+        println!(
+            "shape {row}: the tuned one is predicted {place} of {}, {:.2} × the best",
+            others.len() + 1,
+            time / best
+        );
+        assert_eq!(others.len(), 11, "{row}");
+        found += u32::from(place <= 3);
+    }
+    println!(
+        "{found} of {} tuned candidates are among the predicted best three",
+        shapes.len()
+    );
+    assert_eq!(shapes.len(), 20);
+    assert!(found >= 18, "{found}");
 }
 
 /// Nine of ten kernels in the domain lie in the interval of their prediction.

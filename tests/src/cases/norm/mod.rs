@@ -1,6 +1,7 @@
 //! Batch, layer and RMS normalization, forward and backward.
 
 pub(super) mod graph;
+pub(super) mod read;
 
 use crate::cases::case::{Cases, FLOATS, Order};
 use crate::rows::Rows;

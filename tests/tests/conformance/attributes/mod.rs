@@ -151,7 +151,7 @@ fn unread(module: &str) -> Vec<String> {
             live.extend(values(of));
         }
     }
-    let arguments = values(signature).into_iter().filter(|value| value.starts_with("arg"));
+    let arguments = values(signature).into_iter();
     arguments.filter(|argument| !live.contains(argument)).collect()
 }
 

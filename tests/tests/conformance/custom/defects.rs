@@ -29,7 +29,7 @@ fn meets(quirk: Quirk) -> Meets {
         | Quirk::BlocksAfterRows
         | Quirk::DilatedMultiplier
         | Quirk::UnreachedInput => CONVOLUTIONS,
-        Quirk::LostSums | Quirk::UnspreadReductions => Declined,
+        Quirk::LostSums | Quirk::UnspreadReductions | Quirk::SignedExtremes => Declined,
         Quirk::UnsettledFactors => Built("custom_settled_product"),
         Quirk::LooseLoops | Quirk::PackedReductions => Built("custom_centred_products"),
         Quirk::MixedFactors => Built("custom_products_f16_by_bf16_3x3x7x5"),
@@ -58,7 +58,7 @@ fn meets(quirk: Quirk) -> Meets {
         Quirk::YieldedOperand => Never("the compiler sees soon that such an operation of a body yields its operand"),
         Quirk::RoundedTwice => Never("a body says each rounding"),
         Quirk::SelectedBf16 => Never("a body selects no 16-bit floats, and a concatenation selects bits"),
-        Quirk::SingleTile | Quirk::SharedGather | Quirk::SummedRow => Never("a body reads at no computed index"),
+        Quirk::SingleTile | Quirk::SharedGather => Never("a body reads at no computed index"),
         Quirk::UntiledAttention => Never("a body has no such operation"),
         Quirk::ImplicitGemm
         | Quirk::PaddedTiles

@@ -26,12 +26,14 @@ fn lines_and_segments_are_those_of_the_lanes() {
     let text = "v_lshlrev_b32_e32 v1, 2, v0\nv_lshlrev_b32_e32 v2, 7, v0\nglobal_load_dword v3, v1, s[4:5]\ns_mov_b64 exec, 0xffff\n\
                 global_load_dword v4, v2, s[4:5]\nglobal_load_dword v5, v1, s[4:5]\ns_waitcnt vmcnt(0)\nglobal_store_dwordx2 v2, v[4:5], s[6:7]";
     let record = record(test(text), 8, None);
-    let load = |segments, lines, missed, fresh| Step::Load {
+    let load = |segments, lines, missed: f32, fresh: f32| Step::Load {
         dwords: 1,
         segments,
         lines,
         missed,
         fresh,
+        misses: missed.min(1.0),
+        freshes: fresh.min(1.0),
     };
     let steps = steps(&record);
     assert_eq!(steps[4], load(4.0, 2.0, 2.0, 2.0));
@@ -64,9 +66,28 @@ fn lines_that_a_window_shares_are_fresh_once() {
         (record.sampled, missed, fresh)
     };
     // Eight dies: each has eight of the 64 workgroups.
-    assert_eq!(of(100, None), (8, 2.0, 0.25));
-    assert_eq!(of(100, Some(4)), (4, 2.0, 0.5));
+    // One unit holds one of them, so a window is 38: of two dies.
+    assert_eq!(of(100, None), (16, 2.0, 0.25));
+    assert_eq!(of(100, Some(8)), (64, 2.0, 0.25));
+    assert_eq!(of(12, Some(4)), (12, 2.0, 0.5));
     assert_eq!(of(2, None), (2, 2.0, 1.0));
+}
+
+#[test]
+fn all_dies_count() {
+    // Of each eight workgroups the first loads one line, the others two: a die alone would tell either.
+    let text = "s_and_b32 s20, s2, 7\ns_min_u32 s20, s20, 1\ns_lshl_b32 s20, s20, 6\nv_mov_b32_e32 v2, s20\nv_lshl_add_u32 v1, v0, 1, v2\n\
+                global_load_ushort v3, v1, s[4:5]\ns_waitcnt vmcnt(0)";
+    let mut test = test(text);
+    test.grid = 64;
+    let record = record(test, 64, Some(8));
+    let Some(Step::Load { lines, .. }) = steps(&record)
+        .into_iter()
+        .find(|step| matches!(step, Step::Load { .. }))
+    else {
+        panic!("no load");
+    };
+    assert_eq!((record.sampled, lines), (64, 1.875));
 }
 
 #[test]

@@ -1,0 +1,279 @@
+//! Owns the table of predictions: its rows, its sums beside an earlier table's, its form in the documents.
+
+use anyhow::{Context as _, Result, bail};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+/// A graph's row. Microseconds of ours are predicted, as the field's name says; those of others are measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) suite: String,
+    pub(crate) graph: String,
+    /// How often it comes in its network
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub(crate) times: u32,
+    pub(crate) dispatches: usize,
+    pub(crate) predicted_us: f64,
+    /// What takes most of the time of the slowest dispatch
+    pub(crate) by: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) extrapolated: bool,
+    pub(crate) least_us: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) published_us: Option<f64>,
+    /// Of products with a published time
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) operations: Option<f64>,
+}
+
+fn once() -> u32 {
+    1
+}
+
+fn is_once(&times: &u32) -> bool {
+    times == 1
+}
+
+/// How much worse a suite's sum may be.
+const SLACK: f64 = 1.03;
+
+/// Four digits: no prediction has more.
+pub(crate) fn rounded(microseconds: f64) -> f64 {
+    format!("{microseconds:.3e}").parse().unwrap_or(microseconds)
+}
+
+pub(crate) fn read(path: &Path) -> Result<Vec<Row>> {
+    let text = fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+/// Writes a table as JSON, a row a line.
+pub(crate) fn write(rows: &[Row], path: &Path) -> Result<()> {
+    let lines: Vec<String> = rows.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+    let text = format!("[\n{}\n]\n", lines.join(",\n"));
+    fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+/// Sums over the graphs of a suite.
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    graphs: usize,
+    extrapolated: usize,
+    predicted: f64,
+    least: f64,
+    /// Of the graphs with a published time: ours, theirs, how many, sum of the ratios' logarithms
+    ours: f64,
+    theirs: f64,
+    published: usize,
+    ratios: f64,
+    /// Operations a second, ours and theirs
+    rates: Vec<(f64, f64)>,
+    /// Of the graphs that the kept table has: now and then
+    now: f64,
+    then: f64,
+    shared: usize,
+    /// Sum of the logarithms of now divided by then, and the largest
+    changes: f64,
+    largest: f64,
+}
+
+/// The suites' sums beside those of a kept table, as Markdown; and whether one is worse than it may be.
+pub(crate) fn sums(rows: &[Row], kept: &[Row]) -> (String, bool) {
+    let before: BTreeMap<(&str, &str), f64> = kept
+        .iter()
+        .map(|row| ((row.suite.as_str(), row.graph.as_str()), row.predicted_us))
+        .collect();
+    let mut by_suite: BTreeMap<&str, Sums> = BTreeMap::new();
+    for row in rows {
+        let sums = by_suite.entry(&row.suite).or_default();
+        sums.graphs += 1;
+        sums.extrapolated += usize::from(row.extrapolated);
+        let times = f64::from(row.times);
+        sums.predicted += times * row.predicted_us;
+        sums.least += times * row.least_us;
+        if let Some(published) = row.published_us {
+            sums.ours += times * row.predicted_us;
+            sums.theirs += times * published;
+            sums.published += 1;
+            sums.ratios += (row.predicted_us / published).ln();
+            let rates = row
+                .operations
+                .map(|operations| (operations / row.predicted_us, operations / published));
+            sums.rates.extend(rates);
+        }
+        if let Some(before) = before.get(&(row.suite.as_str(), row.graph.as_str())) {
+            sums.now += times * row.predicted_us;
+            sums.then += times * before;
+            sums.shared += 1;
+            sums.changes += (row.predicted_us / before).ln();
+            sums.largest = sums.largest.max(row.predicted_us / before);
+        }
+    }
+    let mut text = "| suite | graphs | extrapolated | sum | least µs | published, measured | the same, ours | mean ratio | rank | of what was kept: sum, mean, largest |\n\
+                    |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
+        .to_owned();
+    let mut is_worse = false;
+    for (suite, sums) in by_suite {
+        is_worse |= sums.then > 0.0 && sums.now > SLACK * sums.then;
+        let [theirs, ours, ratio] = if sums.published == 0 {
+            [String::new(), String::new(), String::new()]
+        } else {
+            let mean = (sums.ratios / sums.published as f64).exp();
+            [
+                format!("{:.0} µs", sums.theirs),
+                format!("predicted {:.0} µs", sums.ours),
+                format!("predicted {mean:.2}"),
+            ]
+        };
+        let rank = if sums.rates.len() < 3 {
+            String::new()
+        } else {
+            format!("predicted {:.2}", rank(&sums.rates))
+        };
+        let change = if sums.then > 0.0 {
+            let mean = (sums.changes / sums.shared as f64).exp();
+            format!(
+                "{:+.1} %, {mean:.2}, {:.2}",
+                100.0 * (sums.now / sums.then - 1.0),
+                sums.largest
+            )
+        } else {
+            String::new()
+        };
+        let Sums {
+            graphs,
+            extrapolated,
+            predicted,
+            least,
+            ..
+        } = sums;
+        // Writing to a String does not fail.
+        let _ = writeln!(
+            text,
+            "| {suite} | {graphs} | {extrapolated} | predicted {predicted:.0} µs | {least:.0} | {theirs} | {ours} | {ratio} | {rank} | {change} |"
+        );
+    }
+    (text, is_worse)
+}
+
+/// The correlation of ranks.
+fn rank(pairs: &[(f64, f64)]) -> f64 {
+    let ranks = |of: fn(&(f64, f64)) -> f64| -> Vec<f64> {
+        let below = |pair| {
+            let less = pairs.iter().filter(|other| of(other) < of(pair)).count() as f64;
+            let same = pairs.iter().filter(|other| of(other) == of(pair)).count() as f64;
+            less + (same - 1.0) / 2.0
+        };
+        pairs.iter().map(below).collect()
+    };
+    let mean = (pairs.len() as f64 - 1.0) / 2.0;
+    let (ours, theirs) = (ranks(|pair| pair.0), ranks(|pair| pair.1));
+    let spread = |ranks: &[f64]| ranks.iter().map(|rank| (rank - mean).powi(2)).sum::<f64>();
+    let cross: f64 = ours.iter().zip(&theirs).map(|(a, b)| (a - mean) * (b - mean)).sum();
+    cross / (spread(&ours) * spread(&theirs)).sqrt()
+}
+
+const BEGIN: &str = "<!-- scripts/speed writes from here -->\n";
+const END: &str = "<!-- to here -->\n";
+
+/// Puts a table into a document, in place of the one that is there.
+pub(crate) fn into_document(document: &str, table: &str) -> Result<String> {
+    let places = document.find(BEGIN).zip(document.find(END));
+    let Some((begin, end)) = places.filter(|(begin, end)| begin < end) else {
+        bail!("the document has no place for the table: {BEGIN}");
+    };
+    let begin = begin + BEGIN.len();
+    Ok(format!(
+        "{}\n{table}\n{}",
+        document.get(..begin).unwrap_or_default(),
+        document.get(end..).unwrap_or_default()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(suite: &str, graph: &str, predicted_us: f64, published_us: Option<f64>) -> Row {
+        Row {
+            suite: suite.to_owned(),
+            graph: graph.to_owned(),
+            times: 1,
+            dispatches: 1,
+            predicted_us,
+            by: "memory".to_owned(),
+            extrapolated: false,
+            least_us: 1.0,
+            published_us,
+            operations: None,
+        }
+    }
+
+    #[test]
+    fn ranks_agree_or_do_not() {
+        assert_eq!(rank(&[(1.0, 10.0), (2.0, 20.0), (3.0, 1000.0)]), 1.0);
+        assert_eq!(rank(&[(1.0, 30.0), (2.0, 20.0), (3.0, 10.0)]), -1.0);
+        assert_eq!(rank(&[(1.0, 10.0), (3.0, 20.0), (2.0, 30.0)]), 0.5);
+    }
+
+    #[test]
+    fn three_percent_more_is_worse_and_only_shared_graphs_count() {
+        let kept = [row("a", "1", 100.0, None), row("a", "2", 50.0, None)];
+        let of = |time| {
+            sums(
+                &[
+                    row("a", "1", time, None),
+                    row("a", "3", 1000.0, None),
+                    row("b", "1", 9.0, None),
+                ],
+                &kept,
+            )
+            .1
+        };
+        assert!(!of(102.9));
+        assert!(of(103.1));
+        // One suite is worse, though the other is better.
+        let kept = [row("a", "1", 100.0, None), row("b", "1", 1000.0, None)];
+        assert!(sums(&[row("a", "1", 110.0, None), row("b", "1", 10.0, None)], &kept).1);
+    }
+
+    #[test]
+    fn layers_count_as_often_as_they_come() {
+        let mut often = row("a", "1", 50.0, Some(100.0));
+        often.times = 3;
+        let (text, _) = sums(
+            &[often, row("a", "2", 400.0, Some(100.0))],
+            &[row("a", "1", 100.0, None)],
+        );
+        let line = text.lines().last().unwrap();
+        assert_eq!(
+            line,
+            "| a | 2 | 0 | predicted 550 µs | 4 | 400 µs | predicted 550 µs | predicted 1.41 |  | -50.0 %, 0.50, 0.50 |"
+        );
+    }
+
+    #[test]
+    fn figures_of_ours_are_predicted() {
+        let (text, _) = sums(
+            &[row("a", "1", 50.0, Some(100.0)), row("a", "2", 400.0, Some(100.0))],
+            &[],
+        );
+        let line = text.lines().last().unwrap();
+        assert_eq!(
+            line,
+            "| a | 2 | 0 | predicted 450 µs | 2 | 200 µs | predicted 450 µs | predicted 1.41 |  |  |"
+        );
+    }
+
+    #[test]
+    fn a_document_gets_the_table_in_its_place() {
+        let document = format!("before\n{BEGIN}old\n{END}after\n");
+        let expected = format!("before\n{BEGIN}\nnew\n\n{END}after\n");
+        assert_eq!(into_document(&document, "new\n").unwrap(), expected);
+        assert_eq!(into_document(&expected, "new\n").unwrap(), expected);
+        assert!(into_document("before\n", "new\n").is_err());
+    }
+}

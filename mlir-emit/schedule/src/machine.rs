@@ -1,0 +1,61 @@
+//! Owns what is known of the GPUs that schedules are chosen for.
+
+/// A GPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Machine {
+    /// Its name, as the compiler spells it.
+    pub name: &'static str,
+    /// Compute units.
+    pub units: u64,
+    /// Bytes that memory moves in a microsecond, on large copies.
+    pub memory: f64,
+    /// Microseconds of a launch that does next to nothing.
+    pub launch: f64,
+}
+
+/// The machines that schedules are chosen for. Any other is left to the compiler.
+///
+/// Compute units: AMD's data sheets. Bytes and launches: published measurements on an MI300X, taken for the others too.
+pub const MACHINES: [Machine; 4] = [
+    Machine {
+        name: "mi300x",
+        units: 304,
+        memory: 4.1e6,
+        launch: 2.8,
+    },
+    Machine {
+        name: "mi325x",
+        units: 304,
+        memory: 4.1e6,
+        launch: 2.8,
+    },
+    Machine {
+        name: "mi300a",
+        units: 228,
+        memory: 4.1e6,
+        launch: 2.8,
+    },
+    Machine {
+        name: "mi308x",
+        units: 80,
+        memory: 4.1e6,
+        launch: 2.8,
+    },
+];
+
+impl Machine {
+    /// The machine of a target's name: an architecture or a product, perhaps with features (`gfx942:xnack+`). An architecture stands
+    /// for the MI300X.
+    #[must_use]
+    pub fn of(target: &str) -> Option<&'static Machine> {
+        let name = target.split(':').next().unwrap_or_default();
+        let name = if name == "gfx942" { "mi300x" } else { name };
+        MACHINES.iter().find(|machine| machine.name == name)
+    }
+
+    /// Microseconds in which so many bytes are moved.
+    #[must_use]
+    pub fn moving(&self, bytes: u64) -> f64 {
+        bytes as f64 / self.memory
+    }
+}

@@ -1,0 +1,132 @@
+//! Types of values.
+
+use super::Context;
+use crate::EmitError;
+use std::fmt;
+
+/// The floating-point types that the lowering uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Float {
+    F16,
+    Bf16,
+    F32,
+    F64,
+    E4M3Fnuz,
+    E5M2Fnuz,
+}
+
+impl Float {
+    fn name(self) -> &'static str {
+        match self {
+            Float::F16 => "f16",
+            Float::Bf16 => "bf16",
+            Float::F32 => "f32",
+            Float::F64 => "f64",
+            Float::E4M3Fnuz => "f8E4M3FNUZ",
+            Float::E5M2Fnuz => "f8E5M2FNUZ",
+        }
+    }
+}
+
+/// What a type is. The element of a tensor is a type of the same context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Index,
+    Integer(u32),
+    Float(Float),
+    Tensor { shape: Vec<i64>, element: usize },
+}
+
+/// A type of a context.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Type<'c> {
+    context: &'c Context,
+    id: usize,
+}
+
+impl PartialEq for Type<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl<'c> Type<'c> {
+    pub(super) fn of(context: &'c Context, id: usize) -> Self {
+        Type { context, id }
+    }
+
+    /// There is one number for each type of a context.
+    fn new(context: &'c Context, kind: Kind) -> Self {
+        let mut types = context.types.borrow_mut();
+        let id = types.iter().position(|known| *known == kind).unwrap_or_else(|| {
+            types.push(kind);
+            types.len() - 1
+        });
+        Type { context, id }
+    }
+
+    pub(crate) fn index(context: &'c Context) -> Self {
+        Self::new(context, Kind::Index)
+    }
+
+    /// An integer of so many bits. Its signedness is the operations' business.
+    pub(crate) fn integer(context: &'c Context, bits: u32) -> Self {
+        Self::new(context, Kind::Integer(bits))
+    }
+
+    pub(crate) fn float(context: &'c Context, float: Float) -> Self {
+        Self::new(context, Kind::Float(float))
+    }
+
+    /// A tensor of this type's elements.
+    pub(crate) fn tensor(self, shape: &[i64]) -> Result<Self, EmitError> {
+        if shape.iter().any(|&extent| extent < 0) {
+            return Err(EmitError::Internal("a negative extent"));
+        }
+        let (shape, element) = (shape.to_vec(), self.id);
+        Ok(Self::new(self.context, Kind::Tensor { shape, element }))
+    }
+
+    pub(super) fn id(self) -> usize {
+        self.id
+    }
+
+    pub(super) fn context(self) -> &'c Context {
+        self.context
+    }
+
+    /// `None` is what no type of a context is.
+    pub(super) fn kind(self) -> Option<Kind> {
+        self.context.types.borrow().get(self.id).cloned()
+    }
+
+    pub(crate) fn is_integer(self) -> bool {
+        matches!(self.kind(), Some(Kind::Integer(_)))
+    }
+
+    /// A tensor's extents and its element.
+    pub(crate) fn as_tensor(self) -> Result<(Vec<i64>, Self), EmitError> {
+        match self.kind() {
+            Some(Kind::Tensor { shape, element }) => Ok((shape, Type::of(self.context, element))),
+            _ => Err(EmitError::Internal("a value that is no tensor")),
+        }
+    }
+}
+
+impl fmt::Display for Type<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind() {
+            Some(Kind::Index) => f.write_str("index"),
+            Some(Kind::Integer(bits)) => write!(f, "i{bits}"),
+            Some(Kind::Float(float)) => f.write_str(float.name()),
+            Some(Kind::Tensor { shape, element }) => {
+                f.write_str("tensor<")?;
+                for extent in shape {
+                    write!(f, "{extent}x")?;
+                }
+                write!(f, "{}>", Type::of(self.context, element))
+            }
+            None => Err(fmt::Error),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The command line of `rotini inspect`.
+
+use super::{PluginArgs, TargetArgs};
+use clap::ValueEnum;
+use std::path::PathBuf;
+
+/// The name of the command that executes a graph on an emulator for `inspect`; nobody types it.
+pub(crate) const EMULATE_GRAPH: &str = "emulate-graph";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Inspect {
+    /// Serialized graph (FlatBuffers), or a `.json` file in hipDNN's JSON form
+    #[arg(value_name = "GRAPH", required_unless_present = "diff")]
+    pub(crate) graph: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+
+    /// Also executes the graph on the emulated GPU: exact counts and predicted times; with =sample only what predictions need, for
+    /// graphs of any size
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    pub(crate) emulate: Option<Emulate>,
+
+    /// The emulator's library, a libamdhip64.so that rotini's tests build
+    #[arg(long, value_name = "PATH", env = "ROTINI_HIP_EMULATOR")]
+    pub(crate) emulator: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) plugin: PluginArgs,
+
+    /// Writes one page in HTML
+    #[arg(long, value_name = "FILE")]
+    pub(crate) page: Option<PathBuf>,
+
+    /// Tells what differs between two graphs, or between two documents that --json wrote with other versions or settings
+    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["graph", "page"])]
+    pub(crate) diff: Option<Vec<PathBuf>>,
+}
+
+/// How much of a graph the emulator executes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Emulate {
+    /// All workgroups, and then a sample again
+    All,
+    /// A sample of each launch's workgroups
+    Sample,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct EmulateGraph {
+    /// The graph, serialized
+    pub(crate) graph: PathBuf,
+    /// The emulator's library
+    pub(crate) emulator: PathBuf,
+    /// The plugin's library
+    pub(crate) plugin: PathBuf,
+    /// Where the emulator writes its reports
+    pub(crate) reports: PathBuf,
+}

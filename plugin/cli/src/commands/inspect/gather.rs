@@ -1,0 +1,197 @@
+//! Gathers what is known of a graph's kernels: from the compiler's dump, and from the emulator where it was asked for.
+
+use super::document::{Document, Kernel, Launch, Least};
+use super::emulation::{Executed, execute};
+use crate::args::{Emulate, Inspect};
+use crate::commands::target_choice::TargetChoice;
+use crate::failure::Failure;
+use crate::input::GraphFile;
+use anyhow::{Context as _, Result, bail, ensure};
+use rotini_emit::{Emitted, Target};
+use rotini_inspect::configuration::configurations;
+use rotini_inspect::object;
+use rotini_plugin::config::Config;
+use rotini_plugin::pipeline::{self, Runtime};
+use rotini_time::{MI300X, Machine, Parameters, predict};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+
+/// What is to be said of a graph.
+pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
+    let config = Config::from_env();
+    let is_compilers_choice = config.unscheduled;
+    let runtime = Runtime::new(config)?;
+    let TargetChoice { target, .. } = TargetChoice::new(&runtime, args.target.target.as_ref())?;
+    let plain = target.unscheduled().filter(|_| is_compilers_choice);
+    let target = plain.unwrap_or(target);
+    let machine = machine(&target)?;
+    let file = GraphFile::read(path);
+    let bytes = file.bytes?;
+    let plan = pipeline::check(&bytes, &target).with_context(|| file.path.clone())?;
+    let compiler = runtime.compiler()?;
+    let emitted = rotini_emit::emit(&plan.graph, &target).with_context(|| file.path.clone())?;
+    let dumped = tempfile::tempdir()?;
+    let compile = |emitted: &Emitted, target: &Target| {
+        let mut emitted = emitted.clone();
+        // Of what was tried last.
+        for file in fs::read_dir(dumped.path()).into_iter().flatten().flatten() {
+            let _ = fs::remove_file(file.path());
+        }
+        emitted.flags.push(format!(
+            "--iree-hal-dump-executable-configurations-to={}",
+            dumped.path().display()
+        ));
+        pipeline::compile_for(compiler.as_ref(), &emitted, target, Some(dumped.path()))
+    };
+    pipeline::compile_graph(&plan.graph, &target, &emitted, compile).with_context(|| file.path.clone())?;
+    let kernels = kernels(dumped.path())?;
+    let graph = rotini_wire::decode(&bytes)?;
+    let summary = rotini_bench::summarise(&graph);
+    let launches = match args.emulate {
+        None => None,
+        Some(how) => {
+            let executed = execute(&bytes, &target, how == Emulate::All, args)?;
+            Some(launches(executed, &kernels, machine)?)
+        }
+    };
+    Ok(Document {
+        ok: true,
+        rotini: env!("CARGO_PKG_VERSION").to_owned(),
+        compiler: compiler.identity().to_owned(),
+        graph: file.path,
+        target: target.to_string(),
+        summary: summary.words,
+        least: Least {
+            bytes: summary.bytes,
+            operations: summary.flops,
+            least_us: machine.least(summary.bytes as f64, summary.flops.unwrap_or(0.0), bits(&summary.dtype)),
+        },
+        dtype: summary.dtype,
+        kernels,
+        launches,
+    })
+}
+
+/// The machine of a target. gfx942 alone is taken to be the product with the most units.
+fn machine(target: &Target) -> Result<&'static Machine> {
+    let name = target.to_string();
+    let machine = match Target::device(&name) {
+        "gfx942" => Some(&MI300X),
+        device => Machine::named(device),
+    };
+    let known = || {
+        let names: Vec<_> = rotini_time::MACHINES.iter().map(|machine| machine.name).collect();
+        Failure::Usage(format!(
+            "kernels for {name} cannot be inspected: --target has to be gfx942, {}",
+            names.join(", ")
+        ))
+    };
+    Ok(machine.ok_or_else(known)?)
+}
+
+/// Bits of a type by its name: `bf16`, `f8_e4m3`.
+fn bits(dtype: &str) -> u32 {
+    let digits = dtype.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+    let end = digits
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(digits.len());
+    digits.get(..end).and_then(|digits| digits.parse().ok()).unwrap_or(32)
+}
+
+/// The kernels of a dump, in the order of the compiler's numbers.
+fn kernels(dumped: &Path) -> Result<Vec<Kernel>> {
+    let mut objects = Vec::new();
+    let mut configured = BTreeMap::new();
+    for entry in fs::read_dir(dumped)? {
+        let path = entry?.path();
+        if path.extension() == Some(OsStr::new("hsaco")) {
+            objects.push(path);
+        } else if path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("configured_"))
+        {
+            configured.extend(configurations(&fs::read_to_string(&path)?));
+        }
+    }
+    let mut kernels = Vec::new();
+    for path in objects {
+        let found = object::kernels(&fs::read(&path)?).context("what the compiler made cannot be read")?;
+        kernels.extend(found.into_iter().map(|kernel| {
+            let configuration = configured.remove(&kernel.name);
+            Kernel::new(kernel, configuration)
+        }));
+    }
+    kernels.sort_by_key(|kernel| (number(&kernel.name), kernel.name.clone()));
+    ensure!(
+        !kernels.is_empty(),
+        "the graph has no kernels: it is copies and fills alone"
+    );
+    Ok(kernels)
+}
+
+/// The number in `main_dispatch_12_conv…`.
+fn number(kernel: &str) -> u64 {
+    let digits = kernel.split_once("dispatch_").map_or("", |(_, rest)| rest);
+    digits
+        .split('_')
+        .next()
+        .and_then(|digits| digits.parse().ok())
+        .unwrap_or(u64::MAX)
+}
+
+/// Predicts each launch.
+fn launches(executed: Executed, kernels: &[Kernel], machine: &Machine) -> Result<Vec<Launch>> {
+    let Executed { sampled, all } = executed;
+    if let Some(all) = &all
+        && all.len() != sampled.len()
+    {
+        bail!(
+            "two executions of the graph launched {} and {} kernels",
+            all.len(),
+            sampled.len()
+        );
+    }
+    let mut counts = all.into_iter().flatten();
+    let launch = |launch: rotini_inspect::Launch| {
+        ensure!(
+            kernels.iter().any(|kernel| kernel.name == launch.kernel),
+            "{} was launched, which is none of the kernels that the compiler made: is the plugin of this version?",
+            launch.kernel
+        );
+        let record = launch
+            .record
+            .context("the emulator counted nothing to predict from: it is too old")?;
+        let prediction = predict(&record, machine, &Parameters::default());
+        Ok(Launch {
+            kernel: launch.kernel,
+            workgroups: record.workgroups,
+            counts: counts.next().map(|launch| launch.counts),
+            time: prediction.time,
+            interval: prediction.interval,
+            bound: prediction.bound.0.to_string(),
+            predicted_bound_share: prediction.bound.1,
+            predicted_matrix_share: prediction.matrix,
+            extrapolated: prediction.outside.into_iter().map(str::to_owned).collect(),
+        })
+    };
+    sampled.into_iter().map(launch).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bits, number};
+
+    #[test]
+    fn names_tell_bits_and_numbers() {
+        assert_eq!(
+            ["f16", "bf16", "f8_e4m3_fnuz", "f64", "boolean"].map(bits),
+            [16, 16, 8, 64, 32]
+        );
+        assert_eq!(
+            ["main_dispatch_12_conv_3x3", "main_dispatch_0", "other"].map(number),
+            [12, 0, u64::MAX]
+        );
+    }
+}
