@@ -74,8 +74,8 @@ pub(super) const STEPS: &[Description] = &[
     },
     Description {
         quirk: Quirk::GatheredScales,
-        backends: &[Backend::Amd],
-        what: "Scales of blocks that are gathered from between gaps make NaN of sums if the last block is cut off.",
+        backends: GPUS,
+        what: "Scales of blocks that are gathered from between gaps make NaN of sums if the last block is cut off; on NVIDIA, a scale of the wrong block is stored.",
         instead: "The scales are a dispatch of their own.",
         guard: Guard::Case(Backend::Amd, "blocks_of_scales_with_gaps"),
         ..UNREPORTED

@@ -229,24 +229,24 @@ fn device(runtime: &Runtime) -> Finding {
     }
 }
 
+/// The item of a directory that administrators fill.
+const SHIPPED: &str = "shipped cache";
+/// What helps a user whose own directory is not used.
+const OWN_DIRECTORY: &str = "set ROTINI_CACHE_DIR to a directory that belongs to you and that nobody else can write";
+
 /// The directories that compiled graphs are looked for in, in this order.
 fn caches(runtime: &Runtime) -> Vec<Finding> {
-    const OWN: &str = "cache";
     let own = match (runtime.cache.disk_error(), runtime.cache.dir()) {
-        (Some(error), _) => warn(
-            OWN,
-            format!("in memory only: {}", chain(error)),
-            "set ROTINI_CACHE_DIR to a directory that belongs to you and that nobody else can write",
-        ),
-        (None, Some(directory)) => cache(OWN, directory),
+        (Some(error), _) => warn("cache", format!("in memory only: {}", chain(error)), OWN_DIRECTORY),
+        (None, Some(directory)) => cache("cache", directory),
         (None, None) => warn(
-            OWN,
+            "cache",
             "in memory only: every process compiles its graphs anew".to_owned(),
             "set ROTINI_CACHE_DIR to a directory, to compile each graph once",
         ),
     };
     let shipped = runtime.config.cache_path.iter();
-    let shipped = shipped.map(|directory| cache("shipped cache", directory));
+    let shipped = shipped.map(|directory| cache(SHIPPED, directory));
     [own].into_iter().chain(shipped).collect()
 }
 
@@ -270,17 +270,22 @@ fn cache(item: &'static str, directory: &Path) -> Finding {
         }
         Err(error) => {
             let text = format!("{} is not used: {}", directory.display(), chain(&error));
-            let next = if directory.exists() {
-                format!(
+            let next = match (item == SHIPPED, directory.exists()) {
+                (true, true) => format!(
                     "chown root {0} && chmod go-w {0}, and the same for the directories above",
-                    directory.display()
-                )
-            } else {
-                "name a directory that is there".to_owned()
+                    in_shell(directory)
+                ),
+                (true, false) => "name a directory that is there in ROTINI_CACHE_PATH".to_owned(),
+                (false, _) => OWN_DIRECTORY.to_owned(),
             };
             warn(item, text, next)
         }
     }
+}
+
+/// A path as one word of a shell's command.
+fn in_shell(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
 fn settings(config: &Config) -> Vec<Finding> {
