@@ -24,7 +24,7 @@ use rotini_time::{MI300X, Predicted};
 use rotini_workloads::Workload;
 use std::fs;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 use table::Row;
@@ -60,16 +60,23 @@ struct Args {
     /// The document that gets the sums: docs/performance.md
     #[arg(long)]
     document: Option<PathBuf>,
+    /// A directory that gets the graphs as files, for `rotini inspect`; nothing is predicted
+    #[arg(long, conflicts_with_all = ["json", "kept", "from", "document"])]
+    graphs: Option<PathBuf>,
     /// The emulator's library
-    #[arg(long, env = "ROTINI_HIP_EMULATOR", required_unless_present = "from")]
+    #[arg(long, env = "ROTINI_HIP_EMULATOR", required_unless_present_any = ["from", "graphs"])]
     emulator: Option<PathBuf>,
     /// The plugin's library
-    #[arg(long, env = "ROTINI_PLUGIN", required_unless_present = "from")]
+    #[arg(long, env = "ROTINI_PLUGIN", required_unless_present_any = ["from", "graphs"])]
     plugin: Option<PathBuf>,
 }
 
 fn main() -> Result<ExitCode> {
     let args = Args::parse();
+    if let Some(directory) = &args.graphs {
+        write_graphs(&args, directory)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     // Before the predictions: --json may name the same file.
     let kept = args.kept.as_deref().map(table::read).transpose()?.unwrap_or_default();
     let (rows, failed) = if args.from.is_empty() {
@@ -103,6 +110,26 @@ fn main() -> Result<ExitCode> {
     })
 }
 
+/// The suites that are asked for.
+fn wanted(args: &Args) -> Result<Vec<(String, Vec<Workload>)>> {
+    let is_wanted = |name: &str| args.suites.is_empty() || args.suites.iter().any(|start| name.starts_with(start));
+    let mut suites = suites::suites(args.short)?;
+    suites.retain(|(name, _)| is_wanted(name) && (!args.predecessor || name.starts_with("resnet50")));
+    Ok(suites)
+}
+
+/// Writes the graphs as `SUITE/GRAPH.bin` below a directory.
+fn write_graphs(args: &Args, directory: &Path) -> Result<()> {
+    for (suite, workloads) in wanted(args)? {
+        let directory = directory.join(suite.replace(' ', "_"));
+        fs::create_dir_all(&directory)?;
+        for workload in workloads {
+            fs::write(directory.join(format!("{}.bin", workload.name)), &workload.graph)?;
+        }
+    }
+    Ok(())
+}
+
 /// A suite and a graph of it.
 type Name = (String, String);
 
@@ -133,13 +160,9 @@ fn predict(args: &Args) -> Result<(Vec<Row>, Vec<Name>)> {
         out,
         "| suite | graph | dispatches | time | by | least µs | published µs |\n|---|---|--:|--:|---|--:|--:|"
     )?;
-    let is_wanted = |name: &str| args.suites.is_empty() || args.suites.iter().any(|start| name.starts_with(start));
     let started = Instant::now();
     let mut longest = (0.0, String::new());
-    for (name, workloads) in suites::suites(args.short)? {
-        if !is_wanted(&name) || args.predecessor && !name.starts_with("resnet50") {
-            continue;
-        }
+    for (name, workloads) in wanted(args)? {
         for workload in workloads {
             let began = Instant::now();
             match row(&mut machine, &name, &workload) {

@@ -30,6 +30,8 @@ pub(crate) const DIES: u64 = 8;
 pub(crate) const UNITS: u64 = 38;
 /// Lines of a compute unit's first-level cache (32 KiB).
 const CACHED_LINES: u64 = 256;
+/// Bytes of memory that are told apart to know how much a launch uses.
+const PAGE: u64 = 1 << 16;
 /// Instructions after which the result of a matrix instruction is there.
 const FAR: u64 = 64;
 
@@ -96,7 +98,7 @@ pub(crate) struct Profile {
     cached: HashSet<u64>,
     order: VecDeque<u64>,
     cache: u64,
-    /// An address in each 64 KiB that were touched
+    /// An address in each page that was touched
     places: HashMap<u64, u64>,
     followed: u64,
     /// Whether the wave in hand is the one that is followed
@@ -189,7 +191,7 @@ impl Profile {
         segments.dedup();
         sums.lines += segments.len() as u64;
         for line in &segments {
-            self.places.entry(line >> 9).or_insert(line << 7);
+            self.places.entry((line << 7) / PAGE).or_insert(line << 7);
         }
         if !matches!(vmem.action, Action::Load) {
             return;
@@ -262,12 +264,15 @@ impl Profile {
     ) -> Record {
         // A line may begin before its allocation does.
         let block = |&place: &u64| memory.block(place).or_else(|| memory.block(place + 127));
-        let blocks: HashMap<u64, u64> = self
-            .places
-            .values()
-            .filter_map(block)
-            .map(|block| (block.address, block.bytes))
-            .collect();
+        let mut blocks: HashMap<u64, (u64, u64)> = HashMap::new();
+        for block in self.places.values().filter_map(block) {
+            blocks.entry(block.address).or_insert((block.bytes, 0)).1 += PAGE;
+        }
+        // Of a large allocation, such as a workspace, a launch may use a part.
+        let used = |&(bytes, touched): &(u64, u64)| {
+            let touched = u128::from(touched) * u128::from(workgroups) / u128::from(self.groups.max(1));
+            bytes.min(u64::try_from(touched).unwrap_or(u64::MAX))
+        };
         let instructions = program.insts.iter().enumerate().map(|(pc, inst)| Instruction {
             step: step(&inst.code, inst.class, &program.texts[pc], self.sums[pc]),
             after: self.after[pc],
@@ -282,7 +287,7 @@ impl Profile {
             lds: residence.lds,
             scratch: residence.scratch,
             sampled: self.groups,
-            footprint: blocks.values().sum(),
+            footprint: blocks.values().map(used).sum(),
             instructions: instructions.collect(),
             path: Path::of(&runs),
         }

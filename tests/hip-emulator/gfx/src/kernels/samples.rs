@@ -53,6 +53,19 @@ fn lines_and_segments_are_those_of_the_lanes() {
 }
 
 #[test]
+fn a_part_of_an_allocation_is_used() {
+    // Each of four workgroups loads from a page of its own, in a buffer of 64.
+    let text = "s_lshl_b32 s20, s2, 16\nv_mov_b32_e32 v1, s20\nglobal_load_dword v3, v1, s[4:5]\ns_waitcnt vmcnt(0)";
+    let of = |workgroups| {
+        let mut test = test(text).buffers(vec![vec![0; 64 << 16]; 2]);
+        test.grid = 4;
+        record(test, workgroups, None).footprint >> 16
+    };
+    assert_eq!(of(100), 4);
+    assert_eq!(of(2), 4);
+}
+
+#[test]
 fn lines_that_a_window_shares_are_fresh_once() {
     // All workgroups load the same line: of a die's window, the first alone finds it fresh.
     let text = "v_lshlrev_b32_e32 v1, 2, v0\nglobal_load_dword v3, v1, s[4:5]\ns_waitcnt vmcnt(0)";
