@@ -30,8 +30,8 @@ pub(crate) const DIES: u64 = 8;
 pub(crate) const UNITS: u64 = 38;
 /// Lines of a compute unit's first-level cache (32 KiB).
 const CACHED_LINES: u64 = 256;
-/// Bytes of memory that are told apart to know how much a launch uses.
-const PAGE: u64 = 1 << 16;
+/// Lines of a page: a block of memory whose lines are told apart to know how much of an allocation a launch uses.
+const PAGE_LINES: u64 = 512;
 /// Instructions after which the result of a matrix instruction is there.
 const FAR: u64 = 64;
 
@@ -98,8 +98,8 @@ pub(crate) struct Profile {
     cached: HashSet<u64>,
     order: VecDeque<u64>,
     cache: u64,
-    /// An address in each page that was touched
-    places: HashMap<u64, u64>,
+    /// Which lines of each page were touched
+    touched: HashMap<u64, [u64; PAGE_LINES as usize / 64]>,
     followed: u64,
     /// Whether the wave in hand is the one that is followed
     follows: bool,
@@ -121,7 +121,7 @@ impl Profile {
             cached: HashSet::new(),
             order: VecDeque::new(),
             cache: (CACHED_LINES / resident.max(1)).max(16),
-            places: HashMap::new(),
+            touched: HashMap::new(),
             followed: groups.followed(),
             follows: false,
             runs: Vec::new(),
@@ -191,7 +191,11 @@ impl Profile {
         segments.dedup();
         sums.lines += segments.len() as u64;
         for line in &segments {
-            self.places.entry((line << 7) / PAGE).or_insert(line << 7);
+            let (page, place) = (line / PAGE_LINES, line % PAGE_LINES);
+            let lines = self.touched.entry(page).or_default();
+            if let Some(word) = lines.get_mut(place as usize / 64) {
+                *word |= 1 << (place % 64);
+            }
         }
         if !matches!(vmem.action, Action::Load) {
             return;
@@ -262,11 +266,16 @@ impl Profile {
         memory: &dyn Memory,
         workgroups: u64,
     ) -> Record {
-        // A line may begin before its allocation does.
-        let block = |&place: &u64| memory.block(place).or_else(|| memory.block(place + 127));
         let mut blocks: HashMap<u64, (u64, u64)> = HashMap::new();
-        for block in self.places.values().filter_map(block) {
-            blocks.entry(block.address).or_insert((block.bytes, 0)).1 += PAGE;
+        for (page, lines) in &self.touched {
+            let count: u32 = lines.iter().map(|word| word.count_ones()).sum();
+            let first = lines.iter().position(|word| *word != 0).unwrap_or(0);
+            let place = lines.get(first).map_or(0, |word| u64::from(word.trailing_zeros()));
+            let address = (page * PAGE_LINES + 64 * first as u64 + place) << 7;
+            // A line may begin before its allocation does.
+            if let Some(block) = memory.block(address).or_else(|| memory.block(address + 127)) {
+                blocks.entry(block.address).or_insert((block.bytes, 0)).1 += u64::from(count) << 7;
+            }
         }
         // Of a large allocation, such as a workspace, a launch may use a part.
         let used = |&(bytes, touched): &(u64, u64)| {

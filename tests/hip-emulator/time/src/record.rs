@@ -27,7 +27,7 @@ pub struct Record {
     pub scratch: u32,
     /// Workgroups that were run
     pub sampled: u64,
-    /// Bytes that all workgroups touch, by pages of the sample's: at most the allocations that they lie in
+    /// Bytes that all workgroups touch, by the sample's lines of 128 bytes: at most the allocations that they lie in
     pub footprint: u64,
     /// The kernel's instructions
     pub instructions: Vec<Instruction>,

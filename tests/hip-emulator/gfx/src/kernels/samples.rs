@@ -48,18 +48,18 @@ fn lines_and_segments_are_those_of_the_lanes() {
     };
     assert_eq!(steps[9], store);
     assert_eq!((steps[0], steps[8]), (Step::Scalar, Step::Wait(Some(0), None)));
-    // Two buffers of 4 KiB.
-    assert_eq!(record.footprint, 8192);
+    // Of the first buffer 16 lines are loaded, of the second 16 stored.
+    assert_eq!(record.footprint, 32 * 128);
 }
 
 #[test]
 fn a_part_of_an_allocation_is_used() {
-    // Each of four workgroups loads from a page of its own, in a buffer of 64.
+    // Each of four workgroups loads a line of its own, in a large buffer.
     let text = "s_lshl_b32 s20, s2, 16\nv_mov_b32_e32 v1, s20\nglobal_load_dword v3, v1, s[4:5]\ns_waitcnt vmcnt(0)";
     let of = |workgroups| {
         let mut test = test(text).buffers(vec![vec![0; 64 << 16]; 2]);
         test.grid = 4;
-        record(test, workgroups, None).footprint >> 16
+        record(test, workgroups, None).footprint / 128
     };
     assert_eq!(of(100), 4);
     assert_eq!(of(2), 4);
