@@ -12,6 +12,9 @@ use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, NormalGraph, TensorId};
 use rotini_schedule::{Half, Schedule, repack, tiles};
 
+/// Rows and columns of a matrix instruction.
+const INTRINSIC: i64 = 16;
+
 /// Says whether matrices can be multiplied.
 pub(crate) fn check_product(
     graph: &NormalGraph,
@@ -39,6 +42,11 @@ pub(crate) fn contract<'c, 'b>(
     };
     let inner = extent(&a.dims, column)?;
     let types = factor_types([a.dtype, b.dtype], compute, lowering.target(), lowering.quirks());
+    let types = if are_uneven(lowering, types, [extent(out, row)?, extent(out, column)?, inner]) {
+        [compute; 2]
+    } else {
+        types
+    };
     let of_type = |factor: &Ordered<'c, 'b>, dtype: DataType| match factor.dtype {
         own if own == dtype || own.is_integer() => Ok(factor.clone()),
         _ => lowering.converted(factor.clone(), dtype),
@@ -146,9 +154,17 @@ pub(crate) fn repeated<'c, 'b>(
     })
 }
 
+/// Whether matrices of floats of 32 and of 16 bits are to be multiplied in f32: no matrix instruction has factors of both, and none is
+/// used if the compiler has to widen one of them. The extents: rows, columns and terms.
+fn are_uneven(lowering: &Lowering<'_, '_, '_>, types: [DataType; 2], extents: [i64; 3]) -> bool {
+    let is_half = |dtype: DataType| matches!(dtype, DataType::F16 | DataType::Bf16);
+    let is_mixed = matches!(types, [DataType::F32, other] | [other, DataType::F32] if is_half(other));
+    lowering.target().machine().is_some() && is_mixed && extents.iter().all(|&extent| extent >= INTRINSIC)
+}
+
 /// The type of factors that are floats of 16 bits, summed in f32.
-pub(crate) fn half([a, b]: [&Ordered<'_, '_>; 2], compute: DataType) -> Option<Half> {
-    match (a.dtype, b.dtype, compute) {
+pub(crate) fn half(types: [DataType; 2], compute: DataType) -> Option<Half> {
+    match (types[0], types[1], compute) {
         (DataType::F16, DataType::F16, DataType::F32) => Some(Half::F16),
         (DataType::Bf16, DataType::Bf16, DataType::F32) => Some(Half::Bf16),
         _ => None,
@@ -189,7 +205,10 @@ fn tiled<'c, 'b>(
     compute: DataType,
 ) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
     let at = lowering.emitter();
-    let (Some(machine), Some(half)) = (lowering.target().machine(), half(factors, compute)) else {
+    let (Some(machine), Some(half)) = (
+        lowering.target().machine(),
+        half([factors[0].dtype, factors[1].dtype], compute),
+    ) else {
         return Ok(None);
     };
     // The compiler drops loops of one step, and what it was told with them.

@@ -6,12 +6,14 @@
 //!
 //! | Module | Owns |
 //! |---|---|
+//! | [`attention`] | rows and keys of attention's workgroups |
 //! | [`machine`] | what is known of the GPUs |
 //! | [`schedule`] | a schedule as a value, and as IREE's words |
 //! | [`mod@split`] | sums over several workgroups |
 //! | [`tiles`] | tiles of workgroups, subgroups and matrix instructions |
 //! | [`repack`] | operands that are copied so that what is summed over lies innermost |
 
+pub mod attention;
 pub mod machine;
 pub mod repack;
 pub mod schedule;

@@ -7,10 +7,11 @@
 //! Bounds are a mask that is computed from indices. The operation's own `iree_linalg_ext.index` does not help: it counts from the beginning
 //! of each tile.
 
-use super::forward::Softmax;
+use super::forward::{Row, Softmax, Weighted, divided};
 use super::scores::Attention;
 use super::told::{HEAD, KEY, QUERY};
 use crate::EmitError;
+use crate::contract::half;
 use crate::convert::{FloatPredicate as F, compute_type};
 use crate::ir::{Emitter, MISSING, affine_map, dim};
 use crate::lowering::Lowering;
@@ -18,8 +19,9 @@ use crate::mlir::{Block, Value as Ssa};
 use crate::quirks::{Quirk, Quirks};
 use crate::step::{Shape, order_of};
 use crate::target::Target;
-use crate::value::{Data, Ordered, Value, extent, reshape};
-use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, Op, Sdpa};
+use crate::value::{Data, Ordered, Value, extent, extents, reshape};
+use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, Sdpa};
+use rotini_schedule::attention::Cut;
 use std::f64::consts::{LN_2, LOG2_E};
 
 /// The least finite value of a mask: less would be -∞ once it is multiplied by log2(e), and hide a key.
@@ -57,39 +59,142 @@ pub(super) fn softmax<'c, 'b>(
         // A statistic may be that of a key that `LEAST` has raised.
         return Ok(None);
     }
-    let at = lowering.emitter();
     let out = lowering.tensor(op.o)?;
     let order = match lowering.stored_order(op.o) {
         Some(order) => order,
         None => order_of(&out.dims, &[&Value::of(attention.q.clone())]),
     };
-    let iteration = Iteration::new(attention)?;
+    let mask = mask(lowering, attention)?;
+    let is_natural = [&q.order, &k.order, &v.order, &order]
+        .iter()
+        .all(|order| **order == NATURAL);
+    let is_shared = mask.as_ref().is_none_or(|mask| mask.order == [QUERY, KEY]);
+    let cut = cut(lowering.target(), attention.compute, operands).filter(|_| is_natural && is_shared);
+    let at = lowering.emitter();
+    let (factors, order) = match cut {
+        Some(_) => (
+            [flattened(&at, q)?, flattened(&at, k)?, flattened(&at, v)?],
+            FLAT.to_vec(),
+        ),
+        None => ([q.clone(), k.clone(), v.clone()], order),
+    };
+    let Online {
+        weighted,
+        greatest,
+        total,
+    } = online(
+        lowering,
+        &Problem {
+            operands: factors,
+            order: &order,
+            scale: scale.to_f64(),
+            mask,
+            cut,
+        },
+    )?;
+    let (weighted, greatest, total) = match cut {
+        None => (Weighted::Sum(weighted), greatest, total),
+        Some(_) => {
+            let shape = Shape {
+                dims: &weighted.dims,
+                order: &FLAT,
+                dtype: if lowering.is_read(op.o) {
+                    lowering.carried_type(op.o, DataType::F32)?
+                } else {
+                    // The barrier would keep the rounding out of the dispatch.
+                    out.dtype
+                },
+            };
+            let quotient = lowering.map(&[&weighted, &total], &shape, DataType::F32, divided)?;
+            let rows = attention.rows();
+            let back = |value, dims| unflattened(&at, value, dims);
+            (
+                Weighted::Quotient(back(Value::of(quotient), &out.dims)?),
+                back(greatest, &rows)?,
+                back(total, &rows)?,
+            )
+        }
+    };
+    let rows = attention.rows();
+    let row = Row::new(&total);
+    let shape = Shape {
+        dims: &rows,
+        ..row.shape(DataType::F32)
+    };
+    let reference = lowering.map(&[&greatest], &shape, DataType::F32, |math, elements| {
+        math.scale(LN_2, elements.first().copied().ok_or(MISSING)?)
+    })?;
+    Ok(Some(Softmax {
+        weighted,
+        greatest,
+        reference: Value::of(reference),
+        total,
+    }))
+}
 
-    let (heads, one) = (iteration.heads(), |axis| vec![axis]);
-    let key_heads = one(HEAD_OF_KEYS);
+/// Batches, heads, rows, columns.
+pub(super) const NATURAL: [usize; 4] = [0, HEAD, QUERY, KEY];
+
+/// The memory of operands with one batch, which has all heads of all.
+pub(super) const FLAT: [usize; 3] = [HEAD, QUERY, KEY];
+
+/// What IREE's operation is applied to.
+pub(super) struct Problem<'a, 'c, 'b> {
+    /// q, k and v. With a cut they are [flat](FLAT), behind barriers, and so is what uses the results: the compiler makes one loop of those
+    /// over batches and heads where it can, drops those of one step, and then has the numbers of a cut for loops that are not there.
+    pub(super) operands: [Ordered<'c, 'b>; 3],
+    /// The memory order of the sums.
+    pub(super) order: &'a [usize],
+    pub(super) scale: f64,
+    pub(super) mask: Option<Ordered<'c, 'b>>,
+    pub(super) cut: Option<Cut>,
+}
+
+/// The sums of the values, the largest scores times log2(e), and the sums of the exponentials.
+pub(super) struct Online<'c, 'b> {
+    pub(super) weighted: Value<'c, 'b>,
+    pub(super) greatest: Value<'c, 'b>,
+    pub(super) total: Value<'c, 'b>,
+}
+
+/// IREE's operation.
+pub(super) fn online<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    problem: &Problem<'_, 'c, 'b>,
+) -> Result<Online<'c, 'b>, EmitError> {
+    let at = lowering.emitter();
+    let Problem {
+        operands: [q, k, v],
+        order,
+        cut,
+        ..
+    } = problem;
+    let iteration = Iteration::new([q, k, v])?;
+    let one = |axis| vec![axis];
+    let heads = vec![HEAD_OF_KEYS, GROUP];
     let mut operands = Vec::new();
     let mut maps = Vec::new();
     let mut add = |(ssa, map): (Ssa<'c, 'b>, String)| {
         operands.push(ssa);
         maps.push(map);
     };
-    let q = [one(BATCH), heads.clone(), one(ROW), one(OF_KEY)];
-    add(iteration.enter(&at, &attention.q, &q)?);
-    let k = [one(BATCH), key_heads.clone(), one(COLUMN), one(OF_KEY)];
-    add(iteration.enter(&at, &attention.k, &k)?);
-    let v = [one(BATCH), key_heads, one(COLUMN), one(OF_VALUE)];
-    add(iteration.enter(&at, &attention.v, &v)?);
+    let of_q = [one(BATCH), heads.clone(), one(ROW), one(OF_KEY)];
+    add(iteration.enter(&at, q, &of_q)?);
+    let of_k = [one(BATCH), one(HEAD_OF_KEYS), one(COLUMN), one(OF_KEY)];
+    add(iteration.enter(&at, k, &of_k)?);
+    let of_v = [one(BATCH), one(HEAD_OF_KEYS), one(COLUMN), one(OF_VALUE)];
+    add(iteration.enter(&at, v, &of_v)?);
     let f32 = at.element_type(DataType::F32)?;
     add((at.float(LN_2, f32)?, iteration.map(&[])));
-    if let Some(mask) = mask(lowering, attention)? {
-        add(iteration.enter(&at, &mask, &[one(BATCH), heads.clone(), one(ROW), one(COLUMN)])?);
+    if let Some(mask) = &problem.mask {
+        add(iteration.enter(&at, mask, &[one(BATCH), heads.clone(), one(ROW), one(COLUMN)])?);
     }
 
     let o = [one(BATCH), heads, one(ROW), one(OF_VALUE)];
     let row_order: Vec<usize> = order.iter().copied().filter(|&axis| axis != KEY).collect();
     let mut results = Vec::new();
     // The largest score starts at what is finite: where every key is hidden, exponentials are 0 and not those of -∞ + ∞.
-    for (order, start) in [(&order, 0.0), (&row_order, f64::from(f32::MIN)), (&row_order, 0.0)] {
+    for (order, start) in [(*order, 0.0), (&row_order, f64::from(f32::MIN)), (&row_order, 0.0)] {
         let place = iteration.place(order, &o)?;
         add((
             at.filled(&place.fine, DataType::F32, start)?,
@@ -105,10 +210,16 @@ pub(super) fn softmax<'c, 'b>(
     {
         let inner = at.inside(&block);
         let score = crate::ir::argument(&block, 0)?;
-        let factor = inner.float(scale.to_f64() * LOG2_E, f32)?;
+        let factor = inner.float(problem.scale * LOG2_E, f32)?;
         inner.terminate("iree_linalg_ext.yield", &[inner.same("arith.mulf", &[score, factor])?])?;
     }
-    let attributes = [("indexing_maps", at.attribute(&format!("[{}]", maps.join(", ")))?)];
+    let mut attributes = vec![("indexing_maps", at.attribute(&format!("[{}]", maps.join(", ")))?)];
+    if let (Some(cut), Some(half)) = (cut, half([k.dtype, v.dtype], DataType::F32)) {
+        let columns = u64::try_from(extent(&v.dims, KEY)?).map_err(|_| MISSING)?;
+        for (name, text) in cut.attributes(half, iteration.batches(), columns) {
+            attributes.push((name, at.attribute(&text)?));
+        }
+    }
     let sums = at.op(
         "iree_linalg_ext.online_attention",
         &operands,
@@ -116,13 +227,14 @@ pub(super) fn softmax<'c, 'b>(
         &attributes,
         vec![block.into()],
     )?;
-    let [weighted, greatest, total] = sums.as_slice() else {
+    let (&[weighted, greatest, total], [wide, row, _]) = (sums.as_slice(), results.as_slice()) else {
         return Err(MISSING);
     };
-    let [wide, row, _] = results.as_slice() else {
-        return Err(MISSING);
-    };
-    let rows = attention.rows();
+    let dims = iteration.logical(&o)?;
+    let mut rows = dims.clone();
+    if let Some(columns) = rows.get_mut(KEY) {
+        *columns = 1;
+    }
     let value = |ssa: Ssa<'c, 'b>, order: &[usize], dims: &[i64]| Value {
         data: Data::Tensor {
             ssa,
@@ -131,23 +243,68 @@ pub(super) fn softmax<'c, 'b>(
         dtype: DataType::F32,
         dims: dims.to_vec(),
     };
-    let weighted = value(wide.leave(&at, *weighted)?, &order, &out.dims);
-    let total = value(row.leave(&at, *total)?, &row_order, &rows);
-    let greatest = value(row.leave(&at, *greatest)?, &row_order, &rows);
-    let shape = Shape {
-        dims: &rows,
-        order: &row_order,
-        dtype: DataType::F32,
+    Ok(Online {
+        weighted: value(wide.leave(&at, weighted)?, order, &dims),
+        greatest: value(row.leave(&at, greatest)?, &row_order, &rows),
+        total: value(row.leave(&at, total)?, &row_order, &rows),
+    })
+}
+
+/// A tensor in its natural order with one batch, which has all heads of all.
+fn flattened<'c, 'b>(at: &Emitter<'c, 'b>, tensor: &Ordered<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
+    let &[batch, heads, rows, columns] = tensor.dims.as_slice() else {
+        return Err(MISSING);
     };
-    let reference = lowering.map(&[&greatest], &shape, DataType::F32, |math, elements| {
-        math.scale(LN_2, elements.first().copied().ok_or(MISSING)?)
-    })?;
-    Ok(Some(Softmax {
-        weighted,
-        greatest,
-        reference: Value::of(reference),
-        total,
-    }))
+    let dims = vec![1, batch.saturating_mul(heads), rows, columns];
+    let groups = [vec![0, 1], vec![2], vec![3]];
+    let shape = extents(&dims, &FLAT)?;
+    let ssa = reshape(at, "tensor.collapse_shape", tensor.ssa, &groups, &shape, tensor.dtype)?;
+    Ok(Ordered {
+        ssa: at.barrier(ssa)?,
+        order: FLAT.to_vec(),
+        dtype: tensor.dtype,
+        dims,
+    })
+}
+
+/// What flattened operands gave, with all batches. It may have one value for each row.
+fn unflattened<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, dims: &[i64]) -> Result<Value<'c, 'b>, EmitError> {
+    let Data::Tensor { ssa, order } = value.data else {
+        return Err(MISSING);
+    };
+    let mut groups = vec![vec![0, 1]];
+    groups.extend((1..order.len()).map(|axis| vec![axis + 1]));
+    let order: Vec<usize> = (0..=order.len()).collect();
+    let ssa = at.barrier(ssa)?;
+    Ok(Value {
+        data: Data::Tensor {
+            ssa: reshape(
+                at,
+                "tensor.expand_shape",
+                ssa,
+                &groups,
+                &extents(dims, &order)?,
+                value.dtype,
+            )?,
+            order,
+        },
+        dtype: value.dtype,
+        dims: dims.to_vec(),
+    })
+}
+
+/// How the operation is cut, if not as the compiler does, for q, k and v with these extents and types.
+fn cut(target: &Target, compute: DataType, [q, k, v]: [(&[i64], DataType); 3]) -> Option<Cut> {
+    half([k.1, v.1], compute)?;
+    let size = |dims: &[i64], axis: usize| dims.get(axis).and_then(|&dim| u64::try_from(dim).ok());
+    // The compiler would drop a loop of one step.
+    if size(k.0, 0)?.saturating_mul(size(k.0, HEAD)?) < 2 {
+        return None;
+    }
+    let batches = size(q.0, 0)?.saturating_mul(size(q.0, HEAD)?);
+    let lengths = [size(q.0, QUERY)?, size(k.0, QUERY)?];
+    let columns = [size(k.0, KEY)?, size(v.0, KEY)?];
+    rotini_schedule::attention::cut(target.machine()?, batches, lengths, columns)
 }
 
 /// Whether IREE's operation has all that is asked for of q, k and v with these extents and types, and makes matrix instructions of it.
@@ -177,7 +334,7 @@ fn covers(target: &Target, quirks: Quirks, compute: DataType, op: &Sdpa, operand
 }
 
 /// Whether the whole graph is an attention in one dispatch that IREE does not form by itself, because the mask is made of indices or of
-/// elements as wide as scores.
+/// elements as wide as scores. What is cut as a schedule says is behind barriers, which a dispatch cannot have inside.
 pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quirks) -> bool {
     let [node] = graph.nodes() else { return false };
     let Op::Sdpa(op) = &node.op else { return false };
@@ -186,9 +343,18 @@ pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quir
         return false;
     };
     let mask = op.attn_mask.and_then(|id| graph.tensor(id));
-    let is_dense = [q, k, v, o].into_iter().chain(mask).all(|tensor| {
-        matches!(Layout::of(&tensor.dims, &tensor.strides), Layout::Dense { order } if order.len() == tensor.dims.len())
-    });
+    let order = |tensor: &NormalTensor| match Layout::of(&tensor.dims, &tensor.strides) {
+        Layout::Dense { order } if order.len() == tensor.dims.len() => Some(order),
+        _ => None,
+    };
+    let is_dense = [q, k, v, o]
+        .into_iter()
+        .chain(mask)
+        .all(|tensor| order(tensor).is_some());
+    let is_natural = [q, k, v, o]
+        .into_iter()
+        .all(|tensor| order(tensor).is_some_and(|order| order == NATURAL));
+    let is_shared = mask.is_none_or(|mask| mask.dims.iter().rev().skip(2).all(|&dim| dim == 1));
     let scale = op.scale.and_then(|id| graph.tensor(id));
     let has_constant_scale = scale.is_none_or(|scale| matches!(scale.kind, NormalKind::Constant(_)));
     let diagonal = super::told::scores_of!(op).diagonal();
@@ -200,7 +366,10 @@ pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quir
         && (is_bound || is_wide)
         && op.stats.is_none()
         && q.dims.get(HEAD) == k.dims.get(HEAD)
-        && compute_type(node.compute).is_some_and(|compute| covers(target, quirks, compute, op, operands))
+        && compute_type(node.compute).is_some_and(|compute| {
+            covers(target, quirks, compute, op, operands)
+                && !(is_natural && is_shared && cut(target, compute, operands).is_some())
+        })
 }
 
 /// What is added to scores, in f32: the additive mask, and -∞ where bounds hide a key. It has all queries and keys, and batches and
@@ -273,31 +442,32 @@ struct Place {
 }
 
 impl Iteration {
-    fn new(attention: &Attention<'_, '_>) -> Result<Self, EmitError> {
-        let Attention { q, k, v, dims, .. } = attention;
-        let key_heads = extent(&k.dims, HEAD)?;
-        let group = extent(dims, HEAD)?.checked_div(key_heads).ok_or(MISSING)?;
+    /// Of q, k and v.
+    fn new([q, k, v]: [&Ordered<'_, '_>; 3]) -> Result<Self, EmitError> {
+        let heads = extent(&k.dims, HEAD)?;
+        let group = extent(&q.dims, HEAD)?.checked_div(heads).ok_or(MISSING)?;
         let extents = [
-            extent(dims, 0)?,
-            key_heads,
+            extent(&q.dims, 0)?,
+            heads,
             group,
-            extent(dims, QUERY)?,
-            extent(dims, KEY)?,
+            extent(&q.dims, QUERY)?,
+            extent(&k.dims, QUERY)?,
             extent(&v.dims, KEY)?,
             extent(&q.dims, KEY)?,
         ];
+        let is_flat = q.order == FLAT;
         let mut loops: Vec<usize> = (0..extents.len()).collect();
-        loops.retain(|&axis| axis != GROUP || group > 1);
+        loops.retain(|&axis| match axis {
+            BATCH => !is_flat,
+            GROUP => group > 1,
+            _ => true,
+        });
         Ok(Iteration { extents, loops })
     }
 
-    /// The axes that the heads of q are.
-    fn heads(&self) -> Vec<usize> {
-        if self.loops.contains(&GROUP) {
-            vec![HEAD_OF_KEYS, GROUP]
-        } else {
-            vec![HEAD_OF_KEYS]
-        }
+    /// Loops over batches and heads.
+    fn batches(&self) -> usize {
+        self.loops.iter().filter(|&&axis| axis <= GROUP).count()
     }
 
     fn map(&self, loops: &[usize]) -> String {
@@ -307,14 +477,21 @@ impl Iteration {
         )
     }
 
+    /// The extents of a tensor each of whose axes is these axes of the iteration.
+    fn logical(&self, axes: &[Vec<usize>; 4]) -> Result<Vec<i64>, EmitError> {
+        let product = |axes: &Vec<usize>| axes.iter().map(|&axis| extent(&self.extents, axis)).product();
+        axes.iter().map(product).collect()
+    }
+
     /// The place of a tensor in this memory order, each of whose logical axes is these axes of the iteration.
     fn place(&self, order: &[usize], axes: &[Vec<usize>; 4]) -> Result<Place, EmitError> {
         let (mut whole, mut split, mut fine, mut loops) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for &axis in order {
             let first = fine.len();
-            for axis in axes.get(axis).ok_or(MISSING)? {
+            let own = axes.get(axis).ok_or(MISSING)?;
+            for (place, axis) in self.loops.iter().enumerate().filter(|(_, axis)| own.contains(axis)) {
                 fine.push(extent(&self.extents, *axis)?);
-                loops.push(self.loops.iter().position(|own| own == axis).ok_or(MISSING)?);
+                loops.push(place);
             }
             split.push((first..fine.len()).collect::<Vec<_>>());
             whole.push(fine.iter().skip(first).product());

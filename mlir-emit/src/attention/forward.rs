@@ -1,21 +1,22 @@
 //! The forward direction: the softmax of the scores, and the sum of the values with the softmax as weights.
 
-use super::flash;
 use super::scores::Attention;
 use super::told::{KEY, scores_of};
+use super::{decode, flash};
 use crate::EmitError;
 use crate::contract::contract;
 use crate::convert::{FloatPredicate as F, compute_type};
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
+use crate::math::{Math, Scalar};
+use crate::mlir::Value as Ssa;
 use crate::step::{Combiner, Shape};
 use crate::value::{Data, Value};
 use rotini_graph::{DataType, Sdpa, TensorId};
 
 /// What the outputs are made of.
 pub(super) struct Softmax<'c, 'b> {
-    /// The values' sum, weighed by exponentials that are not divided by theirs.
-    pub(super) weighted: Value<'c, 'b>,
+    pub(super) weighted: Weighted<'c, 'b>,
     /// The largest score of each row.
     pub(super) greatest: Value<'c, 'b>,
     /// What was subtracted from each row's scores: the largest one, or 0 if that is -∞.
@@ -24,13 +25,24 @@ pub(super) struct Softmax<'c, 'b> {
     pub(super) total: Value<'c, 'b>,
 }
 
+/// The values' sum.
+pub(super) enum Weighted<'c, 'b> {
+    /// Weighed by exponentials that are not divided by their sum.
+    Sum(Value<'c, 'b>),
+    /// The output itself, in the type and memory that it is carried in.
+    Quotient(Value<'c, 'b>),
+}
+
 /// Lowers the operation.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Sdpa) -> Result<(), EmitError> {
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
     let attention = Attention::new(lowering, &scores_of!(op), compute)?;
-    let softmax = match flash::softmax(lowering, &attention, op)? {
+    let softmax = match decode::softmax(lowering, &attention, op)? {
         Some(softmax) => softmax,
-        None => stepwise(lowering, &attention, op)?,
+        None => match flash::softmax(lowering, &attention, op)? {
+            Some(softmax) => softmax,
+            None => stepwise(lowering, &attention, op)?,
+        },
     };
     let Softmax {
         weighted,
@@ -38,13 +50,10 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         reference,
         total,
     } = softmax;
-    lowering.finish(op.o, &[&weighted, &total], compute, |math, elements| {
-        let &[weighted, total] = elements else {
-            return Err(MISSING);
-        };
-        let nothing = math.compare(F::Equal, total, math.constant(0.0)?)?;
-        math.select(nothing, math.constant(0.0)?, math.div(weighted, total)?)
-    })?;
+    match weighted {
+        Weighted::Sum(sum) => lowering.finish(op.o, &[&sum, &total], compute, divided)?,
+        Weighted::Quotient(quotient) => lowering.define(op.o, quotient),
+    }
     if let Some(id) = op.stats {
         let row = Row::new(&total);
         let statistic = lowering.map(&[&reference, &total], &row.shape(compute), compute, |math, elements| {
@@ -62,6 +71,15 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         save(lowering, id, total, compute)?;
     }
     Ok(())
+}
+
+/// A sum over the sum of its weights, or 0 where there are none.
+pub(super) fn divided<'c, 'r>(math: &Math<'c, 'r>, elements: &[Ssa<'c, 'r>]) -> Scalar<'c, 'r> {
+    let &[weighted, total] = elements else {
+        return Err(MISSING);
+    };
+    let nothing = math.compare(F::Equal, total, math.constant(0.0)?)?;
+    math.select(nothing, math.constant(0.0)?, math.div(weighted, total)?)
 }
 
 /// Softmax and sum step by step: the scores are tensors.
@@ -125,7 +143,7 @@ fn stepwise<'c, 'b>(
         None => sum.clone(),
     };
     Ok(Softmax {
-        weighted: Value::of(weighted),
+        weighted: Weighted::Sum(Value::of(weighted)),
         greatest,
         reference,
         total,
@@ -144,13 +162,13 @@ fn save<'c, 'b>(
 }
 
 /// The memory of a reduced value: rows without keys.
-struct Row {
+pub(super) struct Row {
     dims: Vec<i64>,
     order: Vec<usize>,
 }
 
 impl Row {
-    fn new(value: &Value<'_, '_>) -> Self {
+    pub(super) fn new(value: &Value<'_, '_>) -> Self {
         Row {
             dims: value.dims.clone(),
             order: match &value.data {
@@ -160,7 +178,7 @@ impl Row {
         }
     }
 
-    fn shape(&self, dtype: DataType) -> Shape<'_> {
+    pub(super) fn shape(&self, dtype: DataType) -> Shape<'_> {
         Shape {
             dims: &self.dims,
             order: &self.order,

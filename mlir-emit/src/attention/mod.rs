@@ -14,9 +14,11 @@
 //! | `scores` | operands, masks and scores, the same in both directions |
 //! | `forward` | softmax and weighted sum, step by step |
 //! | `flash` | the same by `iree_linalg_ext.online_attention` |
+//! | `decode` | the same for few queries and many keys, which are cut into parts |
 //! | `backward` | the gradients |
 
 mod backward;
+mod decode;
 mod flash;
 mod forward;
 mod scores;

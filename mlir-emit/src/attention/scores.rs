@@ -126,6 +126,17 @@ impl<'c, 'b> Attention<'c, 'b> {
         })
     }
 
+    /// Whether the bounds hide any key. From the bottom right, a single query sees all.
+    pub(super) fn hides_keys(&self) -> bool {
+        let Diagonal {
+            left,
+            right,
+            is_bottom_right,
+        } = self.diagonal;
+        let is_last = is_bottom_right && self.dims.get(QUERY) == Some(&1);
+        left.is_some() || right.is_some_and(|right| !is_last || right < 0)
+    }
+
     /// What is to be added to a query for the key on its diagonal.
     pub(super) fn offset(&self) -> Result<i64, EmitError> {
         Ok(if self.diagonal.is_bottom_right {

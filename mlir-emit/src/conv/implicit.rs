@@ -23,7 +23,7 @@ pub(super) fn lower<'c, 'b>(
     shape: &Shape<'_>,
     (compute, machine): (DataType, &Machine),
 ) -> Result<Option<(Ssa<'c, 'b>, Vec<usize>)>, EmitError> {
-    let Some(half) = half([x, w], compute) else {
+    let Some(half) = half([x.dtype, w.dtype], compute) else {
         return Ok(None);
     };
     if shape.groups != 1 || shape.spatial() != 2 {

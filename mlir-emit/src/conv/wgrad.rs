@@ -33,7 +33,7 @@ pub(super) fn lower<'c, 'b>(
     shape: &Shape<'_>,
     (compute, machine): (DataType, &Machine),
 ) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
-    if half([x, dy], compute).is_none() || shape.groups != 1 || shape.is_reversed() {
+    if half([x.dtype, dy.dtype], compute).is_none() || shape.groups != 1 || shape.is_reversed() {
         return Ok(None);
     }
     let is_one_tap = shape.window.iter().all(|&extent| extent == 1);

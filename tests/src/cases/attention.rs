@@ -347,8 +347,85 @@ fn tiled() -> Vec<(String, Attention)> {
     kinds
 }
 
+/// Attentions that an MI300 gets a schedule for: 128 columns, or so few queries that the keys are cut into parts. Some have as many
+/// workgroups as tiles of 64 and of 128 queries are chosen for.
+fn scheduled() -> Vec<(String, Attention)> {
+    use DiagonalAlignment::BottomRight;
+    let mut kinds = Vec::new();
+    let mut add = |name: &str, attention: Attention| kinds.push((format!("scheduled_{name}"), attention));
+    for dtype in [DataType::F16, DataType::Bf16] {
+        let plain = Attention::new(2, 2, [64, 96], 128, dtype);
+        add(&format!("plain_{dtype}"), plain.clone());
+        add(&format!("causal_{dtype}"), plain.with(|op| op.right = Some(0)));
+        let decode = Attention::new(2, 2, [1, 384], 128, dtype);
+        add(&format!("decode_{dtype}"), decode.clone());
+        add(&format!("decode_64_{dtype}"), decode.with(|op| op.columns = [64; 2]));
+        add(&format!("decode_gqa_{dtype}"), decode.with(|op| op.heads = [8, 2, 2]));
+        for (queries, batch) in [(64, 152), (128, 152)] {
+            let many = Attention::new(batch, 2, [queries, 64], 128, dtype);
+            add(&format!("{queries}_queries_{dtype}"), many.clone());
+        }
+    }
+    let plain = Attention::new(2, 4, [32, 64], 128, DataType::F16);
+    let causal = plain.with(|op| op.right = Some(0));
+    for (name, attention) in [("plain", &plain), ("causal", &causal)] {
+        add(&format!("{name}_gqa"), attention.with(|op| op.heads = [4, 2, 2]));
+        add(
+            &format!("{name}_gqa_one_batch"),
+            attention.with(|op| (op.batch, op.heads) = (1, [4, 2, 2])),
+        );
+        add(&format!("{name}_mqa"), attention.with(|op| op.heads = [4, 1, 1]));
+        add(
+            &format!("{name}_mqa_one_batch"),
+            attention.with(|op| (op.batch, op.heads) = (1, [4, 1, 1])),
+        );
+        add(&format!("{name}_one_batch"), attention.with(|op| op.batch = 1));
+        add(&format!("{name}_one_head"), attention.with(|op| op.heads = [1; 3]));
+        add(
+            &format!("{name}_alone"),
+            attention.with(|op| (op.batch, op.heads) = (1, [1; 3])),
+        );
+        add(&format!("{name}_bshd"), attention.with(|op| op.interleaved = true));
+    }
+    add(
+        "empty_rows",
+        plain.with(|op| (op.lengths, op.right, op.alignment) = ([64, 32], Some(0), BottomRight)),
+    );
+    add("mask", plain.with(|op| op.mask = Some(vec![32, 64])));
+    add("mask_heads", plain.with(|op| op.mask = Some(vec![4, 32, 64])));
+    let decode = Attention::new(2, 4, [1, 256], 128, DataType::F16);
+    add("decode_one_batch", decode.with(|op| op.batch = 1));
+    add("decode_one_head", decode.with(|op| op.heads = [1; 3]));
+    add("decode_alone", decode.with(|op| (op.batch, op.heads) = (1, [1; 3])));
+    add("decode_one_part", decode.with(|op| op.lengths = [1, 128]));
+    add(
+        "decode_alone_one_part",
+        decode.with(|op| (op.batch, op.heads, op.lengths) = (1, [1; 3], [1, 128])),
+    );
+    add("decode_wider_values", decode.with(|op| op.columns = [64, 128]));
+    add("decode_bshd", decode.with(|op| op.interleaved = true));
+    add(
+        "decode_last_query",
+        decode.with(|op| (op.right, op.alignment) = (Some(0), BottomRight)),
+    );
+    add("decode_first_query", decode.with(|op| op.right = Some(0)));
+    add("decode_odd", decode.with(|op| op.lengths = [1, 300]));
+    let few = decode.with(|op| (op.heads, op.lengths) = ([8, 2, 2], [3, 256]));
+    add("decode_three_queries", few.clone());
+    add(
+        "decode_three_queries_bottom_right",
+        few.with(|op| (op.right, op.alignment) = (Some(0), BottomRight)),
+    );
+    add("decode_sixteen_queries", decode.with(|op| op.lengths = [16, 256]));
+    add(
+        "decode_many_parts",
+        decode.with(|op| (op.batch, op.heads, op.lengths) = (1, [4, 1, 1], [1, 8192])),
+    );
+    kinds
+}
+
 pub(super) fn forward(cases: &mut Cases) {
-    for (name, attention) in kinds().into_iter().chain(tiled()) {
+    for (name, attention) in kinds().into_iter().chain(tiled()).chain(scheduled()) {
         cases.add(format!("sdpa_{name}"), attention.forward(false));
         cases.add(format!("sdpa_stats_{name}"), attention.forward(true));
     }
@@ -370,6 +447,12 @@ pub(super) fn forward(cases: &mut Cases) {
 pub(super) fn backward(cases: &mut Cases) {
     for (name, attention) in kinds() {
         cases.add(format!("sdpa_backward_{name}"), attention.backward());
+    }
+    for dtype in [DataType::F16, DataType::Bf16] {
+        let long = Attention::new(2, 4, [64, 128], 64, dtype).with(|op| op.heads = [4, 2, 2]);
+        cases.add(format!("sdpa_backward_long_{dtype}"), long.backward());
+        let causal = long.with(|op| (op.columns, op.right) = ([128; 2], Some(0)));
+        cases.add(format!("sdpa_backward_long_causal_{dtype}"), causal.backward());
     }
 }
 
