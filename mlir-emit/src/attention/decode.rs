@@ -8,9 +8,9 @@
 //!
 //! Heads of q that share keys, with all their queries, are the rows of one matrix: keys and values are read once.
 
-use super::flash::{FLAT, NATURAL, Online, Problem, online};
-use super::forward::{Softmax, Weighted};
+use super::online::{FLAT, NATURAL, Online, Problem, online};
 use super::scores::Attention;
+use super::softmax::{Softmax, Weighted};
 use super::told::{HEAD, KEY, QUERY};
 use crate::EmitError;
 use crate::contract::half;

@@ -1,6 +1,7 @@
 //! The forward direction: the softmax of the scores, and the sum of the values with the softmax as weights.
 
 use super::scores::Attention;
+use super::softmax::{Row, Softmax, Weighted, divided};
 use super::told::{KEY, scores_of};
 use super::{decode, flash};
 use crate::EmitError;
@@ -8,30 +9,9 @@ use crate::contract::contract;
 use crate::convert::{FloatPredicate as F, compute_type};
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
-use crate::math::{Math, Scalar};
-use crate::mlir::Value as Ssa;
-use crate::step::{Combiner, Shape};
-use crate::value::{Data, Value};
+use crate::step::Combiner;
+use crate::value::Value;
 use rotini_graph::{DataType, Sdpa, TensorId};
-
-/// What the outputs are made of.
-pub(super) struct Softmax<'c, 'b> {
-    pub(super) weighted: Weighted<'c, 'b>,
-    /// The largest score of each row.
-    pub(super) greatest: Value<'c, 'b>,
-    /// What was subtracted from each row's scores: the largest one, or 0 if that is -∞.
-    pub(super) reference: Value<'c, 'b>,
-    /// The sum of each row's exponentials.
-    pub(super) total: Value<'c, 'b>,
-}
-
-/// The values' sum.
-pub(super) enum Weighted<'c, 'b> {
-    /// Weighed by exponentials that are not divided by their sum.
-    Sum(Value<'c, 'b>),
-    /// The output itself, in the type and memory that it is carried in.
-    Quotient(Value<'c, 'b>),
-}
 
 /// Lowers the operation.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Sdpa) -> Result<(), EmitError> {
@@ -71,15 +51,6 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         save(lowering, id, total, compute)?;
     }
     Ok(())
-}
-
-/// A sum over the sum of its weights, or 0 where there are none.
-pub(super) fn divided<'c, 'r>(math: &Math<'c, 'r>, elements: &[Ssa<'c, 'r>]) -> Scalar<'c, 'r> {
-    let &[weighted, total] = elements else {
-        return Err(MISSING);
-    };
-    let nothing = math.compare(F::Equal, total, math.constant(0.0)?)?;
-    math.select(nothing, math.constant(0.0)?, math.div(weighted, total)?)
 }
 
 /// Softmax and sum step by step: the scores are tensors.
@@ -159,30 +130,4 @@ fn save<'c, 'b>(
 ) -> Result<(), EmitError> {
     let value = value.with_dims(&lowering.emitter(), &lowering.tensor(id)?.dims)?;
     lowering.finish(id, &[&value], compute, |_, elements| only(elements))
-}
-
-/// The memory of a reduced value: rows without keys.
-pub(super) struct Row {
-    dims: Vec<i64>,
-    order: Vec<usize>,
-}
-
-impl Row {
-    pub(super) fn new(value: &Value<'_, '_>) -> Self {
-        Row {
-            dims: value.dims.clone(),
-            order: match &value.data {
-                Data::Tensor { order, .. } => order.clone(),
-                Data::Constant(_) | Data::Scalar(_) => Vec::new(),
-            },
-        }
-    }
-
-    pub(super) fn shape(&self, dtype: DataType) -> Shape<'_> {
-        Shape {
-            dims: &self.dims,
-            order: &self.order,
-            dtype,
-        }
-    }
 }

@@ -15,13 +15,17 @@
 //! | `forward` | softmax and weighted sum, step by step |
 //! | `flash` | the same by `iree_linalg_ext.online_attention` |
 //! | `decode` | the same for few queries and many keys, which are cut into parts |
+//! | `online` | that operation's loops and operands |
+//! | `softmax` | what each of the three gives |
 //! | `backward` | the gradients |
 
 mod backward;
 mod decode;
 mod flash;
 mod forward;
+mod online;
 mod scores;
+mod softmax;
 mod told;
 
 pub(crate) use backward::lower as lower_backward;

@@ -17,7 +17,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use rotini_graph::{Graph, TensorKind};
 use rotini_host::{Handle, HostError, engine_config};
-use rotini_reference::span_bytes;
+use rotini_reference::{ReferenceError, span_bytes};
 use rotini_tests::cases::{self, Case};
 use rotini_tests::damage::damage;
 use rotini_tests::harness::Runner;
@@ -261,14 +261,16 @@ fn damaged_bytes_do_no_harm() {
         drop(handle.context(&engine_config(engine), &bytes)?);
         let graph = rotini_wire::decode(&bytes)?;
         if is_small(&graph) {
-            runner.run(
-                &Case {
-                    name: format!("round {round}"),
-                    graph,
-                },
-                16,
-            )?;
-            executed.fetch_add(1, Relaxed);
+            let case = Case {
+                name: format!("round {round}"),
+                graph,
+            };
+            match runner.run(&case, 16) {
+                Ok(_) => drop(executed.fetch_add(1, Relaxed)),
+                // It knows the bodies of custom operations by their text, of which a letter may be another.
+                Err(error) if matches!(error.downcast_ref(), Some(ReferenceError::Unsupported { .. })) => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     };

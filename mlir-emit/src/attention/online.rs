@@ -1,0 +1,294 @@
+//! IREE's operation `iree_linalg_ext.online_attention`: its loops, and where its operands lie among them.
+
+use super::told::{HEAD, KEY, QUERY};
+use crate::EmitError;
+use crate::contract::half;
+use crate::ir::{Emitter, MISSING, affine_map, dim};
+use crate::lowering::Lowering;
+use crate::mlir::{Block, Value as Ssa};
+use crate::value::{Data, Ordered, Value, extent, extents, reshape};
+use rotini_graph::DataType;
+use rotini_schedule::attention::Cut;
+use std::f64::consts::{LN_2, LOG2_E};
+
+/// Axes of the iteration: the heads of q are those of keys, each with a group of them.
+const BATCH: usize = 0;
+const HEAD_OF_KEYS: usize = 1;
+const GROUP: usize = 2;
+const ROW: usize = 3;
+const COLUMN: usize = 4;
+const OF_VALUE: usize = 5;
+const OF_KEY: usize = 6;
+
+/// Batches, heads, rows, columns.
+pub(super) const NATURAL: [usize; 4] = [0, HEAD, QUERY, KEY];
+
+/// The memory of operands with one batch, which has all heads of all.
+pub(super) const FLAT: [usize; 3] = [HEAD, QUERY, KEY];
+
+/// What IREE's operation is applied to.
+pub(super) struct Problem<'a, 'c, 'b> {
+    /// q, k and v. With a cut they are [flat](FLAT), behind barriers, and so is what uses the results: the compiler makes one loop of those
+    /// over batches and heads where it can, drops those of one step, and then has the numbers of a cut for loops that are not there.
+    pub(super) operands: [Ordered<'c, 'b>; 3],
+    /// The memory order of the sums.
+    pub(super) order: &'a [usize],
+    pub(super) scale: f64,
+    pub(super) mask: Option<Ordered<'c, 'b>>,
+    pub(super) cut: Option<Cut>,
+}
+
+/// The sums of the values, the largest scores times log2(e), and the sums of the exponentials.
+pub(super) struct Online<'c, 'b> {
+    pub(super) weighted: Value<'c, 'b>,
+    pub(super) greatest: Value<'c, 'b>,
+    pub(super) total: Value<'c, 'b>,
+}
+
+/// IREE's operation.
+pub(super) fn online<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    problem: &Problem<'_, 'c, 'b>,
+) -> Result<Online<'c, 'b>, EmitError> {
+    let at = lowering.emitter();
+    let Problem {
+        operands: [q, k, v],
+        order,
+        cut,
+        ..
+    } = problem;
+    let iteration = Iteration::new([q, k, v])?;
+    let one = |axis| vec![axis];
+    let heads = vec![HEAD_OF_KEYS, GROUP];
+    let mut operands = Vec::new();
+    let mut maps = Vec::new();
+    let mut add = |(ssa, map): (Ssa<'c, 'b>, String)| {
+        operands.push(ssa);
+        maps.push(map);
+    };
+    let of_q = [one(BATCH), heads.clone(), one(ROW), one(OF_KEY)];
+    add(iteration.enter(&at, q, &of_q)?);
+    let of_k = [one(BATCH), one(HEAD_OF_KEYS), one(COLUMN), one(OF_KEY)];
+    add(iteration.enter(&at, k, &of_k)?);
+    let of_v = [one(BATCH), one(HEAD_OF_KEYS), one(COLUMN), one(OF_VALUE)];
+    add(iteration.enter(&at, v, &of_v)?);
+    let f32 = at.element_type(DataType::F32)?;
+    add((at.float(LN_2, f32)?, iteration.map(&[])));
+    if let Some(mask) = &problem.mask {
+        add(iteration.enter(&at, mask, &[one(BATCH), heads.clone(), one(ROW), one(COLUMN)])?);
+    }
+
+    let o = [one(BATCH), heads, one(ROW), one(OF_VALUE)];
+    let row_order: Vec<usize> = order.iter().copied().filter(|&axis| axis != KEY).collect();
+    let mut results = Vec::new();
+    // The largest score starts at what is finite: where every key is hidden, exponentials are 0 and not those of -∞ + ∞.
+    for (order, start) in [(*order, 0.0), (&row_order, f64::from(f32::MIN)), (&row_order, 0.0)] {
+        let place = iteration.place(order, &o)?;
+        add((
+            at.filled(&place.fine, DataType::F32, start)?,
+            iteration.map(&place.loops),
+        ));
+        results.push(place);
+    }
+    let types = results
+        .iter()
+        .map(|place| at.tensor_type(&place.fine, DataType::F32))
+        .collect::<Result<Vec<_>, _>>()?;
+    let block = Block::new(&[f32]);
+    {
+        let inner = at.inside(&block);
+        let score = crate::ir::argument(&block, 0)?;
+        let factor = inner.float(problem.scale * LOG2_E, f32)?;
+        inner.terminate("iree_linalg_ext.yield", &[inner.same("arith.mulf", &[score, factor])?])?;
+    }
+    let mut attributes = vec![("indexing_maps", at.attribute(&format!("[{}]", maps.join(", ")))?)];
+    if let (Some(cut), Some(half)) = (cut, half([k.dtype, v.dtype], DataType::F32)) {
+        let columns = u64::try_from(extent(&v.dims, KEY)?).map_err(|_| MISSING)?;
+        for (name, text) in cut.attributes(half, iteration.batches(), columns) {
+            attributes.push((name, at.attribute(&text)?));
+        }
+    }
+    let sums = at.op(
+        "iree_linalg_ext.online_attention",
+        &operands,
+        &types,
+        &attributes,
+        vec![block.into()],
+    )?;
+    let (&[weighted, greatest, total], [wide, row, _]) = (sums.as_slice(), results.as_slice()) else {
+        return Err(MISSING);
+    };
+    let dims = iteration.logical(&o)?;
+    let mut rows = dims.clone();
+    if let Some(columns) = rows.get_mut(KEY) {
+        *columns = 1;
+    }
+    let value = |ssa: Ssa<'c, 'b>, order: &[usize], dims: &[i64]| Value {
+        data: Data::Tensor {
+            ssa,
+            order: order.to_vec(),
+        },
+        dtype: DataType::F32,
+        dims: dims.to_vec(),
+    };
+    Ok(Online {
+        weighted: value(wide.leave(&at, weighted)?, order, &dims),
+        greatest: value(row.leave(&at, greatest)?, &row_order, &rows),
+        total: value(row.leave(&at, total)?, &row_order, &rows),
+    })
+}
+
+/// A tensor in its natural order with one batch, which has all heads of all.
+pub(super) fn flattened<'c, 'b>(at: &Emitter<'c, 'b>, tensor: &Ordered<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
+    let &[batch, heads, rows, columns] = tensor.dims.as_slice() else {
+        return Err(MISSING);
+    };
+    let dims = vec![1, batch.saturating_mul(heads), rows, columns];
+    let groups = [vec![0, 1], vec![2], vec![3]];
+    let shape = extents(&dims, &FLAT)?;
+    let ssa = reshape(at, "tensor.collapse_shape", tensor.ssa, &groups, &shape, tensor.dtype)?;
+    Ok(Ordered {
+        ssa: at.barrier(ssa)?,
+        order: FLAT.to_vec(),
+        dtype: tensor.dtype,
+        dims,
+    })
+}
+
+/// What flattened operands gave, with all batches. It may have one value for each row.
+pub(super) fn unflattened<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    value: Value<'c, 'b>,
+    dims: &[i64],
+) -> Result<Value<'c, 'b>, EmitError> {
+    let Data::Tensor { ssa, order } = value.data else {
+        return Err(MISSING);
+    };
+    let mut groups = vec![vec![0, 1]];
+    groups.extend((1..order.len()).map(|axis| vec![axis + 1]));
+    let order: Vec<usize> = (0..=order.len()).collect();
+    let ssa = at.barrier(ssa)?;
+    Ok(Value {
+        data: Data::Tensor {
+            ssa: reshape(
+                at,
+                "tensor.expand_shape",
+                ssa,
+                &groups,
+                &extents(dims, &order)?,
+                value.dtype,
+            )?,
+            order,
+        },
+        dtype: value.dtype,
+        dims: dims.to_vec(),
+    })
+}
+
+/// The loops of the operation.
+struct Iteration {
+    /// Of all axes.
+    extents: [i64; 7],
+    /// The axis of each loop.
+    loops: Vec<usize>,
+}
+
+/// Where a tensor lies among the loops.
+struct Place {
+    /// Its own extents, in memory order.
+    whole: Vec<i64>,
+    /// Axes of `fine` for each of its own, if some are two.
+    split: Option<Vec<Vec<usize>>>,
+    /// With one axis for each loop.
+    fine: Vec<i64>,
+    loops: Vec<usize>,
+}
+
+impl Iteration {
+    /// Of q, k and v.
+    fn new([q, k, v]: [&Ordered<'_, '_>; 3]) -> Result<Self, EmitError> {
+        let heads = extent(&k.dims, HEAD)?;
+        let group = extent(&q.dims, HEAD)?.checked_div(heads).ok_or(MISSING)?;
+        let extents = [
+            extent(&q.dims, 0)?,
+            heads,
+            group,
+            extent(&q.dims, QUERY)?,
+            extent(&k.dims, QUERY)?,
+            extent(&v.dims, KEY)?,
+            extent(&q.dims, KEY)?,
+        ];
+        let is_flat = q.order == FLAT;
+        let mut loops: Vec<usize> = (0..extents.len()).collect();
+        loops.retain(|&axis| match axis {
+            BATCH => !is_flat,
+            GROUP => group > 1,
+            _ => true,
+        });
+        Ok(Iteration { extents, loops })
+    }
+
+    /// Loops over batches and heads.
+    fn batches(&self) -> usize {
+        self.loops.iter().filter(|&&axis| axis <= GROUP).count()
+    }
+
+    fn map(&self, loops: &[usize]) -> String {
+        affine_map(
+            self.loops.len(),
+            &loops.iter().map(|&index| dim(index)).collect::<Vec<_>>(),
+        )
+    }
+
+    /// The extents of a tensor each of whose axes is these axes of the iteration.
+    fn logical(&self, axes: &[Vec<usize>; 4]) -> Result<Vec<i64>, EmitError> {
+        let product = |axes: &Vec<usize>| axes.iter().map(|&axis| extent(&self.extents, axis)).product();
+        axes.iter().map(product).collect()
+    }
+
+    /// The place of a tensor in this memory order, each of whose logical axes is these axes of the iteration.
+    fn place(&self, order: &[usize], axes: &[Vec<usize>; 4]) -> Result<Place, EmitError> {
+        let (mut whole, mut split, mut fine, mut loops) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for &axis in order {
+            let first = fine.len();
+            let own = axes.get(axis).ok_or(MISSING)?;
+            for (place, axis) in self.loops.iter().enumerate().filter(|(_, axis)| own.contains(axis)) {
+                fine.push(extent(&self.extents, *axis)?);
+                loops.push(place);
+            }
+            split.push((first..fine.len()).collect::<Vec<_>>());
+            whole.push(fine.iter().skip(first).product());
+        }
+        Ok(Place {
+            split: (fine.len() != whole.len()).then_some(split),
+            whole,
+            fine,
+            loops,
+        })
+    }
+
+    /// A tensor as an operand, with its index map.
+    fn enter<'c, 'b>(
+        &self,
+        at: &Emitter<'c, 'b>,
+        tensor: &Ordered<'c, 'b>,
+        axes: &[Vec<usize>; 4],
+    ) -> Result<(Ssa<'c, 'b>, String), EmitError> {
+        let place = self.place(&tensor.order, axes)?;
+        let ssa = match &place.split {
+            Some(split) => reshape(at, "tensor.expand_shape", tensor.ssa, split, &place.fine, tensor.dtype)?,
+            None => tensor.ssa,
+        };
+        Ok((ssa, self.map(&place.loops)))
+    }
+}
+
+impl Place {
+    /// A result with its own axes.
+    fn leave<'c, 'b>(&self, at: &Emitter<'c, 'b>, ssa: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
+        match &self.split {
+            Some(split) => reshape(at, "tensor.collapse_shape", ssa, split, &self.whole, DataType::F32),
+            None => Ok(ssa),
+        }
+    }
+}
