@@ -107,3 +107,39 @@ fn convolutions_of_many_images_have_tiles() {
     }
     assert!(count >= 10, "{count} cases");
 }
+
+/// And so of attention. What has no schedule is listed: it is left to other forms.
+#[test]
+fn attentions_have_the_schedules_that_they_are_named_for() {
+    const OTHERS: [&str; 12] = [
+        "plain_alone",
+        "causal_alone",
+        "plain_mqa_one_batch",
+        "causal_mqa_one_batch",
+        "plain_bshd",
+        "causal_bshd",
+        "mask_heads",
+        "decode_alone_one_part",
+        "decode_bshd",
+        "decode_first_query",
+        "decode_odd",
+        "decode_three_queries_bottom_right",
+    ];
+    let target = Target::parse("mi300x").expect("it is known");
+    let mut count = 0;
+    for case in cases::all() {
+        let Some(name) = case.name.strip_prefix("sdpa_scheduled_") else {
+            continue;
+        };
+        let mut graph = case.graph.clone();
+        graph.validate().expect("the graph is valid");
+        let emitted = emit(&graph.normalise().0, &target).expect("the graph is supported");
+        assert_eq!(
+            emitted.mlir.contains("decomposition_config"),
+            !OTHERS.contains(&name),
+            "{name}"
+        );
+        count += 1;
+    }
+    assert!(count > 40, "{count} cases");
+}
