@@ -10,7 +10,7 @@
 
 use super::online::{FLAT, NATURAL, Online, Problem, online};
 use super::scores::Attention;
-use super::softmax::{Softmax, Weighted};
+use super::softmax::{Softmax, Weighted, asks_for_more};
 use super::told::{HEAD, KEY, QUERY};
 use crate::EmitError;
 use crate::contract::half;
@@ -21,7 +21,6 @@ use crate::step::{Combiner, Shape};
 use crate::value::{Data, Ordered, Value, extent, reshape};
 use rotini_graph::{DataType, Sdpa};
 use rotini_schedule::attention::{Cut, LEAST_ROWS, parts};
-use std::f64::consts::LN_2;
 
 /// Columns of keys and values for which this was executed.
 const COLUMNS: [i64; 2] = [64, 128];
@@ -51,13 +50,7 @@ pub(super) fn softmax<'c, 'b>(
     let Data::Constant(scale) = attention.scale.data else {
         return Ok(None);
     };
-    let asks_for_more = attention.mask.is_some()
-        || attention.lengths.is_some()
-        || attention.alibi
-        || op.sink_token.is_some()
-        || op.max.is_some()
-        || op.sum_exp.is_some()
-        || attention.hides_keys();
+    let asks_for_more = asks_for_more(op) || attention.mask.is_some() || attention.hides_keys();
     let Some(parts) = Parts::new(lowering, attention)?.filter(|_| !asks_for_more) else {
         return Ok(None);
     };
@@ -123,21 +116,7 @@ pub(super) fn softmax<'c, 'b>(
     let weighted = parts.of_heads(lowering, add(&weighted, &[0, 1, 2, 3, 4, 5])?, parts.of_value)?;
     let total = parts.of_heads(lowering, add(&total, &[0, 1, 2, 3, 4])?, 1)?;
     let greatest = parts.of_heads(lowering, most, 1)?;
-    let rows = attention.rows();
-    let shape = Shape {
-        dims: &rows,
-        order: &[0, HEAD, QUERY],
-        dtype: f32,
-    };
-    let reference = lowering.map(&[&greatest], &shape, f32, |math, elements| {
-        math.scale(LN_2, only(elements)?)
-    })?;
-    Ok(Some(Softmax {
-        weighted: Weighted::Sum(weighted),
-        greatest,
-        reference: Value::of(reference),
-        total,
-    }))
+    Softmax::of_online(lowering, Weighted::Sum(weighted), &greatest, total).map(Some)
 }
 
 /// The axis of the parts in what was found: B, heads of keys, parts, heads of q for each, queries, columns.
@@ -169,7 +148,7 @@ impl Parts {
         };
         let part = i64::try_from(part).map_err(|_| MISSING)?;
         let count = keys.checked_div(part).ok_or(MISSING)?;
-        // Without a loop of batches, heads or parts the compiler takes the operation for another.
+        // The compiler would drop a loop of one step.
         Ok(
             (batch.saturating_mul(heads).saturating_mul(count) > 1).then_some(Parts {
                 batch,

@@ -9,12 +9,11 @@
 
 use super::online::{FLAT, NATURAL, Online, Problem, flattened, online, unflattened};
 use super::scores::Attention;
-use super::softmax::{Row, Softmax, Weighted, divided};
+use super::softmax::{Softmax, Weighted, asks_for_more, divided};
 use super::told::{HEAD, KEY, QUERY};
 use crate::EmitError;
 use crate::contract::half;
 use crate::convert::{FloatPredicate as F, compute_type};
-use crate::ir::MISSING;
 use crate::lowering::Lowering;
 use crate::quirks::{Quirk, Quirks};
 use crate::step::{Shape, order_of};
@@ -22,7 +21,6 @@ use crate::target::Target;
 use crate::value::{Data, Ordered, Value};
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, Sdpa};
 use rotini_schedule::attention::Cut;
-use std::f64::consts::LN_2;
 
 /// The least finite value of a mask: less would be -∞ once it is multiplied by log2(e), and hide a key.
 const LEAST: f64 = -2e38;
@@ -106,21 +104,7 @@ pub(super) fn softmax<'c, 'b>(
             )
         }
     };
-    let rows = attention.rows();
-    let row = Row::new(&total);
-    let shape = Shape {
-        dims: &rows,
-        ..row.shape(DataType::F32)
-    };
-    let reference = lowering.map(&[&greatest], &shape, DataType::F32, |math, elements| {
-        math.scale(LN_2, elements.first().copied().ok_or(MISSING)?)
-    })?;
-    Ok(Some(Softmax {
-        weighted,
-        greatest,
-        reference: Value::of(reference),
-        total,
-    }))
+    Softmax::of_online(lowering, weighted, &greatest, total).map(Some)
 }
 
 /// How the operation is cut, if not as the compiler does, for q, k and v with these extents and types.
@@ -148,8 +132,6 @@ fn covers(target: &Target, quirks: Quirks, compute: DataType, op: &Sdpa, operand
         return false;
     };
     let is_float = matches!(dtype, DataType::F32 | DataType::F16 | DataType::Bf16);
-    let asks_for_more =
-        op.padding_mask || op.alibi_mask || op.sink_token.is_some() || op.max.is_some() || op.sum_exp.is_some();
     let widest = if dtype == DataType::F32 { 128 } else { 256 };
     let avoids = quirks.avoids(Quirk::UntiledAttention);
     let fits = |columns: i64| !avoids || (TILE..=widest).contains(&columns) && columns & (columns - 1) == 0;
@@ -157,7 +139,7 @@ fn covers(target: &Target, quirks: Quirks, compute: DataType, op: &Sdpa, operand
         && is_float
         && compute == DataType::F32
         && [k, v] == [dtype; 2]
-        && !asks_for_more
+        && !asks_for_more(op)
         && key_heads == value_heads
         && [queries, keys].iter().all(|length| !avoids || length % TILE == 0)
         && [d, columns].into_iter().all(fits)

@@ -134,7 +134,7 @@ impl<'c, 'b> Attention<'c, 'b> {
             is_bottom_right,
         } = self.diagonal;
         let is_last = is_bottom_right && self.dims.get(QUERY) == Some(&1);
-        left.is_some() || right.is_some_and(|right| !is_last || right < 0)
+        left.is_some() || right.is_some() && !is_last
     }
 
     /// What is to be added to a query for the key on its diagonal.

@@ -1,12 +1,15 @@
 //! What each way of computing a softmax and its weighted sum gives, and what the outputs are made of it.
 
+use crate::EmitError;
 use crate::convert::FloatPredicate as F;
-use crate::ir::MISSING;
+use crate::ir::{MISSING, only};
+use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
 use crate::step::Shape;
 use crate::value::{Data, Value};
-use rotini_graph::DataType;
+use rotini_graph::{DataType, Sdpa};
+use std::f64::consts::LN_2;
 
 /// What the outputs are made of.
 pub(super) struct Softmax<'c, 'b> {
@@ -25,6 +28,36 @@ pub(super) enum Weighted<'c, 'b> {
     Sum(Value<'c, 'b>),
     /// The output itself, in the type and memory that it is carried in.
     Quotient(Value<'c, 'b>),
+}
+
+impl<'c, 'b> Softmax<'c, 'b> {
+    /// From what IREE's operation gives: its largest scores are in powers of 2.
+    pub(super) fn of_online(
+        lowering: &Lowering<'_, 'c, 'b>,
+        weighted: Weighted<'c, 'b>,
+        greatest: &Value<'c, 'b>,
+        total: Value<'c, 'b>,
+    ) -> Result<Self, EmitError> {
+        let row = Row::new(&total);
+        let greatest = lowering.map(
+            &[greatest],
+            &row.shape(DataType::F32),
+            DataType::F32,
+            |math, elements| math.scale(LN_2, only(elements)?),
+        )?;
+        let greatest = Value::of(greatest);
+        Ok(Softmax {
+            weighted,
+            reference: greatest.clone(),
+            greatest,
+            total,
+        })
+    }
+}
+
+/// Whether the operation asks for more than IREE's `online_attention` has, bounds and an additive mask apart.
+pub(super) const fn asks_for_more(op: &Sdpa) -> bool {
+    op.padding_mask || op.alibi_mask || op.sink_token.is_some() || op.max.is_some() || op.sum_exp.is_some()
 }
 
 /// A sum over the sum of its weights, or 0 where there are none.

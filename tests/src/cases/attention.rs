@@ -347,52 +347,55 @@ fn tiled() -> Vec<(String, Attention)> {
     kinds
 }
 
-/// Attentions that an MI300 gets a schedule for: 128 columns, or so few queries that the keys are cut into parts. Some have as many
-/// workgroups as tiles of 64 and of 128 queries are chosen for.
-fn scheduled() -> Vec<(String, Attention)> {
+/// Attentions that an MI300 gets a schedule for: 128 columns and a workgroup for each of its 304 compute units, of 32, 64 or 128 queries.
+fn filling() -> Vec<(String, Attention)> {
     use DiagonalAlignment::BottomRight;
     let mut kinds = Vec::new();
     let mut add = |name: &str, attention: Attention| kinds.push((format!("scheduled_{name}"), attention));
     for dtype in [DataType::F16, DataType::Bf16] {
-        let plain = Attention::new(2, 2, [64, 96], 128, dtype);
-        add(&format!("plain_{dtype}"), plain.clone());
-        add(&format!("causal_{dtype}"), plain.with(|op| op.right = Some(0)));
+        for queries in [32, 64, 128] {
+            let plain = Attention::new(76, 4, [queries, 64], 128, dtype);
+            add(&format!("{queries}_queries_{dtype}"), plain);
+        }
+        let causal = Attention::new(38, 4, [64, 96], 128, dtype);
+        add(&format!("causal_{dtype}"), causal.with(|op| op.right = Some(0)));
+    }
+    let plain = Attention::new(76, 4, [32, 64], 128, DataType::F16);
+    let causal = plain.with(|op| op.right = Some(0));
+    add("gqa", causal.with(|op| op.heads = [4, 2, 2]));
+    add("mqa", plain.with(|op| op.heads = [4, 1, 1]));
+    add("one_batch", causal.with(|op| (op.batch, op.heads) = (1, [304; 3])));
+    add(
+        "gqa_one_batch",
+        plain.with(|op| (op.batch, op.heads) = (1, [304, 38, 38])),
+    );
+    add(
+        "mqa_one_batch",
+        plain.with(|op| (op.batch, op.heads) = (1, [304, 1, 1])),
+    );
+    add("one_head", plain.with(|op| (op.batch, op.heads) = (304, [1; 3])));
+    add("few_groups", plain.with(|op| op.batch = 2));
+    add("bshd", plain.with(|op| op.interleaved = true));
+    add(
+        "empty_rows",
+        plain.with(|op| (op.batch, op.lengths, op.right, op.alignment) = (38, [64, 32], Some(0), BottomRight)),
+    );
+    add("mask", plain.with(|op| op.mask = Some(vec![32, 64])));
+    add("mask_heads", plain.with(|op| op.mask = Some(vec![4, 32, 64])));
+    kinds
+}
+
+/// Attentions of so few queries that an MI300 gets a schedule that cuts the keys into parts.
+fn decoding() -> Vec<(String, Attention)> {
+    use DiagonalAlignment::BottomRight;
+    let mut kinds = Vec::new();
+    let mut add = |name: &str, attention: Attention| kinds.push((format!("scheduled_{name}"), attention));
+    for dtype in [DataType::F16, DataType::Bf16] {
         let decode = Attention::new(2, 2, [1, 384], 128, dtype);
         add(&format!("decode_{dtype}"), decode.clone());
         add(&format!("decode_64_{dtype}"), decode.with(|op| op.columns = [64; 2]));
         add(&format!("decode_gqa_{dtype}"), decode.with(|op| op.heads = [8, 2, 2]));
-        for (queries, batch) in [(64, 152), (128, 152)] {
-            let many = Attention::new(batch, 2, [queries, 64], 128, dtype);
-            add(&format!("{queries}_queries_{dtype}"), many.clone());
-        }
     }
-    let plain = Attention::new(2, 4, [32, 64], 128, DataType::F16);
-    let causal = plain.with(|op| op.right = Some(0));
-    for (name, attention) in [("plain", &plain), ("causal", &causal)] {
-        add(&format!("{name}_gqa"), attention.with(|op| op.heads = [4, 2, 2]));
-        add(
-            &format!("{name}_gqa_one_batch"),
-            attention.with(|op| (op.batch, op.heads) = (1, [4, 2, 2])),
-        );
-        add(&format!("{name}_mqa"), attention.with(|op| op.heads = [4, 1, 1]));
-        add(
-            &format!("{name}_mqa_one_batch"),
-            attention.with(|op| (op.batch, op.heads) = (1, [4, 1, 1])),
-        );
-        add(&format!("{name}_one_batch"), attention.with(|op| op.batch = 1));
-        add(&format!("{name}_one_head"), attention.with(|op| op.heads = [1; 3]));
-        add(
-            &format!("{name}_alone"),
-            attention.with(|op| (op.batch, op.heads) = (1, [1; 3])),
-        );
-        add(&format!("{name}_bshd"), attention.with(|op| op.interleaved = true));
-    }
-    add(
-        "empty_rows",
-        plain.with(|op| (op.lengths, op.right, op.alignment) = ([64, 32], Some(0), BottomRight)),
-    );
-    add("mask", plain.with(|op| op.mask = Some(vec![32, 64])));
-    add("mask_heads", plain.with(|op| op.mask = Some(vec![4, 32, 64])));
     let decode = Attention::new(2, 4, [1, 256], 128, DataType::F16);
     add("decode_one_batch", decode.with(|op| op.batch = 1));
     add("decode_one_head", decode.with(|op| op.heads = [1; 3]));
@@ -403,6 +406,7 @@ fn scheduled() -> Vec<(String, Attention)> {
         decode.with(|op| (op.batch, op.heads, op.lengths) = (1, [1; 3], [1, 128])),
     );
     add("decode_wider_values", decode.with(|op| op.columns = [64, 128]));
+    add("decode_narrower_values", decode.with(|op| op.columns = [128, 64]));
     add("decode_bshd", decode.with(|op| op.interleaved = true));
     add(
         "decode_last_query",
@@ -421,13 +425,24 @@ fn scheduled() -> Vec<(String, Attention)> {
         "decode_many_parts",
         decode.with(|op| (op.batch, op.heads, op.lengths) = (1, [4, 1, 1], [1, 8192])),
     );
+    // Parts of 512 keys, and of 2048.
+    let long = decode.with(|op| (op.batch, op.heads, op.columns) = (114, [2; 3], [64; 2]));
+    add("decode_longer_parts", long.with(|op| op.lengths = [1, 1024]));
+    add(
+        "decode_longest_parts",
+        long.with(|op| (op.batch, op.lengths) = (57, [1, 8192])),
+    );
     kinds
 }
 
 pub(super) fn forward(cases: &mut Cases) {
-    for (name, attention) in kinds().into_iter().chain(tiled()).chain(scheduled()) {
+    for (name, attention) in kinds().into_iter().chain(tiled()).chain(decoding()) {
         cases.add(format!("sdpa_{name}"), attention.forward(false));
         cases.add(format!("sdpa_stats_{name}"), attention.forward(true));
+    }
+    // These take seconds each: those with bounds have the statistics as well, the others do not.
+    for (name, attention) in filling() {
+        cases.add(format!("sdpa_{name}"), attention.forward(attention.right.is_some()));
     }
     for dtype in FLOATS {
         let op = Attention::new(2, 4, [8, 4], 16, dtype);

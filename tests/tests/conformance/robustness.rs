@@ -255,7 +255,7 @@ fn damaged_bytes_do_no_harm() {
     let step = fresh.len().div_ceil(COMPILED).max(1);
     let sample: Vec<u64> = fresh.into_values().step_by(step).collect();
     assert!(sample.len() > COMPILED / 2, "{sample:?}");
-    let executed = AtomicU64::new(0);
+    let (executed, skipped) = (AtomicU64::new(0), AtomicU64::new(0));
     let run = |round: u64| -> anyhow::Result<()> {
         let bytes = mutant(round, 0, &originals);
         drop(handle.context(&engine_config(engine), &bytes)?);
@@ -268,7 +268,9 @@ fn damaged_bytes_do_no_harm() {
             match runner.run(&case, 16) {
                 Ok(_) => drop(executed.fetch_add(1, Relaxed)),
                 // It knows the bodies of custom operations by their text, of which a letter may be another.
-                Err(error) if matches!(error.downcast_ref(), Some(ReferenceError::Unsupported { .. })) => {}
+                Err(error) if matches!(error.downcast_ref(), Some(ReferenceError::Unsupported { .. })) => {
+                    skipped.fetch_add(1, Relaxed);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -288,5 +290,10 @@ fn damaged_bytes_do_no_harm() {
         started.elapsed()
     );
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+    let (executed, skipped) = (executed.into_inner(), skipped.into_inner());
+    assert!(
+        executed > skipped,
+        "{executed} executed, {skipped} unknown to the reference"
+    );
     drop(done);
 }
