@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`attention`] | rows and keys of attention's workgroups |
 //! | [`machine`] | what is known of the GPUs |
+//! | [`phases`] | gradients of convolutions with steps, phase by phase |
 //! | [`schedule`] | a schedule as a value, and as IREE's words |
 //! | [`mod@split`] | sums over several workgroups |
 //! | [`tiles`] | tiles of workgroups, subgroups and matrix instructions |
@@ -15,6 +16,7 @@
 
 pub mod attention;
 pub mod machine;
+pub mod phases;
 pub mod repack;
 pub mod schedule;
 pub mod split;

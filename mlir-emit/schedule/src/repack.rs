@@ -17,7 +17,7 @@ const DEEP: f64 = 30.0;
 const GAIN: f64 = 0.8;
 
 /// Microseconds of a copy of so many bytes that exchanges two axes, one of which has this extent and lies innermost.
-fn copying(machine: &Machine, bytes: u64, innermost: u64) -> f64 {
+pub(crate) fn copying(machine: &Machine, bytes: u64, innermost: u64) -> f64 {
     // The compiler's copies pass through LDS only where they divide into its tiles.
     let rate = match innermost {
         row if row.is_multiple_of(32) => 3.4e6,

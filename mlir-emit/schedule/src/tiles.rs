@@ -98,8 +98,8 @@ pub struct Convolution {
     pub filters: u64,
     /// Channels.
     pub channels: u64,
-    /// Taps of the window.
-    pub taps: u64,
+    /// Axes along which the window has several taps.
+    pub windows: usize,
 }
 
 /// The tiles of a convolution; `None` leaves it to the compiler.
@@ -137,7 +137,7 @@ pub fn convolution(machine: &Machine, problem: &Convolution) -> Option<Tiles> {
         ],
         steps,
         subgroups: across * down,
-        summed: 3,
+        summed: problem.windows + 1,
         overlaps: !problem.columns.is_multiple_of(columns),
         implicit: true,
     })
@@ -221,7 +221,7 @@ mod tests {
                 images,
                 filters,
                 channels,
-                taps: 9,
+                windows: 2,
             };
             let tiles = convolution(machine, &problem).expect("it is regular");
             let elements: u64 = tiles.workgroup.iter().product();

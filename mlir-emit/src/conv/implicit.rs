@@ -76,20 +76,19 @@ pub(super) fn lower<'c, 'b>(
     let [rows, columns] = shape.output.as_slice() else {
         return Ok(None);
     };
-    // With unit loops or axes the compiler is wrong about padding (`Quirk::PaddingOfUnitLoops`, `Quirk::UnitPadding`).
-    let has_taps = shape
-        .window
-        .iter()
-        .chain(&shape.output)
-        .chain(&shape.input)
-        .all(|&extent| extent > 1);
+    // With unit loops or axes the compiler is wrong about padding (`Quirk::PaddingOfUnitLoops`, `Quirk::UnitPadding`). An axis with one tap
+    // is read as images are, step by step.
+    let has_steps = |(&window, &stride): (&i64, &i64)| window > 1 || stride == 1;
+    let has_taps = shape.output.iter().chain(&shape.input).all(|&extent| extent > 1)
+        && taps > 1
+        && shape.window.iter().zip(&shape.geometry.stride).all(has_steps);
     let problem = Convolution {
         rows: number(*rows)?,
         columns: number(*columns)?,
         images: number(shape.batch)?,
         filters: number(shape.filters)?,
         channels: number(shape.channels)?,
-        taps: number(taps)?,
+        windows: shape.window.iter().filter(|&&extent| extent > 1).count(),
     };
     match tiles::convolution(machine, &problem) {
         Some(tiles) if has_taps => {
@@ -113,15 +112,33 @@ fn convolution<'c, 'b>(
     let axes = channels_last(x.dims.len());
     let (x, w) = (x.in_order(at, &axes)?, w.in_order(at, &axes)?);
     let padded = padded(at, &x, shape, 1)?;
-    // Loops: rows, columns, images, filters; taps, channels.
-    let geometry = shape.geometry;
-    let steps = (0..2).zip(geometry.stride.iter().zip(&geometry.dilation));
-    let places = steps.map(|(axis, (stride, dilation))| format!("d{axis} * {stride} + d{} * {dilation}", 4 + axis));
-    let x_map: Vec<String> = [dim(2)].into_iter().chain(places).chain([dim(6)]).collect();
-    let w_map = vec![dim(3), dim(4), dim(5), dim(6)];
+    // Loops: rows, columns, images, filters; taps of the axes that have several, channels.
+    let mut summed = Vec::new();
+    let (mut places, mut taps) = (Vec::new(), Vec::new());
+    let steps = shape.geometry.stride.iter().zip(&shape.geometry.dilation);
+    for (axis, (&window, (stride, dilation))) in shape.window.iter().zip(steps).enumerate() {
+        if window > 1 {
+            let tap = dim(4 + summed.len());
+            places.push(format!("d{axis} * {stride} + {tap} * {dilation}"));
+            taps.push(tap);
+            summed.push(window);
+        } else {
+            places.push(dim(axis));
+        }
+    }
+    let channel = dim(4 + summed.len());
+    summed.push(shape.channels);
+    let filter = if taps.len() == shape.window.len() {
+        w.ssa
+    } else {
+        let dims = [&[shape.filters], summed.as_slice()].concat();
+        let groups = [vec![0], vec![1, 2], vec![3]];
+        reshape(at, "tensor.collapse_shape", w.ssa, &groups, &dims, w.dtype)?
+    };
+    let x_map = [vec![dim(2)], places, vec![channel.clone()]].concat();
+    let w_map = [vec![dim(3)], taps, vec![channel]].concat();
     let results = [shape.output.as_slice(), &[shape.batch, shape.filters]].concat();
-    let summed = [shape.window.as_slice(), &[shape.channels]].concat();
-    let factors = [(padded, x.dtype, x_map), (w.ssa, w.dtype, w_map)];
+    let factors = [(padded, x.dtype, x_map), (filter, w.dtype, w_map)];
     let ssa = scheduled_sum(at, schedule, factors, (&results, &summed))?;
     Ok((ssa, vec![2, 3, 0, 1]))
 }

@@ -8,6 +8,7 @@ mod gradient;
 mod implicit;
 mod named;
 mod operand;
+mod phases;
 mod shape;
 mod staged;
 mod wgrad;
@@ -19,7 +20,7 @@ use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
 use crate::quirks::Quirk;
 use crate::target::ConvStrategy;
-use crate::value::{Ordered, extent, extents};
+use crate::value::{Ordered, Value, extent, extents};
 use crate::{EmitError, Unsupported};
 use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvWgrad, DataType, NormalGraph, TensorId};
 use shape::Shape;
@@ -147,6 +148,15 @@ pub(crate) fn lower_dgrad(
         let extents = [forward.positions(), forward.terms()];
         let [dy, w] = lowering.summable([dy, w], extents, &[forward.filters], compute)?;
         let order = lowering.stored_order(op.dx).unwrap_or_else(|| dy.order.clone());
+        let dtype = if lowering.is_read(op.dx) {
+            lowering.carried_type(op.dx, compute)?
+        } else {
+            dx.dtype
+        };
+        if let Some(result) = phases::lower(lowering, [&dy, &w], &dx.dims, (&order, dtype), &forward, compute)? {
+            lowering.define(op.dx, Value::of(result));
+            return Ok(());
+        }
         let result = gradient::collected(lowering, [&dy, &w], &dx.dims, &order, &forward, compute)?;
         return lowering.define_sums(op.dx, result, compute);
     }
@@ -206,7 +216,10 @@ pub(crate) fn dgrad_elements(graph: &NormalGraph, op: &ConvDgrad, strategy: Conv
     let (dy, w, dx) = (graph.tensor(op.dy)?, graph.tensor(op.w)?, graph.tensor(op.dx)?);
     let forward = Shape::new(&dx.dims, &w.dims, &dy.dims, &op.geometry).ok()?;
     if !forward.is_turned() {
-        return gradient::collected_elements(&forward)?.checked_add(forward.reversed_elements()?);
+        let collected = gradient::collected_elements(&forward)?;
+        return collected
+            .max(phases::elements(&forward)?)
+            .checked_add(forward.reversed_elements()?);
     }
     let geometry = forward.turned_geometry();
     let shape = Shape {

@@ -316,6 +316,14 @@ pub(super) fn many(cases: &mut Cases) {
             add("taps_stride2", conv(32, 64, 64, 9, 3, 1).stride(2));
             add("taps_rest", conv(16, 64, 64, 8, 3, 0).stride(2));
             add("taps_dilated", conv(16, 64, 128, 9, 3, 2).dilation(2));
+            let mut row = conv(16, 64, 64, 9, 3, 1);
+            row.window = vec![1, 3];
+            row.geometry.pre_padding = vec![0, 1];
+            row.geometry.post_padding = vec![0, 1];
+            add("taps_of_a_row", row.clone());
+            row.window = vec![3, 1];
+            row.geometry.stride = vec![2, 1];
+            add("taps_of_a_column", row);
             add("one_tap", conv(4, 128, 64, 8, 1, 0));
             add("one_tap_image", conv(2, 256, 64, 13, 1, 0));
             add("one_tap_stride2", conv(4, 64, 128, 15, 1, 0).stride(2));

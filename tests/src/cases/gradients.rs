@@ -3,7 +3,7 @@
 use super::case::{Cases, Data, FLOATS, Order};
 use super::convolution::Conv;
 use anyhow::Result;
-use rotini_graph::{ConvDgrad, ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, PointwiseMode};
+use rotini_graph::{ConvDgrad, ConvGeometry, ConvMode, ConvWgrad, DataType, Graph, GraphBuilder, PointwiseMode};
 use rotini_reference::Profile;
 
 impl Conv {
@@ -17,6 +17,27 @@ impl Conv {
         let dx = self.orders[0].buffer(&mut b, "dx", self.out, &x_dims);
         let geometry = self.geometry.clone();
         b.node("dgrad", self.compute, ConvDgrad { dy, w, dx, geometry });
+        b.build()
+    }
+
+    /// The gradient with respect to x, to which that of a residual is added.
+    fn dgrad_added(&self) -> Graph {
+        let mut b = GraphBuilder::new("dgrad_added");
+        let (x_dims, w_dims) = self.dims();
+        let dy = self.orders[2].buffer(&mut b, "dy", self.dtype, &self.output());
+        let w = self.orders[1].buffer(&mut b, "w", self.dtype, &w_dims);
+        let residual = self.orders[0].buffer(&mut b, "residual", self.dtype, &x_dims);
+        let through = b.virtual_tensor("through", self.compute, &x_dims);
+        let dx = self.orders[0].buffer(&mut b, "dx", self.out, &x_dims);
+        let geometry = self.geometry.clone();
+        let dgrad = ConvDgrad {
+            dy,
+            w,
+            dx: through,
+            geometry,
+        };
+        b.node("dgrad", self.compute, dgrad);
+        b.pointwise(self.compute, PointwiseMode::Add, &[through, residual], dx);
         b.build()
     }
 
@@ -209,9 +230,47 @@ pub(super) fn many(cases: &mut Cases) {
     cases.add("wgrad_many_uneven_f16", uneven.wgrad());
 }
 
-/// NaN and infinities in the filter, where windows are further apart than one step: where none is, the gradient is 0.
+/// Gradients with respect to x that AMD GPUs sum up phase by phase: windows are apart, and there are enough of them.
+fn phases() -> Vec<(String, Conv)> {
+    let mut convs = Vec::new();
+    for dtype in [DataType::F16, DataType::Bf16] {
+        for (order, window, padding) in [(Order::First, 3, 1), (Order::Last, 5, 2)] {
+            let conv = Conv::new(16, 32, 64, 56, window, padding, dtype, order).stride(2);
+            convs.push((format!("{}_{dtype}", order.name()), conv));
+        }
+    }
+    // Rows of dx that divide into eights make the other form slow enough already for few windows.
+    let conv =
+        |input, window, padding| Conv::new(16, 32, 64, input, window, padding, DataType::F16, Order::First).stride(2);
+    let mut uneven = conv(56, 3, 0);
+    uneven.input = vec![62, 56];
+    uneven.geometry.post_padding = vec![1, 1];
+    uneven.out = DataType::F32;
+    convs.push(("after".to_owned(), uneven));
+    let mut rows = conv(40, 3, 1);
+    rows.geometry.stride = vec![1, 2];
+    convs.push(("rows".to_owned(), rows));
+    let mut columns = conv(40, 3, 1);
+    columns.geometry.stride = vec![4, 1];
+    columns.window = vec![5, 3];
+    columns.geometry.post_padding = vec![0, 1];
+    convs.push(("columns".to_owned(), columns));
+    let mut turned = conv(48, 5, 2);
+    turned.geometry.mode = ConvMode::Convolution;
+    turned.orders = [Order::First, Order::Last, Order::Last];
+    convs.push(("turned".to_owned(), turned));
+    convs.push(("one_tap_each".to_owned(), conv(96, 2, 0)));
+    convs
+}
+
+/// NaN and infinities in the filter, where windows are further apart than one step: where none is, the gradient is 0. And in dy, of which
+/// each phase may multiply with its own taps alone.
 pub(super) fn edges() -> Result<Vec<Data>> {
     let mut data = Vec::new();
+    for (name, conv) in phases() {
+        let name = format!("dgrad_edges_phases_{name}");
+        data.push(Data::filled(name, conv.dgrad(), "dy", Profile::FewEdges)?);
+    }
     for order in Order::BOTH {
         let mut add = |name: &str, conv: &Conv| {
             let name = format!("dgrad_edges_{name}_{}", order.name());
@@ -234,6 +293,11 @@ pub(super) fn edges() -> Result<Vec<Data>> {
 }
 
 pub(super) fn fused(cases: &mut Cases) {
+    for (name, conv) in phases() {
+        cases.add(format!("dgrad_phases_{name}"), conv.dgrad());
+    }
+    let conv = Conv::new(16, 32, 64, 56, 3, 1, DataType::F16, Order::First).stride(2);
+    cases.add("dgrad_phases_added", conv.dgrad_added());
     for order in Order::BOTH {
         for dtype in FLOATS {
             let conv = Conv::new(2, 8, 6, 7, 3, 1, dtype, order);

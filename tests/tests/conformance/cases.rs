@@ -108,6 +108,24 @@ fn convolutions_of_many_images_have_tiles() {
     assert!(count >= 10, "{count} cases");
 }
 
+/// And so of gradients that are summed up phase by phase, which are put side by side at the end.
+#[test]
+fn gradients_of_phases_have_them() {
+    let target = Target::parse("mi300x").expect("it is known");
+    let mut count = 0;
+    for case in cases::all() {
+        if !case.name.starts_with("dgrad_phases_") {
+            continue;
+        }
+        let mut graph = case.graph.clone();
+        graph.validate().expect("the graph is valid");
+        let emitted = emit(&graph.normalise().0, &target).expect("the graph is supported");
+        assert!(emitted.mlir.contains("tensor.insert_slice"), "{}", case.name);
+        count += 1;
+    }
+    assert!(count >= 10, "{count} cases");
+}
+
 /// And so of attention. What has no schedule is listed: it is left to other forms.
 #[test]
 fn attentions_have_the_schedules_that_they_are_named_for() {
