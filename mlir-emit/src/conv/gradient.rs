@@ -13,6 +13,7 @@ use super::direct;
 use super::named::{Axis, Dim, Tensor, between, sum};
 use super::shape::{Shape, product};
 use crate::EmitError;
+use crate::convert::convert;
 use crate::ir::{Emitter, MISSING, Relation};
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
@@ -180,7 +181,11 @@ pub(super) fn collected<'c, 'b>(
     compute: DataType,
 ) -> Result<Ordered<'c, 'b>, EmitError> {
     let at = lowering.emitter();
-    let terms = shares(&at, [dy, w], shape, compute)?;
+    // With one filter in a group a share is one product, which costs less than what keeps it.
+    let terms = match shape.filters {
+        1 => None,
+        _ => Some(shares(&at, [dy, w], shape, compute)?),
+    };
     let steps = shape.steps();
     let over: Vec<i64> = steps.iter().map(Step::taps).collect();
     let fold = Fold {
@@ -204,16 +209,33 @@ pub(super) fn collected<'c, 'b>(
         let zero = places.constant(0)?;
         let (batch, channel) = (places.along(0)?, places.along(1)?);
         let channels = places.constant(shape.channels)?;
-        let mut indices = Vec::new();
-        if shape.groups > 1 {
-            indices.push(inner.same("arith.divui", &[channel, channels])?);
+        let group = inner.same("arith.divui", &[channel, channels])?;
+        let channel = inner.same("arith.remui", &[channel, channels])?;
+        for place in windows.iter_mut().chain(&mut taps) {
+            *place = places.select(is_there, *place, zero)?;
         }
-        indices.push(batch);
-        for &index in windows.iter().chain(&taps) {
-            indices.push(places.select(is_there, index, zero)?);
-        }
-        indices.push(inner.same("arith.remui", &[channel, channels])?);
-        let share = inner.extract(at.captured(terms), &indices, compute)?;
+        let share = match terms {
+            Some(terms) => {
+                let group = (shape.groups > 1).then_some(group);
+                let indices: Vec<_> = group
+                    .into_iter()
+                    .chain([batch])
+                    .chain(windows)
+                    .chain(taps)
+                    .chain([channel])
+                    .collect();
+                inner.extract(at.captured(terms), &indices, compute)?
+            }
+            None => {
+                let at_window = [&[batch, group], windows.as_slice()].concat();
+                let at_tap = [&[group, channel], taps.as_slice()].concat();
+                let [dy, w] = [
+                    convert(inner, dy.element(&at, inner, &at_window)?, dy.dtype, compute)?,
+                    convert(inner, w.element(&at, inner, &at_tap)?, w.dtype, compute)?,
+                ];
+                math.mul(dy, w)?
+            }
+        };
         math.add(so_far, math.select(is_there, share, math.constant(0.0)?)?)
     })
 }
@@ -257,7 +279,12 @@ fn shares<'c, 'b>(
 /// The elements of what [`collected`] makes of the operands, each thing once.
 pub(super) fn collected_elements(shape: &Shape<'_>) -> Option<u64> {
     let [groups, positions, terms, filters] = [shape.groups, shape.positions(), shape.terms(), shape.filters];
-    product(&[groups, positions, terms])?
+    let shares = if filters == 1 {
+        Some(0)
+    } else {
+        product(&[groups, positions, terms])
+    };
+    shares?
         .checked_add(product(&[groups, positions, filters])?)?
         .checked_add(product(&[groups, terms, filters])?)?
         .checked_add(product(&[shape.batch, groups, shape.channels])?.checked_mul(product(&shape.input)?)?)
