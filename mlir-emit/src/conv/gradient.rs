@@ -13,14 +13,11 @@ use super::direct;
 use super::named::{Axis, Dim, Tensor, between, sum};
 use super::shape::{Shape, product};
 use crate::EmitError;
-use crate::convert::convert;
-use crate::ir::{Emitter, MISSING, Relation};
-use crate::lowering::Lowering;
+use crate::ir::{Emitter, Relation};
 use crate::mlir::Value as Ssa;
 use crate::sums::{self, Summation};
 use crate::target::Target;
 use crate::value::{Ordered, extent, extents};
-use crate::windows::{Fold, Places};
 use rotini_graph::{ConvGeometry, ConvMode, DataType};
 
 /// The convolution that a gradient with respect to x is.
@@ -76,29 +73,6 @@ impl Shape<'_> {
             dilation: self.geometry.dilation.clone(),
             mode: ConvMode::CrossCorrelation,
         }
-    }
-
-    /// The windows along each spatial axis.
-    fn steps(&self) -> Vec<Step> {
-        let ConvGeometry {
-            pre_padding,
-            stride,
-            dilation,
-            ..
-        } = self.geometry;
-        let axes = self
-            .window
-            .iter()
-            .zip(&self.output)
-            .zip(pre_padding.iter().zip(stride).zip(dilation));
-        axes.map(|((&window, &output), ((&pre, &stride), &dilation))| Step {
-            pre,
-            stride,
-            dilation,
-            window,
-            output,
-        })
-        .collect()
     }
 
     /// Spatial extents of dy with everything that the windows of the turned filter reach.
@@ -169,177 +143,6 @@ fn exchanged<'c, 'b>(
         dtype: w.dtype,
         dims,
     })
-}
-
-/// The gradient with respect to x, each element collected from the windows that reach it, in the memory order `order`.
-pub(super) fn collected<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    [dy, w]: [&Ordered<'c, 'b>; 2],
-    dims: &[i64],
-    order: &[usize],
-    shape: &Shape<'_>,
-    compute: DataType,
-) -> Result<Ordered<'c, 'b>, EmitError> {
-    let at = lowering.emitter();
-    // With one filter in a group a share is one product, which costs less than what keeps it.
-    let terms = match shape.filters {
-        1 => None,
-        _ => Some(shares(&at, [dy, w], shape, compute)?),
-    };
-    let steps = shape.steps();
-    let over: Vec<i64> = steps.iter().map(Step::taps).collect();
-    let fold = Fold {
-        lowering,
-        dims,
-        order,
-        over: &over,
-        compute,
-    };
-    fold.lower(None, None, (0.0, compute), |math, places, _, so_far| {
-        let inner = &places.at;
-        let (mut conditions, mut windows, mut taps) = (Vec::new(), Vec::new(), Vec::new());
-        for (spatial, step) in steps.iter().enumerate() {
-            let padded = places.add(places.along(spatial + 2)?, places.constant(step.pre)?)?;
-            let (window, tap, reaches) = step.reached(places, padded, places.folded(spatial)?)?;
-            conditions.extend(reaches);
-            windows.push(window);
-            taps.push(tap);
-        }
-        let is_there = places.all(&conditions)?.ok_or(MISSING)?;
-        let zero = places.constant(0)?;
-        let (batch, channel) = (places.along(0)?, places.along(1)?);
-        let channels = places.constant(shape.channels)?;
-        let group = inner.same("arith.divui", &[channel, channels])?;
-        let channel = inner.same("arith.remui", &[channel, channels])?;
-        for place in windows.iter_mut().chain(&mut taps) {
-            *place = places.select(is_there, *place, zero)?;
-        }
-        let share = match terms {
-            Some(terms) => {
-                let group = (shape.groups > 1).then_some(group);
-                let indices: Vec<_> = group
-                    .into_iter()
-                    .chain([batch])
-                    .chain(windows)
-                    .chain(taps)
-                    .chain([channel])
-                    .collect();
-                inner.extract(at.captured(terms), &indices, compute)?
-            }
-            None => {
-                let at_window = [&[batch, group], windows.as_slice()].concat();
-                let at_tap = [&[group, channel], taps.as_slice()].concat();
-                let [dy, w] = [
-                    convert(inner, dy.element(&at, inner, &at_window)?, dy.dtype, compute)?,
-                    convert(inner, w.element(&at, inner, &at_tap)?, w.dtype, compute)?,
-                ];
-                math.mul(dy, w)?
-            }
-        };
-        math.add(so_far, math.select(is_there, share, math.constant(0.0)?)?)
-    })
-}
-
-/// What each window has at each of its taps: dy times the filter, over group, batch, positions, taps and channels.
-fn shares<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    [dy, w]: [&Ordered<'c, 'b>; 2],
-    shape: &Shape<'_>,
-    compute: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
-    let spatial = shape.spatial();
-    let (group, batch) = (shape.group(), (Axis::Batch, shape.batch));
-    let (channel, filter) = ((Axis::Channel, shape.channels), (Axis::Filter, shape.filters));
-    let (position, term) = ((Axis::Position, shape.positions()), (Axis::Channel, shape.terms()));
-    let outer = vec![1; group.len()];
-    let places = between(&[&group[..], &[batch]].concat(), Axis::Spatial, &shape.output, &[]);
-    let taps = between(&[], Axis::Tap, &shape.window, &[channel]);
-
-    let dtype = dy.dtype;
-    let dy = Tensor::output(at, dy, shape.groups)?;
-    let dy = dy.copied(at, &[&places[..], &[filter]].concat(), dtype, shape.geometry)?;
-    let runs = [&outer[..], &[1 + spatial, 1]].concat();
-    let dy = dy
-        .merged(at, &[&group[..], &[position, filter]].concat(), &runs)?
-        .behind_barrier(at)?;
-
-    let dtype = w.dtype;
-    let w = Tensor::filter(at, w, shape.groups)?;
-    let w = w.copied(at, &[&group[..], &taps, &[filter]].concat(), dtype, shape.geometry)?;
-    let w = w
-        .merged(at, &[&group[..], &[term, filter]].concat(), &runs)?
-        .behind_barrier(at)?;
-
-    let result = [&group[..], &[position, term]].concat();
-    let shares = sum(at, [&dy, &w], &result, &[filter], shape.geometry, compute)?.behind_barrier(at)?;
-    let runs = [&outer[..], &[1 + spatial, 1 + spatial]].concat();
-    Ok(shares.split(at, &[places, taps].concat(), &runs)?.ssa)
-}
-
-/// The elements of what [`collected`] makes of the operands, each thing once.
-pub(super) fn collected_elements(shape: &Shape<'_>) -> Option<u64> {
-    let [groups, positions, terms, filters] = [shape.groups, shape.positions(), shape.terms(), shape.filters];
-    let shares = if filters == 1 {
-        Some(0)
-    } else {
-        product(&[groups, positions, terms])
-    };
-    shares?
-        .checked_add(product(&[groups, positions, filters])?)?
-        .checked_add(product(&[groups, terms, filters])?)?
-        .checked_add(product(&[shape.batch, groups, shape.channels])?.checked_mul(product(&shape.input)?)?)
-}
-
-/// One spatial axis of a convolution whose windows are looked for from an element of x.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    pre: i64,
-    stride: i64,
-    dilation: i64,
-    window: i64,
-    output: i64,
-}
-
-impl Step {
-    /// How many taps are looked at: each in one window at most, and one of so many as the stride where they lie side by side.
-    fn taps(&self) -> i64 {
-        if self.dilation == 1 {
-            self.window / self.stride + i64::from(self.window % self.stride != 0)
-        } else {
-            self.window
-        }
-    }
-
-    /// A window, its tap at this place in the padded x, and what has to hold for it to be one. Unsigned: what lies before the first is
-    /// far behind the last.
-    fn reached<'c, 'r>(
-        &self,
-        places: &Places<'c, 'r>,
-        padded: Ssa<'c, 'r>,
-        step: Ssa<'c, 'r>,
-    ) -> Result<(Ssa<'c, 'r>, Ssa<'c, 'r>, Vec<Ssa<'c, 'r>>), EmitError> {
-        let split = |place: Ssa<'c, 'r>| {
-            let stride = places.constant(self.stride)?;
-            let (window, rest) = (
-                places.at.same("arith.divui", &[place, stride])?,
-                places.at.same("arith.remui", &[place, stride])?,
-            );
-            Ok::<_, EmitError>((window, rest))
-        };
-        if self.dilation == 1 {
-            let (last, rest) = split(padded)?;
-            let tap = places.add(rest, places.scale(step, self.stride)?)?;
-            let window = places.sub(last, step)?;
-            let conditions = vec![
-                places.is_below(tap, self.window)?,
-                places.is_below(window, self.output)?,
-            ];
-            return Ok((window, tap, conditions));
-        }
-        let (window, rest) = split(places.sub(padded, places.scale(step, self.dilation)?)?)?;
-        let is_first = places.is_below(rest, 1)?;
-        Ok((window, step, vec![is_first, places.is_below(window, self.output)?]))
-    }
 }
 
 /// The gradient with respect to w: row-major K C window.

@@ -3,6 +3,7 @@
 //! `direct` is the form for GPUs: code generation takes the convolution as one operation. `staged` has the forms for CPUs, where code
 //! generation is fast only for operands of certain layouts and extents.
 
+mod collected;
 mod direct;
 mod gradient;
 mod implicit;
@@ -157,7 +158,7 @@ pub(crate) fn lower_dgrad(
             lowering.define(op.dx, Value::of(result));
             return Ok(());
         }
-        let result = gradient::collected(lowering, [&dy, &w], &dx.dims, &order, &forward, compute)?;
+        let result = collected::collected(lowering, [&dy, &w], &dx.dims, &order, &forward, compute)?;
         return lowering.define_sums(op.dx, result, compute);
     }
     let extents = [forward.pixels(), forward.channels];
@@ -216,7 +217,7 @@ pub(crate) fn dgrad_elements(graph: &NormalGraph, op: &ConvDgrad, strategy: Conv
     let (dy, w, dx) = (graph.tensor(op.dy)?, graph.tensor(op.w)?, graph.tensor(op.dx)?);
     let forward = Shape::new(&dx.dims, &w.dims, &dy.dims, &op.geometry).ok()?;
     if !forward.is_turned() {
-        let collected = gradient::collected_elements(&forward)?;
+        let collected = collected::elements(&forward)?;
         return collected
             .max(phases::elements(&forward)?)
             .checked_add(forward.reversed_elements()?);
