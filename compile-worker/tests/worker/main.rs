@@ -122,7 +122,8 @@ fn too_much_memory_is_an_error() {
 #[test]
 fn too_much_time_is_an_error() {
     let place = Place::new();
-    let timeout = Duration::from_secs(3);
+    // The same limit holds for what always works, on a slow machine too.
+    let timeout = Duration::from_secs(10);
     let worker = Worker::new(WorkerOptions {
         timeout,
         ..place.options()
@@ -131,7 +132,10 @@ fn too_much_time_is_an_error() {
     let start = Instant::now();
     let error = worker.compile(&request(&long(), &gfx942())).unwrap_err();
     assert!(start.elapsed() < timeout + PROMPT, "{:?}", start.elapsed());
-    assert!(matches!(error, CompileError::Timeout { seconds: 3.0, .. }), "{error:?}");
+    assert!(
+        matches!(error, CompileError::Timeout { seconds: 10.0, .. }),
+        "{error:?}"
+    );
     assert!(place.processes().is_empty(), "the worker is left");
     assert_works(&worker);
 }

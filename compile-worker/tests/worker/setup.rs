@@ -87,7 +87,7 @@ pub(crate) fn request<'a>(mlir: &'a str, flags: &'a [String]) -> CompileRequest<
 /// A module of so many different kernels that compiling it takes many seconds.
 pub(crate) fn long() -> String {
     let mut functions = String::new();
-    for n in 0..400 {
+    for n in 0..1600 {
         let n = 16 + n;
         let (a, b, c) = (
             format!("tensor<{n}x64xf32>"),
