@@ -51,33 +51,41 @@ fn chromium() -> Option<PathBuf> {
 
 /// What Chromium prints about a file: its standard output, and what it logs.
 fn browse(chromium: &Path, file: &Path, options: &[&str]) -> (String, String) {
-    let profile = tempfile::tempdir().expect("a directory for Chromium");
-    let output = Command::new(chromium)
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--no-first-run",
-        ])
-        .args([
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-        ])
-        .args([
-            "--enable-logging=stderr",
-            "--force-device-scale-factor=1",
-            "--virtual-time-budget=2000",
-        ])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .args(options)
-        .arg(format!("file://{}", file.display()))
-        .output()
-        .expect("Chromium starts");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    (text(&output.stdout), text(&output.stderr))
+    /// Times that it is started: in a machine without a display one of its processes crashes now and then, whatever the page is.
+    const TRIES: usize = 3;
+    let mut log = String::new();
+    for _ in 0..TRIES {
+        let profile = tempfile::tempdir().expect("a directory for Chromium");
+        let output = Command::new(chromium)
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-quic",
+                "--no-first-run",
+            ])
+            .args([
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+            ])
+            .args([
+                "--enable-logging=stderr",
+                "--force-device-scale-factor=1",
+                "--virtual-time-budget=2000",
+            ])
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .args(options)
+            .arg(format!("file://{}", file.display()))
+            .output()
+            .expect("Chromium starts");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        log = text(&output.stderr);
+        if output.status.success() {
+            return (text(&output.stdout), log);
+        }
+    }
+    panic!("Chromium failed {TRIES} times:\n{log}")
 }
 
 /// The page in frames of such widths, measured. Also fails on anything that the page writes to the console.
