@@ -1,16 +1,17 @@
 //! Contractions: sums of products of two tensors' elements. Matmuls, attention and mixtures of experts are made of them.
 
 use crate::convert::{check_compute, check_not_constant};
-use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
+use crate::ir::{Loop, MISSING, affine_map, dim};
+use crate::kernel::{Axis, Factor, Product, Strides};
 use crate::lowering::Lowering;
 use crate::math::multiply_add;
 use crate::mlir::Value as Ssa;
 use crate::narrow::{factor_types, multiplied};
 use crate::quirks::Quirk;
-use crate::value::{Operand, Ordered, Value, drop_unit_axes, extent, extents, with_unit_axes};
+use crate::value::{Operand, Ordered, Value, extent, extents};
 use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, NormalGraph, TensorId};
-use rotini_schedule::{Half, Schedule, repack, tiles};
+use rotini_schedule::{Half, gemm};
 
 /// Rows and columns of a matrix instruction.
 const INTRINSIC: i64 = 16;
@@ -53,12 +54,10 @@ pub(crate) fn contract<'c, 'b>(
     };
     let factors = [of_type(a, types[0])?, of_type(b, types[1])?];
     let [a, b] = lowering.summable(factors, [extent(out, row)?, extent(out, column)?], &[inner], compute)?;
-    let (a, b) = (summed_last(lowering, a, column)?, summed_last(lowering, b, row)?);
-    let a = &repacked(lowering, &a, column, extent(out, column)?)?;
-    let b = &repacked(lowering, &b, row, extent(out, row)?)?;
-    if let Some(product) = tiled(lowering, [a, b], out, order, compute)? {
+    if let Some(product) = as_kernel(lowering, [&a, &b], out, order, compute)? {
         return Ok(product);
     }
+    let (a, b) = (summed_last(lowering, a, column)?, summed_last(lowering, b, row)?);
     // The iteration's axes are the output's and, after them, the one that is summed over.
     let sum = rank;
     let mut loops: Vec<usize> = order.to_vec();
@@ -91,7 +90,7 @@ pub(crate) fn contract<'c, 'b>(
             .ok_or(EmitError::Internal("a constant matrix"))?;
         Ok((multiplied(&at, ssa, dtype)?, dtype, map))
     };
-    let inputs = [input(a, column)?, input(b, row)?];
+    let inputs = [input(&a, column)?, input(&b, row)?];
     let init = at.zeros(&extents(out, order)?, compute)?;
     let map = affine_map(rank + 1, &(0..rank).map(dim).collect::<Vec<_>>());
     let ssa = at.generic(&kinds, &inputs, (init, compute, map), |body, elements| {
@@ -171,90 +170,74 @@ pub(crate) fn half(types: [DataType; 2], compute: DataType) -> Option<Half> {
     }
 }
 
-/// The sums in f32 of products over the last loops, as a schedule says. A factor: what it is, its type, and its places as expressions of
-/// the loops.
-pub(crate) fn scheduled_sum<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    schedule: &Schedule,
-    [(a, a_type, a_map), (b, b_type, b_map)]: [(Ssa<'c, 'b>, DataType, Vec<String>); 2],
-    (results, summed): (&[i64], &[i64]),
-) -> Result<Ssa<'c, 'b>, EmitError> {
-    let rank = results.len() + summed.len();
-    let mut loops = vec![Loop::Parallel; results.len()];
-    loops.resize(rank, Loop::Reduction);
-    let inputs = [
-        (a, a_type, affine_map(rank, &a_map)),
-        (b, b_type, affine_map(rank, &b_map)),
-    ];
-    let map = affine_map(rank, &(0..results.len()).map(dim).collect::<Vec<_>>());
-    let init = (at.zeros(results, DataType::F32)?, DataType::F32, map);
-    at.scheduled(schedule, &loops, &inputs, init, |body, elements| {
-        let [x, y, so_far] = elements else {
-            return Err(MISSING);
-        };
-        multiply_add(body, (*x, a_type), (*y, b_type), *so_far, DataType::F32)
-    })
+/// The elements between neighbours along each logical axis; zero where there is one element, which stands for all.
+pub(crate) fn strides(tensor: &Ordered<'_, '_>) -> Vec<i64> {
+    let mut strides = vec![0; tensor.dims.len()];
+    let mut next = 1_i64;
+    for &axis in tensor.order.iter().rev() {
+        let extent = tensor.dims.get(axis).copied().unwrap_or(1);
+        if let Some(slot) = strides.get_mut(axis).filter(|_| extent > 1) {
+            *slot = next;
+        }
+        next = next.saturating_mul(extent);
+    }
+    strides
 }
 
-/// One product of matrices with tiles of our own, if there are any for it ([`tiles`]).
-fn tiled<'c, 'b>(
+/// The product as a kernel of our own, if there is one for these types and extents.
+fn as_kernel<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
-    factors: [&Ordered<'c, 'b>; 2],
+    [a, b]: [&Ordered<'c, 'b>; 2],
     out: &[i64],
     order: &[usize],
     compute: DataType,
 ) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
-    let at = lowering.emitter();
-    let (Some(machine), Some(half)) = (
-        lowering.target().machine(),
-        half([factors[0].dtype, factors[1].dtype], compute),
-    ) else {
+    let (Some(machine), Some(_)) = (lowering.target().machine(), half([a.dtype, b.dtype], compute)) else {
         return Ok(None);
-    };
-    // The compiler drops loops of one step, and what it was told with them.
-    let is_wide = |dims: &[i64], axis: usize| dims.get(axis).is_some_and(|&dim| dim > 1);
-    let wide = |dims: &[i64], order: &[usize]| -> Vec<usize> {
-        order.iter().copied().filter(|&axis| is_wide(dims, axis)).collect()
     };
     let (row, column) = (out.len().saturating_sub(2), out.len().saturating_sub(1));
-    let results = wide(out, order);
-    let own = [[row, column], [column, row]];
-    let are_rows = factors
-        .iter()
-        .zip(own)
-        .all(|(factor, axes)| wide(&factor.dims, &factor.order) == axes);
-    if !are_rows || !own.iter().any(|axes| results == axes) {
+    let (batch, [rows, columns]) = (
+        out.get(..row).unwrap_or_default(),
+        [extent(out, row)?, extent(out, column)?],
+    );
+    let terms = extent(&a.dims, column)?;
+    let factor = |tensor: &Ordered<'c, 'b>, own: usize, sum: usize| {
+        let strides = strides(tensor);
+        let along = |axis: usize| strides.get(axis).copied().unwrap_or(0);
+        Factor {
+            tensor: tensor.ssa.id(),
+            elements: tensor.dims.iter().product(),
+            dtype: tensor.dtype,
+            first: 0,
+            strides: Strides {
+                batch: strides.get(..row).unwrap_or_default().to_vec(),
+                own: vec![along(own)],
+                sum: vec![along(sum)],
+            },
+            windows: Vec::new(),
+        }
+    };
+    let product = Product {
+        batch: batch.to_vec(),
+        rows: vec![rows],
+        columns: vec![columns],
+        sum: vec![terms],
+        terms: Vec::new(),
+        factors: [factor(a, row, column), factor(b, column, row)],
+        order: order
+            .iter()
+            .map(|&axis| match axis {
+                axis if axis == row => Axis::Row(0),
+                axis if axis == column => Axis::Column(0),
+                axis => Axis::Batch(axis),
+            })
+            .collect(),
+        compute,
+        schedule: gemm::Schedule::default(),
+        name: format!("matmul_{rows}x{columns}x{terms}_{}", a.dtype),
+    };
+    let Some(ssa) = lowering.kernel(machine, product)? else {
         return Ok(None);
-    }
-    let extents_of = extents(out, &results)?;
-    let inner = extent(&factors[0].dims, column)?;
-    let ([first, second], Ok(terms)) = (extents_of.as_slice(), u64::try_from(inner)) else {
-        return Ok(None);
-    };
-    let (Ok(rows), Ok(columns)) = (u64::try_from(*first), u64::try_from(*second)) else {
-        return Ok(None);
-    };
-    let Some(tiles) = tiles::matrices(machine, rows, columns, terms) else {
-        return Ok(None);
-    };
-    let schedule = Schedule {
-        split: None,
-        tiles: Some((tiles, half)),
-    };
-    let input = |factor: &Ordered<'c, 'b>, axis: usize| {
-        let shape = extents(&factor.dims, &factor.order)?;
-        let keep: Vec<bool> = shape.iter().map(|&extent| extent > 1).collect();
-        let ssa = drop_unit_axes(&at, factor.ssa, &shape, &keep, factor.dtype)?;
-        let own = usize::from(results.first() != Some(&axis));
-        Ok::<_, EmitError>((ssa, factor.dtype, vec![dim(own), dim(2)]))
-    };
-    let inputs = [input(factors[0], row)?, input(factors[1], column)?];
-    let ssa = scheduled_sum(&at, &schedule, inputs, (&extents_of, &[inner]))?;
-    let whole = extents(out, order)?;
-    let ssa = if whole.len() == extents_of.len() {
-        ssa
-    } else {
-        with_unit_axes(&at, ssa, &whole, compute)?
     };
     Ok(Some(Ordered {
         ssa,
@@ -262,29 +245,6 @@ fn tiled<'c, 'b>(
         dtype: compute,
         dims: out.to_vec(),
     }))
-}
-
-/// An operand with the summed axis last in memory, where a copy is worth that ([`repack`]). `others`: rows or columns that it meets.
-fn repacked<'c, 'b>(
-    lowering: &Lowering<'_, 'c, 'b>,
-    operand: &Ordered<'c, 'b>,
-    summed: usize,
-    others: i64,
-) -> Result<Ordered<'c, 'b>, EmitError> {
-    let is_wide = |axis: &&usize| operand.dims.get(**axis).is_some_and(|&dim| dim > 1);
-    let is_last = operand.order.iter().rfind(is_wide) == Some(&summed);
-    let is_half = matches!(operand.dtype, DataType::F16 | DataType::Bf16);
-    let (Some(_), false, true) = (lowering.target().machine(), is_last, is_half) else {
-        return Ok(operand.clone());
-    };
-    let elements = operand.dims.iter().map(|&dim| u64::try_from(dim).unwrap_or(0));
-    let bytes = elements.fold(2_u64, u64::saturating_mul);
-    if !repack::for_a_vector(bytes, u64::try_from(others).unwrap_or(0)) {
-        return Ok(operand.clone());
-    }
-    let mut order: Vec<usize> = operand.order.iter().copied().filter(|&axis| axis != summed).collect();
-    order.push(summed);
-    operand.in_order(&lowering.emitter(), &order)
 }
 
 /// An operand of several matrices in an order with the summed axis last, if a matrix core's step along that axis would not end with it.

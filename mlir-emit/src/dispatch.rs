@@ -2,6 +2,7 @@
 
 use crate::bindings::crowded;
 use crate::ir::{Emitter, argument};
+use crate::kernel::Kernels;
 use crate::lowering::Lowering;
 use crate::mlir::{Block, Value as Ssa};
 use crate::narrow::contracted;
@@ -156,9 +157,10 @@ pub(crate) fn run<'c, 'b>(
     graph: &NormalGraph,
     target: &Target,
     at: Emitter<'c, 'b>,
+    kernels: &Kernels,
     block: &'b Block<'c>,
 ) -> Result<Vec<Ssa<'c, 'b>>, EmitError> {
-    let mut lowering = Lowering::new(graph, target, at);
+    let mut lowering = Lowering::new(graph, target, at, kernels);
     let mut next_argument = 0;
     let mut take = || {
         let value = argument(block, next_argument);

@@ -30,6 +30,7 @@ mod flags;
 mod functions;
 mod fused;
 mod ir;
+mod kernel;
 mod lanes;
 mod lowering;
 mod math;
@@ -62,6 +63,7 @@ pub use shell::{Argument, ENTRY_POINT, Signature, signature};
 pub use target::{ConvStrategy, GPU_ALIGNMENT, Target};
 
 use ir::Emitter;
+use kernel::Kernels;
 use mlir::{Block, Context, Region, function_text};
 use rotini_graph::NormalGraph;
 
@@ -99,7 +101,7 @@ pub fn emit_avoiding(graph: &NormalGraph, target: &Target, quirks: Quirks) -> Re
     let signature = signature(graph)?;
     let context = Context::new();
     let mut functions = custom::functions(&context, graph, (target, quirks))?;
-    functions.push(computation(&context, graph, target, quirks, &signature)?);
+    functions.extend(computation(&context, graph, target, quirks, &signature)?);
     Ok(Emitted {
         mlir: shell::module(&functions, &signature)?,
         flags: target.flags_for(graph, quirks),
@@ -107,14 +109,15 @@ pub fn emit_avoiding(graph: &NormalGraph, target: &Target, quirks: Quirks) -> Re
     })
 }
 
-/// The text of the function `@compute`.
+/// The text of the function `@compute`, behind those of the kernels that it dispatches.
 fn computation(
     context: &Context,
     graph: &NormalGraph,
     target: &Target,
     quirks: Quirks,
     signature: &Signature,
-) -> Result<String, EmitError> {
+) -> Result<Vec<String>, EmitError> {
+    let kernels = Kernels::default();
     let outer = Block::new(&[]);
     let (arguments, results) = shell::function_types(&Emitter::new(context, quirks, &outer), signature)?;
     let block = Block::new(&arguments);
@@ -124,7 +127,7 @@ fn computation(
         let dispatch = Block::new(&[]);
         {
             let at = inside.inside(&dispatch);
-            let values = dispatch::run(graph, target, at, &block)?;
+            let values = dispatch::run(graph, target, at, &kernels, &block)?;
             at.terminate("flow.return", &values)?;
         }
         // Neither extents nor a workload are given.
@@ -133,8 +136,10 @@ fn computation(
         let values = inside.op("flow.dispatch.region", &[], &results, &attributes, regions)?;
         inside.terminate("func.return", &values)?;
     } else {
-        let values = dispatch::run(graph, target, inside, &block)?;
+        let values = dispatch::run(graph, target, inside, &kernels, &block)?;
         inside.terminate("func.return", &values)?;
     }
-    function_text(context, "compute", &results, block)
+    let mut texts = kernel::place(context, &block, &kernels)?;
+    texts.push(function_text(context, "compute", &results, block)?);
+    Ok(texts)
 }

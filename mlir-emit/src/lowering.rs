@@ -6,12 +6,14 @@
 use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
+use crate::kernel::{Kernels, Product, Turn};
 use crate::mlir::Value as Ssa;
 use crate::narrow::{contracted, factor_types};
 use crate::quirks::{Quirk, Quirks};
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extents};
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalNode, NormalTensor, Op, PointwiseMode, TensorId};
+use rotini_schedule::{Machine, gemm};
 use std::collections::BTreeSet;
 
 /// What is known while a graph is lowered.
@@ -19,22 +21,96 @@ pub(crate) struct Lowering<'g, 'c, 'b> {
     graph: &'g NormalGraph,
     target: &'g Target,
     at: Emitter<'c, 'b>,
+    kernels: &'g Kernels,
     values: Vec<Option<Value<'c, 'b>>>,
 }
 
 impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     /// Of a graph of whose tensors none has a value.
-    pub(crate) fn new(graph: &'g NormalGraph, target: &'g Target, at: Emitter<'c, 'b>) -> Self {
+    pub(crate) fn new(graph: &'g NormalGraph, target: &'g Target, at: Emitter<'c, 'b>, kernels: &'g Kernels) -> Self {
         Lowering {
             graph,
             target,
             at,
+            kernels,
             values: vec![None; graph.tensors().len()],
         }
     }
 
     pub(crate) fn emitter(&self) -> Emitter<'c, 'b> {
         self.at
+    }
+
+    /// The sums of a product that will be a kernel of our own, cut as is estimated to be the fastest; `None` if there is no such kernel.
+    pub(crate) fn kernel(&self, machine: &Machine, mut product: Product) -> Result<Option<Ssa<'c, 'b>>, EmitError> {
+        if !product.can_be_addressed() {
+            return Ok(None);
+        }
+        let problem = product.problem();
+        let tried = self.target.cut(machine, &problem);
+        let Some(mut schedule) = tried.or_else(|| gemm::choose(machine, &problem)) else {
+            return Ok(None);
+        };
+        if !product.can_be_shared(schedule.parts) {
+            schedule.parts = 1;
+        }
+        product.schedule = schedule;
+        product.name = format!("{}_{}", product.name, schedule.word());
+        self.at.product(self.kernels, product).map(Some)
+    }
+
+    /// A tensor in another order of its axes in memory: by a kernel of our own where there is one.
+    pub(crate) fn in_order(&self, tensor: &Ordered<'c, 'b>, order: &[usize]) -> Result<Ordered<'c, 'b>, EmitError> {
+        let turn = self.target.machine().and_then(|_| turn(tensor, order));
+        let Some(turn) = turn.filter(Turn::is_possible) else {
+            return tensor.in_order(&self.at, order);
+        };
+        Ok(Ordered {
+            ssa: self.at.turn(self.kernels, &turn, &extents(&tensor.dims, order)?)?,
+            order: order.to_vec(),
+            dtype: tensor.dtype,
+            dims: tensor.dims.clone(),
+        })
+    }
+
+    /// A tensor whose axis 1 lies innermost and has so many elements, what is more being zeros; `None` if there is no kernel that copies it so.
+    pub(crate) fn channels_padded(
+        &self,
+        tensor: &Ordered<'c, 'b>,
+        channels: i64,
+    ) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+        let rank = tensor.dims.len();
+        let order: Vec<usize> = [0].into_iter().chain(2..rank).chain([1]).collect();
+        let mut dims = tensor.dims.clone();
+        let (Some(slot), &[images, moved, ref image @ ..]) = (dims.get_mut(1), tensor.dims.as_slice()) else {
+            return Ok(None);
+        };
+        *slot = channels;
+        let image: i64 = image.iter().product();
+        let (outer, inner) = if tensor.lies_in(&order) {
+            (images * image, 1)
+        } else if tensor.lies_in(&(0..rank).collect::<Vec<_>>()) {
+            (images, image)
+        } else {
+            return Ok(None);
+        };
+        let turn = Turn {
+            tensor: tensor.ssa.id(),
+            dtype: tensor.dtype,
+            outer,
+            moved,
+            inner,
+            padded: channels,
+        };
+        if !turn.is_possible() {
+            return Ok(None);
+        }
+        Ok(Some(Ordered {
+            ssa: self.at.turn(self.kernels, &turn, &extents(&dims, &order)?)?,
+            order,
+            dtype: tensor.dtype,
+            dims,
+        }))
     }
 
     pub(crate) fn graph(&self) -> &'g NormalGraph {
@@ -373,4 +449,24 @@ pub(crate) fn sums_oddly([rows, columns]: [i64; 2], summed: &[i64]) -> bool {
     const FEW: i64 = 4;
     let is_odd = |&extent: &i64| extent % 2 != 0 && (extent % 5 == 0 || extent % 7 == 0);
     rows.min(columns) <= FEW && summed.iter().any(is_odd)
+}
+
+/// The exchange of two neighbouring groups of axes, the second of which is innermost, that puts a tensor into this order, if it is one.
+fn turn(tensor: &Ordered<'_, '_>, order: &[usize]) -> Option<Turn> {
+    let extent_of = |axis: &usize| tensor.dims.get(*axis).copied().unwrap_or(1);
+    let wide = |order: &[usize]| -> Vec<usize> { order.iter().copied().filter(|axis| extent_of(axis) > 1).collect() };
+    let (from, to) = (wide(&tensor.order), wide(order));
+    let same = from.iter().zip(&to).take_while(|(from, to)| from == to).count();
+    let (outer, rest) = from.split_at_checked(same)?;
+    let first = to.get(same)?;
+    let (moved, inner) = rest.split_at_checked(rest.iter().position(|axis| axis == first)?)?;
+    let product = |axes: &[usize]| axes.iter().map(extent_of).product();
+    (to.get(same..)? == [inner, moved].concat()).then(|| Turn {
+        tensor: tensor.ssa.id(),
+        dtype: tensor.dtype,
+        outer: product(outer),
+        moved: product(moved),
+        inner: product(inner),
+        padded: product(moved),
+    })
 }

@@ -1,6 +1,7 @@
 //! What a kernel is compiled for, and the properties of that target.
 
 use rotini_schedule::Machine;
+use rotini_schedule::gemm::{self, Problem, Schedule};
 use std::fmt;
 
 /// The alignment in bytes that pointers to a GPU's memory need: what hipDNN promises, and as much as the widest access of a GPU.
@@ -8,6 +9,8 @@ pub const GPU_ALIGNMENT: usize = 16;
 
 /// What a target's name ends with if schedules are the compiler's own choice.
 const UNSCHEDULED: &str = ":unscheduled";
+/// What stands in a target's name before the schedule that all products are to have which it fits, to try it.
+const CUT: &str = ":cut-";
 
 /// The machine that a kernel is compiled for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -16,7 +19,8 @@ pub enum Target {
     Cpu,
     /// An AMD GPU, by architecture (`gfx942`) or product (`mi300x`), which also tells the number of compute units.
     Rocm {
-        /// Architecture or product, as IREE's compiler spells it; with `:unscheduled` behind it, the compiler chooses all schedules.
+        /// Architecture or product, as IREE's compiler spells it; with `:unscheduled` behind it, the compiler chooses all schedules;
+        /// with `:cut-64x64_2x2_b1`, products have this schedule where it fits, and with `:cut-3` the fourth best by the estimate, to try them.
         arch: String,
     },
     /// An NVIDIA GPU.
@@ -96,7 +100,20 @@ impl Target {
     /// A target's name without the choice of schedules: the device, as IREE's compiler spells it.
     #[must_use]
     pub fn device(name: &str) -> &str {
-        name.strip_suffix(UNSCHEDULED).unwrap_or(name)
+        let name = name.strip_suffix(UNSCHEDULED).unwrap_or(name);
+        name.split_once(CUT).map_or(name, |(name, _)| name)
+    }
+
+    /// The schedule that a product is to have instead of the one that is estimated to be the fastest, if the target's name ends with one that
+    /// fits.
+    pub(crate) fn cut(&self, machine: &Machine, problem: &Problem) -> Option<Schedule> {
+        let Target::Rocm { arch } = self else { return None };
+        let (_, word) = arch.split_once(CUT)?;
+        if let Ok(rank) = word.parse::<usize>() {
+            let ranked = gemm::ranked(machine, problem);
+            return ranked.get(rank).map(|(schedule, _)| *schedule);
+        }
+        Schedule::parse(word).filter(|schedule| schedule.fits(problem))
     }
 
     /// The least number of lanes of a subgroup; `None` where there are none.

@@ -312,7 +312,7 @@ mod tests {
 
         fn compile(&self, request: &CompileRequest<'_>) -> Result<Compiled, CompileError> {
             let [scheduled, plain] = self.0;
-            let error = if request.mlir.contains("mma_kind") {
+            let error = if request.mlir.contains("flow.dispatch") {
                 scheduled
             } else {
                 plain

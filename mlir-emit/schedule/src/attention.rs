@@ -3,8 +3,8 @@
 //! The compiler takes 64 queries and cuts the columns of v in two where one is 128 wide: all scores are then computed twice. And where
 //! there is one query, 16 workgroups or fewer read all keys and values of a batch.
 
+use crate::Half;
 use crate::Machine;
-use crate::tiles::Half;
 
 /// Rows that a matrix instruction has at least.
 pub const LEAST_ROWS: u64 = 16;

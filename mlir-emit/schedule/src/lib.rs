@@ -7,22 +7,20 @@
 //! | Module | Owns |
 //! |---|---|
 //! | [`attention`] | rows and keys of attention's workgroups |
+//! | [`gemm`] | products that are kernels of our own |
 //! | [`machine`] | what is known of the GPUs |
-//! | [`phases`] | gradients of convolutions with steps, phase by phase |
-//! | [`schedule`] | a schedule as a value, and as IREE's words |
-//! | [`mod@split`] | sums over several workgroups |
-//! | [`tiles`] | tiles of workgroups, subgroups and matrix instructions |
-//! | [`repack`] | operands that are copied so that what is summed over lies innermost |
 
 pub mod attention;
+pub mod gemm;
 pub mod machine;
-pub mod phases;
-pub mod repack;
-pub mod schedule;
-pub mod split;
-pub mod tiles;
 
 pub use machine::Machine;
-pub use schedule::Schedule;
-pub use split::{Product, split};
-pub use tiles::{Half, Tiles};
+
+/// The type of the factors of a product that matrix instructions sum in f32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// Of the IEEE.
+    F16,
+    /// With eight bits of exponent.
+    Bf16,
+}

@@ -52,10 +52,4 @@ impl Machine {
         let name = if name == "gfx942" { "mi300x" } else { name };
         MACHINES.iter().find(|machine| machine.name == name)
     }
-
-    /// Microseconds in which so many bytes are moved.
-    #[must_use]
-    pub fn moving(&self, bytes: u64) -> f64 {
-        bytes as f64 / self.memory
-    }
 }

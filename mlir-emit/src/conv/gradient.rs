@@ -5,7 +5,9 @@
 //! - With stride 1 it is a convolution: of dy with zeros around it, by the filter rotated by 180° with its two channel axes exchanged.
 //! - With a larger stride, dy would need zeros between its elements too. Most products would be with these zeros, and an infinity in w
 //!   would make NaN where no window is. So dy times the filter is a matmul, and each element of dx sums the products of the windows that
-//!   reach it. AMD GPUs have a third form for large ones ([`super::phases`]).
+//!   reach it ([`super::collected`]).
+//!
+//! On MI300 most are kernels of our own ([`super::dgrad`]).
 //!
 //! The gradient with respect to w is a matmul: dy times the patches of x, summed over all positions.
 

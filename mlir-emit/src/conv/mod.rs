@@ -4,15 +4,13 @@
 //! generation is fast only for operands of certain layouts and extents.
 
 mod collected;
+mod dgrad;
 mod direct;
 mod gradient;
-mod implicit;
+mod kernels;
 mod named;
-mod operand;
-mod phases;
 mod shape;
 mod staged;
-mod wgrad;
 
 use crate::contract::repeated;
 use crate::convert::{check_compute, check_not_constant, compute_type};
@@ -97,7 +95,10 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         x = repeated(lowering, x, &dims, 2)?;
     }
     let (ssa, order) = match strategy {
-        ConvStrategy::Direct => on_gpus(lowering, &x, &w, &shape, compute)?,
+        ConvStrategy::Direct => {
+            let order = lowering.stored_order(op.y).unwrap_or_else(|| x.order.clone());
+            on_gpus(lowering, [&x, &w], &shape, (&order, compute))?
+        }
         ConvStrategy::Staged => staged::lower(&at, &x, &w, &shape, compute)?,
     };
     let result = Ordered {
@@ -109,19 +110,18 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     lowering.define_sums(op.y, result, compute)
 }
 
-/// The form for GPUs: with a schedule of ours where there is one.
+/// The form for GPUs, and the order of its result: `order` if the kernel is one of our own.
 fn on_gpus<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
-    x: &Ordered<'c, 'b>,
-    w: &Ordered<'c, 'b>,
+    [x, w]: [&Ordered<'c, 'b>; 2],
     shape: &Shape<'_>,
-    compute: DataType,
+    (order, compute): (&[usize], DataType),
 ) -> Result<(Ssa<'c, 'b>, Vec<usize>), EmitError> {
     let at = lowering.emitter();
     if let Some(machine) = lowering.target().machine()
-        && let Some(result) = implicit::lower(&at, [x, w], shape, (compute, machine))?
+        && let Some(ssa) = kernels::lower(lowering, [x, w], shape, (order, compute, machine))?
     {
-        return Ok(result);
+        return Ok((ssa, order.to_vec()));
     }
     direct::lower(&at, x, w, shape, compute)
 }
@@ -144,20 +144,26 @@ pub(crate) fn lower_dgrad(
     let [dy, w] = lowering.factors([op.dy, op.w], compute)?;
     let dx = lowering.tensor(op.dx)?;
     let forward = Shape::new(&dx.dims, &w.dims, &dy.dims, &op.geometry)?;
+    let order = lowering.stored_order(op.dx).unwrap_or_else(|| dy.order.clone());
+    let stored = if lowering.is_read(op.dx) {
+        lowering.carried_type(op.dx, compute)?
+    } else {
+        dx.dtype
+    };
+    if !forward.is_reversed() {
+        let factors = [&dy, &w];
+        if let Some(result) = dgrad::lower(lowering, factors, (&dx.dims, &order), &forward, [stored, compute])? {
+            if forward.geometry.stride.iter().all(|&stride| stride == 1) {
+                return lowering.define_sums(op.dx, result, compute);
+            }
+            lowering.define(op.dx, Value::of(result));
+            return Ok(());
+        }
+    }
     if !forward.is_turned() {
         let w = reversed(&at, w, &forward)?;
         let extents = [forward.positions(), forward.terms()];
         let [dy, w] = lowering.summable([dy, w], extents, &[forward.filters], compute)?;
-        let order = lowering.stored_order(op.dx).unwrap_or_else(|| dy.order.clone());
-        let dtype = if lowering.is_read(op.dx) {
-            lowering.carried_type(op.dx, compute)?
-        } else {
-            dx.dtype
-        };
-        if let Some(result) = phases::lower(lowering, [&dy, &w], &dx.dims, (&order, dtype), &forward, compute)? {
-            lowering.define(op.dx, Value::of(result));
-            return Ok(());
-        }
         let result = collected::collected(lowering, [&dy, &w], &dx.dims, &order, &forward, compute)?;
         return lowering.define_sums(op.dx, result, compute);
     }
@@ -166,7 +172,10 @@ pub(crate) fn lower_dgrad(
     let turned = gradient::turned(&at, &w, &forward)?;
     let shape = Shape::new(&dy.dims, &turned.w.dims, &dx.dims, &turned.geometry)?;
     let (ssa, order) = match lowering.target().conv_strategy() {
-        ConvStrategy::Direct => on_gpus(lowering, &dy, &turned.w, &shape, compute)?,
+        ConvStrategy::Direct => {
+            let order = lowering.stored_order(op.dx).unwrap_or_else(|| dy.order.clone());
+            on_gpus(lowering, [&dy, &turned.w], &shape, (&order, compute))?
+        }
         ConvStrategy::Staged => staged::lower(&at, &dy, &turned.w, &shape, compute)?,
     };
     let result = Ordered {
@@ -199,7 +208,7 @@ pub(crate) fn lower_wgrad(
     let summed = [&[shape.batch], shape.output.as_slice()].concat();
     let [x, dy] = lowering.summable([x, dy], [shape.channels, shape.filters], &summed, compute)?;
     if let Some(machine) = lowering.target().machine()
-        && let Some(result) = wgrad::lower(&at, [&x, &dy], &shape, (compute, machine))?
+        && let Some(result) = kernels::wgrad(lowering, [&x, &dy], &shape, (compute, machine))?
     {
         return lowering.define_sums(op.dw, result, compute);
     }
@@ -218,9 +227,7 @@ pub(crate) fn dgrad_elements(graph: &NormalGraph, op: &ConvDgrad, strategy: Conv
     let forward = Shape::new(&dx.dims, &w.dims, &dy.dims, &op.geometry).ok()?;
     if !forward.is_turned() {
         let collected = collected::elements(&forward)?;
-        return collected
-            .max(phases::elements(&forward)?)
-            .checked_add(forward.reversed_elements()?);
+        return collected.checked_add(forward.reversed_elements()?);
     }
     let geometry = forward.turned_geometry();
     let shape = Shape {

@@ -4,7 +4,6 @@ use super::{Emitter, Loop, Relation, affine_map, argument, dim, first};
 use crate::EmitError;
 use crate::mlir::{Attribute, Block, Type, Value};
 use rotini_graph::DataType;
-use rotini_schedule::Schedule;
 
 impl<'c, 'b> Emitter<'c, 'b> {
     /// A `linalg.generic` with one result. `inputs` are tensors with their maps, `init` is what the result starts from, and `body`
@@ -32,29 +31,6 @@ impl<'c, 'b> Emitter<'c, 'b> {
             .map(|how| ("compilation_info", how.to_owned()))
             .into_iter()
             .collect();
-        self.described(&how, loops, inputs, init, body)
-    }
-
-    /// [`generic`](Self::generic) as a schedule says.
-    pub(crate) fn scheduled(
-        &self,
-        schedule: &Schedule,
-        loops: &[Loop],
-        inputs: &[(Value<'c, 'b>, DataType, String)],
-        init: (Value<'c, 'b>, DataType, String),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
-        self.described(&schedule.attributes(), loops, inputs, init, body)
-    }
-
-    fn described(
-        &self,
-        how: &[(&'static str, String)],
-        loops: &[Loop],
-        inputs: &[(Value<'c, 'b>, DataType, String)],
-        init: (Value<'c, 'b>, DataType, String),
-        body: impl for<'r> FnOnce(&Emitter<'c, 'r>, &[Value<'c, 'r>]) -> Result<Value<'c, 'r>, EmitError>,
-    ) -> Result<Value<'c, 'b>, EmitError> {
         let (init, init_dtype, init_map) = init;
         let inputs = inputs
             .iter()
@@ -65,7 +41,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
             })
             .collect::<Result<Vec<_>, EmitError>>()?;
         self.structured(
-            how,
+            &how,
             loops,
             &inputs,
             (init, self.element_type(init_dtype)?, init_map),

@@ -6,6 +6,7 @@ mod loops;
 mod tensors;
 
 use crate::EmitError;
+use crate::kernel::{Kernels, Product, Turn};
 use crate::mlir::{Attribute, Block, Context, Float, Region, Type, Value};
 use crate::quirks::{Quirk, Quirks};
 use rotini_graph::{DataType, Storage};
@@ -208,6 +209,16 @@ impl<'c, 'b> Emitter<'c, 'b> {
     /// An emitter for a block inside an operation of this one.
     pub(crate) fn inside<'r>(&self, block: &'r Block<'c>) -> Emitter<'c, 'r> {
         Emitter::new(self.context, self.quirks, block)
+    }
+
+    /// The sums of a product that will be a kernel of our own.
+    pub(crate) fn product(&self, kernels: &Kernels, product: Product) -> Result<Value<'c, 'b>, EmitError> {
+        kernels.append(self.context, self.block, product)
+    }
+
+    /// A copy in another memory order, by a kernel of our own.
+    pub(crate) fn turn(&self, kernels: &Kernels, turn: &Turn, shape: &[i64]) -> Result<Value<'c, 'b>, EmitError> {
+        kernels.turn(self.context, self.block, (turn, shape))
     }
 
     /// A value of this block for use in the body of an operation that will be appended to it.

@@ -105,33 +105,6 @@ impl<'c, 'b> Emitter<'c, 'b> {
         )
     }
 
-    /// A tensor of these extents whose outermost index is that of a part.
-    pub(crate) fn stacked(
-        &self,
-        parts: &[Value<'c, 'b>],
-        dims: &[i64],
-        dtype: DataType,
-    ) -> Result<Value<'c, 'b>, EmitError> {
-        let shape = [&[parts.len() as i64], dims].concat();
-        let sizes = [&[1], dims].concat();
-        let whole = self.tensor_type(&shape, dtype)?;
-        let mut so_far = self.empty(&shape, dtype)?;
-        for (index, &part) in parts.iter().enumerate() {
-            let mut offsets = vec![0; sizes.len()];
-            if let Some(offset) = offsets.first_mut() {
-                *offset = index as i64;
-            }
-            let attributes = [
-                ("static_offsets", self.i64_array(&offsets)),
-                ("static_sizes", self.i64_array(&sizes)),
-                ("static_strides", self.i64_array(&vec![1; sizes.len()])),
-                ("operandSegmentSizes", self.segments(&[1, 1, 0, 0, 0])),
-            ];
-            so_far = self.one("tensor.insert_slice", &[part, so_far], whole, &attributes)?;
-        }
-        Ok(so_far)
-    }
-
     /// An element of a tensor.
     pub(crate) fn extract(
         &self,

@@ -1,6 +1,6 @@
 //! MLIR that is built as data and written as text, in MLIR's generic form. Nothing of LLVM takes part.
 //!
-//! Types and values are numbers of a [`Context`]. Operations are appended to a [`Block`] and are never changed. The text is what IREE's
+//! Types and values are numbers of a [`Context`]. Operations are appended to a [`Block`] and are never changed; a pass may replace some by others. The text is what IREE's
 //! compiler parses and verifies; [`function_text`] verifies what text cannot say: that each operand is a value that is defined where it
 //! is used.
 
@@ -9,7 +9,7 @@ mod print;
 mod types;
 
 pub(crate) use attributes::Attribute;
-pub(crate) use print::function_text;
+pub(crate) use print::{body_text, function_text};
 pub(crate) use types::{Float, Type};
 
 use std::cell::RefCell;
@@ -45,6 +45,11 @@ impl Context {
         Self::default()
     }
 
+    /// The value with a number.
+    pub(crate) fn value(&self, id: usize) -> Value<'_, '_> {
+        Value::of(self, id)
+    }
+
     fn define(&self, definition: Definition) -> usize {
         let mut values = self.values.borrow_mut();
         values.push(definition);
@@ -73,6 +78,11 @@ impl<'c> Value<'c, '_> {
             id,
             block: PhantomData,
         }
+    }
+
+    /// Its number in the context.
+    pub(crate) fn id(self) -> usize {
+        self.id
     }
 
     pub(crate) fn r#type(self) -> Type<'c> {
@@ -123,12 +133,67 @@ impl<'c> Owner<'c> {
     }
 }
 
-/// An operation that is complete.
-#[derive(Debug)]
-struct Operation {
+/// An operation that is complete. Values are known by their numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
     head: Rc<Head>,
     results: Vec<usize>,
     regions: Vec<Region>,
+}
+
+impl Operation {
+    /// An operation that makes values that are known already: it comes in the place of what made them.
+    pub(crate) fn new(
+        name: &str,
+        operands: Vec<usize>,
+        attributes: Vec<(&str, String)>,
+        results: Vec<usize>,
+    ) -> Operation {
+        let attributes = attributes.into_iter().map(|(name, value)| (name.to_owned(), value));
+        Operation {
+            head: Rc::new(Head {
+                name: name.to_owned(),
+                operands,
+                attributes: attributes.collect(),
+            }),
+            results,
+            regions: Vec::new(),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.head.name
+    }
+
+    pub(crate) fn operands(&self) -> &[usize] {
+        &self.head.operands
+    }
+
+    pub(crate) fn results(&self) -> &[usize] {
+        &self.results
+    }
+
+    pub(crate) fn attributes(&self) -> &[(String, String)] {
+        &self.head.attributes
+    }
+
+    /// The text of an attribute.
+    pub(crate) fn attribute(&self, name: &str) -> Option<&str> {
+        let mut attributes = self.head.attributes.iter();
+        let found = attributes.find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// The operands of it and of all operations inside.
+    pub(crate) fn all_operands(&self) -> Vec<usize> {
+        let inside = self.regions.iter().filter_map(Region::body);
+        let inside = inside.flat_map(|(_, operations)| operations.iter().flat_map(Operation::all_operands));
+        self.operands().iter().copied().chain(inside).collect()
+    }
 }
 
 /// Arguments and operations. Blocks have no names: none is branched to.
@@ -157,6 +222,16 @@ impl<'c> Block<'c> {
 
     pub(crate) fn argument<'b>(&'b self, index: usize) -> Option<Value<'c, 'b>> {
         self.arguments.get(index).map(|argument| argument.captured())
+    }
+
+    /// Takes all operations out.
+    pub(crate) fn take(&self) -> Vec<Operation> {
+        self.operations.take()
+    }
+
+    /// Puts operations in, in place of those that there are.
+    pub(crate) fn put(&self, operations: Vec<Operation>) {
+        self.operations.replace(operations);
     }
 
     /// Appends an operation and gives its results.
@@ -191,10 +266,10 @@ impl<'c> Block<'c> {
 }
 
 /// What an operation encloses: one block, or nothing.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Region(Option<Body>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Body {
     arguments: Vec<usize>,
     operations: Vec<Operation>,
@@ -204,6 +279,14 @@ impl Region {
     /// A region without a block.
     pub(crate) fn empty() -> Self {
         Self::default()
+    }
+}
+
+impl Region {
+    /// The numbers of its block's arguments, and the operations; `None` without a block.
+    pub(crate) fn body(&self) -> Option<(&[usize], &[Operation])> {
+        let body = self.0.as_ref()?;
+        Some((&body.arguments, &body.operations))
     }
 }
 

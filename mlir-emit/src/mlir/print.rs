@@ -36,6 +36,31 @@ pub(crate) fn function_text<'c>(
     Ok(printer.text)
 }
 
+/// The text of a block's operations, whose arguments have the names `%0`, `%1`, ….
+///
+/// # Errors
+///
+/// [`EmitError::InvalidIr`] if an operand is no value where it is used.
+pub(crate) fn body_text<'c>(context: &'c Context, block: Block<'c>, depth: usize) -> Result<String, EmitError> {
+    let Region(Some(body)) = Region::from(block) else {
+        return Err(EmitError::Internal("a kernel without a body"));
+    };
+    let mut printer = Printer {
+        context,
+        names: vec![None; context.values.borrow().len()],
+        next: 0,
+        text: String::new(),
+    };
+    for &id in &body.arguments {
+        let number = printer.number();
+        printer.define(id, number)?;
+    }
+    for operation in &body.operations {
+        printer.operation(operation, depth)?;
+    }
+    Ok(printer.text)
+}
+
 struct Printer<'c> {
     context: &'c Context,
     /// The numbers of the values that are defined where the printer is.

@@ -16,6 +16,15 @@ pub(crate) enum Float {
 }
 
 impl Float {
+    fn bits(self) -> u32 {
+        match self {
+            Float::E4M3Fnuz | Float::E5M2Fnuz => 8,
+            Float::F16 | Float::Bf16 => 16,
+            Float::F32 => 32,
+            Float::F64 => 64,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Float::F16 => "f16",
@@ -28,13 +37,26 @@ impl Float {
     }
 }
 
-/// What a type is. The element of a tensor is a type of the same context.
+/// What a type is. The element of a tensor, a vector or memory is a type of the same context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Index,
     Integer(u32),
     Float(Float),
-    Tensor { shape: Vec<i64>, element: usize },
+    Tensor {
+        shape: Vec<i64>,
+        element: usize,
+    },
+    Vector {
+        shape: Vec<i64>,
+        element: usize,
+    },
+    /// Memory, in an address space if it says one.
+    Memory {
+        shape: Vec<i64>,
+        element: usize,
+        space: Option<&'static str>,
+    },
 }
 
 /// A type of a context.
@@ -87,6 +109,41 @@ impl<'c> Type<'c> {
         Ok(Self::new(self.context, Kind::Tensor { shape, element }))
     }
 
+    /// A vector of this type's elements.
+    pub(crate) fn vector(self, shape: &[i64]) -> Result<Self, EmitError> {
+        if shape.iter().any(|&extent| extent < 1) {
+            return Err(EmitError::Internal("a vector without elements"));
+        }
+        let (shape, element) = (shape.to_vec(), self.id);
+        Ok(Self::new(self.context, Kind::Vector { shape, element }))
+    }
+
+    /// Memory with this type's elements.
+    pub(crate) fn memref(self, shape: &[i64], space: Option<&'static str>) -> Result<Self, EmitError> {
+        if shape.iter().any(|&extent| extent < 0) {
+            return Err(EmitError::Internal("a negative extent"));
+        }
+        let (shape, element) = (shape.to_vec(), self.id);
+        Ok(Self::new(self.context, Kind::Memory { shape, element, space }))
+    }
+
+    /// A vector's extents and its element.
+    pub(crate) fn as_vector(self) -> Result<(Vec<i64>, Self), EmitError> {
+        match self.kind() {
+            Some(Kind::Vector { shape, element }) => Ok((shape, Type::of(self.context, element))),
+            _ => Err(EmitError::Internal("a value that is no vector")),
+        }
+    }
+
+    /// The bits of a number.
+    pub(crate) fn bits(self) -> Option<u32> {
+        match self.kind() {
+            Some(Kind::Integer(bits)) => Some(bits),
+            Some(Kind::Float(float)) => Some(float.bits()),
+            _ => None,
+        }
+    }
+
     pub(super) fn id(self) -> usize {
         self.id
     }
@@ -113,19 +170,36 @@ impl<'c> Type<'c> {
     }
 }
 
+impl Type<'_> {
+    fn shaped(
+        self,
+        f: &mut fmt::Formatter<'_>,
+        name: &str,
+        shape: &[i64],
+        element: usize,
+        space: Option<&str>,
+    ) -> fmt::Result {
+        write!(f, "{name}<")?;
+        for extent in shape {
+            write!(f, "{extent}x")?;
+        }
+        write!(f, "{}", Type::of(self.context, element))?;
+        if let Some(space) = space {
+            write!(f, ", {space}")?;
+        }
+        f.write_str(">")
+    }
+}
+
 impl fmt::Display for Type<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind() {
             Some(Kind::Index) => f.write_str("index"),
             Some(Kind::Integer(bits)) => write!(f, "i{bits}"),
             Some(Kind::Float(float)) => f.write_str(float.name()),
-            Some(Kind::Tensor { shape, element }) => {
-                f.write_str("tensor<")?;
-                for extent in shape {
-                    write!(f, "{extent}x")?;
-                }
-                write!(f, "{}>", Type::of(self.context, element))
-            }
+            Some(Kind::Tensor { shape, element }) => self.shaped(f, "tensor", &shape, element, None),
+            Some(Kind::Vector { shape, element }) => self.shaped(f, "vector", &shape, element, None),
+            Some(Kind::Memory { shape, element, space }) => self.shaped(f, "memref", &shape, element, space),
             None => Err(fmt::Error),
         }
     }

@@ -263,6 +263,51 @@ fn phases() -> Vec<(String, Conv)> {
     convs
 }
 
+/// Gradients with respect to x that AMD GPUs have a kernel for, small: phases without taps, with fewer than others, along other axes.
+fn kernels(cases: &mut Cases) {
+    for order in Order::BOTH {
+        let mut add =
+            |name: &str, conv: &Conv| cases.add(format!("dgrad_kernel_{name}_{}", order.name()), conv.dgrad());
+        let conv = |n, c, k, input, window, padding| Conv::new(n, c, k, input, window, padding, DataType::F16, order);
+        add("one_tap", &conv(2, 12, 16, 12, 1, 0).stride(2));
+        add("one_tap_padded", &conv(2, 16, 8, 12, 1, 1).stride(2));
+        add("few_channels", &conv(2, 3, 16, 16, 7, 3).stride(2));
+        add("dilated", &conv(2, 24, 8, 13, 5, 2).dilation(2));
+        add("padding_beyond_filter", &conv(1, 8, 8, 6, 2, 3).stride(2));
+        add("rest", &conv(1, 8, 8, 12, 3, 0).stride(2));
+        add("long", &conv(1, 40, 264, 4, 3, 1).stride(2));
+        add("uneven", &conv(2, 8, 16, 0, 0, 0).uneven());
+        add("far_taps", &conv(2, 8, 8, 5, 1, 0).far());
+        let mut mixed = conv(2, 16, 24, 14, 3, 1);
+        mixed.geometry.stride = vec![2, 1];
+        mixed.geometry.post_padding = vec![1, 1];
+        add("columns", &mixed);
+        let mut line = conv(2, 8, 16, 0, 0, 0).stride(2);
+        line.input = vec![18];
+        line.window = vec![3];
+        line.geometry = ConvGeometry::same(1, 1);
+        line.geometry.stride = vec![2];
+        add("1d", &line);
+        let mut volume = conv(1, 8, 16, 0, 0, 0);
+        volume.input = vec![6, 4, 8];
+        volume.window = vec![3, 1, 3];
+        volume.geometry = ConvGeometry::same(3, 1);
+        volume.geometry.stride = vec![2, 2, 1];
+        volume.geometry.pre_padding = vec![1, 0, 1];
+        volume.geometry.post_padding = vec![1, 0, 1];
+        add("3d", &volume);
+        let wide = conv(1, 8, 16, 64, 3, 1);
+        cases.add(format!("wgrad_kernel_wide_{}", order.name()), wide.wgrad());
+        let mut shifted = conv(2, 16, 8, 4, 1, 2).stride(2);
+        cases.add(format!("dgrad_kernel_shifted_{}", order.name()), shifted.dgrad());
+        shifted = conv(1, 64, 64, 16, 3, 2);
+        cases.add(format!("dgrad_kernel_inside_{}", order.name()), shifted.dgrad());
+        let far = conv(2, 8, 8, 5, 1, 0).far();
+        cases.add(format!("conv_kernel_far_taps_{}", order.name()), far.alone());
+        cases.add(format!("wgrad_kernel_far_taps_{}", order.name()), far.wgrad());
+    }
+}
+
 /// NaN and infinities in the filter, where windows are further apart than one step: where none is, the gradient is 0. And in dy, of which
 /// each phase may multiply with its own taps alone.
 pub(super) fn edges() -> Result<Vec<Data>> {
@@ -286,13 +331,15 @@ pub(super) fn edges() -> Result<Vec<Data>> {
         add("padding_beyond_filter", &conv(5, 2, 3))?;
         for dtype in [DataType::F16, DataType::Bf16] {
             let conv = Conv::new(1, 16, 8, 8, 4, 1, dtype, order).stride(2);
-            add(&format!("stride2_{dtype}"), &conv)?;
+            let name = format!("dgrad_edges_stride2_{dtype}_{}", order.name());
+            data.push(Data::filled(name, conv.dgrad(), "dy", Profile::FewEdges)?);
         }
     }
     Ok(data)
 }
 
 pub(super) fn fused(cases: &mut Cases) {
+    kernels(cases);
     for (name, conv) in phases() {
         cases.add(format!("dgrad_phases_{name}"), conv.dgrad());
     }

@@ -1,0 +1,343 @@
+//! The gradient with respect to x of a convolution, as one kernel of our own.
+//!
+//! With steps of one it is a sum over taps of dy, in the other direction: dx\[h\] = Σ dy\[h + pre - r\] w\[r\]. With steps of two, dx has two
+//! phases along the axis, which different taps reach. Example: a window of three taps with one zero before.
+//!
+//! ```text
+//! dx[2q]     = Σ dy[q] w[1]
+//! dx[2q + 1] = Σ dy[q] w[2] + dy[q + 1] w[0]
+//! ```
+//!
+//! In general the phase r = h mod s of dx is Σ dy\[q + ⌊(r + pre) / s⌋ - t\] w\[(r + pre) mod s + s t\] over t. Phases are products side by
+//! side in one kernel: axes of its batch. No product is with a stuffed zero.
+
+use super::kernels::factor;
+use super::shape::{Shape, channels_first, channels_last};
+use crate::EmitError;
+use crate::contract::{half, strides};
+use crate::ir::only;
+use crate::kernel::{Axis, Product, Window};
+use crate::lowering::Lowering;
+use crate::step;
+use crate::value::{Ordered, Value, extent, extents, reshape};
+use rotini_graph::DataType;
+use rotini_schedule::{Machine, gemm};
+
+/// Elements of dy that lanes load at once.
+const WIDTH: i64 = 8;
+
+/// More padding or dilation has no kernel.
+const FAR: i64 = 1 << 31;
+
+/// One spatial axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Along {
+    /// Places of a phase.
+    places: i64,
+    phases: i64,
+    /// Most taps that a phase has.
+    taps: i64,
+    /// For the first phase, and by how much it is more for the second: the first tap, and the element of dy that it meets at place 0.
+    tap: [i64; 2],
+    step: [i64; 2],
+    dilation: i64,
+    window: i64,
+    output: i64,
+}
+
+impl Along {
+    fn new(shape: &Shape<'_>, axis: usize) -> Option<Self> {
+        let geometry = shape.geometry;
+        let at = |extents: &[i64]| extents.get(axis).copied();
+        let (stride, pre, window) = (at(&geometry.stride)?, at(&geometry.pre_padding)?, at(&shape.window)?);
+        // Of one tap it may be any number.
+        let dilation = if window > 1 { at(&geometry.dilation)? } else { 1 };
+        let (input, output) = (at(&shape.input)?, at(&shape.output)?);
+        // So much, times the elements of a tensor, is a number of 64 bits.
+        if pre > FAR || dilation > FAR {
+            return None;
+        }
+        if stride > 2 || stride == 2 && dilation > 1 || input % stride != 0 || pre < 0 {
+            return None;
+        }
+        let tap = |phase: i64| (phase + pre) % stride;
+        let step = |phase: i64| (phase + pre) / stride;
+        let taps = |phase: i64| (window - tap(phase) + stride - 1) / stride;
+        let last = stride - 1;
+        Some(Along {
+            places: input / stride,
+            phases: stride,
+            taps: (0..stride).map(taps).max()?.max(1),
+            tap: [tap(0), tap(last) - tap(0)],
+            step: [step(0), step(last) - step(0)],
+            dilation,
+            window,
+            output,
+        })
+    }
+
+    /// The taps that a phase has.
+    fn taps_of(&self, phase: i64) -> i64 {
+        let first = self.tap[0] + phase * self.tap[1];
+        (self.window - first + self.phases - 1) / self.phases
+    }
+
+    /// Whether all places meet an element of dy with each tap.
+    fn is_inside(&self) -> bool {
+        let most = self.places - 1 + self.step[0] + self.step[1].max(0);
+        let least = self.step[0] + self.step[1].min(0) - (self.taps - 1) * self.dilation;
+        least >= 0 && most < self.output
+    }
+
+    fn is_even(&self) -> bool {
+        (0..self.phases).all(|phase| self.taps_of(phase) == self.taps)
+    }
+}
+
+/// The gradient in the memory order `order`, of the type `stored` if it has phases and of the compute type else; `None` if there is no
+/// kernel for these types and extents.
+pub(super) fn lower<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    [dy, w]: [&Ordered<'c, 'b>; 2],
+    (dims, order): (&[i64], &[usize]),
+    shape: &Shape<'_>,
+    [stored, compute]: [DataType; 2],
+) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+    let Some(machine) = lowering.target().machine() else {
+        return Ok(None);
+    };
+    let is_deep = shape.filters.checked_rem(WIDTH) == Some(0);
+    if half([dy.dtype, w.dtype], compute).is_none() || shape.groups != 1 || !is_deep {
+        return Ok(None);
+    }
+    let axes: Option<Vec<Along>> = (0..shape.spatial()).map(|axis| Along::new(shape, axis)).collect();
+    let Some(axes) = axes else { return Ok(None) };
+    let rank = dims.len();
+    let last = channels_last(rank);
+    let image: i64 = shape.input.iter().product();
+    let mut ones = shape.window.iter().chain(&shape.geometry.stride);
+    let is_pointwise = shape.input == shape.output && ones.all(|&extent| extent == 1);
+    if is_pointwise && image % 4 == 0 && dy.lies_in(&channels_first(rank)) && !dy.lies_in(&last) {
+        let product = per_image([dy, w], shape, (order, compute))?;
+        let ssa = lowering.kernel(machine, product)?;
+        return Ok(ssa.map(|ssa| Ordered {
+            ssa,
+            order: order.to_vec(),
+            dtype: compute,
+            dims: dims.to_vec(),
+        }));
+    }
+    let dy = &lowering.in_order(dy, &last)?;
+    // Lanes read channels, or filters, side by side.
+    let w = &if extent(&strides(w), 1)? > 1 {
+        lowering.in_order(w, &last)?
+    } else {
+        w.clone()
+    };
+    if axes.iter().all(|axis| axis.phases == 1) {
+        let logical: Vec<Axis> = [Axis::Row(0), Axis::Column(0)]
+            .into_iter()
+            .chain((0..axes.len()).map(|axis| Axis::Row(axis + 1)))
+            .collect();
+        let order_of_axes = order.iter().filter_map(|&axis| logical.get(axis).copied()).collect();
+        let product = product([dy, w], shape, &axes, (order_of_axes, compute))?;
+        let ssa = lowering.kernel(machine, product)?;
+        return Ok(ssa.map(|ssa| Ordered {
+            ssa,
+            order: order.to_vec(),
+            dtype: compute,
+            dims: dims.to_vec(),
+        }));
+    }
+    side_by_side(
+        lowering,
+        [dy, w],
+        (dims, order),
+        (shape, &axes),
+        ([stored, compute], machine),
+    )
+}
+
+/// The gradient with phases, channels innermost, and then in its order.
+fn side_by_side<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    factors: [&Ordered<'c, 'b>; 2],
+    (dims, order): (&[i64], &[usize]),
+    (shape, axes): (&Shape<'_>, &[Along]),
+    ([stored, compute], machine): ([DataType; 2], &Machine),
+) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+    // Logical axes: images, channels, and two for each spatial one: places and phases.
+    let mut split = vec![shape.batch, shape.channels];
+    let mut logical = vec![Axis::Row(0), Axis::Column(0)];
+    for (number, axis) in axes.iter().enumerate() {
+        split.extend([axis.places, axis.phases]);
+        logical.extend([Axis::Row(number + 1), Axis::Batch(number)]);
+    }
+    let last = channels_last(split.len());
+    let order_of_axes = last.iter().filter_map(|&axis| logical.get(axis).copied()).collect();
+    let product = product(factors, shape, axes, (order_of_axes, compute))?;
+    let Some(ssa) = lowering.kernel(machine, product)? else {
+        return Ok(None);
+    };
+    let sums = Value::of(Ordered {
+        ssa,
+        order: last.clone(),
+        dtype: compute,
+        dims: split.clone(),
+    });
+    let rounded = step::Shape {
+        dims: &split,
+        order: &last,
+        dtype: stored,
+    };
+    let rounded = lowering.map(&[&sums], &rounded, compute, |_, elements| only(elements))?;
+    let at = lowering.emitter();
+    let spatial = axes.len();
+    let pairs = (0..spatial).map(|axis| vec![2 * axis + 1, 2 * axis + 2]);
+    let groups: Vec<Vec<usize>> = [vec![0]]
+        .into_iter()
+        .chain(pairs)
+        .chain([vec![2 * spatial + 1]])
+        .collect();
+    let whole = channels_last(dims.len());
+    let ssa = reshape(
+        &at,
+        "tensor.collapse_shape",
+        at.barrier(rounded.ssa)?,
+        &groups,
+        &extents(dims, &whole)?,
+        stored,
+    )?;
+    let result = Ordered {
+        ssa,
+        order: whole,
+        dtype: stored,
+        dims: dims.to_vec(),
+    };
+    lowering.in_order(&result, order).map(Some)
+}
+
+/// The product. Channels lie innermost in dy.
+fn product(
+    [dy, w]: [&Ordered<'_, '_>; 2],
+    shape: &Shape<'_>,
+    axes: &[Along],
+    (order, compute): (Vec<Axis>, DataType),
+) -> Result<Product, EmitError> {
+    let (of_dy, of_w) = (strides(dy), strides(w));
+    let (mut first, mut first_tap) = (0, 0);
+    let [mut own, mut batches, mut tap_batches, mut sum, mut taps] = [const { Vec::new() }; 5];
+    let (mut windows, mut tap_windows) = (Vec::new(), Vec::new());
+    own.push(extent(&of_dy, 0)?);
+    for (number, axis) in axes.iter().enumerate() {
+        let (stride, tap) = (extent(&of_dy, number + 2)?, extent(&of_w, number + 2)?);
+        first += axis.step[0] * stride;
+        first_tap += axis.tap[0] * tap;
+        batches.push(axis.step[1] * stride);
+        tap_batches.push(axis.tap[1] * tap);
+        own.push(stride);
+        sum.push(-axis.dilation * stride);
+        taps.push(axis.phases * tap);
+        if !axis.is_inside() {
+            windows.push(Window {
+                extent: axis.output,
+                start: axis.step[0],
+                own: (number + 1, 1),
+                sum: (number, -axis.dilation),
+                batch: (number, axis.step[1]),
+            });
+        }
+        if !axis.is_even() {
+            // What is no tap counts in neither factor: zero times infinity is not zero.
+            tap_windows.push(Window {
+                extent: axis.window,
+                start: axis.tap[0],
+                own: (0, 0),
+                sum: (number, axis.phases),
+                batch: (number, axis.tap[1]),
+            });
+        }
+    }
+    windows.extend(tap_windows.iter().copied());
+    sum.push(extent(&of_dy, 1)?);
+    taps.push(extent(&of_w, 0)?);
+    let phases: Vec<i64> = axes.iter().map(|axis| axis.phases).collect();
+    Ok(Product {
+        batch: phases,
+        rows: [shape.batch]
+            .into_iter()
+            .chain(axes.iter().map(|axis| axis.places))
+            .collect(),
+        columns: vec![shape.channels],
+        sum: axes.iter().map(|axis| axis.taps).chain([shape.filters]).collect(),
+        terms: terms(axes, shape.filters),
+        factors: [
+            factor(dy, first, [batches, own, sum], windows),
+            factor(w, first_tap, [tap_batches, vec![extent(&of_w, 1)?], taps], tap_windows),
+        ],
+        order,
+        compute,
+        schedule: gemm::Schedule::default(),
+        name: format!(
+            "dgrad_{}x{}_{}",
+            shape.batch * shape.input.iter().product::<i64>(),
+            shape.channels,
+            dy.dtype
+        ),
+    })
+}
+
+/// How many terms each phase has up to its last tap along the first axis, if not all have as many.
+fn terms(axes: &[Along], filters: i64) -> Vec<i64> {
+    if axes.iter().all(Along::is_even) {
+        return Vec::new();
+    }
+    let mut all = vec![filters];
+    for (number, axis) in axes.iter().enumerate().rev() {
+        let inner = all;
+        all = Vec::new();
+        for phase in 0..axis.phases {
+            // Along the other axes a tap that is none is a zero among the others.
+            let taps = match axis.taps_of(phase) {
+                0 => 0,
+                taps if number == 0 => taps,
+                _ => axis.taps,
+            };
+            all.extend(inner.iter().map(|terms| terms * taps));
+        }
+    }
+    all
+}
+
+/// One tap without steps, channels first in dy: a product of the filter and each image.
+fn per_image(
+    [dy, w]: [&Ordered<'_, '_>; 2],
+    shape: &Shape<'_>,
+    (order, compute): (&[usize], DataType),
+) -> Result<Product, EmitError> {
+    let (of_dy, of_w) = (strides(dy), strides(w));
+    let along = |strides: &[i64], axis: usize| extent(strides, axis).map(|stride| vec![stride]);
+    let spatial = of_dy.get(2..).unwrap_or_default().to_vec();
+    Ok(Product {
+        batch: vec![shape.batch],
+        rows: vec![shape.channels],
+        columns: shape.input.clone(),
+        sum: vec![shape.filters],
+        terms: Vec::new(),
+        factors: [
+            factor(w, 0, [vec![0], along(&of_w, 1)?, along(&of_w, 0)?], Vec::new()),
+            factor(dy, 0, [along(&of_dy, 0)?, spatial, along(&of_dy, 1)?], Vec::new()),
+        ],
+        order: order
+            .iter()
+            .map(|&axis| match axis {
+                0 => Axis::Batch(0),
+                1 => Axis::Row(0),
+                spatial => Axis::Column(spatial - 2),
+            })
+            .collect(),
+        compute,
+        schedule: gemm::Schedule::default(),
+        name: format!("dgrad_images_{}x{}_{}", shape.pixels(), shape.channels, dy.dtype),
+    })
+}

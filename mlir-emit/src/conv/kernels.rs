@@ -1,0 +1,283 @@
+//! Convolutions as kernels of our own: implicit GEMMs that read x where it lies, zeros around it included.
+//!
+//! | Convolution | x in memory | Rows | Columns | Sum |
+//! |---|---|---|---|---|
+//! | forward | channels innermost | positions of windows | filters | taps, channels |
+//! | forward, one tap without steps | channels first | filters | positions, for each image | channels |
+//! | gradient with respect to w | channels innermost, or one tap without steps | taps, channels | filters | positions |
+//!
+//! x that lies otherwise is copied first.
+
+use super::shape::{Shape, channels_first, channels_last};
+use crate::EmitError;
+use crate::contract::{half, strides};
+use crate::kernel::{Axis, Factor, Product, Strides, Window};
+use crate::lowering::Lowering;
+use crate::mlir::Value as Ssa;
+use crate::value::{Ordered, extent};
+use rotini_graph::DataType;
+use rotini_schedule::{Machine, gemm};
+
+/// Channels that lanes load at once.
+const WIDTH: i64 = 8;
+
+/// The result in an order of its axes, if there is a kernel for these types and extents.
+pub(super) fn lower<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    [x, w]: [&Ordered<'c, 'b>; 2],
+    shape: &Shape<'_>,
+    (order, compute, machine): (&[usize], DataType, &Machine),
+) -> Result<Option<Ssa<'c, 'b>>, EmitError> {
+    if half([x.dtype, w.dtype], compute).is_none() || shape.groups != 1 {
+        return Ok(None);
+    }
+    let rank = x.dims.len();
+    let last = channels_last(rank);
+    let image: i64 = shape.input.iter().product();
+    let is_pointwise = shape
+        .window
+        .iter()
+        .chain(&shape.geometry.stride)
+        .all(|&extent| extent == 1);
+    let is_first = x.lies_in(&channels_first(rank)) && !x.lies_in(&last);
+    if is_pointwise && shape.input == shape.output && image % 4 == 0 && is_first {
+        return lowering.kernel(machine, per_image([x, w], shape, (order, compute))?);
+    }
+    if shape.channels % WIDTH == 0 {
+        let (x, w) = (lowering.in_order(x, &last)?, lowering.in_order(w, &last)?);
+        return lowering.kernel(machine, implicit([&x, &w], shape, (order, compute))?);
+    }
+    // Lanes load a half of their width where there are few channels, as in a network's first layer.
+    let width = if shape.channels < WIDTH { WIDTH / 2 } else { WIDTH };
+    let channels = (shape.channels + width - 1) / width * width;
+    let Some(x) = lowering.channels_padded(x, channels)? else {
+        return Ok(None);
+    };
+    let Some(w) = lowering.channels_padded(w, channels)? else {
+        return Ok(None);
+    };
+    let shape = Shape {
+        channels,
+        ..shape.clone()
+    };
+    lowering.kernel(machine, implicit([&x, &w], &shape, (order, compute))?)
+}
+
+/// x as the windows of a convolution read it.
+struct Image {
+    /// The element that the first tap of the first window reads.
+    first: i64,
+    /// Elements from one position to the next, and from one tap to the next.
+    steps: Vec<i64>,
+    taps: Vec<i64>,
+    /// For each axis along which windows go beyond the image: its number, the image's extent, where it begins, the distances of
+    /// positions and of taps.
+    edges: Vec<(usize, [i64; 4])>,
+}
+
+impl Image {
+    fn new(x: &Ordered<'_, '_>, shape: &Shape<'_>) -> Result<Self, EmitError> {
+        let strides = strides(x);
+        let geometry = shape.geometry;
+        let mut image = Image {
+            first: 0,
+            steps: Vec::new(),
+            taps: Vec::new(),
+            edges: Vec::new(),
+        };
+        for axis in 0..shape.spatial() {
+            let (stride, input) = (extent(&strides, axis + 2)?, extent(&shape.input, axis)?);
+            let (outputs, taps) = (extent(&shape.output, axis)?, extent(&shape.window, axis)?);
+            // From a position, or a tap, to the next one: of one alone it may be any number.
+            let step = if outputs > 1 {
+                extent(&geometry.stride, axis)?
+            } else {
+                0
+            };
+            let dilation = if taps > 1 { extent(&geometry.dilation, axis)? } else { 0 };
+            let before = extent(&geometry.pre_padding, axis)?;
+            image.steps.push(step * stride);
+            image.taps.push(dilation * stride);
+            image.first -= before * stride;
+            if before > 0 || (outputs - 1) * step + (taps - 1) * dilation >= input {
+                image.edges.push((axis, [input, -before, step, dilation]));
+            }
+        }
+        Ok(image)
+    }
+}
+
+/// A factor, its first element, its strides along batches, its own axes and the sum, and where it has zeros.
+pub(super) fn factor(
+    tensor: &Ordered<'_, '_>,
+    first: i64,
+    [batch, own, sum]: [Vec<i64>; 3],
+    windows: Vec<Window>,
+) -> Factor {
+    Factor {
+        tensor: tensor.ssa.id(),
+        elements: tensor.dims.iter().product(),
+        dtype: tensor.dtype,
+        first,
+        strides: Strides { batch, own, sum },
+        windows,
+    }
+}
+
+/// Channels innermost in both operands.
+fn implicit(
+    [x, w]: [&Ordered<'_, '_>; 2],
+    shape: &Shape<'_>,
+    (order, compute): (&[usize], DataType),
+) -> Result<Product, EmitError> {
+    let (from, of_filter) = (strides(x), strides(w));
+    let image = Image::new(x, shape)?;
+    let windows = image
+        .edges
+        .iter()
+        .map(|&(axis, [extent, start, step, dilation])| Window {
+            extent,
+            start,
+            own: (axis + 1, step),
+            sum: (axis, dilation),
+            batch: (0, 0),
+        });
+    let windows = windows.collect();
+    let own = [vec![extent(&from, 0)?], image.steps].concat();
+    let sum = [image.taps, vec![extent(&from, 1)?]].concat();
+    let taps = [of_filter.get(2..).unwrap_or_default(), &[extent(&of_filter, 1)?]].concat();
+    Ok(Product {
+        batch: Vec::new(),
+        rows: [&[shape.batch], shape.output.as_slice()].concat(),
+        columns: vec![shape.filters],
+        sum: [shape.window.as_slice(), &[shape.channels]].concat(),
+        terms: Vec::new(),
+        factors: [
+            factor(x, image.first, [Vec::new(), own, sum], windows),
+            factor(w, 0, [Vec::new(), vec![extent(&of_filter, 0)?], taps], Vec::new()),
+        ],
+        order: order
+            .iter()
+            .map(|&axis| match axis {
+                0 => Axis::Row(0),
+                1 => Axis::Column(0),
+                spatial => Axis::Row(spatial - 1),
+            })
+            .collect(),
+        compute,
+        schedule: gemm::Schedule::default(),
+        name: format!("conv_{}x{}_{}", shape.pixels(), shape.filters, x.dtype),
+    })
+}
+
+/// The gradient with respect to w, if there is a kernel for these types and extents: with channels innermost.
+pub(super) fn wgrad<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    [x, dy]: [&Ordered<'c, 'b>; 2],
+    shape: &Shape<'_>,
+    (compute, machine): (DataType, &Machine),
+) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+    if half([x.dtype, dy.dtype], compute).is_none() || shape.groups != 1 || shape.is_reversed() {
+        return Ok(None);
+    }
+    let spatial = shape.spatial();
+    let is_pointwise = shape
+        .window
+        .iter()
+        .chain(&shape.geometry.stride)
+        .all(|&extent| extent == 1);
+    let last = channels_last(x.dims.len());
+    // Where channels are outermost, lanes read positions side by side.
+    let are_wide = shape.output.iter().product::<i64>() % 4 == 0;
+    let in_place = |is_readable: bool, tensor: &Ordered<'c, 'b>| {
+        if is_readable && are_wide {
+            Ok(tensor.clone())
+        } else {
+            lowering.in_order(tensor, &last)
+        }
+    };
+    let x = &in_place(is_pointwise && shape.input == shape.output, x)?;
+    let dy = &in_place(true, dy)?;
+    let (from, of_dy) = (strides(x), strides(dy));
+    let image = Image::new(x, shape)?;
+    let windows = image
+        .edges
+        .iter()
+        .map(|&(axis, [extent, start, step, dilation])| Window {
+            extent,
+            start,
+            own: (axis, dilation),
+            sum: (axis + 1, step),
+            batch: (0, 0),
+        });
+    let windows = windows.collect();
+    let own = [image.taps, vec![extent(&from, 1)?]].concat();
+    let sum = [vec![extent(&from, 0)?], image.steps].concat();
+    let places = [&[extent(&of_dy, 0)?], of_dy.get(2..).unwrap_or_default()].concat();
+    let order: Vec<usize> = [0].into_iter().chain(2..spatial + 2).chain([1]).collect();
+    let product = Product {
+        batch: Vec::new(),
+        rows: [shape.window.as_slice(), &[shape.channels]].concat(),
+        columns: vec![shape.filters],
+        sum: [&[shape.batch], shape.output.as_slice()].concat(),
+        terms: Vec::new(),
+        factors: [
+            factor(x, image.first, [Vec::new(), own, sum], windows),
+            factor(dy, 0, [Vec::new(), vec![extent(&of_dy, 1)?], places], Vec::new()),
+        ],
+        order: [Axis::Column(0)]
+            .into_iter()
+            .chain((0..=spatial).map(Axis::Row))
+            .collect(),
+        compute,
+        schedule: gemm::Schedule::default(),
+        name: format!("wgrad_{}x{}_{}", shape.filters, shape.channels, x.dtype),
+    };
+    let Some(ssa) = lowering.kernel(machine, product)? else {
+        return Ok(None);
+    };
+    Ok(Some(Ordered {
+        ssa,
+        order,
+        dtype: compute,
+        dims: [&[shape.filters, shape.channels], shape.window.as_slice()].concat(),
+    }))
+}
+
+/// One tap, channels first in x: a product of the filter and each image.
+fn per_image(
+    [x, w]: [&Ordered<'_, '_>; 2],
+    shape: &Shape<'_>,
+    (order, compute): (&[usize], DataType),
+) -> Result<Product, EmitError> {
+    let (from, of_filter) = (strides(x), strides(w));
+    let along = |tensor: &[i64], axis: usize| extent(tensor, axis).map(|stride| vec![stride]);
+    let spatial = from.get(2..).unwrap_or_default().to_vec();
+    Ok(Product {
+        batch: vec![shape.batch],
+        rows: vec![shape.filters],
+        columns: shape.output.clone(),
+        sum: vec![shape.channels],
+        terms: Vec::new(),
+        factors: [
+            factor(
+                w,
+                0,
+                [vec![0], along(&of_filter, 0)?, along(&of_filter, 1)?],
+                Vec::new(),
+            ),
+            factor(x, 0, [along(&from, 0)?, spatial, along(&from, 1)?], Vec::new()),
+        ],
+        order: order
+            .iter()
+            .map(|&axis| match axis {
+                0 => Axis::Batch(0),
+                1 => Axis::Row(0),
+                spatial => Axis::Column(spatial - 2),
+            })
+            .collect(),
+        compute,
+        schedule: gemm::Schedule::default(),
+        name: format!("conv_images_{}x{}_{}", shape.pixels(), shape.filters, x.dtype),
+    })
+}

@@ -1,0 +1,171 @@
+//! The second kernel of a product whose sums several workgroups share: it adds the parts, and makes of the sums what is made of them.
+//!
+//! A lane has a run of four neighbours of the result in memory. Parts lie one behind the other, each in the order of the result.
+
+use super::code::{Code, Int, Ssa};
+use super::epilogue::{Epilogue, RUN, Spot, Tensor};
+use super::gemm::Written;
+use super::places::{BEYOND, coordinates};
+use super::problem::{Axis, Product};
+use crate::EmitError;
+use crate::mlir::{Context, Float, Type};
+
+/// Lanes of a workgroup: one subgroup, so that few results have many workgroups.
+pub(super) const LANES: i64 = 64;
+/// Most parts that are loaded before the first is added.
+const AT_ONCE: i64 = 8;
+/// Bytes of a sum.
+const BYTES: i64 = 4;
+
+/// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: parts, operands, what is stored.
+pub(super) fn write<'c>(
+    context: &'c Context,
+    product: &Product,
+    epilogue: &Epilogue<'c>,
+) -> Result<Written<'c>, EmitError> {
+    let run = product.run_axis().ok_or(EmitError::Internal("parts along a batch"))?;
+    let parts = product.schedule.parts.cast_signed();
+    let results: i64 = product.shape().iter().product();
+    let float = Type::float(context, Float::F32);
+    let mut arguments = vec![
+        Type::index(context),
+        Type::index(context),
+        float.memref(&[parts * results], None)?,
+    ];
+    for tensor in epilogue.tensors() {
+        arguments.push(tensor.element.memref(&[tensor.elements()], None)?);
+    }
+    let code = Code::new(context, &arguments);
+    let buffers = (2..arguments.len())
+        .map(|index| code.argument(index))
+        .collect::<Result<Vec<_>, _>>()?;
+    let (&source, buffers) = buffers.split_first().ok_or(EmitError::Internal("no parts"))?;
+
+    let extent = product.extent(run);
+    let lines = results / extent;
+    let runs = (extent + RUN - 1) / RUN;
+    let number = code.add(
+        code.mul(Int::Made(code.argument(1)?), LANES)?,
+        Int::Made(code.argument(0)?),
+    )?;
+    let (line, first) = (code.div(number, runs)?, code.mul(code.rem(number, runs)?, RUN)?);
+    let is_line = code.is_below(line, lines)?;
+    let exists = (0..RUN).map(|next| code.and(is_line, code.is_below(code.add(first, next)?, extent)?));
+    let exists = exists.collect::<Result<Vec<_>, EmitError>>()?;
+
+    // The index along each axis, of the run's first element.
+    let others: Vec<Axis> = product.order.iter().copied().filter(|&axis| axis != run).collect();
+    let extents: Vec<i64> = others.iter().map(|&axis| product.extent(axis)).collect();
+    let indices = coordinates(&code, line, &extents)?;
+    let index = |axis: Axis| {
+        let position = others.iter().position(|&other| other == axis);
+        let other = position.and_then(|position| indices.get(position).copied());
+        if axis == run {
+            first
+        } else {
+            other.unwrap_or(Int::Known(0))
+        }
+    };
+    let along = |count: usize, axis: fn(usize) -> Axis| -> Vec<Int<'c>> {
+        (0..count).map(|number| index(axis(number))).collect()
+    };
+    let batch = [vec![Int::Known(0)], along(product.batch.len(), Axis::Batch)].concat();
+    let rows = along(product.rows.len(), Axis::Row);
+    let columns = along(product.columns.len(), Axis::Column);
+    let goes_along_columns = matches!(run, Axis::Column(_));
+    let (own, position) = match run {
+        Axis::Column(position) => (&columns, position),
+        Axis::Row(position) => (&rows, position),
+        Axis::Batch(_) => return Err(EmitError::Internal("parts along a batch")),
+    };
+    let run_indices = (0..RUN).map(|next| {
+        let mut indices = own.clone();
+        if let Some(slot) = indices.get_mut(position) {
+            *slot = code.add(*slot, next)?;
+        }
+        Ok(indices)
+    });
+    let run_indices = run_indices.collect::<Result<Vec<_>, EmitError>>()?;
+    let spot = Spot {
+        batch: &batch,
+        rows: &rows,
+        columns: &columns,
+        run: &run_indices,
+        goes_along_columns,
+        exists: &exists,
+    };
+    let place = code.add(code.mul(line, extent)?, first)?;
+    let sums = sums(&code, source, (place, &exists), (parts, results, extent))?;
+    let last = if goes_along_columns {
+        product.columns.last()
+    } else {
+        product.rows.last()
+    };
+    epilogue.write(&code, (sums, last.copied().unwrap_or(1)), &spot, buffers)?;
+    code.op("func.return", &[], &[], &[], Vec::new())?;
+    Ok(Written {
+        block: code.finish()?,
+        workgroups: (lines * runs + LANES - 1) / LANES,
+    })
+}
+
+/// The sums of all parts of a run.
+fn sums<'c>(
+    code: &Code<'c>,
+    source: Ssa<'c>,
+    (place, exists): (Int<'c>, &[Int<'c>]),
+    (parts, results, extent): (i64, i64, i64),
+) -> Result<Ssa<'c>, EmitError> {
+    let float = Type::float(code.context(), Float::F32);
+    let vector = float.vector(&[RUN])?;
+    let load = |part: Int<'c>| {
+        if extent % RUN == 0 && results % RUN == 0 {
+            let there = exists.first().copied().unwrap_or(Int::Known(1));
+            let lane = code.select(there, place, BEYOND / BYTES)?;
+            return code.load(source, (lane, part), vector);
+        }
+        let elements = (0..).zip(exists).map(|(next, &there)| {
+            let lane = code.select(there, code.add(place, next)?, BEYOND / BYTES)?;
+            code.load(source, (lane, part), float)
+        });
+        let elements = elements.collect::<Result<Vec<_>, EmitError>>()?;
+        code.one("vector.from_elements", &elements, vector, &[])
+    };
+    let group = (2..=AT_ONCE).rev().find(|group| parts % group == 0).unwrap_or(1);
+    let add = |start: Int<'c>, so_far: Ssa<'c>| {
+        let loaded = (0..group).map(|part| load(code.add(start, part * results)?));
+        let loaded = loaded.collect::<Result<Vec<_>, EmitError>>()?;
+        let mut sum = so_far;
+        for part in loaded {
+            sum = code.same("arith.addf", &[sum, part])?;
+        }
+        Ok::<_, EmitError>(sum)
+    };
+    let zeros = code.zeros(vector)?;
+    if group == parts {
+        return add(Int::Known(0), zeros);
+    }
+    let bounds = [0, parts * results, group * results].map(Int::Known);
+    let sums = code.repeat(bounds, &[zeros], |start, so_far| {
+        let &[so_far] = so_far else {
+            return Err(EmitError::Internal("lost sums"));
+        };
+        Ok(vec![add(start, so_far)?])
+    })?;
+    sums.first().copied().ok_or(EmitError::Internal("lost sums"))
+}
+
+/// Where a kernel stores the parts of its sums.
+pub(super) fn parts<'c>(product: &Product, value: usize, context: &'c Context) -> Tensor<'c> {
+    let results: i64 = product.shape().iter().product();
+    let mut spread = super::fusion::spread(product, &product.order, &product.shape());
+    if let Some(slot) = spread.batch.first_mut() {
+        *slot = results;
+    }
+    Tensor {
+        value,
+        element: Type::float(context, Float::F32),
+        shape: vec![product.schedule.parts.cast_signed() * results],
+        spread,
+    }
+}

@@ -1,0 +1,358 @@
+//! What kernels are written with: numbers, loops, vectors, buffers, shared memory, matrix instructions.
+//!
+//! Numbers that are known when the kernel is written are folded, so a kernel for one problem has no more arithmetic than it needs.
+//! Operations go to the innermost block that is open; loops and branches open one each.
+
+use crate::EmitError;
+use crate::mlir::{Attribute, Block, Context, Region, Type, Value};
+use std::cell::RefCell;
+
+/// A value of a kernel. Printing verifies that it is defined where it is used.
+pub(super) type Ssa<'c> = Value<'c, 'c>;
+
+/// Without blocks there is nothing to append to.
+const CLOSED: EmitError = EmitError::Internal("a kernel without a block");
+
+/// The address space of memory that a workgroup shares.
+pub(super) const SHARED: &str = "#gpu.address_space<workgroup>";
+
+/// A number: an index, or a truth.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Int<'c> {
+    /// Known now.
+    Known(i64),
+    /// Computed by the kernel.
+    Made(Ssa<'c>),
+}
+
+impl From<i64> for Int<'_> {
+    fn from(value: i64) -> Self {
+        Int::Known(value)
+    }
+}
+
+/// Writes one kernel.
+pub(super) struct Code<'c> {
+    context: &'c Context,
+    blocks: RefCell<Vec<Block<'c>>>,
+}
+
+impl<'c> Code<'c> {
+    /// A kernel whose arguments have these types.
+    pub(super) fn new(context: &'c Context, arguments: &[Type<'c>]) -> Self {
+        Code {
+            context,
+            blocks: RefCell::new(vec![Block::new(arguments)]),
+        }
+    }
+
+    pub(super) fn context(&self) -> &'c Context {
+        self.context
+    }
+
+    /// The kernel's block, when all of it is written.
+    pub(super) fn finish(self) -> Result<Block<'c>, EmitError> {
+        let mut blocks = self.blocks.into_inner();
+        let block = blocks.pop().ok_or(CLOSED)?;
+        if blocks.is_empty() {
+            Ok(block)
+        } else {
+            Err(EmitError::Internal("an open block"))
+        }
+    }
+
+    /// An argument of the innermost block.
+    pub(super) fn argument(&self, index: usize) -> Result<Ssa<'c>, EmitError> {
+        let blocks = self.blocks.borrow();
+        let argument = blocks.last().ok_or(CLOSED)?.argument(index);
+        Ok(argument.ok_or(EmitError::Internal("a missing argument"))?.captured())
+    }
+
+    pub(super) fn op(
+        &self,
+        name: &str,
+        operands: &[Ssa<'c>],
+        results: &[Type<'c>],
+        attributes: &[(&str, Attribute)],
+        regions: Vec<Region>,
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let blocks = self.blocks.borrow();
+        let block = blocks.last().ok_or(CLOSED)?;
+        let operands: Vec<_> = operands.iter().map(|operand| operand.captured()).collect();
+        let made = block.append(self.context, name, &operands, results, attributes, regions);
+        Ok(made.into_iter().map(Value::captured).collect())
+    }
+
+    /// An operation with one result.
+    pub(super) fn one(
+        &self,
+        name: &str,
+        operands: &[Ssa<'c>],
+        result: Type<'c>,
+        attributes: &[(&str, Attribute)],
+    ) -> Result<Ssa<'c>, EmitError> {
+        let made = self.op(name, operands, &[result], attributes, Vec::new())?;
+        made.into_iter()
+            .next()
+            .ok_or(EmitError::Internal("an operation without results"))
+    }
+
+    /// An operation whose result has the type of its first operand.
+    pub(super) fn same(&self, name: &str, operands: &[Ssa<'c>]) -> Result<Ssa<'c>, EmitError> {
+        let first = operands
+            .first()
+            .ok_or(EmitError::Internal("an operation without operands"))?;
+        self.one(name, operands, first.r#type(), &[])
+    }
+
+    pub(super) fn index_type(&self) -> Type<'c> {
+        Type::index(self.context)
+    }
+
+    /// A number as a value.
+    pub(super) fn index(&self, number: Int<'c>) -> Result<Ssa<'c>, EmitError> {
+        match number {
+            Int::Made(value) => Ok(value),
+            Int::Known(value) => {
+                let attribute = Attribute::integer(value, self.index_type())?;
+                self.one("arith.constant", &[], self.index_type(), &[("value", attribute)])
+            }
+        }
+    }
+
+    /// A number with 32 bits, as the hardware addresses memory.
+    fn word(&self, number: Int<'c>) -> Result<Ssa<'c>, EmitError> {
+        let word = Type::integer(self.context, 32);
+        match number {
+            Int::Known(value) => {
+                let attribute = Attribute::integer(value, word)?;
+                self.one("arith.constant", &[], word, &[("value", attribute)])
+            }
+            Int::Made(value) => self.one("arith.index_cast", &[value], word, &[]),
+        }
+    }
+
+    fn binary(
+        &self,
+        name: &str,
+        [a, b]: [Int<'c>; 2],
+        known: impl Fn(i64, i64) -> Option<i64>,
+    ) -> Result<Int<'c>, EmitError> {
+        if let (Int::Known(a), Int::Known(b)) = (a, b) {
+            return known(a, b)
+                .map(Int::Known)
+                .ok_or(EmitError::Internal("a number that overflows"));
+        }
+        let operands = [self.index(a)?, self.index(b)?];
+        Ok(Int::Made(self.same(name, &operands)?))
+    }
+
+    pub(super) fn add(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Result<Int<'c>, EmitError> {
+        match (a.into(), b.into()) {
+            (any, Int::Known(0)) | (Int::Known(0), any) => Ok(any),
+            (a, b) => self.binary("arith.addi", [a, b], i64::checked_add),
+        }
+    }
+
+    pub(super) fn sub(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Result<Int<'c>, EmitError> {
+        match (a.into(), b.into()) {
+            (any, Int::Known(0)) => Ok(any),
+            (a, b) => self.binary("arith.subi", [a, b], i64::checked_sub),
+        }
+    }
+
+    pub(super) fn mul(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Result<Int<'c>, EmitError> {
+        match (a.into(), b.into()) {
+            (any, Int::Known(1)) | (Int::Known(1), any) => Ok(any),
+            (_, Int::Known(0)) | (Int::Known(0), _) => Ok(Int::Known(0)),
+            (a, b) => self.binary("arith.muli", [a, b], i64::checked_mul),
+        }
+    }
+
+    /// The quotient of numbers that are not negative.
+    pub(super) fn div(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Result<Int<'c>, EmitError> {
+        match (a.into(), b.into()) {
+            (any, Int::Known(1)) => Ok(any),
+            (a, b) => self.binary("arith.divui", [a, b], i64::checked_div),
+        }
+    }
+
+    /// What is left of such a division.
+    pub(super) fn rem(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Result<Int<'c>, EmitError> {
+        match (a.into(), b.into()) {
+            (_, Int::Known(1)) => Ok(Int::Known(0)),
+            (a, b) => self.binary("arith.remui", [a, b], i64::checked_rem),
+        }
+    }
+
+    pub(super) fn xor(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Result<Int<'c>, EmitError> {
+        match (a.into(), b.into()) {
+            (any, Int::Known(0)) | (Int::Known(0), any) => Ok(any),
+            (a, b) => self.binary("arith.xori", [a, b], |a, b| Some(a ^ b)),
+        }
+    }
+
+    /// Whether `a` is below `b`, both without a sign: so a negative `a` is not.
+    pub(super) fn is_below(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Result<Int<'c>, EmitError> {
+        let (a, b) = (a.into(), b.into());
+        if let (Int::Known(a), Int::Known(b)) = (a, b) {
+            return Ok(Int::Known(i64::from(a.cast_unsigned() < b.cast_unsigned())));
+        }
+        let operands = [self.index(a)?, self.index(b)?];
+        // MLIR's number of the predicate "unsigned less than".
+        let predicate = [("predicate", Attribute::text("6 : i64"))];
+        let truth = Type::integer(self.context, 1);
+        Ok(Int::Made(self.one("arith.cmpi", &operands, truth, &predicate)?))
+    }
+
+    pub(super) fn and(&self, a: Int<'c>, b: Int<'c>) -> Result<Int<'c>, EmitError> {
+        match (a, b) {
+            (Int::Known(0), _) | (_, Int::Known(0)) => Ok(Int::Known(0)),
+            (Int::Known(_), any) | (any, Int::Known(_)) => Ok(any),
+            (Int::Made(a), Int::Made(b)) => Ok(Int::Made(self.same("arith.andi", &[a, b])?)),
+        }
+    }
+
+    /// `then` where the condition holds, else `otherwise`.
+    pub(super) fn select(
+        &self,
+        condition: Int<'c>,
+        then: impl Into<Int<'c>>,
+        otherwise: impl Into<Int<'c>>,
+    ) -> Result<Int<'c>, EmitError> {
+        match condition {
+            Int::Known(0) => Ok(otherwise.into()),
+            Int::Known(_) => Ok(then.into()),
+            Int::Made(condition) => {
+                let (then, otherwise) = (self.index(then.into())?, self.index(otherwise.into())?);
+                let result = self.one("arith.select", &[condition, then, otherwise], self.index_type(), &[])?;
+                Ok(Int::Made(result))
+            }
+        }
+    }
+
+    /// The sum of numbers.
+    pub(super) fn sum(&self, terms: impl IntoIterator<Item = Int<'c>>) -> Result<Int<'c>, EmitError> {
+        let mut sum = Int::Known(0);
+        for term in terms {
+            sum = self.add(sum, term)?;
+        }
+        Ok(sum)
+    }
+
+    /// A loop over indices below `end`; `body` makes the values that the next turn has from those of this turn.
+    pub(super) fn repeat(
+        &self,
+        [start, end, step]: [Int<'c>; 3],
+        values: &[Ssa<'c>],
+        body: impl FnOnce(Int<'c>, &[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError>,
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let mut operands = vec![self.index(start)?, self.index(end)?, self.index(step)?];
+        operands.extend(values);
+        let types: Vec<_> = values.iter().map(|value| value.r#type()).collect();
+        let arguments = [&[self.index_type()], types.as_slice()].concat();
+        let inside = self.enclosed(&arguments, |arguments| {
+            let (place, values) = arguments.split_first().ok_or(CLOSED)?;
+            let next = body(Int::Made(*place), values)?;
+            self.op("scf.yield", &next, &[], &[], Vec::new())
+        })?;
+        self.op("scf.for", &operands, &types, &[], vec![inside])
+    }
+
+    fn enclosed(
+        &self,
+        arguments: &[Type<'c>],
+        body: impl FnOnce(&[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError>,
+    ) -> Result<Region, EmitError> {
+        self.blocks.borrow_mut().push(Block::new(arguments));
+        let values = (0..arguments.len()).map(|index| self.argument(index));
+        let values = values.collect::<Result<Vec<_>, _>>()?;
+        body(&values)?;
+        let block = self.blocks.borrow_mut().pop().ok_or(CLOSED)?;
+        Ok(block.into())
+    }
+
+    /// A vector, or one element, of a buffer of device memory: of `element`s from a place on that lanes share and one of each lane's own.
+    /// Beyond the buffer's end the hardware reads zeros.
+    pub(super) fn load(
+        &self,
+        buffer: Ssa<'c>,
+        (lane, shared): (Int<'c>, Int<'c>),
+        result: Type<'c>,
+    ) -> Result<Ssa<'c>, EmitError> {
+        let operands = [buffer, self.word(lane)?, self.word(shared)?];
+        self.one("amdgpu.raw_buffer_load", &operands, result, &bounded(3))
+    }
+
+    /// Stores to a buffer. Beyond its end nothing is stored.
+    pub(super) fn store(&self, value: Ssa<'c>, buffer: Ssa<'c>, place: Int<'c>) -> Result<(), EmitError> {
+        let operands = [value, buffer, self.word(place)?, self.word(Int::Known(0))?];
+        self.op("amdgpu.raw_buffer_store", &operands, &[], &bounded(4), Vec::new())?;
+        Ok(())
+    }
+
+    /// Memory that the workgroup shares.
+    pub(super) fn shared(&self, elements: i64, element: Type<'c>) -> Result<Ssa<'c>, EmitError> {
+        let memory = element.memref(&[elements], Some(SHARED))?;
+        self.one(
+            "memref.alloc",
+            &[],
+            memory,
+            &[("operandSegmentSizes", Attribute::i32_array(&[0, 0]))],
+        )
+    }
+
+    pub(super) fn read_shared(&self, memory: Ssa<'c>, place: Int<'c>, vector: Type<'c>) -> Result<Ssa<'c>, EmitError> {
+        self.one("vector.load", &[memory, self.index(place)?], vector, &[])
+    }
+
+    pub(super) fn write_shared(&self, vector: Ssa<'c>, memory: Ssa<'c>, place: Int<'c>) -> Result<(), EmitError> {
+        self.op(
+            "vector.store",
+            &[vector, memory, self.index(place)?],
+            &[],
+            &[],
+            Vec::new(),
+        )?;
+        Ok(())
+    }
+
+    /// All of the workgroup's accesses to shared memory before it are done.
+    pub(super) fn meet(&self) -> Result<(), EmitError> {
+        let fence = Attribute::text("[#gpu.address_space<workgroup>]");
+        self.op("gpu.barrier", &[], &[], &[("address_spaces", fence)], Vec::new())?;
+        Ok(())
+    }
+
+    /// The compiler moves no instruction across.
+    pub(super) fn keep_order(&self) -> Result<(), EmitError> {
+        let mask = [("mask", Attribute::text("#rocdl.sched_group_mask<none>"))];
+        self.op("rocdl.sched.barrier", &[], &[], &mask, Vec::new())?;
+        Ok(())
+    }
+
+    /// Elements of two vectors, by number: those of the second come after those of the first.
+    pub(super) fn shuffle(&self, [a, b]: [Ssa<'c>; 2], elements: &[i64]) -> Result<Ssa<'c>, EmitError> {
+        let (_, element) = a.r#type().as_vector()?;
+        let count = i64::try_from(elements.len()).map_err(|_| EmitError::Internal("a long vector"))?;
+        let mask = [("mask", Attribute::i64_array(elements))];
+        self.one("vector.shuffle", &[a, b], element.vector(&[count])?, &mask)
+    }
+
+    /// A vector all of whose elements are zero.
+    pub(super) fn zeros(&self, vector: Type<'c>) -> Result<Ssa<'c>, EmitError> {
+        let (_, element) = vector.as_vector()?;
+        let zero = if element.is_integer() { "0" } else { "0.0" };
+        let value = Attribute::text(&format!("dense<{zero}> : {vector}"));
+        self.one("arith.constant", &[], vector, &[("value", value)])
+    }
+}
+
+/// The attributes of an access to a buffer whose end is watched.
+fn bounded(operands: usize) -> [(&'static str, Attribute); 2] {
+    let segments = vec![1; operands];
+    [
+        ("boundsCheck", Attribute::text("true")),
+        ("operandSegmentSizes", Attribute::i32_array(&segments)),
+    ]
+}

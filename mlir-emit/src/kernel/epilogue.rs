@@ -1,0 +1,279 @@
+//! What a kernel makes of its sums before it stores them, and where it stores what.
+//!
+//! The steps are bodies of structured operations on single elements. Here they are written once more, for four elements side by side.
+
+use super::code::{Code, Int, Ssa};
+use super::places::{BEYOND, offset};
+use crate::EmitError;
+use crate::mlir::{Attribute, Operation, Type};
+use std::collections::HashMap;
+
+/// Elements of a lane that lie side by side in a tile.
+pub(super) const RUN: i64 = 4;
+
+/// Bytes of the widest access.
+const WIDEST: i64 = 16;
+
+/// How far apart elements are along batches, rows and columns; zero where they are the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Spread {
+    pub(super) batch: Vec<i64>,
+    pub(super) rows: Vec<i64>,
+    pub(super) columns: Vec<i64>,
+}
+
+/// A tensor that is read beside the sums, or one that is stored.
+#[derive(Clone, Debug)]
+pub(super) struct Tensor<'c> {
+    /// The number of its value.
+    pub(super) value: usize,
+    pub(super) element: Type<'c>,
+    /// Extents, row-major.
+    pub(super) shape: Vec<i64>,
+    pub(super) spread: Spread,
+}
+
+/// What an argument of a step's body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The sums.
+    Sums,
+    /// The result of a step before.
+    Step(usize),
+    /// A tensor that is read.
+    Operand(usize),
+    /// The old element of the result, which nothing is made of.
+    Unused,
+}
+
+/// One structured operation.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// What the arguments of its body are.
+    pub(super) sources: Vec<Source>,
+    /// The numbers of the body's arguments.
+    pub(super) arguments: Vec<usize>,
+    pub(super) body: Vec<Operation>,
+}
+
+/// All of them, in their order.
+#[derive(Debug, Default)]
+pub(super) struct Epilogue<'c> {
+    pub(super) operands: Vec<Tensor<'c>>,
+    pub(super) steps: Vec<Step>,
+    /// Which values are stored.
+    pub(super) stored: Vec<(Source, Tensor<'c>)>,
+}
+
+/// Where a lane's run of elements is.
+pub(super) struct Spot<'a, 'c> {
+    /// Indices along batches, rows, columns, of the first element.
+    pub(super) batch: &'a [Int<'c>],
+    pub(super) rows: &'a [Int<'c>],
+    pub(super) columns: &'a [Int<'c>],
+    /// The indices of each of the run's elements along the rows or columns that it goes along.
+    pub(super) run: &'a [Vec<Int<'c>>],
+    pub(super) goes_along_columns: bool,
+    /// Whether the first element is in the result, and each of the others.
+    pub(super) exists: &'a [Int<'c>],
+}
+
+impl Tensor<'_> {
+    pub(super) fn elements(&self) -> i64 {
+        self.shape.iter().product()
+    }
+
+    fn bytes(&self) -> i64 {
+        i64::from(self.element.bits().unwrap_or(8).div_ceil(8))
+    }
+
+    /// Whether a run of elements is side by side in memory and aligned.
+    fn is_run(&self, along_columns: bool, extent: i64) -> bool {
+        let Spread { batch, rows, columns } = &self.spread;
+        let (along, across) = if along_columns {
+            (columns, rows)
+        } else {
+            (rows, columns)
+        };
+        let Some((&last, outer)) = along.split_last() else {
+            return false;
+        };
+        let mut others = outer.iter().chain(across).chain(batch);
+        last == 1 && extent % RUN == 0 && self.bytes() * RUN <= WIDEST && others.all(|stride| stride % RUN == 0)
+    }
+
+    /// Whether all elements of a run are the same.
+    fn is_same(&self, along_columns: bool) -> bool {
+        let along = if along_columns {
+            &self.spread.columns
+        } else {
+            &self.spread.rows
+        };
+        along.iter().all(|&stride| stride == 0)
+    }
+
+    /// The places of the elements: one for a run, or for what is the same.
+    fn places<'c>(&self, code: &Code<'c>, spot: &Spot<'_, 'c>, single: bool) -> Result<Vec<Int<'c>>, EmitError> {
+        let Spread { batch, rows, columns } = &self.spread;
+        let (run, across) = if spot.goes_along_columns {
+            (columns, offset(code, spot.rows, rows)?)
+        } else {
+            (rows, offset(code, spot.columns, columns)?)
+        };
+        let base = code.add(offset(code, spot.batch, batch)?, across)?;
+        let count = if single { 1 } else { spot.run.len() };
+        let places = spot.run.iter().take(count).zip(spot.exists).map(|(indices, &exists)| {
+            let place = code.add(base, offset(code, indices, run)?)?;
+            code.select(exists, place, BEYOND / self.bytes())
+        });
+        places.collect()
+    }
+}
+
+impl<'c> Epilogue<'c> {
+    /// The tensors that are read, then those that are stored.
+    pub(super) fn tensors(&self) -> impl Iterator<Item = &Tensor<'c>> {
+        self.operands.iter().chain(self.stored.iter().map(|(_, tensor)| tensor))
+    }
+
+    /// Makes of a run of sums all that is made of them, and stores it. `extent`: of the last axis that runs go along. `buffers`: of the
+    /// operands, then of what is stored.
+    pub(super) fn write(
+        &self,
+        code: &Code<'c>,
+        (sums, extent): (Ssa<'c>, i64),
+        spot: &Spot<'_, 'c>,
+        buffers: &[Ssa<'c>],
+    ) -> Result<(), EmitError> {
+        let mut read = Vec::new();
+        for (tensor, &buffer) in self.operands.iter().zip(buffers) {
+            read.push(load(code, tensor, buffer, spot, extent)?);
+        }
+        let mut made: Vec<Ssa<'c>> = Vec::new();
+        let find = |made: &[Ssa<'c>], source: Source| {
+            let value = match source {
+                Source::Sums => Some(sums),
+                Source::Step(index) => made.get(index).copied(),
+                Source::Operand(index) => read.get(index).copied(),
+                Source::Unused => None,
+            };
+            value.ok_or(EmitError::Internal("a value that a kernel lacks"))
+        };
+        for step in &self.steps {
+            let mut known = HashMap::new();
+            for (&argument, &source) in step.arguments.iter().zip(&step.sources) {
+                if source != Source::Unused {
+                    known.insert(argument, find(&made, source)?);
+                }
+            }
+            made.push(repeated(code, &step.body, known)?);
+        }
+        let outputs = buffers.iter().skip(self.operands.len());
+        for ((source, tensor), &buffer) in self.stored.iter().zip(outputs) {
+            store(code, (find(&made, *source)?, tensor), buffer, spot, extent)?;
+        }
+        Ok(())
+    }
+}
+
+fn load<'c>(
+    code: &Code<'c>,
+    tensor: &Tensor<'c>,
+    buffer: Ssa<'c>,
+    spot: &Spot<'_, 'c>,
+    extent: i64,
+) -> Result<Ssa<'c>, EmitError> {
+    let vector = tensor.element.vector(&[RUN])?;
+    let zero = Int::Known(0);
+    if tensor.is_same(spot.goes_along_columns) {
+        let places = tensor.places(code, spot, true)?;
+        let place = places
+            .first()
+            .copied()
+            .ok_or(EmitError::Internal("a place that is missing"))?;
+        let single = code.load(buffer, (place, zero), tensor.element)?;
+        return code.one("vector.broadcast", &[single], vector, &[]);
+    }
+    if tensor.is_run(spot.goes_along_columns, extent) {
+        let places = tensor.places(code, spot, true)?;
+        let place = places
+            .first()
+            .copied()
+            .ok_or(EmitError::Internal("a place that is missing"))?;
+        return code.load(buffer, (place, zero), vector);
+    }
+    let places = tensor.places(code, spot, false)?;
+    let elements = places
+        .into_iter()
+        .map(|place| code.load(buffer, (place, zero), tensor.element));
+    let elements = elements.collect::<Result<Vec<_>, _>>()?;
+    code.one("vector.from_elements", &elements, vector, &[])
+}
+
+fn store<'c>(
+    code: &Code<'c>,
+    (value, tensor): (Ssa<'c>, &Tensor<'c>),
+    buffer: Ssa<'c>,
+    spot: &Spot<'_, 'c>,
+    extent: i64,
+) -> Result<(), EmitError> {
+    let is_run = tensor.is_run(spot.goes_along_columns, extent);
+    let places = tensor.places(code, spot, is_run)?;
+    if is_run {
+        let place = places
+            .first()
+            .copied()
+            .ok_or(EmitError::Internal("a place that is missing"))?;
+        return code.store(value, buffer, place);
+    }
+    for (position, place) in (0..).zip(places) {
+        let position = [("static_position", Attribute::i64_array(&[position]))];
+        let element = code.one("vector.extract", &[value], tensor.element, &position)?;
+        code.store(element, buffer, place)?;
+    }
+    Ok(())
+}
+
+/// The body of a step with vectors in place of elements. Returns what it yields.
+fn repeated<'c>(code: &Code<'c>, body: &[Operation], mut known: HashMap<usize, Ssa<'c>>) -> Result<Ssa<'c>, EmitError> {
+    const MISSING: EmitError = EmitError::Internal("a value that a body lacks");
+    for operation in body {
+        let operands: Option<Vec<_>> = operation.operands().iter().map(|id| known.get(id).copied()).collect();
+        let operands = operands.ok_or(MISSING)?;
+        if operation.name() == "linalg.yield" {
+            return operands.first().copied().ok_or(MISSING);
+        }
+        let &[result] = operation.results() else {
+            return Err(EmitError::Internal("a step with several results"));
+        };
+        let vector = code.context().value(result).r#type().vector(&[RUN])?;
+        let attributes = operation.attributes().iter().map(|(name, text)| {
+            // A constant is one for all elements.
+            let text = match text.rsplit_once(" : ") {
+                Some((value, _)) if name == "value" => format!("dense<{value}> : {vector}"),
+                None if name == "value" => format!("dense<{text}> : {vector}"),
+                _ => text.clone(),
+            };
+            (name.as_str(), Attribute::text(&text))
+        });
+        let attributes: Vec<_> = attributes.collect();
+        known.insert(result, code.one(operation.name(), &operands, vector, &attributes)?);
+    }
+    Err(MISSING)
+}
+
+/// Whether a body can be written for vectors: arithmetic on its arguments alone.
+pub(super) fn is_elementwise(body: &[Operation], arguments: &[usize], number: impl Fn(usize) -> bool) -> bool {
+    let mut known: Vec<usize> = arguments.to_vec();
+    for operation in body {
+        let is_arithmetic = operation.name().starts_with("arith.") || operation.name().starts_with("math.");
+        let is_last = operation.name() == "linalg.yield";
+        let has_all = operation.operands().iter().all(|id| known.contains(id));
+        let is_plain = operation.results().iter().all(|&id| number(id)) && operation.regions().is_empty();
+        if !has_all || !is_plain || !(is_arithmetic || is_last) {
+            return false;
+        }
+        known.extend(operation.results());
+    }
+    true
+}

@@ -1,0 +1,215 @@
+//! Which operations become part of a kernel: elementwise ones on its sums, in the order in which they stand.
+//!
+//! Example: a convolution, the addition of a bias, a ReLU and the rounding to f16 become one kernel that stores f16. Where something else
+//! reads the sums, or what is made of them, that is stored too, and nothing that stands behind it becomes part of the kernel.
+
+use super::epilogue::{Epilogue, Source, Spread, Step, Tensor, is_elementwise};
+use super::problem::{Axis, Product};
+use crate::EmitError;
+use crate::mlir::{Context, Operation};
+use std::collections::{HashMap, HashSet};
+
+/// Most tensors that a kernel reads and stores: more need more registers for their addresses than there are.
+const MOST: usize = 12;
+
+/// What a kernel is made of.
+pub(super) struct Fused<'c> {
+    pub(super) epilogue: Epilogue<'c>,
+    /// The operations that are part of it, by their numbers.
+    pub(super) operations: HashSet<usize>,
+    /// The one behind which the kernel stands.
+    pub(super) last: usize,
+}
+
+/// A value that the kernel has.
+#[derive(Clone, Debug)]
+struct Held {
+    source: Source,
+    /// The axis of the result that each of its axes is.
+    axes: Vec<Axis>,
+}
+
+/// The operations behind number `at`, which makes the sums `sums`, that become part of their kernel.
+pub(super) fn fuse<'c>(
+    context: &'c Context,
+    (operations, at): (&[Operation], usize),
+    product: &Product,
+    sums: usize,
+) -> Result<Fused<'c>, EmitError> {
+    let mut held = HashMap::from([(
+        sums,
+        Held {
+            source: Source::Sums,
+            axes: product.order.clone(),
+        },
+    )]);
+    let mut fused = Fused {
+        epilogue: Epilogue::default(),
+        operations: HashSet::from([at]),
+        last: at,
+    };
+    for (number, operation) in operations.iter().enumerate().skip(at + 1) {
+        // Those that a body captures too.
+        if !operation.all_operands().iter().any(|id| held.contains_key(id)) {
+            continue;
+        }
+        let Some((step, axes, operands)) = joined(context, operation, product, (&held, &fused.epilogue)) else {
+            break;
+        };
+        let &[result] = operation.results() else { break };
+        if fused.epilogue.operands.len() + operands.len() > MOST {
+            break;
+        }
+        let source = Source::Step(fused.epilogue.steps.len());
+        held.insert(result, Held { source, axes });
+        fused.epilogue.operands.extend(operands);
+        fused.epilogue.steps.push(step);
+        fused.operations.insert(number);
+        fused.last = number;
+    }
+    // What is read by others is stored.
+    let others = operations
+        .iter()
+        .enumerate()
+        .filter(|(number, _)| !fused.operations.contains(number));
+    let read: HashSet<usize> = others.flat_map(|(_, operation)| operation.all_operands()).collect();
+    let mut stored: Vec<(&usize, &Held)> = held.iter().filter(|(id, _)| read.contains(id)).collect();
+    stored.sort_by_key(|(id, _)| **id);
+    for (&id, held) in stored {
+        let (shape, element) = context.value(id).r#type().as_tensor()?;
+        let tensor = Tensor {
+            value: id,
+            element,
+            spread: spread(product, &held.axes, &shape),
+            shape,
+        };
+        fused.epilogue.stored.push((held.source, tensor));
+    }
+    Ok(fused)
+}
+
+/// An operation as a step of the kernel, the axes of its result, and the tensors that it reads besides; `None` if it cannot be one.
+fn joined<'c>(
+    context: &'c Context,
+    operation: &Operation,
+    product: &Product,
+    (held, epilogue): (&HashMap<usize, Held>, &Epilogue<'c>),
+) -> Option<(Step, Vec<Axis>, Vec<Tensor<'c>>)> {
+    if operation.name() != "linalg.generic" || operation.attribute("compilation_info").is_some() {
+        return None;
+    }
+    let iterators = operation.attribute("iterator_types")?;
+    let maps = maps(operation.attribute("indexing_maps")?)?;
+    let (own, inputs) = maps.split_last()?;
+    let rank = own.len();
+    let is_identity = own.iter().copied().eq(0..rank);
+    let [region] = operation.regions() else { return None };
+    let (arguments, body) = region.body()?;
+    let is_number = |id: usize| context.value(id).r#type().bits().is_some();
+    if iterators.contains("reduction") || !is_identity || !is_elementwise(body, arguments, is_number) {
+        return None;
+    }
+    // The axes of the loops: those of what the kernel has.
+    let operands = operation.operands();
+    let mut axes: Option<Vec<Axis>> = None;
+    for (id, map) in operands.iter().zip(inputs) {
+        let Some(held) = held.get(id) else { continue };
+        let mut loops = vec![None; rank];
+        for (&position, &axis) in map.iter().zip(&held.axes) {
+            *loops.get_mut(position)? = Some(axis);
+        }
+        let loops: Vec<Axis> = loops.into_iter().collect::<Option<_>>()?;
+        if map.len() != held.axes.len() || axes.as_ref().is_some_and(|known| *known != loops) {
+            return None;
+        }
+        axes = Some(loops);
+    }
+    let axes = axes?;
+    let mut sources = Vec::new();
+    let mut read = Vec::new();
+    for (id, map) in operands.iter().zip(inputs) {
+        if let Some(held) = held.get(id) {
+            sources.push(held.source);
+            continue;
+        }
+        let (shape, element) = context.value(*id).r#type().as_tensor().ok()?;
+        element.bits()?;
+        let own: Vec<Axis> = map
+            .iter()
+            .map(|&position| axes.get(position).copied())
+            .collect::<Option<_>>()?;
+        sources.push(Source::Operand(epilogue.operands.len() + read.len()));
+        read.push(Tensor {
+            value: *id,
+            element,
+            spread: spread(product, &own, &shape),
+            shape,
+        });
+    }
+    // What the result starts from is not read.
+    let uses_old = arguments
+        .last()
+        .is_some_and(|old| body.iter().any(|operation| operation.operands().contains(old)));
+    let starts_empty = operands.last().is_some_and(|id| !held.contains_key(id));
+    if uses_old || !starts_empty {
+        return None;
+    }
+    sources.push(Source::Unused);
+    let step = Step {
+        sources,
+        arguments: arguments.to_vec(),
+        body: body.to_vec(),
+    };
+    Some((step, axes, read))
+}
+
+/// How a row-major tensor with these axes lies along those of the result.
+pub(super) fn spread(product: &Product, axes: &[Axis], shape: &[i64]) -> Spread {
+    let mut spread = Spread {
+        batch: vec![0; product.batch_axes()],
+        rows: vec![0; product.rows.len()],
+        columns: vec![0; product.columns.len()],
+    };
+    let mut stride = 1;
+    for (&axis, &extent) in axes.iter().zip(shape).rev() {
+        let slot = match axis {
+            Axis::Batch(index) => spread.batch.get_mut(product.batch_axes() - product.batch.len() + index),
+            Axis::Row(index) => spread.rows.get_mut(index),
+            Axis::Column(index) => spread.columns.get_mut(index),
+        };
+        if let Some(slot) = slot {
+            *slot = stride;
+        }
+        stride *= extent;
+    }
+    spread
+}
+
+/// Index maps whose results are loops, each as the numbers of these.
+fn maps(text: &str) -> Option<Vec<Vec<usize>>> {
+    let mut maps = Vec::new();
+    for map in text.split("affine_map<").skip(1) {
+        let (_, results) = map.split_once("->")?;
+        let results = results.split(['(', ')']).nth(1)?;
+        let loops = results.split(',').map(str::trim).filter(|word| !word.is_empty());
+        maps.push(
+            loops
+                .map(|word| word.strip_prefix('d')?.parse().ok())
+                .collect::<Option<_>>()?,
+        );
+    }
+    Some(maps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::maps;
+
+    #[test]
+    fn maps_of_loops_alone_are_read() {
+        let text = "[affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> ()>]";
+        assert_eq!(maps(text), Some(vec![vec![1, 0], vec![1], vec![]]));
+        assert_eq!(maps("[affine_map<(d0) -> (d0 * 2)>]"), None);
+        assert_eq!(maps("[affine_map<(d0) -> (0)>]"), None);
+    }
+}

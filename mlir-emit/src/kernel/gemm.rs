@@ -1,0 +1,474 @@
+//! A product as one kernel: tiles in LDS, matrix instructions, and what is made of the sums before they are stored.
+//!
+//! ```text
+//! copy the first step to LDS
+//! for each further step:
+//!     begin to copy it from memory to registers
+//!     multiply what is in LDS
+//!     wait for the copy, and put it into LDS
+//! multiply the last step; make of the sums what is asked for; store
+//! ```
+
+use super::code::{Code, Int, Ssa};
+use super::epilogue::{Epilogue, RUN, Spot};
+use super::merged::Axes;
+use super::places::coordinates;
+use super::problem::{Factor, Product};
+use super::reader::{Reader, Workgroup, place, terms};
+use crate::EmitError;
+use crate::mlir::{Attribute, Block, Context, Float, Type};
+use rotini_graph::DataType;
+use rotini_schedule::gemm::{INTRINSIC, LANES, Schedule};
+
+/// Dies of an MI300, to which workgroups go in turn.
+const DIES: i64 = 8;
+/// Rows of tiles that workgroups that run at once have about.
+const BAND: i64 = 8;
+
+/// A kernel that is written.
+pub(super) struct Written<'c> {
+    pub(super) block: Block<'c>,
+    pub(super) workgroups: i64,
+}
+
+/// What the parts of the kernel know.
+struct Kernel<'a, 'c> {
+    code: &'a Code<'c>,
+    axes: &'a Axes,
+    schedule: Schedule,
+    /// The tile's first row and column.
+    corner: [Int<'c>; 2],
+    lane: Int<'c>,
+    /// The subgroup's place among those of its workgroup.
+    subgroup: [Int<'c>; 2],
+}
+
+/// The type of elements in memory.
+pub(super) fn element(context: &Context, dtype: DataType) -> Option<Type<'_>> {
+    Some(match dtype {
+        DataType::F16 => Type::float(context, Float::F16),
+        DataType::Bf16 => Type::float(context, Float::Bf16),
+        DataType::F32 => Type::float(context, Float::F32),
+        _ => return None,
+    })
+}
+
+/// Writes the kernel of a product. Its arguments are the lane, the workgroup, and the buffers: factors, operands, what is stored.
+pub(super) fn write<'c>(
+    context: &'c Context,
+    (product, axes): (&Product, &Axes),
+    factors: &[Factor; 2],
+    epilogue: &Epilogue<'c>,
+) -> Result<Written<'c>, EmitError> {
+    let types = factors
+        .iter()
+        .map(|factor| element(context, factor.dtype))
+        .collect::<Option<Vec<_>>>();
+    let types = types.ok_or(EmitError::Internal("factors of a type that no kernel has"))?;
+    let mut arguments = vec![Type::index(context); 2];
+    for (factor, r#type) in factors.iter().zip(&types) {
+        arguments.push(r#type.memref(&[factor.elements], None)?);
+    }
+    for tensor in epilogue.tensors() {
+        arguments.push(tensor.element.memref(&[tensor.elements()], None)?);
+    }
+    let code = Code::new(context, &arguments);
+    let buffers = (2..arguments.len())
+        .map(|index| code.argument(index))
+        .collect::<Result<Vec<_>, _>>()?;
+    let schedule = product.schedule;
+    let [rows, columns] = schedule.tile.map(u64::cast_signed);
+    let [down, across] = [axes.rows.iter().product::<i64>(), axes.columns.iter().product()];
+    let tiles = [down, across]
+        .into_iter()
+        .zip([rows, columns])
+        .map(|(all, tile)| (all + tile - 1) / tile);
+    let tiles: Vec<i64> = tiles.collect();
+    let &[tall, wide] = tiles.as_slice() else {
+        return Err(EmitError::Internal("a result without rows"));
+    };
+    let parts = schedule.parts.cast_signed();
+    let batches: i64 = axes.batch.iter().product();
+    let workgroups = batches * parts * tall * wide;
+
+    let workgroup = Int::Made(code.argument(1)?);
+    let number = by_die(&code, workgroup, workgroups)?;
+    let each = tall * wide;
+    let (outer, tile) = (code.div(number, each)?, code.rem(number, each)?);
+    let (batch, part) = (code.div(outer, parts)?, code.rem(outer, parts)?);
+    let [row, column] = in_bands(&code, tile, [tall, wide])?;
+    let lane = Int::Made(code.argument(0)?);
+    let across_subgroups = schedule.subgroups[1].cast_signed();
+    let subgroup = code.div(lane, LANES.cast_signed())?;
+    let kernel = Kernel {
+        code: &code,
+        axes,
+        schedule,
+        corner: [code.mul(row, rows)?, code.mul(column, columns)?],
+        lane: code.rem(lane, LANES.cast_signed())?,
+        subgroup: [
+            code.div(subgroup, across_subgroups)?,
+            code.rem(subgroup, across_subgroups)?,
+        ],
+    };
+    let count = counted(&code, batch, &product.terms)?;
+    let batch = coordinates(&code, batch, &axes.batch)?;
+    let mut readers = Vec::new();
+    let mut memories = Vec::new();
+    let group = Workgroup {
+        lane,
+        lanes: schedule.lanes().cast_signed(),
+    };
+    let own = [&axes.rows, &axes.columns];
+    for (index, (factor, r#type)) in factors.iter().zip(types).enumerate() {
+        let (Some(&own), Some(&first), Some(&tile), Some(&buffer)) = (
+            own.get(index),
+            kernel.corner.get(index),
+            schedule.tile.get(index),
+            buffers.get(index),
+        ) else {
+            return Err(EmitError::Internal("a factor too many"));
+        };
+        let bytes = factor.dtype.bytes().unwrap_or(1).cast_signed();
+        let size = tile.cast_signed() * terms(bytes) * schedule.buffers.cast_signed();
+        let memory = code.shared(size, r#type)?;
+        memories.push(memory);
+        readers.push(Reader::new(
+            &code,
+            (factor, buffer, r#type),
+            (own, &axes.sum),
+            (first, tile.cast_signed(), &batch),
+            (memory, group),
+        )?);
+    }
+    let [a, b] = readers.as_slice() else {
+        return Err(EmitError::Internal("a product without factors"));
+    };
+    let [first, second] = factors;
+    let sums = kernel.sums([a, b], [first, second], &memories, (part, count))?;
+    kernel.store(
+        product,
+        epilogue,
+        (&batch, part),
+        &sums,
+        buffers.get(2..).unwrap_or_default(),
+    )?;
+    code.op("func.return", &[], &[], &[], Vec::new())?;
+    Ok(Written {
+        block: code.finish()?,
+        workgroups,
+    })
+}
+
+/// How many terms the product with this number has, if not all do.
+fn counted<'c>(code: &Code<'c>, batch: Int<'c>, terms: &[i64]) -> Result<Option<Int<'c>>, EmitError> {
+    let Some((&last, others)) = terms.split_last() else {
+        return Ok(None);
+    };
+    let mut count = Int::Known(last);
+    for (number, &terms) in others.iter().enumerate().rev() {
+        let next = i64::try_from(number + 1).map_err(|_| EmitError::Internal("a large batch"))?;
+        count = code.select(code.is_below(batch, next)?, terms, count)?;
+    }
+    Ok(Some(count))
+}
+
+/// Numbers of workgroups such that each die has neighbours.
+fn by_die<'c>(code: &Code<'c>, workgroup: Int<'c>, workgroups: i64) -> Result<Int<'c>, EmitError> {
+    if workgroups < 2 * DIES {
+        return Ok(workgroup);
+    }
+    let (die, turn) = (code.rem(workgroup, DIES)?, code.div(workgroup, DIES)?);
+    let (each, more) = (workgroups / DIES, workgroups % DIES);
+    let before = if more == 0 {
+        Int::Known(0)
+    } else {
+        code.select(code.is_below(die, more)?, die, more)?
+    };
+    code.sum([code.mul(die, each)?, before, turn])
+}
+
+/// The row and column of a tile: down a band of some rows, then to the next column.
+fn in_bands<'c>(code: &Code<'c>, tile: Int<'c>, [tall, wide]: [i64; 2]) -> Result<[Int<'c>; 2], EmitError> {
+    if tall <= BAND {
+        return Ok([code.rem(tile, tall)?, code.div(tile, tall)?]);
+    }
+    let band = code.div(tile, BAND * wide)?;
+    let within = code.rem(tile, BAND * wide)?;
+    let first = code.mul(band, BAND)?;
+    if tall % BAND == 0 {
+        return Ok([code.add(first, code.rem(within, BAND)?)?, code.div(within, BAND)?]);
+    }
+    let left = code.sub(tall, first)?;
+    let height = code.select(code.is_below(left, BAND)?, left, BAND)?;
+    Ok([code.add(first, code.rem(within, height)?)?, code.div(within, height)?])
+}
+
+impl<'c> Kernel<'_, 'c> {
+    /// Matrix instructions of a subgroup along both sides.
+    fn instructions(&self) -> [i64; 2] {
+        let Schedule { tile, subgroups, .. } = self.schedule;
+        let along = |side: usize| {
+            let (Some(tile), Some(subgroups)) = (tile.get(side), subgroups.get(side)) else {
+                return 1;
+            };
+            (tile / (subgroups * INTRINSIC)).cast_signed()
+        };
+        [along(0), along(1)]
+    }
+
+    /// Whether a lane has elements of one row.
+    fn goes_along_columns(&self) -> bool {
+        self.axes.ends_with_columns
+    }
+
+    /// The subgroup's first row, or column, in the tile.
+    fn first(&self, side: usize) -> Result<Int<'c>, EmitError> {
+        let each = self.instructions().get(side).copied().unwrap_or(1) * INTRINSIC.cast_signed();
+        let place = self.subgroup.get(side).copied().ok_or(EmitError::Internal("a side"))?;
+        self.code.mul(place, each)
+    }
+
+    /// The sums of the workgroup's share of all products.
+    fn sums(
+        &self,
+        readers: [&Reader<'c>; 2],
+        factors: [&Factor; 2],
+        memories: &[Ssa<'c>],
+        (part, count): (Int<'c>, Option<Int<'c>>),
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let code = self.code;
+        let bytes = factors[0].dtype.bytes().unwrap_or(1).cast_signed();
+        let step = terms(bytes);
+        let all: i64 = self.axes.sum.iter().product();
+        let parts = self.schedule.parts.cast_signed();
+        let steps = (all + step - 1) / step;
+        let each = (steps + parts - 1) / parts;
+        let start = code.mul(part, each * step)?;
+        let end = count.or((all % step != 0 || steps % parts != 0).then_some(Int::Known(all)));
+        let load = |from: Int<'c>| {
+            let [a, b] = readers;
+            Ok::<_, EmitError>([a.load(code, from, end)?, b.load(code, from, end)?].concat())
+        };
+        let split = readers[0].load_count();
+        let keep = |loaded: &[Ssa<'c>], buffer: Int<'c>| {
+            let (own, other) = loaded
+                .split_at_checked(split)
+                .ok_or(EmitError::Internal("lost copies"))?;
+            readers[0].keep(code, own, code.mul(buffer, readers[0].size())?)?;
+            readers[1].keep(code, other, code.mul(buffer, readers[1].size())?)
+        };
+        let [tall, wide] = self.instructions();
+        let instructions = usize::try_from(tall * wide).map_err(|_| EmitError::Internal("a large tile"))?;
+        let float = Type::float(code.context(), Float::F32);
+        let zeros = code.zeros(float.vector(&[RUN])?)?;
+        let mut sums = vec![zeros; instructions];
+        let zero = Int::Known(0);
+        keep(&load(start)?, zero)?;
+        let places = [self.places(0, bytes)?, self.places(1, bytes)?];
+        let multiply =
+            |sums: &[Ssa<'c>], buffer: Int<'c>| self.multiply(sums, factors, memories, &places, (readers, buffer));
+        let mut last = code.add(start, each * step)?;
+        if let Some(count) = count {
+            last = code.select(code.is_below(last, count)?, last, count)?;
+        }
+        if self.schedule.buffers == 1 || each == 1 {
+            code.meet()?;
+            sums = code.repeat(
+                [code.add(start, step)?, last, Int::Known(step)],
+                &sums,
+                |place, sums| {
+                    let next = load(place)?;
+                    code.keep_order()?;
+                    let sums = multiply(sums, zero)?;
+                    code.keep_order()?;
+                    code.meet()?;
+                    keep(&next, zero)?;
+                    code.meet()?;
+                    Ok(sums)
+                },
+            )?;
+            return multiply(&sums, zero);
+        }
+        let next = load(code.add(start, step)?)?;
+        code.meet()?;
+        // The sums, what is copied, and the buffer that is multiplied.
+        let carried = [sums, next, vec![code.index(zero)?]].concat();
+        let apart = |carried: &[Ssa<'c>]| {
+            let (buffer, rest) = carried.split_last().ok_or(EmitError::Internal("a lost buffer"))?;
+            let (sums, copies) = rest
+                .split_at_checked(instructions)
+                .ok_or(EmitError::Internal("lost sums"))?;
+            Ok::<_, EmitError>((sums.to_vec(), copies.to_vec(), Int::Made(*buffer)))
+        };
+        let bounds = [code.add(start, 2 * step)?, last, Int::Known(step)];
+        let carried = code.repeat(bounds, &carried, |place, carried| {
+            let (sums, copies, buffer) = apart(carried)?;
+            let next = load(place)?;
+            code.keep_order()?;
+            let sums = multiply(&sums, buffer)?;
+            code.keep_order()?;
+            let other = code.sub(1, buffer)?;
+            keep(&copies, other)?;
+            code.meet()?;
+            Ok([sums, next, vec![code.index(other)?]].concat())
+        })?;
+        let (sums, copies, buffer) = apart(&carried)?;
+        let sums = multiply(&sums, buffer)?;
+        code.keep_order()?;
+        let other = code.sub(1, buffer)?;
+        keep(&copies, other)?;
+        code.meet()?;
+        multiply(&sums, other)
+    }
+
+    /// Where a lane reads its terms of a side in LDS: for each half of a step, for each matrix instruction.
+    fn places(&self, side: usize, bytes: i64) -> Result<[Vec<Int<'c>>; 2], EmitError> {
+        let code = self.code;
+        let sixteen = INTRINSIC.cast_signed();
+        let (own, quarter) = (code.rem(self.lane, sixteen)?, code.div(self.lane, sixteen)?);
+        let first = code.add(self.first(side)?, own)?;
+        let count = self.instructions().get(side).copied().unwrap_or(1);
+        let half = |half: i64| {
+            let chunk = code.add(quarter, 4 * half)?;
+            let rows = (0..count).map(|index| place(code, code.add(first, index * sixteen)?, chunk, bytes));
+            rows.collect::<Result<Vec<_>, _>>()
+        };
+        Ok([half(0)?, half(1)?])
+    }
+
+    /// Adds the products of a step in LDS.
+    fn multiply(
+        &self,
+        sums: &[Ssa<'c>],
+        factors: [&Factor; 2],
+        memories: &[Ssa<'c>],
+        places: &[[Vec<Int<'c>>; 2]; 2],
+        (readers, buffer): ([&Reader<'c>; 2], Int<'c>),
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let code = self.code;
+        let dtype = factors[0].dtype;
+        let element = element(code.context(), dtype).ok_or(EmitError::Internal("a type that no kernel has"))?;
+        let chunk = 16 / dtype.bytes().unwrap_or(1).cast_signed();
+        let vector = element.vector(&[chunk])?;
+        let read = |side: usize, half: usize| {
+            const MISSING: EmitError = EmitError::Internal("a side that a kernel lacks");
+            let places = places.get(side).and_then(|halves| halves.get(half)).ok_or(MISSING)?;
+            let memory = memories.get(side).copied().ok_or(MISSING)?;
+            let reader = readers.get(side).ok_or(MISSING)?;
+            let start = code.mul(buffer, reader.size())?;
+            let chunks = places
+                .iter()
+                .map(|&place| code.read_shared(memory, code.add(place, start)?, vector));
+            chunks.collect::<Result<Vec<_>, EmitError>>()
+        };
+        let mut sums = sums.to_vec();
+        let halves = [[read(0, 0)?, read(1, 0)?], [read(0, 1)?, read(1, 1)?]];
+        let (parts, each, depth) = match dtype {
+            DataType::F32 => (4, 1, 4),
+            _ => (2, chunk / 2, 16),
+        };
+        for [a, b] in &halves {
+            for part in 0..parts {
+                let taken: Vec<i64> = (part * each..(part + 1) * each).collect();
+                let take = |chunks: &[Ssa<'c>]| {
+                    let taken = chunks.iter().map(|&chunk| match taken.as_slice() {
+                        &[one] => {
+                            let position = [("static_position", Attribute::i64_array(&[one]))];
+                            code.one("vector.extract", &[chunk], element, &position)
+                        }
+                        several => code.shuffle([chunk, chunk], several),
+                    });
+                    taken.collect::<Result<Vec<_>, _>>()
+                };
+                let (a, b) = (take(a)?, take(b)?);
+                let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (*a, *b)));
+                for ((a, b), sum) in pairs.zip(&mut sums) {
+                    // What comes second has its rows along lanes.
+                    let factors = if self.goes_along_columns() { [b, a] } else { [a, b] };
+                    *sum = matrix(code, factors, *sum, depth)?;
+                }
+            }
+        }
+        Ok(sums)
+    }
+
+    /// Makes of the sums what is stored.
+    fn store(
+        &self,
+        product: &Product,
+        epilogue: &Epilogue<'c>,
+        (batch, part): (&[Int<'c>], Int<'c>),
+        sums: &[Ssa<'c>],
+        buffers: &[Ssa<'c>],
+    ) -> Result<(), EmitError> {
+        let code = self.code;
+        let Axes { rows, columns, .. } = self.axes;
+        let batch = if product.schedule.parts > 1 {
+            [&[part], batch].concat()
+        } else {
+            batch.to_vec()
+        };
+        let sixteen = INTRINSIC.cast_signed();
+        let (own, quarter) = (code.rem(self.lane, sixteen)?, code.div(self.lane, sixteen)?);
+        let run = code.mul(quarter, RUN)?;
+        let along = self.goes_along_columns();
+        let [row, column] = if along { [own, run] } else { [run, own] };
+        let first = [
+            code.sum([self.corner[0], self.first(0)?, row])?,
+            code.sum([self.corner[1], self.first(1)?, column])?,
+        ];
+        let [tall, wide] = self.instructions();
+        let [down, across] = [rows.iter().product::<i64>(), columns.iter().product()];
+        let [tile_rows, tile_columns] = self.schedule.tile.map(u64::cast_signed);
+        let is_below = |number: Int<'c>, all: i64, tile: i64| {
+            if all % tile == 0 {
+                Ok(Int::Known(1))
+            } else {
+                code.is_below(number, all)
+            }
+        };
+        let pairs = (0..tall).flat_map(|i| (0..wide).map(move |j| (i, j)));
+        for ((i, j), &sum) in pairs.zip(sums) {
+            let (row, column) = (code.add(first[0], i * sixteen)?, code.add(first[1], j * sixteen)?);
+            let (mut indices, mut exists) = (Vec::new(), Vec::new());
+            for next in 0..RUN {
+                let (row, column) = if along {
+                    (row, code.add(column, next)?)
+                } else {
+                    (code.add(row, next)?, column)
+                };
+                let there = code.and(is_below(row, down, tile_rows)?, is_below(column, across, tile_columns)?)?;
+                exists.push(there);
+                let (number, extents) = if along { (column, columns) } else { (row, rows) };
+                indices.push(coordinates(code, number, extents)?);
+            }
+            let spot = Spot {
+                batch: &batch,
+                rows: &coordinates(code, row, rows)?,
+                columns: &coordinates(code, column, columns)?,
+                run: &indices,
+                goes_along_columns: along,
+                exists: &exists,
+            };
+            let extent = if along { columns.last() } else { rows.last() };
+            epilogue.write(code, (sum, extent.copied().unwrap_or(1)), &spot, buffers)?;
+        }
+        Ok(())
+    }
+}
+
+/// One matrix instruction.
+fn matrix<'c>(code: &Code<'c>, [a, b]: [Ssa<'c>; 2], sums: Ssa<'c>, depth: i64) -> Result<Ssa<'c>, EmitError> {
+    let number = |value: i64| Attribute::text(&format!("{value} : i32"));
+    let attributes = [
+        ("m", number(INTRINSIC.cast_signed())),
+        ("n", number(INTRINSIC.cast_signed())),
+        ("k", number(depth)),
+        ("blocks", number(1)),
+        ("cbsz", number(0)),
+        ("abid", number(0)),
+        ("blgp", Attribute::text("#rocdl.mfma_perm_b<none>")),
+    ];
+    code.one("amdgpu.mfma", &[a, b, sums], sums.r#type(), &attributes)
+}

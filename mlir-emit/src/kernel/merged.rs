@@ -1,0 +1,116 @@
+//! Neighbouring axes along which everything lies as along one: fewer divisions.
+
+use super::epilogue::{Epilogue, Spread};
+use super::problem::{Axis, Factor, Product};
+
+/// The axes of a kernel, after some were merged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Axes {
+    pub(super) batch: Vec<i64>,
+    pub(super) rows: Vec<i64>,
+    pub(super) columns: Vec<i64>,
+    pub(super) sum: Vec<i64>,
+    /// Whether the result's last axis in memory is one of its columns.
+    pub(super) ends_with_columns: bool,
+}
+
+/// Merges what can be, in the product's factors and the epilogue's tensors.
+pub(super) fn merge(product: &Product, epilogue: &mut Epilogue<'_>) -> (Axes, [Factor; 2]) {
+    let mut factors = product.factors.clone();
+    let is_wide = |axis: &&Axis| product.extent(**axis) > 1;
+    let last = product.order.iter().rev().find(is_wide);
+    let mut axes = Axes {
+        batch: product.batch.clone(),
+        rows: product.rows.clone(),
+        columns: product.columns.clone(),
+        sum: product.sum.clone(),
+        ends_with_columns: !matches!(last, Some(Axis::Row(_))),
+    };
+    let [a, b] = &mut factors;
+    let mut spreads: Vec<&mut Spread> = epilogue.operands.iter_mut().map(|tensor| &mut tensor.spread).collect();
+    spreads.extend(epilogue.stored.iter_mut().map(|(_, tensor)| &mut tensor.spread));
+    // Along batches, parts come first in what is stored.
+    let [first, second] = [a, b];
+    fold(
+        &mut axes.rows,
+        &mut first
+            .windows
+            .iter_mut()
+            .map(|window| &mut window.own.0)
+            .collect::<Vec<_>>(),
+        &mut [&mut first.strides.own]
+            .into_iter()
+            .chain(spreads.iter_mut().map(|spread| &mut spread.rows))
+            .collect::<Vec<_>>(),
+    );
+    fold(
+        &mut axes.columns,
+        &mut second
+            .windows
+            .iter_mut()
+            .map(|window| &mut window.own.0)
+            .collect::<Vec<_>>(),
+        &mut [&mut second.strides.own]
+            .into_iter()
+            .chain(spreads.iter_mut().map(|spread| &mut spread.columns))
+            .collect::<Vec<_>>(),
+    );
+    let windows = first.windows.iter_mut().chain(&mut second.windows);
+    fold(
+        &mut axes.sum,
+        &mut windows.map(|window| &mut window.sum.0).collect::<Vec<_>>(),
+        &mut [&mut first.strides.sum, &mut second.strides.sum],
+    );
+    (axes, factors)
+}
+
+/// The axes of the sum, merged where this factor alone allows it, and the factor along these.
+pub(super) fn along_the_sum(factor: &Factor, sum: &[i64]) -> (Factor, Vec<i64>) {
+    let (mut factor, mut extents) = (factor.clone(), sum.to_vec());
+    let Factor { windows, strides, .. } = &mut factor;
+    fold(
+        &mut extents,
+        &mut windows.iter_mut().map(|window| &mut window.sum.0).collect::<Vec<_>>(),
+        &mut [&mut strides.sum],
+    );
+    (factor, extents)
+}
+
+/// Merges neighbours that no window goes along and that lie in all these strides as one axis.
+fn fold(extents: &mut Vec<i64>, windows: &mut [&mut usize], strides: &mut [&mut Vec<i64>]) {
+    let mut axis = 1;
+    while axis < extents.len() {
+        let outer = axis - 1;
+        let extent = extents.get(axis).copied().unwrap_or(1);
+        let is_one = extents.get(outer) == Some(&1) || extent == 1;
+        let is_free = windows.iter().all(|window| **window != axis && **window != outer);
+        let is_joint = strides
+            .iter()
+            .all(|strides| match (strides.get(outer), strides.get(axis)) {
+                (Some(&outer), Some(&inner)) => outer == inner * extent,
+                _ => false,
+            });
+        if !is_free || !(is_joint || is_one) {
+            axis += 1;
+            continue;
+        }
+        // Of an axis with one element, any stride will do: that of the other stays.
+        let stays = if extent == 1 { outer } else { axis };
+        for strides in strides.iter_mut() {
+            let stride = strides.get(stays).copied();
+            strides.remove(axis);
+            if let (Some(slot), Some(stride)) = (strides.get_mut(outer), stride) {
+                *slot = stride;
+            }
+        }
+        if let Some(slot) = extents.get_mut(outer) {
+            *slot = slot.saturating_mul(extent);
+        }
+        extents.remove(axis);
+        for window in windows.iter_mut() {
+            if **window > outer {
+                **window -= 1;
+            }
+        }
+    }
+}

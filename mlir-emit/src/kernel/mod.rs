@@ -1,0 +1,263 @@
+//! Kernels for AMD GPUs that are written here, down to matrix instructions and LDS, and not chosen by the compiler.
+//!
+//! A family appends a product to the block as one operation, [`PRODUCT`], that stands for its sums. When all of a graph is lowered,
+//! [`place`] finds what is made of the sums element by element, writes one kernel of both, and puts a dispatch of it in their place. The
+//! compiler takes kernels as they are.
+//!
+//! | File | Owns |
+//! |---|---|
+//! | `problem` | what a product is |
+//! | `fusion`, `epilogue` | what becomes part of its kernel, and how it is written |
+//! | `gemm`, `reader`, `places`, `merged` | the kernel |
+//! | `adding` | the kernel that adds the parts of sums that several workgroups share |
+//! | `turn` | copies in another memory order |
+//! | `code` | what kernels are written with |
+
+mod adding;
+mod code;
+mod epilogue;
+mod fusion;
+mod gemm;
+mod merged;
+mod places;
+mod problem;
+mod reader;
+mod turn;
+
+pub(crate) use problem::{Axis, Factor, Product, Strides, Window};
+pub(crate) use turn::Turn;
+
+use crate::EmitError;
+use crate::mlir::{Attribute, Block, Context, Float, Operation, Type, Value, body_text};
+use epilogue::{Epilogue, Source, Tensor};
+use fusion::Fused;
+use std::cell::RefCell;
+use std::fmt::Write as _;
+
+/// The operation that stands for the sums of a product until its kernel is written.
+const PRODUCT: &str = "rotini.product";
+/// The operation that calls a kernel.
+const DISPATCH: &str = "flow.dispatch";
+
+/// The kernels of a graph.
+#[derive(Debug, Default)]
+pub(crate) struct Kernels {
+    products: RefCell<Vec<Product>>,
+    /// The text of kernels that are complete.
+    turns: RefCell<Vec<String>>,
+}
+
+impl Kernels {
+    /// Appends a copy in another memory order to a block. Its result has this shape.
+    pub(crate) fn turn<'c, 'b>(
+        &self,
+        context: &'c Context,
+        block: &'b Block<'c>,
+        (turn, shape): (&Turn, &[i64]),
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let element = gemm::element(context, turn.dtype).ok_or(EmitError::Internal("a copy that no kernel makes"))?;
+        let mut turns = self.turns.borrow_mut();
+        let symbol = format!("rotini_turn_{}", turns.len());
+        let name = format!("{}_{}", turn.name(), turns.len());
+        let buffers = turn
+            .elements()
+            .map(|count| format!("memref<{count}x{}>", turn.dtype.storage().mlir()));
+        let written = turn.write(context)?;
+        turns.push(executable(
+            context,
+            (&symbol, &name, turn::LANES.unsigned_abs()),
+            (&buffers, 1),
+            written,
+        )?);
+        let operands = [context.value(turn.tensor).captured()];
+        let attributes = dispatched(&symbol, &name, operands.len());
+        let attributes: Vec<_> = attributes
+            .into_iter()
+            .map(|(name, text)| (name, Attribute::text(&text)))
+            .collect();
+        let result = element.tensor(shape)?;
+        let made = block.append(context, DISPATCH, &operands, &[result], &attributes, Vec::new());
+        made.into_iter()
+            .next()
+            .ok_or(EmitError::Internal("a copy without a result"))
+    }
+
+    /// Appends a product to a block.
+    pub(crate) fn append<'c, 'b>(
+        &self,
+        context: &'c Context,
+        block: &'b Block<'c>,
+        mut product: Product,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let element = gemm::element(context, product.compute).ok_or(EmitError::Internal("sums that no kernel has"))?;
+        let result = element.tensor(&product.shape())?;
+        let mut products = self.products.borrow_mut();
+        let number = Attribute::text(&format!("{} : i64", products.len()));
+        let operands: Vec<Value<'c, 'b>> = product
+            .factors
+            .iter()
+            .map(|factor| context.value(factor.tensor).captured())
+            .collect();
+        // No two kernels of a module have one name.
+        product.name = format!("{}_{}", product.name, products.len());
+        products.push(product);
+        let made = block.append(
+            context,
+            PRODUCT,
+            &operands,
+            &[result],
+            &[("number", number)],
+            Vec::new(),
+        );
+        made.into_iter()
+            .next()
+            .ok_or(EmitError::Internal("a product without sums"))
+    }
+}
+
+/// Puts kernels in the place of products. Returns the kernels' text.
+pub(crate) fn place<'c>(context: &'c Context, block: &Block<'c>, kernels: &Kernels) -> Result<Vec<String>, EmitError> {
+    let products = kernels.products.borrow();
+    let mut texts = kernels.turns.take();
+    for (number, product) in products.iter().enumerate() {
+        let mut operations = block.take();
+        let name = format!("{number} : i64");
+        let is_own = |operation: &Operation| {
+            operation.name() == PRODUCT && operation.attribute("number").is_some_and(|text| *text == name)
+        };
+        let at = operations
+            .iter()
+            .position(is_own)
+            .ok_or(EmitError::Internal("a lost product"))?;
+        let &[sums] = operations.get(at).map_or(&[][..], Operation::results) else {
+            return Err(EmitError::Internal("a product without sums"));
+        };
+        let Fused {
+            mut epilogue,
+            operations: fused,
+            last,
+        } = fusion::fuse(context, (&operations, at), product, sums)?;
+        let symbol = format!("rotini_{number}");
+        let mut calls = Vec::new();
+        if product.schedule.parts > 1 {
+            let results: i64 = product.shape().iter().product();
+            let count = product.schedule.parts.cast_signed() * results;
+            let fresh = Block::new(&[Type::float(context, Float::F32).tensor(&[count])?]);
+            let value = fresh
+                .argument(0)
+                .ok_or(EmitError::Internal("a value without a place"))?
+                .id();
+            let parts = adding::parts(product, value, context);
+            let mut stored = Epilogue {
+                stored: vec![(Source::Sums, parts.clone())],
+                ..Epilogue::default()
+            };
+            calls.push(multiply(context, (&symbol, product), &mut stored, &mut texts)?);
+            let written = adding::write(context, product, &epilogue)?;
+            let (symbol, name) = (format!("{symbol}_parts"), format!("{}_parts", product.name));
+            let read = (vec![value], vec![memref(&parts)]);
+            let kernel = (symbol.as_str(), name.as_str(), adding::LANES.unsigned_abs());
+            calls.push(call(context, kernel, (read, &epilogue), written, &mut texts)?);
+        } else {
+            calls.push(multiply(context, (&symbol, product), &mut epilogue, &mut texts)?);
+        }
+        let kept = operations.drain(..).enumerate();
+        let mut next = Vec::new();
+        for (number, operation) in kept {
+            if !fused.contains(&number) {
+                next.push(operation);
+            }
+            if number == last {
+                next.append(&mut calls);
+            }
+        }
+        block.put(next);
+    }
+    Ok(texts)
+}
+
+/// Writes the kernel of a product, and returns its call.
+fn multiply<'c>(
+    context: &'c Context,
+    (symbol, product): (&str, &Product),
+    epilogue: &mut Epilogue<'c>,
+    texts: &mut Vec<String>,
+) -> Result<Operation, EmitError> {
+    let (axes, factors) = merged::merge(product, epilogue);
+    let written = gemm::write(context, (product, &axes), &factors, epilogue)?;
+    let values = factors.iter().map(|factor| factor.tensor).collect();
+    let buffers = factors
+        .iter()
+        .zip(product.element_names())
+        .map(|(factor, element)| format!("memref<{}x{element}>", factor.elements));
+    let kernel = (symbol, product.name.as_str(), product.schedule.lanes());
+    call(context, kernel, ((values, buffers.collect()), epilogue), written, texts)
+}
+
+/// Appends the text of a kernel, and returns its call. It reads these values, whose buffers have these types, and those of the epilogue.
+fn call<'c>(
+    context: &'c Context,
+    (symbol, name, lanes): (&str, &str, u64),
+    ((mut values, mut buffers), epilogue): ((Vec<usize>, Vec<String>), &Epilogue<'c>),
+    written: gemm::Written<'c>,
+    texts: &mut Vec<String>,
+) -> Result<Operation, EmitError> {
+    values.extend(epilogue.operands.iter().map(|tensor| tensor.value));
+    buffers.extend(epilogue.tensors().map(memref));
+    let stored = epilogue.stored.iter().map(|(_, tensor)| tensor.value).collect();
+    texts.push(executable(
+        context,
+        (symbol, name, lanes),
+        (&buffers, values.len()),
+        written,
+    )?);
+    let attributes = dispatched(symbol, name, values.len());
+    Ok(Operation::new(DISPATCH, values, attributes, stored))
+}
+
+fn memref(tensor: &Tensor<'_>) -> String {
+    format!("memref<{}x{}>", tensor.elements(), tensor.element)
+}
+
+/// The attributes of a call of a kernel.
+fn dispatched(symbol: &str, name: &str, operands: usize) -> Vec<(&'static str, String)> {
+    vec![
+        ("entry_points", format!("[@{symbol}::@{name}]")),
+        ("operandSegmentSizes", format!("array<i32: 0, {operands}, 0, 0>")),
+    ]
+}
+
+/// A kernel as IREE's executable.
+fn executable(
+    context: &Context,
+    (symbol, name, lanes): (&str, &str, u64),
+    (buffers, read): (&[String], usize),
+    written: gemm::Written<'_>,
+) -> Result<String, EmitError> {
+    let binding = |number: usize| {
+        let flags = if number < read { ", ReadOnly" } else { "" };
+        format!("#hal.pipeline.binding<storage_buffer{flags}>")
+    };
+    let bindings: Vec<String> = (0..buffers.len()).map(binding).collect();
+    let layout = format!("#hal.pipeline.layout<bindings = [{}]>", bindings.join(", "));
+    let mut text = format!(
+        "  hal.executable.source private @{symbol} {{\n    hal.executable.export public @{name} ordinal(0) layout({layout}) count(%device: \
+         !hal.device) -> (index, index, index) {{\n      %x = arith.constant {} : index\n      %one = arith.constant 1 : index\n      \
+         hal.return %x, %one, %one : index, index, index\n    }}\n    builtin.module {{\n      func.func @{name}() attributes {{\
+         translation_info = #iree_codegen.translation_info<pipeline = #iree_gpu.pipeline<BaseLowering> workgroup_size = [{}, 1, 1] \
+         subgroup_size = 64>}} {{\n        %zero = arith.constant 0 : index\n        %0 = gpu.thread_id x\n        %1 = \
+         hal.interface.workgroup.id[0] : index\n",
+        written.workgroups, lanes,
+    );
+    for (number, r#type) in buffers.iter().enumerate() {
+        let flags = if number < read { " flags(ReadOnly)" } else { "" };
+        writeln!(
+            text,
+            "        %{} = hal.interface.binding.subspan layout({layout}) binding({number}) alignment(64) offset(%zero){flags} : {type}",
+            number + 2,
+        )?;
+    }
+    text.push_str(&body_text(context, written.block, 4)?);
+    text.push_str("      }\n    }\n  }");
+    Ok(text)
+}

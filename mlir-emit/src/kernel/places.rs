@@ -1,0 +1,114 @@
+//! Where a factor's elements are: places of a row and of a term in memory, and whether they are in the image.
+
+use super::code::{Code, Int};
+use super::problem::{Factor, Window};
+use crate::EmitError;
+
+/// Bytes from which on nothing is in a buffer: buffers have fewer, and what is added to this in an access does not reach 2^32.
+pub(super) const BEYOND: i64 = 1 << 31;
+
+/// The part of an address that a row has, or a term.
+#[derive(Clone, Debug)]
+pub(super) struct Place<'c> {
+    /// Elements from the factor's first.
+    pub(super) offset: Int<'c>,
+    /// How far it goes along the axis of each window.
+    pub(super) along: Vec<Int<'c>>,
+    /// Whether there is such a row or term.
+    pub(super) exists: Int<'c>,
+}
+
+/// The index along each of these axes of the element with this number, counted along the last axis first.
+pub(super) fn coordinates<'c>(code: &Code<'c>, number: Int<'c>, extents: &[i64]) -> Result<Vec<Int<'c>>, EmitError> {
+    let mut rest = number;
+    let mut indices = Vec::new();
+    for (position, &extent) in extents.iter().enumerate().rev() {
+        if position == 0 {
+            indices.push(rest);
+        } else {
+            indices.push(code.rem(rest, extent)?);
+            rest = code.div(rest, extent)?;
+        }
+    }
+    indices.reverse();
+    Ok(indices)
+}
+
+/// The sum of indices, each times the stride of its axis.
+pub(super) fn offset<'c>(code: &Code<'c>, indices: &[Int<'c>], strides: &[i64]) -> Result<Int<'c>, EmitError> {
+    let terms = indices
+        .iter()
+        .zip(strides)
+        .map(|(&index, &stride)| code.mul(index, stride));
+    code.sum(terms.collect::<Result<Vec<_>, _>>()?)
+}
+
+/// Axes of a side of a product, and how a factor lies along them.
+#[derive(Clone, Copy)]
+pub(super) struct Side<'a> {
+    pub(super) extents: &'a [i64],
+    pub(super) strides: &'a [i64],
+    /// The axis of each window and its step.
+    pub(super) windows: &'a [(usize, i64)],
+}
+
+impl Side<'_> {
+    /// How many rows, or terms, there are.
+    pub(super) fn count(&self) -> i64 {
+        self.extents.iter().product()
+    }
+
+    /// The place with this number. `exists` is known if the number is always below the count.
+    pub(super) fn place<'c>(&self, code: &Code<'c>, number: Int<'c>, is_whole: bool) -> Result<Place<'c>, EmitError> {
+        let indices = coordinates(code, number, self.extents)?;
+        let along = self.windows.iter().map(|&(axis, step)| {
+            let index = indices.get(axis).copied().unwrap_or(Int::Known(0));
+            code.mul(index, step)
+        });
+        Ok(Place {
+            offset: offset(code, &indices, self.strides)?,
+            along: along.collect::<Result<_, _>>()?,
+            exists: if is_whole {
+                Int::Known(1)
+            } else {
+                code.is_below(number, self.count())?
+            },
+        })
+    }
+
+    /// The place so many elements further along the last axis, which does not end before it.
+    pub(super) fn further<'c>(&self, code: &Code<'c>, place: &Place<'c>, count: i64) -> Result<Place<'c>, EmitError> {
+        let last = self.extents.len().saturating_sub(1);
+        let stride = self.strides.last().copied().unwrap_or(0);
+        let along = self.windows.iter().zip(&place.along).map(|(&(axis, step), &along)| {
+            let moved = if axis == last { count * step } else { 0 };
+            code.add(along, moved)
+        });
+        Ok(Place {
+            offset: code.add(place.offset, count * stride)?,
+            along: along.collect::<Result<_, _>>()?,
+            exists: place.exists,
+        })
+    }
+}
+
+/// The axes of a factor's windows on its own side, and on that of the sum.
+pub(super) fn windows(factor: &Factor) -> [Vec<(usize, i64)>; 2] {
+    let of = |side: fn(&Window) -> (usize, i64)| factor.windows.iter().map(side).collect();
+    [of(|window| window.own), of(|window| window.sum)]
+}
+
+/// Whether the element of a row and a term is there.
+pub(super) fn is_there<'c>(
+    code: &Code<'c>,
+    factor: &Factor,
+    row: &Place<'c>,
+    term: &Place<'c>,
+) -> Result<Int<'c>, EmitError> {
+    let mut all = code.and(row.exists, term.exists)?;
+    for ((window, &row), &term) in factor.windows.iter().zip(&row.along).zip(&term.along) {
+        let place = code.sum([row, term, Int::Known(window.start)])?;
+        all = code.and(all, code.is_below(place, window.extent)?)?;
+    }
+    Ok(all)
+}

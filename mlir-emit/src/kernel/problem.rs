@@ -1,0 +1,165 @@
+//! What a product is: the places that its factors and its result have in memory.
+//!
+//! Example: the convolution of x (N, H, W, C in memory) by w (K, R, S, C) with a step of 2 and zeros around x. Its rows are the positions of
+//! windows (n, p, q), its columns the filters (k), its sum is over (r, s, c). x at row (n, p, q) and term (r, s, c) is the element
+//! `n H W C + (2 p + r - 1) W C + (2 q + s - 1) C + c`, if 2 p + r - 1 and 2 q + s - 1 are in the image, and zero else.
+
+use rotini_graph::DataType;
+use rotini_schedule::gemm;
+
+/// An axis of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Axis {
+    /// Of products side by side.
+    Batch(usize),
+    /// Of the rows of a result.
+    Row(usize),
+    /// Of its columns.
+    Column(usize),
+}
+
+/// How far apart elements are that differ by one along each axis. An axis along which a tensor has the same elements has zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Strides {
+    pub(crate) batch: Vec<i64>,
+    /// Along the rows of the first factor and the columns of the second.
+    pub(crate) own: Vec<i64>,
+    pub(crate) sum: Vec<i64>,
+}
+
+/// Places along an axis of an image of which some are outside of it: they have zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// Places in the image.
+    pub(crate) extent: i64,
+    /// The place of the first row and the first term.
+    pub(crate) start: i64,
+    /// An axis of the factor's own, and how many places one step along it goes on.
+    pub(crate) own: (usize, i64),
+    /// The same of an axis of the sum.
+    pub(crate) sum: (usize, i64),
+    /// The same of an axis of the batch.
+    pub(crate) batch: (usize, i64),
+}
+
+/// A factor.
+#[derive(Clone, Debug)]
+pub(crate) struct Factor {
+    /// The number of its value.
+    pub(crate) tensor: usize,
+    /// Elements of the tensor.
+    pub(crate) elements: i64,
+    pub(crate) dtype: DataType,
+    /// The element at the first place of all axes, which may lie before the tensor.
+    pub(crate) first: i64,
+    pub(crate) strides: Strides,
+    pub(crate) windows: Vec<Window>,
+}
+
+/// Sums of products: for each batch, row and column.
+#[derive(Clone, Debug)]
+pub(crate) struct Product {
+    /// Extents.
+    pub(crate) batch: Vec<i64>,
+    pub(crate) rows: Vec<i64>,
+    pub(crate) columns: Vec<i64>,
+    pub(crate) sum: Vec<i64>,
+    /// How many of the first terms count in each product of the batch, if not all do.
+    pub(crate) terms: Vec<i64>,
+    pub(crate) factors: [Factor; 2],
+    /// The result's axes in the order of its memory.
+    pub(crate) order: Vec<Axis>,
+    /// The type of sums and result.
+    pub(crate) compute: DataType,
+    pub(crate) schedule: gemm::Schedule,
+    /// What it is, for people who read the kernel's name: letters, digits and `_`.
+    pub(crate) name: String,
+}
+
+impl Product {
+    /// The extent of an axis of the result.
+    pub(crate) fn extent(&self, axis: Axis) -> i64 {
+        let (extents, index) = match axis {
+            Axis::Batch(index) => (&self.batch, index),
+            Axis::Row(index) => (&self.rows, index),
+            Axis::Column(index) => (&self.columns, index),
+        };
+        extents.get(index).copied().unwrap_or(1)
+    }
+
+    /// Axes of the batch, and that of parts if there are several.
+    pub(crate) fn batch_axes(&self) -> usize {
+        self.batch.len() + usize::from(self.schedule.parts > 1)
+    }
+
+    /// The axis that runs of neighbours in memory go along: the last one with more than one element. `None` if it is not the last of the rows
+    /// or columns: no kernel goes along such an axis.
+    pub(super) fn run_axis(&self) -> Option<Axis> {
+        let is_wide = |axis: &&Axis| self.extent(**axis) > 1;
+        let axis = *self.order.iter().rev().find(is_wide).unwrap_or(&Axis::Column(0));
+        let is_last = match axis {
+            Axis::Batch(_) => false,
+            Axis::Row(position) => position + 1 == self.rows.len(),
+            Axis::Column(position) => position + 1 == self.columns.len(),
+        };
+        is_last.then_some(axis)
+    }
+
+    /// Whether its sums can be shared by so many workgroups, whose parts another kernel adds.
+    pub(crate) fn can_be_shared(&self, parts: u64) -> bool {
+        let elements = self
+            .shape()
+            .iter()
+            .try_fold(parts, |all, &extent| all.checked_mul(extent.unsigned_abs()));
+        self.run_axis().is_some() && elements.is_some_and(|elements| elements < 1 << 29)
+    }
+
+    /// What its time depends on.
+    pub(crate) fn problem(&self) -> gemm::Problem {
+        let count = |extents: &[i64]| {
+            extents
+                .iter()
+                .fold(1_u64, |all, &extent| all.saturating_mul(extent.unsigned_abs()))
+        };
+        let [a, _] = &self.factors;
+        let bytes = a.dtype.bytes().unwrap_or(1);
+        let read = count(&self.rows)
+            .saturating_mul(count(&self.sum))
+            .saturating_mul(count(&self.batch));
+        gemm::Problem {
+            count: count(&self.batch),
+            rows: count(&self.rows),
+            columns: count(&self.columns),
+            depth: count(&self.sum).saturating_mul(bytes),
+            stored: 2,
+            reuse: (read / a.elements.unsigned_abs().max(1)).max(1),
+        }
+    }
+
+    /// Whether addresses of all factors and of the result have 32 bits.
+    pub(crate) fn can_be_addressed(&self) -> bool {
+        const MOST: u64 = 1 << 31;
+        let bytes = |factor: &Factor| factor.elements.unsigned_abs().checked_mul(factor.dtype.bytes()?);
+        let elements = self
+            .shape()
+            .iter()
+            .try_fold(1_u64, |all, &extent| all.checked_mul(extent.unsigned_abs()));
+        let result = elements.and_then(|elements| elements.checked_mul(8));
+        self.factors
+            .iter()
+            .map(bytes)
+            .chain([result])
+            .all(|bytes| bytes.is_some_and(|bytes| bytes < MOST))
+    }
+
+    /// The factors' types as MLIR spells them.
+    pub(crate) fn element_names(&self) -> [&'static str; 2] {
+        let [a, b] = &self.factors;
+        [a, b].map(|factor| factor.dtype.storage().mlir())
+    }
+
+    /// The result's extents in the order of its memory.
+    pub(crate) fn shape(&self) -> Vec<i64> {
+        self.order.iter().map(|&axis| self.extent(axis)).collect()
+    }
+}

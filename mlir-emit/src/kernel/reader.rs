@@ -1,0 +1,325 @@
+//! How a workgroup copies a factor's part of a step from memory to registers, and from there to LDS.
+//!
+//! In LDS each row of the tile has the terms of a step side by side, 128 bytes in chunks of 16. Chunks change places within their row, so
+//! that lanes that read or write the same chunk of several rows meet no bank twice.
+//!
+//! | In memory | A lane copies |
+//! |---|---|
+//! | terms lie side by side | chunks of a row |
+//! | rows lie side by side | a block of rows and terms, which it turns in registers |
+//! | neither | the same, a single row at a time |
+
+use super::code::{Code, Int, Ssa};
+use super::merged::along_the_sum;
+use super::places::{BEYOND, Place, Side, is_there, offset, windows};
+use super::problem::Factor;
+use crate::EmitError;
+use crate::mlir::Type;
+use rotini_schedule::gemm::STEP_BYTES;
+
+/// Bytes of a chunk.
+const CHUNK: i64 = 16;
+
+/// What all readers of a workgroup know.
+#[derive(Clone, Copy)]
+pub(super) struct Workgroup<'c> {
+    /// The lane among all of the workgroup.
+    pub(super) lane: Int<'c>,
+    pub(super) lanes: i64,
+}
+
+/// One factor's copies.
+pub(super) struct Reader<'c> {
+    factor: Factor,
+    buffer: Ssa<'c>,
+    element: Type<'c>,
+    /// LDS.
+    memory: Ssa<'c>,
+    /// Rows of the tile.
+    rows: i64,
+    sum: Vec<i64>,
+    /// Steps end where the sum's last axis does, or there is no other axis, and no window goes along it: one place serves all lanes.
+    is_uniform: bool,
+    /// The terms of a block differ in their index along the last axis alone.
+    has_neighbours: bool,
+    blocks: Vec<Block<'c>>,
+    /// Elements that a load brings, along rows or terms.
+    width: i64,
+    is_deep: bool,
+    /// Terms of a block.
+    depth: i64,
+}
+
+/// What a lane copies at once: some terms of one row, or of a run of rows.
+struct Block<'c> {
+    /// The first row.
+    row: Place<'c>,
+    /// The first term, in the step.
+    term: Int<'c>,
+    /// In LDS, for each row.
+    places: Vec<Int<'c>>,
+}
+
+/// Terms of a step.
+pub(super) fn terms(bytes: i64) -> i64 {
+    STEP_BYTES.cast_signed() / bytes
+}
+
+/// Where a chunk of a row is in LDS: the element's number in the tile.
+pub(super) fn place<'c>(code: &Code<'c>, row: Int<'c>, chunk: Int<'c>, bytes: i64) -> Result<Int<'c>, EmitError> {
+    let turn = code.rem(code.xor(row, code.div(row, 8)?)?, 8)?;
+    let moved = code.xor(chunk, turn)?;
+    code.add(code.mul(row, terms(bytes))?, code.mul(moved, CHUNK / bytes)?)
+}
+
+/// How many elements a factor has side by side and aligned along an axis: 8, 4, 2 or 1 of two bytes each.
+fn run(extents: &[i64], along: &[i64], across: &[i64], first: i64, bytes: i64) -> i64 {
+    let (Some(&extent), Some((&1, outer))) = (extents.last(), along.split_last()) else {
+        return 1;
+    };
+    let all = || outer.iter().chain(across).copied().chain([extent, first]);
+    let fits = |width: &i64| all().all(|number| number % width == 0);
+    let widths = [CHUNK / bytes, 8 / bytes, 4 / bytes];
+    widths.into_iter().filter(|&width| width > 1).find(fits).unwrap_or(1)
+}
+
+impl<'c> Reader<'c> {
+    /// The copies of a tile whose first row is `first`, of a factor whose own axes have these extents. `batch`: the number of the product along each axis of the batch.
+    pub(super) fn new(
+        code: &Code<'c>,
+        (factor, buffer, element): (&Factor, Ssa<'c>, Type<'c>),
+        (own, sum): (&[i64], &[i64]),
+        (first, rows, batch): (Int<'c>, i64, &[Int<'c>]),
+        (memory, workgroup): (Ssa<'c>, Workgroup<'c>),
+    ) -> Result<Self, EmitError> {
+        let bytes = factor.dtype.bytes().unwrap_or(1).cast_signed();
+        let (factor, sum) = along_the_sum(factor, sum);
+        let [own_windows, _] = windows(&factor);
+        let side = Side {
+            extents: own,
+            strides: &factor.strides.own,
+            windows: &own_windows,
+        };
+        let strides = &factor.strides;
+        let base = offset(code, batch, &strides.batch)?;
+        let starts = factor.windows.iter().map(|window| {
+            let (axis, step) = window.batch;
+            code.mul(batch.get(axis).copied().unwrap_or(Int::Known(0)), step)
+        });
+        let starts = starts.collect::<Result<Vec<_>, _>>()?;
+        let batch = &strides.batch;
+        let outer: Vec<i64> = batch.iter().chain(&strides.own).copied().collect();
+        let last_term = sum.len().saturating_sub(1);
+        let deep = if factor.windows.iter().any(|window| window.sum.0 == last_term) {
+            1
+        } else {
+            run(&sum, &strides.sum, &outer, factor.first, bytes)
+        };
+        let outer: Vec<i64> = batch.iter().chain(&strides.sum).copied().collect();
+        let last = own.len().saturating_sub(1);
+        let moves = factor
+            .windows
+            .iter()
+            .any(|window| window.own.0 == last && window.own.1 != 0);
+        let wide = if moves {
+            1
+        } else {
+            run(own, &strides.own, &outer, factor.first, bytes)
+        };
+        let is_deep = deep > 1 && deep >= wide || strides.sum.last() == Some(&1) && wide == 1;
+        let is_whole = side.count() % rows == 0;
+        let lanes = workgroup.lanes;
+        let mut blocks = Vec::new();
+        let place_of = |row: Int<'c>| {
+            let number = code.add(first, row)?;
+            let mut place = side.place(code, number, is_whole)?;
+            place.offset = code.sum([place.offset, base, Int::Known(factor.first)])?;
+            for (along, &start) in place.along.iter_mut().zip(&starts) {
+                *along = code.add(*along, start)?;
+            }
+            Ok::<_, EmitError>(place)
+        };
+        let (width, depth);
+        if is_deep {
+            (width, depth) = (deep, CHUNK / bytes);
+            let chunks = STEP_BYTES.cast_signed() / CHUNK;
+            let (row, chunk) = (code.div(workgroup.lane, chunks)?, code.rem(workgroup.lane, chunks)?);
+            for pass in 0..rows * chunks / lanes {
+                let row = code.add(row, pass * lanes / chunks)?;
+                blocks.push(Block {
+                    row: place_of(row)?,
+                    term: code.mul(chunk, depth)?,
+                    places: vec![place(code, row, chunk, bytes)?],
+                });
+            }
+        } else {
+            let each = rows * terms(bytes) / lanes;
+            width = wide.min((each / 4).max(1));
+            depth = (each / width).min(CHUNK / bytes);
+            let across = rows / width;
+            let row = code.mul(code.rem(workgroup.lane, across)?, width)?;
+            let group = code.div(workgroup.lane, across)?;
+            let place_of_row = place_of(row)?;
+            for pass in 0..each / (width * depth) {
+                let group = code.add(group, pass * lanes / across)?;
+                let term = code.mul(group, depth)?;
+                let (chunk, within) = (code.div(term, CHUNK / bytes)?, code.rem(term, CHUNK / bytes)?);
+                let places = (0..width).map(|next| {
+                    let row = code.add(row, next)?;
+                    code.add(place(code, row, chunk, bytes)?, within)
+                });
+                blocks.push(Block {
+                    row: place_of_row.clone(),
+                    term,
+                    places: places.collect::<Result<_, _>>()?,
+                });
+            }
+        }
+        let step = terms(bytes);
+        let goes_along = factor
+            .windows
+            .iter()
+            .any(|window| window.sum.0 == last_term && window.sum.1 != 0);
+        let is_uniform = !goes_along && (sum.len() == 1 || sum.last().is_some_and(|extent| extent % step == 0));
+        let has_neighbours = sum.last().is_some_and(|extent| extent % depth == 0);
+        Ok(Reader {
+            factor,
+            buffer,
+            element,
+            memory,
+            rows,
+            sum,
+            is_uniform,
+            has_neighbours,
+            blocks,
+            width,
+            is_deep,
+            depth,
+        })
+    }
+
+    /// The elements in LDS of one step.
+    pub(super) fn size(&self) -> i64 {
+        self.rows * terms(self.bytes())
+    }
+
+    /// How many vectors a step has in registers.
+    pub(super) fn load_count(&self) -> usize {
+        self.blocks.len() * self.runs()
+    }
+
+    /// The loads of a block.
+    fn runs(&self) -> usize {
+        let runs = if self.is_deep {
+            self.depth / self.width
+        } else {
+            self.depth
+        };
+        usize::try_from(runs).unwrap_or(1)
+    }
+
+    fn bytes(&self) -> i64 {
+        self.factor.dtype.bytes().unwrap_or(1).cast_signed()
+    }
+
+    /// Copies the terms from `step` on, below `end`, to registers.
+    pub(super) fn load(&self, code: &Code<'c>, step: Int<'c>, end: Option<Int<'c>>) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let [_, sum_windows] = windows(&self.factor);
+        let side = Side {
+            extents: &self.sum,
+            strides: &self.factor.strides.sum,
+            windows: &sum_windows,
+        };
+        let last = self.factor.strides.sum.last().copied().unwrap_or(0);
+        let shared = if self.is_uniform {
+            Some(side.place(code, step, true)?)
+        } else {
+            None
+        };
+        // The hardware adds what lanes share as a number without a sign.
+        let is_forward = self.factor.strides.sum.iter().all(|&stride| stride >= 0);
+        let vector = if self.width == 1 {
+            self.element
+        } else {
+            self.element.vector(&[self.width])?
+        };
+        let mut loaded = Vec::new();
+        for block in &self.blocks {
+            // The first term of the block, where the others are its neighbours along the last axis.
+            let first = match &shared {
+                None if self.has_neighbours => Some(side.place(code, code.add(step, block.term)?, true)?),
+                _ => None,
+            };
+            for run in (0..).take(self.runs()) {
+                let further = run * if self.is_deep { self.width } else { 1 };
+                let term = code.add(block.term, further)?;
+                let number = code.add(step, term)?;
+                let mut place = match (&shared, &first) {
+                    (Some(shared), _) => shared.clone(),
+                    (None, Some(first)) => side.further(code, first, further)?,
+                    (None, None) => side.place(code, number, true)?,
+                };
+                if let Some(end) = end {
+                    place.exists = code.is_below(number, end)?;
+                }
+                let own = match &shared {
+                    Some(_) => code.add(block.row.offset, code.mul(term, last)?)?,
+                    None => block.row.offset,
+                };
+                let there = is_there(code, &self.factor, &block.row, &place)?;
+                let (lane, shared) = match there {
+                    Int::Known(1) if shared.is_some() && is_forward => (own, place.offset),
+                    there => {
+                        let here = code.add(own, place.offset)?;
+                        (code.select(there, here, BEYOND / self.bytes())?, Int::Known(0))
+                    }
+                };
+                loaded.push(code.load(self.buffer, (lane, shared), vector)?);
+            }
+        }
+        Ok(loaded)
+    }
+
+    /// Copies what was loaded to LDS, to the step that begins at this element.
+    pub(super) fn keep(&self, code: &Code<'c>, loaded: &[Ssa<'c>], start: Int<'c>) -> Result<(), EmitError> {
+        for (block, loaded) in self.blocks.iter().zip(loaded.chunks(self.runs())) {
+            for (row, &place) in (0..).zip(&block.places) {
+                let chunk = if self.is_deep || self.width == 1 {
+                    joined(code, loaded, self.width)?
+                } else {
+                    let pairs: Vec<Ssa<'c>> = loaded
+                        .chunks(2)
+                        .map(|pair| match pair {
+                            &[a, b] => code.shuffle([a, b], &[row, self.width + row]),
+                            _ => Err(EmitError::Internal("an odd block")),
+                        })
+                        .collect::<Result<_, _>>()?;
+                    joined(code, &pairs, 2)?
+                };
+                code.write_shared(chunk, self.memory, code.add(place, start)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Vectors one after the other as one, or elements.
+fn joined<'c>(code: &Code<'c>, parts: &[Ssa<'c>], width: i64) -> Result<Ssa<'c>, EmitError> {
+    match parts {
+        [] => Err(EmitError::Internal("an empty block")),
+        &[part] if width > 1 => Ok(part),
+        parts if width == 1 => {
+            let first = parts.first().map(|part| part.r#type());
+            let count = i64::try_from(parts.len()).map_err(|_| EmitError::Internal("a long block"))?;
+            let vector = first.ok_or(EmitError::Internal("an empty block"))?.vector(&[count])?;
+            code.one("vector.from_elements", parts, vector, &[])
+        }
+        parts => {
+            let (a, b) = parts.split_at(parts.len() / 2);
+            let half = width * i64::try_from(a.len()).map_err(|_| EmitError::Internal("a long block"))?;
+            let (a, b) = (joined(code, a, width)?, joined(code, b, width)?);
+            let all: Vec<i64> = (0..2 * half).collect();
+            code.shuffle([a, b], &all)
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! A copy in another memory order: an axis moves behind those that lie inside of it, and may get zeros at its end.
+//!
+//! Example: N C H W becomes N H W C. A lane reads some channels at some neighbouring positions, turns them in registers, and stores each
+//! position's channels at once. A workgroup has so many channels that it fills the lines of the cache that it writes.
+
+use super::code::{Code, Int, Ssa};
+use super::gemm::{Written, element};
+use super::places::BEYOND;
+use crate::EmitError;
+use crate::mlir::{Attribute, Context, Type};
+use rotini_graph::DataType;
+
+/// Lanes of a workgroup.
+pub(super) const LANES: i64 = 256;
+/// Fewest positions of a workgroup.
+const POSITIONS: i64 = 64;
+/// Elements of 16 bytes.
+const WIDEST: i64 = 8;
+/// Where rows have no more elements than this and do not begin where wide loads can, they pass through LDS.
+const SHORT: i64 = 64;
+/// Rows of a workgroup that pass through LDS, at least, and elements of them, at most.
+const ROWS: i64 = 64;
+const ELEMENTS: i64 = 4608;
+
+/// The copy of a tensor of 16-bit floats: `outer` times `moved` times `inner` elements become `outer` times `inner` times `padded`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// The number of the tensor's value.
+    pub(crate) tensor: usize,
+    pub(crate) dtype: DataType,
+    pub(crate) outer: i64,
+    pub(crate) moved: i64,
+    pub(crate) inner: i64,
+    /// At least `moved`: what is more is zeros.
+    pub(crate) padded: i64,
+}
+
+impl Turn {
+    /// Whether there is a kernel for it.
+    pub(crate) fn is_possible(&self) -> bool {
+        const MOST: i64 = 1 << 30;
+        let elements = [self.padded, self.inner]
+            .iter()
+            .try_fold(self.outer, |all, &extent| all.checked_mul(extent));
+        matches!(self.dtype, DataType::F16 | DataType::Bf16)
+            && (self.moved > 1 && self.inner > 1 || self.padded > self.moved)
+            && elements.is_some_and(|elements| elements > 0 && elements < MOST)
+    }
+
+    /// Elements of the tensor, and of its copy.
+    pub(super) fn elements(&self) -> [i64; 2] {
+        [self.moved, self.padded].map(|extent| self.outer * extent * self.inner)
+    }
+
+    /// What it is, for people who read the kernel's name.
+    pub(super) fn name(&self) -> String {
+        format!("turn_{}x{}x{}_{}", self.outer, self.moved, self.inner, self.dtype)
+    }
+
+    /// Neighbouring positions that a lane reads at once.
+    fn width(&self) -> i64 {
+        [4, 2].into_iter().find(|width| self.inner % width == 0).unwrap_or(1)
+    }
+
+    /// Elements of the moved axis that a lane stores at once: 16 bytes at most.
+    fn chunk(&self) -> i64 {
+        [8, 4, 2]
+            .into_iter()
+            .find(|chunk| self.padded % chunk == 0)
+            .unwrap_or(1)
+    }
+
+    /// Whether rows are short and begin at odd places.
+    fn is_ragged(&self) -> bool {
+        self.outer < 1 << 20
+            && self.inner <= SHORT
+            && self.width() < 4
+            && self.moved % WIDEST == 0
+            && self.padded == self.moved
+    }
+
+    /// Writes the kernel. Its arguments are the lane, the workgroup, and both buffers.
+    pub(super) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
+        let float = element(context, self.dtype).ok_or(EmitError::Internal("a type that no kernel has"))?;
+        let index = Type::index(context);
+        let [read, written] = self.elements();
+        let (read, written) = (float.memref(&[read], None)?, float.memref(&[written], None)?);
+        let code = Code::new(context, &[index, index, read, written]);
+        let workgroups = if self.is_ragged() {
+            self.through_lds(&code, float)?
+        } else {
+            self.in_registers(&code, float)?
+        };
+        code.op("func.return", &[], &[], &[], Vec::new())?;
+        Ok(Written {
+            block: code.finish()?,
+            workgroups,
+        })
+    }
+
+    /// Rows as they lie are copied to LDS, and read from there across.
+    fn through_lds<'c>(&self, code: &Code<'c>, float: Type<'c>) -> Result<i64, EmitError> {
+        let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
+        let (source, target) = (code.argument(2)?, code.argument(3)?);
+        let mut rows = ROWS;
+        while rows < self.moved && 2 * rows * self.inner <= ELEMENTS {
+            rows *= 2;
+        }
+        let strips = (self.moved + rows - 1) / rows;
+        let (outer, strip) = (code.div(workgroup, strips)?, code.rem(workgroup, strips)?);
+        let row = code.mul(strip, rows)?;
+        let from = code.add(code.mul(outer, self.moved * self.inner)?, code.mul(row, self.inner)?)?;
+        let vector = float.vector(&[WIDEST])?;
+        // As many vectors are loaded as are stored.
+        let chunks = rows / WIDEST;
+        let vectors = chunks * self.inner;
+        let passes = (vectors + LANES - 1) / LANES;
+        let memory = code.shared(passes * LANES * WIDEST, float)?;
+        for pass in 0..passes {
+            let number = code.add(lane, pass * LANES)?;
+            let place = code.mul(number, WIDEST)?;
+            let is_there = code.is_below(number, vectors)?;
+            let read = code.select(is_there, code.add(from, place)?, BEYOND / 2)?;
+            let loaded = code.load(source, (read, Int::Known(0)), vector)?;
+            code.write_shared(loaded, memory, place)?;
+        }
+        code.meet()?;
+        for pass in 0..passes {
+            let number = code.add(lane, pass * LANES)?;
+            let (position, chunk) = (code.div(number, chunks)?, code.rem(number, chunks)?);
+            let first = code.mul(chunk, WIDEST)?;
+            let place = code.add(code.mul(first, self.inner)?, position)?;
+            let elements: Vec<Ssa<'c>> = (0..WIDEST)
+                .map(|next| {
+                    let place = code.index(code.add(place, next * self.inner)?)?;
+                    code.one("memref.load", &[memory, place], float, &[])
+                })
+                .collect::<Result<_, _>>()?;
+            let column = code.add(row, first)?;
+            let to = code.sum([
+                code.mul(outer, self.inner * self.moved)?,
+                code.mul(position, self.moved)?,
+                column,
+            ])?;
+            let is_there = code.and(code.is_below(position, self.inner)?, code.is_below(column, self.moved)?)?;
+            let stored = code.one("vector.from_elements", &elements, vector, &[])?;
+            code.store(stored, target, code.select(is_there, to, BEYOND / 2)?)?;
+        }
+        Ok(self.outer * strips)
+    }
+
+    /// Lanes read several rows at neighbouring positions.
+    fn in_registers<'c>(&self, code: &Code<'c>, float: Type<'c>) -> Result<i64, EmitError> {
+        let (width, depth) = (self.width(), self.chunk());
+        let rows = (self.padded + depth - 1) / depth;
+        let most = LANES * width / POSITIONS;
+        let down = std::iter::successors(Some(1), |down| Some(down * 2)).find(|&down| down >= rows.min(most));
+        let down = down.unwrap_or(1);
+        let across = LANES / down;
+        let positions = self.outer * self.inner;
+        let tall = down * depth;
+        let strips = (self.padded + tall - 1) / tall;
+        let tile_width = across * width;
+        let workgroups = (positions + tile_width - 1) / tile_width * strips;
+
+        let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
+        let (strip, tile) = (code.rem(workgroup, strips)?, code.div(workgroup, strips)?);
+        let within = code.mul(code.rem(lane, across)?, width)?;
+        let position = code.add(code.mul(tile, tile_width)?, within)?;
+        let chunk = code.mul(code.div(lane, across)?, depth)?;
+        let row = code.add(code.mul(strip, tall)?, chunk)?;
+        let (outer, inner) = (code.div(position, self.inner)?, code.rem(position, self.inner)?);
+        let from = code.sum([
+            code.mul(outer, self.moved * self.inner)?,
+            code.mul(row, self.inner)?,
+            inner,
+        ])?;
+        let to = code.add(code.mul(position, self.padded)?, row)?;
+        let is_inside = code.is_below(position, positions)?;
+        let exists = if self.padded % tall == 0 {
+            is_inside
+        } else {
+            code.and(is_inside, code.is_below(row, self.padded)?)?
+        };
+        let (from, to) = (
+            code.select(exists, from, BEYOND / 2)?,
+            code.select(exists, to, BEYOND / 2)?,
+        );
+        let (source, target) = (code.argument(2)?, code.argument(3)?);
+        let vector = if width == 1 { float } else { float.vector(&[width])? };
+        let rows: Vec<Ssa<'c>> = (0..depth)
+            .map(|next| {
+                let mut place = code.add(from, next * self.inner)?;
+                if self.padded > self.moved {
+                    let is_read = code.is_below(code.add(row, next)?, self.moved)?;
+                    place = code.select(is_read, place, BEYOND / 2)?;
+                }
+                code.load(source, (place, Int::Known(0)), vector)
+            })
+            .collect::<Result<_, _>>()?;
+        for position in 0..width {
+            let place = code.add(to, position * self.padded)?;
+            code.store(gathered(code, &rows, width, position)?, target, place)?;
+        }
+        Ok(workgroups)
+    }
+}
+
+/// The element with this number of each vector.
+fn gathered<'c>(code: &Code<'c>, rows: &[Ssa<'c>], width: i64, number: i64) -> Result<Ssa<'c>, EmitError> {
+    const EMPTY: EmitError = EmitError::Internal("a copy of nothing");
+    if let &[one] = rows {
+        let position = [("static_position", Attribute::i64_array(&[number]))];
+        return match one.r#type().as_vector() {
+            Ok((_, element)) => code.one("vector.extract", &[one], element, &position),
+            Err(_) => Ok(one),
+        };
+    }
+    if width == 1 {
+        let count = i64::try_from(rows.len()).map_err(|_| EMPTY)?;
+        let vector = rows.first().ok_or(EMPTY)?.r#type().vector(&[count])?;
+        return code.one("vector.from_elements", rows, vector, &[]);
+    }
+    let mut parts = Vec::new();
+    for pair in rows.chunks(2) {
+        let &[a, b] = pair else { return Err(EMPTY) };
+        parts.push(code.shuffle([a, b], &[number, width + number])?);
+    }
+    let mut length = 2;
+    while parts.len() > 1 {
+        let mut longer = Vec::new();
+        for pair in parts.chunks(2) {
+            let &[a, b] = pair else { return Err(EMPTY) };
+            longer.push(code.shuffle([a, b], &(0..2 * length).collect::<Vec<_>>())?);
+        }
+        (parts, length) = (longer, 2 * length);
+    }
+    parts.into_iter().next().ok_or(EMPTY)
+}
