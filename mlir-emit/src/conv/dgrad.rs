@@ -11,7 +11,7 @@
 //! In general the phase r = h mod s of dx is Σ dy\[q + ⌊(r + pre) / s⌋ - t\] w\[(r + pre) mod s + s t\] over t. Phases are products side by
 //! side in one kernel: axes of its batch. No product is with a stuffed zero.
 
-use super::kernels::factor;
+use super::kernels::{factor, per_image};
 use super::shape::{Shape, channels_first, channels_last};
 use crate::EmitError;
 use crate::contract::{half, strides};
@@ -117,15 +117,17 @@ pub(super) fn lower<'c, 'b>(
     let image: i64 = shape.input.iter().product();
     let mut ones = shape.window.iter().chain(&shape.geometry.stride);
     let is_pointwise = shape.input == shape.output && ones.all(|&extent| extent == 1);
-    if is_pointwise && image % 4 == 0 && dy.lies_in(&channels_first(rank)) && !dy.lies_in(&last) {
-        let product = per_image([dy, w], shape, (order, compute))?;
+    let whole = |product: Product| {
         let ssa = lowering.kernel(machine, product)?;
-        return Ok(ssa.map(|ssa| Ordered {
+        Ok(ssa.map(|ssa| Ordered {
             ssa,
             order: order.to_vec(),
             dtype: compute,
             dims: dims.to_vec(),
-        }));
+        }))
+    };
+    if is_pointwise && image % 4 == 0 && dy.lies_in(&channels_first(rank)) && !dy.lies_in(&last) {
+        return whole(per_image([dy, w], [1, 0], (order, compute, "dgrad"))?);
     }
     let dy = &lowering.in_order(dy, &last)?;
     // Lanes read channels, or filters, side by side.
@@ -140,14 +142,7 @@ pub(super) fn lower<'c, 'b>(
             .chain((0..axes.len()).map(|axis| Axis::Row(axis + 1)))
             .collect();
         let order_of_axes = order.iter().filter_map(|&axis| logical.get(axis).copied()).collect();
-        let product = product([dy, w], shape, &axes, (order_of_axes, compute))?;
-        let ssa = lowering.kernel(machine, product)?;
-        return Ok(ssa.map(|ssa| Ordered {
-            ssa,
-            order: order.to_vec(),
-            dtype: compute,
-            dims: dims.to_vec(),
-        }));
+        return whole(product([dy, w], shape, &axes, (order_of_axes, compute))?);
     }
     side_by_side(
         lowering,
@@ -307,37 +302,4 @@ fn terms(axes: &[Along], filters: i64) -> Vec<i64> {
         }
     }
     all
-}
-
-/// One tap without steps, channels first in dy: a product of the filter and each image.
-fn per_image(
-    [dy, w]: [&Ordered<'_, '_>; 2],
-    shape: &Shape<'_>,
-    (order, compute): (&[usize], DataType),
-) -> Result<Product, EmitError> {
-    let (of_dy, of_w) = (strides(dy), strides(w));
-    let along = |strides: &[i64], axis: usize| extent(strides, axis).map(|stride| vec![stride]);
-    let spatial = of_dy.get(2..).unwrap_or_default().to_vec();
-    Ok(Product {
-        batch: vec![shape.batch],
-        rows: vec![shape.channels],
-        columns: shape.input.clone(),
-        sum: vec![shape.filters],
-        terms: Vec::new(),
-        factors: [
-            factor(w, 0, [vec![0], along(&of_w, 1)?, along(&of_w, 0)?], Vec::new()),
-            factor(dy, 0, [along(&of_dy, 0)?, spatial, along(&of_dy, 1)?], Vec::new()),
-        ],
-        order: order
-            .iter()
-            .map(|&axis| match axis {
-                0 => Axis::Batch(0),
-                1 => Axis::Row(0),
-                spatial => Axis::Column(spatial - 2),
-            })
-            .collect(),
-        compute,
-        schedule: gemm::Schedule::default(),
-        name: format!("dgrad_images_{}x{}_{}", shape.pixels(), shape.channels, dy.dtype),
-    })
 }

@@ -41,7 +41,7 @@ pub(super) fn lower<'c, 'b>(
         .all(|&extent| extent == 1);
     let is_first = x.lies_in(&channels_first(rank)) && !x.lies_in(&last);
     if is_pointwise && shape.input == shape.output && image % 4 == 0 && is_first {
-        return lowering.kernel(machine, per_image([x, w], shape, (order, compute))?);
+        return lowering.kernel(machine, per_image([x, w], [0, 1], (order, compute, "conv"))?);
     }
     if shape.channels % WIDTH == 0 {
         let (x, w) = (lowering.in_order(x, &last)?, lowering.in_order(w, &last)?);
@@ -244,29 +244,29 @@ pub(super) fn wgrad<'c, 'b>(
     }))
 }
 
-/// One tap, channels first in x: a product of the filter and each image.
-fn per_image(
-    [x, w]: [&Ordered<'_, '_>; 2],
-    shape: &Shape<'_>,
-    (order, compute): (&[usize], DataType),
+/// One tap without steps, channels first in the image: a product of the filter and each image, over the filter's axis `sum`. Also the
+/// gradient with respect to x, of which dy is the image.
+pub(super) fn per_image(
+    [image, w]: [&Ordered<'_, '_>; 2],
+    [own, sum]: [usize; 2],
+    (order, compute, name): (&[usize], DataType, &str),
 ) -> Result<Product, EmitError> {
-    let (from, of_filter) = (strides(x), strides(w));
-    let along = |tensor: &[i64], axis: usize| extent(tensor, axis).map(|stride| vec![stride]);
+    let (from, of_filter) = (strides(image), strides(w));
+    let along = |strides: &[i64], axis: usize| extent(strides, axis).map(|stride| vec![stride]);
     let spatial = from.get(2..).unwrap_or_default().to_vec();
+    let (batch, rows) = (extent(&image.dims, 0)?, extent(&w.dims, own)?);
+    let columns = image.dims.get(2..).unwrap_or_default().to_vec();
+    let positions = columns.iter().product::<i64>() * batch;
+    let of_w = [vec![0], along(&of_filter, own)?, along(&of_filter, sum)?];
     Ok(Product {
-        batch: vec![shape.batch],
-        rows: vec![shape.filters],
-        columns: shape.output.clone(),
-        sum: vec![shape.channels],
+        batch: vec![batch],
+        rows: vec![rows],
+        columns,
+        sum: vec![extent(&w.dims, sum)?],
         terms: Vec::new(),
         factors: [
-            factor(
-                w,
-                0,
-                [vec![0], along(&of_filter, 0)?, along(&of_filter, 1)?],
-                Vec::new(),
-            ),
-            factor(x, 0, [along(&from, 0)?, spatial, along(&from, 1)?], Vec::new()),
+            factor(w, 0, of_w, Vec::new()),
+            factor(image, 0, [along(&from, 0)?, spatial, along(&from, 1)?], Vec::new()),
         ],
         order: order
             .iter()
@@ -278,6 +278,6 @@ fn per_image(
             .collect(),
         compute,
         schedule: gemm::Schedule::default(),
-        name: format!("conv_images_{}x{}_{}", shape.pixels(), shape.filters, x.dtype),
+        name: format!("{name}_images_{positions}x{rows}_{}", image.dtype),
     })
 }

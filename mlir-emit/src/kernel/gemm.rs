@@ -364,21 +364,12 @@ impl<'c> Kernel<'_, 'c> {
         };
         let mut sums = sums.to_vec();
         let halves = [[read(0, 0)?, read(1, 0)?], [read(0, 1)?, read(1, 1)?]];
-        let (parts, each, depth) = match dtype {
-            DataType::F32 => (4, 1, 4),
-            _ => (2, chunk / 2, 16),
-        };
+        let each = chunk / 2;
         for [a, b] in &halves {
-            for part in 0..parts {
+            for part in 0..2 {
                 let taken: Vec<i64> = (part * each..(part + 1) * each).collect();
                 let take = |chunks: &[Ssa<'c>]| {
-                    let taken = chunks.iter().map(|&chunk| match taken.as_slice() {
-                        &[one] => {
-                            let position = [("static_position", Attribute::i64_array(&[one]))];
-                            code.one("vector.extract", &[chunk], element, &position)
-                        }
-                        several => code.shuffle([chunk, chunk], several),
-                    });
+                    let taken = chunks.iter().map(|&chunk| code.shuffle([chunk, chunk], &taken));
                     taken.collect::<Result<Vec<_>, _>>()
                 };
                 let (a, b) = (take(a)?, take(b)?);
@@ -386,7 +377,7 @@ impl<'c> Kernel<'_, 'c> {
                 for ((a, b), sum) in pairs.zip(&mut sums) {
                     // What comes second has its rows along lanes.
                     let factors = if self.goes_along_columns() { [b, a] } else { [a, b] };
-                    *sum = matrix(code, factors, *sum, depth)?;
+                    *sum = matrix(code, factors, *sum)?;
                 }
             }
         }
@@ -459,12 +450,12 @@ impl<'c> Kernel<'_, 'c> {
 }
 
 /// One matrix instruction.
-fn matrix<'c>(code: &Code<'c>, [a, b]: [Ssa<'c>; 2], sums: Ssa<'c>, depth: i64) -> Result<Ssa<'c>, EmitError> {
+fn matrix<'c>(code: &Code<'c>, [a, b]: [Ssa<'c>; 2], sums: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
     let number = |value: i64| Attribute::text(&format!("{value} : i32"));
     let attributes = [
         ("m", number(INTRINSIC.cast_signed())),
         ("n", number(INTRINSIC.cast_signed())),
-        ("k", number(depth)),
+        ("k", number(INTRINSIC.cast_signed())),
         ("blocks", number(1)),
         ("cbsz", number(0)),
         ("abid", number(0)),

@@ -26,11 +26,9 @@ pub(super) fn merge(product: &Product, epilogue: &mut Epilogue<'_>) -> (Axes, [F
         sum: product.sum.clone(),
         ends_with_columns: !matches!(last, Some(Axis::Row(_))),
     };
-    let [a, b] = &mut factors;
+    let [first, second] = &mut factors;
     let mut spreads: Vec<&mut Spread> = epilogue.operands.iter_mut().map(|tensor| &mut tensor.spread).collect();
     spreads.extend(epilogue.stored.iter_mut().map(|(_, tensor)| &mut tensor.spread));
-    // Along batches, parts come first in what is stored.
-    let [first, second] = [a, b];
     fold(
         &mut axes.rows,
         &mut first
