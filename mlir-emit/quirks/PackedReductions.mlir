@@ -19,119 +19,109 @@ func.func private @compute(%0: tensor<1x2x9x8xf32>, %1: tensor<1x2x13x8xf32>, %2
   ^bb0(%19: f32, %20: f32):
     %21 = "arith.constant"() {value = 2.5e-1 : f32} : () -> (f32)
     %22 = "arith.mulf"(%19, %21) : (f32, f32) -> (f32)
-    %23 = "arith.constant"() {value = 0xFF800000 : f32} : () -> (f32)
-    %24 = "linalg.index"() {dim = 2 : i64} : () -> (index)
-    %25 = "arith.index_cast"(%24) : (index) -> (i64)
-    %26 = "arith.sitofp"(%25) : (i64) -> (f32)
-    %27 = "linalg.index"() {dim = 3 : i64} : () -> (index)
-    %28 = "arith.index_cast"(%27) : (index) -> (i64)
-    %29 = "arith.sitofp"(%28) : (i64) -> (f32)
-    %30 = "arith.subf"(%29, %26) : (f32, f32) -> (f32)
-    %31 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
-    %32 = "arith.subf"(%30, %31) : (f32, f32) -> (f32)
     "linalg.yield"(%22) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<1x2x9x13xf32>, tensor<1x2x9x13xf32>) -> (tensor<1x2x9x13xf32>)
-  %33 = "tensor.collapse_shape"(%5) {reassociation = [[0 : i64], [1 : i64], [2 : i64, 3 : i64]]} : (tensor<1x2x9x1xf32>) -> (tensor<1x2x9xf32>)
-  %34 = "tensor.empty"() : () -> (tensor<1x2x9x13xf32>)
-  %35 = "linalg.generic"(%18, %33, %34) ({
-  ^bb0(%36: f32, %37: f32, %38: f32):
-    %39 = "arith.subf"(%36, %37) : (f32, f32) -> (f32)
-    %40 = "math.exp"(%39) : (f32) -> (f32)
-    %41 = "arith.constant"() {value = 0xFF800000 : f32} : () -> (f32)
-    %42 = "arith.cmpf"(%36, %41) {predicate = 1 : i64} : (f32, f32) -> (i1)
-    %43 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
-    %44 = "arith.select"(%42, %43, %40) : (i1, f32, f32) -> (f32)
-    "linalg.yield"(%44) : (f32) -> ()
+  %23 = "tensor.collapse_shape"(%5) {reassociation = [[0 : i64], [1 : i64], [2 : i64, 3 : i64]]} : (tensor<1x2x9x1xf32>) -> (tensor<1x2x9xf32>)
+  %24 = "tensor.empty"() : () -> (tensor<1x2x9x13xf32>)
+  %25 = "linalg.generic"(%18, %23, %24) ({
+  ^bb0(%26: f32, %27: f32, %28: f32):
+    %29 = "arith.subf"(%26, %27) : (f32, f32) -> (f32)
+    %30 = "math.exp"(%29) : (f32) -> (f32)
+    %31 = "arith.constant"() {value = 0xFF800000 : f32} : () -> (f32)
+    %32 = "arith.cmpf"(%26, %31) {predicate = 1 : i64} : (f32, f32) -> (i1)
+    %33 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+    %34 = "arith.select"(%32, %33, %30) : (i1, f32, f32) -> (f32)
+    "linalg.yield"(%34) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<1x2x9x13xf32>, tensor<1x2x9xf32>, tensor<1x2x9x13xf32>) -> (tensor<1x2x9x13xf32>)
-  %45 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
-  %46 = "tensor.empty"() : () -> (tensor<1x2x9xf32>)
-  %47 = "linalg.fill"(%45, %46) ({
-  ^bb0(%48: f32, %49: f32):
-    "linalg.yield"(%48) : (f32) -> ()
+  %35 = "iree_tensor_ext.compute_barrier.start"(%25) : (tensor<1x2x9x13xf32>) -> (tensor<1x2x9x13xf32>)
+  %36 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %37 = "tensor.empty"() : () -> (tensor<1x2x9xf32>)
+  %38 = "linalg.fill"(%36, %37) ({
+  ^bb0(%39: f32, %40: f32):
+    "linalg.yield"(%39) : (f32) -> ()
   }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<1x2x9xf32>) -> (tensor<1x2x9xf32>)
-  %50 = "linalg.generic"(%4, %3, %47) ({
-  ^bb0(%51: f32, %52: f32, %53: f32):
-    %54 = "arith.mulf"(%51, %52) : (f32, f32) -> (f32)
-    %55 = "arith.addf"(%53, %54) : (f32, f32) -> (f32)
-    "linalg.yield"(%55) : (f32) -> ()
+  %41 = "linalg.generic"(%4, %3, %38) ({
+  ^bb0(%42: f32, %43: f32, %44: f32):
+    %45 = "arith.mulf"(%42, %43) : (f32, f32) -> (f32)
+    %46 = "arith.addf"(%44, %45) : (f32, f32) -> (f32)
+    "linalg.yield"(%46) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<1x2x9x8xf32>, tensor<1x2x9x8xf32>, tensor<1x2x9xf32>) -> (tensor<1x2x9xf32>)
-  %56 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
-  %57 = "tensor.empty"() : () -> (tensor<1x2x9x13xf32>)
-  %58 = "linalg.fill"(%56, %57) ({
-  ^bb0(%59: f32, %60: f32):
-    "linalg.yield"(%59) : (f32) -> ()
+  %47 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %48 = "tensor.empty"() : () -> (tensor<1x2x9x13xf32>)
+  %49 = "linalg.fill"(%47, %48) ({
+  ^bb0(%50: f32, %51: f32):
+    "linalg.yield"(%50) : (f32) -> ()
   }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<1x2x9x13xf32>) -> (tensor<1x2x9x13xf32>)
-  %61 = "linalg.generic"(%4, %2, %58) ({
-  ^bb0(%62: f32, %63: f32, %64: f32):
-    %65 = "arith.mulf"(%62, %63) : (f32, f32) -> (f32)
-    %66 = "arith.addf"(%64, %65) : (f32, f32) -> (f32)
-    "linalg.yield"(%66) : (f32) -> ()
+  %52 = "linalg.generic"(%4, %2, %49) ({
+  ^bb0(%53: f32, %54: f32, %55: f32):
+    %56 = "arith.mulf"(%53, %54) : (f32, f32) -> (f32)
+    %57 = "arith.addf"(%55, %56) : (f32, f32) -> (f32)
+    "linalg.yield"(%57) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d3, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<1x2x9x8xf32>, tensor<1x2x13x8xf32>, tensor<1x2x9x13xf32>) -> (tensor<1x2x9x13xf32>)
-  %67 = "tensor.empty"() : () -> (tensor<1x2x9x13xf32>)
-  %68 = "linalg.generic"(%35, %61, %50, %67) ({
-  ^bb0(%69: f32, %70: f32, %71: f32, %72: f32):
-    %73 = "arith.subf"(%70, %71) : (f32, f32) -> (f32)
-    %74 = "arith.mulf"(%69, %73) : (f32, f32) -> (f32)
-    "linalg.yield"(%74) : (f32) -> ()
+  %58 = "tensor.empty"() : () -> (tensor<1x2x9x13xf32>)
+  %59 = "linalg.generic"(%35, %52, %41, %58) ({
+  ^bb0(%60: f32, %61: f32, %62: f32, %63: f32):
+    %64 = "arith.subf"(%61, %62) : (f32, f32) -> (f32)
+    %65 = "arith.mulf"(%60, %64) : (f32, f32) -> (f32)
+    "linalg.yield"(%65) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 3, 1>} : (tensor<1x2x9x13xf32>, tensor<1x2x9x13xf32>, tensor<1x2x9xf32>, tensor<1x2x9x13xf32>) -> (tensor<1x2x9x13xf32>)
-  %75 = "iree_tensor_ext.compute_barrier.start"(%68) : (tensor<1x2x9x13xf32>) -> (tensor<1x2x9x13xf32>)
-  %76 = "iree_tensor_ext.compute_barrier.start"(%35) : (tensor<1x2x9x13xf32>) -> (tensor<1x2x9x13xf32>)
-  %77 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
-  %78 = "tensor.empty"() : () -> (tensor<1x2x9x8xf32>)
-  %79 = "linalg.fill"(%77, %78) ({
-  ^bb0(%80: f32, %81: f32):
-    "linalg.yield"(%80) : (f32) -> ()
+  %66 = "iree_tensor_ext.compute_barrier.start"(%59) : (tensor<1x2x9x13xf32>) -> (tensor<1x2x9x13xf32>)
+  %67 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %68 = "tensor.empty"() : () -> (tensor<1x2x9x8xf32>)
+  %69 = "linalg.fill"(%67, %68) ({
+  ^bb0(%70: f32, %71: f32):
+    "linalg.yield"(%70) : (f32) -> ()
   }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<1x2x9x8xf32>) -> (tensor<1x2x9x8xf32>)
-  %82 = "linalg.generic"(%75, %1, %79) ({
-  ^bb0(%83: f32, %84: f32, %85: f32):
-    %86 = "arith.mulf"(%83, %84) : (f32, f32) -> (f32)
-    %87 = "arith.addf"(%85, %86) : (f32, f32) -> (f32)
-    "linalg.yield"(%87) : (f32) -> ()
+  %72 = "linalg.generic"(%66, %1, %69) ({
+  ^bb0(%73: f32, %74: f32, %75: f32):
+    %76 = "arith.mulf"(%73, %74) : (f32, f32) -> (f32)
+    %77 = "arith.addf"(%75, %76) : (f32, f32) -> (f32)
+    "linalg.yield"(%77) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d4, d3)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<1x2x9x13xf32>, tensor<1x2x13x8xf32>, tensor<1x2x9x8xf32>) -> (tensor<1x2x9x8xf32>)
-  %88 = "tensor.empty"() : () -> (tensor<1x2x9x8xf32>)
-  %89 = "linalg.generic"(%82, %88) ({
-  ^bb0(%90: f32, %91: f32):
-    %92 = "arith.constant"() {value = 2.5e-1 : f32} : () -> (f32)
-    %93 = "arith.mulf"(%90, %92) : (f32, f32) -> (f32)
-    "linalg.yield"(%93) : (f32) -> ()
+  %78 = "tensor.empty"() : () -> (tensor<1x2x9x8xf32>)
+  %79 = "linalg.generic"(%72, %78) ({
+  ^bb0(%80: f32, %81: f32):
+    %82 = "arith.constant"() {value = 2.5e-1 : f32} : () -> (f32)
+    %83 = "arith.mulf"(%80, %82) : (f32, f32) -> (f32)
+    "linalg.yield"(%83) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<1x2x9x8xf32>, tensor<1x2x9x8xf32>) -> (tensor<1x2x9x8xf32>)
-  %94 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
-  %95 = "tensor.empty"() : () -> (tensor<1x2x13x8xf32>)
-  %96 = "linalg.fill"(%94, %95) ({
-  ^bb0(%97: f32, %98: f32):
-    "linalg.yield"(%97) : (f32) -> ()
+  %84 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %85 = "tensor.empty"() : () -> (tensor<1x2x13x8xf32>)
+  %86 = "linalg.fill"(%84, %85) ({
+  ^bb0(%87: f32, %88: f32):
+    "linalg.yield"(%87) : (f32) -> ()
   }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<1x2x13x8xf32>) -> (tensor<1x2x13x8xf32>)
-  %99 = "linalg.generic"(%75, %0, %96) ({
-  ^bb0(%100: f32, %101: f32, %102: f32):
-    %103 = "arith.mulf"(%100, %101) : (f32, f32) -> (f32)
-    %104 = "arith.addf"(%102, %103) : (f32, f32) -> (f32)
-    "linalg.yield"(%104) : (f32) -> ()
+  %89 = "linalg.generic"(%66, %0, %86) ({
+  ^bb0(%90: f32, %91: f32, %92: f32):
+    %93 = "arith.mulf"(%90, %91) : (f32, f32) -> (f32)
+    %94 = "arith.addf"(%92, %93) : (f32, f32) -> (f32)
+    "linalg.yield"(%94) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d4, d2)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d4, d3)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<1x2x9x13xf32>, tensor<1x2x9x8xf32>, tensor<1x2x13x8xf32>) -> (tensor<1x2x13x8xf32>)
-  %105 = "tensor.empty"() : () -> (tensor<1x2x13x8xf32>)
-  %106 = "linalg.generic"(%99, %105) ({
-  ^bb0(%107: f32, %108: f32):
-    %109 = "arith.constant"() {value = 2.5e-1 : f32} : () -> (f32)
-    %110 = "arith.mulf"(%107, %109) : (f32, f32) -> (f32)
-    "linalg.yield"(%110) : (f32) -> ()
+  %95 = "tensor.empty"() : () -> (tensor<1x2x13x8xf32>)
+  %96 = "linalg.generic"(%89, %95) ({
+  ^bb0(%97: f32, %98: f32):
+    %99 = "arith.constant"() {value = 2.5e-1 : f32} : () -> (f32)
+    %100 = "arith.mulf"(%97, %99) : (f32, f32) -> (f32)
+    "linalg.yield"(%100) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<1x2x13x8xf32>, tensor<1x2x13x8xf32>) -> (tensor<1x2x13x8xf32>)
-  %111 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %101 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %102 = "tensor.empty"() : () -> (tensor<1x2x13x8xf32>)
+  %103 = "linalg.fill"(%101, %102) ({
+  ^bb0(%104: f32, %105: f32):
+    "linalg.yield"(%104) : (f32) -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<1x2x13x8xf32>) -> (tensor<1x2x13x8xf32>)
+  %106 = "linalg.generic"(%35, %4, %103) ({
+  ^bb0(%107: f32, %108: f32, %109: f32):
+    %110 = "arith.mulf"(%107, %108) : (f32, f32) -> (f32)
+    %111 = "arith.addf"(%109, %110) : (f32, f32) -> (f32)
+    "linalg.yield"(%111) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d4, d2)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d4, d3)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<1x2x9x13xf32>, tensor<1x2x9x8xf32>, tensor<1x2x13x8xf32>) -> (tensor<1x2x13x8xf32>)
   %112 = "tensor.empty"() : () -> (tensor<1x2x13x8xf32>)
-  %113 = "linalg.fill"(%111, %112) ({
+  %113 = "linalg.generic"(%106, %112) ({
   ^bb0(%114: f32, %115: f32):
     "linalg.yield"(%114) : (f32) -> ()
-  }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<1x2x13x8xf32>) -> (tensor<1x2x13x8xf32>)
-  %116 = "linalg.generic"(%76, %4, %113) ({
-  ^bb0(%117: f32, %118: f32, %119: f32):
-    %120 = "arith.mulf"(%117, %118) : (f32, f32) -> (f32)
-    %121 = "arith.addf"(%119, %120) : (f32, f32) -> (f32)
-    "linalg.yield"(%121) : (f32) -> ()
-  }) {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d4, d2)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d4, d3)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<1x2x9x13xf32>, tensor<1x2x9x8xf32>, tensor<1x2x13x8xf32>) -> (tensor<1x2x13x8xf32>)
-  %122 = "tensor.empty"() : () -> (tensor<1x2x13x8xf32>)
-  %123 = "linalg.generic"(%116, %122) ({
-  ^bb0(%124: f32, %125: f32):
-    "linalg.yield"(%124) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<1x2x13x8xf32>, tensor<1x2x13x8xf32>) -> (tensor<1x2x13x8xf32>)
-  "func.return"(%89, %106, %123) : (tensor<1x2x9x8xf32>, tensor<1x2x13x8xf32>, tensor<1x2x13x8xf32>) -> ()
+  "func.return"(%79, %96, %113) : (tensor<1x2x9x8xf32>, tensor<1x2x13x8xf32>, tensor<1x2x13x8xf32>) -> ()
 }
   util.func public @main(%in0: !hal.buffer_view, %in1: !hal.buffer_view, %in2: !hal.buffer_view, %in3: !hal.buffer_view, %in4: !hal.buffer_view, %in5: !hal.buffer_view, %out0: !hal.buffer_view, %out1: !hal.buffer_view, %out2: !hal.buffer_view, %workspace: !hal.buffer, %wait: !hal.fence, %signal: !hal.fence) attributes {iree.abi.stub} {
     %i0 = hal.tensor.import wait(%wait) => %in0 : !hal.buffer_view -> tensor<1x2x9x8xf32>

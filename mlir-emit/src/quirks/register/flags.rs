@@ -22,7 +22,7 @@ pub(super) const FLAGS: &[Description] = &[
         what: "A batched matmul of 6 or 10 rows and an even batch recurses without end on padded tiles; one that is no whole number of tiles and is stored with its batches innermost becomes a scatter that nothing lowers.",
         instead: "A fallback flag turns tiling with fusion off for what does not compile with it.",
         costs: Some("slower matmuls, where the first call fails"),
-        guard: Guard::None("on MI300 products of 16-bit floats are kernels of our own, and the emulated GPU is one"),
+        guard: Guard::Case(Backend::Amd, "matmul_batches_innermost_f16"),
         ..UNREPORTED
     },
     Description {

@@ -132,7 +132,7 @@ pub(super) const PRODUCTS: &[Description] = &[
         what: "What is computed on the way to a factor of a contraction is fused into its reads, which code generation does not always survive.",
         instead: "The factor is a dispatch of its own.",
         costs: Some("one pass over the factor"),
-        guard: Guard::None("on MI300 products of 16-bit floats are kernels of our own, and the emulated GPU is one"),
+        guard: Guard::Case(Backend::Amd, "lp_f8e4m3_conv_nchw"),
         ..UNREPORTED
     },
     Description {
@@ -189,7 +189,7 @@ pub(super) const PRODUCTS: &[Description] = &[
         what: "Products of f16 that threads sum 5 or 7 at a time, where there are few rows or columns, do not compile.",
         instead: "Both factors are widened.",
         costs: Some("one pass over both factors"),
-        guard: Guard::None("on MI300 products of 16-bit floats are kernels of our own, and the emulated GPU is one"),
+        guard: Guard::Case(Backend::Amd, "matmul_thin_72x7x2_f16"),
         ..UNREPORTED
     },
     Description {

@@ -200,7 +200,7 @@ pub(super) const STEPS: &[Description] = &[
         effect: Rejected,
         what: "The only entry of a list of one tile is read on the host while the graph runs.",
         instead: "There are two tiles at least.",
-        guard: Guard::None("on MI300 products of 16-bit floats are kernels of our own, and the emulated GPU is one"),
+        guard: Guard::Case(Backend::Amd, "moe_one_row_f16"),
         ..UNREPORTED
     },
     Description {
@@ -209,7 +209,7 @@ pub(super) const STEPS: &[Description] = &[
         what: "Single rows of 16-bit floats become a gather, in which two waves write the same shared memory.",
         instead: "The rows are widened.",
         costs: Some("one pass over the matrices"),
-        guard: Guard::None("on MI300 products of 16-bit floats are kernels of our own, and the emulated GPU is one"),
+        guard: Guard::Case(Backend::Amd, "moe_vectors_f16"),
         ..UNREPORTED
     },
     Description {

@@ -1,0 +1,135 @@
+// What is computed on the way to a factor of a contraction is fused into its reads, which code generation does not always survive.
+// iree-compile --iree-input-type=none --iree-input-demote-f64-to-f32=false --iree-opt-const-expr-hoisting=false --iree-hal-target-device=hip --iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops --iree-dispatch-creation-enable-aggressive-fusion --iree-rocm-target=mi300x
+module @rotini {
+func.func private @compute(%0: tensor<1x8x7x7xi8>, %1: tensor<6x8x3x3xi8>) -> (tensor<1x6x7x7xi8>) {
+  %2 = "tensor.empty"() : () -> (tensor<1x8x7x7xf16>)
+  %3 = "linalg.generic"(%0, %2) ({
+  ^bb0(%4: i8, %5: f16):
+    %6 = "arith.extui"(%4) : (i8) -> (i32)
+    %7 = "arith.constant"() {value = 127 : i32} : () -> (i32)
+    %8 = "arith.andi"(%6, %7) : (i32, i32) -> (i32)
+    %9 = "arith.constant"() {value = 20 : i32} : () -> (i32)
+    %10 = "arith.shli"(%8, %9) : (i32, i32) -> (i32)
+    %11 = "arith.constant"() {value = 1006632960 : i32} : () -> (i32)
+    %12 = "arith.addi"(%10, %11) : (i32, i32) -> (i32)
+    %13 = "arith.sitofp"(%8) : (i32) -> (f32)
+    %14 = "arith.constant"() {value = 1.953125e-3 : f32} : () -> (f32)
+    %15 = "arith.mulf"(%13, %14) : (f32, f32) -> (f32)
+    %16 = "arith.bitcast"(%15) : (f32) -> (i32)
+    %17 = "arith.constant"() {value = 8 : i32} : () -> (i32)
+    %18 = "arith.cmpi"(%8, %17) {predicate = 2 : i64} : (i32, i32) -> (i1)
+    %19 = "arith.select"(%18, %16, %12) : (i1, i32, i32) -> (i32)
+    %20 = "arith.constant"() {value = 126 : i32} : () -> (i32)
+    %21 = "arith.cmpi"(%8, %20) {predicate = 4 : i64} : (i32, i32) -> (i1)
+    %22 = "arith.constant"() {value = 2143289344 : i32} : () -> (i32)
+    %23 = "arith.select"(%21, %22, %19) : (i1, i32, i32) -> (i32)
+    %24 = "arith.constant"() {value = 128 : i32} : () -> (i32)
+    %25 = "arith.andi"(%6, %24) : (i32, i32) -> (i32)
+    %26 = "arith.constant"() {value = 24 : i32} : () -> (i32)
+    %27 = "arith.shli"(%25, %26) : (i32, i32) -> (i32)
+    %28 = "arith.ori"(%23, %27) : (i32, i32) -> (i32)
+    %29 = "arith.bitcast"(%28) : (i32) -> (f32)
+    %30 = "arith.truncf"(%29) : (f32) -> (f16)
+    "linalg.yield"(%30) : (f16) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<1x8x7x7xi8>, tensor<1x8x7x7xf16>) -> (tensor<1x8x7x7xf16>)
+  %31 = "tensor.empty"() : () -> (tensor<6x8x3x3xf16>)
+  %32 = "linalg.generic"(%1, %31) ({
+  ^bb0(%33: i8, %34: f16):
+    %35 = "arith.extui"(%33) : (i8) -> (i32)
+    %36 = "arith.constant"() {value = 127 : i32} : () -> (i32)
+    %37 = "arith.andi"(%35, %36) : (i32, i32) -> (i32)
+    %38 = "arith.constant"() {value = 20 : i32} : () -> (i32)
+    %39 = "arith.shli"(%37, %38) : (i32, i32) -> (i32)
+    %40 = "arith.constant"() {value = 1006632960 : i32} : () -> (i32)
+    %41 = "arith.addi"(%39, %40) : (i32, i32) -> (i32)
+    %42 = "arith.sitofp"(%37) : (i32) -> (f32)
+    %43 = "arith.constant"() {value = 1.953125e-3 : f32} : () -> (f32)
+    %44 = "arith.mulf"(%42, %43) : (f32, f32) -> (f32)
+    %45 = "arith.bitcast"(%44) : (f32) -> (i32)
+    %46 = "arith.constant"() {value = 8 : i32} : () -> (i32)
+    %47 = "arith.cmpi"(%37, %46) {predicate = 2 : i64} : (i32, i32) -> (i1)
+    %48 = "arith.select"(%47, %45, %41) : (i1, i32, i32) -> (i32)
+    %49 = "arith.constant"() {value = 126 : i32} : () -> (i32)
+    %50 = "arith.cmpi"(%37, %49) {predicate = 4 : i64} : (i32, i32) -> (i1)
+    %51 = "arith.constant"() {value = 2143289344 : i32} : () -> (i32)
+    %52 = "arith.select"(%50, %51, %48) : (i1, i32, i32) -> (i32)
+    %53 = "arith.constant"() {value = 128 : i32} : () -> (i32)
+    %54 = "arith.andi"(%35, %53) : (i32, i32) -> (i32)
+    %55 = "arith.constant"() {value = 24 : i32} : () -> (i32)
+    %56 = "arith.shli"(%54, %55) : (i32, i32) -> (i32)
+    %57 = "arith.ori"(%52, %56) : (i32, i32) -> (i32)
+    %58 = "arith.bitcast"(%57) : (i32) -> (f32)
+    %59 = "arith.truncf"(%58) : (f32) -> (f16)
+    "linalg.yield"(%59) : (f16) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<6x8x3x3xi8>, tensor<6x8x3x3xf16>) -> (tensor<6x8x3x3xf16>)
+  %60 = "tensor.pad"(%3) ({
+  ^bb0(%61: index, %62: index, %63: index, %64: index):
+    %65 = "arith.constant"() {value = 0.0e0 : f16} : () -> (f16)
+    "tensor.yield"(%65) : (f16) -> ()
+  }) {static_low = array<i64: 0, 0, 1, 1>, static_high = array<i64: 0, 0, 1, 1>, operandSegmentSizes = array<i32: 1, 0, 0>} : (tensor<1x8x7x7xf16>) -> (tensor<1x8x9x9xf16>)
+  %66 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %67 = "tensor.empty"() : () -> (tensor<1x6x7x7xf32>)
+  %68 = "linalg.fill"(%66, %67) ({
+  ^bb0(%69: f32, %70: f32):
+    "linalg.yield"(%69) : (f32) -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<1x6x7x7xf32>) -> (tensor<1x6x7x7xf32>)
+  %71 = "linalg.generic"(%60, %32, %68) ({
+  ^bb0(%72: f16, %73: f16, %74: f32):
+    %75 = "arith.extf"(%72) : (f16) -> (f32)
+    %76 = "arith.extf"(%73) : (f16) -> (f32)
+    %77 = "arith.mulf"(%75, %76) : (f32, f32) -> (f32)
+    %78 = "arith.addf"(%74, %77) : (f32, f32) -> (f32)
+    "linalg.yield"(%78) : (f32) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d4, d2 * 1 + d5 * 1, d3 * 1 + d6 * 1)>, affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d1, d4, d5, d6)>, affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d1, d2, d3)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>, #linalg.iterator_type<reduction>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<1x8x9x9xf16>, tensor<6x8x3x3xf16>, tensor<1x6x7x7xf32>) -> (tensor<1x6x7x7xf32>)
+  %79 = "tensor.empty"() : () -> (tensor<1x6x7x7xi8>)
+  %80 = "linalg.generic"(%71, %79) ({
+  ^bb0(%81: f32, %82: i8):
+    %83 = "arith.bitcast"(%81) : (f32) -> (i32)
+    %84 = "arith.constant"() {value = 31 : i32} : () -> (i32)
+    %85 = "arith.shrui"(%83, %84) : (i32, i32) -> (i32)
+    %86 = "arith.constant"() {value = 2147483647 : i32} : () -> (i32)
+    %87 = "arith.andi"(%83, %86) : (i32, i32) -> (i32)
+    %88 = "arith.constant"() {value = 2139095040 : i32} : () -> (i32)
+    %89 = "arith.cmpi"(%87, %88) {predicate = 4 : i64} : (i32, i32) -> (i1)
+    %90 = "arith.constant"() {value = 20 : i32} : () -> (i32)
+    %91 = "arith.shrui"(%87, %90) : (i32, i32) -> (i32)
+    %92 = "arith.constant"() {value = 1 : i32} : () -> (i32)
+    %93 = "arith.andi"(%91, %92) : (i32, i32) -> (i32)
+    %94 = "arith.constant"() {value = 524287 : i32} : () -> (i32)
+    %95 = "arith.addi"(%87, %94) : (i32, i32) -> (i32)
+    %96 = "arith.addi"(%95, %93) : (i32, i32) -> (i32)
+    %97 = "arith.constant"() {value = 20 : i32} : () -> (i32)
+    %98 = "arith.shrui"(%96, %97) : (i32, i32) -> (i32)
+    %99 = "arith.constant"() {value = 960 : i32} : () -> (i32)
+    %100 = "arith.subi"(%98, %99) : (i32, i32) -> (i32)
+    %101 = "arith.bitcast"(%87) : (i32) -> (f32)
+    %102 = "arith.constant"() {value = 1.6384e4 : f32} : () -> (f32)
+    %103 = "arith.addf"(%101, %102) : (f32, f32) -> (f32)
+    %104 = "arith.bitcast"(%103) : (f32) -> (i32)
+    %105 = "arith.constant"() {value = 1182793728 : i32} : () -> (i32)
+    %106 = "arith.subi"(%104, %105) : (i32, i32) -> (i32)
+    %107 = "arith.constant"() {value = 1015021568 : i32} : () -> (i32)
+    %108 = "arith.cmpi"(%87, %107) {predicate = 2 : i64} : (i32, i32) -> (i1)
+    %109 = "arith.select"(%108, %106, %100) : (i1, i32, i32) -> (i32)
+    %110 = "arith.constant"() {value = 126 : i32} : () -> (i32)
+    %111 = "arith.minsi"(%109, %110) : (i32, i32) -> (i32)
+    %112 = "arith.constant"() {value = 127 : i32} : () -> (i32)
+    %113 = "arith.select"(%89, %112, %111) : (i1, i32, i32) -> (i32)
+    %114 = "arith.constant"() {value = 7 : i32} : () -> (i32)
+    %115 = "arith.shli"(%85, %114) : (i32, i32) -> (i32)
+    %116 = "arith.ori"(%113, %115) : (i32, i32) -> (i32)
+    %117 = "arith.trunci"(%116) : (i32) -> (i8)
+    "linalg.yield"(%117) : (i8) -> ()
+  }) {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<1x6x7x7xf32>, tensor<1x6x7x7xi8>) -> (tensor<1x6x7x7xi8>)
+  "func.return"(%80) : (tensor<1x6x7x7xi8>) -> ()
+}
+  util.func public @main(%in0: !hal.buffer_view, %in1: !hal.buffer_view, %out0: !hal.buffer_view, %workspace: !hal.buffer, %wait: !hal.fence, %signal: !hal.fence) attributes {iree.abi.stub} {
+    %i0 = hal.tensor.import wait(%wait) => %in0 : !hal.buffer_view -> tensor<1x8x7x7xi8>
+    %i1 = hal.tensor.import wait(%wait) => %in1 : !hal.buffer_view -> tensor<6x8x3x3xi8>
+    %r = func.call @compute(%i0, %i1) : (tensor<1x8x7x7xi8>, tensor<6x8x3x3xi8>) -> (tensor<1x6x7x7xi8>)
+    %a0 = hal.tensor.alias wait(%wait) => %r : tensor<1x6x7x7xi8> to %out0 : !hal.buffer_view
+    %t0 = hal.tensor.transients %a0 : tensor<1x6x7x7xi8> from %workspace : !hal.buffer
+    %b = hal.tensor.barrier join(%t0 : tensor<1x6x7x7xi8>) => %signal : !hal.fence
+    util.return
+  }
+}
