@@ -139,7 +139,7 @@ fn computation(
         let values = dispatch::run(graph, target, inside, &kernels, &block)?;
         inside.terminate("func.return", &values)?;
     }
-    let mut texts = kernel::place(context, &block, &kernels)?;
+    let mut texts = kernel::place(context, &block, &kernels, target)?;
     texts.push(function_text(context, "compute", &results, block)?);
     Ok(texts)
 }

@@ -277,7 +277,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
 
     /// Both factors of a contraction, in the types in which they can be multiplied.
     pub(crate) fn factors(&self, [a, b]: [TensorId; 2], compute: DataType) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
-        let types = [self.value(a)?.dtype, self.value(b)?.dtype];
+        let types = [self.factor_type(a, compute)?, self.factor_type(b, compute)?];
         let mut read = factor_types(types, compute, self.target, self.quirks());
         let is_single = |id: TensorId| Ok::<_, EmitError>(self.tensor(id)?.dims.iter().all(|&dim| dim == 1));
         let has_single = is_single(a)? || is_single(b)?;
@@ -286,6 +286,19 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         }
         let [of_a, of_b] = read;
         Ok([self.settled_as(a, of_a)?, self.settled_as(b, of_b)?])
+    }
+
+    /// The type of a factor before it is one: where kernels of our own multiply 16-bit floats, one that is carried in the compute type is
+    /// rounded to its own, as matrix instructions need it.
+    fn factor_type(&self, id: TensorId, compute: DataType) -> Result<DataType, EmitError> {
+        let (carried, own) = (self.value(id)?.dtype, self.tensor(id)?.dtype);
+        let is_half = matches!(own, DataType::F16 | DataType::Bf16);
+        let is_rounded = is_half && carried == DataType::F32 && compute == DataType::F32;
+        Ok(if is_rounded && self.target.machine().is_some() {
+            own
+        } else {
+            carried
+        })
     }
 
     /// Both factors of a contraction to a matrix of these `rows` and `columns` over loops of these `summed` extents, in types in which they

@@ -4,6 +4,7 @@ use crate::EmitError;
 use crate::convert::convert;
 use crate::fused::is_repeated;
 use crate::ir::{Loop, affine_map, dim, only};
+use crate::kernel::{ROWS, has_rows};
 use crate::lanes::Rows;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
@@ -44,6 +45,13 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         (combiner, start): (Combiner, f64),
         body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
     ) -> Result<Open<'c, 'b>, EmitError> {
+        if self.has_rows(operands, shape, reduced)? {
+            let value = self.reduce_rows(operands, shape, reduced, (combiner, start), body)?;
+            return Ok(Open {
+                value,
+                is_spread: false,
+            });
+        }
         if let Some(rows) = Rows::of(self.target(), operands, shape, reduced) {
             let value = self.reduce_in_lanes(&rows, operands, shape, reduced, (combiner, start), body)?;
             return Ok(Open {
@@ -111,6 +119,65 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
             value: reduced_value(ssa, kept, shape, reduced),
             is_spread: false,
         })
+    }
+
+    /// Whether a reduction will be a kernel of our own: along the innermost axis in memory.
+    fn has_rows(&self, operands: &[&Value<'c, 'b>], shape: &Shape<'_>, reduced: &[usize]) -> Result<bool, EmitError> {
+        let Some(machine) = self.target().machine() else {
+            return Ok(false);
+        };
+        let is_wide = |axis: &&usize| shape.dims.get(**axis).is_some_and(|&extent| extent > 1);
+        let last = shape.order.iter().rfind(is_wide);
+        let ends_reduced = last.is_some_and(|last| reduced.contains(last));
+        let kept: Vec<usize> = (0..shape.dims.len()).filter(|axis| !reduced.contains(axis)).collect();
+        let extents = [count(shape.dims, &kept)?, count(shape.dims, reduced)?];
+        let is_wide = |value: &&Value<'c, 'b>| value.dtype.bits() > 32;
+        let is_single = shape.dtype == DataType::F32 && !operands.iter().any(|value| is_wide(&value));
+        Ok(ends_reduced && is_single && has_rows(machine, extents))
+    }
+
+    /// A reduction that will be a kernel of our own.
+    fn reduce_rows(
+        &self,
+        operands: &[&Value<'c, 'b>],
+        shape: &Shape<'_>,
+        reduced: &[usize],
+        (combiner, start): (Combiner, f64),
+        body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let at = self.emitter();
+        let elements = self.map(operands, shape, shape.dtype, body)?;
+        let rank = shape.order.len();
+        let positions = shape.order.iter().enumerate();
+        let loops: Vec<Loop> = positions
+            .clone()
+            .map(|(_, axis)| {
+                if reduced.contains(axis) {
+                    Loop::Reduction
+                } else {
+                    Loop::Parallel
+                }
+            })
+            .collect();
+        let stays = positions.filter(|(_, axis)| !reduced.contains(axis));
+        let (kept, results): (Vec<usize>, Vec<String>) = stays.map(|(position, &axis)| (axis, dim(position))).unzip();
+        let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
+        let init = at.filled(&extents(shape.dims, &kept)?, shape.dtype, start)?;
+        let element = at.element_type(shape.dtype)?;
+        let ssa = at.structured(
+            &[(ROWS, "unit".to_owned())],
+            &loops,
+            &[(elements.ssa, element, identity)],
+            (init, element, affine_map(rank, &results)),
+            |inner, elements| {
+                let &[element, found] = elements else {
+                    return Err(EmitError::Internal("a reduction of nothing"));
+                };
+                let math = Math::new(*inner, self.target(), shape.dtype, shape.order.to_vec())?;
+                combiner.combine(&math.combining(), found, element)
+            },
+        )?;
+        Ok(reduced_value(ssa, kept, shape, reduced))
     }
 
     /// The loops of a reduction that have more than one step.

@@ -2,6 +2,7 @@
 
 use rotini_schedule::Machine;
 use rotini_schedule::gemm::{self, Problem, Schedule};
+use rotini_schedule::rows;
 use std::fmt;
 
 /// The alignment in bytes that pointers to a GPU's memory need: what hipDNN promises, and as much as the widest access of a GPU.
@@ -20,7 +21,8 @@ pub enum Target {
     /// An AMD GPU, by architecture (`gfx942`) or product (`mi300x`), which also tells the number of compute units.
     Rocm {
         /// Architecture or product, as IREE's compiler spells it; with `:unscheduled` behind it, the compiler chooses all schedules;
-        /// with `:cut-64x64_2x2_b1`, products have this schedule where it fits, and with `:cut-3` the fourth best by the estimate, to try them.
+        /// with `:cut-64x64_2x2_b1`, products have this schedule where it fits, and with `:cut-3` the fourth best by the
+        /// estimate, and rows that of `:cut-l64_w256_r3`, to try them.
         arch: String,
     },
     /// An NVIDIA GPU.
@@ -114,6 +116,13 @@ impl Target {
             return ranked.get(rank).map(|(schedule, _)| *schedule);
         }
         Schedule::parse(word).filter(|schedule| schedule.fits(problem))
+    }
+
+    /// The schedule that rows are to have instead of their own, if the target's name ends with one that fits.
+    pub(crate) fn cut_rows(&self, problem: &rows::Problem) -> Option<rows::Schedule> {
+        let Target::Rocm { arch } = self else { return None };
+        let (_, word) = arch.split_once(CUT)?;
+        rows::Schedule::parse(word).filter(|schedule| schedule.fits(problem))
     }
 
     /// The least number of lanes of a subgroup; `None` where there are none.

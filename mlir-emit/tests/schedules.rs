@@ -4,7 +4,8 @@
 
 use rotini_emit::{Emitted, Target, emit};
 use rotini_graph::{
-    ConvFprop, ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, Matmul, PointwiseMode, TensorKind,
+    ConvFprop, ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, Matmul, NormPhase, PointwiseMode, Reduction,
+    ReductionMode, RmsNorm, Scalar, TensorKind,
 };
 
 const F16: DataType = DataType::F16;
@@ -101,4 +102,135 @@ fn a_product_between_gaps_is_stored_beside_what_is_made_of_it() {
     b.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[product], relu);
     let text = lowered(b.build(), &Target::parse("mi300x").expect("it is known")).mlir;
     assert!(text.contains("@matmul_24x40x64_f16_"), "{text}");
+}
+
+/// The kernels that a graph is made of on an MI300X, and the structured operations that are left for the compiler.
+fn kernels(graph: Graph) -> (Vec<String>, usize) {
+    let text = lowered(graph, &Target::parse("mi300x").expect("it is known")).mlir;
+    let calls = text.lines().filter(|line| line.contains("\"flow.dispatch\""));
+    let name = |line: &str| Some(line.split_once("::@")?.1.split_once(']')?.0.to_owned());
+    (
+        calls.filter_map(name).collect(),
+        text.matches("\"linalg.generic\"").count(),
+    )
+}
+
+#[test]
+fn a_softmax_of_odd_rows_is_one_kernel() {
+    let mut b = GraphBuilder::new("softmax");
+    let x = b.buffer("x", F16, &[4096, 1023]);
+    let row = [4096, 1];
+    let (most, sum) = (
+        b.virtual_tensor("max", DataType::F32, &row),
+        b.virtual_tensor("sum", DataType::F32, &row),
+    );
+    let [moved, powers] = ["moved", "exp"].map(|name| b.virtual_tensor(name, DataType::F32, &[4096, 1023]));
+    let y = b.buffer("y", F16, &[4096, 1023]);
+    let reduction = |input, output, mode| Reduction {
+        input,
+        output,
+        mode,
+        is_deterministic: false,
+    };
+    b.node("max", DataType::F32, reduction(x, most, ReductionMode::Max));
+    b.pointwise(DataType::F32, PointwiseMode::Sub, &[x, most], moved);
+    b.pointwise(DataType::F32, PointwiseMode::Exp, &[moved], powers);
+    b.node("sum", DataType::F32, reduction(powers, sum, ReductionMode::Add));
+    b.pointwise(DataType::F32, PointwiseMode::Div, &[powers, sum], y);
+    let expected = vec!["rows_4096x1023_l64_w64_r4_0".to_owned()];
+    assert_eq!(kernels(b.build()), (expected, 0));
+}
+
+/// The sum is stored by the kernel that normalizes it. What another operation makes of the result comes behind.
+#[test]
+fn a_stored_sum_and_its_normalization_are_one_kernel() {
+    let mut b = GraphBuilder::new("residual");
+    let dims = [512, 768];
+    let [x, residual, sum, y] = ["x", "residual", "sum", "y"].map(|name| b.buffer(name, F16, &dims));
+    let scale = b.buffer("scale", F16, &[1, 768]);
+    let epsilon = b.constant("epsilon", DataType::F32, &[1, 1], Scalar::float(1e-5));
+    b.pointwise(DataType::F32, PointwiseMode::Add, &[x, residual], sum);
+    let op = RmsNorm {
+        x: sum,
+        scale,
+        epsilon,
+        bias: None,
+        y,
+        inv_rms: None,
+        phase: NormPhase::Inference,
+    };
+    b.node("rms_norm", DataType::F32, op);
+    let (found, left) = kernels(b.build());
+    assert_eq!((found.len(), left), (1, 0), "{found:?}");
+}
+
+/// What a product makes of its sums is a factor of the next in its own type, not in the one that it is carried in.
+#[test]
+fn a_virtual_factor_is_multiplied_in_its_own_type() {
+    let mut b = GraphBuilder::new("two layers");
+    let x = b.buffer("x", F16, &[512, 768]);
+    let (first, second) = (
+        b.buffer("first", F16, &[768, 3072]),
+        b.buffer("second", F16, &[3072, 768]),
+    );
+    let inner = b.virtual_tensor("inner", F16, &[512, 3072]);
+    let relu = b.virtual_tensor("relu", F16, &[512, 3072]);
+    let y = b.buffer("y", F16, &[512, 768]);
+    let product = |a, b, c| Matmul { a, b, c };
+    b.node("up", DataType::F32, product(x, first, inner));
+    b.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[inner], relu);
+    b.node("down", DataType::F32, product(relu, second, y));
+    let (found, left) = kernels(b.build());
+    let are_products = found.iter().all(|name| name.starts_with("matmul_"));
+    assert!(are_products && left == 0, "{found:?}");
+}
+
+/// Combinations take turns with memory that they share: many of them need no more than two.
+#[test]
+fn many_reductions_of_a_row_share_memory() {
+    let mut b = GraphBuilder::new("again and again");
+    let mut x = b.buffer("x", F16, &[4, 4096]);
+    for number in 0..17 {
+        let mean = b.virtual_tensor(&format!("mean{number}"), DataType::F32, &[4, 1]);
+        let op = Reduction {
+            input: x,
+            output: mean,
+            mode: ReductionMode::Avg,
+            is_deterministic: false,
+        };
+        b.node(&format!("avg{number}"), DataType::F32, op);
+        let centred = b.virtual_tensor(&format!("centred{number}"), DataType::F32, &[4, 4096]);
+        b.pointwise(DataType::F32, PointwiseMode::Sub, &[x, mean], centred);
+        x = centred;
+    }
+    let y = b.buffer("y", F16, &[4, 4096]);
+    b.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[x], y);
+    let text = lowered(b.build(), &Target::parse("mi300x").expect("it is known")).mlir;
+    assert_eq!(text.matches("\"memref.alloc\"").count(), 2);
+    assert_eq!(text.matches("\"flow.dispatch\"").count(), 1);
+}
+
+/// In a square, a scale that is computed looks like something that there is one of for each row: what is a row tells the loop, not the extent.
+#[test]
+fn a_computed_scale_of_a_square_is_no_row() {
+    let mut b = GraphBuilder::new("square");
+    let (x, w) = (b.buffer("x", F16, &[256, 256]), b.buffer("w", F16, &[1, 256]));
+    let one = b.constant("one", DataType::F32, &[1, 1], Scalar::float(1.0));
+    let scale = b.virtual_tensor("scale", DataType::F32, &[1, 256]);
+    b.pointwise(DataType::F32, PointwiseMode::Add, &[w, one], scale);
+    let epsilon = b.constant("epsilon", DataType::F32, &[1, 1], Scalar::float(1e-5));
+    let y = b.buffer("y", F16, &[256, 256]);
+    let op = RmsNorm {
+        x,
+        scale,
+        epsilon,
+        bias: None,
+        y,
+        inv_rms: None,
+        phase: NormPhase::Inference,
+    };
+    b.node("rms_norm", DataType::F32, op);
+    // The scale is a kernel of the compiler's.
+    let (found, left) = kernels(b.build());
+    assert_eq!((found.len(), left), (1, 1), "{found:?}");
 }

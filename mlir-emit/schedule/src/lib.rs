@@ -9,10 +9,12 @@
 //! | [`attention`] | rows and keys of attention's workgroups |
 //! | [`gemm`] | products that are kernels of our own |
 //! | [`machine`] | what is known of the GPUs |
+//! | [`rows`] | rows that are combined, as in a normalization |
 
 pub mod attention;
 pub mod gemm;
 pub mod machine;
+pub mod rows;
 
 pub use machine::Machine;
 

@@ -25,17 +25,25 @@ pub(crate) fn lower(
         .value(op.stats)?
         .clone()
         .with_dims(&lowering.emitter(), &attention.rows())?;
-    let weights = Value::of(
-        lowering.map(&[&scores, &statistics], &shape, compute, |math, elements| {
-            let &[score, statistic] = elements else {
-                return Err(MISSING);
-            };
-            let weight = math.function("math.exp", math.sub(score, statistic)?)?;
-            let hidden = math.compare(F::Equal, score, math.constant(f64::NEG_INFINITY)?)?;
-            math.select(hidden, math.constant(0.0)?, weight)
-        })?,
-    );
     let (d_o, o) = (lowering.settled(op.d_o)?, lowering.value(op.o)?.clone());
+    let multiplied = Shape {
+        dtype: attention.multiplied(lowering, &[op.d_o], d_o.dtype)?,
+        ..shape
+    };
+    let weights = lowering.map(&[&scores, &statistics], &multiplied, compute, |math, elements| {
+        let &[score, statistic] = elements else {
+            return Err(MISSING);
+        };
+        let weight = math.function("math.exp", math.sub(score, statistic)?)?;
+        let hidden = math.compare(F::Equal, score, math.constant(f64::NEG_INFINITY)?)?;
+        math.select(hidden, math.constant(0.0)?, weight)
+    })?;
+    let at = lowering.emitter();
+    // Read by a matmul, and where another one ends: computed once.
+    let weights = Ordered {
+        ssa: at.barrier(weights.ssa)?,
+        ..weights
+    };
     let d_o_value = Value::of(d_o.clone());
     let rows = Shape {
         dims: &d_o.dims,
@@ -61,32 +69,33 @@ pub(crate) fn lower(
         &[0, 1, 2, 3],
         compute,
     )?);
-    let gradient = lowering.map(&[&weights, &reached, &level], &shape, compute, |math, elements| {
-        let &[weight, reached, level] = elements else {
-            return Err(MISSING);
-        };
-        math.mul(weight, math.sub(reached, level)?)
-    })?;
-    let at = lowering.emitter();
-    // Read by three matmuls: computed once.
-    let gradient = Ordered {
-        ssa: at.barrier(gradient.ssa)?,
-        ..gradient
-    };
-    let weights = weights.materialise(&at)?;
-    let weights = Ordered {
-        ssa: at.barrier(weights.ssa)?,
-        ..weights
+    let gradient = lowering.map(
+        &[&Value::of(weights.clone()), &reached, &level],
+        &shape,
+        compute,
+        |math, elements| {
+            let &[weight, reached, level] = elements else {
+                return Err(MISSING);
+            };
+            math.mul(weight, math.sub(reached, level)?)
+        },
+    )?;
+    let multiplied = attention.multiplied(lowering, &[op.q, op.k], attention.q.dtype)?;
+    let factor = lowering.carry(gradient.clone(), multiplied)?;
+    // Read by two matmuls: computed once.
+    let factor = Ordered {
+        ssa: at.barrier(factor.ssa)?,
+        ..factor
     };
     let scale = attention.scale.clone();
     for (id, a, b, is_scaled) in [
         (
             op.dq,
-            gradient.clone(),
+            factor.clone(),
             attention.for_each_head(lowering, &attention.k)?,
             true,
         ),
-        (op.dk, transposed(&gradient), attention.q.clone(), true),
+        (op.dk, transposed(&factor), attention.q.clone(), true),
         (op.dv, transposed(&weights), d_o, false),
     ] {
         let dims = lowering.tensor(id)?.dims.clone();

@@ -91,9 +91,10 @@ fn stepwise<'c, 'b>(
     })?;
     let v = attention.for_each_head(lowering, &attention.v)?;
     let out = lowering.tensor(op.o)?.dims.clone();
+    let factor = weights.materialise(&lowering.emitter())?;
     let weighted = contract(
         lowering,
-        &weights.materialise(&lowering.emitter())?,
+        &lowering.carry(factor, attention.multiplied(lowering, &[op.v], v.dtype)?)?,
         &v,
         &out,
         &[0, 1, 2, 3],

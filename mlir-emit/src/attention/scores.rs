@@ -126,6 +126,22 @@ impl<'c, 'b> Attention<'c, 'b> {
         })
     }
 
+    /// The type in which what is made of scores is multiplied with these tensors, whose values are factors of this type: where kernels of our
+    /// own multiply, their own, as matrix instructions need it.
+    pub(super) fn multiplied(
+        &self,
+        lowering: &Lowering<'_, 'c, 'b>,
+        tensors: &[TensorId],
+        factor: DataType,
+    ) -> Result<DataType, EmitError> {
+        let is_half = matches!(factor, DataType::F16 | DataType::Bf16);
+        let mut is_own = is_half && self.compute == DataType::F32 && lowering.target().machine().is_some();
+        for &id in tensors {
+            is_own &= lowering.tensor(id)?.dtype == factor;
+        }
+        Ok(if is_own { factor } else { self.compute })
+    }
+
     /// Whether the bounds hide any key. From the bottom right, a single query sees all.
     pub(super) fn hides_keys(&self) -> bool {
         let Diagonal {
@@ -178,6 +194,9 @@ impl<'c, 'b> Attention<'c, 'b> {
         mut score: Ssa<'c, 'r>,
         lengths: Option<[Ssa<'c, 'r>; 2]>,
     ) -> Scalar<'c, 'r> {
+        if !self.hides_keys() && lengths.is_none() {
+            return Ok(score);
+        }
         let nothing = math.constant(f64::NEG_INFINITY)?;
         let (query, key) = (math.index(QUERY)?, math.index(KEY)?);
         let mut hide = |condition: Ssa<'c, 'r>| -> Result<(), EmitError> {

@@ -121,7 +121,7 @@ impl<'c> Code<'c> {
     }
 
     /// A number with 32 bits, as the hardware addresses memory.
-    fn word(&self, number: Int<'c>) -> Result<Ssa<'c>, EmitError> {
+    pub(super) fn word(&self, number: Int<'c>) -> Result<Ssa<'c>, EmitError> {
         let word = Type::integer(self.context, 32);
         match number {
             Int::Known(value) => {

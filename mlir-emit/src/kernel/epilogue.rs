@@ -34,7 +34,7 @@ pub(super) struct Tensor<'c> {
 }
 
 /// What an argument of a step's body is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
     /// The sums.
     Sums,
@@ -83,12 +83,12 @@ impl Tensor<'_> {
         self.shape.iter().product()
     }
 
-    fn bytes(&self) -> i64 {
+    pub(super) fn bytes(&self) -> i64 {
         i64::from(self.element.bits().unwrap_or(8).div_ceil(8))
     }
 
     /// Whether a run of elements is side by side in memory and aligned.
-    fn is_run(&self, along_columns: bool, extent: i64) -> bool {
+    pub(super) fn is_run(&self, along_columns: bool, extent: i64) -> bool {
         let Spread { batch, rows, columns } = &self.spread;
         let (along, across) = if along_columns {
             (columns, rows)
@@ -103,7 +103,7 @@ impl Tensor<'_> {
     }
 
     /// Whether all elements of a run are the same.
-    fn is_same(&self, along_columns: bool) -> bool {
+    pub(super) fn is_same(&self, along_columns: bool) -> bool {
         let along = if along_columns {
             &self.spread.columns
         } else {
@@ -113,7 +113,12 @@ impl Tensor<'_> {
     }
 
     /// The places of the elements: one for a run, or for what is the same.
-    fn places<'c>(&self, code: &Code<'c>, spot: &Spot<'_, 'c>, single: bool) -> Result<Vec<Int<'c>>, EmitError> {
+    pub(super) fn places<'c>(
+        &self,
+        code: &Code<'c>,
+        spot: &Spot<'_, 'c>,
+        single: bool,
+    ) -> Result<Vec<Int<'c>>, EmitError> {
         let Spread { batch, rows, columns } = &self.spread;
         let (run, across) = if spot.goes_along_columns {
             (columns, offset(code, spot.rows, rows)?)
@@ -176,7 +181,8 @@ impl<'c> Epilogue<'c> {
     }
 }
 
-fn load<'c>(
+/// A run of a tensor's elements. `extent`: of the axis that runs go along.
+pub(super) fn load<'c>(
     code: &Code<'c>,
     tensor: &Tensor<'c>,
     buffer: Ssa<'c>,
@@ -210,7 +216,8 @@ fn load<'c>(
     code.one("vector.from_elements", &elements, vector, &[])
 }
 
-fn store<'c>(
+/// Stores a run of elements.
+pub(super) fn store<'c>(
     code: &Code<'c>,
     (value, tensor): (Ssa<'c>, &Tensor<'c>),
     buffer: Ssa<'c>,
@@ -235,7 +242,21 @@ fn store<'c>(
 }
 
 /// The body of a step with vectors in place of elements. Returns what it yields.
-fn repeated<'c>(code: &Code<'c>, body: &[Operation], mut known: HashMap<usize, Ssa<'c>>) -> Result<Ssa<'c>, EmitError> {
+pub(super) fn repeated<'c>(
+    code: &Code<'c>,
+    body: &[Operation],
+    known: HashMap<usize, Ssa<'c>>,
+) -> Result<Ssa<'c>, EmitError> {
+    written(code, body, known, Some(RUN))
+}
+
+/// The body of a step for vectors of so many elements, or for one element as it is. Returns what it yields.
+pub(super) fn written<'c>(
+    code: &Code<'c>,
+    body: &[Operation],
+    mut known: HashMap<usize, Ssa<'c>>,
+    width: Option<i64>,
+) -> Result<Ssa<'c>, EmitError> {
     const MISSING: EmitError = EmitError::Internal("a value that a body lacks");
     for operation in body {
         let operands: Option<Vec<_>> = operation.operands().iter().map(|id| known.get(id).copied()).collect();
@@ -246,20 +267,29 @@ fn repeated<'c>(code: &Code<'c>, body: &[Operation], mut known: HashMap<usize, S
         let &[result] = operation.results() else {
             return Err(EmitError::Internal("a step with several results"));
         };
-        let vector = code.context().value(result).r#type().vector(&[RUN])?;
+        let element = code.context().value(result).r#type();
+        let made = match width {
+            Some(width) => element.vector(&[width])?,
+            None => element,
+        };
         let attributes = operation.attributes().iter().map(|(name, text)| {
-            // A constant is one for all elements.
-            let text = match text.rsplit_once(" : ") {
-                Some((value, _)) if name == "value" => format!("dense<{value}> : {vector}"),
-                None if name == "value" => format!("dense<{text}> : {vector}"),
+            let text = match name.as_str() {
+                "value" => one_for_all(text, width.map(|_| made)),
                 _ => text.clone(),
             };
             (name.as_str(), Attribute::text(&text))
         });
         let attributes: Vec<_> = attributes.collect();
-        known.insert(result, code.one(operation.name(), &operands, vector, &attributes)?);
+        known.insert(result, code.one(operation.name(), &operands, made, &attributes)?);
     }
     Err(MISSING)
+}
+
+/// A constant of one element as one for all elements of a vector, if there is one.
+fn one_for_all(text: &str, vector: Option<Type<'_>>) -> String {
+    let Some(vector) = vector else { return text.to_owned() };
+    let value = text.rsplit_once(" : ").map_or(text, |(value, _)| value);
+    format!("dense<{value}> : {vector}")
 }
 
 /// Whether a body can be written for vectors: arithmetic on its arguments alone.

@@ -5,6 +5,7 @@
 
 use super::epilogue::{Epilogue, Source, Spread, Step, Tensor, is_elementwise};
 use super::problem::{Axis, Product};
+use super::rows::problem::MARK;
 use crate::EmitError;
 use crate::mlir::{Context, Operation};
 use std::collections::{HashMap, HashSet};
@@ -48,6 +49,13 @@ pub(super) fn fuse<'c>(
         operations: HashSet::from([at]),
         last: at,
     };
+    // What rows are made of belongs to the kernel that combines them.
+    let of_rows = operations
+        .iter()
+        .filter(|operation| operation.attribute(MARK).is_some());
+    let of_rows: HashSet<usize> = of_rows
+        .flat_map(|operation| operation.operands().iter().copied())
+        .collect();
     for (number, operation) in operations.iter().enumerate().skip(at + 1) {
         // Those that a body captures too.
         if !operation.all_operands().iter().any(|id| held.contains_key(id)) {
@@ -57,7 +65,7 @@ pub(super) fn fuse<'c>(
             break;
         };
         let &[result] = operation.results() else { break };
-        if fused.epilogue.operands.len() + operands.len() > MOST {
+        if of_rows.contains(&result) || fused.epilogue.operands.len() + operands.len() > MOST {
             break;
         }
         let source = Source::Step(fused.epilogue.steps.len());
@@ -186,7 +194,7 @@ pub(super) fn spread(product: &Product, axes: &[Axis], shape: &[i64]) -> Spread 
 }
 
 /// Index maps whose results are loops, each as the numbers of these.
-fn maps(text: &str) -> Option<Vec<Vec<usize>>> {
+pub(super) fn maps(text: &str) -> Option<Vec<Vec<usize>>> {
     let mut maps = Vec::new();
     for map in text.split("affine_map<").skip(1) {
         let (_, results) = map.split_once("->")?;

@@ -75,7 +75,7 @@ pub(super) fn along_the_sum(factor: &Factor, sum: &[i64]) -> (Factor, Vec<i64>) 
 }
 
 /// Merges neighbours that no window goes along and that lie in all these strides as one axis.
-fn fold(extents: &mut Vec<i64>, windows: &mut [&mut usize], strides: &mut [&mut Vec<i64>]) {
+pub(super) fn fold(extents: &mut Vec<i64>, windows: &mut [&mut usize], strides: &mut [&mut Vec<i64>]) {
     let mut axis = 1;
     while axis < extents.len() {
         let outer = axis - 1;

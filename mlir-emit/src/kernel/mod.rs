@@ -10,6 +10,7 @@
 //! | `fusion`, `epilogue` | what becomes part of its kernel, and how it is written |
 //! | `gemm`, `reader`, `places`, `merged` | the kernel |
 //! | `adding` | the kernel that adds the parts of sums that several workgroups share |
+//! | `rows` | rows that are combined, as in a normalization |
 //! | `turn` | copies in another memory order |
 //! | `code` | what kernels are written with |
 
@@ -22,13 +23,17 @@ mod merged;
 mod places;
 mod problem;
 mod reader;
+mod rows;
 mod turn;
 
 pub(crate) use problem::{Axis, Factor, Product, Strides, Window};
+pub(crate) use rows::is_possible as has_rows;
+pub(crate) use rows::problem::MARK as ROWS;
 pub(crate) use turn::Turn;
 
 use crate::EmitError;
 use crate::mlir::{Attribute, Block, Context, Float, Operation, Type, Value, body_text};
+use crate::target::Target;
 use epilogue::{Epilogue, Source, Tensor};
 use fusion::Fused;
 use std::cell::RefCell;
@@ -116,7 +121,12 @@ impl Kernels {
 }
 
 /// Puts kernels in the place of products. Returns the kernels' text.
-pub(crate) fn place<'c>(context: &'c Context, block: &Block<'c>, kernels: &Kernels) -> Result<Vec<String>, EmitError> {
+pub(crate) fn place<'c>(
+    context: &'c Context,
+    block: &Block<'c>,
+    kernels: &Kernels,
+    target: &Target,
+) -> Result<Vec<String>, EmitError> {
     let products = kernels.products.borrow();
     let mut texts = kernels.turns.take();
     for (number, product) in products.iter().enumerate() {
@@ -157,7 +167,8 @@ pub(crate) fn place<'c>(context: &'c Context, block: &Block<'c>, kernels: &Kerne
             let (symbol, name) = (format!("{symbol}_parts"), format!("{}_parts", product.name));
             let read = (vec![value], vec![memref(&parts)]);
             let kernel = (symbol.as_str(), name.as_str(), adding::LANES.unsigned_abs());
-            calls.push(call(context, kernel, (read, &epilogue), written, &mut texts)?);
+            let made = (read, epilogue.operands.as_slice(), epilogue.stored.as_slice());
+            calls.push(call(context, kernel, made, written, &mut texts)?);
         } else {
             calls.push(multiply(context, (&symbol, product), &mut epilogue, &mut texts)?);
         }
@@ -173,6 +184,17 @@ pub(crate) fn place<'c>(context: &'c Context, block: &Block<'c>, kernels: &Kerne
         }
         block.put(next);
     }
+    rows::place(context, block, target, |made| {
+        let kernel = (made.symbol.as_str(), made.name.as_str(), made.lanes);
+        let read = (Vec::new(), Vec::new());
+        call(
+            context,
+            kernel,
+            (read, made.operands, made.stored),
+            made.written,
+            &mut texts,
+        )
+    })?;
     Ok(texts)
 }
 
@@ -191,20 +213,28 @@ fn multiply<'c>(
         .zip(product.element_names())
         .map(|(factor, element)| format!("memref<{}x{element}>", factor.elements));
     let kernel = (symbol, product.name.as_str(), product.schedule.lanes());
-    call(context, kernel, ((values, buffers.collect()), epilogue), written, texts)
+    let read = (values, buffers.collect());
+    call(
+        context,
+        kernel,
+        (read, &epilogue.operands, &epilogue.stored),
+        written,
+        texts,
+    )
 }
 
-/// Appends the text of a kernel, and returns its call. It reads these values, whose buffers have these types, and those of the epilogue.
+/// Appends the text of a kernel, and returns its call. It reads these values, whose buffers have these types, and the operands.
 fn call<'c>(
     context: &'c Context,
     (symbol, name, lanes): (&str, &str, u64),
-    ((mut values, mut buffers), epilogue): ((Vec<usize>, Vec<String>), &Epilogue<'c>),
+    ((mut values, mut buffers), operands, stored): ((Vec<usize>, Vec<String>), &[Tensor<'c>], &[(Source, Tensor<'c>)]),
     written: gemm::Written<'c>,
     texts: &mut Vec<String>,
 ) -> Result<Operation, EmitError> {
-    values.extend(epilogue.operands.iter().map(|tensor| tensor.value));
-    buffers.extend(epilogue.tensors().map(memref));
-    let stored = epilogue.stored.iter().map(|(_, tensor)| tensor.value).collect();
+    values.extend(operands.iter().map(|tensor| tensor.value));
+    buffers.extend(operands.iter().map(memref));
+    buffers.extend(stored.iter().map(|(_, tensor)| memref(tensor)));
+    let stored = stored.iter().map(|(_, tensor)| tensor.value).collect();
     texts.push(executable(
         context,
         (symbol, name, lanes),

@@ -3,7 +3,7 @@
 use crate::ReferenceError;
 use crate::element::Codec;
 use crate::tensors::tensor_of;
-use crate::value::{Numbers, Operand, Value, flushed};
+use crate::value::{Numbers, Operand, Value, flushed, rounding_error};
 use crate::walk::extents;
 use rotini_graph::{DataType, Graph, TensorId};
 
@@ -69,15 +69,27 @@ impl<'a> Context<'a> {
         Ok(self.value(id)?.floats(self.compute, rounded))
     }
 
-    /// A factor of the products that a node sums up. Devices may take subnormal ones for zero.
+    /// A factor of the products that a node sums up. Devices may take subnormal ones for zero, and matrix instructions need 16-bit floats
+    /// as such: one that no memory holds may be rounded to its type.
     pub(crate) fn factors(&self, id: TensorId) -> Result<Operand<'a, f64>, ReferenceError> {
         let mut operand = self.floats(id)?;
+        let narrow = self.narrow(id)?;
         if let Some(errors) = &mut operand.errors {
             for (error, &value) in errors.to_mut().iter_mut().zip(operand.numbers.iter()) {
                 *error = error.max(flushed(self.compute, value));
+                if let Some(codec) = narrow {
+                    *error += rounding_error(codec, value.abs() + *error, *error == 0.0);
+                }
             }
         }
         Ok(operand)
+    }
+
+    /// The type to which a factor of products in f32 may be rounded.
+    pub(crate) fn narrow(&self, id: TensorId) -> Result<Option<Codec>, ReferenceError> {
+        let codec = self.codec(id)?;
+        let is_half = matches!(codec, Codec::F16 | Codec::Bf16);
+        Ok((is_half && self.compute == Codec::F32).then_some(codec))
     }
 
     /// An operand of a node that computes in integers.

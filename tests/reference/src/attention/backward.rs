@@ -3,6 +3,7 @@
 use super::scores::{Attention, Extents, Row, at, options, rows};
 use crate::ReferenceError;
 use crate::context::Context;
+use crate::element::Codec;
 use crate::real::Real;
 use crate::value::Value;
 use crate::walk::{Offsets, broadcast_strides};
@@ -31,8 +32,11 @@ pub(crate) fn sdpa_backward(
     let Attention {
         extents, arithmetic, ..
     } = &attention;
+    // Matrix instructions take both factors in one type: probabilities are rounded to that of do, gradients of scores to that of q and k.
+    let (narrow, narrow_ds) = (context.narrow(op.d_o)?, context.narrow(op.q)?);
+    let narrowed = |real: Real, codec: Option<Codec>| codec.map_or(real, |codec| arithmetic.narrowed(real, codec));
     let (o, d_o, stats) = (context.reals(op.o)?, context.reals(op.d_o)?, context.reals(op.stats)?);
-    let (mut p, mut ds) = (Vec::new(), Vec::new());
+    let (mut p, mut ds, mut factors) = (Vec::new(), Vec::new(), Vec::new());
     for row in extents.rows() {
         let slice = |elements: &[Real]| rows(elements, extents.dv, extents.position(row));
         let d = arithmetic.dot(&slice(&d_o), &slice(&o));
@@ -42,15 +46,19 @@ pub(crate) fn sdpa_backward(
                 Some(score) if score.value != f64::NEG_INFINITY => arithmetic.exp(arithmetic.sub(score, statistic)),
                 _ => Real::default(),
             };
+            let probability = narrowed(probability, narrow);
             let dp = arithmetic.dot(&slice(&d_o), &rows(&attention.v, extents.dv, extents.value(row, key)));
             p.push(probability);
-            ds.push(arithmetic.mul(probability, arithmetic.sub(dp, d)));
+            let gradient = arithmetic.mul(probability, arithmetic.sub(dp, d));
+            ds.push(gradient);
+            factors.push(narrowed(gradient, narrow_ds));
         }
     }
     let gradients = Gradients {
         attention: &attention,
         p,
         ds,
+        factors,
     };
     let mut results = vec![
         context.result(op.dq, &gradients.dq())?,
@@ -68,13 +76,15 @@ struct Gradients<'a> {
     attention: &'a Attention,
     p: Vec<Real>,
     ds: Vec<Real>,
+    /// The latter as factors.
+    factors: Vec<Real>,
 }
 
 impl Gradients<'_> {
     fn dq(&self) -> Vec<Real> {
         let Attention { extents, k, .. } = self.attention;
         let gradient = |row: Row| {
-            let ds = rows(&self.ds, extents.keys, extents.position(row));
+            let ds = rows(&self.factors, extents.keys, extents.position(row));
             (0..extents.d).map(move |column| {
                 let k: Vec<Real> = (0..extents.keys)
                     .map(|key| at(k, extents.key(row, key) * extents.d + column))
@@ -89,7 +99,10 @@ impl Gradients<'_> {
         let Attention { extents, q, .. } = self.attention;
         self.by_key(extents.key_heads, extents.d, |row, key, column| {
             let score = extents.position(row) * extents.keys + key;
-            (at(&self.ds, score), at(q, extents.position(row) * extents.d + column))
+            (
+                at(&self.factors, score),
+                at(q, extents.position(row) * extents.d + column),
+            )
         })
         .iter()
         .map(|(ds, q)| self.scaled(ds, q))

@@ -171,8 +171,8 @@ impl Attention {
         Ok(Attention {
             arithmetic,
             extents,
-            q: context.reals(op.q)?,
-            k: context.reals(op.k)?,
+            q: factors(context, &arithmetic, op.q)?,
+            k: factors(context, &arithmetic, op.k)?,
             v: context.reals(op.v)?,
             scale,
             mask: op
@@ -268,6 +268,15 @@ fn slopes(heads: usize) -> Vec<f64> {
         .chain((1..).step_by(2).map(|power| slope(2 * below, power)))
         .take(heads)
         .collect()
+}
+
+/// Factors of scores, which may be rounded to their type.
+fn factors(context: &Context<'_>, arithmetic: &Arithmetic, id: TensorId) -> Result<Vec<Real>, ReferenceError> {
+    let (reals, narrow) = (context.reals(id)?, context.narrow(id)?);
+    Ok(match narrow {
+        Some(codec) => reals.into_iter().map(|real| arithmetic.narrowed(real, codec)).collect(),
+        None => reals,
+    })
 }
 
 /// Lengths of sequences; negative ones are empty.

@@ -188,8 +188,9 @@ pub(super) fn layernorm(cases: &mut Cases) {
     }
 }
 
-/// Rows that frameworks send, whose lengths are no multiples of a subgroup: several sums that depend on each other.
-const EVERYDAY: [&str; 24] = [
+/// Rows that frameworks send: lengths that are no multiples of a subgroup, several sums that depend on each other. The last ones are spread
+/// over lanes in each way that kernels of rows know: several rows in a subgroup, several subgroups for a row, rows that no lane keeps.
+const EVERYDAY: [&str; 36] = [
     "layernorm-training_4x300_f16",
     "layernorm-training_4x257_f16",
     "layernorm-training_4x1000_f16",
@@ -214,6 +215,18 @@ const EVERYDAY: [&str; 24] = [
     "batchnorm_16x17x17x5_f16",
     "batchnorm-backward-last_16x17x17x5_bf16",
     "batchnorm-backward_16x17x17x5_f32",
+    "rmsnorm_7x2_f32",
+    "layernorm_301x7_f16",
+    "softmax_100x64_f16",
+    "softmax_9x129_bf16",
+    "layernorm-training_70x333_f16",
+    "layernorm_2x8192_f16",
+    "layernorm-training_5x12289_f32",
+    "softmax_3x50257_f16",
+    "layernorm-backward_2x50257_bf16",
+    "layernorm-backward_2x65536_f16",
+    "rmsnorm-backward_2x65535_f16",
+    "layernorm-backward-found_2x40000_f32",
 ];
 
 pub(super) fn everyday(cases: &mut Cases) {

@@ -1,0 +1,205 @@
+//! How rows are spread over lanes: a kernel that combines the elements of each row, and makes others of them.
+//!
+//! A lane takes four elements of its row, then four others as many lanes further on. If they fit into its registers, each is loaded once
+//! however often the row is passed; if not, each pass loads them again.
+
+use crate::Machine;
+
+/// Elements of a row that a lane takes at once.
+pub const RUN: u64 = 4;
+/// Lanes of a subgroup.
+const SUBGROUP: u64 = 64;
+/// The most lanes of a workgroup.
+const MOST_LANES: u64 = 1024;
+/// Runs that a lane of a long row takes before there is another subgroup for them.
+const RUNS: u64 = 4;
+/// Most runs of a lane of a short row: more than others where that leaves fewer lanes without an element.
+const MOST_RUNS: u64 = 5;
+/// Elements that a lane keeps: as 32 bits each, half of the registers of a lane of the largest workgroup, and of others.
+const KEPT: [u64; 2] = [64, 96];
+/// Runs that a lane has on their way, where it does not keep them.
+const AT_ONCE: u64 = 4;
+/// Rows of more elements are a kernel of rows only if there is one for each unit: else most units would be idle.
+const LONG: u64 = 1 << 16;
+/// Elements of any row, so that a lane does not combine too many one after the other.
+const LONGEST: u64 = 1 << 20;
+
+/// Rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// How many there are.
+    pub rows: u64,
+    /// Elements of each.
+    pub length: u64,
+    /// Tensors that have all of these elements and are read.
+    pub read: u64,
+}
+
+/// How rows are spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Lanes of a row: a power of two.
+    pub lanes: u64,
+    /// Lanes of a workgroup, which has one row or several.
+    pub workgroup: u64,
+    /// Runs of each lane, the last of which may be beyond the row.
+    pub runs: u64,
+    /// Runs that are loaded before the first is used, where each pass loads them again; `None` if a lane keeps all.
+    pub at_once: Option<u64>,
+}
+
+impl Problem {
+    /// Whether rows are one kernel's work on a machine.
+    #[must_use]
+    pub fn is_possible(&self, machine: &Machine) -> bool {
+        self.length > 1 && self.length <= LONGEST && (self.length <= LONG || self.rows >= machine.units)
+    }
+
+    /// How rows are spread. Which numbers are better was seen in predictions for rows of 64 to 8192 elements.
+    #[must_use]
+    pub fn schedule(&self) -> Schedule {
+        let runs = self.length.div_ceil(RUN).max(1);
+        let lanes = if runs <= SUBGROUP * RUNS {
+            self.of_a_subgroup()
+        } else {
+            runs.div_ceil(RUNS).next_power_of_two().min(MOST_LANES)
+        };
+        // Small workgroups wait for fewer others, but take time to launch where there are many.
+        let groups = self.rows.saturating_mul(lanes) / SUBGROUP;
+        let workgroup = lanes.max(match groups {
+            0..=4096 => SUBGROUP,
+            4097..=8192 => 2 * SUBGROUP,
+            _ => 4 * SUBGROUP,
+        });
+        let runs = runs.div_ceil(lanes);
+        let [kept_by_many, kept] = KEPT;
+        let most = if workgroup == MOST_LANES { kept_by_many } else { kept };
+        let is_kept = runs * RUN * self.read.max(1) <= most;
+        Schedule {
+            lanes,
+            workgroup,
+            runs,
+            at_once: (!is_kept).then_some(AT_ONCE),
+        }
+    }
+
+    /// The lanes of a short row: those that have the fewest elements beyond it, and of these the most.
+    fn of_a_subgroup(&self) -> u64 {
+        let lanes = (0..=SUBGROUP.ilog2()).map(|power| 1 << power);
+        let runs = |lanes: u64| self.length.div_ceil(lanes * RUN);
+        let possible = lanes.filter(|&lanes| runs(lanes) <= MOST_RUNS);
+        let least = possible.min_by_key(|&lanes| (runs(lanes) * lanes, std::cmp::Reverse(lanes)));
+        least.unwrap_or(SUBGROUP)
+    }
+}
+
+impl Schedule {
+    /// Rows of a workgroup.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.workgroup.checked_div(self.lanes).unwrap_or(1)
+    }
+
+    /// Its word in a kernel's name: `l64_w256_r3`, with `o4` behind it if each pass loads the elements again.
+    #[must_use]
+    pub fn word(&self) -> String {
+        let again = self.at_once.map(|count| format!("_o{count}")).unwrap_or_default();
+        format!("l{}_w{}_r{}{again}", self.lanes, self.workgroup, self.runs)
+    }
+
+    /// The schedule of a [`word`](Self::word), if a kernel can have it.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        let mut fields = word.split('_');
+        let mut number = |name| fields.next()?.strip_prefix(name)?.parse::<u64>().ok();
+        let schedule = Schedule {
+            lanes: number('l')?,
+            workgroup: number('w')?,
+            runs: number('r')?,
+            at_once: match number('o') {
+                Some(count @ 1..=16) => Some(count),
+                _ => None,
+            },
+        };
+        let Schedule { lanes, workgroup, .. } = schedule;
+        let is_legal = lanes.is_power_of_two()
+            && workgroup.is_power_of_two()
+            && (SUBGROUP.max(lanes)..=MOST_LANES).contains(&workgroup)
+            && schedule.word() == word;
+        is_legal.then_some(schedule)
+    }
+
+    /// Whether all elements of a row have a lane, and no lane is without one.
+    #[must_use]
+    pub fn fits(&self, problem: &Problem) -> bool {
+        let runs = problem.length.div_ceil(RUN);
+        self.lanes < 2 * runs && self.runs == runs.div_ceil(self.lanes) && (self.at_once.is_some() || self.runs <= 64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Problem, Schedule};
+    use crate::Machine;
+
+    fn of(rows: u64, length: u64) -> Schedule {
+        let problem = Problem { rows, length, read: 1 };
+        let machine = Machine::of("mi300x").expect("a known machine");
+        assert!(problem.is_possible(machine), "{problem:?}");
+        let schedule = problem.schedule();
+        let covered = schedule.lanes * schedule.runs * super::RUN;
+        assert!(covered >= length, "{schedule:?} of {length}");
+        assert!(
+            schedule.lanes.is_power_of_two() && schedule.workgroup <= 1024,
+            "{schedule:?}"
+        );
+        schedule
+    }
+
+    #[test]
+    fn rows_of_all_lengths_are_covered() {
+        for rows in [1, 7, 300, 4096, 100_003] {
+            for length in [2, 3, 7, 64, 129, 300, 768, 1000, 1023, 4096, 8192, 50257, 65536] {
+                of(rows, length);
+            }
+        }
+    }
+
+    #[test]
+    fn short_rows_share_a_workgroup_and_long_ones_have_their_own() {
+        assert_eq!(of(65536, 64).word(), "l16_w256_r1");
+        assert_eq!(of(4096, 1023).word(), "l64_w64_r4");
+        assert_eq!(of(8192, 8192).word(), "l512_w512_r4");
+        assert_eq!(of(2048, 128_256).word(), "l1024_w1024_r32_o4");
+    }
+
+    #[test]
+    fn a_word_says_all_of_a_schedule() {
+        for schedule in [of(65536, 64), of(2048, 128_256), of(8192, 8192)] {
+            assert_eq!(Schedule::parse(&schedule.word()), Some(schedule));
+        }
+        for word in [
+            "",
+            "l3_w64_r1",
+            "l64_w32_r1",
+            "l64_w2048_r1",
+            "l64_w64_r1_o0",
+            "l64_w64_r1_o4_",
+            "l64_w64_r1_x",
+        ] {
+            assert_eq!(Schedule::parse(word), None, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_row_that_keeps_all_units_waiting_is_left_to_others() {
+        let machine = Machine::of("mi300x").expect("a known machine");
+        let row = |rows| Problem {
+            rows,
+            length: 1 << 20,
+            read: 1,
+        };
+        assert!(!row(1).is_possible(machine));
+        assert!(row(304).is_possible(machine));
+    }
+}

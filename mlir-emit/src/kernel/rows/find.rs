@@ -1,0 +1,430 @@
+//! Which operations become part of a kernel of rows.
+//!
+//! A reduction of rows is marked. Its kernel takes in what is computed element by element over the same loops or over the rows: what is
+//! reduced, what is made of the results, other reductions of the same rows. Example: a sum of two tensors, its layer normalization and the
+//! rounding to f16 become one kernel, which stores the sum too if something else reads it.
+
+use super::problem::{Kind, MARK, Rows, Step};
+use crate::EmitError;
+use crate::kernel::epilogue::{Source, Spread, Tensor, is_elementwise};
+use crate::kernel::fusion::maps;
+use crate::kernel::places::BEYOND;
+use crate::mlir::{Context, Operation, Type};
+use std::collections::{HashMap, HashSet};
+
+/// Operations that change no element.
+const PASSED: [&str; 3] = [
+    "tensor.collapse_shape",
+    "tensor.expand_shape",
+    "iree_tensor_ext.compute_barrier.start",
+];
+/// Most tensors that a kernel reads and stores: more need more registers for their addresses than there are.
+const MOST: usize = 12;
+
+/// The loops of a kernel that have more than one step.
+#[derive(Debug, PartialEq, Eq)]
+struct Space {
+    extents: Vec<i64>,
+    is_reduced: Vec<bool>,
+}
+
+impl Space {
+    /// The extents along rows alone.
+    fn rows(&self) -> Vec<i64> {
+        let loops = self.extents.iter().zip(&self.is_reduced);
+        loops
+            .filter(|(_, reduced)| !**reduced)
+            .map(|(&extent, _)| extent)
+            .collect()
+    }
+
+    /// The loops along rows, by their numbers.
+    fn row_loops(&self) -> Vec<usize> {
+        (0..self.extents.len())
+            .filter(|&position| self.is_reduced.get(position) == Some(&false))
+            .collect()
+    }
+}
+
+/// A value that the kernel has.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    source: Source,
+    /// Whether there is one for each row only.
+    is_row: bool,
+}
+
+/// A kernel of rows, and which operations it stands for.
+pub(super) struct Found<'c> {
+    pub(super) rows: Rows<'c>,
+    /// The operations that are part of it, by their numbers.
+    pub(super) operations: HashSet<usize>,
+    /// Those that need what it makes.
+    pub(super) behind: HashSet<usize>,
+    /// The last one that is part of it.
+    pub(super) last: usize,
+}
+
+/// What is found on one pass over the operations.
+struct Scan<'a, 'c> {
+    context: &'c Context,
+    all: &'a [Operation],
+    /// Which operation makes a value.
+    makers: &'a HashMap<usize, usize>,
+    space: &'a Space,
+    held: HashMap<usize, Held>,
+    operands: Vec<Tensor<'c>>,
+    steps: Vec<Step>,
+    operations: HashSet<usize>,
+    behind: HashSet<usize>,
+    /// Values that others make of what the kernel makes.
+    late: HashSet<usize>,
+    last: usize,
+}
+
+/// The first marked reduction with all that becomes part of its kernel; `None` if there is none.
+pub(super) fn find<'c>(context: &'c Context, all: &[Operation]) -> Result<Option<Found<'c>>, EmitError> {
+    let Some(seed) = all.iter().position(|operation| operation.attribute(MARK).is_some()) else {
+        return Ok(None);
+    };
+    let space = all.get(seed).and_then(|operation| reduced_space(context, operation));
+    let space = space.ok_or(EmitError::Internal("a reduction of rows without loops"))?;
+    let results = all.iter().enumerate();
+    let makers: HashMap<usize, usize> = results
+        .flat_map(|(number, operation)| operation.results().iter().map(move |&id| (id, number)))
+        .collect();
+    let mut scan = Scan {
+        context,
+        all,
+        makers: &makers,
+        space: &space,
+        held: HashMap::new(),
+        operands: Vec::new(),
+        steps: Vec::new(),
+        operations: HashSet::new(),
+        behind: HashSet::new(),
+        late: HashSet::new(),
+        last: seed,
+    };
+    // What makes an operand element by element over the same loops belongs to the kernel: a pass more for each such generation, as long as
+    // the kernel grows.
+    let mut wanted = HashSet::from([seed]);
+    let mut best: Option<Found<'c>> = None;
+    loop {
+        scan.run(&wanted, |_| true);
+        let found = scan.found()?;
+        let is_possible = found.rows.tensors().count() <= MOST && found.rows.tensors().all(can_be_addressed);
+        let grows = best
+            .as_ref()
+            .is_none_or(|best| found.operations.len() > best.operations.len());
+        if !is_possible || !grows || !found.operations.contains(&seed) {
+            break;
+        }
+        best = Some(found);
+        let count = wanted.len();
+        wanted.extend(scan.operands.iter().filter_map(|tensor| makers.get(&tensor.value)));
+        if wanted.len() == count {
+            break;
+        }
+    }
+    if best.is_some() {
+        return Ok(best);
+    }
+    scan.run(&HashSet::from([seed]), |number| number == seed);
+    let found = scan.found()?;
+    if found.operations.contains(&seed) {
+        Ok(Some(found))
+    } else {
+        Err(EmitError::Internal("a reduction of rows that no kernel has"))
+    }
+}
+
+impl<'c> Scan<'_, 'c> {
+    /// Goes through the operations in their order. `wanted`: those that may be part of the kernel before it has anything that they read.
+    fn run(&mut self, wanted: &HashSet<usize>, may_join: impl Fn(usize) -> bool) {
+        self.held.clear();
+        self.operands.clear();
+        self.steps.clear();
+        self.operations.clear();
+        self.behind.clear();
+        self.late.clear();
+        self.last = 0;
+        for (number, operation) in self.all.iter().enumerate() {
+            // Those that a body captures too.
+            let read = operation.all_operands();
+            let is_late = read.iter().any(|id| self.late.contains(id));
+            let has_held = read.iter().any(|id| self.held.contains_key(id));
+            if !is_late && !has_held && !wanted.contains(&number) {
+                continue;
+            }
+            if !is_late && may_join(number) && self.join(operation).is_some() {
+                self.operations.insert(number);
+                self.last = number;
+            } else if is_late || has_held {
+                self.behind.insert(number);
+                self.late.extend(operation.results());
+            }
+        }
+    }
+
+    /// Makes an operation part of the kernel, if it can be.
+    fn join(&mut self, operation: &Operation) -> Option<()> {
+        let &[result] = operation.results() else { return None };
+        let held = if PASSED.contains(&operation.name()) {
+            self.passed(operation, result)?
+        } else {
+            let (step, operands) = self.step(operation, result)?;
+            let is_row = step.kind != Kind::Element;
+            let source = Source::Step(self.steps.len());
+            self.operands = operands;
+            self.steps.push(step);
+            Held { source, is_row }
+        };
+        self.held.insert(result, held);
+        Some(())
+    }
+
+    /// What an operation passes on that changes no element, and at most the axes of one element.
+    fn passed(&self, operation: &Operation, result: usize) -> Option<Held> {
+        let held = *self.held.get(operation.operands().first()?)?;
+        let (shape, _) = self.context.value(result).r#type().as_tensor().ok()?;
+        let wide = shape.into_iter().filter(|&extent| extent > 1);
+        let is_same = if held.is_row {
+            wide.eq(self.space.rows())
+        } else {
+            wide.eq(self.space.extents.iter().copied())
+        };
+        is_same.then_some(held)
+    }
+
+    /// An operation as a step of the kernel, with all operands of the kernel.
+    fn step(&self, operation: &Operation, result: usize) -> Option<(Step, Vec<Tensor<'c>>)> {
+        let context = self.context;
+        if operation.name() != "linalg.generic" || operation.attribute("compilation_info").is_some() {
+            return None;
+        }
+        let [region] = operation.regions() else { return None };
+        let (arguments, body) = region.body()?;
+        let is_number = |id: usize| context.value(id).r#type().bits().is_some();
+        if !is_elementwise(body, arguments, is_number) {
+            return None;
+        }
+        let (shape, element) = context.value(result).r#type().as_tensor().ok()?;
+        if !is_stored(element) {
+            return None;
+        }
+        let maps = maps(operation.attribute("indexing_maps")?)?;
+        let (own, inputs) = maps.split_last()?;
+        let (&init, operands) = operation.operands().split_last()?;
+        let is_reduction = operation.attribute(MARK).is_some();
+        // The loops that have more than one step, and the kernel's loop that each is.
+        let (loops, kind) = if is_reduction {
+            if reduced_space(context, operation)? != *self.space {
+                return None;
+            }
+            let (read, _) = context.value(*operands.first()?).r#type().as_tensor().ok()?;
+            (wide(&read), Kind::Reduction(self.start(init)?))
+        } else {
+            let is_plain = own.iter().copied().eq(0..own.len());
+            if !is_plain || operation.attribute("iterator_types")?.contains("reduction") {
+                return None;
+            }
+            let loops = wide(&shape);
+            let extents = || loops.iter().filter_map(|&position| shape.get(position).copied());
+            let kind = if extents().eq(self.space.extents.iter().copied()) {
+                Kind::Element
+            } else if extents().eq(self.space.rows()) {
+                Kind::Row
+            } else {
+                return None;
+            };
+            (loops, kind)
+        };
+        let along = if kind == Kind::Row {
+            self.space.row_loops()
+        } else {
+            (0..self.space.extents.len()).collect()
+        };
+        // The kernel's loops that an operand has, in its order.
+        let loops_of = |map: &[usize]| -> Option<Vec<usize>> {
+            let of = |position: &usize| loops.iter().position(|number| number == position);
+            map.iter()
+                .filter_map(of)
+                .map(|number| along.get(number).copied())
+                .collect()
+        };
+        let mut all = self.operands.clone();
+        let mut sources = Vec::new();
+        for (id, map) in operands.iter().zip(inputs) {
+            if let Some(held) = self.held.get(id) {
+                let has = loops_of(map)?;
+                let is_whole = if held.is_row {
+                    has == self.space.row_loops()
+                } else {
+                    has.iter().copied().eq(0..self.space.extents.len())
+                };
+                if !is_whole {
+                    return None;
+                }
+                sources.push(held.source);
+                continue;
+            }
+            let (shape, element) = context.value(*id).r#type().as_tensor().ok()?;
+            if !is_stored(element) {
+                return None;
+            }
+            let wide = map.iter().zip(&shape).filter(|(_, extent)| **extent > 1);
+            let map: Vec<usize> = wide.map(|(&position, _)| position).collect();
+            let spread = self.spread(&loops_of(&map)?, &shape);
+            let is_same = |tensor: &Tensor<'_>| tensor.value == *id && tensor.spread == spread;
+            let number = all.iter().position(is_same).unwrap_or(all.len());
+            if number == all.len() {
+                let value = *id;
+                all.push(Tensor {
+                    value,
+                    element,
+                    shape,
+                    spread,
+                });
+            }
+            sources.push(Source::Operand(number));
+        }
+        // What it makes is stored perhaps.
+        if all.len() >= MOST {
+            return None;
+        }
+        // What a result starts from is not read, but by a reduction.
+        let uses_old = arguments
+            .last()
+            .is_some_and(|old| body.iter().any(|operation| operation.operands().contains(old)));
+        if uses_old != is_reduction || self.held.contains_key(&init) {
+            return None;
+        }
+        sources.push(Source::Unused);
+        let step = Step {
+            kind,
+            sources,
+            arguments: arguments.to_vec(),
+            body: body.to_vec(),
+        };
+        Some((step, all))
+    }
+
+    /// The number that a reduction starts from.
+    fn start(&self, init: usize) -> Option<String> {
+        let maker = |id: usize| self.all.get(*self.makers.get(&id)?);
+        let fill = maker(init).filter(|fill| fill.name() == "linalg.fill")?;
+        let constant = maker(*fill.operands().first()?)?;
+        let is_constant = constant.name() == "arith.constant";
+        constant.attribute("value").filter(|_| is_constant).map(str::to_owned)
+    }
+
+    /// How a row-major tensor lies along the kernel's loops: it has these of them, where it has more than one element.
+    fn spread(&self, loops: &[usize], shape: &[i64]) -> Spread {
+        let mut strides = vec![0; self.space.extents.len()];
+        let mut stride = 1;
+        let wide: Vec<i64> = shape.iter().copied().filter(|&extent| extent > 1).collect();
+        for (&position, extent) in loops.iter().zip(wide).rev() {
+            if let Some(slot) = strides.get_mut(position) {
+                *slot = stride;
+            }
+            stride *= extent;
+        }
+        let part = |reduced: bool| {
+            let loops = strides.iter().zip(&self.space.is_reduced);
+            loops
+                .filter(|(_, is)| **is == reduced)
+                .map(|(&stride, _)| stride)
+                .collect()
+        };
+        Spread {
+            batch: Vec::new(),
+            rows: part(false),
+            columns: part(true),
+        }
+    }
+
+    /// The kernel with what it stores: what others read.
+    fn found(&self) -> Result<Found<'c>, EmitError> {
+        let others = self.all.iter().enumerate();
+        let others = others.filter(|(number, _)| !self.operations.contains(number));
+        let read: HashSet<usize> = others.flat_map(|(_, operation)| operation.all_operands()).collect();
+        let mut held: Vec<(&usize, &Held)> = self.held.iter().filter(|(id, _)| read.contains(id)).collect();
+        held.sort_by_key(|(id, _)| **id);
+        let mut stored = Vec::new();
+        for (&value, held) in held {
+            let (shape, element) = self.context.value(value).r#type().as_tensor()?;
+            let loops = if held.is_row {
+                self.space.row_loops()
+            } else {
+                (0..self.space.extents.len()).collect()
+            };
+            let spread = self.spread(&loops, &shape);
+            stored.push((
+                held.source,
+                Tensor {
+                    value,
+                    element,
+                    shape,
+                    spread,
+                },
+            ));
+        }
+        let loops = |reduced: bool| {
+            let loops = self.space.extents.iter().zip(&self.space.is_reduced);
+            loops
+                .filter(|(_, is)| **is == reduced)
+                .map(|(&extent, _)| extent)
+                .collect()
+        };
+        Ok(Found {
+            rows: Rows {
+                rows: loops(false),
+                columns: loops(true),
+                operands: self.operands.clone(),
+                steps: self.steps.clone(),
+                stored,
+            },
+            operations: self.operations.clone(),
+            behind: self.behind.clone(),
+            last: self.last,
+        })
+    }
+}
+
+/// The loops of a marked reduction that have more than one step.
+fn reduced_space(context: &Context, operation: &Operation) -> Option<Space> {
+    let (shape, _) = context
+        .value(*operation.operands().first()?)
+        .r#type()
+        .as_tensor()
+        .ok()?;
+    let iterators: Vec<&str> = operation.attribute("iterator_types")?.split(',').collect();
+    let loops = wide(&shape);
+    Some(Space {
+        extents: loops
+            .iter()
+            .filter_map(|&position| shape.get(position).copied())
+            .collect(),
+        is_reduced: loops
+            .iter()
+            .map(|&position| iterators.get(position).map(|iterator| iterator.contains("reduction")))
+            .collect::<Option<_>>()?,
+    })
+}
+
+/// The axes that have more than one element.
+fn wide(shape: &[i64]) -> Vec<usize> {
+    let axes = shape.iter().enumerate();
+    axes.filter(|(_, extent)| **extent > 1).map(|(axis, _)| axis).collect()
+}
+
+/// Whether all of a tensor is below the address that stands for nothing.
+fn can_be_addressed(tensor: &Tensor<'_>) -> bool {
+    tensor.elements().saturating_mul(tensor.bytes()) < BEYOND
+}
+
+/// Whether kernels load and store elements of a type.
+fn is_stored(element: Type<'_>) -> bool {
+    matches!(element.bits(), Some(8 | 16 | 32))
+}

@@ -1,0 +1,122 @@
+//! What lanes found of a row, combined so that each of them has it.
+
+use super::problem::Step;
+use crate::EmitError;
+use crate::kernel::code::{Code, Int, Ssa};
+use crate::kernel::epilogue::written;
+use crate::mlir::{Attribute, Float, Type};
+use rotini_schedule::rows::Schedule;
+use std::collections::HashMap;
+
+/// Lanes of a subgroup.
+const SUBGROUP: u64 = 64;
+/// How neighbours are exchanged within groups of 2, 4, 8 and 16 lanes, by the hardware's permutations. Where all lanes of each half of a
+/// group have the same, the mirrored lane is one of the other half.
+const EXCHANGES: [(u64, &str, &str); 4] = [
+    (1, "quad_perm", "[1 : i32, 0 : i32, 3 : i32, 2 : i32]"),
+    (2, "quad_perm", "[2 : i32, 3 : i32, 0 : i32, 1 : i32]"),
+    (4, "row_half_mirror", ""),
+    (8, "row_mirror", ""),
+];
+
+/// One element from two, by a reduction's step.
+pub(super) fn combine<'c>(
+    code: &Code<'c>,
+    step: &Step,
+    [found, element]: [Ssa<'c>; 2],
+    width: Option<i64>,
+) -> Result<Ssa<'c>, EmitError> {
+    let &[first, second] = step.arguments.as_slice() else {
+        return Err(EmitError::Internal("a combination of more than two"));
+    };
+    written(
+        code,
+        &step.body,
+        HashMap::from([(first, element), (second, found)]),
+        width,
+    )
+}
+
+/// Memory by way of which subgroups exchange what they found; nothing where a row is one subgroup's work. Combinations take turns: a
+/// subgroup that writes for the next but one has met the others at the next, which they reach when they have read.
+pub(super) fn memory<'c>(code: &Code<'c>, schedule: &Schedule) -> Result<Option<[Ssa<'c>; 2]>, EmitError> {
+    if schedule.lanes <= SUBGROUP {
+        return Ok(None);
+    }
+    let float = Type::float(code.context(), Float::F32);
+    let memory = || code.shared(schedule.workgroup.cast_signed(), float);
+    Ok(Some([memory()?, memory()?]))
+}
+
+/// What all lanes of a row found. `lane`: the lane's number in its workgroup; `within`: that in its row.
+pub(super) fn combine_all<'c>(
+    code: &Code<'c>,
+    step: &Step,
+    schedule: &Schedule,
+    (found, memory): (Ssa<'c>, Option<Ssa<'c>>),
+    [lane, within]: [Int<'c>; 2],
+) -> Result<Ssa<'c>, EmitError> {
+    let mut found = found;
+    let lanes = schedule.lanes.min(SUBGROUP);
+    for (distance, how, permutation) in EXCHANGES {
+        if distance < lanes {
+            let other = permuted(code, found, how, permutation)?;
+            found = combine(code, step, [found, other], None)?;
+        }
+    }
+    for distance in [16_u64, 32] {
+        if distance < lanes {
+            let other = exchanged(code, found, distance.cast_signed())?;
+            found = combine(code, step, [found, other], None)?;
+        }
+    }
+    let Some(memory) = memory else {
+        return Ok(found);
+    };
+    // Each subgroup's, by way of memory that they share.
+    let element = found.r#type();
+    let vector = code.one("vector.broadcast", &[found], element.vector(&[1])?, &[])?;
+    code.write_shared(vector, memory, lane)?;
+    code.meet()?;
+    let first = code.sub(lane, within)?;
+    let mut all: Option<Ssa<'c>> = None;
+    for subgroup in 0..schedule.lanes / SUBGROUP {
+        let place = code.add(first, (subgroup * SUBGROUP).cast_signed())?;
+        let one = code.one("memref.load", &[memory, code.index(place)?], element, &[])?;
+        all = Some(match all {
+            Some(all) => combine(code, step, [all, one], None)?,
+            None => one,
+        });
+    }
+    all.ok_or(EmitError::Internal("a row without lanes"))
+}
+
+/// Another lane's value, by one of the hardware's permutations of 16 lanes.
+fn permuted<'c>(code: &Code<'c>, value: Ssa<'c>, how: &str, permutation: &str) -> Result<Ssa<'c>, EmitError> {
+    let mut attributes = vec![
+        ("kind", Attribute::text(&format!("#amdgpu.dpp_perm<{how}>"))),
+        ("row_mask", Attribute::text("15 : i32")),
+        ("bank_mask", Attribute::text("15 : i32")),
+        ("bound_ctrl", Attribute::text("false")),
+    ];
+    if !permutation.is_empty() {
+        attributes.push(("permArgument", Attribute::text(permutation)));
+    }
+    code.one("amdgpu.dpp", &[value, value], value.r#type(), &attributes)
+}
+
+/// The value of the lane so far away, in both directions.
+fn exchanged<'c>(code: &Code<'c>, value: Ssa<'c>, distance: i64) -> Result<Ssa<'c>, EmitError> {
+    let context = code.context();
+    let operands = [
+        value,
+        code.word(Int::Known(distance))?,
+        code.word(Int::Known(SUBGROUP.cast_signed()))?,
+    ];
+    let types = [value.r#type(), Type::integer(context, 1)];
+    let mode = [("mode", Attribute::text("#gpu.shuffle_mode<xor>"))];
+    let made = code.op("gpu.shuffle", &operands, &types, &mode, Vec::new())?;
+    made.into_iter()
+        .next()
+        .ok_or(EmitError::Internal("an exchange of nothing"))
+}

@@ -1,0 +1,73 @@
+//! What a kernel of rows does.
+
+use crate::kernel::epilogue::{Source, Tensor};
+use crate::kernel::merged::fold;
+use crate::mlir::Operation;
+use rotini_schedule::rows::Problem;
+
+/// The attribute of reductions of rows that become kernels of our own.
+pub(crate) const MARK: &str = "rotini.rows";
+/// What a step of a kernel makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// An element of a row from elements at its place, and from what there is one of for each row.
+    Element,
+    /// One for each row, from others.
+    Row,
+    /// One for each row, of its elements: from this number on, whose text is MLIR's.
+    Reduction(String),
+}
+
+/// One structured operation.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) kind: Kind,
+    /// What the arguments of its body are.
+    pub(super) sources: Vec<Source>,
+    /// The numbers of the body's arguments.
+    pub(super) arguments: Vec<usize>,
+    pub(super) body: Vec<Operation>,
+}
+
+/// What a kernel of rows does.
+#[derive(Debug)]
+pub(super) struct Rows<'c> {
+    /// Extents of the loops over rows.
+    pub(super) rows: Vec<i64>,
+    /// Extents of those along a row.
+    pub(super) columns: Vec<i64>,
+    pub(super) operands: Vec<Tensor<'c>>,
+    pub(super) steps: Vec<Step>,
+    /// Which values are stored.
+    pub(super) stored: Vec<(Source, Tensor<'c>)>,
+}
+
+impl<'c> Rows<'c> {
+    /// The tensors that are read, then those that are stored.
+    pub(super) fn tensors(&self) -> impl Iterator<Item = &Tensor<'c>> {
+        self.operands.iter().chain(self.stored.iter().map(|(_, tensor)| tensor))
+    }
+
+    pub(super) fn problem(&self) -> Problem {
+        let count = |extents: &[i64]| extents.iter().product::<i64>().unsigned_abs();
+        let is_of_rows =
+            |tensor: &Tensor<'_>| self.rows.is_empty() || tensor.spread.rows.iter().any(|&stride| stride > 0);
+        let has_all = |tensor: &&Tensor<'_>| !tensor.is_same(true) && is_of_rows(tensor);
+        Problem {
+            rows: count(&self.rows),
+            length: count(&self.columns),
+            read: self.operands.iter().filter(has_all).count() as u64,
+        }
+    }
+
+    /// Merges loops along which all tensors lie as along one.
+    pub(super) fn merge(&mut self) {
+        let stored = self.stored.iter_mut().map(|(_, tensor)| tensor);
+        let tensors = self.operands.iter_mut().chain(stored);
+        let (mut rows, mut columns): (Vec<_>, Vec<_>) = tensors
+            .map(|tensor| (&mut tensor.spread.rows, &mut tensor.spread.columns))
+            .unzip();
+        fold(&mut self.rows, &mut [], &mut rows);
+        fold(&mut self.columns, &mut [], &mut columns);
+    }
+}

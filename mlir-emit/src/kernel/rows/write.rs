@@ -1,0 +1,341 @@
+//! Writes a kernel of rows.
+//!
+//! Each reduction is a pass over the row, and what is stored is the last one. A pass goes through a lane's runs of four elements. If a lane
+//! keeps its runs, what a run is made of is written once for all passes; if not, each pass is a loop that loads them.
+
+use super::lanes::{combine, combine_all, memory};
+use super::problem::{Kind, Rows, Step};
+use crate::EmitError;
+use crate::kernel::code::{Code, Int, Ssa};
+use crate::kernel::epilogue::{RUN, Source, Spot, Tensor, load, store, written};
+use crate::kernel::gemm::Written;
+use crate::kernel::places::{BEYOND, coordinates, offset};
+use crate::mlir::{Attribute, Context, Type};
+use rotini_schedule::rows::Schedule;
+use std::collections::HashMap;
+
+const MISSING: EmitError = EmitError::Internal("a value that a kernel of rows lacks");
+
+/// What is known of a lane's run of elements.
+#[derive(Default)]
+struct Run<'c> {
+    /// The index along each loop of a row, of each element.
+    indices: Vec<Vec<Int<'c>>>,
+    /// Whether each element is one of a row.
+    exists: Vec<Int<'c>>,
+    /// What was made so far.
+    made: HashMap<Source, Ssa<'c>>,
+}
+
+struct Writer<'a, 'c> {
+    code: Code<'c>,
+    rows: &'a Rows<'c>,
+    schedule: &'a Schedule,
+    buffers: Vec<Ssa<'c>>,
+    /// The lane's number in its row.
+    within: Int<'c>,
+    /// The index along each loop over rows.
+    row: Vec<Int<'c>>,
+    /// Whether there is such a row.
+    exists: Int<'c>,
+    /// The extent that says whether runs lie side by side in memory.
+    extent: i64,
+    /// What there is one of for each row.
+    of_rows: HashMap<Source, Ssa<'c>>,
+}
+
+/// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: operands, what is stored.
+pub(super) fn write<'c>(context: &'c Context, rows: &Rows<'c>, schedule: &Schedule) -> Result<Written<'c>, EmitError> {
+    let mut arguments = vec![Type::index(context), Type::index(context)];
+    for tensor in rows.tensors() {
+        arguments.push(tensor.element.memref(&[tensor.elements()], None)?);
+    }
+    let code = Code::new(context, &arguments);
+    let buffers = (2..arguments.len()).map(|index| code.argument(index));
+    let buffers = buffers.collect::<Result<Vec<_>, _>>()?;
+    let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
+    let lanes = schedule.lanes.cast_signed();
+    let together = schedule.rows().cast_signed();
+    let count: i64 = rows.rows.iter().product();
+    let number = code.add(code.mul(workgroup, together)?, code.div(lane, lanes)?)?;
+    let exists = if count % together == 0 {
+        Int::Known(1)
+    } else {
+        code.is_below(number, count)?
+    };
+    // Runs lie side by side if they do so in all tensors; else each element of a run has its neighbours in other lanes.
+    let last = rows.columns.last().copied().unwrap_or(1);
+    let lies_well = |tensor: &Tensor<'_>| tensor.is_same(true) || tensor.is_run(true, last);
+    let extent = if rows.tensors().all(lies_well) { last } else { 1 };
+    let within = code.rem(lane, lanes)?;
+    let row = coordinates(&code, number, &rows.rows)?;
+    let mut writer = Writer {
+        code,
+        rows,
+        schedule,
+        buffers,
+        within,
+        row,
+        exists,
+        extent,
+        of_rows: HashMap::new(),
+    };
+    writer.load_rows()?;
+    writer.passes(lane)?;
+    writer.code.op("func.return", &[], &[], &[], Vec::new())?;
+    Ok(Written {
+        block: writer.code.finish()?,
+        workgroups: (count + together - 1) / together,
+    })
+}
+
+impl<'c> Writer<'_, 'c> {
+    /// Loads what there is one of for each row.
+    fn load_rows(&mut self) -> Result<(), EmitError> {
+        for (number, (tensor, &buffer)) in self.rows.operands.iter().zip(&self.buffers).enumerate() {
+            if tensor.is_same(true) {
+                let place = offset(&self.code, &self.row, &tensor.spread.rows)?;
+                let place = self.code.select(self.exists, place, BEYOND / tensor.bytes())?;
+                let loaded = self.code.load(buffer, (place, Int::Known(0)), tensor.element)?;
+                self.of_rows.insert(Source::Operand(number), loaded);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all steps, and stores what is made.
+    fn passes(&mut self, lane: Int<'c>) -> Result<(), EmitError> {
+        // Runs that stay.
+        let mut kept: Vec<Run<'c>> = match self.schedule.at_once {
+            Some(_) => Vec::new(),
+            None => (0..self.schedule.runs.cast_signed())
+                .map(|number| self.run(Int::Known(number)))
+                .collect::<Result<_, _>>()?,
+        };
+        let memory = memory(&self.code, self.schedule)?;
+        let mut turns = [0, 1].into_iter().cycle();
+        for (number, step) in self.rows.steps.iter().enumerate() {
+            let made = match &step.kind {
+                Kind::Element => continue,
+                Kind::Row => {
+                    let known = self.arguments(step, |source| self.of_rows.get(&source).copied().ok_or(MISSING))?;
+                    written(&self.code, &step.body, known, None)?
+                }
+                Kind::Reduction(start) => {
+                    let found = self.reduce(step, start, &mut kept)?;
+                    let turn = turns.next().unwrap_or(0);
+                    let memory = memory.and_then(|both| both.get(turn).copied());
+                    combine_all(&self.code, step, self.schedule, (found, memory), [lane, self.within])?
+                }
+            };
+            self.of_rows.insert(Source::Step(number), made);
+        }
+        self.store_elements(&mut kept)?;
+        self.store_rows()
+    }
+
+    /// What a lane finds in its runs.
+    fn reduce(&self, step: &Step, start: &str, kept: &mut [Run<'c>]) -> Result<Ssa<'c>, EmitError> {
+        let &[source, _] = step.sources.as_slice() else {
+            return Err(MISSING);
+        };
+        let code = &self.code;
+        let element = code.context().value(*step.arguments.last().ok_or(MISSING)?).r#type();
+        let vector = element.vector(&[RUN])?;
+        let value = start.rsplit_once(" : ").map_or(start, |(value, _)| value);
+        let value = [("value", Attribute::text(&format!("dense<{value}> : {vector}")))];
+        let nothing = code.one("arith.constant", &[], vector, &value)?;
+        let add = |found: Ssa<'c>, run: &mut Run<'c>| {
+            let read = self.element(source, run)?;
+            let read = self.if_there(read, nothing, &run.exists)?;
+            combine(code, step, [found, read], Some(RUN))
+        };
+        let mut found = nothing;
+        if let Some(count) = self.schedule.at_once {
+            let found_by_all = self.turns(count, &[found], |run, found| {
+                let &[found] = found else { return Err(MISSING) };
+                Ok(vec![add(found, run)?])
+            })?;
+            found = *found_by_all.first().ok_or(MISSING)?;
+        } else {
+            for run in kept {
+                found = add(found, run)?;
+            }
+        }
+        let elements = (0..RUN).map(|number| {
+            let position = [("static_position", Attribute::i64_array(&[number]))];
+            code.one("vector.extract", &[found], element, &position)
+        });
+        let mut elements = elements.collect::<Result<Vec<_>, _>>()?.into_iter();
+        let first = elements.next().ok_or(MISSING)?;
+        elements.try_fold(first, |found, element| combine(code, step, [found, element], None))
+    }
+
+    /// A loop over all runs, so many of which are in one turn.
+    fn turns(
+        &self,
+        count: u64,
+        values: &[Ssa<'c>],
+        mut body: impl FnMut(&mut Run<'c>, &[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError>,
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let (all, count) = (self.schedule.runs.cast_signed(), count.cast_signed());
+        let bounds = [0, all, count].map(Int::Known);
+        self.code.repeat(bounds, values, |first, values| {
+            let runs = (0..count).map(|next| self.run(self.code.add(first, next)?));
+            let mut values = values.to_vec();
+            for mut run in runs.collect::<Result<Vec<_>, _>>()? {
+                values = body(&mut run, &values)?;
+            }
+            Ok(values)
+        })
+    }
+
+    /// A run of the lane's, by its number.
+    fn run(&self, number: Int<'c>) -> Result<Run<'c>, EmitError> {
+        let code = &self.code;
+        let (lanes, length) = (
+            self.schedule.lanes.cast_signed(),
+            self.rows.columns.iter().product::<i64>(),
+        );
+        let is_side_by_side = self.extent % RUN == 0;
+        let mut run = Run::default();
+        for next in 0..RUN {
+            let element = if is_side_by_side {
+                let first = code.mul(code.add(code.mul(number, lanes)?, self.within)?, RUN)?;
+                code.add(first, next)?
+            } else {
+                let group = code.add(code.mul(number, RUN)?, next)?;
+                code.add(code.mul(group, lanes)?, self.within)?
+            };
+            // Runs before the last are whole, and so may be the last.
+            let is_whole = match number {
+                Int::Known(number) => (number + 1) * lanes * RUN <= length,
+                Int::Made(_) => false,
+            };
+            let is_in_row = if is_whole {
+                Int::Known(1)
+            } else {
+                code.is_below(element, length)?
+            };
+            run.exists.push(code.and(self.exists, is_in_row)?);
+            run.indices.push(coordinates(code, element, &self.rows.columns)?);
+        }
+        Ok(run)
+    }
+
+    /// The elements of a value in a run.
+    fn element(&self, source: Source, run: &mut Run<'c>) -> Result<Ssa<'c>, EmitError> {
+        if let Some(&made) = run.made.get(&source) {
+            return Ok(made);
+        }
+        let code = &self.code;
+        let made = if let Some(&one) = self.of_rows.get(&source) {
+            code.one("vector.broadcast", &[one], one.r#type().vector(&[RUN])?, &[])?
+        } else {
+            match source {
+                Source::Operand(number) => {
+                    let tensor = self.rows.operands.get(number).ok_or(MISSING)?;
+                    let buffer = *self.buffers.get(number).ok_or(MISSING)?;
+                    load(code, tensor, buffer, &self.spot(run), self.extent)?
+                }
+                Source::Step(number) => {
+                    let step = self.rows.steps.get(number).filter(|step| step.kind == Kind::Element);
+                    let step = step.ok_or(MISSING)?;
+                    let known = self.arguments(step, |source| self.element(source, run))?;
+                    written(code, &step.body, known, Some(RUN))?
+                }
+                Source::Sums | Source::Unused => return Err(MISSING),
+            }
+        };
+        run.made.insert(source, made);
+        Ok(made)
+    }
+
+    /// What the arguments of a step's body are.
+    fn arguments(
+        &self,
+        step: &Step,
+        mut find: impl FnMut(Source) -> Result<Ssa<'c>, EmitError>,
+    ) -> Result<HashMap<usize, Ssa<'c>>, EmitError> {
+        let read = step.arguments.iter().zip(&step.sources);
+        let read = read.filter(|(_, source)| **source != Source::Unused);
+        read.map(|(&argument, &source)| Ok((argument, find(source)?))).collect()
+    }
+
+    /// The elements that are in the row; `otherwise` in the place of others.
+    fn if_there(&self, value: Ssa<'c>, otherwise: Ssa<'c>, exists: &[Int<'c>]) -> Result<Ssa<'c>, EmitError> {
+        // Of a row that one lane has it is known which elements there are.
+        if exists.iter().all(|exists| matches!(exists, Int::Known(1))) {
+            return Ok(value);
+        }
+        let code = &self.code;
+        let bit = Type::integer(code.context(), 1);
+        let truth = |exists: &Int<'c>| match *exists {
+            Int::Made(value) => Ok(value),
+            Int::Known(known) => {
+                let known = Attribute::text(if known == 0 { "false" } else { "true" });
+                code.one("arith.constant", &[], bit, &[("value", known)])
+            }
+        };
+        let exists = exists.iter().map(truth).collect::<Result<Vec<_>, EmitError>>()?;
+        let condition = if self.extent % RUN == 0 {
+            *exists.first().ok_or(MISSING)?
+        } else {
+            code.one("vector.from_elements", &exists, bit.vector(&[RUN])?, &[])?
+        };
+        code.one("arith.select", &[condition, value, otherwise], value.r#type(), &[])
+    }
+
+    fn spot<'a>(&'a self, run: &'a Run<'c>) -> Spot<'a, 'c> {
+        Spot {
+            batch: &[],
+            rows: &self.row,
+            columns: run.indices.first().map_or(&[], Vec::as_slice),
+            run: &run.indices,
+            goes_along_columns: true,
+            exists: &run.exists,
+        }
+    }
+
+    /// Stores all that has elements of rows.
+    fn store_elements(&self, kept: &mut [Run<'c>]) -> Result<(), EmitError> {
+        let outputs = self
+            .rows
+            .stored
+            .iter()
+            .zip(self.buffers.iter().skip(self.rows.operands.len()));
+        let outputs: Vec<_> = outputs.filter(|((_, tensor), _)| !tensor.is_same(true)).collect();
+        if outputs.is_empty() {
+            return Ok(());
+        }
+        let write = |run: &mut Run<'c>| {
+            for ((source, tensor), buffer) in &outputs {
+                let value = self.element(*source, run)?;
+                store(&self.code, (value, tensor), **buffer, &self.spot(run), self.extent)?;
+            }
+            Ok::<_, EmitError>(())
+        };
+        if let Some(count) = self.schedule.at_once {
+            self.turns(count, &[], |run, _| write(run).map(|()| Vec::new()))?;
+            return Ok(());
+        }
+        kept.iter_mut().try_for_each(write)
+    }
+
+    /// Stores what there is one of for each row, by the first lane of each.
+    fn store_rows(&self) -> Result<(), EmitError> {
+        let code = &self.code;
+        let is_first = code.and(code.is_below(self.within, 1)?, self.exists)?;
+        let outputs = self
+            .rows
+            .stored
+            .iter()
+            .zip(self.buffers.iter().skip(self.rows.operands.len()));
+        for ((source, tensor), &buffer) in outputs.filter(|((_, tensor), _)| tensor.is_same(true)) {
+            let value = *self.of_rows.get(source).ok_or(MISSING)?;
+            let place = offset(code, &self.row, &tensor.spread.rows)?;
+            code.store(value, buffer, code.select(is_first, place, BEYOND / tensor.bytes())?)?;
+        }
+        Ok(())
+    }
+}
