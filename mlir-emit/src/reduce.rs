@@ -132,7 +132,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         let kept: Vec<usize> = (0..shape.dims.len()).filter(|axis| !reduced.contains(axis)).collect();
         let extents = [count(shape.dims, &kept)?, count(shape.dims, reduced)?];
         let is_wide = |value: &&Value<'c, 'b>| value.dtype.bits() > 32;
-        let is_single = shape.dtype == DataType::F32 && !operands.iter().any(|value| is_wide(&value));
+        let is_single = shape.dtype == DataType::F32 && !operands.iter().any(is_wide);
         Ok(ends_reduced && is_single && has_rows(machine, extents))
     }
 

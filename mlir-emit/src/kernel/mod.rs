@@ -167,8 +167,8 @@ pub(crate) fn place<'c>(
             let (symbol, name) = (format!("{symbol}_parts"), format!("{}_parts", product.name));
             let read = (vec![value], vec![memref(&parts)]);
             let kernel = (symbol.as_str(), name.as_str(), adding::LANES.unsigned_abs());
-            let made = (read, epilogue.operands.as_slice(), epilogue.stored.as_slice());
-            calls.push(call(context, kernel, made, written, &mut texts)?);
+            let tensors = (epilogue.operands.as_slice(), epilogue.stored.as_slice());
+            calls.push(call(context, kernel, read, tensors, written, &mut texts)?);
         } else {
             calls.push(multiply(context, (&symbol, product), &mut epilogue, &mut texts)?);
         }
@@ -187,13 +187,8 @@ pub(crate) fn place<'c>(
     rows::place(context, block, target, |made| {
         let kernel = (made.symbol.as_str(), made.name.as_str(), made.lanes);
         let read = (Vec::new(), Vec::new());
-        call(
-            context,
-            kernel,
-            (read, made.operands, made.stored),
-            made.written,
-            &mut texts,
-        )
+        let tensors = (made.operands, made.stored);
+        call(context, kernel, read, tensors, made.written, &mut texts)
     })?;
     Ok(texts)
 }
@@ -214,20 +209,16 @@ fn multiply<'c>(
         .map(|(factor, element)| format!("memref<{}x{element}>", factor.elements));
     let kernel = (symbol, product.name.as_str(), product.schedule.lanes());
     let read = (values, buffers.collect());
-    call(
-        context,
-        kernel,
-        (read, &epilogue.operands, &epilogue.stored),
-        written,
-        texts,
-    )
+    let tensors = (epilogue.operands.as_slice(), epilogue.stored.as_slice());
+    call(context, kernel, read, tensors, written, texts)
 }
 
 /// Appends the text of a kernel, and returns its call. It reads these values, whose buffers have these types, and the operands.
 fn call<'c>(
     context: &'c Context,
     (symbol, name, lanes): (&str, &str, u64),
-    ((mut values, mut buffers), operands, stored): ((Vec<usize>, Vec<String>), &[Tensor<'c>], &[(Source, Tensor<'c>)]),
+    (mut values, mut buffers): (Vec<usize>, Vec<String>),
+    (operands, stored): (&[Tensor<'c>], &[(Source, Tensor<'c>)]),
     written: gemm::Written<'c>,
     texts: &mut Vec<String>,
 ) -> Result<Operation, EmitError> {
