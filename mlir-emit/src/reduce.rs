@@ -149,16 +149,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         let elements = self.map(operands, shape, shape.dtype, body)?;
         let rank = shape.order.len();
         let positions = shape.order.iter().enumerate();
-        let loops: Vec<Loop> = positions
-            .clone()
-            .map(|(_, axis)| {
-                if reduced.contains(axis) {
-                    Loop::Reduction
-                } else {
-                    Loop::Parallel
-                }
-            })
-            .collect();
+        let loops = kinds(shape.order, reduced);
         let stays = positions.filter(|(_, axis)| !reduced.contains(axis));
         let (kept, results): (Vec<usize>, Vec<String>) = stays.map(|(position, &axis)| (axis, dim(position))).unzip();
         let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
@@ -367,16 +358,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
             .copied()
             .chain(shape.order.iter().copied().filter(is_reduced))
             .collect();
-        let loops: Vec<Loop> = order
-            .iter()
-            .map(|axis| {
-                if is_reduced(axis) {
-                    Loop::Reduction
-                } else {
-                    Loop::Parallel
-                }
-            })
-            .collect();
+        let loops = kinds(&order, reduced);
         let has_repeated = operands.iter().any(|value| is_repeated(value, shape.dims, reduced));
         let copies_sign = self.quirks().avoids(Quirk::RepeatedFactors) && has_repeated && carried.is_float();
         let written_out = self.written_out(operands, shape.dims, reduced, compute)?;
@@ -480,6 +462,18 @@ pub(crate) fn loses_sums(target: &Target, extents: &[i64]) -> bool {
     wide.count() > 1
         && elements.is_none_or(|elements| elements % subgroup == 0)
         && extents.iter().any(|extent| extent % GREATEST_SUBGROUP != 0)
+}
+
+/// How the loops over these axes run.
+fn kinds(order: &[usize], reduced: &[usize]) -> Vec<Loop> {
+    let kind = |axis: &usize| {
+        if reduced.contains(axis) {
+            Loop::Reduction
+        } else {
+            Loop::Parallel
+        }
+    };
+    order.iter().map(kind).collect()
 }
 
 /// A tensor over the axes that a reduction keeps, with an extent of 1 along the others.

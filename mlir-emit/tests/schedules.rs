@@ -5,7 +5,7 @@
 use rotini_emit::{Emitted, Target, emit};
 use rotini_graph::{
     ConvFprop, ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, Matmul, NormPhase, PointwiseMode, Reduction,
-    ReductionMode, RmsNorm, Scalar, TensorKind,
+    ReductionMode, RmsNorm, Scalar, TensorId, TensorKind,
 };
 
 const F16: DataType = DataType::F16;
@@ -115,6 +115,20 @@ fn kernels(graph: Graph) -> (Vec<String>, usize) {
     )
 }
 
+fn rms_norm(b: &mut GraphBuilder, [x, scale, y]: [TensorId; 3]) {
+    let epsilon = b.constant("epsilon", DataType::F32, &[1, 1], Scalar::float(1e-5));
+    let op = RmsNorm {
+        x,
+        scale,
+        epsilon,
+        bias: None,
+        y,
+        inv_rms: None,
+        phase: NormPhase::Inference,
+    };
+    b.node("rms_norm", DataType::F32, op);
+}
+
 #[test]
 fn a_softmax_of_odd_rows_is_one_kernel() {
     let mut b = GraphBuilder::new("softmax");
@@ -141,25 +155,15 @@ fn a_softmax_of_odd_rows_is_one_kernel() {
     assert_eq!(kernels(b.build()), (expected, 0));
 }
 
-/// The sum is stored by the kernel that normalizes it. What another operation makes of the result comes behind.
+/// The sum is stored by the kernel that normalizes it.
 #[test]
 fn a_stored_sum_and_its_normalization_are_one_kernel() {
     let mut b = GraphBuilder::new("residual");
     let dims = [512, 768];
     let [x, residual, sum, y] = ["x", "residual", "sum", "y"].map(|name| b.buffer(name, F16, &dims));
     let scale = b.buffer("scale", F16, &[1, 768]);
-    let epsilon = b.constant("epsilon", DataType::F32, &[1, 1], Scalar::float(1e-5));
     b.pointwise(DataType::F32, PointwiseMode::Add, &[x, residual], sum);
-    let op = RmsNorm {
-        x: sum,
-        scale,
-        epsilon,
-        bias: None,
-        y,
-        inv_rms: None,
-        phase: NormPhase::Inference,
-    };
-    b.node("rms_norm", DataType::F32, op);
+    rms_norm(&mut b, [sum, scale, y]);
     let (found, left) = kernels(b.build());
     assert_eq!((found.len(), left), (1, 0), "{found:?}");
 }
@@ -218,18 +222,8 @@ fn a_computed_scale_of_a_square_is_no_row() {
     let one = b.constant("one", DataType::F32, &[1, 1], Scalar::float(1.0));
     let scale = b.virtual_tensor("scale", DataType::F32, &[1, 256]);
     b.pointwise(DataType::F32, PointwiseMode::Add, &[w, one], scale);
-    let epsilon = b.constant("epsilon", DataType::F32, &[1, 1], Scalar::float(1e-5));
     let y = b.buffer("y", F16, &[256, 256]);
-    let op = RmsNorm {
-        x,
-        scale,
-        epsilon,
-        bias: None,
-        y,
-        inv_rms: None,
-        phase: NormPhase::Inference,
-    };
-    b.node("rms_norm", DataType::F32, op);
+    rms_norm(&mut b, [x, scale, y]);
     // The scale is a kernel of the compiler's.
     let (found, left) = kernels(b.build());
     assert_eq!((found.len(), left), (1, 1), "{found:?}");

@@ -4,11 +4,10 @@
 //! however often the row is passed; if not, each pass loads them again.
 
 use crate::Machine;
+use crate::gemm::LANES as SUBGROUP;
 
 /// Elements of a row that a lane takes at once.
 pub const RUN: u64 = 4;
-/// Lanes of a subgroup.
-const SUBGROUP: u64 = 64;
 /// The most lanes of a workgroup.
 const MOST_LANES: u64 = 1024;
 /// Runs that a lane of a long row takes before there is another subgroup for them.

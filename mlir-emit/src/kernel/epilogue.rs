@@ -9,7 +9,7 @@ use crate::mlir::{Attribute, Operation, Type};
 use std::collections::HashMap;
 
 /// Elements of a lane that lie side by side in a tile.
-pub(super) const RUN: i64 = 4;
+pub(super) const RUN: i64 = rotini_schedule::rows::RUN.cast_signed();
 
 /// Bytes of the widest access.
 const WIDEST: i64 = 16;
@@ -113,12 +113,7 @@ impl Tensor<'_> {
     }
 
     /// The places of the elements: one for a run, or for what is the same.
-    pub(super) fn places<'c>(
-        &self,
-        code: &Code<'c>,
-        spot: &Spot<'_, 'c>,
-        single: bool,
-    ) -> Result<Vec<Int<'c>>, EmitError> {
+    fn places<'c>(&self, code: &Code<'c>, spot: &Spot<'_, 'c>, single: bool) -> Result<Vec<Int<'c>>, EmitError> {
         let Spread { batch, rows, columns } = &self.spread;
         let (run, across) = if spot.goes_along_columns {
             (columns, offset(code, spot.rows, rows)?)
@@ -171,7 +166,7 @@ impl<'c> Epilogue<'c> {
                     known.insert(argument, find(&made, source)?);
                 }
             }
-            made.push(repeated(code, &step.body, known)?);
+            made.push(written(code, &step.body, known, Some(RUN))?);
         }
         let outputs = buffers.iter().skip(self.operands.len());
         for ((source, tensor), &buffer) in self.stored.iter().zip(outputs) {
@@ -241,15 +236,6 @@ pub(super) fn store<'c>(
     Ok(())
 }
 
-/// The body of a step with vectors in place of elements. Returns what it yields.
-pub(super) fn repeated<'c>(
-    code: &Code<'c>,
-    body: &[Operation],
-    known: HashMap<usize, Ssa<'c>>,
-) -> Result<Ssa<'c>, EmitError> {
-    written(code, body, known, Some(RUN))
-}
-
 /// The body of a step for vectors of so many elements, or for one element as it is. Returns what it yields.
 pub(super) fn written<'c>(
     code: &Code<'c>,
@@ -286,7 +272,7 @@ pub(super) fn written<'c>(
 }
 
 /// A constant of one element as one for all elements of a vector, if there is one.
-fn one_for_all(text: &str, vector: Option<Type<'_>>) -> String {
+pub(super) fn one_for_all(text: &str, vector: Option<Type<'_>>) -> String {
     let Some(vector) = vector else { return text.to_owned() };
     let value = text.rsplit_once(" : ").map_or(text, |(value, _)| value);
     format!("dense<{value}> : {vector}")

@@ -5,11 +5,10 @@ use crate::EmitError;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::written;
 use crate::mlir::{Attribute, Float, Type};
+use rotini_schedule::gemm::LANES as SUBGROUP;
 use rotini_schedule::rows::Schedule;
 use std::collections::HashMap;
 
-/// Lanes of a subgroup.
-const SUBGROUP: u64 = 64;
 /// How neighbours are exchanged within groups of 2, 4, 8 and 16 lanes, by the hardware's permutations. Where all lanes of each half of a
 /// group have the same, the mirrored lane is one of the other half.
 const EXCHANGES: [(u64, &str, &str); 4] = [

@@ -7,6 +7,7 @@ use rotini_schedule::rows::Problem;
 
 /// The attribute of reductions of rows that become kernels of our own.
 pub(crate) const MARK: &str = "rotini.rows";
+
 /// What a step of a kernel makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {

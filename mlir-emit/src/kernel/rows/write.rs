@@ -7,7 +7,7 @@ use super::lanes::{combine, combine_all, memory};
 use super::problem::{Kind, Rows, Step};
 use crate::EmitError;
 use crate::kernel::code::{Code, Int, Ssa};
-use crate::kernel::epilogue::{RUN, Source, Spot, Tensor, load, store, written};
+use crate::kernel::epilogue::{RUN, Source, Spot, Tensor, load, one_for_all, store, written};
 use crate::kernel::gemm::Written;
 use crate::kernel::places::{BEYOND, coordinates, offset};
 use crate::mlir::{Attribute, Context, Type};
@@ -142,8 +142,7 @@ impl<'c> Writer<'_, 'c> {
         let code = &self.code;
         let element = code.context().value(*step.arguments.last().ok_or(MISSING)?).r#type();
         let vector = element.vector(&[RUN])?;
-        let value = start.rsplit_once(" : ").map_or(start, |(value, _)| value);
-        let value = [("value", Attribute::text(&format!("dense<{value}> : {vector}")))];
+        let value = [("value", Attribute::text(&one_for_all(start, Some(vector))))];
         let nothing = code.one("arith.constant", &[], vector, &value)?;
         let add = |found: Ssa<'c>, run: &mut Run<'c>| {
             let read = self.element(source, run)?;
