@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// What is hashed, from this crate's directory: files, and directories with all that is in them.
-pub(crate) const SOURCES: [&str; 9] = [
+pub(crate) const SOURCES: [&str; 10] = [
     "src",
     "Cargo.toml",
     "custom/src",
@@ -18,6 +18,7 @@ pub(crate) const SOURCES: [&str; 9] = [
     "graph/src",
     "graph/Cargo.toml",
     "schedule/src",
+    "schedule/schedules",
     "schedule/Cargo.toml",
     "../Cargo.lock",
 ];

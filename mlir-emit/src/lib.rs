@@ -66,6 +66,7 @@ use ir::Emitter;
 use kernel::Kernels;
 use mlir::{Block, Context, Region, function_text};
 use rotini_graph::NormalGraph;
+use rotini_schedule::gemm::{Problem, Schedule};
 
 /// Part of the cache key: the hash of all sources that decide what a graph is lowered to, in hexadecimal. The build makes it.
 pub const FINGERPRINT: &str = env!("EMIT_FINGERPRINT");
@@ -79,6 +80,8 @@ pub struct Emitted {
     pub flags: Vec<String>,
     /// The buffers of the exported function.
     pub signature: Signature,
+    /// The products that are kernels of our own, in the order of their kernels' numbers.
+    pub products: Vec<(Problem, Schedule)>,
 }
 
 /// Lowers a graph for a target.
@@ -101,11 +104,13 @@ pub fn emit_avoiding(graph: &NormalGraph, target: &Target, quirks: Quirks) -> Re
     let signature = signature(graph)?;
     let context = Context::new();
     let mut functions = custom::functions(&context, graph, (target, quirks))?;
-    functions.extend(computation(&context, graph, target, quirks, &signature)?);
+    let kernels = Kernels::default();
+    functions.extend(computation(&context, graph, (target, quirks), &kernels, &signature)?);
     Ok(Emitted {
         mlir: shell::module(&functions, &signature)?,
         flags: target.flags_for(graph, quirks),
         signature,
+        products: kernels.products(),
     })
 }
 
@@ -113,11 +118,10 @@ pub fn emit_avoiding(graph: &NormalGraph, target: &Target, quirks: Quirks) -> Re
 fn computation(
     context: &Context,
     graph: &NormalGraph,
-    target: &Target,
-    quirks: Quirks,
+    (target, quirks): (&Target, Quirks),
+    kernels: &Kernels,
     signature: &Signature,
 ) -> Result<Vec<String>, EmitError> {
-    let kernels = Kernels::default();
     let outer = Block::new(&[]);
     let (arguments, results) = shell::function_types(&Emitter::new(context, quirks, &outer), signature)?;
     let block = Block::new(&arguments);
@@ -127,7 +131,7 @@ fn computation(
         let dispatch = Block::new(&[]);
         {
             let at = inside.inside(&dispatch);
-            let values = dispatch::run(graph, target, at, &kernels, &block)?;
+            let values = dispatch::run(graph, target, at, kernels, &block)?;
             at.terminate("flow.return", &values)?;
         }
         // Neither extents nor a workload are given.
@@ -136,10 +140,10 @@ fn computation(
         let values = inside.op("flow.dispatch.region", &[], &results, &attributes, regions)?;
         inside.terminate("func.return", &values)?;
     } else {
-        let values = dispatch::run(graph, target, inside, &kernels, &block)?;
+        let values = dispatch::run(graph, target, inside, kernels, &block)?;
         inside.terminate("func.return", &values)?;
     }
-    let mut texts = kernel::place(context, &block, &kernels, target)?;
+    let mut texts = kernel::place(context, &block, kernels, target)?;
     texts.push(function_text(context, "compute", &results, block)?);
     Ok(texts)
 }

@@ -8,8 +8,10 @@
 //! | `suites` | the graphs |
 //! | `graph` | one graph on the emulated MI300X, in rotini's form |
 //! | `predecessor` | the same in the predecessor's form |
+//! | `found` | schedules that are found by trying |
 //! | `table` | rows, sums, and their form in the documents |
 
+mod found;
 mod graph;
 mod predecessor;
 mod suites;
@@ -63,6 +65,12 @@ struct Args {
     /// A directory that gets the graphs as files, for `rotini inspect`; nothing is predicted
     #[arg(long, conflicts_with_all = ["json", "kept", "from", "document"])]
     graphs: Option<PathBuf>,
+    /// A file that gets the schedules that are found: --from names tables that were predicted with `ROTINI_TARGET=mi300x:cut-0`, `cut-1`, …
+    #[arg(long, requires_all = ["from", "emulator", "plugin", "rotini"], conflicts_with_all = ["json", "kept", "document"])]
+    schedules: Option<PathBuf>,
+    /// The program rotini, which executes graphs strictly
+    #[arg(long)]
+    rotini: Option<PathBuf>,
     /// The emulator's library
     #[arg(long, env = "ROTINI_HIP_EMULATOR", required_unless_present_any = ["from", "graphs"])]
     emulator: Option<PathBuf>,
@@ -75,6 +83,19 @@ fn main() -> Result<ExitCode> {
     let args = Args::parse();
     if let Some(directory) = &args.graphs {
         write_graphs(&args, directory)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(file) = &args.schedules {
+        let (Some(rotini), Some(plugin), Some(emulator)) = (&args.rotini, &args.plugin, &args.emulator) else {
+            bail!("schedules are executed before they are kept");
+        };
+        let tables: Vec<_> = args.from.iter().map(|path| table::read(path)).collect::<Result<_>>()?;
+        let strictly = found::Strictly {
+            program: rotini.clone(),
+            plugin,
+            emulator,
+        };
+        found::write(file, &tables, &suites::suites(false)?, &strictly)?;
         return Ok(ExitCode::SUCCESS);
     }
     // Before the predictions: --json may name the same file.

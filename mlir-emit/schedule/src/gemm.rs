@@ -3,7 +3,8 @@
 //! A workgroup computes a tile of the result. It goes over the sum in steps of 128 bytes: 64 terms of 16-bit floats. In each step it copies
 //! both factors' terms from memory to registers, while it multiplies what it copied before, and then to LDS.
 
-use crate::Machine;
+use crate::{Machine, known};
+use serde::{Deserialize, Serialize};
 
 /// Bytes of a row of LDS: terms of one step.
 pub const STEP_BYTES: u64 = 128;
@@ -137,7 +138,7 @@ const TILES: [([u64; 2], [u64; 2]); 14] = [
 ];
 
 /// A product, as far as its time depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Problem {
     /// Products side by side.
     pub count: u64,
@@ -151,6 +152,8 @@ pub struct Problem {
     pub stored: u64,
     /// Times that an element of the first factor is read as part of another sum: taps of a window.
     pub reuse: u64,
+    /// Whether terms of a sum are neighbours in memory, for each factor.
+    pub adjacent: [bool; 2],
 }
 
 /// All ways to cut a product, but for parts.
@@ -165,9 +168,15 @@ pub fn candidates() -> impl Iterator<Item = Schedule> {
     })
 }
 
-/// The one that is estimated to be the fastest.
+/// The one that was [found](crate::known) to be the fastest, else the one that is estimated to be.
 #[must_use]
 pub fn choose(machine: &Machine, problem: &Problem) -> Option<Schedule> {
+    known::schedule(machine, problem).or_else(|| estimated(machine, problem))
+}
+
+/// The one that is estimated to be the fastest.
+#[must_use]
+pub fn estimated(machine: &Machine, problem: &Problem) -> Option<Schedule> {
     let best = timed(machine, problem).min_by(|(_, a), (_, b)| a.total_cmp(b));
     best.map(|(schedule, _)| schedule)
 }
@@ -317,6 +326,7 @@ mod tests {
             depth: 200_704,
             stored: 2,
             reuse: 1,
+            adjacent: [true; 2],
         };
         let schedule = choose(machine, &problem).expect("there are candidates");
         assert!(schedule.parts > 8, "{}", schedule.word());

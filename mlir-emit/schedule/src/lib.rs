@@ -8,11 +8,13 @@
 //! |---|---|
 //! | [`attention`] | rows and keys of attention's workgroups |
 //! | [`gemm`] | products that are kernels of our own |
+//! | [`known`] | schedules that were found by trying, `schedules/*.toml` |
 //! | [`machine`] | what is known of the GPUs |
 //! | [`rows`] | rows that are combined, as in a normalization |
 
 pub mod attention;
 pub mod gemm;
+pub mod known;
 pub mod machine;
 pub mod rows;
 

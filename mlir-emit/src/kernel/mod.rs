@@ -36,6 +36,7 @@ use crate::mlir::{Attribute, Block, Context, Float, Operation, Type, Value, body
 use crate::target::Target;
 use epilogue::{Epilogue, Source, Tensor};
 use fusion::Fused;
+use rotini_schedule::gemm::{Problem, Schedule};
 use std::cell::RefCell;
 use std::fmt::Write as _;
 
@@ -53,6 +54,15 @@ pub(crate) struct Kernels {
 }
 
 impl Kernels {
+    /// What the products are, and how they are cut.
+    pub(crate) fn products(&self) -> Vec<(Problem, Schedule)> {
+        let products = self.products.borrow();
+        products
+            .iter()
+            .map(|product| (product.problem(), product.schedule))
+            .collect()
+    }
+
     /// Appends a copy in another memory order to a block. Its result has this shape.
     pub(crate) fn turn<'c, 'b>(
         &self,

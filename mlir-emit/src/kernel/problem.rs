@@ -121,7 +121,7 @@ impl Product {
                 .iter()
                 .fold(1_u64, |all, &extent| all.saturating_mul(extent.unsigned_abs()))
         };
-        let [a, _] = &self.factors;
+        let [a, b] = &self.factors;
         let bytes = a.dtype.bytes().unwrap_or(1);
         let read = count(&self.rows)
             .saturating_mul(count(&self.sum))
@@ -133,7 +133,14 @@ impl Product {
             depth: count(&self.sum).saturating_mul(bytes),
             stored: 2,
             reuse: (read / a.elements.unsigned_abs().max(1)).max(1),
+            adjacent: [a, b].map(|factor| self.has_adjacent_terms(factor)),
         }
+    }
+
+    /// Whether terms of a sum are neighbours in the memory of a factor.
+    fn has_adjacent_terms(&self, factor: &Factor) -> bool {
+        let mut axes = self.sum.iter().zip(&factor.strides.sum);
+        axes.any(|(&extent, &stride)| extent > 1 && stride == 1)
     }
 
     /// Whether addresses of all factors and of the result have 32 bits.

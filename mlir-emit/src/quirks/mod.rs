@@ -150,6 +150,8 @@ impl Effect {
 pub enum Guard {
     /// A case of the conformance suite fails on this backend without the quirk.
     Case(Backend, &'static str),
+    /// A case of the conformance suite does not compile for this backend without the quirk, with these flags added. No device is needed.
+    Compiled(Backend, &'static str, &'static [&'static str]),
     /// Nothing that runs on the machines of the tests: why.
     None(&'static str),
 }
@@ -227,6 +229,10 @@ pub fn document() -> String {
         let backends: Vec<&str> = one.backends.iter().map(|backend| backend.name()).collect();
         let guard = match one.guard {
             Guard::Case(backend, case) => format!("`{case}` ({})", backend.name()),
+            Guard::Compiled(backend, case, flags) => {
+                let flags: Vec<String> = flags.iter().map(|flag| format!(", `{flag}`")).collect();
+                format!("`{case}` (compiled for {}{})", backend.name(), flags.concat())
+            }
             Guard::None(reason) => format!("none: {reason}"),
         };
         let row = [

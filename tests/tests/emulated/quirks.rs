@@ -17,10 +17,11 @@
 )]
 
 use anyhow::{Context as _, Result, bail, ensure};
-use iree_sys::compiler::{CompileRequest, Compiler as _, Program, find_program};
+use iree_sys::compiler::{CompileRequest, Compiled, Compiler as _, Program, find_program};
 use iree_sys::runtime::{Instance, Module};
 use rayon::prelude::*;
-use rotini_emit::{Backend, Description, ENTRY_POINT, Guard, Quirk, Quirks, REGISTER, Target, emit_avoiding};
+use rotini_emit::{Backend, Description, ENTRY_POINT, Emitted, Guard, Quirk, Quirks, REGISTER, Target, emit_avoiding};
+use rotini_graph::NormalGraph;
 use rotini_host::engine_config;
 use rotini_plugin::serialized::{Portable, Serialized};
 use rotini_reference::Profile;
@@ -46,14 +47,51 @@ const SEED: &str = "seed:";
 const RIGHT: &str = "the case is right";
 const NOT_RIGHT: &str = "the case is not right: ";
 
+/// What is said of a case that does not compile with the quirk avoided: no guard.
+const NEITHER: &str = "it does not compile at all: ";
+
+/// What a child is told that only compiles its case.
+const COMPILED: &str = "compiled";
+
 fn target(backend: Backend) -> Target {
     let name = match backend {
         Backend::Cpu => "cpu",
         Backend::Amd => "mi300x",
-        Backend::Nvidia => "sm_90",
+        Backend::Nvidia => "sm_80",
     };
     let target = Target::parse(name).expect("a known target");
     target.unscheduled().unwrap_or(target)
+}
+
+/// Compiles a graph without some quirks, as the plugin does: with the fallback flags if it fails without them.
+fn compile(normal: &NormalGraph, target: &Target, quirks: Quirks, flags: &[&str]) -> Result<(Emitted, Compiled)> {
+    let emitted = emit_avoiding(normal, target, quirks)?;
+    let compiler = Program::new(&find_program()?)?;
+    let with = |fallback: &[String]| {
+        let added = flags.iter().map(|&flag| flag.to_owned());
+        let flags: Vec<String> = emitted.flags.iter().chain(fallback).cloned().chain(added).collect();
+        compiler.compile(&CompileRequest {
+            mlir: &emitted.mlir,
+            name: "rotini.mlir",
+            flags: &flags,
+            dump_executables: None,
+        })
+    };
+    let fallback = target.fallback_flags_avoiding(quirks);
+    let compiled = with(&[]).or_else(|error| with(&fallback).map_err(|_| error))?;
+    Ok((emitted, compiled))
+}
+
+/// Compiles a case without a quirk, with flags added; an error says why it does not compile.
+fn attempt_to_compile(case: &Case, quirk: Quirk, backend: Backend, flags: &[&str]) -> Result<()> {
+    let mut graph = case.graph.clone();
+    graph.validate()?;
+    let (normal, target) = (graph.normalise().0, target(backend));
+    let quirks = Quirks::of(&target);
+    if let Err(error) = compile(&normal, &target, quirks, flags) {
+        bail!("{NEITHER}{error:#}");
+    }
+    compile(&normal, &target, quirks.without(quirk), flags).map(drop)
 }
 
 /// Compiles a case, executes it on a device and judges it, without a quirk; an error says what is not right.
@@ -73,19 +111,7 @@ fn attempt(case: &Case, quirk: Quirk, backend: Backend) -> Result<()> {
     let mut graph = case.graph.clone();
     graph.validate()?;
     let (normal, bindings) = graph.normalise();
-    let quirks = Quirks::of(&target).without(quirk);
-    let emitted = emit_avoiding(&normal, &target, quirks)?;
-    let compiler = Program::new(&find_program()?)?;
-    let compile = |flags: &[String]| {
-        compiler.compile(&CompileRequest {
-            mlir: &emitted.mlir,
-            name: "rotini.mlir",
-            flags,
-            dump_executables: None,
-        })
-    };
-    let fallback = [emitted.flags.clone(), target.fallback_flags_avoiding(quirks)].concat();
-    let compiled = compile(&emitted.flags).or_else(|error| compile(&fallback).map_err(|_| error))?;
+    let (emitted, compiled) = compile(&normal, &target, Quirks::of(&target).without(quirk), &[])?;
     ensure!(
         compiled.statistics.allocated_bytes == 0,
         "it allocates while it executes"
@@ -115,16 +141,22 @@ fn attempt(case: &Case, quirk: Quirk, backend: Backend) -> Result<()> {
     Ok(())
 }
 
-/// What a child does: its part is a quirk, a backend and a case.
+/// What a child does: its part is a quirk, a backend, a case, and for a guard that is only compiled its flags behind [`COMPILED`].
 fn play(part: &str) -> Result<()> {
-    let [quirk, backend, case] = part.split(' ').collect::<Vec<_>>()[..] else {
+    let words: Vec<&str> = part.split(' ').collect();
+    let [quirk, backend, case, how @ ..] = words.as_slice() else {
         bail!("no part: {part}")
     };
     let quirk = named(quirk).context("no quirk")?.quirk;
     let backends = [Backend::Cpu, Backend::Amd, Backend::Nvidia];
-    let backend = backends.into_iter().find(|one| one.name() == backend);
+    let backend = backends.into_iter().find(|one| one.name() == *backend);
+    let backend = backend.context("no backend")?;
     let case = case_of(case).context("no case")?;
-    match attempt(&case, quirk, backend.context("no backend")?) {
+    let outcome = match how {
+        [COMPILED, flags @ ..] => attempt_to_compile(&case, quirk, backend, flags),
+        _ => attempt(&case, quirk, backend),
+    };
+    match outcome {
         Ok(()) => eprintln!("{RIGHT}"),
         Err(error) => eprintln!("{NOT_RIGHT}{error:#}"),
     }
@@ -147,7 +179,19 @@ fn random_case(seed: u64) -> Case {
     }
 }
 
-/// Why a case fails without a quirk; `None` if it does not.
+/// Why a guard fails without its quirk; `None` if it does not.
+fn guard_failure(test: &str, one: &Description) -> Result<Option<String>> {
+    match one.guard {
+        Guard::Case(backend, case) => failure(test, one.quirk, backend, case),
+        Guard::Compiled(backend, case, flags) => {
+            let case = [&[case, COMPILED], flags].concat().join(" ");
+            failure(test, one.quirk, backend, &case)
+        }
+        Guard::None(reason) => bail!("it has no guard: {reason}"),
+    }
+}
+
+/// Why a case fails without a quirk; `None` if it does not. Behind the case [`COMPILED`] and flags may stand.
 fn failure(test: &str, quirk: Quirk, backend: Backend, case: &str) -> Result<Option<String>> {
     let cache = tempfile::tempdir()?;
     let mut command = command_of(
@@ -155,10 +199,16 @@ fn failure(test: &str, quirk: Quirk, backend: Backend, case: &str) -> Result<Opt
         &format!("{} {} {case}", quirk.name(), backend.name()),
         cache.path(),
     )?;
-    if backend != Backend::Cpu {
-        command
-            .env("ROTINI_DEVICE", "hip")
-            .env("ROTINI_HIP_LIBRARY", rotini_tests::plugin::emulator()?);
+    match backend {
+        Backend::Cpu => {}
+        Backend::Amd => {
+            command
+                .env("ROTINI_DEVICE", "hip")
+                .env("ROTINI_HIP_LIBRARY", rotini_tests::plugin::emulator()?);
+        }
+        Backend::Nvidia => {
+            command.env("ROTINI_DEVICE", "cuda");
+        }
     }
     command.env("ROTINI_OWN_WORKSPACE", "0").process_group(0);
     let log = cache.path().join("log");
@@ -182,6 +232,7 @@ fn failure(test: &str, quirk: Quirk, backend: Backend, case: &str) -> Result<Opt
         return Ok(None);
     }
     match text.split_once(NOT_RIGHT) {
+        Some((_, reason)) if reason.starts_with(NEITHER) => bail!("{reason}"),
         Some((_, reason)) => Ok(Some(reason.lines().next().unwrap_or_default().to_owned())),
         // The kernels may write anywhere in the process.
         None if !status.success() => Ok(Some(format!("it ends with {status}: {}", text.trim()))),
@@ -195,7 +246,12 @@ fn named(name: &str) -> Option<&'static Description> {
 
 /// The quirks that are tried now.
 fn chosen() -> Vec<&'static Description> {
-    let has_guard = |one: &&Description| matches!(one.guard, Guard::Case(..));
+    let has_gpu = std::env::var_os("ROTINI_TEST_DEVICE").is_some_and(|device| device == "cuda");
+    let has_guard = |one: &&Description| match one.guard {
+        Guard::Case(backend, _) => (backend == Backend::Nvidia) == has_gpu,
+        Guard::Compiled(..) => !has_gpu,
+        Guard::None(_) => false,
+    };
     match std::env::var("ROTINI_QUIRKS") {
         Ok(all) if all == "all" => REGISTER.iter().filter(has_guard).collect(),
         Ok(names) => names
@@ -230,18 +286,12 @@ fn a_guard_fails_without_its_quirk() {
         .par_iter()
         .filter_map(|one| {
             let name = one.quirk.name();
-            let Guard::Case(backend, case) = one.guard else {
-                return Some(format!("{name} has no guard"));
-            };
-            match failure(&test, one.quirk, backend, case) {
+            match guard_failure(&test, one) {
                 Ok(Some(reason)) => {
-                    eprintln!("{name}: {case} on {}: {reason}", backend.name());
+                    eprintln!("{name}: {:?}: {reason}", one.guard);
                     None
                 }
-                Ok(None) => Some(format!(
-                    "{name}: {case} on {} is right without it: delete it",
-                    backend.name()
-                )),
+                Ok(None) => Some(format!("{name}: {:?} is right without it: delete it", one.guard)),
                 Err(error) => Some(format!("{name}: {error:#}")),
             }
         })

@@ -88,7 +88,11 @@ pub(super) const STEPS: &[Description] = &[
         effect: Rejected,
         what: "The larger of two widened f16 becomes a call of fmaxf on x86 without arithmetic of f16, and nothing brings that function.",
         instead: "The larger one is chosen by comparison.",
-        guard: Guard::None("processors with arithmetic of f16 do not show it"),
+        guard: Guard::Compiled(
+            Backend::Cpu,
+            "custom_larger_number_f16",
+            &["--iree-llvmcpu-target-cpu=x86-64-v3"],
+        ),
         ..UNREPORTED
     },
     Description {

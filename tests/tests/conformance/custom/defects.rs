@@ -73,7 +73,7 @@ fn target(backend: Backend) -> Target {
     let name = match backend {
         Backend::Cpu => "cpu",
         Backend::Amd => "mi300x",
-        Backend::Nvidia => "sm_90",
+        Backend::Nvidia => "sm_80",
     };
     Target::parse(name).unwrap()
 }

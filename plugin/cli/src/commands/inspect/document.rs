@@ -1,8 +1,10 @@
 //! What is known of a graph's kernels.
 
+use rotini_emit::Target;
 use rotini_inspect::census::Code;
 use rotini_inspect::object::{Needs, Occupancy};
 use rotini_inspect::{Census, Configuration, Counts};
+use rotini_schedule::gemm::{self, Problem, Schedule};
 use rotini_time::Predicted;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,6 +22,9 @@ pub(super) struct Document {
     pub(super) summary: String,
     pub(super) dtype: String,
     pub(super) least: Least,
+    /// Products that are kernels of our own
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) products: Vec<Product>,
     pub(super) kernels: Vec<Kernel>,
     /// In the order in which they are launched; absent where nothing was executed
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,6 +39,37 @@ pub(super) struct Least {
     /// Operations of its products
     pub(super) operations: Option<f64>,
     pub(super) least_us: f64,
+}
+
+/// A product that is a kernel of our own: how it is cut, and what else there is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Product {
+    pub(super) problem: Problem,
+    /// The schedule's word, as in the kernel's name
+    pub(super) schedule: String,
+    /// The best by the closed form, with its microseconds
+    pub(super) predicted_us: Vec<(String, f64)>,
+}
+
+impl Product {
+    /// How many schedules are told.
+    const TOLD: usize = 5;
+
+    pub(super) fn new(target: &Target, (problem, schedule): (Problem, Schedule)) -> Self {
+        let machine = rotini_schedule::Machine::of(&target.to_string());
+        let mut all = machine.map_or_else(Vec::new, |machine| gemm::ranked(machine, &problem));
+        let own = all.iter().position(|(other, _)| *other == schedule);
+        // The chosen one first, even where it was found by trying.
+        if let Some(chosen) = own.map(|own| all.remove(own)) {
+            all.insert(0, chosen);
+        }
+        let told = all.iter().take(Self::TOLD);
+        Self {
+            problem,
+            schedule: schedule.word(),
+            predicted_us: told.map(|(schedule, time)| (schedule.word(), *time)).collect(),
+        }
+    }
 }
 
 /// A kernel.

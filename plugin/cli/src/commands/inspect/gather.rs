@@ -1,6 +1,6 @@
 //! Gathers what is known of a graph's kernels: from the compiler's dump, and from the emulator where it was asked for.
 
-use super::document::{Document, Kernel, Launch, Least};
+use super::document::{Document, Kernel, Launch, Least, Product};
 use super::emulation::{Executed, execute};
 use crate::args::{Emulate, Inspect};
 use crate::commands::target_choice::TargetChoice;
@@ -69,6 +69,11 @@ pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
             least_us: machine.least(summary.bytes as f64, summary.flops.unwrap_or(0.0), bits(&summary.dtype)),
         },
         dtype: summary.dtype,
+        products: emitted
+            .products
+            .iter()
+            .map(|&product| Product::new(&target, product))
+            .collect(),
         kernels,
         launches,
     })

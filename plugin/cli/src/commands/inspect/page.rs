@@ -28,6 +28,7 @@ pub(super) fn page(document: &Document) -> String {
                     tbody {
                         (fact("at least", &text::least(document)))
                         @if let Some(whole) = text::whole(document) { (fact("all launches", &whole)) }
+                        @for product in &document.products { (fact("product", &text::schedules(product))) }
                     }
                 }
                 @if document.launches.is_none() { p.note { "Nothing was executed, so no time is predicted." } }

@@ -1,11 +1,12 @@
 //! A graph's kernels in words: for a terminal, and sentence by sentence for the page.
 
-use super::document::{Counted, Document, Kernel, Launch};
+use super::document::{Counted, Document, Kernel, Launch, Product};
 use crate::output::{FAINT, Output};
 use crate::report::{self, bytes, number, plain};
 use anyhow::Result;
 use comfy_table::Cell;
 use rotini_inspect::{Configuration, Lowering};
+use rotini_schedule::gemm::Problem;
 
 pub(super) fn tell(document: &Document, output: &Output) -> Result<()> {
     output.line(&plain(&format!("{}: {}", document.graph, about(document))))?;
@@ -13,6 +14,9 @@ pub(super) fn tell(document: &Document, output: &Output) -> Result<()> {
     fact("at least", &least(document))?;
     if let Some(whole) = whole(document) {
         fact("all launches", &whole)?;
+    }
+    for product in &document.products {
+        fact("product", &schedules(product))?;
     }
     for kernel in &document.kernels {
         output.line("")?;
@@ -52,6 +56,27 @@ pub(super) fn least(document: &Document) -> String {
         "{}{operations}: {:.2} µs at the data sheet's rates",
         bytes(least.bytes),
         least.least_us
+    )
+}
+
+/// A product, how it is cut, and the next best schedules.
+pub(super) fn schedules(product: &Product) -> String {
+    let Problem {
+        count,
+        rows,
+        columns,
+        depth,
+        ..
+    } = product.problem;
+    let told = product.predicted_us.iter();
+    let told: Vec<String> = told
+        .map(|(schedule, time)| format!("{schedule} {time:.1} µs"))
+        .collect();
+    format!(
+        "{count} × {rows} × {columns}, sums over {}, is cut as {}; predicted by the closed form: {}",
+        bytes(depth),
+        product.schedule,
+        told.join(", ")
     )
 }
 
