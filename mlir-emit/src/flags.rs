@@ -31,7 +31,6 @@ impl Target {
                 "--iree-dispatch-creation-enable-aggressive-fusion=false",
             ),
             (Quirk::PackedTiles, "--iree-opt-data-tiling=false"),
-            (Quirk::CudaWindows, "--iree-codegen-llvmgpu-use-igemm=false"),
         ];
         let avoided = flags.into_iter().filter(|(quirk, _)| quirks.avoids(*quirk));
         avoided.map(|(_, flag)| flag.to_owned()).collect()

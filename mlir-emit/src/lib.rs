@@ -80,8 +80,6 @@ pub struct Emitted {
     pub flags: Vec<String>,
     /// The buffers of the exported function.
     pub signature: Signature,
-    /// The products that are kernels of our own, in the order of their kernels' numbers.
-    pub products: Vec<(Problem, Schedule)>,
 }
 
 /// Lowers a graph for a target.
@@ -104,14 +102,36 @@ pub fn emit_avoiding(graph: &NormalGraph, target: &Target, quirks: Quirks) -> Re
     let signature = signature(graph)?;
     let context = Context::new();
     let mut functions = custom::functions(&context, graph, (target, quirks))?;
-    let kernels = Kernels::default();
-    functions.extend(computation(&context, graph, (target, quirks), &kernels, &signature)?);
+    functions.extend(computation(
+        &context,
+        graph,
+        (target, quirks),
+        &Kernels::default(),
+        &signature,
+    )?);
     Ok(Emitted {
         mlir: shell::module(&functions, &signature)?,
         flags: target.flags_for(graph, quirks),
         signature,
-        products: kernels.products(),
     })
+}
+
+/// The products of a graph that are kernels of our own on a target, in the order of their kernels' numbers, and how they are cut.
+///
+/// # Errors
+///
+/// As [`emit`].
+pub fn products(graph: &NormalGraph, target: &Target) -> Result<Vec<(Problem, Schedule)>, EmitError> {
+    check(graph, target)?;
+    let (context, kernels) = (Context::new(), Kernels::default());
+    computation(
+        &context,
+        graph,
+        (target, Quirks::of(target)),
+        &kernels,
+        &signature(graph)?,
+    )?;
+    Ok(kernels.products())
 }
 
 /// The text of the function `@compute`, behind those of the kernels that it dispatches.

@@ -15,7 +15,14 @@ struct Sources(tempfile::TempDir);
 impl Sources {
     fn new() -> Self {
         let sources = Self(tempfile::tempdir().unwrap());
-        for directory in ["src/conv", "custom/src", "graph/src", "schedule/src", "tests/snapshots"] {
+        for directory in [
+            "src/conv",
+            "custom/src",
+            "graph/src",
+            "schedule/src",
+            "schedule/schedules",
+            "tests/snapshots",
+        ] {
             fs::create_dir_all(sources.directory().join(directory)).unwrap();
         }
         for name in [
@@ -27,6 +34,7 @@ impl Sources {
             "graph/src/lib.rs",
             "graph/Cargo.toml",
             "schedule/src/lib.rs",
+            "schedule/schedules/mi300x.toml",
             "schedule/Cargo.toml",
             "../Cargo.lock",
             "tests/conv.rs",
@@ -52,12 +60,13 @@ impl Sources {
 
 #[test]
 fn any_change_of_a_source_is_another_fingerprint() {
-    let changes: [&dyn Fn(&Sources); 10] = [
+    let changes: [&dyn Fn(&Sources); 11] = [
         &|sources| sources.write("src/lib.rs", "// two\n"),
         &|sources| sources.write("src/conv/mod.rs", "// one\n "),
         &|sources| sources.write("custom/src/lib.rs", ""),
         &|sources| sources.write("graph/src/lib.rs", ""),
         &|sources| sources.write("schedule/src/lib.rs", ""),
+        &|sources| sources.write("schedule/schedules/mi300x.toml", ""),
         &|sources| sources.write("Cargo.toml", "// two\n"),
         &|sources| sources.write("graph/Cargo.toml", "// two\n"),
         &|sources| sources.write("../Cargo.lock", "blake3 2.0"),

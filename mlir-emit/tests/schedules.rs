@@ -168,6 +168,25 @@ fn a_stored_sum_and_its_normalization_are_one_kernel() {
     assert_eq!((found.len(), left), (1, 0), "{found:?}");
 }
 
+/// Where many elements are made of few that all rows have in common, lanes have several rows.
+#[test]
+fn many_elements_with_operands_in_common_are_one_kernel() {
+    let of = |rows: i64| {
+        let mut b = GraphBuilder::new("elements");
+        let dims = [rows, 256];
+        let [x, y] = ["x", "y"].map(|name| b.buffer(name, F16, &dims));
+        let [scale, bias] = ["scale", "bias"].map(|name| b.buffer(name, DataType::F32, &[1, 256]));
+        let [scaled, moved] = ["scaled", "moved"].map(|name| b.virtual_tensor(name, DataType::F32, &dims));
+        b.pointwise(DataType::F32, PointwiseMode::Mul, &[x, scale], scaled);
+        b.pointwise(DataType::F32, PointwiseMode::Add, &[scaled, bias], moved);
+        b.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[moved], y);
+        kernels(b.build())
+    };
+    assert_eq!(of(200_704), (vec!["rows_200704x256_l64_w256_r1_e8_0".to_owned()], 0));
+    let (found, left) = of(512);
+    assert!(found.is_empty() && left > 0, "{found:?}");
+}
+
 /// What a product makes of its sums is a factor of the next in its own type, not in the one that it is carried in.
 #[test]
 fn a_virtual_factor_is_multiplied_in_its_own_type() {

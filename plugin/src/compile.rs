@@ -291,7 +291,6 @@ mod tests {
             mlir: String::new(),
             flags: Vec::new(),
             signature: rotini_emit::Signature { arguments: Vec::new() },
-            products: Vec::new(),
         };
         let target = Target::parse("gfx942").unwrap();
         let error = compile_for(&Busy::default(), &emitted, &target, None).unwrap_err();

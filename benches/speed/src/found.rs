@@ -7,7 +7,7 @@
 use crate::suites::Suite;
 use crate::table::Row;
 use anyhow::{Context as _, Result, ensure};
-use rotini_emit::{Target, emit};
+use rotini_emit::{Target, products};
 use rotini_schedule::Machine;
 use rotini_schedule::gemm::{Problem, Schedule, estimate, estimated};
 use rotini_schedule::known::{Found, Table};
@@ -136,7 +136,7 @@ fn product(bytes: &[u8], target: &str) -> Result<Option<(Problem, Schedule)>> {
     let target = Target::parse(target).context("an unknown target")?;
     let mut graph = rotini_wire::decode(bytes)?;
     graph.validate()?;
-    let products = emit(&graph.normalise().0, &target)?.products;
+    let products = products(&graph.normalise().0, &target)?;
     Ok(match products.as_slice() {
         &[one] => Some(one),
         _ => None,

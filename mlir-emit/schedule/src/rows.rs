@@ -18,6 +18,10 @@ const MOST_RUNS: u64 = 5;
 const KEPT: [u64; 2] = [64, 96];
 /// Runs that a lane has on their way, where it does not keep them.
 const AT_ONCE: u64 = 4;
+/// Runs that a lane has on their way of several rows.
+const MOST_TOGETHER: u64 = 8;
+/// Workgroups for each unit, below which lanes have no more rows.
+const GROUPS: u64 = 4;
 /// Rows of more elements are a kernel of rows only if there is one for each unit: else most units would be idle.
 const LONG: u64 = 1 << 16;
 /// Elements of any row, so that a lane does not combine too many one after the other.
@@ -45,6 +49,8 @@ pub struct Schedule {
     pub runs: u64,
     /// Runs that are loaded before the first is used, where each pass loads them again; `None` if a lane keeps all.
     pub at_once: Option<u64>,
+    /// Rows that a lane has, one after the other.
+    pub each: u64,
 }
 
 impl Problem {
@@ -79,7 +85,21 @@ impl Problem {
             workgroup,
             runs,
             at_once: (!is_kept).then_some(AT_ONCE),
+            each: 1,
         }
+    }
+
+    /// How rows are spread of which nothing is combined; `None` if a lane could not keep its elements. Lanes have several rows, so that what
+    /// rows have in common is loaded once for all of them, as long as there are enough workgroups.
+    #[must_use]
+    pub fn of_elements(&self, machine: &Machine) -> Option<Schedule> {
+        let schedule = self.schedule();
+        let groups = self.rows.div_ceil(schedule.rows());
+        let fits = |each: &u64| {
+            each * schedule.runs * self.read.max(1) <= MOST_TOGETHER && groups / each >= GROUPS * machine.units
+        };
+        let each = [8, 4, 2].into_iter().find(fits).unwrap_or(1);
+        (self.length > 1 && schedule.at_once.is_none()).then_some(Schedule { each, ..schedule })
     }
 
     /// The lanes of a short row: those that have the fewest elements beyond it, and of these the most.
@@ -99,31 +119,38 @@ impl Schedule {
         self.workgroup.checked_div(self.lanes).unwrap_or(1)
     }
 
-    /// Its word in a kernel's name: `l64_w256_r3`, with `o4` behind it if each pass loads the elements again.
+    /// Its word in a kernel's name: `l64_w256_r3`, with `o4` behind it if each pass loads the elements again, or `e8` if a lane has 8 rows.
     #[must_use]
     pub fn word(&self) -> String {
         let again = self.at_once.map(|count| format!("_o{count}")).unwrap_or_default();
-        format!("l{}_w{}_r{}{again}", self.lanes, self.workgroup, self.runs)
+        let each = if self.each > 1 {
+            format!("_e{}", self.each)
+        } else {
+            String::new()
+        };
+        format!("l{}_w{}_r{}{again}{each}", self.lanes, self.workgroup, self.runs)
     }
 
     /// The schedule of a [`word`](Self::word), if a kernel can have it.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
-        let mut fields = word.split('_');
-        let mut number = |name| fields.next()?.strip_prefix(name)?.parse::<u64>().ok();
+        let mut fields = word.split('_').peekable();
+        let mut number = |name| {
+            let field = fields.next_if(|field| field.starts_with(name))?;
+            field.strip_prefix(name)?.parse::<u64>().ok()
+        };
         let schedule = Schedule {
             lanes: number('l')?,
             workgroup: number('w')?,
             runs: number('r')?,
-            at_once: match number('o') {
-                Some(count @ 1..=16) => Some(count),
-                _ => None,
-            },
+            at_once: number('o').filter(|count| (1..=16).contains(count)),
+            each: number('e').filter(|count| (2..=16).contains(count)).unwrap_or(1),
         };
         let Schedule { lanes, workgroup, .. } = schedule;
         let is_legal = lanes.is_power_of_two()
             && workgroup.is_power_of_two()
             && (SUBGROUP.max(lanes)..=MOST_LANES).contains(&workgroup)
+            && (schedule.each == 1 || schedule.at_once.is_none())
             && schedule.word() == word;
         is_legal.then_some(schedule)
     }
@@ -174,7 +201,15 @@ mod tests {
 
     #[test]
     fn a_word_says_all_of_a_schedule() {
-        for schedule in [of(65536, 64), of(2048, 128_256), of(8192, 8192)] {
+        let machine = Machine::of("mi300x").expect("a known machine");
+        let elements = Problem {
+            rows: 200_704,
+            length: 256,
+            read: 1,
+        };
+        let elements = elements.of_elements(machine).expect("lanes keep them");
+        assert_eq!(elements.word(), "l64_w256_r1_e8");
+        for schedule in [of(65536, 64), of(2048, 128_256), of(8192, 8192), elements] {
             assert_eq!(Schedule::parse(&schedule.word()), Some(schedule));
         }
         for word in [
@@ -185,6 +220,8 @@ mod tests {
             "l64_w64_r1_o0",
             "l64_w64_r1_o4_",
             "l64_w64_r1_x",
+            "l64_w64_r1_e1",
+            "l64_w64_r9_o4_e2",
         ] {
             assert_eq!(Schedule::parse(word), None, "{word}");
         }

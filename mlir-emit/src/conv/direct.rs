@@ -237,18 +237,15 @@ fn input<'c, 'b>(
 }
 
 /// Whether padding may become part of the convolution's dispatch: not where a loop of the convolution has one step, an axis of the output
-/// or a padded axis of the window ([`Quirk::PaddingOfUnitLoops`]), nor where a group has several channels and one filter
-/// ([`Quirk::PaddingOfChannels`]). Convolutions of networks have none of that. Nor where the factors are no floats of one type, which
-/// matrix cores would multiply ([`Quirk::PaddingOfMixedFactors`]).
+/// or a padded axis of the window ([`Quirk::PaddingOfUnitLoops`]); convolutions of networks have none of that. Nor where the factors are no
+/// floats of one type, which matrix cores would multiply ([`Quirk::PaddingOfMixedFactors`]).
 fn may_fuse_padding(shape: &Shape<'_>, factors: [DataType; 2], padding: &[(i64, i64)], quirks: Quirks) -> bool {
     let [x, w] = factors;
     let are_floats = x == w && !x.is_integer();
     let mut axes = shape.output.iter().zip(&shape.window).zip(padding);
     let has_steps = axes.all(|((&output, &window), &amount)| output > 1 && (window > 1 || amount == (0, 0)));
-    let has_filters = shape.filters > 1 || shape.channels == 1;
     (has_steps || !quirks.avoids(Quirk::PaddingOfUnitLoops))
         && (are_floats || !quirks.avoids(Quirk::PaddingOfMixedFactors))
-        && (has_filters || !quirks.avoids(Quirk::PaddingOfChannels))
 }
 
 /// The padding of axes of extent 1, which are then done with ([`Quirk::UnitPadding`]): an element for each position, which is x's at one

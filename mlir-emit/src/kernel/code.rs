@@ -7,6 +7,9 @@ use crate::EmitError;
 use crate::mlir::{Attribute, Block, Context, Region, Type, Value};
 use std::cell::RefCell;
 
+/// The operation that calls a kernel.
+pub(super) const DISPATCH: &str = "flow.dispatch";
+
 /// A value of a kernel. Printing verifies that it is defined where it is used.
 pub(super) type Ssa<'c> = Value<'c, 'c>;
 

@@ -34,6 +34,7 @@ pub(crate) use turn::Turn;
 use crate::EmitError;
 use crate::mlir::{Attribute, Block, Context, Float, Operation, Type, Value, body_text};
 use crate::target::Target;
+use code::DISPATCH;
 use epilogue::{Epilogue, Source, Tensor};
 use fusion::Fused;
 use rotini_schedule::gemm::{Problem, Schedule};
@@ -42,8 +43,6 @@ use std::fmt::Write as _;
 
 /// The operation that stands for the sums of a product until its kernel is written.
 const PRODUCT: &str = "rotini.product";
-/// The operation that calls a kernel.
-const DISPATCH: &str = "flow.dispatch";
 
 /// The kernels of a graph.
 #[derive(Debug, Default)]

@@ -37,7 +37,6 @@ quirks! {
     UnspreadReductions,
     MaskedCodes,
     PaddingOfUnitLoops,
-    PaddingOfChannels,
     PaddingOfMixedFactors,
     UnitPadding,
     DroppedUnits,
@@ -82,7 +81,6 @@ quirks! {
     PaddedTiles,
     AggressiveFusion,
     PackedTiles,
-    CudaWindows,
     CudaMatmuls,
 }
 

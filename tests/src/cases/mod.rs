@@ -167,6 +167,7 @@ pub fn all() -> Vec<Case> {
     norm::batchnorm(&mut cases);
     norm::layernorm(&mut cases);
     norm::everyday(&mut cases);
+    norm::many(&mut cases);
     norm::short_parameters(&mut cases);
     norm::read::sums(&mut cases);
     attention::forward(&mut cases);

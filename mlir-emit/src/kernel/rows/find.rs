@@ -1,15 +1,19 @@
 //! Which operations become part of a kernel of rows.
 //!
-//! A reduction of rows is marked. Its kernel takes in what is computed element by element over the same loops or over the rows: what is
+//! A reduction of rows is marked, or many elements are made of few operands that rows have in common, as in a batch normalization by given
+//! statistics. Such an operation's kernel takes in what is computed element by element over the same loops or over the rows: what is
 //! reduced, what is made of the results, other reductions of the same rows. Example: a sum of two tensors, its layer normalization and the
 //! rounding to f16 become one kernel, which stores the sum too if something else reads it.
 
 use super::problem::{Kind, MARK, Rows, Step};
+use super::space::{Space, element_space, reduced_space, wide};
 use crate::EmitError;
+use crate::kernel::code::DISPATCH;
 use crate::kernel::epilogue::{Source, Spread, Tensor, is_elementwise};
 use crate::kernel::fusion::maps;
 use crate::kernel::places::BEYOND;
 use crate::mlir::{Context, Operation, Type};
+use rotini_schedule::rows::{Problem, Schedule};
 use std::collections::{HashMap, HashSet};
 
 /// Operations that change no element.
@@ -20,31 +24,6 @@ const PASSED: [&str; 3] = [
 ];
 /// Most tensors that a kernel reads and stores: more need more registers for their addresses than there are.
 const MOST: usize = 12;
-
-/// The loops of a kernel that have more than one step.
-#[derive(Debug, PartialEq, Eq)]
-struct Space {
-    extents: Vec<i64>,
-    is_reduced: Vec<bool>,
-}
-
-impl Space {
-    /// The extents along rows alone.
-    fn rows(&self) -> Vec<i64> {
-        let loops = self.extents.iter().zip(&self.is_reduced);
-        loops
-            .filter(|(_, reduced)| !**reduced)
-            .map(|(&extent, _)| extent)
-            .collect()
-    }
-
-    /// The loops along rows, by their numbers.
-    fn row_loops(&self) -> Vec<usize> {
-        (0..self.extents.len())
-            .filter(|&position| self.is_reduced.get(position) == Some(&false))
-            .collect()
-    }
-}
 
 /// A value that the kernel has.
 #[derive(Clone, Copy, Debug)]
@@ -83,12 +62,57 @@ struct Scan<'a, 'c> {
 }
 
 /// The first marked reduction with all that becomes part of its kernel; `None` if there is none.
-pub(super) fn find<'c>(context: &'c Context, all: &[Operation]) -> Result<Option<Found<'c>>, EmitError> {
+pub(super) fn reduction<'c>(context: &'c Context, all: &[Operation]) -> Result<Option<Found<'c>>, EmitError> {
     let Some(seed) = all.iter().position(|operation| operation.attribute(MARK).is_some()) else {
         return Ok(None);
     };
     let space = all.get(seed).and_then(|operation| reduced_space(context, operation));
     let space = space.ok_or(EmitError::Internal("a reduction of rows without loops"))?;
+    match around(context, all, seed, &space)? {
+        Some(found) => Ok(Some(found)),
+        None => Err(EmitError::Internal("a reduction of rows that no kernel has")),
+    }
+}
+
+/// The first operation that makes many elements with operands that rows have in common, what becomes part of its kernel, and the kernel's
+/// schedule; `None` if there is none. All that the kernel reads lies in memory before: behind a convolution, say, the compiler makes these
+/// elements in the convolution's own kernel.
+pub(super) fn elements<'c>(
+    context: &'c Context,
+    all: &[Operation],
+    schedule: impl Fn(&Problem) -> Option<Schedule>,
+) -> Result<Option<(Found<'c>, Schedule)>, EmitError> {
+    for (seed, operation) in all.iter().enumerate() {
+        let Some(space) = element_space(context, operation) else {
+            continue;
+        };
+        let found = around(context, all, seed, &space)?;
+        if let Some(found) = found
+            && found.rows.operands.iter().all(|tensor| is_in_memory(all, tensor.value))
+            && let Some(schedule) = schedule(&found.rows.problem())
+        {
+            return Ok(Some((found, schedule)));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a value is an argument, or what a kernel has made, perhaps with other axes of one element.
+fn is_in_memory(all: &[Operation], value: usize) -> bool {
+    let maker = all.iter().find(|operation| operation.results().contains(&value));
+    maker.is_none_or(|maker| {
+        let passes = PASSED.contains(&maker.name());
+        maker.name() == DISPATCH || passes && maker.operands().iter().all(|&operand| is_in_memory(all, operand))
+    })
+}
+
+/// An operation with all that becomes part of its kernel; `None` if no kernel can have it.
+fn around<'c>(
+    context: &'c Context,
+    all: &[Operation],
+    seed: usize,
+    space: &Space,
+) -> Result<Option<Found<'c>>, EmitError> {
     let results = all.iter().enumerate();
     let makers: HashMap<usize, usize> = results
         .flat_map(|(number, operation)| operation.results().iter().map(move |&id| (id, number)))
@@ -97,7 +121,7 @@ pub(super) fn find<'c>(context: &'c Context, all: &[Operation]) -> Result<Option
         context,
         all,
         makers: &makers,
-        space: &space,
+        space,
         held: HashMap::new(),
         operands: Vec::new(),
         steps: Vec::new(),
@@ -132,11 +156,8 @@ pub(super) fn find<'c>(context: &'c Context, all: &[Operation]) -> Result<Option
     }
     scan.run(&HashSet::from([seed]), |number| number == seed);
     let found = scan.found()?;
-    if found.operations.contains(&seed) {
-        Ok(Some(found))
-    } else {
-        Err(EmitError::Internal("a reduction of rows that no kernel has"))
-    }
+    let is_possible = found.operations.contains(&seed) && found.rows.tensors().all(can_be_addressed);
+    Ok(is_possible.then_some(found))
 }
 
 impl<'c> Scan<'_, 'c> {
@@ -377,46 +398,21 @@ impl<'c> Scan<'_, 'c> {
                 .map(|(&extent, _)| extent)
                 .collect()
         };
+        let mut rows = Rows {
+            rows: loops(false),
+            columns: loops(true),
+            operands: self.operands.clone(),
+            steps: self.steps.clone(),
+            stored,
+        };
+        rows.merge();
         Ok(Found {
-            rows: Rows {
-                rows: loops(false),
-                columns: loops(true),
-                operands: self.operands.clone(),
-                steps: self.steps.clone(),
-                stored,
-            },
+            rows,
             operations: self.operations.clone(),
             behind: self.behind.clone(),
             last: self.last,
         })
     }
-}
-
-/// The loops of a marked reduction that have more than one step.
-fn reduced_space(context: &Context, operation: &Operation) -> Option<Space> {
-    let (shape, _) = context
-        .value(*operation.operands().first()?)
-        .r#type()
-        .as_tensor()
-        .ok()?;
-    let iterators: Vec<&str> = operation.attribute("iterator_types")?.split(',').collect();
-    let loops = wide(&shape);
-    Some(Space {
-        extents: loops
-            .iter()
-            .filter_map(|&position| shape.get(position).copied())
-            .collect(),
-        is_reduced: loops
-            .iter()
-            .map(|&position| iterators.get(position).map(|iterator| iterator.contains("reduction")))
-            .collect::<Option<_>>()?,
-    })
-}
-
-/// The axes that have more than one element.
-fn wide(shape: &[i64]) -> Vec<usize> {
-    let axes = shape.iter().enumerate();
-    axes.filter(|(_, extent)| **extent > 1).map(|(axis, _)| axis).collect()
 }
 
 /// Whether all of a tensor is below the address that stands for nothing.

@@ -1,11 +1,14 @@
 //! Kernels of rows: what is combined along rows, and what is made of the elements and the results.
 //!
+//! Also what is made of elements without a combination, where rows have operands in common: a batch normalization by given statistics.
+//!
 //! Example: a layer normalization passes a row three times: for its mean, for its variance, and for the result. The kernel loads the row
 //! once. Lanes have four elements each at a time; what they find of a row is combined across them, so that each has it.
 //!
 //! | File | Owns |
 //! |---|---|
 //! | `find` | which operations are one kernel |
+//! | `space` | its loops |
 //! | `problem` | what a kernel of rows does |
 //! | `write` | the kernel |
 //! | `lanes` | the combination across lanes |
@@ -13,6 +16,7 @@
 mod find;
 mod lanes;
 pub(super) mod problem;
+mod space;
 mod write;
 
 use super::epilogue::{Source, Tensor};
@@ -21,7 +25,7 @@ use crate::EmitError;
 use crate::mlir::{Block, Context, Operation};
 use crate::target::Target;
 use rotini_schedule::Machine;
-use rotini_schedule::rows::Problem;
+use rotini_schedule::rows::{Problem, Schedule};
 
 /// A kernel that is written, and what it reads and stores.
 pub(super) struct Made<'a, 'c> {
@@ -45,7 +49,7 @@ pub(crate) fn is_possible(machine: &Machine, [rows, length]: [i64; 2]) -> bool {
     problem.is_possible(machine) && bytes.is_some_and(|bytes| bytes < super::places::BEYOND)
 }
 
-/// Puts kernels in the place of marked reductions and of what belongs to them. `call` makes the call of one.
+/// Puts kernels in the place of marked reductions, of what is made of many elements, and of what belongs to them. `call` makes the call of one.
 pub(super) fn place<'c>(
     context: &'c Context,
     block: &Block<'c>,
@@ -54,14 +58,12 @@ pub(super) fn place<'c>(
 ) -> Result<(), EmitError> {
     for number in 0.. {
         let operations = block.take();
-        let Some(mut found) = find::find(context, &operations)? else {
+        let Some((found, schedule)) = next(context, &operations, target)? else {
             block.put(operations);
             break;
         };
-        found.rows.merge();
         let problem = found.rows.problem();
-        let tried = target.cut_rows(&problem);
-        let schedule = tried.unwrap_or_else(|| problem.schedule());
+        let schedule = target.cut_rows(&problem).unwrap_or(schedule);
         let written = write::write(context, &found.rows, &schedule)?;
         let Problem { rows, length, .. } = problem;
         let call = call(Made {
@@ -87,4 +89,20 @@ pub(super) fn place<'c>(
         block.put(before);
     }
     Ok(())
+}
+
+/// What the next kernel stands for, and its schedule: a marked reduction's before others.
+fn next<'c>(
+    context: &'c Context,
+    operations: &[Operation],
+    target: &Target,
+) -> Result<Option<(find::Found<'c>, Schedule)>, EmitError> {
+    let Some(machine) = target.machine() else {
+        return Ok(None);
+    };
+    if let Some(found) = find::reduction(context, operations)? {
+        let schedule = found.rows.problem().schedule();
+        return Ok(Some((found, schedule)));
+    }
+    find::elements(context, operations, |problem| problem.of_elements(machine))
 }

@@ -1,7 +1,8 @@
 //! Writes a kernel of rows.
 //!
 //! Each reduction is a pass over the row, and what is stored is the last one. A pass goes through a lane's runs of four elements. If a lane
-//! keeps its runs, what a run is made of is written once for all passes; if not, each pass is a loop that loads them.
+//! keeps its runs, what a run is made of is written once for all passes; if not, each pass is a loop that loads them. A lane with several rows
+//! loads all of them first, and what they have in common once.
 
 use super::lanes::{combine, combine_all, memory};
 use super::problem::{Kind, Rows, Step};
@@ -27,6 +28,18 @@ struct Run<'c> {
     made: HashMap<Source, Ssa<'c>>,
 }
 
+impl Row<'_> {
+    /// What stands in a row's place before one is written.
+    fn nowhere() -> Self {
+        Row {
+            indices: Vec::new(),
+            exists: Int::Known(0),
+            made: HashMap::new(),
+            kept: Vec::new(),
+        }
+    }
+}
+
 struct Writer<'a, 'c> {
     code: Code<'c>,
     rows: &'a Rows<'c>,
@@ -34,14 +47,22 @@ struct Writer<'a, 'c> {
     buffers: Vec<Ssa<'c>>,
     /// The lane's number in its row.
     within: Int<'c>,
-    /// The index along each loop over rows.
-    row: Vec<Int<'c>>,
-    /// Whether there is such a row.
-    exists: Int<'c>,
     /// The extent that says whether runs lie side by side in memory.
     extent: i64,
+    /// The row that is written.
+    row: Row<'c>,
+}
+
+/// What is known of a lane's row.
+struct Row<'c> {
+    /// The index along each loop over rows.
+    indices: Vec<Int<'c>>,
+    /// Whether there is such a row.
+    exists: Int<'c>,
     /// What there is one of for each row.
-    of_rows: HashMap<Source, Ssa<'c>>,
+    made: HashMap<Source, Ssa<'c>>,
+    /// Runs that stay.
+    kept: Vec<Run<'c>>,
 }
 
 /// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: operands, what is stored.
@@ -54,71 +75,136 @@ pub(super) fn write<'c>(context: &'c Context, rows: &Rows<'c>, schedule: &Schedu
     let buffers = (2..arguments.len()).map(|index| code.argument(index));
     let buffers = buffers.collect::<Result<Vec<_>, _>>()?;
     let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
-    let lanes = schedule.lanes.cast_signed();
+    let (lanes, each) = (schedule.lanes.cast_signed(), schedule.each.cast_signed());
     let together = schedule.rows().cast_signed();
     let count: i64 = rows.rows.iter().product();
-    let number = code.add(code.mul(workgroup, together)?, code.div(lane, lanes)?)?;
-    let exists = if count % together == 0 {
-        Int::Known(1)
-    } else {
-        code.is_below(number, count)?
+    // A row's number, and whether there is such a row.
+    let place = |turn: i64| {
+        let group = code.add(code.mul(workgroup, each)?, turn)?;
+        let number = code.add(code.mul(group, together)?, code.div(lane, lanes)?)?;
+        let exists = if count % (together * each) == 0 {
+            Int::Known(1)
+        } else {
+            code.is_below(number, count)?
+        };
+        Ok::<_, EmitError>((number, exists))
     };
+    let first = place(0)?;
+    let within = code.rem(lane, lanes)?;
+    let mut places = vec![first];
+    for turn in 1..each {
+        places.push(place(turn)?);
+    }
     // Runs lie side by side if they do so in all tensors; else each element of a run has its neighbours in other lanes.
     let last = rows.columns.last().copied().unwrap_or(1);
     let lies_well = |tensor: &Tensor<'_>| tensor.is_same(true) || tensor.is_run(true, last);
     let extent = if rows.tensors().all(lies_well) { last } else { 1 };
-    let within = code.rem(lane, lanes)?;
-    let row = coordinates(&code, number, &rows.rows)?;
     let mut writer = Writer {
         code,
         rows,
         schedule,
         buffers,
         within,
-        row,
-        exists,
         extent,
-        of_rows: HashMap::new(),
+        row: Row::nowhere(),
     };
-    writer.load_rows()?;
-    writer.passes(lane)?;
+    writer.rows(lane, &places)?;
     writer.code.op("func.return", &[], &[], &[], Vec::new())?;
+    let of_group = together * each;
     Ok(Written {
         block: writer.code.finish()?,
-        workgroups: (count + together - 1) / together,
+        workgroups: (count + of_group - 1) / of_group,
     })
 }
 
 impl<'c> Writer<'_, 'c> {
-    /// Loads what there is one of for each row.
-    fn load_rows(&mut self) -> Result<(), EmitError> {
-        for (number, (tensor, &buffer)) in self.rows.operands.iter().zip(&self.buffers).enumerate() {
-            if tensor.is_same(true) {
-                let place = offset(&self.code, &self.row, &tensor.spread.rows)?;
-                let place = self.code.select(self.exists, place, BEYOND / tensor.bytes())?;
-                let loaded = self.code.load(buffer, (place, Int::Known(0)), tensor.element)?;
-                self.of_rows.insert(Source::Operand(number), loaded);
+    /// Writes what a lane does with its rows.
+    fn rows(&mut self, lane: Int<'c>, places: &[(Int<'c>, Int<'c>)]) -> Result<(), EmitError> {
+        let mut all: Vec<Row<'c>> = Vec::new();
+        for &(number, exists) in places {
+            let indices = coordinates(&self.code, number, &self.rows.rows)?;
+            let made = self.load_rows(&indices, exists)?;
+            self.row = Row {
+                indices,
+                exists,
+                made,
+                kept: Vec::new(),
+            };
+            if self.schedule.at_once.is_none() {
+                self.row.kept = self.kept(all.first())?;
             }
+            all.push(std::mem::replace(&mut self.row, Row::nowhere()));
+        }
+        let memory = if self
+            .rows
+            .steps
+            .iter()
+            .any(|step| matches!(step.kind, Kind::Reduction(_)))
+        {
+            memory(&self.code, self.schedule)?
+        } else {
+            None
+        };
+        let mut turns = [0, 1].into_iter().cycle();
+        for row in all {
+            self.row = row;
+            self.passes(lane, memory, &mut turns)?;
         }
         Ok(())
     }
 
-    /// Writes all steps, and stores what is made.
-    fn passes(&mut self, lane: Int<'c>) -> Result<(), EmitError> {
-        // Runs that stay.
-        let mut kept: Vec<Run<'c>> = match self.schedule.at_once {
-            Some(_) => Vec::new(),
-            None => (0..self.schedule.runs.cast_signed())
-                .map(|number| self.run(Int::Known(number)))
-                .collect::<Result<_, _>>()?,
-        };
-        let memory = memory(&self.code, self.schedule)?;
-        let mut turns = [0, 1].into_iter().cycle();
+    /// The runs of a row that stay. Of several rows all is loaded before the first is used: `first` has what they have in common.
+    fn kept(&self, first: Option<&Row<'c>>) -> Result<Vec<Run<'c>>, EmitError> {
+        let numbers = 0..self.schedule.runs.cast_signed();
+        let mut kept: Vec<Run<'c>> = numbers
+            .map(|number| self.run(Int::Known(number)))
+            .collect::<Result<_, _>>()?;
+        if self.schedule.each == 1 {
+            return Ok(kept);
+        }
+        for (number, run) in kept.iter_mut().enumerate() {
+            for (operand, tensor) in self.rows.operands.iter().enumerate() {
+                let source = Source::Operand(operand);
+                let is_common = tensor.spread.rows.iter().all(|&stride| stride == 0);
+                let common = first
+                    .filter(|_| is_common)
+                    .and_then(|row| row.kept.get(number)?.made.get(&source));
+                match common {
+                    Some(&common) => drop(run.made.insert(source, common)),
+                    None => drop(self.element(source, run)?),
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Loads what there is one of for each row.
+    fn load_rows(&self, row: &[Int<'c>], exists: Int<'c>) -> Result<HashMap<Source, Ssa<'c>>, EmitError> {
+        let mut made = HashMap::new();
+        for (number, (tensor, &buffer)) in self.rows.operands.iter().zip(&self.buffers).enumerate() {
+            if tensor.is_same(true) {
+                let place = offset(&self.code, row, &tensor.spread.rows)?;
+                let place = self.code.select(exists, place, BEYOND / tensor.bytes())?;
+                let loaded = self.code.load(buffer, (place, Int::Known(0)), tensor.element)?;
+                made.insert(Source::Operand(number), loaded);
+            }
+        }
+        Ok(made)
+    }
+
+    /// Writes all steps of a row, and stores what is made.
+    fn passes(
+        &mut self,
+        lane: Int<'c>,
+        memory: Option<[Ssa<'c>; 2]>,
+        turns: &mut impl Iterator<Item = usize>,
+    ) -> Result<(), EmitError> {
+        let mut kept = std::mem::take(&mut self.row.kept);
         for (number, step) in self.rows.steps.iter().enumerate() {
             let made = match &step.kind {
                 Kind::Element => continue,
                 Kind::Row => {
-                    let known = self.arguments(step, |source| self.of_rows.get(&source).copied().ok_or(MISSING))?;
+                    let known = self.arguments(step, |source| self.row.made.get(&source).copied().ok_or(MISSING))?;
                     written(&self.code, &step.body, known, None)?
                 }
                 Kind::Reduction(start) => {
@@ -128,7 +214,7 @@ impl<'c> Writer<'_, 'c> {
                     combine_all(&self.code, step, self.schedule, (found, memory), [lane, self.within])?
                 }
             };
-            self.of_rows.insert(Source::Step(number), made);
+            self.row.made.insert(Source::Step(number), made);
         }
         self.store_elements(&mut kept)?;
         self.store_rows()
@@ -216,7 +302,7 @@ impl<'c> Writer<'_, 'c> {
             } else {
                 code.is_below(element, length)?
             };
-            run.exists.push(code.and(self.exists, is_in_row)?);
+            run.exists.push(code.and(self.row.exists, is_in_row)?);
             run.indices.push(coordinates(code, element, &self.rows.columns)?);
         }
         Ok(run)
@@ -228,7 +314,7 @@ impl<'c> Writer<'_, 'c> {
             return Ok(made);
         }
         let code = &self.code;
-        let made = if let Some(&one) = self.of_rows.get(&source) {
+        let made = if let Some(&one) = self.row.made.get(&source) {
             code.one("vector.broadcast", &[one], one.r#type().vector(&[RUN])?, &[])?
         } else {
             match source {
@@ -288,7 +374,7 @@ impl<'c> Writer<'_, 'c> {
     fn spot<'a>(&'a self, run: &'a Run<'c>) -> Spot<'a, 'c> {
         Spot {
             batch: &[],
-            rows: &self.row,
+            rows: &self.row.indices,
             columns: run.indices.first().map_or(&[], Vec::as_slice),
             run: &run.indices,
             goes_along_columns: true,
@@ -324,15 +410,15 @@ impl<'c> Writer<'_, 'c> {
     /// Stores what there is one of for each row, by the first lane of each.
     fn store_rows(&self) -> Result<(), EmitError> {
         let code = &self.code;
-        let is_first = code.and(code.is_below(self.within, 1)?, self.exists)?;
+        let is_first = code.and(code.is_below(self.within, 1)?, self.row.exists)?;
         let outputs = self
             .rows
             .stored
             .iter()
             .zip(self.buffers.iter().skip(self.rows.operands.len()));
         for ((source, tensor), &buffer) in outputs.filter(|((_, tensor), _)| tensor.is_same(true)) {
-            let value = *self.of_rows.get(source).ok_or(MISSING)?;
-            let place = offset(code, &self.row, &tensor.spread.rows)?;
+            let value = *self.row.made.get(source).ok_or(MISSING)?;
+            let place = offset(code, &self.row.indices, &tensor.spread.rows)?;
             code.store(value, buffer, code.select(is_first, place, BEYOND / tensor.bytes())?)?;
         }
         Ok(())

@@ -46,16 +46,6 @@ pub(super) const FLAGS: &[Description] = &[
         ..UNREPORTED
     },
     Description {
-        quirk: Quirk::CudaWindows,
-        backends: &[Backend::Nvidia],
-        effect: Rejected,
-        what: "Convolutions with several windows of one element.",
-        instead: "A fallback flag turns implicit GEMMs off for what does not compile with them.",
-        costs: Some("slower convolutions, where the first call fails"),
-        guard: Guard::None("it needs an NVIDIA GPU"),
-        ..UNREPORTED
-    },
-    Description {
         quirk: Quirk::CudaMatmuls,
         backends: &[Backend::Nvidia],
         effect: Wrong,

@@ -55,18 +55,6 @@ pub(super) const PRODUCTS: &[Description] = &[
         ..UNREPORTED
     },
     Description {
-        quirk: Quirk::PaddingOfChannels,
-        backends: GPUS,
-        effect: Wrong,
-        what: "Padding that is fused into a convolution whose groups have several channels and one filter: registers are stored that nothing has written.",
-        instead: "The padded input is a tensor of its own.",
-        costs: Some("one pass over the padded input"),
-        guard: Guard::None(
-            "all 8 cases and 118 random graphs that it changes on AMD are right without it: more decide whether it is deleted",
-        ),
-        ..UNREPORTED
-    },
-    Description {
         quirk: Quirk::PaddingOfMixedFactors,
         backends: GPUS,
         effect: Wrong,

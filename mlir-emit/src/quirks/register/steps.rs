@@ -60,9 +60,7 @@ pub(super) const STEPS: &[Description] = &[
         effect: Wrong,
         what: "The result of a reduction is packed for the epilogue of a matmul as one column of all batches; the rows of later batches are not where they are read.",
         instead: "The result is a dispatch of its own where the graph has a contraction.",
-        guard: Guard::None(
-            "the gradients of attention that showed it have another form now: the 59 of the 349 cases that a search tried are right without it",
-        ),
+        guard: Guard::Case(Backend::Cpu, "sdpa_backward_wider_values"),
         ..UNREPORTED
     },
     Description {

@@ -242,6 +242,36 @@ fn everyday_rows_have_names() {
     assert_eq!(cases.0.len(), EVERYDAY.len());
 }
 
+/// So many elements that GPUs have kernels of our own for them: several rows for each lane, with and without a rest; odd channels, whose runs
+/// do not lie side by side; rows that have their parameters alone; several subgroups for a row.
+const MANY: [(&[i64], DataType, Order); 5] = [
+    (&[8, 64, 56, 56], DataType::F16, Order::Last),
+    (&[3, 64, 115, 113], DataType::Bf16, Order::Last),
+    (&[4, 257, 19, 23], DataType::F16, Order::Last),
+    (&[8, 16, 57, 57], F32, Order::First),
+    (&[2, 512, 17, 17], F32, Order::Last),
+];
+
+pub(super) fn many(cases: &mut Cases) {
+    for (dims, dtype, order) in MANY {
+        let graph = Norm::new(dims, dtype, order).batchnorm_inference(false, Some(PointwiseMode::ReluFwd));
+        let extents: Vec<String> = dims.iter().map(i64::to_string).collect();
+        cases.add(format!("bn_many_{}_{}_{dtype}", extents.join("x"), order.name()), graph);
+    }
+    // Two tensors are stored, one operand has all elements, one those of a row, one a single element for each row.
+    let mut b = GraphBuilder::new("many");
+    let dims = [1, 3001, 96];
+    let [x, residual] = ["x", "residual"].map(|name| b.buffer(name, DataType::F16, &dims));
+    let bias = b.buffer("bias", DataType::F16, &[1, 1, 96]);
+    let factor = b.buffer("factor", F32, &[1, 3001, 1]);
+    let moved = b.virtual_tensor("moved", F32, &dims);
+    let [sum, y] = ["sum", "y"].map(|name| b.buffer(name, DataType::F16, &dims));
+    b.pointwise(F32, PointwiseMode::Add, &[x, bias], moved);
+    b.pointwise(F32, PointwiseMode::Add, &[moved, residual], sum);
+    b.pointwise(F32, PointwiseMode::Mul, &[sum, factor], y);
+    cases.add("pw_many_of_rows".to_owned(), b.build());
+}
+
 /// Parameters that say no more of their dims than they must: [C] per channel, and the last axes of x without 1s before them.
 pub(super) fn short_parameters(cases: &mut Cases) {
     let shortened = |mut graph: Graph, is_per_channel: bool| {

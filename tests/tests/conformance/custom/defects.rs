@@ -22,7 +22,6 @@ fn meets(quirk: Quirk) -> Meets {
     match quirk {
         Quirk::FoldedTranspose
         | Quirk::PaddingOfUnitLoops
-        | Quirk::PaddingOfChannels
         | Quirk::PaddingOfMixedFactors
         | Quirk::UnitPadding
         | Quirk::DroppedUnits
@@ -64,7 +63,6 @@ fn meets(quirk: Quirk) -> Meets {
         | Quirk::PaddedTiles
         | Quirk::AggressiveFusion
         | Quirk::PackedTiles
-        | Quirk::CudaWindows
         | Quirk::CudaMatmuls => FLAGS,
     }
 }

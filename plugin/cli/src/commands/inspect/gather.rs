@@ -69,10 +69,9 @@ pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
             least_us: machine.least(summary.bytes as f64, summary.flops.unwrap_or(0.0), bits(&summary.dtype)),
         },
         dtype: summary.dtype,
-        products: emitted
-            .products
-            .iter()
-            .map(|&product| Product::new(&target, product))
+        products: rotini_emit::products(&plan.graph, &target)?
+            .into_iter()
+            .map(|product| Product::new(&target, product))
             .collect(),
         kernels,
         launches,

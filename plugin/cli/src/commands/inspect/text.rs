@@ -70,10 +70,10 @@ pub(super) fn schedules(product: &Product) -> String {
     } = product.problem;
     let told = product.predicted_us.iter();
     let told: Vec<String> = told
-        .map(|(schedule, time)| format!("{schedule} {time:.1} µs"))
+        .map(|(schedule, time)| format!("{schedule} predicted {time:.1} µs"))
         .collect();
     format!(
-        "{count} × {rows} × {columns}, sums over {}, is cut as {}; predicted by the closed form: {}",
+        "{count} × {rows} × {columns}, sums over {}, is cut as {}; by the closed form: {}",
         bytes(depth),
         product.schedule,
         told.join(", ")

@@ -1,0 +1,96 @@
+//! The loops of a kernel of rows: which of them go along a row.
+
+use crate::kernel::fusion::maps;
+use crate::mlir::{Context, Operation};
+
+/// Elements from which on they are worth a kernel of our own.
+const MANY: i64 = 1 << 18;
+
+/// The loops of a kernel that have more than one step.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Space {
+    pub(super) extents: Vec<i64>,
+    pub(super) is_reduced: Vec<bool>,
+}
+
+impl Space {
+    /// The extents along rows alone.
+    pub(super) fn rows(&self) -> Vec<i64> {
+        let loops = self.extents.iter().zip(&self.is_reduced);
+        loops
+            .filter(|(_, reduced)| !**reduced)
+            .map(|(&extent, _)| extent)
+            .collect()
+    }
+
+    /// The loops along rows, by their numbers.
+    pub(super) fn row_loops(&self) -> Vec<usize> {
+        (0..self.extents.len())
+            .filter(|&position| self.is_reduced.get(position) == Some(&false))
+            .collect()
+    }
+}
+
+/// The loops of a marked reduction that have more than one step.
+pub(super) fn reduced_space(context: &Context, operation: &Operation) -> Option<Space> {
+    let (shape, _) = context
+        .value(*operation.operands().first()?)
+        .r#type()
+        .as_tensor()
+        .ok()?;
+    let iterators: Vec<&str> = operation.attribute("iterator_types")?.split(',').collect();
+    let loops = wide(&shape);
+    Some(Space {
+        extents: loops
+            .iter()
+            .filter_map(|&position| shape.get(position).copied())
+            .collect(),
+        is_reduced: loops
+            .iter()
+            .map(|&position| iterators.get(position).map(|iterator| iterator.contains("reduction")))
+            .collect::<Option<_>>()?,
+    })
+}
+
+/// The loops of an operation that makes many elements, element by element, of operands of which one has part of the loops: if it has the last
+/// one, rows lie along those behind the last one that it lacks, and else along those behind the last one that it has.
+pub(super) fn element_space(context: &Context, operation: &Operation) -> Option<Space> {
+    if operation.name() != "linalg.generic" || operation.attribute("iterator_types")?.contains("reduction") {
+        return None;
+    }
+    let (shape, _) = context.value(*operation.results().first()?).r#type().as_tensor().ok()?;
+    let elements = shape.iter().try_fold(1_i64, |all, &extent| all.checked_mul(extent));
+    if elements.is_none_or(|elements| elements < MANY) {
+        return None;
+    }
+    let loops = wide(&shape);
+    let maps = maps(operation.attribute("indexing_maps")?)?;
+    let (_, inputs) = maps.split_last()?;
+    let has = |map: &Vec<usize>, id: &usize| -> Option<Vec<bool>> {
+        let (shape, _) = context.value(*id).r#type().as_tensor().ok()?;
+        let along = |number: &usize| {
+            let mut axes = map.iter().zip(&shape);
+            axes.any(|(position, &extent)| position == number && extent > 1)
+        };
+        Some(loops.iter().map(along).collect())
+    };
+    let partial = inputs.iter().zip(operation.operands()).find_map(|(map, id)| {
+        let has = has(map, id)?;
+        (has.contains(&true) && has.contains(&false)).then_some(has)
+    })?;
+    let last = *partial.last()?;
+    let first_of_row = partial.iter().rposition(|&has| has != last)? + 1;
+    Some(Space {
+        extents: loops
+            .iter()
+            .filter_map(|&position| shape.get(position).copied())
+            .collect(),
+        is_reduced: (0..loops.len()).map(|number| number >= first_of_row).collect(),
+    })
+}
+
+/// The axes that have more than one element.
+pub(super) fn wide(shape: &[i64]) -> Vec<usize> {
+    let axes = shape.iter().enumerate();
+    axes.filter(|(_, extent)| **extent > 1).map(|(axis, _)| axis).collect()
+}
