@@ -26,6 +26,9 @@ const FASTER: [f64; 2] = [1.1, 1.25];
 /// How much slower the closed form may estimate it. It errs by about 12 %.
 const CONTRADICTION: f64 = 1.15;
 
+/// Operations of a graph above which it is not executed, and gets no entry: the emulator would take hours.
+const MOST_OPERATIONS: f64 = 2e10;
+
 /// The first lines of the file.
 const HEAD: &str = "# Written by scripts/schedules. All times are predicted, none was measured. Each schedule was executed strictly on the emulated\n\
      # MI300X, at its product's real size, with right results.\n\n";
@@ -146,6 +149,11 @@ fn product(bytes: &[u8], target: &str) -> Result<Option<(Problem, Schedule)>> {
 impl Strictly<'_> {
     /// Executes a graph with a schedule, and holds the results against the reference.
     fn execute(&self, found: &Found, bytes: &[u8]) -> Result<()> {
+        let operations = rotini_bench::summarise(&rotini_wire::decode(bytes)?).flops;
+        ensure!(
+            operations.is_none_or(|operations| operations <= MOST_OPERATIONS),
+            "it is too large to be executed"
+        );
         let directory = tempfile::tempdir()?;
         let graph = directory.path().join("graph.bin");
         fs::write(&graph, bytes)?;
