@@ -101,12 +101,17 @@ fn name(row: &Row) -> String {
 fn winner(row: &Row, tables: &[Vec<Row>], suites: &[Suite]) -> Result<Option<Winner>> {
     let is_it = |other: &&Row| other.suite == row.suite && other.graph == row.graph;
     let ranked = tables.iter().enumerate();
-    let ranked = ranked.filter_map(|(rank, table)| Some((rank, table.iter().find(is_it)?.predicted_us)));
-    let Some((rank, predicted_us)) = ranked.min_by(|(_, a), (_, b)| a.total_cmp(b)) else {
+    let ranked = ranked.filter_map(|(rank, table)| Some((rank, table.iter().find(is_it)?)));
+    let Some((rank, best)) = ranked.min_by(|(_, a), (_, b)| a.predicted_us.total_cmp(&b.predicted_us)) else {
         return Ok(None);
     };
+    let predicted_us = best.predicted_us;
     let [inside, outside] = FASTER;
-    let factor = if row.extrapolated { outside } else { inside };
+    let factor = if row.extrapolated || best.extrapolated {
+        outside
+    } else {
+        inside
+    };
     if predicted_us * factor > row.predicted_us {
         return Ok(None);
     }

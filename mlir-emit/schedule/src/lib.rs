@@ -10,7 +10,7 @@
 //! | [`gemm`] | products that are kernels of our own |
 //! | [`known`] | schedules that were found by trying, `schedules/*.toml` |
 //! | [`machine`] | what is known of the GPUs |
-//! | [`rows`] | rows that are combined, as in a normalization |
+//! | [`rows`] | rows that are combined, as in a normalization, or made with operands in common |
 
 pub mod attention;
 pub mod gemm;

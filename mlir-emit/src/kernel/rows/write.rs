@@ -28,18 +28,6 @@ struct Run<'c> {
     made: HashMap<Source, Ssa<'c>>,
 }
 
-impl Row<'_> {
-    /// What stands in a row's place before one is written.
-    fn nowhere() -> Self {
-        Row {
-            indices: Vec::new(),
-            exists: Int::Known(0),
-            made: HashMap::new(),
-            kept: Vec::new(),
-        }
-    }
-}
-
 struct Writer<'a, 'c> {
     code: Code<'c>,
     rows: &'a Rows<'c>,
@@ -63,6 +51,18 @@ struct Row<'c> {
     made: HashMap<Source, Ssa<'c>>,
     /// Runs that stay.
     kept: Vec<Run<'c>>,
+}
+
+impl Row<'_> {
+    /// What stands in a row's place before one is written.
+    fn nowhere() -> Self {
+        Row {
+            indices: Vec::new(),
+            exists: Int::Known(0),
+            made: HashMap::new(),
+            kept: Vec::new(),
+        }
+    }
 }
 
 /// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: operands, what is stored.
