@@ -3,7 +3,10 @@
 //!
 //! `ROTINI_QUIRKS` names the quirks to try, separated by commas; `all` tries each. Without it, three are tried, others each day.
 //! `ROTINI_QUIRKS_SEARCH` looks for guards instead: for each quirk that it names, it runs the cases whose code differs without the quirk,
-//! until one fails. `ROTINI_GRAPHS` adds as many random graphs, from the seed `ROTINI_SEED`.
+//! until one fails: 60 of them, or as many as `ROTINI_QUIRKS_TRIES` says. `ROTINI_GRAPHS` adds as many random graphs, from the seed
+//! `ROTINI_SEED`. Flags in `ROTINI_QUIRKS_FLAGS`, separated by spaces, make it compile alone, with these flags added: for another CPU, say.
+//!
+//! Quirks of NVIDIA's GPUs are tried and searched on one, with `ROTINI_TEST_DEVICE=cuda`.
 //!
 //! What is tried is the compiler's own choice of schedules: kernels of our own meet none of its defects.
 //!
@@ -37,7 +40,7 @@ use std::time::{Duration, Instant};
 /// No guard takes as long if it is right.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Cases that a search tries for a quirk.
+/// Cases that a search tries for a quirk, unless it is told how many.
 const TRIES: usize = 60;
 
 /// How random graphs are named.
@@ -244,9 +247,14 @@ fn named(name: &str) -> Option<&'static Description> {
     REGISTER.iter().find(|one| one.quirk.name() == name)
 }
 
+/// Whether quirks of NVIDIA's GPUs are tried, on one, instead of the others.
+fn has_gpu() -> bool {
+    std::env::var_os("ROTINI_TEST_DEVICE").is_some_and(|device| device == "cuda")
+}
+
 /// The quirks that are tried now.
 fn chosen() -> Vec<&'static Description> {
-    let has_gpu = std::env::var_os("ROTINI_TEST_DEVICE").is_some_and(|device| device == "cuda");
+    let has_gpu = has_gpu();
     let has_guard = |one: &&Description| match one.guard {
         Guard::Case(backend, _) => (backend == Backend::Nvidia) == has_gpu,
         Guard::Compiled(..) => !has_gpu,
@@ -304,13 +312,22 @@ fn search(test: &str, names: &str) {
     let mut cases = cases::all_graphs().expect("they are filled");
     let Settings { seed, count } = Settings::from_environment([1, 1]);
     cases.extend((seed..seed + count).map(random_case));
+    let tries = std::env::var("ROTINI_QUIRKS_TRIES").map_or(TRIES, |tries| tries.parse().expect("a number"));
+    let flags = std::env::var("ROTINI_QUIRKS_FLAGS").map(|flags| format!(" {COMPILED} {flags}"));
+    let how = flags.unwrap_or_default();
     for one in REGISTER
         .iter()
         .filter(|one| names == "all" || names.split(',').any(|name| name == one.quirk.name()))
     {
-        for &backend in one.backends.iter().filter(|&&backend| backend != Backend::Nvidia) {
+        for &backend in one
+            .backends
+            .iter()
+            .filter(|&&one| (one == Backend::Nvidia) == has_gpu())
+        {
             let target = target(backend);
             let quirks = Quirks::of(&target);
+            let fallback = |quirks| target.fallback_flags_avoiding(quirks);
+            let is_fallback = fallback(quirks) != fallback(quirks.without(one.quirk));
             let mut changed: Vec<(usize, &str)> = cases
                 .par_iter()
                 .filter_map(|case| {
@@ -319,15 +336,17 @@ fn search(test: &str, names: &str) {
                     let normal = graph.normalise().0;
                     let emitted = |quirks| emit_avoiding(&normal, &target, quirks).ok();
                     let (before, after) = (emitted(quirks)?, emitted(quirks.without(one.quirk))?);
-                    (before != after).then_some((after.mlir.len(), case.name.as_str()))
+                    (is_fallback || before != after).then_some((after.mlir.len(), case.name.as_str()))
                 })
                 .collect();
             changed.sort_unstable();
-            let step = changed.len().div_ceil(TRIES).max(1);
+            let step = changed.len().div_ceil(tries).max(1);
             let tried: Vec<&str> = changed.iter().step_by(step).map(|&(_, name)| name).collect();
             let found = tried.par_iter().find_map_any(|name| {
-                let reason =
-                    failure(test, one.quirk, backend, name).unwrap_or_else(|error| Some(format!("?? {error:#}")));
+                let reason = failure(test, one.quirk, backend, &format!("{name}{how}")).unwrap_or_else(|error| {
+                    eprintln!("{name}: {error:#}");
+                    None
+                });
                 reason.map(|reason| format!("{name}: {reason}"))
             });
             eprintln!(
