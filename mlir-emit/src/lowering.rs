@@ -6,7 +6,7 @@
 use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
-use crate::kernel::{Kernels, Product, Turn};
+use crate::kernel::{Decode, Kernels, Product, Turn};
 use crate::mlir::Value as Ssa;
 use crate::narrow::{contracted, factor_types};
 use crate::quirks::{Quirk, Quirks};
@@ -57,6 +57,11 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         product.schedule = schedule;
         product.name = format!("{}_{}", product.name, schedule.word());
         self.at.product(self.kernels, product).map(Some)
+    }
+
+    /// An attention of few queries, by kernels of our own.
+    pub(crate) fn decode(&self, decode: &Decode, shapes: [&[i64]; 2]) -> Result<[Ssa<'c, 'b>; 3], EmitError> {
+        self.at.decode(self.kernels, decode, shapes)
     }
 
     /// A tensor in another order of its axes in memory: by a kernel of our own where there is one.

@@ -41,27 +41,34 @@ pub fn cut(machine: &Machine, batches: u64, [queries, keys]: [u64; 2], columns: 
     enough.filter(|_| columns == COLUMNS).copied()
 }
 
-/// For at most [`LEAST_ROWS`] rows of scores in each of so many batches: the keys of a part, and how each part is cut. Parts are added in
-/// a second kernel.
+/// Keys that a subgroup multiplies at once.
+pub const STEP: u64 = 32;
+
+/// Parts that are loaded at once when they are added.
+const MOST_PARTS: u64 = 32;
+
+/// For at most [`LEAST_ROWS`] rows of scores in each of so many batches: how many parts the keys have, and the keys of a part; the last may
+/// have fewer. One subgroup goes over a part, and parts are added in a second kernel.
+///
+/// All SIMD units read at once, so what takes the longest is the SIMD with the most keys.
 #[must_use]
-pub fn parts(machine: &Machine, batches: u64, keys: u64) -> Option<(u64, Cut)> {
-    let fitting = || {
-        [2048, 1024, 512, 256, 128]
-            .into_iter()
-            .filter(|&part| keys.is_multiple_of(part))
+pub fn parts(machine: &Machine, batches: u64, keys: u64) -> [u64; 2] {
+    /// What a part costs beside its keys, as keys.
+    const START: u64 = 32;
+    const SIMDS: u64 = 4;
+    let count = |each: u64| keys.div_ceil(each).max(1);
+    let time = |each: u64| {
+        let subgroups = batches.saturating_mul(count(each));
+        subgroups
+            .div_ceil(machine.units.saturating_mul(SIMDS).max(1))
+            .saturating_mul(each.saturating_add(START))
     };
-    let groups = |part: u64| batches.saturating_mul(keys / part);
-    // Longer parts read faster, but for those that leave a third of the units with one.
-    let part = fitting()
-        .find(|&part| 2 * groups(part) >= 3 * machine.units)
-        .or_else(|| fitting().next_back())?;
-    let cut = Cut {
-        rows: LEAST_ROWS,
-        keys: 32,
-        subgroups: 1,
-        intrinsic: 16,
-    };
-    Some((part, cut))
+    let longest = keys.div_ceil(STEP).max(1).saturating_mul(STEP);
+    let each = (1..=MOST_PARTS)
+        .map(|parts| keys.div_ceil(parts).div_ceil(STEP).max(1).saturating_mul(STEP))
+        .min_by_key(|&each| (time(each), count(each)))
+        .unwrap_or(longest);
+    [count(each), each]
 }
 
 impl Cut {
@@ -149,10 +156,10 @@ mod tests {
     #[test]
     fn one_query_has_parts() {
         let machine = Machine::of("mi300x").unwrap();
-        let part = |batches, keys| parts(machine, batches, keys).map(|(part, _)| part);
-        assert_eq!(part(64, 4096), Some(512));
-        assert_eq!(part(64, 65536), Some(2048));
-        assert_eq!(part(1, 384), Some(128));
-        assert_eq!(part(64, 1000), None);
+        assert_eq!(parts(machine, 64, 4096), [19, 224]);
+        assert_eq!(parts(machine, 64, 65536), [19, 3456]);
+        assert_eq!(parts(machine, 1, 384), [12, 32]);
+        assert_eq!(parts(machine, 8, 1000), [32, 32]);
+        assert_eq!(parts(machine, 1 << 20, 7), [1, 32]);
     }
 }

@@ -14,7 +14,7 @@
 //! | `scores` | operands, masks and scores, the same in both directions |
 //! | `forward` | softmax and weighted sum, step by step |
 //! | `flash` | the same by `iree_linalg_ext.online_attention` |
-//! | `decode` | the same for few queries and many keys, which are cut into parts |
+//! | `decode` | the same for few queries by kernels of our own, which cut the keys into parts |
 //! | `online` | that operation's loops and operands |
 //! | `softmax` | what each of the three gives |
 //! | `backward` | the gradients |

@@ -153,6 +153,16 @@ impl<'c, 'b> Attention<'c, 'b> {
         left.is_some() || right.is_some() && !is_last
     }
 
+    /// From which key on a query sees them, and the last one that it sees, both counted from the query's own number.
+    pub(super) fn visible(&self) -> Result<[Option<i64>; 2], EmitError> {
+        let offset = self.offset()?;
+        let Diagonal { left, right, .. } = self.diagonal;
+        Ok([
+            left.map(|left| offset.saturating_sub(left)),
+            right.map(|right| offset.saturating_add(right)),
+        ])
+    }
+
     /// What is to be added to a query for the key on its diagonal.
     pub(super) fn offset(&self) -> Result<i64, EmitError> {
         Ok(if self.diagonal.is_bottom_right {

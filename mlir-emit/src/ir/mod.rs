@@ -6,7 +6,7 @@ mod loops;
 mod tensors;
 
 use crate::EmitError;
-use crate::kernel::{Kernels, Product, Turn};
+use crate::kernel::{Decode, Kernels, Product, Turn};
 use crate::mlir::{Attribute, Block, Context, Float, Region, Type, Value};
 use crate::quirks::{Quirk, Quirks};
 use rotini_graph::{DataType, Storage};
@@ -219,6 +219,17 @@ impl<'c, 'b> Emitter<'c, 'b> {
     /// A copy in another memory order, by a kernel of our own.
     pub(crate) fn turn(&self, kernels: &Kernels, turn: &Turn, shape: &[i64]) -> Result<Value<'c, 'b>, EmitError> {
         kernels.turn(self.context, self.block, (turn, shape))
+    }
+
+    /// An attention of few queries, by kernels of our own: the output of this shape, and of rows the greatest scores and the sums of
+    /// exponentials.
+    pub(crate) fn decode(
+        &self,
+        kernels: &Kernels,
+        decode: &Decode,
+        shapes: [&[i64]; 2],
+    ) -> Result<[Value<'c, 'b>; 3], EmitError> {
+        kernels.decode(self.context, self.block, (decode, shapes))
     }
 
     /// A value of this block for use in the body of an operation that will be appended to it.

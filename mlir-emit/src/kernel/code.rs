@@ -5,6 +5,7 @@
 
 use crate::EmitError;
 use crate::mlir::{Attribute, Block, Context, Region, Type, Value};
+use rotini_schedule::gemm::LANES;
 use std::cell::RefCell;
 
 /// The operation that calls a kernel.
@@ -349,6 +350,64 @@ impl<'c> Code<'c> {
         let value = Attribute::text(&format!("dense<{zero}> : {vector}"));
         self.one("arith.constant", &[], vector, &[("value", value)])
     }
+
+    /// A number of a floating type, as MLIR writes it.
+    pub(super) fn float(&self, number: &str, float: Type<'c>) -> Result<Ssa<'c>, EmitError> {
+        let value = Attribute::text(&format!("{number} : {float}"));
+        self.one("arith.constant", &[], float, &[("value", value)])
+    }
+
+    /// An element of a vector, by number.
+    pub(super) fn extract(&self, vector: Ssa<'c>, number: i64, element: Type<'c>) -> Result<Ssa<'c>, EmitError> {
+        let position = [("static_position", Attribute::i64_array(&[number]))];
+        self.one("vector.extract", &[vector], element, &position)
+    }
+
+    /// The value of the lane of the subgroup that is so far away, in both directions.
+    pub(super) fn exchanged(&self, value: Ssa<'c>, distance: i64) -> Result<Ssa<'c>, EmitError> {
+        let operands = [
+            value,
+            self.word(Int::Known(distance))?,
+            self.word(Int::Known(LANES.cast_signed()))?,
+        ];
+        let types = [value.r#type(), Type::integer(self.context, 1)];
+        let mode = [("mode", Attribute::text("#gpu.shuffle_mode<xor>"))];
+        let made = self.op("gpu.shuffle", &operands, &types, &mode, Vec::new())?;
+        made.into_iter()
+            .next()
+            .ok_or(EmitError::Internal("an exchange of nothing"))
+    }
+}
+
+/// The element with this number of each vector.
+pub(super) fn gathered<'c>(code: &Code<'c>, rows: &[Ssa<'c>], width: i64, number: i64) -> Result<Ssa<'c>, EmitError> {
+    const EMPTY: EmitError = EmitError::Internal("a copy of nothing");
+    if let &[one] = rows {
+        return match one.r#type().as_vector() {
+            Ok((_, element)) => code.extract(one, number, element),
+            Err(_) => Ok(one),
+        };
+    }
+    if width == 1 {
+        let count = i64::try_from(rows.len()).map_err(|_| EMPTY)?;
+        let vector = rows.first().ok_or(EMPTY)?.r#type().vector(&[count])?;
+        return code.one("vector.from_elements", rows, vector, &[]);
+    }
+    let mut parts = Vec::new();
+    for pair in rows.chunks(2) {
+        let &[a, b] = pair else { return Err(EMPTY) };
+        parts.push(code.shuffle([a, b], &[number, width + number])?);
+    }
+    let mut length = 2;
+    while parts.len() > 1 {
+        let mut longer = Vec::new();
+        for pair in parts.chunks(2) {
+            let &[a, b] = pair else { return Err(EMPTY) };
+            longer.push(code.shuffle([a, b], &(0..2 * length).collect::<Vec<_>>())?);
+        }
+        (parts, length) = (longer, 2 * length);
+    }
+    parts.into_iter().next().ok_or(EMPTY)
 }
 
 /// The attributes of an access to a buffer whose end is watched.

@@ -229,8 +229,7 @@ pub(super) fn store<'c>(
         return code.store(value, buffer, place);
     }
     for (position, place) in (0..).zip(places) {
-        let position = [("static_position", Attribute::i64_array(&[position]))];
-        let element = code.one("vector.extract", &[value], tensor.element, &position)?;
+        let element = code.extract(value, position, tensor.element)?;
         code.store(element, buffer, place)?;
     }
     Ok(())

@@ -450,7 +450,7 @@ impl<'c> Kernel<'_, 'c> {
 }
 
 /// One matrix instruction.
-fn matrix<'c>(code: &Code<'c>, [a, b]: [Ssa<'c>; 2], sums: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
+pub(super) fn matrix<'c>(code: &Code<'c>, [a, b]: [Ssa<'c>; 2], sums: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
     let number = |value: i64| Attribute::text(&format!("{value} : i32"));
     let attributes = [
         ("m", number(INTRINSIC.cast_signed())),

@@ -12,10 +12,12 @@
 //! | `adding` | the kernel that adds the parts of sums that several workgroups share |
 //! | `rows` | rows that are combined, as in a normalization |
 //! | `turn` | copies in another memory order |
+//! | `decode` | attention of few queries |
 //! | `code` | what kernels are written with |
 
 mod adding;
 mod code;
+mod decode;
 mod epilogue;
 mod fusion;
 mod gemm;
@@ -26,6 +28,7 @@ mod reader;
 mod rows;
 mod turn;
 
+pub(crate) use decode::{Decode, Operand, Strides as RowStrides, Visible};
 pub(crate) use problem::{Axis, Factor, Product, Strides, Window};
 pub(crate) use rows::is_possible as has_rows;
 pub(crate) use rows::problem::MARK as ROWS;
@@ -37,6 +40,7 @@ use crate::target::Target;
 use code::DISPATCH;
 use epilogue::{Epilogue, Source, Tensor};
 use fusion::Fused;
+use rotini_graph::DataType;
 use rotini_schedule::gemm::{Problem, Schedule};
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -49,7 +53,7 @@ const PRODUCT: &str = "rotini.product";
 pub(crate) struct Kernels {
     products: RefCell<Vec<Product>>,
     /// The text of kernels that are complete.
-    turns: RefCell<Vec<String>>,
+    complete: RefCell<Vec<String>>,
 }
 
 impl Kernels {
@@ -70,30 +74,115 @@ impl Kernels {
         (turn, shape): (&Turn, &[i64]),
     ) -> Result<Value<'c, 'b>, EmitError> {
         let element = gemm::element(context, turn.dtype).ok_or(EmitError::Internal("a copy that no kernel makes"))?;
-        let mut turns = self.turns.borrow_mut();
-        let symbol = format!("rotini_turn_{}", turns.len());
-        let name = format!("{}_{}", turn.name(), turns.len());
-        let buffers = turn
-            .elements()
-            .map(|count| format!("memref<{count}x{}>", turn.dtype.storage().mlir()));
-        let written = turn.write(context)?;
-        turns.push(executable(
+        let [read, written] = turn.elements().map(|count| Buffer { count, element });
+        let kernel = Whole {
+            kind: "turn",
+            name: turn.name(),
+            lanes: turn::LANES.unsigned_abs(),
+            read: vec![(turn.tensor, read)],
+            stored: vec![(written, element.tensor(shape)?)],
+            written: turn.write(context)?,
+        };
+        let made = self.append_whole(context, block, kernel)?;
+        made.into_iter()
+            .next()
+            .ok_or(EmitError::Internal("a copy without a result"))
+    }
+
+    /// Appends both kernels of an attention of few queries to a block. Its results are the output, of this shape, and for each query the
+    /// greatest score, in powers of 2, and the sum of exponentials.
+    pub(crate) fn decode<'c, 'b>(
+        &self,
+        context: &'c Context,
+        block: &'b Block<'c>,
+        (decode, [out, rows]): (&Decode, [&[i64]; 2]),
+    ) -> Result<[Value<'c, 'b>; 3], EmitError> {
+        const LOST: EmitError = EmitError::Internal("an attention that no kernel has");
+        let element = |dtype| gemm::element(context, dtype).ok_or(LOST);
+        let (half, float) = (element(decode.dtype)?, element(DataType::F32)?);
+        let operands = [decode.q, decode.k, decode.v].map(|operand| {
+            let buffer = Buffer {
+                count: operand.elements,
+                element: half,
+            };
+            (operand.tensor, buffer)
+        });
+        let mut read = operands.to_vec();
+        let lengths = Buffer {
+            count: decode.batch,
+            element: Type::integer(context, 32),
+        };
+        read.extend(decode.visible.lengths.iter().flatten().map(|&value| (value, lengths)));
+        let between = decode.between().map(|count| Buffer { count, element: float });
+        let mut stored = Vec::new();
+        for buffer in between {
+            stored.push((buffer, float.tensor(&[buffer.count])?));
+        }
+        let lanes = decode::LANES.unsigned_abs();
+        let parts = Whole {
+            kind: "decode",
+            name: decode.name(),
+            lanes,
+            read,
+            stored,
+            written: decode.write_parts(context)?,
+        };
+        let parts = self.append_whole(context, block, parts)?;
+        let numbers = parts.iter().map(|value| value.id());
+        let row = Buffer {
+            count: decode.rows(),
+            element: float,
+        };
+        let wide = Buffer {
+            count: out.iter().product(),
+            element: element(decode.out.0)?,
+        };
+        let rows = float.tensor(rows)?;
+        let sum = Whole {
+            kind: "decode",
+            name: format!("{}_sum", decode.name()),
+            lanes,
+            read: numbers.zip(between).collect(),
+            stored: vec![(wide, wide.element.tensor(out)?), (row, rows), (row, rows)],
+            written: decode.write_sum(context)?,
+        };
+        self.append_whole(context, block, sum)?.try_into().map_err(|_| LOST)
+    }
+
+    /// Appends a complete kernel, and returns what it stores.
+    fn append_whole<'c, 'b>(
+        &self,
+        context: &'c Context,
+        block: &'b Block<'c>,
+        kernel: Whole<'c>,
+    ) -> Result<Vec<Value<'c, 'b>>, EmitError> {
+        let mut complete = self.complete.borrow_mut();
+        let symbol = format!("rotini_{}_{}", kernel.kind, complete.len());
+        // No two kernels of a module have one name.
+        let name = format!("{}_{}", kernel.name, complete.len());
+        let read = kernel.read.iter().map(|(_, buffer)| buffer);
+        let buffers = read.chain(kernel.stored.iter().map(|(buffer, _)| buffer));
+        let buffers: Vec<String> = buffers
+            .map(|Buffer { count, element }| format!("memref<{count}x{element}>"))
+            .collect();
+        complete.push(executable(
             context,
-            (&symbol, &name, turn::LANES.unsigned_abs()),
-            (&buffers, 1),
-            written,
+            (&symbol, &name, kernel.lanes),
+            (&buffers, kernel.read.len()),
+            kernel.written,
         )?);
-        let operands = [context.value(turn.tensor).captured()];
+        let operands: Vec<_> = kernel
+            .read
+            .iter()
+            .map(|&(tensor, _)| context.value(tensor).captured())
+            .collect();
         let attributes = dispatched(&symbol, &name, operands.len());
         let attributes: Vec<_> = attributes
             .into_iter()
             .map(|(name, text)| (name, Attribute::text(&text)))
             .collect();
-        let result = element.tensor(shape)?;
-        let made = block.append(context, DISPATCH, &operands, &[result], &attributes, Vec::new());
-        made.into_iter()
-            .next()
-            .ok_or(EmitError::Internal("a copy without a result"))
+        let results: Vec<_> = kernel.stored.iter().map(|&(_, tensor)| tensor).collect();
+        Ok(block.append(context, DISPATCH, &operands, &results, &attributes, Vec::new()))
     }
 
     /// Appends a product to a block.
@@ -129,6 +218,26 @@ impl Kernels {
     }
 }
 
+/// Memory that a kernel has.
+#[derive(Clone, Copy)]
+struct Buffer<'c> {
+    count: i64,
+    element: Type<'c>,
+}
+
+/// A kernel that needs nothing of what is around it.
+struct Whole<'c> {
+    /// What its symbol begins with.
+    kind: &'static str,
+    name: String,
+    lanes: u64,
+    /// The numbers of the values that it reads.
+    read: Vec<(usize, Buffer<'c>)>,
+    /// What it stores, and the types of the results.
+    stored: Vec<(Buffer<'c>, Type<'c>)>,
+    written: gemm::Written<'c>,
+}
+
 /// Puts kernels in the place of products. Returns the kernels' text.
 pub(crate) fn place<'c>(
     context: &'c Context,
@@ -137,7 +246,7 @@ pub(crate) fn place<'c>(
     target: &Target,
 ) -> Result<Vec<String>, EmitError> {
     let products = kernels.products.borrow();
-    let mut texts = kernels.turns.take();
+    let mut texts = kernels.complete.take();
     for (number, product) in products.iter().enumerate() {
         let mut operations = block.take();
         let name = format!("{number} : i64");

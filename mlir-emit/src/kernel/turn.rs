@@ -3,11 +3,11 @@
 //! Example: N C H W becomes N H W C. A lane reads some channels at some neighbouring positions, turns them in registers, and stores each
 //! position's channels at once. A workgroup has so many channels that it fills the lines of the cache that it writes.
 
-use super::code::{Code, Int, Ssa};
+use super::code::{Code, Int, Ssa, gathered};
 use super::gemm::{Written, element};
 use super::places::BEYOND;
 use crate::EmitError;
-use crate::mlir::{Attribute, Context, Type};
+use crate::mlir::{Context, Type};
 use rotini_graph::DataType;
 
 /// Lanes of a workgroup.
@@ -204,36 +204,4 @@ impl Turn {
         }
         Ok(workgroups)
     }
-}
-
-/// The element with this number of each vector.
-fn gathered<'c>(code: &Code<'c>, rows: &[Ssa<'c>], width: i64, number: i64) -> Result<Ssa<'c>, EmitError> {
-    const EMPTY: EmitError = EmitError::Internal("a copy of nothing");
-    if let &[one] = rows {
-        let position = [("static_position", Attribute::i64_array(&[number]))];
-        return match one.r#type().as_vector() {
-            Ok((_, element)) => code.one("vector.extract", &[one], element, &position),
-            Err(_) => Ok(one),
-        };
-    }
-    if width == 1 {
-        let count = i64::try_from(rows.len()).map_err(|_| EMPTY)?;
-        let vector = rows.first().ok_or(EMPTY)?.r#type().vector(&[count])?;
-        return code.one("vector.from_elements", rows, vector, &[]);
-    }
-    let mut parts = Vec::new();
-    for pair in rows.chunks(2) {
-        let &[a, b] = pair else { return Err(EMPTY) };
-        parts.push(code.shuffle([a, b], &[number, width + number])?);
-    }
-    let mut length = 2;
-    while parts.len() > 1 {
-        let mut longer = Vec::new();
-        for pair in parts.chunks(2) {
-            let &[a, b] = pair else { return Err(EMPTY) };
-            longer.push(code.shuffle([a, b], &(0..2 * length).collect::<Vec<_>>())?);
-        }
-        (parts, length) = (longer, 2 * length);
-    }
-    parts.into_iter().next().ok_or(EMPTY)
 }

@@ -10,13 +10,13 @@ const F32: DataType = DataType::F32;
 /// An attention with everything that both directions know.
 #[derive(Clone, Debug)]
 pub(super) struct Attention {
-    batch: i64,
+    pub(super) batch: i64,
     /// Heads of q, of k and of v.
-    heads: [i64; 3],
+    pub(super) heads: [i64; 3],
     /// Queries and keys.
     pub(super) lengths: [i64; 2],
     /// Columns of q and k, and of v.
-    columns: [i64; 2],
+    pub(super) columns: [i64; 2],
     dtype: DataType,
     /// Compute type.
     pub(super) compute: DataType,
@@ -25,10 +25,10 @@ pub(super) struct Attention {
     /// Dims of flags that choose what is added instead: nothing or this number.
     flags: Option<(Vec<i64>, f64)>,
     /// Factor on the scores.
-    scale: Option<f32>,
+    pub(super) scale: Option<f32>,
     /// Whether the factor is in a tensor.
     pub(super) scale_tensor: bool,
-    left: Option<i64>,
+    pub(super) left: Option<i64>,
     pub(super) right: Option<i64>,
     pub(super) alignment: DiagonalAlignment,
     /// The older way to ask for a causal mask: from the top left, from the bottom right.
@@ -37,7 +37,11 @@ pub(super) struct Attention {
     pub(super) alibi: bool,
     pub(super) sink: bool,
     /// Whether heads lie next to each other in memory: B, S, H, D.
-    interleaved: bool,
+    pub(super) interleaved: bool,
+    /// Whether all batches have one number of queries, and one of keys, in memory.
+    pub(super) repeats_lengths: bool,
+    /// What the output is rounded to before another node reads it, if one does.
+    pub(super) read_as: Option<DataType>,
 }
 
 impl Attention {
@@ -61,6 +65,8 @@ impl Attention {
             alibi: false,
             sink: false,
             interleaved: false,
+            repeats_lengths: false,
+            read_as: None,
         }
     }
 
@@ -126,8 +132,10 @@ impl Attention {
 
     fn sequence_lengths(&self, b: &mut GraphBuilder) -> [Option<TensorId>; 2] {
         ["seq_len_q", "seq_len_kv"].map(|name| {
+            let strides = if self.repeats_lengths { [0, 1, 1, 1] } else { [1; 4] };
+            let dims = [self.batch, 1, 1, 1];
             self.padding
-                .then(|| b.buffer(name, DataType::I32, &[self.batch, 1, 1, 1]))
+                .then(|| b.tensor(name, DataType::I32, &dims, &strides, TensorKind::Buffer))
         })
     }
 
@@ -139,7 +147,13 @@ impl Attention {
         let scale = self.scale_id(&mut b);
         let [seq_len_q, seq_len_kv] = self.sequence_lengths(&mut b);
         let sink_token = self.sink.then(|| b.buffer("sink", F32, &[1, self.heads[0], 1, 1]));
-        let o = self.tensor(&mut b, "o", self.o());
+        let o = match self.read_as {
+            Some(dtype) => {
+                let [heads, length, columns] = self.o();
+                b.virtual_tensor("read", dtype, &[self.batch, heads, length, columns])
+            }
+            None => self.tensor(&mut b, "o", self.o()),
+        };
         let stats = with_stats.then(|| self.statistic(&mut b, "stats"));
         let op = Sdpa {
             attn_mask,
@@ -160,6 +174,10 @@ impl Attention {
             ..Sdpa::new(q, k, v, o)
         };
         b.node("sdpa", self.compute, Box::new(op));
+        if self.read_as.is_some() {
+            let out = self.tensor(&mut b, "o", self.o());
+            b.pointwise(self.compute, PointwiseMode::Abs, &[o], out);
+        }
         b.build()
     }
 
@@ -385,58 +403,8 @@ fn filling() -> Vec<(String, Attention)> {
     kinds
 }
 
-/// Attentions of so few queries that an MI300 gets a schedule that cuts the keys into parts.
-fn decoding() -> Vec<(String, Attention)> {
-    use DiagonalAlignment::BottomRight;
-    let mut kinds = Vec::new();
-    let mut add = |name: &str, attention: Attention| kinds.push((format!("scheduled_{name}"), attention));
-    for dtype in [DataType::F16, DataType::Bf16] {
-        let decode = Attention::new(2, 2, [1, 384], 128, dtype);
-        add(&format!("decode_{dtype}"), decode.clone());
-        add(&format!("decode_64_{dtype}"), decode.with(|op| op.columns = [64; 2]));
-        add(&format!("decode_gqa_{dtype}"), decode.with(|op| op.heads = [8, 2, 2]));
-    }
-    let decode = Attention::new(2, 4, [1, 256], 128, DataType::F16);
-    add("decode_one_batch", decode.with(|op| op.batch = 1));
-    add("decode_one_head", decode.with(|op| op.heads = [1; 3]));
-    add("decode_alone", decode.with(|op| (op.batch, op.heads) = (1, [1; 3])));
-    add("decode_one_part", decode.with(|op| op.lengths = [1, 128]));
-    add(
-        "decode_alone_one_part",
-        decode.with(|op| (op.batch, op.heads, op.lengths) = (1, [1; 3], [1, 128])),
-    );
-    add("decode_wider_values", decode.with(|op| op.columns = [64, 128]));
-    add("decode_narrower_values", decode.with(|op| op.columns = [128, 64]));
-    add("decode_bshd", decode.with(|op| op.interleaved = true));
-    add(
-        "decode_last_query",
-        decode.with(|op| (op.right, op.alignment) = (Some(0), BottomRight)),
-    );
-    add("decode_first_query", decode.with(|op| op.right = Some(0)));
-    add("decode_odd", decode.with(|op| op.lengths = [1, 300]));
-    let few = decode.with(|op| (op.heads, op.lengths) = ([8, 2, 2], [3, 256]));
-    add("decode_three_queries", few.clone());
-    add(
-        "decode_three_queries_bottom_right",
-        few.with(|op| (op.right, op.alignment) = (Some(0), BottomRight)),
-    );
-    add("decode_sixteen_queries", decode.with(|op| op.lengths = [16, 256]));
-    add(
-        "decode_many_parts",
-        decode.with(|op| (op.batch, op.heads, op.lengths) = (1, [4, 1, 1], [1, 8192])),
-    );
-    // Parts of 512 keys, and of 2048.
-    let long = decode.with(|op| (op.batch, op.heads, op.columns) = (114, [2; 3], [64; 2]));
-    add("decode_longer_parts", long.with(|op| op.lengths = [1, 1024]));
-    add(
-        "decode_longest_parts",
-        long.with(|op| (op.batch, op.lengths) = (57, [1, 8192])),
-    );
-    kinds
-}
-
 pub(super) fn forward(cases: &mut Cases) {
-    for (name, attention) in kinds().into_iter().chain(tiled()).chain(decoding()) {
+    for (name, attention) in kinds().into_iter().chain(tiled()).chain(super::decode::kinds()) {
         cases.add(format!("sdpa_{name}"), attention.forward(false));
         cases.add(format!("sdpa_stats_{name}"), attention.forward(true));
     }

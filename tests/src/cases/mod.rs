@@ -37,6 +37,7 @@ mod case;
 mod convolution;
 mod custom;
 mod declined;
+mod decode;
 mod found;
 mod functions;
 mod fusions;
@@ -242,7 +243,11 @@ pub fn edges() -> Vec<Case> {
 /// element, dy scale, which f32 takes for zero if dy is subnormal, is multiplied by an x̂ that may be infinite.
 fn order_counts(name: &str) -> bool {
     const THEIR: [&str; 2] = ["rmsnorm_backward", "conv_relu_backward"];
-    let is_of_one_element = name.starts_with("read_sums_of_layernorm_backward_72x6x1") && name.ends_with("_f32");
+    let of_one_element = [
+        "read_sums_of_layernorm_backward_72x6x1",
+        "layernorm_backward_one_column",
+    ];
+    let is_of_one_element = of_one_element.iter().any(|prefix| name.starts_with(prefix)) && name.ends_with("_f32");
     let name = name.trim_start_matches("read_sums_of_");
     is_of_one_element || THEIR.iter().any(|prefix| name.starts_with(prefix))
 }

@@ -65,7 +65,7 @@ pub(super) fn combine_all<'c>(
     }
     for distance in [16_u64, 32] {
         if distance < lanes {
-            let other = exchanged(code, found, distance.cast_signed())?;
+            let other = code.exchanged(found, distance.cast_signed())?;
             found = combine(code, step, [found, other], None)?;
         }
     }
@@ -102,20 +102,4 @@ fn permuted<'c>(code: &Code<'c>, value: Ssa<'c>, how: &str, permutation: &str) -
         attributes.push(("permArgument", Attribute::text(permutation)));
     }
     code.one("amdgpu.dpp", &[value, value], value.r#type(), &attributes)
-}
-
-/// The value of the lane so far away, in both directions.
-fn exchanged<'c>(code: &Code<'c>, value: Ssa<'c>, distance: i64) -> Result<Ssa<'c>, EmitError> {
-    let context = code.context();
-    let operands = [
-        value,
-        code.word(Int::Known(distance))?,
-        code.word(Int::Known(SUBGROUP.cast_signed()))?,
-    ];
-    let types = [value.r#type(), Type::integer(context, 1)];
-    let mode = [("mode", Attribute::text("#gpu.shuffle_mode<xor>"))];
-    let made = code.op("gpu.shuffle", &operands, &types, &mode, Vec::new())?;
-    made.into_iter()
-        .next()
-        .ok_or(EmitError::Internal("an exchange of nothing"))
 }

@@ -247,10 +247,7 @@ impl<'c> Writer<'_, 'c> {
                 found = add(found, run)?;
             }
         }
-        let elements = (0..RUN).map(|number| {
-            let position = [("static_position", Attribute::i64_array(&[number]))];
-            code.one("vector.extract", &[found], element, &position)
-        });
+        let elements = (0..RUN).map(|number| code.extract(found, number, element));
         let mut elements = elements.collect::<Result<Vec<_>, _>>()?.into_iter();
         let first = elements.next().ok_or(MISSING)?;
         elements.try_fold(first, |found, element| combine(code, step, [found, element], None))
