@@ -353,13 +353,6 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         })
     }
 
-    /// What a loop over no tensor has computed (indices, gathered elements), in a dispatch of its own where it could end up in that of
-    /// a convolution on packed tiles ([`Quirk::LooseLoops`]).
-    pub(crate) fn apart(&self, value: Ordered<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
-        let ssa = self.apart_against(Quirk::LooseLoops, value.ssa)?;
-        Ok(Ordered { ssa, ..value })
-    }
-
     /// [`apart_from_contractions`](Self::apart_from_contractions), to keep a defect of the compiler away.
     pub(crate) fn apart_against(&self, quirk: Quirk, ssa: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
         if self.quirks().avoids(quirk) {

@@ -37,7 +37,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
     /// Reads the elements of a strided tensor out of its span.
     fn gather(&self, tensor: &NormalTensor, span: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
         let at = &self.emitter();
-        let gathered = at.tabulate(&tensor.dims, tensor.dtype, |body| {
+        at.tabulate(&tensor.dims, tensor.dtype, |body| {
             let index = body.index_type();
             let mut address = body.integer(0, index)?;
             for (axis, &stride) in tensor.strides.iter().enumerate() {
@@ -48,8 +48,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
                 address = body.same("arith.addi", &[address, offset])?;
             }
             body.extract(at.captured(span), &[address], tensor.dtype)
-        })?;
-        self.apart_against(Quirk::LooseLoops, gathered)
+        })
     }
 
     /// Rounds a value to its tensor's type and puts it into the tensor's memory order.

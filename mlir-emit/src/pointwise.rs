@@ -171,14 +171,11 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
             math.integer_mode(op, elements, axis)
         }
     })?;
-    let is_apart = op.mode == M::GenIndex || values.iter().all(|value| !matches!(value.data, Data::Tensor { .. }));
     let is_pointwise = |node: &NormalNode| matches!(node.op, Op::Pointwise(_));
     let is_summed = !lowering.graph().nodes().iter().all(is_pointwise);
     let result = if is_summed && may_be_constant(op, &values, compute) && avoids(Quirk::ConstantSums) {
         let ssa = lowering.emitter().barrier(result.ssa)?;
         Ordered { ssa, ..result }
-    } else if is_apart {
-        lowering.apart(result)?
     } else {
         result
     };

@@ -279,17 +279,12 @@ impl<'c, 'b> Fold<'_, '_, 'c, 'b> {
             .concat();
             body(&math, &places, &read, *so_far)
         })?;
-        let value = Ordered {
+        Ok(Ordered {
             ssa,
             order: self.order.to_vec(),
             dtype,
             dims: self.dims.to_vec(),
-        };
-        if is_found {
-            self.lowering.apart(value)
-        } else {
-            Ok(value)
-        }
+        })
     }
 
     /// One loop over everything, inside the body of the operation.

@@ -270,6 +270,20 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting(
         Reader::Tests,
+        "ROTINI_QUIRKS_TRIES",
+        "a number",
+        "60",
+        "How many cases such a search tries for a quirk.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_QUIRKS_FLAGS",
+        "flags of the compiler, separated by spaces",
+        "none",
+        "Such a search only compiles, with these flags added: for another CPU, say.",
+    ),
+    setting(
+        Reader::Tests,
         "ROTINI_WRITE_QUIRKS",
         "anything",
         "",

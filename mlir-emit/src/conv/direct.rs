@@ -5,7 +5,7 @@
 
 use super::shape::{Shape, channels_first, channels_last, product, split_axis};
 use crate::EmitError;
-use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim};
+use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
 use crate::math::multiply_add;
 use crate::mlir::Value as Ssa;
 use crate::narrow::multiplied;
@@ -219,13 +219,8 @@ fn input<'c, 'b>(
         ChannelOrder::First => extents.len().saturating_sub(shape.spatial()),
         ChannelOrder::Last => 1,
     };
-    let (mut read, mut padding) = shape.read(&extents, spatial, at.quirks());
+    let (read, padding) = shape.read(&extents, spatial, at.quirks());
     let ssa = at.crop(ssa, &extents, &read, x.dtype)?;
-    let ssa = if at.quirks().avoids(Quirk::UnitPadding) {
-        pad_units(at, ssa, &mut read, &mut padding, x.dtype)?
-    } else {
-        ssa
-    };
     let (padded, _) = at.pad(ssa, &read, &padding, (0.0, x.dtype))?;
     let is_padded = padding.iter().any(|&amount| amount != (0, 0));
     let padding = padding.get(spatial..).unwrap_or_default();
@@ -246,47 +241,6 @@ fn may_fuse_padding(shape: &Shape<'_>, factors: [DataType; 2], padding: &[(i64, 
     let has_steps = axes.all(|((&output, &window), &amount)| output > 1 && (window > 1 || amount == (0, 0)));
     (has_steps || !quirks.avoids(Quirk::PaddingOfUnitLoops))
         && (are_floats || !quirks.avoids(Quirk::PaddingOfMixedFactors))
-}
-
-/// The padding of axes of extent 1, which are then done with ([`Quirk::UnitPadding`]): an element for each position, which is x's at one
-/// of them.
-fn pad_units<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    ssa: Ssa<'c, 'b>,
-    extents: &mut [i64],
-    padding: &mut [(i64, i64)],
-    dtype: DataType,
-) -> Result<Ssa<'c, 'b>, EmitError> {
-    let mut units = Vec::new();
-    let mut read = Vec::new();
-    for (axis, (extent, amount)) in extents.iter_mut().zip(padding).enumerate() {
-        let (low, high) = *amount;
-        if *extent == 1 && (low, high) != (0, 0) {
-            units.push((axis, low));
-            *extent = low.saturating_add(high).saturating_add(1);
-            *amount = (0, 0);
-            read.push("0".to_owned());
-        } else {
-            read.push(dim(axis));
-        }
-    }
-    if units.is_empty() {
-        return Ok(ssa);
-    }
-    let loops = vec![Loop::Parallel; extents.len()];
-    let all: Vec<String> = (0..extents.len()).map(dim).collect();
-    let input = (ssa, dtype, affine_map(extents.len(), &read));
-    let init = (at.empty(extents, dtype)?, dtype, affine_map(extents.len(), &all));
-    at.generic(&loops, &[input], init, |body, elements| {
-        let zero = body.zero(dtype)?;
-        let mut element = elements.first().copied().ok_or(EmitError::Internal("no element"))?;
-        for (axis, low) in units {
-            let here = body.integer(low, body.index_type())?;
-            let inside = body.compare_indices(Relation::Equal, body.loop_index(axis)?, here)?;
-            element = body.one("arith.select", &[inside, element, zero], zero.r#type(), &[])?;
-        }
-        Ok(element)
-    })
 }
 
 /// Merges the result's axes (groups, filters of a group) into one.

@@ -83,11 +83,7 @@ impl Rewriting {
             Operation::Apart(_) => true,
         };
         self.varying.set(result, varies);
-        let is_loose = matches!(statement.operation, Operation::Concat(..));
         self.body.statements.push(statement);
-        if is_loose && self.contracts && self.quirks.avoids(Quirk::LooseLoops) {
-            self.apart(result)?;
-        }
         Ok(())
     }
 

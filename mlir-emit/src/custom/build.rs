@@ -332,10 +332,10 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
         self.at.one("tensor.expand_shape", &[result], whole, &attributes)
     }
 
-    /// A tensor without the axes that are fixed, and the places of the others ([`Quirk::FixedPlaces`]).
+    /// A tensor without the axes that are fixed, and the places of the others: a fixed index is a slice, so that maps have loops alone.
     fn cut(&self, ssa: Ssa<'c, 'b>, ty: &TensorType, map: &[Place]) -> Result<(Ssa<'c, 'b>, Vec<Place>), EmitError> {
         let has_loops_alone = map.iter().all(|place| matches!(place, Place::Loop(_)));
-        if has_loops_alone || !self.at.quirks().avoids(Quirk::FixedPlaces) {
+        if has_loops_alone {
             return Ok((ssa, map.to_vec()));
         }
         let (mut kept, mut places, mut slices) = (Vec::new(), Vec::new(), Vec::new());

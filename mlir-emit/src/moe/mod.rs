@@ -122,12 +122,12 @@ pub(crate) fn lower(
         let element = product.element(&at, inner, &indices)?;
         body.select(is_there, element, inner.zero(compute)?)
     })?;
-    let output = lowering.apart(Ordered {
+    let output = Ordered {
         ssa,
         order,
         dtype: compute,
         dims: out.clone(),
-    })?;
+    };
     let carried = lowering.carry(output, dtype)?;
     lowering.define(op.output, Value::of(carried));
     Ok(())
@@ -191,12 +191,17 @@ pub(crate) fn lower_backward(
             inside.same("arith.addf", &[so_far, element])
         })
     })?;
-    let dweight = lowering.apart(Ordered {
+    let ssa = if lowering.is_read(op.dweight) {
+        at.barrier_against(Quirk::InnerLoops, ssa)?
+    } else {
+        ssa
+    };
+    let dweight = Ordered {
         ssa,
         order,
         dtype: compute,
         dims: dims.clone(),
-    })?;
+    };
     lowering.define_sums(op.dweight, dweight, compute)
 }
 

@@ -1,9 +1,11 @@
 //! Matmuls grouped by expert.
 
 use super::case::{Cases, Data, FLOATS};
+use super::reduction::reduce;
 use anyhow::Result;
 use rotini_graph::{
-    DataType, Graph, GraphBuilder, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, PointwiseMode, TensorKind,
+    DataType, Graph, GraphBuilder, LayernormBackward, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, PointwiseMode,
+    ReductionMode, Scalar, TensorKind,
 };
 
 /// A grouped matmul.
@@ -102,6 +104,51 @@ impl Moe {
     }
 }
 
+/// Gradients of weights whose rows are combined: by the gradients of a layernorm, and by a reduction.
+fn backward_of_rows(cases: &mut Cases) {
+    const F32: DataType = DataType::F32;
+    for dtype in FLOATS {
+        for normalizes in [true, false] {
+            let mut b = GraphBuilder::new("rows of moe backward");
+            let token = b.buffer("token", dtype, &[1, 11, 5]);
+            let doutput = b.buffer("doutput", dtype, &[1, 11, 8]);
+            let first_token_offset = b.buffer("offset", DataType::I32, &[2, 1, 1]);
+            let dweight = b.virtual_tensor("dweight", F32, &[2, 5, 8]);
+            let op = MoeGroupedMatmulBwd {
+                doutput,
+                token,
+                first_token_offset,
+                dweight,
+            };
+            b.node("moe", F32, op);
+            if normalizes {
+                let dy = b.buffer("dy", dtype, &[2, 5, 8]);
+                let dx = b.buffer("dx", F32, &[2, 5, 8]);
+                let [scale, dscale, dbias] = ["scale", "dscale", "dbias"].map(|name| b.buffer(name, dtype, &[1, 1, 8]));
+                let epsilon = b.constant("epsilon", F32, &[1; 3], Scalar::float(1e-3));
+                let op = LayernormBackward {
+                    dy,
+                    x: dweight,
+                    scale,
+                    mean: None,
+                    inv_variance: None,
+                    epsilon: Some(epsilon),
+                    dx,
+                    dscale,
+                    dbias,
+                    normalized_dim_count: 1,
+                };
+                b.node("norm", F32, op);
+                cases.add(format!("layernorm_backward_of_moe_{dtype}"), b.build());
+            } else {
+                let norm = b.buffer("norm", F32, &[2, 5, 1]);
+                reduce(&mut b, F32, ReductionMode::Norm2, dweight, norm);
+                cases.add(format!("norm_of_moe_backward_{dtype}"), b.build());
+            }
+        }
+    }
+}
+
 /// A buffer without gaps with its axes in this order.
 fn ordered(
     b: &mut GraphBuilder,
@@ -123,6 +170,7 @@ const MODES: [(&str, MoeMode); 3] = [
 ];
 
 pub(super) fn experts(cases: &mut Cases) {
+    backward_of_rows(cases);
     for dtype in FLOATS {
         for (name, mode) in MODES {
             let even = Moe::new(dtype, 12, [4, 8, 6], mode);

@@ -2,8 +2,8 @@
 //! the code that asks for it.
 //!
 //! `ROTINI_QUIRKS` names the quirks to try, separated by commas; `all` tries each. Without it, three are tried, others each day.
-//! `ROTINI_QUIRKS_SEARCH` looks for guards instead: for each quirk that it names, it runs the cases whose code differs without the quirk,
-//! until one fails: 60 of them, or as many as `ROTINI_QUIRKS_TRIES` says. `ROTINI_GRAPHS` adds as many random graphs, from the seed
+//! `ROTINI_QUIRKS_SEARCH` looks for guards instead: for each quirk that it names, it runs cases whose code differs without the quirk, and
+//! tells which fail: 60 of them, or as many as `ROTINI_QUIRKS_TRIES` says. `ROTINI_GRAPHS` adds as many random graphs, from the seed
 //! `ROTINI_SEED`. Flags in `ROTINI_QUIRKS_FLAGS`, separated by spaces, make it compile alone, with these flags added: for another CPU, say.
 //!
 //! Quirks of NVIDIA's GPUs are tried and searched on one, with `ROTINI_TEST_DEVICE=cuda`.
@@ -53,6 +53,9 @@ const NOT_RIGHT: &str = "the case is not right: ";
 /// What is said of a case that does not compile with the quirk avoided: no guard.
 const NEITHER: &str = "it does not compile at all: ";
 
+/// What a child is told that avoids all quirks: a graph that is wrong anyway is no guard.
+const NOTHING: &str = "-";
+
 /// What a child is told that only compiles its case.
 const COMPILED: &str = "compiled";
 
@@ -86,7 +89,7 @@ fn compile(normal: &NormalGraph, target: &Target, quirks: Quirks, flags: &[&str]
 }
 
 /// Compiles a case without a quirk, with flags added; an error says why it does not compile.
-fn attempt_to_compile(case: &Case, quirk: Quirk, backend: Backend, flags: &[&str]) -> Result<()> {
+fn attempt_to_compile(case: &Case, quirk: Option<Quirk>, backend: Backend, flags: &[&str]) -> Result<()> {
     let mut graph = case.graph.clone();
     graph.validate()?;
     let (normal, target) = (graph.normalise().0, target(backend));
@@ -94,11 +97,15 @@ fn attempt_to_compile(case: &Case, quirk: Quirk, backend: Backend, flags: &[&str
     if let Err(error) = compile(&normal, &target, quirks, flags) {
         bail!("{NEITHER}{error:#}");
     }
-    compile(&normal, &target, quirks.without(quirk), flags).map(drop)
+    compile(&normal, &target, without(quirks, quirk), flags).map(drop)
+}
+
+fn without(quirks: Quirks, quirk: Option<Quirk>) -> Quirks {
+    quirk.map_or(quirks, |quirk| quirks.without(quirk))
 }
 
 /// Compiles a case, executes it on a device and judges it, without a quirk; an error says what is not right.
-fn attempt(case: &Case, quirk: Quirk, backend: Backend) -> Result<()> {
+fn attempt(case: &Case, quirk: Option<Quirk>, backend: Backend) -> Result<()> {
     let runner = match backend {
         Backend::Cpu => Runner::cpu()?,
         Backend::Amd | Backend::Nvidia => Runner::gpu()?,
@@ -114,7 +121,7 @@ fn attempt(case: &Case, quirk: Quirk, backend: Backend) -> Result<()> {
     let mut graph = case.graph.clone();
     graph.validate()?;
     let (normal, bindings) = graph.normalise();
-    let (emitted, compiled) = compile(&normal, &target, Quirks::of(&target).without(quirk), &[])?;
+    let (emitted, compiled) = compile(&normal, &target, without(Quirks::of(&target), quirk), &[])?;
     ensure!(
         compiled.statistics.allocated_bytes == 0,
         "it allocates while it executes"
@@ -150,7 +157,10 @@ fn play(part: &str) -> Result<()> {
     let [quirk, backend, case, how @ ..] = words.as_slice() else {
         bail!("no part: {part}")
     };
-    let quirk = named(quirk).context("no quirk")?.quirk;
+    let quirk = match *quirk {
+        NOTHING => None,
+        name => Some(named(name).context("no quirk")?.quirk),
+    };
     let backends = [Backend::Cpu, Backend::Amd, Backend::Nvidia];
     let backend = backends.into_iter().find(|one| one.name() == *backend);
     let backend = backend.context("no backend")?;
@@ -185,21 +195,21 @@ fn random_case(seed: u64) -> Case {
 /// Why a guard fails without its quirk; `None` if it does not.
 fn guard_failure(test: &str, one: &Description) -> Result<Option<String>> {
     match one.guard {
-        Guard::Case(backend, case) => failure(test, one.quirk, backend, case),
+        Guard::Case(backend, case) => failure(test, Some(one.quirk), backend, case),
         Guard::Compiled(backend, case, flags) => {
             let case = [&[case, COMPILED], flags].concat().join(" ");
-            failure(test, one.quirk, backend, &case)
+            failure(test, Some(one.quirk), backend, &case)
         }
         Guard::None(reason) => bail!("it has no guard: {reason}"),
     }
 }
 
 /// Why a case fails without a quirk; `None` if it does not. Behind the case [`COMPILED`] and flags may stand.
-fn failure(test: &str, quirk: Quirk, backend: Backend, case: &str) -> Result<Option<String>> {
+fn failure(test: &str, quirk: Option<Quirk>, backend: Backend, case: &str) -> Result<Option<String>> {
     let cache = tempfile::tempdir()?;
     let mut command = command_of(
         test,
-        &format!("{} {} {case}", quirk.name(), backend.name()),
+        &format!("{} {} {case}", quirk.map_or(NOTHING, Quirk::name), backend.name()),
         cache.path(),
     )?;
     match backend {
@@ -342,20 +352,28 @@ fn search(test: &str, names: &str) {
             changed.sort_unstable();
             let step = changed.len().div_ceil(tries).max(1);
             let tried: Vec<&str> = changed.iter().step_by(step).map(|&(_, name)| name).collect();
-            let found = tried.par_iter().find_map_any(|name| {
-                let reason = failure(test, one.quirk, backend, &format!("{name}{how}")).unwrap_or_else(|error| {
+            let fails = |quirk, name: &str| {
+                failure(test, quirk, backend, &format!("{name}{how}")).unwrap_or_else(|error| {
                     eprintln!("{name}: {error:#}");
                     None
-                });
-                reason.map(|reason| format!("{name}: {reason}"))
-            });
+                })
+            };
+            let found: Vec<String> = tried
+                .par_iter()
+                .filter_map(|name| {
+                    let reason = fails(Some(one.quirk), name)?;
+                    let is_guard = !name.starts_with(SEED) || fails(None, name).is_none();
+                    is_guard.then(|| format!("\n  {name}: {reason}"))
+                })
+                .collect();
             eprintln!(
-                "{} on {}: {} cases differ, {} tried: {}",
+                "{} on {}: {} cases differ, {} tried, {} fail{}",
                 one.quirk.name(),
                 backend.name(),
                 changed.len(),
                 tried.len(),
-                found.as_deref().unwrap_or("none fails")
+                found.len(),
+                found.concat()
             );
         }
     }

@@ -36,23 +36,13 @@ pub(super) const FLAGS: &[Description] = &[
         ..UNREPORTED
     },
     Description {
-        quirk: Quirk::PackedTiles,
-        backends: &[Backend::Cpu],
-        effect: Crash,
-        what: "Loops over no tensor inside a matmul's dispatch on packed tiles.",
-        instead: "A fallback flag turns packed tiles off for what does not compile with them.",
-        costs: Some("slower matmuls, where the first call fails"),
-        guard: Guard::None("the crash comes in some runs only"),
-        ..UNREPORTED
-    },
-    Description {
         quirk: Quirk::CudaMatmuls,
         backends: &[Backend::Nvidia],
         effect: Wrong,
-        what: "Both pipelines for matmuls compute wrong results where a matrix is transposed, as in a 1x1 convolution of NCHW data in f16; so does fused padding in a 1D convolution. Seen executed on an H200.",
+        what: "Both pipelines for matmuls compute wrong results where a matrix is transposed, as in a 1x1 convolution of NCHW data in f16; so does fused padding in a 1D convolution. Seen executed on an H200 and on an H100.",
         instead: "Flags turn both pipelines off.",
         costs: Some("slower matmuls"),
-        guard: Guard::None("it needs an NVIDIA GPU"),
+        guard: Guard::Case(Backend::Nvidia, "wgrad_nchw_f16"),
         ..UNREPORTED
     },
 ];

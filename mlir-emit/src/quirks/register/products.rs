@@ -65,17 +65,6 @@ pub(super) const PRODUCTS: &[Description] = &[
         ..UNREPORTED
     },
     Description {
-        quirk: Quirk::UnitPadding,
-        backends: GPUS,
-        effect: Wrong,
-        what: "Padding of an axis of one element that is computed on its own: one pixel with padding 1 lands in the corner.",
-        instead: "A selection by index makes the padded axis.",
-        guard: Guard::None(
-            "all 42 cases and 58 random graphs that it changes on AMD are right without it: more decide whether it is deleted",
-        ),
-        ..UNREPORTED
-    },
-    Description {
         quirk: Quirk::DroppedUnits,
         backends: GPUS,
         effect: Wrong,

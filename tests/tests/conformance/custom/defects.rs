@@ -23,14 +23,14 @@ fn meets(quirk: Quirk) -> Meets {
         Quirk::FoldedTranspose
         | Quirk::PaddingOfUnitLoops
         | Quirk::PaddingOfMixedFactors
-        | Quirk::UnitPadding
         | Quirk::DroppedUnits
         | Quirk::BlocksAfterRows
         | Quirk::DilatedMultiplier
         | Quirk::UnreachedInput => CONVOLUTIONS,
         Quirk::LostSums | Quirk::UnspreadReductions | Quirk::SignedExtremes => Declined,
         Quirk::UnsettledFactors => Built("custom_settled_product"),
-        Quirk::LooseLoops | Quirk::PackedReductions => Built("custom_centred_products"),
+        Quirk::PackedReductions => Built("custom_centred_products"),
+        Quirk::InnerLoops => Never("an element of a body has no loop inside"),
         Quirk::MixedFactors => Built("custom_products_f16_by_bf16_3x3x7x5"),
         Quirk::NarrowedFactors => Never("what narrows a factor of a body is a dispatch of its own"),
         Quirk::MixedProducts => Built("custom_weighted_rows"),
@@ -49,7 +49,6 @@ fn meets(quirk: Quirk) -> Meets {
         Quirk::ConstantTransposed => Built("custom_nothing_turned"),
         Quirk::WideBf16 => Built("custom_between_bf16"),
         Quirk::SumsInPlace => Built("custom_row_sums_and_more"),
-        Quirk::FixedPlaces => Built("custom_add_square_of_a_row_f32"),
         Quirk::GatheredScales => Never("bodies have no blocks"),
         Quirk::MixedFnuz | Quirk::SingleFnuz | Quirk::MaskedCodes => Never("bodies have no such types"),
         Quirk::SelectedSingle => Never("a body clamps no integers by itself"),
@@ -59,11 +58,7 @@ fn meets(quirk: Quirk) -> Meets {
         Quirk::SelectedBf16 => Never("a body selects no 16-bit floats, and a concatenation selects bits"),
         Quirk::SingleTile | Quirk::SharedGather => Never("a body reads at no computed index"),
         Quirk::UntiledAttention => Never("a body has no such operation"),
-        Quirk::ImplicitGemm
-        | Quirk::PaddedTiles
-        | Quirk::AggressiveFusion
-        | Quirk::PackedTiles
-        | Quirk::CudaMatmuls => FLAGS,
+        Quirk::ImplicitGemm | Quirk::PaddedTiles | Quirk::AggressiveFusion | Quirk::CudaMatmuls => FLAGS,
     }
 }
 
