@@ -6,9 +6,6 @@
 use crate::Half;
 use crate::Machine;
 
-/// Rows that a matrix instruction has at least.
-pub const LEAST_ROWS: u64 = 16;
-
 /// How attention is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
@@ -47,8 +44,8 @@ pub const STEP: u64 = 32;
 /// Parts that are loaded at once when they are added.
 const MOST_PARTS: u64 = 32;
 
-/// For at most [`LEAST_ROWS`] rows of scores in each of so many batches: how many parts the keys have, and the keys of a part; the last may
-/// have fewer. One subgroup goes over a part, and parts are added in a second kernel.
+/// For at most 16 rows of scores, which one matrix instruction has, in each of so many batches: how many parts the keys have, and the keys
+/// of a part; the last may have fewer. One subgroup goes over a part, and parts are added in a second kernel.
 ///
 /// All SIMD units read at once, so what takes the longest is the SIMD with the most keys.
 #[must_use]
