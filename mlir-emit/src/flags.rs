@@ -10,7 +10,8 @@ const FUSE_PADDING: &str = "--iree-dispatch-creation-enable-fuse-padding-into-li
 
 impl Target {
     /// Flags to add when the compiler crashes or rejects its own code with [`flags`](Self::flags) alone: they avoid its more ambitious
-    /// paths. No defect of packed tiles on CPUs is known; they are the most ambitious path there.
+    /// paths. Packed tiles are the most ambitious path on CPUs: a crash
+    /// on them came by chance in an earlier lowering, and could not be repeated since.
     #[must_use]
     pub fn fallback_flags(&self) -> Vec<String> {
         self.fallback_flags_avoiding(Quirks::of(self))

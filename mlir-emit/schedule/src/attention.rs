@@ -60,11 +60,10 @@ pub fn parts(machine: &Machine, batches: u64, keys: u64) -> [u64; 2] {
             .div_ceil(machine.units.saturating_mul(SIMDS).max(1))
             .saturating_mul(each.saturating_add(START))
     };
-    let longest = keys.div_ceil(STEP).max(1).saturating_mul(STEP);
     let each = (1..=MOST_PARTS)
         .map(|parts| keys.div_ceil(parts).div_ceil(STEP).max(1).saturating_mul(STEP))
         .min_by_key(|&each| (time(each), count(each)))
-        .unwrap_or(longest);
+        .unwrap_or(STEP);
     [count(each), each]
 }
 

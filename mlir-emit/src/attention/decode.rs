@@ -46,7 +46,7 @@ pub(super) fn softmax<'c, 'b>(
         _ => vec![0, HEAD, QUERY, KEY],
     };
     let operands = [operand(q), operand(k), operand(v)];
-    let ([Some(q_operand), Some(k), Some(v_operand)], Some(strides)) = (operands, strides(&out.dims, &order)) else {
+    let ([Some(of_q), Some(of_k), Some(of_v)], Some(strides)) = (operands, strides(&out.dims, &order)) else {
         return Ok(None);
     };
     let lengths = match &attention.lengths {
@@ -68,9 +68,9 @@ pub(super) fn softmax<'c, 'b>(
     };
     let [count, each] = parts(machine, batches, length).map(i64::try_from);
     let decode = Decode {
-        q: q_operand,
-        k,
-        v: v_operand,
+        q: of_q,
+        k: of_k,
+        v: of_v,
         dtype: q.dtype,
         batch,
         heads,

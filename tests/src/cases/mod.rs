@@ -240,7 +240,7 @@ pub fn edges() -> Vec<Case> {
 
 /// Whether infinities meet zeros in a case or not by the order in which a kernel multiplies, and by where it rounds: with x subnormal and a
 /// sum infinite, x times its factors is zero or not; gradients that were computed are no weights, which stay finite; and of a row of one
-/// element, dy scale, which f32 takes for zero if dy is subnormal, is multiplied by an x̂ that may be infinite.
+/// element, dy or dy scale, which devices take for zero if it is subnormal, is multiplied by an x̂ that may be infinite.
 fn order_counts(name: &str) -> bool {
     const THEIR: [&str; 2] = ["rmsnorm_backward", "conv_relu_backward"];
     let of_one_element = [
