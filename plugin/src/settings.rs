@@ -251,7 +251,7 @@ pub const SETTINGS: &[Setting] = &[
         Reader::Tests,
         "ROTINI_GRAPHS",
         "a number",
-        "150 (40 emulated), 2000 bodies; 8000, 2000 and 20000 in a full run",
+        "150 (36 emulated, and 6 without schedules), 2000 bodies; 8000 (1800, 200) and 20000 in a full run",
         "How many random graphs are run, and hostile bodies of custom operations. Of the graphs three of five have to be accepted, also of few.",
     ),
     setting(

@@ -80,6 +80,16 @@ impl Runner {
         Self::new(Place::Gpu(environment::gpu_with(environment::Workspace::TheTests)?))
     }
 
+    /// As [`Runner::gpu`], in a process of which this is the only one: all kernels are the compiler's own, none has a schedule.
+    ///
+    /// # Errors
+    ///
+    /// The same; if the process is set up already.
+    pub fn gpu_without_schedules() -> Result<Self> {
+        environment::without_schedules()?;
+        Self::gpu()
+    }
+
     /// On the host a context is executed twice, since the second execution takes other ways than the first: what was bound is bound
     /// already. On a GPU once: an execution replays a launch plan and leaves nothing behind for the next, as those cases prove that are
     /// executed [more often](Self::executing_twice).

@@ -15,12 +15,14 @@
 
 mod book;
 mod field;
+mod memo;
 mod sources;
 
 use crate::cases::Case;
 use anyhow::{Context as _, Result, bail, ensure};
 use book::Lines;
 use field::field;
+use memo::Memo;
 use rotini_cache::{ContentInputs, ContentKey};
 use rotini_emit::{EmitError, Emitted, FINGERPRINT, Target, emit};
 use rotini_graph::NormalGraph;
@@ -67,6 +69,28 @@ impl Trial<'_> {
         let _ = write!(name, "@{}", self.alignment);
         name
     }
+
+    /// Adds to a hash how the graph is executed and judged, and on what.
+    fn hash_manner(&self, hasher: &mut blake3::Hasher) {
+        // Taken apart so that what is added to a trial and forgotten here does not compile.
+        let Trial {
+            case: _,
+            bytes: _,
+            inputs,
+            profile,
+            alignment,
+            executions,
+            has_meaning,
+        } = self;
+        let manner = format!("{profile:?} {alignment} {executions} {has_meaning}");
+        field(hasher, manner.as_bytes());
+        let mut buffers: Vec<_> = inputs.iter().flat_map(|inputs| inputs.iter()).collect();
+        buffers.sort();
+        for (uid, bytes) in buffers {
+            field(hasher, &uid.to_le_bytes());
+            field(hasher, bytes);
+        }
+    }
 }
 
 /// What all verdicts of a device stand on.
@@ -96,21 +120,25 @@ impl Ground {
         })
     }
 
+    /// All that the hash of a trial depends on besides the program that computes it.
+    fn key(&self, trial: &Trial<'_>) -> [Vec<u8>; 3] {
+        let device = format!("{} {} {}", self.target, self.features, self.compiler);
+        let mut rest = blake3::Hasher::new();
+        field(&mut rest, format!("{:?}", trial.case.graph).as_bytes());
+        trial.hash_manner(&mut rest);
+        field(&mut rest, self.hasher.finalize().as_bytes());
+        [
+            device.into_bytes(),
+            trial.bytes.clone(),
+            rest.finalize().as_bytes().to_vec(),
+        ]
+    }
+
     /// The hash of a trial that the plugin accepts.
     fn hash(&self, trial: &Trial<'_>) -> Result<String> {
         let plan = check(&trial.bytes, &self.target)?;
         let emitted = (self.lower)(&plan.graph, &self.target)?;
-        // Taken apart so that what is added to a trial and forgotten here does not compile.
-        let Trial {
-            case,
-            bytes: _,
-            inputs,
-            profile,
-            alignment,
-            executions,
-            has_meaning,
-        } = trial;
-        let mut graph = case.graph.clone();
+        let mut graph = trial.case.graph.clone();
         graph.validate()?;
         let content = ContentKey::of(&ContentInputs {
             mlir: emitted.mlir.as_bytes(),
@@ -127,14 +155,7 @@ impl Ground {
         field(&mut hasher, format!("{graph:?}").as_bytes());
         let bindings = format!("{:?} {:?} {bound} {operations}", plan.bindings, emitted.signature);
         field(&mut hasher, bindings.as_bytes());
-        let manner = format!("{profile:?} {alignment} {executions} {has_meaning}");
-        field(&mut hasher, manner.as_bytes());
-        let mut buffers: Vec<_> = inputs.iter().flat_map(|inputs| inputs.iter()).collect();
-        buffers.sort();
-        for (uid, bytes) in buffers {
-            field(&mut hasher, &uid.to_le_bytes());
-            field(&mut hasher, bytes);
-        }
+        trial.hash_manner(&mut hasher);
         Ok(hasher.finalize().to_hex()[..16].to_owned())
     }
 }
@@ -175,6 +196,8 @@ pub(crate) struct Verdicts {
     seed: u64,
     path: PathBuf,
     known: Lines,
+    /// Where a cache lasts.
+    memo: Option<Memo>,
 }
 
 impl Verdicts {
@@ -202,6 +225,10 @@ impl Verdicts {
             "the plugin was built from other sources than this test: verdicts would be on another lowering"
         );
         sources::expect_built(&root(), on_gpu)?;
+        let memo = match variable("ROTINI_TEST_CACHE").as_str() {
+            "" => None,
+            cache => Some(Memo::of(&std::env::current_exe()?, &Path::new(cache).join("hashes"))?),
+        };
         let name = if on_gpu { "gfx942.txt" } else { "cpu.txt" };
         let path = root().join("tests/proven").join(name);
         Ok(Some(Verdicts {
@@ -210,12 +237,17 @@ impl Verdicts {
             seed,
             known: book::read(&path),
             path,
+            memo,
         }))
     }
 
     /// The hash of a trial; `None` if the plugin declines it, or it does not lower: then it is executed, and told.
     pub(crate) fn hash(&self, trial: &Trial<'_>) -> Option<String> {
-        self.ground.hash(trial).ok()
+        let compute = || self.ground.hash(trial).ok();
+        match &self.memo {
+            Some(memo) => memo.get(&self.ground.key(trial).each_ref().map(Vec::as_slice), compute),
+            None => compute(),
+        }
     }
 
     /// Whether a trial need not be executed.

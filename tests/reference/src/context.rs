@@ -85,11 +85,11 @@ impl<'a> Context<'a> {
         Ok(operand)
     }
 
-    /// The type to which a factor of products in f32 may be rounded.
+    /// The type to which a factor of products may be rounded: 16 bits, where the products are in f32 or in a type that is computed in f32.
     pub(crate) fn narrow(&self, id: TensorId) -> Result<Option<Codec>, ReferenceError> {
         let codec = self.codec(id)?;
-        let is_half = matches!(codec, Codec::F16 | Codec::Bf16);
-        Ok((is_half && self.compute == Codec::F32).then_some(codec))
+        let is_half = |codec| matches!(codec, Codec::F16 | Codec::Bf16);
+        Ok((is_half(codec) && (self.compute == Codec::F32 || is_half(self.compute))).then_some(codec))
     }
 
     /// An operand of a node that computes in integers.

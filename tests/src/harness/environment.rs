@@ -1,6 +1,6 @@
 //! The environment that the plugin reads when it is loaded. It is set once, before that.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use rotini_host::gpu::{Api, Driver, Gpu};
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -59,9 +59,23 @@ pub(super) fn gpu_with(workspace: Workspace) -> Result<Gpu> {
     Ok(driver.gpu(0)?)
 }
 
+/// The device that this process is set up for.
+static CHOSEN: OnceLock<std::io::Result<String>> = OnceLock::new();
+
+/// Leaves all schedules to the compiler, in a process that is not set up yet.
+///
+/// # Errors
+///
+/// If it is.
+pub(super) fn without_schedules() -> Result<()> {
+    ensure!(CHOSEN.get().is_none(), "this process is set up already, with schedules");
+    // SAFETY: the process is not set up, so nothing that reads the environment is loaded; a test calls this before anything else.
+    unsafe { std::env::set_var("ROTINI_SCHEDULES", "compiler") };
+    Ok(())
+}
+
 /// Sets up this process for a device.
 fn environment(device: &str, hip_library: Option<&OsStr>, workspace: Workspace) -> Result<()> {
-    static CHOSEN: OnceLock<std::io::Result<String>> = OnceLock::new();
     let chosen = CHOSEN.get_or_init(|| {
         if crate::process::part().is_some() {
             // The process that started this one has chosen.

@@ -6,5 +6,12 @@ use rotini_tests::random::{Settings, run};
 #[test]
 fn random_graphs_are_right() {
     let runner = Runner::gpu().expect("the GPU and the plugin are there");
-    run(&runner, Settings::from_environment([40, 2000]));
+    run(&runner, Settings::from_environment([36, 1800]));
+}
+
+/// As `ROTINI_SCHEDULES=compiler` has them: other forms, which meet other defects of the compiler.
+#[test]
+fn random_graphs_without_schedules_are_right() {
+    let runner = Runner::gpu_without_schedules().expect("the GPU and the plugin are there");
+    run(&runner, Settings::from_environment([6, 200]));
 }
