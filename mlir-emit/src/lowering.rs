@@ -6,7 +6,7 @@
 use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
-use crate::kernel::{Decode, Kernels, Product, Turn};
+use crate::kernel::{Decode, Dots, Kernels, Product, Turn, has_wide_registers};
 use crate::mlir::Value as Ssa;
 use crate::narrow::{contracted, factor_types};
 use crate::quirks::{Quirk, Quirks};
@@ -57,6 +57,16 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         product.schedule = schedule;
         product.name = format!("{}_{}", product.name, schedule.word());
         self.at.product(self.kernels, product).map(Some)
+    }
+
+    /// Whether there is a kernel of our own for a product, on a CPU.
+    pub(crate) fn has_dots(&self, dots: &Dots) -> bool {
+        *self.target == Target::Cpu && has_wide_registers() && dots.is_possible()
+    }
+
+    /// A product on a CPU by a kernel of our own, which [there is](Self::has_dots), as a tensor of this shape.
+    pub(crate) fn dots(&self, dots: &Dots, [a, b]: [Ssa<'c, 'b>; 2], shape: &[i64]) -> Result<Ssa<'c, 'b>, EmitError> {
+        self.at.dots(self.kernels, (dots, [a.id(), b.id()]), shape)
     }
 
     /// An attention of few queries, by kernels of our own.

@@ -99,7 +99,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
             let order = lowering.stored_order(op.y).unwrap_or_else(|| x.order.clone());
             on_gpus(lowering, [&x, &w], &shape, (&order, compute))?
         }
-        ConvStrategy::Staged => staged::lower(&at, &x, &w, &shape, compute)?,
+        ConvStrategy::Staged => staged::lower(lowering, &x, &w, &shape, compute)?,
     };
     let result = Ordered {
         ssa,
@@ -176,7 +176,7 @@ pub(crate) fn lower_dgrad(
             let order = lowering.stored_order(op.dx).unwrap_or_else(|| dy.order.clone());
             on_gpus(lowering, [&dy, &turned.w], &shape, (&order, compute))?
         }
-        ConvStrategy::Staged => staged::lower(&at, &dy, &turned.w, &shape, compute)?,
+        ConvStrategy::Staged => staged::lower(lowering, &dy, &turned.w, &shape, compute)?,
     };
     let result = Ordered {
         ssa,

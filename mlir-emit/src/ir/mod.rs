@@ -6,7 +6,7 @@ mod loops;
 mod tensors;
 
 use crate::EmitError;
-use crate::kernel::{Decode, Kernels, Product, Turn};
+use crate::kernel::{Decode, Dots, Kernels, Product, Turn};
 use crate::mlir::{Attribute, Block, Context, Float, Region, Type, Value};
 use crate::quirks::{Quirk, Quirks};
 use rotini_graph::{DataType, Storage};
@@ -219,6 +219,16 @@ impl<'c, 'b> Emitter<'c, 'b> {
     /// A copy in another memory order, by a kernel of our own.
     pub(crate) fn turn(&self, kernels: &Kernels, turn: &Turn, shape: &[i64]) -> Result<Value<'c, 'b>, EmitError> {
         kernels.turn(self.context, self.block, (turn, shape))
+    }
+
+    /// A product of these values on a CPU, by a kernel of our own, as a tensor of this shape.
+    pub(crate) fn dots(
+        &self,
+        kernels: &Kernels,
+        (dots, values): (&Dots, [usize; 2]),
+        shape: &[i64],
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        kernels.dots(self.context, self.block, (dots, values, shape))
     }
 
     /// An attention of few queries, by kernels of our own: the output of this shape, and of rows the greatest scores and the sums of

@@ -1,4 +1,4 @@
-//! Kernels for AMD GPUs that are written here, down to matrix instructions and LDS, and not chosen by the compiler.
+//! Kernels that are written here, down to matrix instructions and LDS, and not chosen by the compiler: for AMD GPUs, and one for CPUs.
 //!
 //! A family appends a product to the block as one operation, [`PRODUCT`], that stands for its sums. When all of a graph is lowered,
 //! [`place`] finds what is made of the sums element by element, writes one kernel of both, and puts a dispatch of it in their place. The
@@ -13,11 +13,13 @@
 //! | `rows` | rows that are combined, as in a normalization |
 //! | `turn` | copies in another memory order |
 //! | `decode` | attention of few queries |
+//! | `dots` | products on CPUs whose operands need no packing |
 //! | `code` | what kernels are written with |
 
 mod adding;
 mod code;
 mod decode;
+mod dots;
 mod epilogue;
 mod fusion;
 mod gemm;
@@ -29,6 +31,7 @@ mod rows;
 mod turn;
 
 pub(crate) use decode::{Decode, Operand, Strides as RowStrides, Visible};
+pub(crate) use dots::{Dots, has_wide_registers};
 pub(crate) use problem::{Axis, Factor, Product, Strides, Window};
 pub(crate) use rows::is_possible as has_rows;
 pub(crate) use rows::problem::MARK as ROWS;
@@ -78,7 +81,7 @@ impl Kernels {
         let kernel = Whole {
             kind: "turn",
             name: turn.name(),
-            lanes: turn::LANES.unsigned_abs(),
+            lanes: Some(turn::LANES.unsigned_abs()),
             read: vec![(turn.tensor, read)],
             stored: vec![(written, element.tensor(shape)?)],
             written: turn.write(context)?,
@@ -87,6 +90,29 @@ impl Kernels {
         made.into_iter()
             .next()
             .ok_or(EmitError::Internal("a copy without a result"))
+    }
+
+    /// Appends a product of these values on a CPU to a block. Its result has this shape.
+    pub(crate) fn dots<'c, 'b>(
+        &self,
+        context: &'c Context,
+        block: &'b Block<'c>,
+        (dots, values, shape): (&Dots, [usize; 2], &[i64]),
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let element = Type::float(context, Float::F32);
+        let [a, b, out] = dots.elements().map(|count| Buffer { count, element });
+        let kernel = Whole {
+            kind: "dots",
+            name: dots.name(),
+            lanes: None,
+            read: values.into_iter().zip([a, b]).collect(),
+            stored: vec![(out, element.tensor(shape)?)],
+            written: dots.write(context)?,
+        };
+        let made = self.append_whole(context, block, kernel)?;
+        made.into_iter()
+            .next()
+            .ok_or(EmitError::Internal("a product without a result"))
     }
 
     /// Appends both kernels of an attention of few queries to a block. Its results are the output, of this shape, and for each query the
@@ -118,7 +144,7 @@ impl Kernels {
         for buffer in between {
             stored.push((buffer, float.tensor(&[buffer.count])?));
         }
-        let lanes = decode::LANES.unsigned_abs();
+        let lanes = Some(decode::LANES.unsigned_abs());
         let parts = Whole {
             kind: "decode",
             name: decode.name(),
@@ -230,7 +256,8 @@ struct Whole<'c> {
     /// What its symbol begins with.
     kind: &'static str,
     name: String,
-    lanes: u64,
+    /// Lanes of a workgroup; none on CPUs.
+    lanes: Option<u64>,
     /// The numbers of the values that it reads.
     read: Vec<(usize, Buffer<'c>)>,
     /// What it stores, and the types of the results.
@@ -284,7 +311,7 @@ pub(crate) fn place<'c>(
             let written = adding::write(context, product, &epilogue)?;
             let (symbol, name) = (format!("{symbol}_parts"), format!("{}_parts", product.name));
             let read = (vec![value], vec![memref(&parts)]);
-            let kernel = (symbol.as_str(), name.as_str(), adding::LANES.unsigned_abs());
+            let kernel = (symbol.as_str(), name.as_str(), Some(adding::LANES.unsigned_abs()));
             let tensors = (epilogue.operands.as_slice(), epilogue.stored.as_slice());
             calls.push(call(context, kernel, read, tensors, written, &mut texts)?);
         } else {
@@ -303,7 +330,7 @@ pub(crate) fn place<'c>(
         block.put(next);
     }
     rows::place(context, block, target, |made| {
-        let kernel = (made.symbol.as_str(), made.name.as_str(), made.lanes);
+        let kernel = (made.symbol.as_str(), made.name.as_str(), Some(made.lanes));
         let read = (Vec::new(), Vec::new());
         let tensors = (made.operands, made.stored);
         call(context, kernel, read, tensors, made.written, &mut texts)
@@ -325,7 +352,7 @@ fn multiply<'c>(
         .iter()
         .zip(product.element_names())
         .map(|(factor, element)| format!("memref<{}x{element}>", factor.elements));
-    let kernel = (symbol, product.name.as_str(), product.schedule.lanes());
+    let kernel = (symbol, product.name.as_str(), Some(product.schedule.lanes()));
     let read = (values, buffers.collect());
     let tensors = (epilogue.operands.as_slice(), epilogue.stored.as_slice());
     call(context, kernel, read, tensors, written, texts)
@@ -334,7 +361,7 @@ fn multiply<'c>(
 /// Appends the text of a kernel, and returns its call. It reads these values, whose buffers have these types, and the operands.
 fn call<'c>(
     context: &'c Context,
-    (symbol, name, lanes): (&str, &str, u64),
+    (symbol, name, lanes): (&str, &str, Option<u64>),
     (mut values, mut buffers): (Vec<usize>, Vec<String>),
     (operands, stored): (&[Tensor<'c>], &[(Source, Tensor<'c>)]),
     written: gemm::Written<'c>,
@@ -369,7 +396,7 @@ fn dispatched(symbol: &str, name: &str, operands: usize) -> Vec<(&'static str, S
 /// A kernel as IREE's executable.
 fn executable(
     context: &Context,
-    (symbol, name, lanes): (&str, &str, u64),
+    (symbol, name, lanes): (&str, &str, Option<u64>),
     (buffers, read): (&[String], usize),
     written: gemm::Written<'_>,
 ) -> Result<String, EmitError> {
@@ -378,15 +405,21 @@ fn executable(
         format!("#hal.pipeline.binding<storage_buffer{flags}>")
     };
     let bindings: Vec<String> = (0..buffers.len()).map(binding).collect();
+    let (translation, lane) = match lanes {
+        Some(lanes) => (
+            format!("#iree_gpu.pipeline<BaseLowering> workgroup_size = [{lanes}, 1, 1] subgroup_size = 64"),
+            "gpu.thread_id x",
+        ),
+        None => ("#iree_cpu.pipeline<Default>".to_owned(), "arith.constant 0 : index"),
+    };
     let layout = format!("#hal.pipeline.layout<bindings = [{}]>", bindings.join(", "));
     let mut text = format!(
         "  hal.executable.source private @{symbol} {{\n    hal.executable.export public @{name} ordinal(0) layout({layout}) count(%device: \
          !hal.device) -> (index, index, index) {{\n      %x = arith.constant {} : index\n      %one = arith.constant 1 : index\n      \
          hal.return %x, %one, %one : index, index, index\n    }}\n    builtin.module {{\n      func.func @{name}() attributes {{\
-         translation_info = #iree_codegen.translation_info<pipeline = #iree_gpu.pipeline<BaseLowering> workgroup_size = [{}, 1, 1] \
-         subgroup_size = 64>}} {{\n        %zero = arith.constant 0 : index\n        %0 = gpu.thread_id x\n        %1 = \
-         hal.interface.workgroup.id[0] : index\n",
-        written.workgroups, lanes,
+         translation_info = #iree_codegen.translation_info<pipeline = {translation}>}} {{\n        %zero = arith.constant 0 : \
+         index\n        %0 = {lane}\n        %1 = hal.interface.workgroup.id[0] : index\n",
+        written.workgroups,
     );
     for (number, r#type) in buffers.iter().enumerate() {
         let flags = if number < read { " flags(ReadOnly)" } else { "" };

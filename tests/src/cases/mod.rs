@@ -146,6 +146,7 @@ pub fn all() -> Vec<Case> {
     let mut cases = Cases(Vec::new());
     convolution::alone(&mut cases);
     convolution::many(&mut cases);
+    convolution::unpacked(&mut cases);
     convolution::turned(&mut cases);
     convolution::fused(&mut cases);
     gradients::alone(&mut cases);

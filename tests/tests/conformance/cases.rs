@@ -111,6 +111,27 @@ fn products_have_kernels_of_their_own() {
     }
 }
 
+/// On CPUs those that read filters as they lie, if the registers are wide.
+#[test]
+fn filters_are_read_as_they_lie() {
+    #[cfg(target_arch = "x86_64")]
+    let is_wide = std::arch::is_x86_feature_detected!("avx512f");
+    #[cfg(not(target_arch = "x86_64"))]
+    let is_wide = false;
+    let mut counts = [0, 0];
+    for case in cases::all() {
+        let mut graph = case.graph.clone();
+        graph.validate().expect("the graph is valid");
+        let is_meant = case.name.starts_with("conv_unpacked_");
+        if is_meant || case.name.starts_with("dgrad_unpacked_") {
+            let emitted = emit(&graph.normalise().0, &Target::Cpu).expect("the graph is supported");
+            counts[usize::from(is_meant)] += usize::from(emitted.mlir.contains("func.func @dots_"));
+        }
+    }
+    let [gradients, forward] = counts;
+    assert_eq!([forward, gradients], if is_wide { [36, 4] } else { [0, 0] });
+}
+
 /// And so of attention. What has no schedule is listed: it is left to other forms.
 #[test]
 fn attentions_have_the_schedules_that_they_are_named_for() {
