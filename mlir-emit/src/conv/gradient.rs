@@ -147,13 +147,13 @@ fn exchanged<'c, 'b>(
     })
 }
 
-/// The gradient with respect to w: row-major K C window.
+/// The gradient with respect to w: row-major K C window, or K window C if `is_last`.
 pub(super) fn filter<'c, 'b>(
     at: &Emitter<'c, 'b>,
     x: &Ordered<'c, 'b>,
     dy: &Ordered<'c, 'b>,
     shape: &Shape<'_>,
-    (compute, target): (DataType, &Target),
+    (compute, target, is_last): (DataType, &Target, bool),
 ) -> Result<Ssa<'c, 'b>, EmitError> {
     let spatial = shape.spatial();
     let (group, batch) = (shape.group(), (Axis::Batch, shape.batch));
@@ -161,7 +161,12 @@ pub(super) fn filter<'c, 'b>(
     let (position, term) = ((Axis::Position, shape.positions()), (Axis::Channel, shape.terms()));
     let outer = vec![1; group.len()];
 
-    let taps = between(&[&group[..], &[channel]].concat(), Axis::Tap, &shape.window, &[batch]);
+    let terms = if is_last {
+        between(&[], Axis::Tap, &shape.window, &[channel])
+    } else {
+        between(&[channel], Axis::Tap, &shape.window, &[])
+    };
+    let taps = [&group[..], &terms, &[batch]].concat();
     let patches = patches(at, x, shape, &between(&taps, Axis::Spatial, &shape.output, &[]))?;
     let runs = [&outer[..], &[1 + spatial, 1 + spatial]].concat();
     let patches = patches
@@ -200,21 +205,14 @@ pub(super) fn filter<'c, 'b>(
             Tensor::new(ssa, compute, result)
         }
     };
-    let axes = between(
-        &[&group[..], &[filter, channel]].concat(),
-        Axis::Tap,
-        &shape.window,
-        &[],
-    );
+    let axes = [&group[..], &[filter], &terms].concat();
     let dw = dw.split(at, &axes, &[&outer[..], &[1, 1 + spatial]].concat())?;
     if group.is_empty() {
         return Ok(dw.ssa);
     }
     let merged = (Axis::Filter, shape.groups * shape.filters);
     let runs = [vec![2], vec![1; 1 + spatial]].concat();
-    Ok(dw
-        .merged(at, &between(&[merged, channel], Axis::Tap, &shape.window, &[]), &runs)?
-        .ssa)
+    Ok(dw.merged(at, &[&[merged], &terms[..]].concat(), &runs)?.ssa)
 }
 
 /// What each window has of x under each tap, zeros outside. A copy of a padded x would be one pass over memory more.

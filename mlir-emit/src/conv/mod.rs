@@ -22,7 +22,7 @@ use crate::target::ConvStrategy;
 use crate::value::{Ordered, Value, extent, extents};
 use crate::{EmitError, Unsupported};
 use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvWgrad, DataType, NormalGraph, TensorId};
-use shape::Shape;
+use shape::{Shape, channels_first, channels_last};
 
 /// Says whether the operation can be lowered.
 pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ConvFprop) -> Result<(), Unsupported> {
@@ -212,9 +212,14 @@ pub(crate) fn lower_wgrad(
     {
         return lowering.define_sums(op.dw, result, compute);
     }
+    // In the order in which it is stored, on CPUs: a copy of a large filter in another one takes longer than its gradient.
+    let last = channels_last(dw.dims.len());
+    let is_last = lowering.target().conv_strategy() == ConvStrategy::Staged
+        && lowering.stored_order(op.dw).is_some_and(|order| order == last);
+    let manner = (compute, lowering.target(), is_last);
     let result = Ordered {
-        ssa: gradient::filter(&at, &x, &dy, &shape, (compute, lowering.target()))?,
-        order: (0..dw.dims.len()).collect(),
+        ssa: gradient::filter(&at, &x, &dy, &shape, manner)?,
+        order: if is_last { last } else { channels_first(dw.dims.len()) },
         dtype: compute,
         dims: dw.dims.clone(),
     };
