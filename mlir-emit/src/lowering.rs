@@ -6,7 +6,7 @@
 use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
-use crate::kernel::{Decode, Dots, Kernels, Product, Turn, has_wide_registers};
+use crate::kernel::{Decode, Dots, Kernels, Product, Turn};
 use crate::mlir::Value as Ssa;
 use crate::narrow::{contracted, factor_types};
 use crate::quirks::{Quirk, Quirks};
@@ -61,7 +61,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
 
     /// Whether there is a kernel of our own for a product, on a CPU.
     pub(crate) fn has_dots(&self, dots: &Dots) -> bool {
-        *self.target == Target::Cpu && has_wide_registers() && dots.is_possible()
+        *self.target == Target::Cpu && dots.is_possible()
     }
 
     /// A product on a CPU by a kernel of our own, which [there is](Self::has_dots), as a tensor of this shape.

@@ -111,9 +111,11 @@ pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
 }
 
 /// \[positions, terms\] times \[K, terms\] transposed, by a kernel that reads w as it lies; `None` if there is no such kernel, or packed tiles
-/// are faster. Measured on one core (f32, AMD Zen 4), this product alone by packed tiles and by that kernel: 49 positions of 4608 terms by 512
-/// filters 4.1 and 2.5 ms, 2048 terms 1.7 and 1.1 ms, 512 terms by 2048 filters 1.5 and 1.1 ms; 196 positions of 2304 terms by 256
-/// filters 2.6 and 2.3 ms, of 256 terms by 1024 filters 1.07 and 1.15 ms.
+/// are faster.
+///
+/// Measured on one core (f32, AMD Zen 4), this product alone by packed tiles and by that kernel: 49 positions of 4608 terms by 512 filters 4.1
+/// and 2.5 ms, of 2048 terms 1.7 and 1.1 ms, of 512 terms by 2048 filters 1.5 and 1.1 ms; 196 positions of 2304 terms by 256 filters 2.6 and
+/// 2.3 ms, of 256 terms by 1024 filters 1.07 and 1.15 ms; 784 positions of 1152 terms by 128 filters 2.5 and 2.2 ms.
 fn dots<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     x: &Ordered<'c, 'b>,
@@ -123,6 +125,8 @@ fn dots<'c, 'b>(
 ) -> Result<Option<(Ssa<'c, 'b>, Vec<usize>)>, EmitError> {
     const FEW: i64 = 64;
     const MANY: i64 = 1024;
+    /// Elements of patches, which are read for every few filters: what second caches hold some of.
+    const PATCHES: i64 = 1 << 20;
     let (positions, count) = (shape.positions(), shape.terms());
     let is_f32 = [x.dtype, w.dtype, compute] == [DataType::F32; 3];
     let rank = w.dims.len();
@@ -132,7 +136,7 @@ fn dots<'c, 'b>(
         columns: shape.filters,
         terms: count,
     };
-    let is_faster = positions <= FEW || count >= MANY;
+    let is_faster = positions <= FEW || count >= MANY && positions.saturating_mul(count) <= PATCHES;
     let lies_so = w.lies_in(&first) || w.lies_in(&last);
     if !is_f32 || shape.groups > 1 || !is_faster || !lies_so || !lowering.has_dots(&product) {
         return Ok(None);

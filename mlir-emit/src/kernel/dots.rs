@@ -1,29 +1,42 @@
 //! Products of matrices on CPUs whose operands both have the summed axis innermost, as a filter has it: nothing is packed.
 //!
-//! Example: 49 positions of 4608 terms by 512 filters. Packing the filter's 9 MB would take as long as a third of the products. A vector
-//! has 16 terms of a row, and its lanes are added at the end. A tile of 7 rows by 4 columns has 28 sums, which with what they are made of
-//! fill the 32 registers of 512 bits; so this is for CPUs that have those ([`has_wide_registers`]).
+//! Example: 49 positions of 4608 terms by 512 filters. Packing the filter's 9 MB takes more than half as long as the products. A vector has
+//! 16 terms of a row, and its lanes are added at the end. A tile of 7 rows by 4 columns has 28 sums, which with what they are made of fill the
+//! 32 registers of AVX-512. Where registers are fewer and shorter, so are tiles and vectors ([`Registers`]).
 
 use super::code::{Code, Int, Ssa};
 use super::gemm::Written;
 use crate::EmitError;
 use crate::mlir::{Attribute, Context, Float, Type};
 
-/// Terms of a vector.
-const LANES: i64 = 16;
-/// Rows and columns of a tile.
-const TILE: [i64; 2] = [7, 4];
-/// Columns of a workgroup.
+/// Columns of a tile.
+const ACROSS: i64 = 4;
+/// Columns of a workgroup, and tiles of its rows.
 const STRIP: i64 = 32;
+const TILES: i64 = 8;
 /// Fewest terms that are worth the addition of lanes.
 const TERMS: i64 = 256;
+/// Terms of the longest vector.
+const WIDEST: i64 = 16;
 
-/// Whether this machine's CPU, for which graphs are compiled, has 32 registers of 512 bits.
-pub(crate) fn has_wide_registers() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("avx512f");
-    #[cfg(not(target_arch = "x86_64"))]
-    false
+/// What the registers of a CPU hold.
+#[derive(Clone, Copy, Debug)]
+struct Registers {
+    /// Terms of a vector.
+    lanes: i64,
+    /// Rows of a tile.
+    down: i64,
+}
+
+impl Registers {
+    /// Those of this machine's CPU, for which graphs are compiled.
+    fn of_this_cpu() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx512f") {
+            return Registers { lanes: WIDEST, down: 7 };
+        }
+        Registers { lanes: 8, down: 3 }
+    }
 }
 
 /// The product of a \[rows, terms\] matrix and the transpose of a \[columns, terms\] one, in f32.
@@ -39,11 +52,10 @@ impl Dots {
     pub(crate) fn is_possible(&self) -> bool {
         const MOST: i64 = 1 << 40;
         let is_counted = |a: i64, b: i64| a.checked_mul(b).is_some_and(|count| count < MOST);
-        let [_, across] = TILE;
         self.rows > 0
             && self.terms >= TERMS
-            && self.terms % LANES == 0
-            && self.columns % across == 0
+            && self.terms % WIDEST == 0
+            && self.columns % ACROSS == 0
             && is_counted(self.rows, self.terms)
             && is_counted(self.columns, self.terms)
             && is_counted(self.rows, self.columns)
@@ -70,17 +82,27 @@ impl Dots {
             arguments.push(float.memref(&[count], None)?);
         }
         let code = Code::new(context, &arguments);
-        let first = code.mul(Int::Made(code.argument(1)?), STRIP)?;
-        let end = code.add(first, STRIP)?;
-        let end = code.select(code.is_below(end, self.columns)?, end, self.columns)?;
+        let registers = Registers::of_this_cpu();
+        let down = registers.down.min(self.rows);
+        // The last one has the rest too: no tile is shared with another workgroup.
+        let [strips, blocks] =
+            [(self.columns, STRIP), (self.rows, down * TILES)].map(|(all, each)| (all / each).max(1));
+        let workgroup = Int::Made(code.argument(1)?);
+        // Neighbouring workgroups have the same columns.
+        let span = |number: Int<'c>, (count, each, all): (i64, i64, i64)| {
+            let first = code.mul(number, each)?;
+            let end = code.add(first, each)?;
+            Ok::<_, EmitError>([first, code.select(code.is_below(number, count - 1)?, end, all)?])
+        };
+        let columns = span(code.div(workgroup, blocks)?, (strips, STRIP, self.columns))?;
+        let rows = span(code.rem(workgroup, blocks)?, (blocks, down * TILES, self.rows))?;
         let buffers = [code.argument(2)?, code.argument(3)?, code.argument(4)?];
-        let [down, across] = [TILE[0].min(self.rows), TILE[1]];
-        code.repeat([first, end, across.into()], &[], |column, _| {
-            code.repeat([0.into(), self.rows.into(), down.into()], &[], |row, _| {
-                // The last tile ends with the last row: what it shares with the one before is computed again.
+        code.repeat([columns[0], columns[1], ACROSS.into()], &[], |column, _| {
+            code.repeat([rows[0], rows[1], down.into()], &[], |row, _| {
+                // The last tile ends with the last row: what it shares with the one before is computed twice.
                 let last = self.rows - down;
                 let row = code.select(code.is_below(row, last)?, row, last)?;
-                self.tile(&code, buffers, [row, column], [down, across])?;
+                self.tile(&code, buffers, [row, column], (down, registers.lanes))?;
                 Ok(Vec::new())
             })?;
             Ok(Vec::new())
@@ -88,7 +110,7 @@ impl Dots {
         code.op("func.return", &[], &[], &[], Vec::new())?;
         Ok(Written {
             block: code.finish()?,
-            workgroups: (self.columns + STRIP - 1) / STRIP,
+            workgroups: strips * blocks,
         })
     }
 
@@ -98,19 +120,19 @@ impl Dots {
         code: &Code<'c>,
         [a, b, out]: [Ssa<'c>; 3],
         [row, column]: [Int<'c>; 2],
-        [down, across]: [i64; 2],
+        (down, lanes): (i64, i64),
     ) -> Result<(), EmitError> {
         let float = Type::float(code.context(), Float::F32);
-        let vector = float.vector(&[LANES])?;
+        let vector = float.vector(&[lanes])?;
         let starts = |first: Int<'c>, count: i64| -> Result<Vec<Int<'c>>, EmitError> {
             (0..count)
                 .map(|next| code.mul(code.add(first, next)?, self.terms))
                 .collect()
         };
-        let (rows, columns) = (starts(row, down)?, starts(column, across)?);
+        let (rows, columns) = (starts(row, down)?, starts(column, ACROSS)?);
         let zero = code.zeros(vector)?;
         let zeros = vec![zero; rows.len() * columns.len()];
-        let sums = code.repeat([0.into(), self.terms.into(), LANES.into()], &zeros, |term, sums| {
+        let sums = code.repeat([0.into(), self.terms.into(), lanes.into()], &zeros, |term, sums| {
             let loaded = |buffer: Ssa<'c>, start: &Int<'c>| {
                 let place = code.index(code.add(*start, term)?)?;
                 code.one("vector.load", &[buffer, place], vector, &[])
@@ -134,7 +156,7 @@ impl Dots {
         let mut sums = sums.into_iter();
         for down in 0..down {
             let line = code.add(code.mul(code.add(row, down)?, self.columns)?, column)?;
-            for (across, sum) in (0..across).zip(&mut sums) {
+            for (across, sum) in (0..ACROSS).zip(&mut sums) {
                 let sum = code.one("vector.reduction", &[sum], float, &added)?;
                 let place = code.index(code.add(line, across)?)?;
                 code.op("memref.store", &[sum, out, place], &[], &[], Vec::new())?;

@@ -350,39 +350,6 @@ pub(super) fn many(cases: &mut Cases) {
     }
 }
 
-/// Few positions or many terms in f32, whose filters CPUs read as they lie: tiles that overlap, strips that end early, images of one
-/// position, and filters in either order with x in either.
-pub(super) fn unpacked(cases: &mut Cases) {
-    for (name, orders) in [
-        ("nhwc", [Order::Last; 3]),
-        ("nchw", [Order::First; 3]),
-        ("nhwc_by_kcrs", [Order::Last, Order::First, Order::Last]),
-        ("nchw_by_krsc", [Order::First, Order::Last, Order::First]),
-    ] {
-        let conv = |n, c, k, input, window, padding| {
-            let mut conv = Conv::new(n, c, k, input, window, padding, DataType::F32, Order::Last);
-            conv.orders = orders;
-            conv
-        };
-        for (kind, conv) in [
-            ("one_tap", conv(1, 256, 36, 7, 1, 0)),
-            ("one_tap_of_a_row", conv(2, 272, 4, 2, 1, 0)),
-            ("one_tap_stride2", conv(1, 512, 64, 13, 1, 0).stride(2)),
-            ("one_position", conv(1, 1024, 40, 1, 1, 0)),
-            ("many_terms", conv(2, 1040, 4, 7, 1, 0)),
-            ("taps", conv(1, 32, 260, 5, 3, 1)),
-            ("taps_stride2", conv(2, 48, 256, 9, 3, 1).stride(2)),
-            ("taps_dilated", conv(1, 32, 256, 7, 3, 2).dilation(2)),
-            ("uneven_padding", conv(1, 32, 256, 6, 3, 0).padded_unevenly()),
-        ] {
-            let fused = conv.fused(PointwiseMode::ReluFwd, false);
-            cases.add(format!("conv_unpacked_{kind}_{name}"), fused);
-        }
-        // Its filter, turned for the gradient, is a copy that lies so.
-        cases.add(format!("dgrad_unpacked_taps_{name}"), conv(1, 256, 32, 5, 3, 1).dgrad());
-    }
-}
-
 /// Filters that are turned by 180°, in all three directions.
 pub(super) fn turned(cases: &mut Cases) {
     for order in Order::BOTH {

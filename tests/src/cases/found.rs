@@ -17,7 +17,6 @@ pub(super) fn found(cases: &mut Cases) {
     unreached_inputs(cases);
     repeated_in_sums(cases);
     mixed_halves(cases);
-    product_in_half(cases);
     single_magnitude(cases);
     odd_convolutions(cases);
     negated_terms(cases);
@@ -357,26 +356,6 @@ fn mixed_halves(cases: &mut Cases) {
     };
     b.node("norm", DataType::F32, op);
     cases.add("layernorm_backward_f16_by_bf16", b.build());
-}
-
-/// A product in f16, which is computed in f32, of a bf16 factor that no memory holds: it is rounded to its own type, which has fewer bits than
-/// the compute type.
-fn product_in_half(cases: &mut Cases) {
-    use DataType::{Bf16, F16, F32};
-    let dims = [1, 24, 1];
-    let mut b = GraphBuilder::new("a product in f16 of bf16");
-    let [x, y] = ["x", "y"].map(|name| b.buffer(name, Bf16, &dims));
-    let product = b.virtual_tensor("product", Bf16, &dims);
-    b.pointwise(F32, PointwiseMode::Mul, &[x, y], product);
-    let w = b.buffer("w", Bf16, &[1, 1, 18]);
-    let out = b.buffer("out", F32, &[1, 24, 18]);
-    let op = Matmul {
-        a: product,
-        b: w,
-        c: out,
-    };
-    b.node("matmul", F16, op);
-    cases.add("matmul_in_f16_of_virtual_bf16", b.build());
 }
 
 /// Sums that are stored beside several tensors that are made of them, one of the other.

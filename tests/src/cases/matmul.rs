@@ -288,6 +288,26 @@ pub(super) fn alone(cases: &mut Cases) {
     cases.add("matmul_square", b.build());
 }
 
+/// A product in f16, which is computed in f32, of a bf16 factor that no memory holds: it is rounded to its own type, which has fewer bits than
+/// the compute type.
+pub(super) fn in_half(cases: &mut Cases) {
+    use DataType::{Bf16, F16, F32};
+    let dims = [1, 24, 1];
+    let mut b = GraphBuilder::new("a product in f16 of bf16");
+    let [x, y] = ["x", "y"].map(|name| b.buffer(name, Bf16, &dims));
+    let product = b.virtual_tensor("product", Bf16, &dims);
+    b.pointwise(F32, PointwiseMode::Mul, &[x, y], product);
+    let w = b.buffer("w", Bf16, &[1, 1, 18]);
+    let out = b.buffer("out", F32, &[1, 24, 18]);
+    let op = Matmul {
+        a: product,
+        b: w,
+        c: out,
+    };
+    b.node("matmul", F16, op);
+    cases.add("matmul_in_f16_of_virtual_bf16", b.build());
+}
+
 pub(super) fn fused(cases: &mut Cases) {
     for dtype in FLOATS {
         for activation in [PointwiseMode::ReluFwd, PointwiseMode::GeluFwd, PointwiseMode::SwishFwd] {

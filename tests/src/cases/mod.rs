@@ -57,6 +57,7 @@ mod second;
 mod structure;
 mod sums;
 mod uncompiled;
+mod unpacked;
 
 pub(crate) use norm::graph::Norm;
 pub(crate) use reduction::{softmax, spread};
@@ -146,7 +147,7 @@ pub fn all() -> Vec<Case> {
     let mut cases = Cases(Vec::new());
     convolution::alone(&mut cases);
     convolution::many(&mut cases);
-    convolution::unpacked(&mut cases);
+    unpacked::unpacked(&mut cases);
     convolution::turned(&mut cases);
     convolution::fused(&mut cases);
     gradients::alone(&mut cases);
@@ -154,6 +155,7 @@ pub fn all() -> Vec<Case> {
     gradients::fused(&mut cases);
     matmul::alone(&mut cases);
     matmul::fused(&mut cases);
+    matmul::in_half(&mut cases);
     moe::experts(&mut cases);
     moe::fused(&mut cases);
     reduction::modes(&mut cases);

@@ -1,5 +1,6 @@
 //! Random graphs on the emulated MI300, as in `random_graphs` on the CPU. They are fewer, because every instruction is emulated.
 
+use rotini_plugin::config::Config;
 use rotini_tests::harness::Runner;
 use rotini_tests::random::{Settings, run};
 
@@ -13,5 +14,6 @@ fn random_graphs_are_right() {
 #[test]
 fn random_graphs_without_schedules_are_right() {
     let runner = Runner::gpu_without_schedules().expect("the GPU and the plugin are there");
+    assert!(Config::from_env().unscheduled, "the setting has another name");
     run(&runner, Settings::from_environment([6, 200]));
 }
