@@ -31,7 +31,7 @@ mod rows;
 mod turn;
 
 pub(crate) use decode::{Decode, Operand, Strides as RowStrides, Visible};
-pub(crate) use dots::{Dots, has_wide_registers};
+pub(crate) use dots::Dots;
 pub(crate) use problem::{Axis, Factor, Product, Strides, Window};
 pub(crate) use rows::is_possible as has_rows;
 pub(crate) use rows::problem::MARK as ROWS;

@@ -10,11 +10,13 @@
 //! | `find` | which operations are one kernel |
 //! | `space` | its loops |
 //! | `problem` | what a kernel of rows does |
+//! | `parts` | long rows, which several workgroups share |
 //! | `write` | the kernel |
 //! | `lanes` | the combination across lanes |
 
 mod find;
 mod lanes;
+mod parts;
 pub(super) mod problem;
 mod space;
 mod write;
@@ -24,7 +26,6 @@ use super::gemm::Written;
 use crate::EmitError;
 use crate::mlir::{Block, Context, Operation};
 use crate::target::Target;
-use rotini_schedule::Machine;
 use rotini_schedule::rows::{Problem, Schedule};
 
 /// A kernel that is written, and what it reads and stores.
@@ -38,15 +39,15 @@ pub(super) struct Made<'a, 'c> {
     pub(super) written: Written<'c>,
 }
 
-/// Whether rows of so many elements are one kernel's work on a machine.
-pub(crate) fn is_possible(machine: &Machine, [rows, length]: [i64; 2]) -> bool {
+/// Whether there are kernels for rows of so many elements.
+pub(crate) fn is_possible([rows, length]: [i64; 2]) -> bool {
     let problem = Problem {
         rows: rows.unsigned_abs(),
         length: length.unsigned_abs(),
         read: 1,
     };
     let bytes = rows.checked_mul(length).and_then(|elements| elements.checked_mul(4));
-    problem.is_possible(machine) && bytes.is_some_and(|bytes| bytes < super::places::BEYOND)
+    problem.is_possible() && bytes.is_some_and(|bytes| bytes < super::places::BEYOND)
 }
 
 /// Puts kernels in the place of marked reductions, of what is made of many elements, and of what belongs to them. `call` makes the call of one.
@@ -58,22 +59,48 @@ pub(super) fn place<'c>(
 ) -> Result<(), EmitError> {
     for number in 0.. {
         let operations = block.take();
-        let Some((found, schedule)) = next(context, &operations, target)? else {
+        let Some((found, parts, schedule)) = next(context, &operations, target)? else {
             block.put(operations);
             break;
         };
-        let problem = found.rows.problem();
-        let schedule = target.cut_rows(&problem).unwrap_or(schedule);
-        let written = write::write(context, &found.rows, &schedule)?;
-        let Problem { rows, length, .. } = problem;
-        let call = call(Made {
-            symbol: format!("rotini_rows_{number}"),
-            name: format!("rows_{rows}x{length}_{}_{number}", schedule.word()),
-            lanes: schedule.workgroup,
-            operands: &found.rows.operands,
-            stored: &found.rows.stored,
-            written,
-        })?;
+        let mut calls = Vec::new();
+        let kernels = parts::kernels(context, found.rows, parts)?;
+        let is_alone = kernels.len() == 1;
+        for (turn, (rows, cut)) in kernels.into_iter().enumerate() {
+            let number = if is_alone {
+                number.to_string()
+            } else {
+                format!("{number}_{turn}")
+            };
+            let across = cut.across(&rows);
+            let problem = Problem {
+                rows: rows.problem().rows * across.unsigned_abs(),
+                // One lane is enough where no elements are passed.
+                length: if across == cut.parts {
+                    cut.length.unsigned_abs()
+                } else {
+                    1
+                },
+                ..rows.problem()
+            };
+            let schedule = match schedule {
+                Some(schedule) => schedule,
+                None => problem.schedule(),
+            };
+            let schedule = target.cut_rows(&problem).unwrap_or(schedule);
+            let written = write::write(context, &rows, &cut, &schedule)?;
+            let Problem {
+                rows: count, length, ..
+            } = problem;
+            calls.push(call(Made {
+                symbol: format!("rotini_rows_{number}"),
+                name: format!("rows_{count}x{length}_{}_{number}", schedule.word()),
+                lanes: schedule.workgroup,
+                operands: &rows.operands,
+                stored: &rows.stored,
+                written,
+            })?);
+        }
         let (mut before, mut behind) = (Vec::new(), Vec::new());
         let mut rest = operations.into_iter().enumerate();
         for (position, operation) in rest.by_ref().take(found.last + 1) {
@@ -83,7 +110,7 @@ pub(super) fn place<'c>(
                 before.push(operation);
             }
         }
-        before.push(call);
+        before.append(&mut calls);
         before.append(&mut behind);
         before.extend(rest.map(|(_, operation)| operation));
         block.put(before);
@@ -91,18 +118,23 @@ pub(super) fn place<'c>(
     Ok(())
 }
 
-/// What the next kernel stands for, and its schedule: a marked reduction's before others.
-fn next<'c>(
-    context: &'c Context,
-    operations: &[Operation],
-    target: &Target,
-) -> Result<Option<(find::Found<'c>, Schedule)>, EmitError> {
+/// What the next kernels stand for, the parts of a row and their length, and the schedule if it is not that of these parts: a marked
+/// reduction's before others.
+fn next<'c>(context: &'c Context, operations: &[Operation], target: &Target) -> Result<Option<Next<'c>>, EmitError> {
     let Some(machine) = target.machine() else {
         return Ok(None);
     };
     if let Some(found) = find::reduction(context, operations)? {
-        let schedule = found.rows.problem().schedule();
-        return Ok(Some((found, schedule)));
+        let has_elements = found.rows.stored.iter().any(|(_, tensor)| !tensor.is_same(true));
+        let parts = found.rows.problem().parts(machine, has_elements);
+        let parts = parts.map(u64::cast_signed);
+        return Ok(Some((found, parts, None)));
     }
-    find::elements(context, operations, |problem| problem.of_elements(machine))
+    let found = find::elements(context, operations, |problem| problem.of_elements(machine))?;
+    Ok(found.map(|(found, schedule)| {
+        let parts = [1, found.rows.length()];
+        (found, parts, Some(schedule))
+    }))
 }
+
+type Next<'c> = (find::Found<'c>, [i64; 2], Option<Schedule>);

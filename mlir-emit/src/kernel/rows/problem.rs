@@ -31,7 +31,7 @@ pub(super) struct Step {
 }
 
 /// What a kernel of rows does.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Rows<'c> {
     /// Extents of the loops over rows.
     pub(super) rows: Vec<i64>,
@@ -47,6 +47,11 @@ impl<'c> Rows<'c> {
     /// The tensors that are read, then those that are stored.
     pub(super) fn tensors(&self) -> impl Iterator<Item = &Tensor<'c>> {
         self.operands.iter().chain(self.stored.iter().map(|(_, tensor)| tensor))
+    }
+
+    /// Elements of a row.
+    pub(super) fn length(&self) -> i64 {
+        self.columns.iter().product()
     }
 
     pub(super) fn problem(&self) -> Problem {

@@ -2,9 +2,10 @@
 //!
 //! Each reduction is a pass over the row, and what is stored is the last one. A pass goes through a lane's runs of four elements. If a lane
 //! keeps its runs, what a run is made of is written once for all passes; if not, each pass is a loop that loads them. A lane with several rows
-//! loads all of them first, and what they have in common once.
+//! loads all of them first, and what they have in common once. Of a row that several workgroups share, each has one part ([`Cut`]).
 
 use super::lanes::{combine, combine_all, memory};
+use super::parts::Cut;
 use super::problem::{Kind, Rows, Step};
 use crate::EmitError;
 use crate::kernel::code::{Code, Int, Ssa};
@@ -31,6 +32,7 @@ struct Run<'c> {
 struct Writer<'a, 'c> {
     code: Code<'c>,
     rows: &'a Rows<'c>,
+    cut: &'a Cut,
     schedule: &'a Schedule,
     buffers: Vec<Ssa<'c>>,
     /// The lane's number in its row.
@@ -45,6 +47,8 @@ struct Writer<'a, 'c> {
 struct Row<'c> {
     /// The index along each loop over rows.
     indices: Vec<Int<'c>>,
+    /// The part of it that the lane has.
+    part: Int<'c>,
     /// Whether there is such a row.
     exists: Int<'c>,
     /// What there is one of for each row.
@@ -58,6 +62,7 @@ impl Row<'_> {
     fn nowhere() -> Self {
         Row {
             indices: Vec::new(),
+            part: Int::Known(0),
             exists: Int::Known(0),
             made: HashMap::new(),
             kept: Vec::new(),
@@ -66,7 +71,12 @@ impl Row<'_> {
 }
 
 /// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: operands, what is stored.
-pub(super) fn write<'c>(context: &'c Context, rows: &Rows<'c>, schedule: &Schedule) -> Result<Written<'c>, EmitError> {
+pub(super) fn write<'c>(
+    context: &'c Context,
+    rows: &Rows<'c>,
+    cut: &Cut,
+    schedule: &Schedule,
+) -> Result<Written<'c>, EmitError> {
     let mut arguments = vec![Type::index(context), Type::index(context)];
     for tensor in rows.tensors() {
         arguments.push(tensor.element.memref(&[tensor.elements()], None)?);
@@ -77,8 +87,9 @@ pub(super) fn write<'c>(context: &'c Context, rows: &Rows<'c>, schedule: &Schedu
     let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
     let (lanes, each) = (schedule.lanes.cast_signed(), schedule.each.cast_signed());
     let together = schedule.rows().cast_signed();
-    let count: i64 = rows.rows.iter().product();
-    // A row's number, and whether there is such a row.
+    let across = cut.across(rows);
+    let count = rows.rows.iter().product::<i64>() * across;
+    // The number of a row's part, and whether there is such a row.
     let place = |turn: i64| {
         let group = code.add(code.mul(workgroup, each)?, turn)?;
         let number = code.add(code.mul(group, together)?, code.div(lane, lanes)?)?;
@@ -102,6 +113,7 @@ pub(super) fn write<'c>(context: &'c Context, rows: &Rows<'c>, schedule: &Schedu
     let mut writer = Writer {
         code,
         rows,
+        cut,
         schedule,
         buffers,
         within,
@@ -121,11 +133,14 @@ impl<'c> Writer<'_, 'c> {
     /// Writes what a lane does with its rows.
     fn rows(&mut self, lane: Int<'c>, places: &[(Int<'c>, Int<'c>)]) -> Result<(), EmitError> {
         let mut all: Vec<Row<'c>> = Vec::new();
+        let across = self.cut.across(self.rows);
         for &(number, exists) in places {
+            let (number, part) = (self.code.div(number, across)?, self.code.rem(number, across)?);
             let indices = coordinates(&self.code, number, &self.rows.rows)?;
             let made = self.load_rows(&indices, exists)?;
             self.row = Row {
                 indices,
+                part,
                 exists,
                 made,
                 kept: Vec::new(),
@@ -135,12 +150,10 @@ impl<'c> Writer<'_, 'c> {
             }
             all.push(std::mem::replace(&mut self.row, Row::nowhere()));
         }
-        let memory = if self
-            .rows
-            .steps
-            .iter()
-            .any(|step| matches!(step.kind, Kind::Reduction(_)))
-        {
+        let is_found = |(number, step): (usize, &Step)| {
+            matches!(step.kind, Kind::Reduction(_)) && !self.cut.known.contains_key(&number)
+        };
+        let memory = if self.rows.steps.iter().enumerate().any(is_found) {
             memory(&self.code, self.schedule)?
         } else {
             None
@@ -182,7 +195,7 @@ impl<'c> Writer<'_, 'c> {
     fn load_rows(&self, row: &[Int<'c>], exists: Int<'c>) -> Result<HashMap<Source, Ssa<'c>>, EmitError> {
         let mut made = HashMap::new();
         for (number, (tensor, &buffer)) in self.rows.operands.iter().zip(&self.buffers).enumerate() {
-            if tensor.is_same(true) {
+            if tensor.is_same(true) && !self.cut.known.values().any(|&known| known == number) {
                 let place = offset(&self.code, row, &tensor.spread.rows)?;
                 let place = self.code.select(exists, place, BEYOND / tensor.bytes())?;
                 let loaded = self.code.load(buffer, (place, Int::Known(0)), tensor.element)?;
@@ -207,6 +220,7 @@ impl<'c> Writer<'_, 'c> {
                     let known = self.arguments(step, |source| self.row.made.get(&source).copied().ok_or(MISSING))?;
                     written(&self.code, &step.body, known, None)?
                 }
+                Kind::Reduction(_) if self.cut.known.contains_key(&number) => self.known(number, step)?,
                 Kind::Reduction(start) => {
                     let found = self.reduce(step, start, &mut kept)?;
                     let turn = turns.next().unwrap_or(0);
@@ -215,9 +229,30 @@ impl<'c> Writer<'_, 'c> {
                 }
             };
             self.row.made.insert(Source::Step(number), made);
+            if self.cut.found == Some(number) {
+                break;
+            }
         }
         self.store_elements(&mut kept)?;
         self.store_rows()
+    }
+
+    /// What all parts of the row found, combined.
+    fn known(&self, number: usize, step: &Step) -> Result<Ssa<'c>, EmitError> {
+        let code = &self.code;
+        let operand = *self.cut.known.get(&number).ok_or(MISSING)?;
+        let tensor = self.rows.operands.get(operand).ok_or(MISSING)?;
+        let buffer = *self.buffers.get(operand).ok_or(MISSING)?;
+        let first = offset(code, &self.row.indices, &tensor.spread.rows)?;
+        let first = code.select(self.row.exists, first, BEYOND / tensor.bytes())?;
+        let parts = (0..self.cut.parts).map(|part| {
+            let place = code.add(first, part)?;
+            code.load(buffer, (place, Int::Known(0)), tensor.element)
+        });
+        // All are loaded before the first is used.
+        let mut parts = parts.collect::<Result<Vec<_>, EmitError>>()?.into_iter();
+        let first = parts.next().ok_or(MISSING)?;
+        parts.try_fold(first, |found, part| combine(code, step, [found, part], None))
     }
 
     /// What a lane finds in its runs.
@@ -275,10 +310,14 @@ impl<'c> Writer<'_, 'c> {
     /// A run of the lane's, by its number.
     fn run(&self, number: Int<'c>) -> Result<Run<'c>, EmitError> {
         let code = &self.code;
-        let (lanes, length) = (
-            self.schedule.lanes.cast_signed(),
-            self.rows.columns.iter().product::<i64>(),
-        );
+        let (lanes, Cut { parts, length, .. }) = (self.schedule.lanes.cast_signed(), self.cut);
+        let rest = self.rows.length() - (parts - 1) * length;
+        let end = if rest == *length {
+            Int::Known(rest)
+        } else {
+            code.select(code.is_below(self.row.part, parts - 1)?, *length, rest)?
+        };
+        let first_of_part = code.mul(self.row.part, *length)?;
         let is_side_by_side = self.extent % RUN == 0;
         let mut run = Run::default();
         for next in 0..RUN {
@@ -291,14 +330,15 @@ impl<'c> Writer<'_, 'c> {
             };
             // Runs before the last are whole, and so may be the last.
             let is_whole = match number {
-                Int::Known(number) => (number + 1) * lanes * RUN <= length,
+                Int::Known(number) => (number + 1) * lanes * RUN <= rest,
                 Int::Made(_) => false,
             };
             let is_in_row = if is_whole {
                 Int::Known(1)
             } else {
-                code.is_below(element, length)?
+                code.is_below(element, end)?
             };
+            let element = code.add(element, first_of_part)?;
             run.exists.push(code.and(self.row.exists, is_in_row)?);
             run.indices.push(coordinates(code, element, &self.rows.columns)?);
         }
@@ -407,7 +447,10 @@ impl<'c> Writer<'_, 'c> {
     /// Stores what there is one of for each row, by the first lane of each.
     fn store_rows(&self) -> Result<(), EmitError> {
         let code = &self.code;
-        let is_first = code.and(code.is_below(self.within, 1)?, self.row.exists)?;
+        let mut is_first = code.and(code.is_below(self.within, 1)?, self.row.exists)?;
+        if self.cut.found.is_none() {
+            is_first = code.and(is_first, code.is_below(self.row.part, 1)?)?;
+        }
         let outputs = self
             .rows
             .stored
@@ -415,7 +458,10 @@ impl<'c> Writer<'_, 'c> {
             .zip(self.buffers.iter().skip(self.rows.operands.len()));
         for ((source, tensor), &buffer) in outputs.filter(|((_, tensor), _)| tensor.is_same(true)) {
             let value = *self.row.made.get(source).ok_or(MISSING)?;
-            let place = offset(code, &self.row.indices, &tensor.spread.rows)?;
+            let mut place = offset(code, &self.row.indices, &tensor.spread.rows)?;
+            if self.cut.found.is_some() {
+                place = code.add(place, self.row.part)?;
+            }
             code.store(value, buffer, code.select(is_first, place, BEYOND / tensor.bytes())?)?;
         }
         Ok(())

@@ -190,7 +190,7 @@ pub(super) fn layernorm(cases: &mut Cases) {
 
 /// Rows that frameworks send: lengths that are no multiples of a subgroup, several sums that depend on each other. The last ones are spread
 /// over lanes in each way that kernels of rows know: several rows in a subgroup, several subgroups for a row, rows that no lane keeps.
-const EVERYDAY: [&str; 36] = [
+const EVERYDAY: [&str; 40] = [
     "layernorm-training_4x300_f16",
     "layernorm-training_4x257_f16",
     "layernorm-training_4x1000_f16",
@@ -227,6 +227,10 @@ const EVERYDAY: [&str; 36] = [
     "layernorm-backward_2x65536_f16",
     "rmsnorm-backward_2x65535_f16",
     "layernorm-backward-found_2x40000_f32",
+    "layernorm-training_3x41000_f16",
+    "rmsnorm-training_2x65539_bf16",
+    "softmax_1x128256_f32",
+    "spread_2x131075_f32",
 ];
 
 pub(super) fn everyday(cases: &mut Cases) {
