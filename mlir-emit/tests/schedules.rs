@@ -208,29 +208,57 @@ fn a_virtual_factor_is_multiplied_in_its_own_type() {
     assert!(are_products && left == 0, "{found:?}");
 }
 
-/// Combinations take turns with memory that they share: many of them need no more than two.
+/// Combinations take turns with memory that they share: many of them need no more than two. Long rows of so many reductions are not cut into
+/// parts: their kernels would have more buffers than the driver passes.
 #[test]
 fn many_reductions_of_a_row_share_memory() {
-    let mut b = GraphBuilder::new("again and again");
-    let mut x = b.buffer("x", F16, &[4, 4096]);
-    for number in 0..17 {
-        let mean = b.virtual_tensor(&format!("mean{number}"), DataType::F32, &[4, 1]);
+    for length in [4096, 40960] {
+        let mut b = GraphBuilder::new("again and again");
+        let mut x = b.buffer("x", F16, &[4, length]);
+        for number in 0..17 {
+            let mean = b.virtual_tensor(&format!("mean{number}"), DataType::F32, &[4, 1]);
+            let op = Reduction {
+                input: x,
+                output: mean,
+                mode: ReductionMode::Avg,
+                is_deterministic: false,
+            };
+            b.node(&format!("avg{number}"), DataType::F32, op);
+            let centred = b.virtual_tensor(&format!("centred{number}"), DataType::F32, &[4, length]);
+            b.pointwise(DataType::F32, PointwiseMode::Sub, &[x, mean], centred);
+            x = centred;
+        }
+        let y = b.buffer("y", F16, &[4, length]);
+        b.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[x], y);
+        let text = lowered(b.build(), &Target::parse("mi300x").expect("it is known")).mlir;
+        assert_eq!(text.matches("\"memref.alloc\"").count(), 2);
+        assert_eq!(text.matches("\"flow.dispatch\"").count(), 1);
+    }
+}
+
+/// Sums of a long row that need nothing of each other are found by one kernel, and a second one makes the result.
+#[test]
+fn reductions_that_need_no_other_are_found_together() {
+    let mut b = GraphBuilder::new("the greatest and the least");
+    let x = b.buffer("x", F16, &[4, 40960]);
+    let mut bounds = Vec::new();
+    for (name, mode) in [("most", ReductionMode::Max), ("least", ReductionMode::Min)] {
+        let bound = b.virtual_tensor(name, DataType::F32, &[4, 1]);
         let op = Reduction {
             input: x,
-            output: mean,
-            mode: ReductionMode::Avg,
+            output: bound,
+            mode,
             is_deterministic: false,
         };
-        b.node(&format!("avg{number}"), DataType::F32, op);
-        let centred = b.virtual_tensor(&format!("centred{number}"), DataType::F32, &[4, 4096]);
-        b.pointwise(DataType::F32, PointwiseMode::Sub, &[x, mean], centred);
-        x = centred;
+        b.node(name, DataType::F32, op);
+        bounds.push(bound);
     }
-    let y = b.buffer("y", F16, &[4, 4096]);
-    b.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[x], y);
-    let text = lowered(b.build(), &Target::parse("mi300x").expect("it is known")).mlir;
-    assert_eq!(text.matches("\"memref.alloc\"").count(), 2);
-    assert_eq!(text.matches("\"flow.dispatch\"").count(), 1);
+    let range = b.virtual_tensor("range", DataType::F32, &[4, 1]);
+    b.pointwise(DataType::F32, PointwiseMode::Sub, &bounds, range);
+    let y = b.buffer("y", F16, &[4, 40960]);
+    b.pointwise(DataType::F32, PointwiseMode::Mul, &[x, range], y);
+    let (found, left) = kernels(b.build());
+    assert_eq!((found.len(), left), (2, 0), "{found:?}");
 }
 
 /// In a square, a scale that is computed looks like something that there is one of for each row: what is a row tells the loop, not the extent.

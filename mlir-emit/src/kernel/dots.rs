@@ -29,13 +29,20 @@ struct Registers {
 }
 
 impl Registers {
-    /// Those of this machine's CPU, for which graphs are compiled.
-    fn of_this_cpu() -> Self {
+    /// Those of this machine's CPU, for which graphs are compiled; `None` if it is not one that this is for.
+    fn of_this_cpu() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx512f") {
-            return Registers { lanes: WIDEST, down: 7 };
+        {
+            use std::arch::is_x86_feature_detected as has;
+            if has!("avx512f") {
+                return Some(Registers { lanes: WIDEST, down: 7 });
+            }
+            (has!("avx2") && has!("fma")).then_some(Registers { lanes: 8, down: 3 })
         }
-        Registers { lanes: 8, down: 3 }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            cfg!(target_arch = "aarch64").then_some(Registers { lanes: 4, down: 6 })
+        }
     }
 }
 
@@ -52,7 +59,8 @@ impl Dots {
     pub(crate) fn is_possible(&self) -> bool {
         const MOST: i64 = 1 << 40;
         let is_counted = |a: i64, b: i64| a.checked_mul(b).is_some_and(|count| count < MOST);
-        self.rows > 0
+        Registers::of_this_cpu().is_some()
+            && self.rows > 0
             && self.terms >= TERMS
             && self.terms % WIDEST == 0
             && self.columns % ACROSS == 0
@@ -82,7 +90,8 @@ impl Dots {
             arguments.push(float.memref(&[count], None)?);
         }
         let code = Code::new(context, &arguments);
-        let registers = Registers::of_this_cpu();
+        let registers =
+            Registers::of_this_cpu().ok_or(EmitError::Internal("a product that this CPU has no kernel for"))?;
         let down = registers.down.min(self.rows);
         // The last one has the rest too: no tile is shared with another workgroup.
         let [strips, blocks] =
@@ -137,13 +146,29 @@ impl Dots {
                 let place = code.index(code.add(*start, term)?)?;
                 code.one("vector.load", &[buffer, place], vector, &[])
             };
-            let right: Vec<_> = columns.iter().map(|start| loaded(b, start)).collect::<Result<_, _>>()?;
-            let mut sums = sums.iter();
-            let mut next = Vec::new();
-            for start in &rows {
-                let left = loaded(a, start)?;
-                for (&right, &sum) in right.iter().zip(&mut sums) {
-                    next.push(code.one("vector.fma", &[left, right, sum], vector, &[])?);
+            // The fewer ones stay in registers, and the others pass.
+            let mut next = sums.to_vec();
+            let (held, passing) = if rows.len() < columns.len() {
+                ((a, &rows), (b, &columns))
+            } else {
+                ((b, &columns), (a, &rows))
+            };
+            let stays: Vec<_> = held
+                .1
+                .iter()
+                .map(|start| loaded(held.0, start))
+                .collect::<Result<_, _>>()?;
+            for (number, start) in passing.1.iter().enumerate() {
+                let passes = loaded(passing.0, start)?;
+                for (other, &stays) in stays.iter().enumerate() {
+                    let [row, column] = if rows.len() < columns.len() {
+                        [other, number]
+                    } else {
+                        [number, other]
+                    };
+                    if let Some(sum) = next.get_mut(row * columns.len() + column) {
+                        *sum = code.one("vector.fma", &[stays, passes, *sum], vector, &[])?;
+                    }
                 }
             }
             Ok(next)

@@ -30,7 +30,7 @@ pub(super) fn unpacked(cases: &mut Cases) {
             ("one_tap_stride2", conv(1, 512, 64, 14, 1, 0).stride(2)),
             ("one_position", conv(1, 1024, 40, 1, 1, 0)),
             ("few_positions", conv(5, 256, 68, 1, 1, 0)),
-            ("many_terms", conv(3, 1040, 4, 7, 1, 0)),
+            ("many_terms", conv(3, 1040, 68, 7, 1, 0)),
             ("taps", conv(1, 32, 260, 5, 3, 1)),
             ("taps_stride2", conv(2, 48, 256, 9, 3, 1).stride(2)),
             ("taps_dilated", conv(1, 32, 256, 7, 3, 2).dilation(2)),

@@ -1,41 +1,36 @@
 //! Long rows in parts: where there are fewer rows than compute units, several workgroups share a row.
 //!
 //! Example: a softmax of 32 rows of 65536 elements. The first kernel finds the greatest element of each of eight parts. The second one
-//! combines what the parts of its row found, and finds each part's sum of exponentials. The third one combines these, and makes the result. So
-//! there is a kernel for each reduction and one more, and all of them read the row.
+//! combines what the parts of its row found, and finds each part's sum of exponentials. The third one combines these, and makes the result.
+//! Reductions of which none needs another one are found by one kernel.
 
 use super::problem::{Kind, Rows};
 use crate::EmitError;
 use crate::kernel::epilogue::{Source, Spread, Tensor};
 use crate::mlir::{Block, Context, Float, Type};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+
+/// Most buffers that IREE's HIP driver passes to a kernel.
+const MOST_BUFFERS: usize = 16;
 
 /// What one kernel does of what is done with rows.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Cut {
     /// Parts of a row, and elements of each but the last.
     pub(super) parts: i64,
     pub(super) length: i64,
-    /// The reduction that this kernel finds for each part, and stores as its only result; `None` if it makes what is wanted.
-    pub(super) found: Option<usize>,
+    /// Whether the kernel finds reductions for each part, and stores nothing else.
+    pub(super) finds: bool,
     /// The operands that have what earlier kernels found, by the numbers of the reductions.
     pub(super) known: HashMap<usize, usize>,
+    /// Steps that the kernel does not make: they need what it finds.
+    pub(super) left: HashSet<usize>,
 }
 
 impl Cut {
-    /// Rows that are one kernel's work.
-    fn whole(rows: &Rows<'_>) -> Self {
-        Cut {
-            parts: 1,
-            length: rows.length(),
-            found: None,
-            known: HashMap::new(),
-        }
-    }
-
     /// The parts of each row that the kernel passes: one if it makes nothing of the elements.
     pub(super) fn across(&self, rows: &Rows<'_>) -> i64 {
-        let has_elements = self.found.is_some() || rows.stored.iter().any(|(_, tensor)| !tensor.is_same(true));
+        let has_elements = self.finds || rows.stored.iter().any(|(_, tensor)| !tensor.is_same(true));
         if has_elements { self.parts } else { 1 }
     }
 }
@@ -46,29 +41,59 @@ pub(super) fn kernels<'c>(
     rows: Rows<'c>,
     [parts, length]: [i64; 2],
 ) -> Result<Vec<(Rows<'c>, Cut)>, EmitError> {
-    let mut cut = Cut::whole(&rows);
-    if parts == 1 {
+    let is_reduction = |number: &usize| {
+        let step = rows.steps.get(*number);
+        step.is_some_and(|step| matches!(step.kind, Kind::Reduction(_)))
+    };
+    let reductions: Vec<usize> = (0..rows.steps.len()).filter(is_reduction).collect();
+    // Each reduction's parts are an operand more.
+    let is_cut = parts > 1 && rows.tensors().count() + reductions.len() <= MOST_BUFFERS;
+    let mut cut = Cut {
+        parts: if is_cut { parts } else { 1 },
+        length: if is_cut { length } else { rows.length() },
+        ..Cut::default()
+    };
+    if !is_cut {
         return Ok(vec![(rows, cut)]);
     }
-    (cut.parts, cut.length) = (parts, length);
-    let (mut operands, mut kernels) = (rows.operands.clone(), Vec::new());
-    for (number, step) in rows.steps.iter().enumerate() {
-        if !matches!(step.kind, Kind::Reduction(_)) {
-            continue;
+    // The reductions that each step needs.
+    let mut needs: Vec<HashSet<usize>> = Vec::new();
+    for step in &rows.steps {
+        let mut own = HashSet::new();
+        for source in &step.sources {
+            if let Source::Step(number) = source {
+                own.extend(needs.get(*number).into_iter().flatten());
+                own.extend(Some(*number).filter(is_reduction));
+            }
         }
-        let found = found(context, &rows, parts)?;
+        needs.push(own);
+    }
+    let (mut operands, mut kernels) = (rows.operands.clone(), Vec::new());
+    while cut.known.len() < reductions.len() {
+        let is_ready = |needs: &HashSet<usize>| needs.iter().all(|number| cut.known.contains_key(number));
+        let left = needs.iter().enumerate().filter(|(_, needs)| !is_ready(needs));
+        let left: HashSet<usize> = left.map(|(number, _)| number).collect();
+        let is_found = |number: &&usize| !cut.known.contains_key(number) && !left.contains(number);
+        let mut stored = Vec::new();
+        for &number in reductions.iter().filter(is_found) {
+            stored.push((Source::Step(number), found(context, &rows, parts)?));
+        }
         let kernel = Rows {
             operands: operands.clone(),
-            stored: vec![(Source::Step(number), found.clone())],
+            stored: stored.clone(),
             ..rows.clone()
         };
         let one = Cut {
-            found: Some(number),
+            finds: true,
+            left,
             ..cut.clone()
         };
         kernels.push((kernel, one));
-        cut.known.insert(number, operands.len());
-        operands.push(found);
+        for (source, tensor) in stored {
+            let Source::Step(number) = source else { continue };
+            cut.known.insert(number, operands.len());
+            operands.push(tensor);
+        }
     }
     kernels.push((Rows { operands, ..rows }, cut));
     Ok(kernels)

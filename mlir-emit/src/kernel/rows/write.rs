@@ -151,7 +151,8 @@ impl<'c> Writer<'_, 'c> {
             all.push(std::mem::replace(&mut self.row, Row::nowhere()));
         }
         let is_found = |(number, step): (usize, &Step)| {
-            matches!(step.kind, Kind::Reduction(_)) && !self.cut.known.contains_key(&number)
+            let is_known = self.cut.known.contains_key(&number) || self.cut.left.contains(&number);
+            matches!(step.kind, Kind::Reduction(_)) && !is_known
         };
         let memory = if self.rows.steps.iter().enumerate().any(is_found) {
             memory(&self.code, self.schedule)?
@@ -178,7 +179,8 @@ impl<'c> Writer<'_, 'c> {
         for (number, run) in kept.iter_mut().enumerate() {
             for (operand, tensor) in self.rows.operands.iter().enumerate() {
                 let source = Source::Operand(operand);
-                let is_common = tensor.spread.rows.iter().all(|&stride| stride == 0);
+                // Another part of a row has other elements.
+                let is_common = self.cut.parts == 1 && tensor.spread.rows.iter().all(|&stride| stride == 0);
                 let common = first
                     .filter(|_| is_common)
                     .and_then(|row| row.kept.get(number)?.made.get(&source));
@@ -215,6 +217,7 @@ impl<'c> Writer<'_, 'c> {
         let mut kept = std::mem::take(&mut self.row.kept);
         for (number, step) in self.rows.steps.iter().enumerate() {
             let made = match &step.kind {
+                _ if self.cut.left.contains(&number) => continue,
                 Kind::Element => continue,
                 Kind::Row => {
                     let known = self.arguments(step, |source| self.row.made.get(&source).copied().ok_or(MISSING))?;
@@ -229,9 +232,6 @@ impl<'c> Writer<'_, 'c> {
                 }
             };
             self.row.made.insert(Source::Step(number), made);
-            if self.cut.found == Some(number) {
-                break;
-            }
         }
         self.store_elements(&mut kept)?;
         self.store_rows()
@@ -245,12 +245,24 @@ impl<'c> Writer<'_, 'c> {
         let buffer = *self.buffers.get(operand).ok_or(MISSING)?;
         let first = offset(code, &self.row.indices, &tensor.spread.rows)?;
         let first = code.select(self.row.exists, first, BEYOND / tensor.bytes())?;
-        let parts = (0..self.cut.parts).map(|part| {
-            let place = code.add(first, part)?;
-            code.load(buffer, (place, Int::Known(0)), tensor.element)
+        // Side by side, and all loaded before the first is used.
+        let width = if self.cut.parts % RUN == 0 { RUN } else { 1 };
+        let vector = tensor.element.vector(&[RUN])?;
+        let loaded = (0..self.cut.parts / width).map(|number| {
+            let place = (code.add(first, number * width)?, Int::Known(0));
+            code.load(buffer, place, if width == 1 { tensor.element } else { vector })
         });
-        // All are loaded before the first is used.
-        let mut parts = parts.collect::<Result<Vec<_>, EmitError>>()?.into_iter();
+        let mut parts = Vec::new();
+        for loaded in loaded.collect::<Result<Vec<_>, EmitError>>()? {
+            if width == 1 {
+                parts.push(loaded);
+                continue;
+            }
+            for number in 0..width {
+                parts.push(code.extract(loaded, number, tensor.element)?);
+            }
+        }
+        let mut parts = parts.into_iter();
         let first = parts.next().ok_or(MISSING)?;
         parts.try_fold(first, |found, part| combine(code, step, [found, part], None))
     }
@@ -448,7 +460,7 @@ impl<'c> Writer<'_, 'c> {
     fn store_rows(&self) -> Result<(), EmitError> {
         let code = &self.code;
         let mut is_first = code.and(code.is_below(self.within, 1)?, self.row.exists)?;
-        if self.cut.found.is_none() {
+        if !self.cut.finds {
             is_first = code.and(is_first, code.is_below(self.row.part, 1)?)?;
         }
         let outputs = self
@@ -459,7 +471,7 @@ impl<'c> Writer<'_, 'c> {
         for ((source, tensor), &buffer) in outputs.filter(|((_, tensor), _)| tensor.is_same(true)) {
             let value = *self.row.made.get(source).ok_or(MISSING)?;
             let mut place = offset(code, &self.row.indices, &tensor.spread.rows)?;
-            if self.cut.found.is_some() {
+            if self.cut.finds {
                 place = code.add(place, self.row.part)?;
             }
             code.store(value, buffer, code.select(is_first, place, BEYOND / tensor.bytes())?)?;

@@ -190,7 +190,7 @@ pub(super) fn layernorm(cases: &mut Cases) {
 
 /// Rows that frameworks send: lengths that are no multiples of a subgroup, several sums that depend on each other. The last ones are spread
 /// over lanes in each way that kernels of rows know: several rows in a subgroup, several subgroups for a row, rows that no lane keeps.
-const EVERYDAY: [&str; 40] = [
+const EVERYDAY: [&str; 42] = [
     "layernorm-training_4x300_f16",
     "layernorm-training_4x257_f16",
     "layernorm-training_4x1000_f16",
@@ -231,6 +231,8 @@ const EVERYDAY: [&str; 40] = [
     "rmsnorm-training_2x65539_bf16",
     "softmax_1x128256_f32",
     "spread_2x131075_f32",
+    "batchnorm_11x2x62x61_f16",
+    "batchnorm-backward_10x2x64x65_f32",
 ];
 
 pub(super) fn everyday(cases: &mut Cases) {
