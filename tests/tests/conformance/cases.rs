@@ -111,9 +111,13 @@ fn products_have_kernels_of_their_own() {
     }
 }
 
-/// On CPUs these convolutions have the kernel that reads filters as they lie, and their near misses have not.
+/// On CPUs with AVX-512 these convolutions have the kernel that reads filters as they lie, and their near misses have not. Other CPUs pack all.
 #[test]
 fn filters_are_read_as_they_lie() {
+    #[cfg(target_arch = "x86_64")]
+    let is_wide = std::arch::is_x86_feature_detected!("avx512f");
+    #[cfg(not(target_arch = "x86_64"))]
+    let is_wide = false;
     let mut counts = [0, 0];
     for case in cases::all() {
         let is_meant = ["conv_unpacked_", "dgrad_unpacked_"]
@@ -123,7 +127,8 @@ fn filters_are_read_as_they_lie() {
             let mut graph = case.graph.clone();
             graph.validate().expect("the graph is valid");
             let emitted = emit(&graph.normalise().0, &Target::Cpu).expect("the graph is supported");
-            assert_eq!(emitted.mlir.contains("func.func @dots_"), is_meant, "{}", case.name);
+            let has_kernel = emitted.mlir.contains("func.func @dots_");
+            assert_eq!(has_kernel, is_meant && is_wide, "{}", case.name);
             counts[usize::from(is_meant)] += 1;
         }
     }
