@@ -24,7 +24,7 @@ const MOST_TOGETHER: u64 = 8;
 const GROUPS: u64 = 4;
 /// Rows of at least so many elements are cut into parts where there are two units or more for each, else most units would be idle: rows that
 /// are only combined, and others, for which the launches of more kernels pay earlier. By prediction, in f16: 32 rows of 65536 elements take 16.2 µs
-/// whole and 12.2 in parts (layernorm), 21.6 and 13.6 (softmax), 4.5 and 6.0 (sum).
+/// whole and 12.1 in parts (layernorm), 21.6 and 13.6 (softmax), 4.5 and 6.0 (sum).
 const LONG: [u64; 2] = [1 << 17, 40960];
 /// Elements of a part, at least; the parts of a row, at most; and what elements of a part are a multiple of.
 const PART: u64 = 1 << 12;

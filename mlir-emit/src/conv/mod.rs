@@ -212,7 +212,7 @@ pub(crate) fn lower_wgrad(
     {
         return lowering.define_sums(op.dw, result, compute);
     }
-    // In the order in which it is stored, on CPUs: a copy of a large filter in another one takes longer than its gradient.
+    // In the order in which it is stored, on CPUs: a copy of a large filter to another one takes longer than its gradient.
     let last = channels_last(dw.dims.len());
     let is_last = lowering.target().conv_strategy() == ConvStrategy::Staged
         && lowering.stored_order(op.dw).is_some_and(|order| order == last);

@@ -54,9 +54,7 @@ impl Dots {
 
     /// Elements of both matrices and of the product.
     pub(super) fn elements(&self) -> [i64; 3] {
-        let Dots {
-            rows, columns, terms, ..
-        } = *self;
+        let Dots { rows, columns, terms } = *self;
         [rows * terms, columns * terms, rows * columns]
     }
 
@@ -78,12 +76,12 @@ impl Dots {
         let [strips, blocks] =
             [(self.columns, STRIP), (self.rows, down * TILES)].map(|(all, each)| (all / each).max(1));
         let workgroup = Int::Made(code.argument(1)?);
-        // Neighbouring workgroups have the same columns.
         let span = |number: Int<'c>, (count, each, all): (i64, i64, i64)| {
             let first = code.mul(number, each)?;
             let end = code.add(first, each)?;
             Ok::<_, EmitError>([first, code.select(code.is_below(number, count - 1)?, end, all)?])
         };
+        // Neighbouring workgroups have the same columns.
         let columns = span(code.div(workgroup, blocks)?, (strips, STRIP, self.columns))?;
         let rows = span(code.rem(workgroup, blocks)?, (blocks, down * TILES, self.rows))?;
         let buffers = [code.argument(2)?, code.argument(3)?, code.argument(4)?];

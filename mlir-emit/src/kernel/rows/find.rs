@@ -23,7 +23,7 @@ const PASSED: [&str; 3] = [
     "iree_tensor_ext.compute_barrier.start",
 ];
 /// Most tensors that a kernel reads and stores: more need more registers for their addresses than there are.
-const MOST: usize = 12;
+pub(super) const MOST: usize = 12;
 
 /// A value that the kernel has.
 #[derive(Clone, Copy, Debug)]

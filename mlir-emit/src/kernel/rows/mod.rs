@@ -125,8 +125,7 @@ fn next<'c>(context: &'c Context, operations: &[Operation], target: &Target) -> 
         return Ok(None);
     };
     if let Some(found) = find::reduction(context, operations)? {
-        let has_elements = found.rows.stored.iter().any(|(_, tensor)| !tensor.is_same(true));
-        let parts = found.rows.problem().parts(machine, has_elements);
+        let parts = found.rows.problem().parts(machine, found.rows.makes_elements());
         let parts = parts.map(u64::cast_signed);
         return Ok(Some((found, parts, None)));
     }

@@ -1,17 +1,15 @@
-//! Long rows in parts: where there are fewer rows than compute units, several workgroups share a row.
+//! Long rows in parts: where there are two compute units or more for each row, several workgroups share it.
 //!
 //! Example: a softmax of 32 rows of 65536 elements. The first kernel finds the greatest element of each of eight parts. The second one
 //! combines what the parts of its row found, and finds each part's sum of exponentials. The third one combines these, and makes the result.
 //! Reductions of which none needs another one are found by one kernel.
 
+use super::find::MOST;
 use super::problem::{Kind, Rows};
 use crate::EmitError;
 use crate::kernel::epilogue::{Source, Spread, Tensor};
 use crate::mlir::{Block, Context, Float, Type};
 use std::collections::{HashMap, HashSet};
-
-/// Most buffers that IREE's HIP driver passes to a kernel.
-const MOST_BUFFERS: usize = 16;
 
 /// What one kernel does of what is done with rows.
 #[derive(Clone, Debug, Default)]
@@ -30,8 +28,11 @@ pub(super) struct Cut {
 impl Cut {
     /// The parts of each row that the kernel passes: one if it makes nothing of the elements.
     pub(super) fn across(&self, rows: &Rows<'_>) -> i64 {
-        let has_elements = self.finds || rows.stored.iter().any(|(_, tensor)| !tensor.is_same(true));
-        if has_elements { self.parts } else { 1 }
+        if self.finds || rows.makes_elements() {
+            self.parts
+        } else {
+            1
+        }
     }
 }
 
@@ -47,7 +48,7 @@ pub(super) fn kernels<'c>(
     };
     let reductions: Vec<usize> = (0..rows.steps.len()).filter(is_reduction).collect();
     // Each reduction's parts are an operand more.
-    let is_cut = parts > 1 && rows.tensors().count() + reductions.len() <= MOST_BUFFERS;
+    let is_cut = parts > 1 && rows.tensors().count() + reductions.len() <= MOST;
     let mut cut = Cut {
         parts: if is_cut { parts } else { 1 },
         length: if is_cut { length } else { rows.length() },

@@ -54,6 +54,11 @@ impl<'c> Rows<'c> {
         self.columns.iter().product()
     }
 
+    /// Whether anything is stored that there is not one of for each row.
+    pub(super) fn makes_elements(&self) -> bool {
+        self.stored.iter().any(|(_, tensor)| !tensor.is_same(true))
+    }
+
     pub(super) fn problem(&self) -> Problem {
         let count = |extents: &[i64]| extents.iter().product::<i64>().unsigned_abs();
         let is_of_rows =
