@@ -29,6 +29,13 @@ pub mod rows;
 pub mod samples;
 pub mod shapes;
 
+/// What a run chooses by, `ROTINI_TEST_SEED`; 0 where it is not set.
+#[must_use]
+pub fn seed() -> u64 {
+    let text = std::env::var("ROTINI_TEST_SEED").unwrap_or_default();
+    text.parse().unwrap_or_default()
+}
+
 /// How much a mass test does: the first number, or the second in a full run (`ROTINI_TEST_SCALE=full`).
 #[must_use]
 pub fn scaled<T: Copy>([usual, full]: [T; 2]) -> T {

@@ -15,14 +15,12 @@
 
 mod book;
 mod field;
-mod memo;
 mod sources;
 
 use crate::cases::Case;
 use anyhow::{Context as _, Result, bail, ensure};
 use book::Lines;
 use field::field;
-use memo::Memo;
 use rotini_cache::{ContentInputs, ContentKey};
 use rotini_emit::{EmitError, Emitted, FINGERPRINT, Target, emit};
 use rotini_graph::NormalGraph;
@@ -120,20 +118,6 @@ impl Ground {
         })
     }
 
-    /// All that the hash of a trial depends on besides the program that computes it.
-    fn key(&self, trial: &Trial<'_>) -> [Vec<u8>; 3] {
-        let device = format!("{} {} {}", self.target, self.features, self.compiler);
-        let mut rest = blake3::Hasher::new();
-        field(&mut rest, format!("{:?}", trial.case.graph).as_bytes());
-        trial.hash_manner(&mut rest);
-        field(&mut rest, self.hasher.finalize().as_bytes());
-        [
-            device.into_bytes(),
-            trial.bytes.clone(),
-            rest.finalize().as_bytes().to_vec(),
-        ]
-    }
-
     /// The hash of a trial that the plugin accepts.
     fn hash(&self, trial: &Trial<'_>) -> Result<String> {
         let plan = check(&trial.bytes, &self.target)?;
@@ -196,8 +180,6 @@ pub(crate) struct Verdicts {
     seed: u64,
     path: PathBuf,
     known: Lines,
-    /// Where a cache lasts.
-    memo: Option<Memo>,
 }
 
 impl Verdicts {
@@ -225,10 +207,6 @@ impl Verdicts {
             "the plugin was built from other sources than this test: verdicts would be on another lowering"
         );
         sources::expect_built(&root(), on_gpu)?;
-        let memo = match variable("ROTINI_TEST_CACHE").as_str() {
-            "" => None,
-            cache => Some(Memo::of(&std::env::current_exe()?, &Path::new(cache).join("hashes"))?),
-        };
         let name = if on_gpu { "gfx942.txt" } else { "cpu.txt" };
         let path = root().join("tests/proven").join(name);
         Ok(Some(Verdicts {
@@ -237,17 +215,12 @@ impl Verdicts {
             seed,
             known: book::read(&path),
             path,
-            memo,
         }))
     }
 
     /// The hash of a trial; `None` if the plugin declines it, or it does not lower: then it is executed, and told.
     pub(crate) fn hash(&self, trial: &Trial<'_>) -> Option<String> {
-        let compute = || self.ground.hash(trial).ok();
-        match &self.memo {
-            Some(memo) => memo.get(&self.ground.key(trial).each_ref().map(Vec::as_slice), compute),
-            None => compute(),
-        }
+        self.ground.hash(trial).ok()
     }
 
     /// Whether a trial need not be executed.

@@ -125,15 +125,36 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// What the compiler resolves `host` to: the processor's model and features, as the system tells them.
 fn cpu_features() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let line = |name: &str| info.lines().find(|line| line.starts_with(name)).unwrap_or_default();
-    format!(
-        "{}; {}; {}; {}",
-        std::env::consts::ARCH,
-        line("cpu family"),
-        line("model\t"),
-        line("flags")
-    )
+    features_of(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
+}
+
+/// The lines of `/proc/cpuinfo` that tell one processor's code from another's. Without any, code is shared with no other process.
+fn features_of(info: &str) -> String {
+    // As x86-64 has them, and as Arm has them.
+    let names = [
+        "cpu family\t",
+        "model\t",
+        "flags\t",
+        "CPU implementer\t",
+        "CPU part\t",
+        "Features\t",
+    ];
+    let lines: Vec<&str> = names
+        .iter()
+        .filter_map(|name| info.lines().find(|line| line.starts_with(name)))
+        .collect();
+    if lines.is_empty() {
+        tracing::warn!(
+            "/proc/cpuinfo does not tell what processor this is: compiled code is not kept for other processes"
+        );
+        let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        return format!(
+            "{}; process {} at {since:?}",
+            std::env::consts::ARCH,
+            std::process::id()
+        );
+    }
+    format!("{}; {}", std::env::consts::ARCH, lines.join("; "))
 }
 
 /// Code in use. Retires it when its last context is gone.
@@ -427,5 +448,26 @@ impl Aligned {
 
     fn pointer(&mut self) -> *mut c_void {
         self.chunks.as_mut_ptr().cast()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_told_apart() {
+        let zen = "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: EPYC\nflags\t\t: fpu avx2\ncpu MHz\t: 2400\n";
+        let newer = zen.replace("avx2", "avx2 avx512f");
+        let arm = "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
+        let all = [zen, &newer, arm].map(features_of);
+        assert!(
+            all[0].ends_with("; cpu family\t: 25; model\t\t: 17; flags\t\t: fpu avx2"),
+            "{}",
+            all[0]
+        );
+        assert!(all[0] != all[1] && all[2].contains("0xd0c") && all[2].contains("asimd"));
+        assert_eq!(features_of(&zen.replace("2400", "3100")), all[0]);
+        assert_ne!(features_of(""), features_of(""), "unknown processors are taken for one");
     }
 }

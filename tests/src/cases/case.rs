@@ -2,7 +2,7 @@
 
 use crate::harness::inputs::fill;
 use anyhow::{Context as _, Result};
-use rotini_graph::{DataType, Graph, GraphBuilder, TensorId};
+use rotini_graph::{DataType, Graph, GraphBuilder, TensorId, TensorKind};
 use rotini_reference::{Buffers, Profile, fill_with};
 
 /// The float types that every family has.
@@ -85,10 +85,12 @@ pub enum Order {
     First,
     /// N spatial C.
     Last,
+    /// Spatial C N, which no library of convolutions knows.
+    BatchLast,
 }
 
 impl Order {
-    /// Both orders.
+    /// Both orders that frameworks use.
     pub const BOTH: [Order; 2] = [Order::First, Order::Last];
 
     /// As it stands in names.
@@ -97,6 +99,7 @@ impl Order {
         match self {
             Order::First => "nchw",
             Order::Last => "nhwc",
+            Order::BatchLast => "hwcn",
         }
     }
 
@@ -104,6 +107,16 @@ impl Order {
         match self {
             Order::First => builder.buffer(name, dtype, dims),
             Order::Last => builder.buffer_channels_last(name, dtype, dims),
+            Order::BatchLast => {
+                // From the innermost axis outwards.
+                let mut strides = vec![0; dims.len()];
+                let mut stride = 1;
+                for axis in [0, 1].into_iter().chain((2..dims.len()).rev()) {
+                    strides[axis] = stride;
+                    stride *= dims[axis];
+                }
+                builder.tensor(name, dtype, dims, &strides, TensorKind::Buffer)
+            }
         }
     }
 }

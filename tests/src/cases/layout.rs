@@ -90,9 +90,10 @@ pub(super) fn strided(cases: &mut Cases) {
     // A convolution between strided tensors, one of them repeated.
     for order in Order::BOTH {
         let mut conv = GraphBuilder::new("strided conv");
-        let (xs, ws, ys): (&[i64], &[i64], &[i64]) = match order {
-            Order::First => (&[300, 70, 8, 1], &[40, 10, 3, 1], &[500, 60, 7, 1]),
-            Order::Last => (&[300, 1, 35, 5], &[60, 1, 15, 5], &[500, 1, 70, 9]),
+        let (xs, ws, ys): (&[i64], &[i64], &[i64]) = if order == Order::First {
+            (&[300, 70, 8, 1], &[40, 10, 3, 1], &[500, 60, 7, 1])
+        } else {
+            (&[300, 1, 35, 5], &[60, 1, 15, 5], &[500, 1, 70, 9])
         };
         let x = conv.tensor("x", DataType::F32, &[2, 4, 6, 6], xs, TensorKind::Buffer);
         let w = conv.tensor("w", DataType::F32, &[5, 4, 3, 3], ws, TensorKind::Buffer);

@@ -54,6 +54,7 @@ mod reduction;
 mod resnet50;
 mod scalar;
 mod second;
+mod stressed;
 mod structure;
 mod sums;
 mod uncompiled;
@@ -148,6 +149,7 @@ pub fn all() -> Vec<Case> {
     convolution::alone(&mut cases);
     convolution::many(&mut cases);
     unpacked::unpacked(&mut cases);
+    stressed::stressed(&mut cases);
     convolution::turned(&mut cases);
     convolution::fused(&mut cases);
     gradients::alone(&mut cases);

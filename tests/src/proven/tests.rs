@@ -116,7 +116,6 @@ fn verdicts(ground: Ground, mode: &str, path: &Path) -> Verdicts {
         seed: 0,
         path: path.to_owned(),
         known: book::read(path),
-        memo: None,
     }
 }
 
@@ -132,31 +131,6 @@ fn run(case: &Case, verdicts: &Verdicts, is_right: bool) -> (bool, bool) {
         expect(std::slice::from_ref(case), trial, true, Some(verdicts), execute);
     }));
     (executed.into_inner().unwrap(), passed.is_ok())
-}
-
-/// What is computed anew if any of it changes: all that a hash depends on but the lowering, which is the program's.
-#[test]
-fn what_was_computed_is_found_again_for_the_same_alone() {
-    let (case, other) = (named(CASE).unwrap(), named("pw_SUB_f32").unwrap());
-    let mut keys: BTreeSet<_> = changed_grounds()
-        .iter()
-        .filter(|(what, _)| !["MLIR", "flags", "arguments"].contains(what))
-        .map(|(_, ground)| ground.key(&trial(&case)))
-        .collect();
-    let key = |trial: Trial<'_>| ground().key(&trial);
-    assert_eq!(key(trial(&case)), key(trial(&case)));
-    let mut bytes = trial(&case);
-    bytes.bytes.push(0);
-    let otherwise = Trial {
-        case: &other,
-        ..trial(&case)
-    };
-    let manner = Trial {
-        executions: 2,
-        ..trial(&case)
-    };
-    keys.extend([trial(&case), bytes, otherwise, manner].map(key));
-    assert_eq!(keys.len(), 8);
 }
 
 /// A planted wrong kernel, a changed judge, emulator or compiler: each is executed in spite of the verdict, and told if it is wrong.
