@@ -64,7 +64,7 @@ pub use target::{ConvStrategy, GPU_ALIGNMENT, Target};
 
 use ir::Emitter;
 use kernel::Kernels;
-use mlir::{Block, Context, Region, function_text};
+use mlir::{Block, Context, Region, Type, function_text};
 use rotini_graph::NormalGraph;
 use rotini_schedule::gemm::{Problem, Schedule};
 
@@ -134,6 +134,33 @@ pub fn products(graph: &NormalGraph, target: &Target) -> Result<Vec<(Problem, Sc
     Ok(kernels.products())
 }
 
+/// Makes the whole graph one dispatch, which IREE leaves as it is, where IREE would make several of it and there is no kernel of our own.
+fn is_one_dispatch<'c, 'b>(
+    inside: &Emitter<'c, 'b>,
+    graph: &NormalGraph,
+    (target, quirks): (&Target, Quirks),
+    (block, results): (&'b Block<'c>, &[Type<'c>]),
+) -> Result<bool, EmitError> {
+    if !attention::is_one_dispatch(graph, target, quirks) {
+        return Ok(false);
+    }
+    let (dispatch, kernels) = (Block::new(&[]), Kernels::default());
+    {
+        let at = inside.inside(&dispatch);
+        let values = dispatch::run(graph, target, at, &kernels, block)?;
+        at.terminate("flow.return", &values)?;
+    }
+    if !kernels.is_empty() {
+        return Ok(false);
+    }
+    // Neither extents nor a workload are given.
+    let attributes = [("operandSegmentSizes", inside.segments(&[0, 0]))];
+    let regions = vec![dispatch.into(), Region::empty()];
+    let values = inside.op("flow.dispatch.region", &[], results, &attributes, regions)?;
+    inside.terminate("func.return", &values)?;
+    Ok(true)
+}
+
 /// The text of the function `@compute`, behind those of the kernels that it dispatches.
 fn computation(
     context: &Context,
@@ -146,20 +173,7 @@ fn computation(
     let (arguments, results) = shell::function_types(&Emitter::new(context, quirks, &outer), signature)?;
     let block = Block::new(&arguments);
     let inside = Emitter::new(context, quirks, &block);
-    if attention::is_one_dispatch(graph, target, quirks) {
-        // A dispatch that IREE leaves as it is.
-        let dispatch = Block::new(&[]);
-        {
-            let at = inside.inside(&dispatch);
-            let values = dispatch::run(graph, target, at, kernels, &block)?;
-            at.terminate("flow.return", &values)?;
-        }
-        // Neither extents nor a workload are given.
-        let attributes = [("operandSegmentSizes", inside.segments(&[0, 0]))];
-        let regions = vec![dispatch.into(), Region::empty()];
-        let values = inside.op("flow.dispatch.region", &[], &results, &attributes, regions)?;
-        inside.terminate("func.return", &values)?;
-    } else {
+    if !is_one_dispatch(&inside, graph, (target, quirks), (&block, &results))? {
         let values = dispatch::run(graph, target, inside, kernels, &block)?;
         inside.terminate("func.return", &values)?;
     }

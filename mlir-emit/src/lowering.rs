@@ -6,7 +6,7 @@
 use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
-use crate::kernel::{Decode, Dots, Kernels, Product, Turn};
+use crate::kernel::{Decode, Dots, Kernels, Prefill, Product, Turn};
 use crate::mlir::Value as Ssa;
 use crate::narrow::{contracted, factor_types};
 use crate::quirks::{Quirk, Quirks};
@@ -72,6 +72,11 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     /// An attention of few queries, by kernels of our own.
     pub(crate) fn decode(&self, decode: &Decode, shapes: [&[i64]; 2]) -> Result<[Ssa<'c, 'b>; 3], EmitError> {
         self.at.decode(self.kernels, decode, shapes)
+    }
+
+    /// An attention of many queries, by a kernel of our own.
+    pub(crate) fn prefill(&self, prefill: &Prefill, shapes: [&[i64]; 2]) -> Result<[Ssa<'c, 'b>; 3], EmitError> {
+        self.at.prefill(self.kernels, prefill, shapes)
     }
 
     /// A tensor in another order of its axes in memory: by a kernel of our own where there is one.

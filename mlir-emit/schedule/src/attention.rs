@@ -5,6 +5,7 @@
 
 use crate::Half;
 use crate::Machine;
+use crate::gemm::INTRINSIC;
 
 /// How attention is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,44 @@ pub fn cut(machine: &Machine, batches: u64, [queries, keys]: [u64; 2], columns: 
     enough.filter(|_| columns == COLUMNS).copied()
 }
 
-/// Keys that a subgroup multiplies at once.
+/// How attention of many queries is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefill {
+    /// Subgroups of a workgroup.
+    pub subgroups: u64,
+    /// Blocks of 16 queries of a subgroup.
+    pub blocks: u64,
+}
+
+impl Prefill {
+    /// Queries of a workgroup.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.subgroups * self.blocks * INTRINSIC
+    }
+}
+
+/// The cut of attention with so many batches and heads, queries and keys: as many queries in a workgroup as leave no compute unit without one.
+/// `None` where scores in memory are faster: few workgroups go over many keys, which the products of matrices would share.
+#[must_use]
+pub fn prefill(machine: &Machine, batches: u64, [queries, keys]: [u64; 2]) -> Option<Prefill> {
+    /// Keys of a step, and what a step takes where one workgroup has a compute unit, in ns: predicted for 1024 queries of 16 heads.
+    const KEYS: u64 = 64;
+    const STEP: u64 = 2000;
+    /// What scores in memory take: four kernels, and for each score 12 bytes at 4 TB/s.
+    const KERNELS: u64 = 10_000;
+    const SCORES_OF_3_NS: u64 = 1000;
+    let [most, least] = [2, 1].map(|blocks| Prefill { subgroups: 4, blocks });
+    let groups = |cut: &Prefill| batches.saturating_mul(queries.div_ceil(cut.rows()));
+    let turns = groups(&least).div_ceil(machine.units.max(1));
+    let own = turns.saturating_mul(keys.div_ceil(KEYS)).saturating_mul(STEP);
+    let scores = batches.saturating_mul(queries).saturating_mul(keys);
+    let in_memory = (scores / SCORES_OF_3_NS).saturating_mul(3).saturating_add(KERNELS);
+    let cut = if groups(&most) >= machine.units { most } else { least };
+    (own <= in_memory).then_some(cut)
+}
+
+/// Keys that a subgroup of few queries multiplies at once.
 pub const STEP: u64 = 32;
 
 /// Parts that are loaded at once when they are added.
@@ -147,6 +185,19 @@ mod tests {
         assert_eq!(rows(16, 512), None);
         assert_eq!(rows(16, 1000), None);
         assert_eq!(cut(machine, 16, [4096; 2], [64; 2]), None);
+    }
+
+    #[test]
+    fn many_queries_fill_the_machine() {
+        let machine = Machine::of("mi300x").unwrap();
+        let rows = |batches, queries, keys| prefill(machine, batches, [queries, keys]).map(|cut| cut.rows());
+        assert_eq!(rows(16, 4096, 4096), Some(128));
+        assert_eq!(rows(16, 1024, 1024), Some(64));
+        assert_eq!(rows(304, 20, 100_000), None);
+        assert_eq!(rows(1, 64, 256), Some(64));
+        assert_eq!(rows(8, 20, 32768), None);
+        assert_eq!(rows(32, 20, 32768), None);
+        assert_eq!(rows(16, 1024, 32768), Some(64));
     }
 
     #[test]

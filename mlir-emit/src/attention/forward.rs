@@ -3,7 +3,7 @@
 use super::scores::Attention;
 use super::softmax::{Row, Softmax, Weighted, divided};
 use super::told::{KEY, scores_of};
-use super::{decode, flash};
+use super::{flash, kernels};
 use crate::EmitError;
 use crate::contract::contract;
 use crate::convert::{FloatPredicate as F, compute_type};
@@ -17,7 +17,7 @@ use rotini_graph::{DataType, Sdpa, TensorId};
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Sdpa) -> Result<(), EmitError> {
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
     let attention = Attention::new(lowering, &scores_of!(op), compute)?;
-    let softmax = match decode::softmax(lowering, &attention, op)? {
+    let softmax = match kernels::softmax(lowering, &attention, op)? {
         Some(softmax) => softmax,
         None => match flash::softmax(lowering, &attention, op)? {
             Some(softmax) => softmax,

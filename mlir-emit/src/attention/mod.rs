@@ -14,15 +14,15 @@
 //! | `scores` | operands, masks and scores, the same in both directions |
 //! | `forward` | softmax and weighted sum, step by step |
 //! | `flash` | the same by `iree_linalg_ext.online_attention` |
-//! | `decode` | the same for few queries by kernels of our own, which cut the keys into parts |
+//! | `kernels` | the same by kernels of our own, for few queries and for many |
 //! | `online` | that operation's loops and operands |
 //! | `softmax` | what each of the three gives |
 //! | `backward` | the gradients |
 
 mod backward;
-mod decode;
 mod flash;
 mod forward;
+mod kernels;
 mod online;
 mod scores;
 mod softmax;

@@ -6,7 +6,7 @@ mod loops;
 mod tensors;
 
 use crate::EmitError;
-use crate::kernel::{Decode, Dots, Kernels, Product, Turn};
+use crate::kernel::{Decode, Dots, Kernels, Prefill, Product, Turn};
 use crate::mlir::{Attribute, Block, Context, Float, Region, Type, Value};
 use crate::quirks::{Quirk, Quirks};
 use rotini_graph::{DataType, Storage};
@@ -240,6 +240,16 @@ impl<'c, 'b> Emitter<'c, 'b> {
         shapes: [&[i64]; 2],
     ) -> Result<[Value<'c, 'b>; 3], EmitError> {
         kernels.decode(self.context, self.block, (decode, shapes))
+    }
+
+    /// The same of many queries.
+    pub(crate) fn prefill(
+        &self,
+        kernels: &Kernels,
+        prefill: &Prefill,
+        shapes: [&[i64]; 2],
+    ) -> Result<[Value<'c, 'b>; 3], EmitError> {
+        kernels.prefill(self.context, self.block, (prefill, shapes))
     }
 
     /// A value of this block for use in the body of an operation that will be appended to it.

@@ -217,6 +217,24 @@ impl<'c> Code<'c> {
         }
     }
 
+    pub(super) fn or(&self, a: Int<'c>, b: Int<'c>) -> Result<Int<'c>, EmitError> {
+        match (a, b) {
+            (Int::Known(0), any) | (any, Int::Known(0)) => Ok(any),
+            (Int::Known(_), _) | (_, Int::Known(_)) => Ok(Int::Known(1)),
+            (Int::Made(a), Int::Made(b)) => Ok(Int::Made(self.same("arith.ori", &[a, b])?)),
+        }
+    }
+
+    /// The greater of two numbers, which may be negative.
+    pub(super) fn greater(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Result<Int<'c>, EmitError> {
+        self.binary("arith.maxsi", [a.into(), b.into()], |a, b| Some(a.max(b)))
+    }
+
+    /// The lesser of two numbers, which may be negative.
+    pub(super) fn lesser(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Result<Int<'c>, EmitError> {
+        self.binary("arith.minsi", [a.into(), b.into()], |a, b| Some(a.min(b)))
+    }
+
     /// `then` where the condition holds, else `otherwise`.
     pub(super) fn select(
         &self,
@@ -261,6 +279,24 @@ impl<'c> Code<'c> {
             self.op("scf.yield", &next, &[], &[], Vec::new())
         })?;
         self.op("scf.for", &operands, &types, &[], vec![inside])
+    }
+
+    /// Values, or where a condition holds those that `body` makes in their place. Lanes of a subgroup agree on the condition.
+    pub(super) fn replaced(
+        &self,
+        condition: Int<'c>,
+        values: &[Ssa<'c>],
+        body: impl FnOnce() -> Result<Vec<Ssa<'c>>, EmitError>,
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let condition = match condition {
+            Int::Known(0) => return Ok(values.to_vec()),
+            Int::Known(_) => return body(),
+            Int::Made(condition) => condition,
+        };
+        let types: Vec<_> = values.iter().map(|value| value.r#type()).collect();
+        let replaced = self.enclosed(&[], |_| self.op("scf.yield", &body()?, &[], &[], Vec::new()))?;
+        let kept = self.enclosed(&[], |_| self.op("scf.yield", values, &[], &[], Vec::new()))?;
+        self.op("scf.if", &[condition], &types, &[], vec![replaced, kept])
     }
 
     fn enclosed(

@@ -12,13 +12,13 @@
 //! | `adding` | the kernel that adds the parts of sums that several workgroups share |
 //! | `rows` | rows that are combined, as in a normalization |
 //! | `turn` | copies in another memory order |
-//! | `decode` | attention of few queries |
+//! | `attention` | attention of few queries, and of many |
 //! | `dots` | products on CPUs whose operands need no packing |
 //! | `code` | what kernels are written with |
 
 mod adding;
+mod attention;
 mod code;
-mod decode;
 mod dots;
 mod epilogue;
 mod fusion;
@@ -30,7 +30,7 @@ mod reader;
 mod rows;
 mod turn;
 
-pub(crate) use decode::{Decode, Operand, Strides as RowStrides, Visible};
+pub(crate) use attention::{Decode, Operand, Prefill, Problem as Attended, Strides as RowStrides, Visible};
 pub(crate) use dots::Dots;
 pub(crate) use problem::{Axis, Factor, Product, Strides, Window};
 pub(crate) use rows::is_possible as has_rows;
@@ -43,7 +43,6 @@ use crate::target::Target;
 use code::DISPATCH;
 use epilogue::{Epilogue, Source, Tensor};
 use fusion::Fused;
-use rotini_graph::DataType;
 use rotini_schedule::gemm::{Problem, Schedule};
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -60,6 +59,11 @@ pub(crate) struct Kernels {
 }
 
 impl Kernels {
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.products.borrow().is_empty() && self.complete.borrow().is_empty()
+    }
+
     /// What the products are, and how they are cut.
     pub(crate) fn products(&self) -> Vec<(Problem, Schedule)> {
         let products = self.products.borrow();
@@ -121,58 +125,52 @@ impl Kernels {
         &self,
         context: &'c Context,
         block: &'b Block<'c>,
-        (decode, [out, rows]): (&Decode, [&[i64]; 2]),
+        (decode, shapes): (&Decode, [&[i64]; 2]),
     ) -> Result<[Value<'c, 'b>; 3], EmitError> {
-        const LOST: EmitError = EmitError::Internal("an attention that no kernel has");
-        let element = |dtype| gemm::element(context, dtype).ok_or(LOST);
-        let (half, float) = (element(decode.dtype)?, element(DataType::F32)?);
-        let operands = [decode.q, decode.k, decode.v].map(|operand| {
-            let buffer = Buffer {
-                count: operand.elements,
-                element: half,
-            };
-            (operand.tensor, buffer)
-        });
-        let mut read = operands.to_vec();
-        let lengths = Buffer {
-            count: decode.batch,
-            element: Type::integer(context, 32),
-        };
-        read.extend(decode.visible.lengths.iter().flatten().map(|&value| (value, lengths)));
+        let float = Type::float(context, Float::F32);
         let between = decode.between().map(|count| Buffer { count, element: float });
         let mut stored = Vec::new();
         for buffer in between {
             stored.push((buffer, float.tensor(&[buffer.count])?));
         }
-        let lanes = Some(decode::LANES.unsigned_abs());
+        let lanes = Some(attention::LANES.unsigned_abs());
         let parts = Whole {
             kind: "decode",
             name: decode.name(),
             lanes,
-            read,
+            read: read_by(context, &decode.of)?,
             stored,
             written: decode.write_parts(context)?,
         };
         let parts = self.append_whole(context, block, parts)?;
         let numbers = parts.iter().map(|value| value.id());
-        let row = Buffer {
-            count: decode.rows(),
-            element: float,
-        };
-        let wide = Buffer {
-            count: out.iter().product(),
-            element: element(decode.out.0)?,
-        };
-        let rows = float.tensor(rows)?;
         let sum = Whole {
             kind: "decode",
             name: format!("{}_sum", decode.name()),
             lanes,
             read: numbers.zip(between).collect(),
-            stored: vec![(wide, wide.element.tensor(out)?), (row, rows), (row, rows)],
+            stored: stored_by(context, &decode.of, shapes)?,
             written: decode.write_sum(context)?,
         };
         self.append_whole(context, block, sum)?.try_into().map_err(|_| LOST)
+    }
+
+    /// The same of many queries, in one kernel.
+    pub(crate) fn prefill<'c, 'b>(
+        &self,
+        context: &'c Context,
+        block: &'b Block<'c>,
+        (prefill, shapes): (&Prefill, [&[i64]; 2]),
+    ) -> Result<[Value<'c, 'b>; 3], EmitError> {
+        let kernel = Whole {
+            kind: "prefill",
+            name: prefill.name(),
+            lanes: Some(prefill.lanes()),
+            read: read_by(context, &prefill.of)?,
+            stored: stored_by(context, &prefill.of, shapes)?,
+            written: prefill.write(context)?,
+        };
+        self.append_whole(context, block, kernel)?.try_into().map_err(|_| LOST)
     }
 
     /// Appends a complete kernel, and returns what it stores.
@@ -263,6 +261,45 @@ struct Whole<'c> {
     /// What it stores, and the types of the results.
     stored: Vec<(Buffer<'c>, Type<'c>)>,
     written: gemm::Written<'c>,
+}
+
+const LOST: EmitError = EmitError::Internal("an attention that no kernel has");
+
+/// What a kernel of an attention reads: q, k, v, and how many queries and keys each batch has if that is told.
+fn read_by<'c>(context: &'c Context, of: &Attended) -> Result<Vec<(usize, Buffer<'c>)>, EmitError> {
+    let half = gemm::element(context, of.dtype).ok_or(LOST)?;
+    let operands = [of.q, of.k, of.v].map(|operand| {
+        let buffer = Buffer {
+            count: operand.elements,
+            element: half,
+        };
+        (operand.tensor, buffer)
+    });
+    let lengths = Buffer {
+        count: of.batch,
+        element: Type::integer(context, 32),
+    };
+    let lengths = of.visible.lengths.into_iter().flatten().map(|value| (value, lengths));
+    Ok(operands.into_iter().chain(lengths).collect())
+}
+
+/// What it stores: the output and two numbers for each query, in tensors of these shapes.
+fn stored_by<'c>(
+    context: &'c Context,
+    of: &Attended,
+    [out, rows]: [&[i64]; 2],
+) -> Result<Vec<(Buffer<'c>, Type<'c>)>, EmitError> {
+    let wide = Buffer {
+        count: out.iter().product(),
+        element: gemm::element(context, of.out.0).ok_or(LOST)?,
+    };
+    let float = Type::float(context, Float::F32);
+    let row = Buffer {
+        count: of.rows(),
+        element: float,
+    };
+    let rows = float.tensor(rows)?;
+    Ok(vec![(wide, wide.element.tensor(out)?), (row, rows), (row, rows)])
 }
 
 /// Puts kernels in the place of products. Returns the kernels' text.

@@ -404,7 +404,8 @@ fn filling() -> Vec<(String, Attention)> {
 }
 
 pub(super) fn forward(cases: &mut Cases) {
-    for (name, attention) in kinds().into_iter().chain(tiled()).chain(super::decode::kinds()) {
+    let own = super::decode::kinds().into_iter().chain(super::prefill::kinds());
+    for (name, attention) in kinds().into_iter().chain(tiled()).chain(own) {
         cases.add(format!("sdpa_{name}"), attention.forward(false));
         cases.add(format!("sdpa_stats_{name}"), attention.forward(true));
     }

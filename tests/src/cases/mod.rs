@@ -50,6 +50,7 @@ mod norm;
 mod peers;
 mod pointwise;
 mod pooling;
+mod prefill;
 mod reduction;
 mod resnet50;
 mod scalar;

@@ -8,6 +8,7 @@
 //! | `rows` | normalizations over rows of any length compile for MI300 in bounded time, and are right there |
 //! | `paths` | ways of compiling one convolution agree |
 //! | `hip_device` | what the plugin asks of HIP, counted: launches, which GPU and stream, loading, errors |
+//! | `schedules` | what is scheduled compiles as it is, and not without its schedule |
 //! | `own_memory` | executions on a GPU without a workspace, and with outputs over inputs |
 //! | `ordering` | seeded schedules over streams, contexts and threads: no stale read |
 //! | `quirks` | each defect of the compiler that the lowering avoids is there still |
@@ -24,3 +25,4 @@ mod paths;
 mod quirks;
 mod random_graphs;
 mod rows;
+mod schedules;

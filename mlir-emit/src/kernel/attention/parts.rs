@@ -1,6 +1,7 @@
 //! The kernel of the parts: one subgroup goes over the keys of one.
 
-use super::{Decode, FOUND, MISSING, SIXTEEN, Strides, WIDE};
+use super::decode::{Decode, FOUND};
+use super::{HIDDEN, LEAST, MISSING, SIXTEEN, Strides, WIDE};
 use crate::EmitError;
 use crate::kernel::code::{Code, Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
@@ -11,26 +12,21 @@ use std::f64::consts::LOG2_E;
 
 /// Keys of one turn of the loop, in blocks of one matrix instruction.
 const STEP: i64 = rotini_schedule::attention::STEP.cast_signed();
-/// The least finite number of 32 bits.
-const LEAST: &str = "-3.40282347E+38";
-/// -∞.
-const HIDDEN: &str = "0xFF800000";
-
 impl Decode {
     /// Writes the kernel of the parts. Its arguments are the lane, the workgroup, q, k, v, lengths if there are any, and what is
     /// [stored](Self::between).
     pub(in crate::kernel) fn write_parts<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
-        let half = element(context, self.dtype).ok_or(MISSING)?;
+        let half = element(context, self.of.dtype).ok_or(MISSING)?;
         let float = Type::float(context, Float::F32);
         let index = Type::index(context);
         let mut arguments = vec![index, index];
-        for operand in [self.q, self.k, self.v] {
+        for operand in [self.of.q, self.of.k, self.of.v] {
             arguments.push(half.memref(&[operand.elements], None)?);
         }
         let word = Type::integer(context, 32);
-        let count = self.visible.lengths.map_or(0, |lengths| lengths.len());
+        let count = self.of.visible.lengths.map_or(0, |lengths| lengths.len());
         for _ in 0..count {
-            arguments.push(word.memref(&[self.batch], None)?);
+            arguments.push(word.memref(&[self.of.batch], None)?);
         }
         for count in self.between() {
             arguments.push(float.memref(&[count], None)?);
@@ -39,7 +35,7 @@ impl Decode {
         let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
         let part = code.rem(workgroup, self.parts)?;
         let of_keys = code.div(workgroup, self.parts)?;
-        let batch = code.div(of_keys, self.heads)?;
+        let batch = code.div(of_keys, self.of.heads)?;
         let column = code.rem(lane, SIXTEEN)?;
         let [_, _, query] = self.query(&code, of_keys, column)?;
         let lengths = (0..count).map(|number| {
@@ -50,9 +46,9 @@ impl Decode {
             ))
         });
         let lengths = lengths.collect::<Result<Vec<_>, EmitError>>()?;
-        let [first, last] = self.visible.keys;
+        let [first, last] = self.of.visible.keys;
         let start = code.add(code.mul(part, self.each)?, first)?;
-        let mut end = if self.visible.count() % self.each == 0 {
+        let mut end = if self.of.visible.count() % self.each == 0 {
             code.add(start, self.each)?
         } else {
             let is_whole = code.is_below(part, self.parts - 1)?;
@@ -64,13 +60,13 @@ impl Decode {
         }
         // The lane's query sees keys from one number on, and ends before another.
         let mut own = [start, end];
-        if let Some(from) = self.visible.from {
+        if let Some(from) = self.of.visible.from {
             // What is below zero is no number here.
             let from = code.add(query, from)?;
             let from = code.same("arith.maxsi", &[code.index(from)?, code.index(start)?])?;
             own[0] = Int::Made(from);
         }
-        if let Some(to) = self.visible.to {
+        if let Some(to) = self.of.visible.to {
             let to = code.index(code.add(query, to + 1)?)?;
             let to = code.same("arith.maxsi", &[to, code.index(Int::Known(0))?])?;
             own[1] = least(end, Int::Made(to))?;
@@ -86,7 +82,7 @@ impl Decode {
             column,
             quarter: code.div(lane, SIXTEEN)?,
             batch,
-            head: code.rem(of_keys, self.heads)?,
+            head: code.rem(of_keys, self.of.heads)?,
             buffers: [code.argument(3)?, code.argument(4)?],
             end,
             own,
@@ -145,18 +141,18 @@ impl<'c> Loaded<'c> {
 impl<'c> Lanes<'_, 'c> {
     /// Columns of q and k that all lanes load at once.
     fn turns(&self) -> i64 {
-        self.decode.columns[0] / (4 * WIDE)
+        self.decode.of.columns[0] / (4 * WIDE)
     }
 
     /// Columns of v that a lane has.
     fn width(&self) -> i64 {
-        self.decode.columns[1] / SIXTEEN
+        self.decode.of.columns[1] / SIXTEEN
     }
 
     /// The lane's query.
     fn queries(&self, of_keys: Int<'c>, buffer: Ssa<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
         let code = self.code;
-        let Strides { batch, head, row } = self.decode.q.strides;
+        let Strides { batch, head, row } = self.decode.of.q.strides;
         let [b, h, query] = self.decode.query(code, of_keys, self.column)?;
         let place = code.sum([
             code.mul(b, batch)?,
@@ -185,7 +181,7 @@ impl<'c> Lanes<'_, 'c> {
                 code.mul(inside, strides.row)?,
             ])
         };
-        let (of_key, of_value) = (self.decode.k.strides, self.decode.v.strides);
+        let (of_key, of_value) = (self.decode.of.k.strides, self.decode.of.v.strides);
         let (shared_key, shared_value) = (shared(of_key)?, shared(of_value)?);
         let mut loaded = Loaded {
             keys: Vec::new(),
@@ -320,11 +316,11 @@ impl<'c> Lanes<'_, 'c> {
                 sum = matrix(code, factors, sum)?;
             }
         }
-        let scale = Attribute::float(self.decode.scale * LOG2_E, self.float)?;
+        let scale = Attribute::float(self.decode.of.scale * LOG2_E, self.float)?;
         let scale = code.one("arith.constant", &[], self.float, &[("value", scale)])?;
         let scale = code.one("vector.broadcast", &[scale], run, &[])?;
         let scores = code.same("arith.mulf", &[sum, scale])?;
-        let visible = &self.decode.visible;
+        let visible = &self.decode.of.visible;
         if visible.is_same_for_all() && visible.count() % STEP == 0 {
             return Ok(scores);
         }
@@ -349,7 +345,7 @@ impl<'c> Lanes<'_, 'c> {
     /// Stores what the part found.
     fn store(&self, sums: &Sums<'c>, workgroup: Int<'c>, [to, found]: [Ssa<'c>; 2]) -> Result<(), EmitError> {
         let code = self.code;
-        let (count, width, of_value) = (self.decode.columns_of_group(), self.width(), self.decode.columns[1]);
+        let (count, width, of_value) = (self.decode.columns_of_group(), self.width(), self.decode.of.columns[1]);
         let mut total = sums.total;
         for distance in [SIXTEEN, 2 * SIXTEEN] {
             let other = code.exchanged(total, distance)?;

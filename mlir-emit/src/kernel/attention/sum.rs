@@ -1,6 +1,7 @@
 //! The kernel that adds what the parts found.
 
-use super::{Decode, FOUND, LANES, MISSING};
+use super::MISSING;
+use super::decode::{Decode, FOUND, LANES};
 use crate::EmitError;
 use crate::kernel::code::{Code, Int};
 use crate::kernel::epilogue::RUN;
@@ -14,8 +15,8 @@ impl Decode {
     /// scores and the sums of exponentials.
     pub(in crate::kernel) fn write_sum<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
         let float = Type::float(context, Float::F32);
-        let (out, strides) = (element(context, self.out.0).ok_or(MISSING)?, self.out.1);
-        let (index, rows, of_value) = (Type::index(context), self.rows(), self.columns[1]);
+        let (out, strides) = (element(context, self.of.out.0).ok_or(MISSING)?, self.of.out.1);
+        let (index, rows, of_value) = (Type::index(context), self.of.rows(), self.of.columns[1]);
         let [sums, found] = self.between();
         let code = Code::new(
             context,
@@ -75,7 +76,7 @@ impl Decode {
         let divisor = code.one("vector.broadcast", &[total], own, &[])?;
         let quotient = code.same("arith.divf", &[sum, divisor])?;
         let mut quotient = code.one("arith.select", &[nothing, code.zeros(own)?, quotient], own, &[])?;
-        if self.out.0 != DataType::F32 {
+        if self.of.out.0 != DataType::F32 {
             quotient = code.one("arith.truncf", &[quotient], out.vector(&[RUN])?, &[])?;
         }
         let [batch, head, query] = self.query(&code, of_keys, column)?;
@@ -85,7 +86,7 @@ impl Decode {
             code.mul(query, strides.row)?,
             first,
         ])?;
-        let bytes = self.out.0.bytes().unwrap_or(1).cast_signed();
+        let bytes = self.of.out.0.bytes().unwrap_or(1).cast_signed();
         code.store(quotient, code.argument(4)?, code.select(exists, place, BEYOND / bytes)?)?;
         // A row of the group has the order of heads and queries, and so has the statistics' memory.
         let is_first = code.and(code.is_below(first, 1)?, exists)?;

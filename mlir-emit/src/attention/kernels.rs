@@ -1,5 +1,4 @@
-//! Attention of few queries to many keys by [kernels of our own](Decode): the keys are cut into parts, which subgroups go over at the same
-//! time.
+//! Attention by kernels of our own: of [few queries](Decode), where the keys are cut into parts, and of [many](Prefill).
 
 use super::scores::Attention;
 use super::softmax::{Softmax, Weighted};
@@ -7,14 +6,14 @@ use super::told::{HEAD, KEY, QUERY};
 use crate::EmitError;
 use crate::contract::half;
 use crate::ir::MISSING;
-use crate::kernel::{Decode, Operand, RowStrides, Visible};
+use crate::kernel::{Attended, Decode, Operand, Prefill, RowStrides, Visible};
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
 use crate::value::{Data, Ordered, Value, extent, extents};
 use rotini_graph::{DataType, Sdpa};
-use rotini_schedule::attention::parts;
+use rotini_schedule::attention;
 
-/// Softmax and weighted sum; `None` where there are many queries, or more is asked for.
+/// Softmax and weighted sum; `None` where there is no kernel for such types and columns, or more is asked for.
 pub(super) fn softmax<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     attention: &Attention<'c, 'b>,
@@ -60,36 +59,45 @@ pub(super) fn softmax<'c, 'b>(
         },
     };
     let visible = Visible::new(attention.visible()?, lengths, [queries, keys]);
-    let (Ok(batches), Ok(length)) = (
-        u64::try_from(batch.saturating_mul(heads)),
-        u64::try_from(visible.count()),
-    ) else {
-        return Ok(None);
-    };
-    let [count, each] = parts(machine, batches, length).map(i64::try_from);
-    let decode = Decode {
+    let group = extent(dims, HEAD)?.checked_div(heads).ok_or(MISSING)?;
+    let of = Attended {
         q: of_q,
         k: of_k,
         v: of_v,
         dtype: q.dtype,
         batch,
         heads,
-        group: extent(dims, HEAD)?.checked_div(heads).ok_or(MISSING)?,
+        group,
         queries,
         columns: [extent(&q.dims, KEY)?, extent(&v.dims, KEY)?],
         visible,
-        parts: count.map_err(|_| MISSING)?,
-        each: each.map_err(|_| MISSING)?,
         scale: scale.to_f64(),
         out: (dtype, strides),
     };
-    if !decode.is_possible() {
-        return Ok(None);
-    }
+    let count = |number: i64| u64::try_from(number).map_err(|_| MISSING);
+    let of_keys = count(batch.saturating_mul(heads))?;
+    let [parts, each] = attention::parts(machine, of_keys, count(of.visible.count())?);
+    let decode = Decode {
+        parts: i64::try_from(parts).map_err(|_| MISSING)?,
+        each: i64::try_from(each).map_err(|_| MISSING)?,
+        of: of.clone(),
+    };
+    let lengths = [count(queries)?, count(of.visible.count())?];
+    let schedule = attention::prefill(machine, of_keys.saturating_mul(count(group)?), lengths);
+    let prefill = schedule
+        .map(|schedule| Prefill { schedule, of })
+        .filter(Prefill::is_possible);
     let rows = attention.rows();
     let row_order = vec![0, HEAD, QUERY];
-    let [o, greatest, total] =
-        lowering.decode(&decode, [&extents(&out.dims, &order)?, &extents(&rows, &row_order)?])?;
+    let (out_shape, row_shape) = (extents(&out.dims, &order)?, extents(&rows, &row_order)?);
+    let shapes: [&[i64]; 2] = [&out_shape, &row_shape];
+    let [o, greatest, total] = if decode.is_possible() {
+        lowering.decode(&decode, shapes)?
+    } else if let Some(prefill) = prefill {
+        lowering.prefill(&prefill, shapes)?
+    } else {
+        return Ok(None);
+    };
     let ordered = |ssa: Ssa<'c, 'b>, order: Vec<usize>, dtype, dims: &[i64]| Ordered {
         ssa,
         order,

@@ -1,0 +1,85 @@
+//! Attention of few queries to many keys, as when a language model writes: one subgroup goes over a part of the keys, and a second kernel
+//! adds what the parts found.
+//!
+//! ```text
+//! of each part:  m_p = max s      l_p = Σ exp(s - m_p)      w_p = Σ exp(s - m_p) v
+//! m = max m_p    l = Σ l_p exp(m_p - m)      o = Σ w_p exp(m_p - m) / l
+//! ```
+//!
+//! All heads of q that share keys, with all their queries, are the columns of one matrix instruction, 16 at most: keys and values are read
+//! once. Nothing passes through LDS.
+
+use super::{Problem, SIXTEEN, is_within};
+use crate::EmitError;
+use crate::kernel::code::{Code, Int};
+
+/// Lanes of a workgroup of either kernel.
+pub(in crate::kernel) const LANES: i64 = rotini_schedule::gemm::LANES.cast_signed();
+
+/// An attention whose keys are cut into parts.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Decode {
+    pub(crate) of: Problem,
+    /// Parts of the keys that any query may see, and keys of one: the last may have fewer.
+    pub(crate) parts: i64,
+    pub(crate) each: i64,
+}
+
+/// The numbers that an attention of parts has between its two kernels, and that the second one stores beside the output.
+pub(super) const FOUND: i64 = 2;
+
+impl Decode {
+    /// Whether there are kernels for it.
+    pub(crate) fn is_possible(&self) -> bool {
+        let between = self.all().checked_mul(
+            self.columns_of_group()
+                .saturating_mul(self.of.columns[1].saturating_mul(4)),
+        );
+        self.of.is_possible() && (1..=SIXTEEN).contains(&self.columns_of_group()) && is_within(between)
+    }
+
+    /// Columns of the matrices: queries of all heads that share keys.
+    pub(super) fn columns_of_group(&self) -> i64 {
+        self.of.group.saturating_mul(self.of.queries)
+    }
+
+    /// Parts of all heads of keys of all batches.
+    pub(super) fn all(&self) -> i64 {
+        self.of.batch.saturating_mul(self.of.heads).saturating_mul(self.parts)
+    }
+
+    /// Elements of what the first kernel stores: sums of values, and for each the greatest score and the sum of the exponentials.
+    pub(in crate::kernel) fn between(&self) -> [i64; 2] {
+        let each = self.all() * self.columns_of_group();
+        [each * self.of.columns[1], each * FOUND]
+    }
+
+    /// What it is, for people who read the kernels' names.
+    pub(in crate::kernel) fn name(&self) -> String {
+        let [of_key, of_value] = self.of.columns;
+        format!(
+            "decode_{}x{}x{}x{}x{of_key}x{of_value}_{}",
+            self.of.batch * self.of.heads,
+            self.columns_of_group(),
+            self.parts,
+            self.each,
+            self.of.dtype
+        )
+    }
+
+    /// Batch, head of q and query of a column of a head of keys.
+    pub(super) fn query<'c>(
+        &self,
+        code: &Code<'c>,
+        of_keys: Int<'c>,
+        column: Int<'c>,
+    ) -> Result<[Int<'c>; 3], EmitError> {
+        let (batch, head) = (code.div(of_keys, self.of.heads)?, code.rem(of_keys, self.of.heads)?);
+        let among = code.div(column, self.of.queries)?;
+        Ok([
+            batch,
+            code.add(code.mul(head, self.of.group)?, among)?,
+            code.rem(column, self.of.queries)?,
+        ])
+    }
+}

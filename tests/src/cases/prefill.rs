@@ -1,0 +1,71 @@
+//! Attentions of many queries, for which an MI300 has a kernel of its own: tiles with a rest, one and two blocks of queries a subgroup, and
+//! bounds that leave out whole steps, hide some keys of a step, or all keys of a query.
+
+use super::attention::Attention;
+use rotini_graph::{DataType, DiagonalAlignment};
+
+/// Their names, and what they are.
+pub(super) fn kinds() -> Vec<(String, Attention)> {
+    use DiagonalAlignment::BottomRight;
+    let mut kinds = Vec::new();
+    let mut add = |name: &str, attention: Attention| kinds.push((format!("scheduled_prefill_{name}"), attention));
+    for dtype in [DataType::F16, DataType::Bf16] {
+        let plain = Attention::new(1, 2, [128, 128], 128, dtype);
+        add(&format!("whole_{dtype}"), plain.clone());
+        let causal = plain.with(|op| (op.right, op.columns) = (Some(0), [64; 2]));
+        add(&format!("causal_{dtype}"), causal);
+        // Two blocks of queries a subgroup.
+        let tall = Attention::new(8, 38, [40, 90], 64, dtype);
+        add(&format!("tall_{dtype}"), tall.clone());
+        add(&format!("tall_causal_{dtype}"), tall.with(|op| op.right = Some(0)));
+    }
+    let plain = Attention::new(2, 2, [150, 200], 64, DataType::F16);
+    add("rest", plain.clone());
+    add("one_key", plain.with(|op| op.lengths = [33, 1]));
+    add("few_keys", plain.with(|op| op.lengths = [70, 17]));
+    add("seventeen_queries", plain.with(|op| op.lengths = [17, 300]));
+    add("bshd", plain.with(|op| op.interleaved = true));
+    add("gqa", plain.with(|op| op.heads = [4, 2, 2]));
+    add(
+        "mqa_bshd",
+        plain.with(|op| (op.heads, op.interleaved) = ([3, 1, 1], true)),
+    );
+    add("wider_values", plain.with(|op| op.columns = [64, 128]));
+    add("narrower_values", plain.with(|op| op.columns = [128, 64]));
+    add("wide_keys", plain.with(|op| op.columns = [256, 128]));
+    add("narrow_keys", plain.with(|op| op.columns = [32, 64]));
+    add("no_scale", plain.with(|op| op.scale = Some(0.0)));
+    add("negative_scale", plain.with(|op| op.scale = Some(-0.5)));
+    for dtype in [DataType::F8E4M3, DataType::Bf16, DataType::F32] {
+        add(&format!("read_as_{dtype}"), plain.with(|op| op.read_as = Some(dtype)));
+    }
+    let causal = plain.with(|op| op.right = Some(0));
+    add("causal_rest", causal.clone());
+    add(
+        "causal_gqa_bshd",
+        causal.with(|op| (op.heads, op.interleaved) = ([4, 2, 2], true)),
+    );
+    add("causal_bottom_right", causal.with(|op| op.alignment = BottomRight));
+    let short = causal.with(|op| op.lengths = [200, 70]);
+    add("causal_more_queries", short.clone());
+    add(
+        "causal_queries_without_keys",
+        short.with(|op| op.alignment = BottomRight),
+    );
+    let window = causal.with(|op| op.left = Some(40));
+    add("window", window.clone());
+    add("window_bottom_right", window.with(|op| op.alignment = BottomRight));
+    add("window_past_the_keys", window.with(|op| op.lengths = [300, 70]));
+    add("window_of_few_keys", window.with(|op| op.left = Some(2)));
+    add("left", window.with(|op| op.right = None));
+    add("right", causal.with(|op| op.right = Some(90)));
+    let padding = plain.with(|op| (op.batch, op.padding) = (3, true));
+    add("padding", padding.clone());
+    add("padding_causal", padding.with(|op| op.right = Some(0)));
+    add(
+        "padding_window",
+        padding.with(|op| (op.left, op.right) = (Some(30), Some(20))),
+    );
+    add("one_length_for_all", padding.with(|op| op.repeats_lengths = true));
+    kinds
+}

@@ -1,0 +1,55 @@
+//! What the emitter schedules, kernels of our own among it, compiles as it is: of what the compiler rejects, the plugin would make other code
+//! without a schedule, which is right too, and only slower.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot be set up has failed"
+)]
+
+use iree_sys::compiler::{CompileRequest, Compiler as _, InProcess, find_library};
+use rotini_emit::{Target, emit};
+use rotini_tests::cases;
+
+/// One in so many cases, others each time; fewer are left out in a full run. Random graphs and `every_case_is_right` compile the others.
+const EVERY: [u64; 2] = [60, 3];
+
+#[test]
+fn what_is_scheduled_compiles_as_it_is() {
+    let target = Target::parse("mi300x").expect("it is known");
+    let plain = target.unscheduled().expect("an MI300 has schedules");
+    let library = find_library().unwrap_or_else(|error| panic!("{error}"));
+    // SAFETY: what is found as IREE's compiler is IREE's compiler.
+    let compiler = unsafe { InProcess::open(&library) }.unwrap_or_else(|error| panic!("{error}"));
+    let every = rotini_tests::scaled(EVERY);
+    let first = rotini_tests::seed() % every;
+    let (mut scheduled, mut failures) = (0, Vec::new());
+    for case in cases::all() {
+        let mut graph = case.graph;
+        graph.validate().expect("the graph is valid");
+        let normal = graph.normalise().0;
+        let (Ok(emitted), Ok(plain)) = (emit(&normal, &target), emit(&normal, &plain)) else {
+            continue;
+        };
+        if emitted.mlir == plain.mlir {
+            continue;
+        }
+        scheduled += 1;
+        if scheduled % every != first {
+            continue;
+        }
+        let request = CompileRequest {
+            mlir: &emitted.mlir,
+            name: "scheduled.mlir",
+            flags: &emitted.flags,
+            dump_executables: None,
+        };
+        match compiler.compile(&request) {
+            Ok(compiled) if compiled.statistics.allocated_bytes == 0 => {}
+            Ok(_) => failures.push(format!("{}: allocates", case.name)),
+            Err(error) => failures.push(format!("{}: {error}", case.name)),
+        }
+    }
+    assert!(scheduled > 1000, "{scheduled} cases have schedules");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
