@@ -134,8 +134,8 @@ pub fn products(graph: &NormalGraph, target: &Target) -> Result<Vec<(Problem, Sc
     Ok(kernels.products())
 }
 
-/// Makes the whole graph one dispatch, which IREE leaves as it is, where IREE would make several of it and there is no kernel of our own.
-fn is_one_dispatch<'c, 'b>(
+/// Writes the whole graph as one dispatch, if IREE would split it and no kernel of our own is in it. Says whether it did.
+fn write_as_one_dispatch<'c, 'b>(
     inside: &Emitter<'c, 'b>,
     graph: &NormalGraph,
     (target, quirks): (&Target, Quirks),
@@ -173,7 +173,7 @@ fn computation(
     let (arguments, results) = shell::function_types(&Emitter::new(context, quirks, &outer), signature)?;
     let block = Block::new(&arguments);
     let inside = Emitter::new(context, quirks, &block);
-    if !is_one_dispatch(&inside, graph, (target, quirks), (&block, &results))? {
+    if !write_as_one_dispatch(&inside, graph, (target, quirks), (&block, &results))? {
         let values = dispatch::run(graph, target, inside, kernels, &block)?;
         inside.terminate("func.return", &values)?;
     }

@@ -56,24 +56,32 @@ impl Prefill {
     }
 }
 
-/// The cut of attention with so many batches and heads, queries and keys: as many queries in a workgroup as leave no compute unit without one.
-/// `None` where scores in memory are faster: few workgroups go over many keys, which the products of matrices would share.
+/// The cut of attention with so many batches and heads, and queries of each: as many queries in a workgroup as leave no compute unit without
+/// one.
 #[must_use]
-pub fn prefill(machine: &Machine, batches: u64, [queries, keys]: [u64; 2]) -> Option<Prefill> {
-    /// Keys of a step, and what a step takes where one workgroup has a compute unit, in ns: predicted for 1024 queries of 16 heads.
-    const KEYS: u64 = 64;
-    const STEP: u64 = 2000;
-    /// What scores in memory take: four kernels, and for each score 12 bytes at 4 TB/s.
-    const KERNELS: u64 = 10_000;
-    const SCORES_OF_3_NS: u64 = 1000;
+pub fn prefill(machine: &Machine, batches: u64, queries: u64) -> Prefill {
     let [most, least] = [2, 1].map(|blocks| Prefill { subgroups: 4, blocks });
-    let groups = |cut: &Prefill| batches.saturating_mul(queries.div_ceil(cut.rows()));
-    let turns = groups(&least).div_ceil(machine.units.max(1));
-    let own = turns.saturating_mul(keys.div_ceil(KEYS)).saturating_mul(STEP);
-    let scores = batches.saturating_mul(queries).saturating_mul(keys);
-    let in_memory = (scores / SCORES_OF_3_NS).saturating_mul(3).saturating_add(KERNELS);
-    let cut = if groups(&most) >= machine.units { most } else { least };
-    (own <= in_memory).then_some(cut)
+    let groups = batches.saturating_mul(queries.div_ceil(most.rows()));
+    if groups >= machine.units { most } else { least }
+}
+
+impl Prefill {
+    /// Whether scores in memory are faster, of so many batches and heads, queries and keys, of which the queries of a workgroup see so many:
+    /// where few workgroups go over many keys, which the products of matrices would share.
+    #[must_use]
+    pub fn is_slower_than_steps(&self, machine: &Machine, batches: u64, [queries, keys]: [u64; 2], seen: u64) -> bool {
+        /// Keys of a step, and what a step takes where a workgroup has a compute unit to itself, in ns: predicted for 1024 queries of 16 heads.
+        const KEYS: u64 = 64;
+        const STEP: u64 = 2000;
+        /// What scores in memory take: four kernels, and for each score 12 bytes at 4 TB/s.
+        const KERNELS: u64 = 10_000;
+        const SCORES_OF_3_NS: u64 = 1000;
+        let groups = batches.saturating_mul(queries.div_ceil(self.rows()));
+        let turns = groups.div_ceil(machine.units.max(1));
+        let own = turns.saturating_mul(seen.div_ceil(KEYS)).saturating_mul(STEP);
+        let scores = batches.saturating_mul(queries).saturating_mul(keys);
+        own > (scores / SCORES_OF_3_NS).saturating_mul(3).saturating_add(KERNELS)
+    }
 }
 
 /// Keys that a subgroup of few queries multiplies at once.
@@ -190,14 +198,21 @@ mod tests {
     #[test]
     fn many_queries_fill_the_machine() {
         let machine = Machine::of("mi300x").unwrap();
-        let rows = |batches, queries, keys| prefill(machine, batches, [queries, keys]).map(|cut| cut.rows());
-        assert_eq!(rows(16, 4096, 4096), Some(128));
-        assert_eq!(rows(16, 1024, 1024), Some(64));
-        assert_eq!(rows(304, 20, 100_000), None);
-        assert_eq!(rows(1, 64, 256), Some(64));
-        assert_eq!(rows(8, 20, 32768), None);
-        assert_eq!(rows(32, 20, 32768), None);
-        assert_eq!(rows(16, 1024, 32768), Some(64));
+        let rows = |batches, queries| prefill(machine, batches, queries).rows();
+        assert_eq!(
+            [rows(16, 4096), rows(16, 1024), rows(304, 20), rows(1, 64)],
+            [128, 64, 128, 64]
+        );
+        let is_slower = |batches, queries, keys, seen| {
+            prefill(machine, batches, queries).is_slower_than_steps(machine, batches, [queries, keys], seen)
+        };
+        assert!(!is_slower(16, 4096, 4096, 4096));
+        assert!(!is_slower(16, 1024, 1024, 1024));
+        assert!(!is_slower(16, 1024, 32768, 32768));
+        assert!(is_slower(8, 20, 32768, 32768));
+        assert!(is_slower(1, 2048, 2048, 2048));
+        // A window.
+        assert!(!is_slower(1, 2048, 2048, 127));
     }
 
     #[test]

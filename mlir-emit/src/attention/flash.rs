@@ -39,15 +39,11 @@ pub(super) fn softmax<'c, 'b>(
     let Data::Constant(scale) = attention.scale.data else {
         return Ok(None);
     };
+    if !is_possible(lowering, attention, op) {
+        return Ok(None);
+    }
     let Attention { q, k, v, .. } = attention;
     let operands = [q, k, v].map(|tensor| (tensor.dims.as_slice(), tensor.dtype));
-    if !covers(lowering.target(), lowering.quirks(), attention.compute, op, operands) {
-        return Ok(None);
-    }
-    if op.stats.is_some() && attention.mask.as_ref().is_some_and(|mask| mask.dtype != DataType::F16) {
-        // A statistic may be that of a key that `LEAST` has raised.
-        return Ok(None);
-    }
     let out = lowering.tensor(op.o)?;
     let order = match lowering.stored_order(op.o) {
         Some(order) => order,
@@ -105,6 +101,17 @@ pub(super) fn softmax<'c, 'b>(
         }
     };
     Softmax::of_online(lowering, weighted, &greatest, total).map(Some)
+}
+
+/// Whether IREE's operation has all that is asked for.
+pub(super) fn is_possible(lowering: &Lowering<'_, '_, '_>, attention: &Attention<'_, '_>, op: &Sdpa) -> bool {
+    let Attention { q, k, v, mask, .. } = attention;
+    let operands = [q, k, v].map(|tensor| (tensor.dims.as_slice(), tensor.dtype));
+    // A statistic may be that of a key that `LEAST` has raised.
+    let is_raised = op.stats.is_some() && mask.as_ref().is_some_and(|mask| mask.dtype != DataType::F16);
+    matches!(attention.scale.data, Data::Constant(_))
+        && !is_raised
+        && covers(lowering.target(), lowering.quirks(), attention.compute, op, operands)
 }
 
 /// How the operation is cut, if not as the compiler does, for q, k and v with these extents and types.

@@ -1,5 +1,6 @@
 //! Attention by kernels of our own: of [few queries](Decode), where the keys are cut into parts, and of [many](Prefill).
 
+use super::flash;
 use super::scores::Attention;
 use super::softmax::{Softmax, Weighted};
 use super::told::{HEAD, KEY, QUERY};
@@ -13,7 +14,7 @@ use crate::value::{Data, Ordered, Value, extent, extents};
 use rotini_graph::{DataType, Sdpa};
 use rotini_schedule::attention;
 
-/// Softmax and weighted sum; `None` where there is no kernel for such types and columns, or more is asked for.
+/// Softmax and weighted sum; `None` where there is no kernel for such types and columns, more is asked for, or scores in memory are faster.
 pub(super) fn softmax<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     attention: &Attention<'c, 'b>,
@@ -82,18 +83,21 @@ pub(super) fn softmax<'c, 'b>(
         each: i64::try_from(each).map_err(|_| MISSING)?,
         of: of.clone(),
     };
+    let of_q = of_keys.saturating_mul(count(group)?);
+    let schedule = attention::prefill(machine, of_q, count(queries)?);
     let lengths = [count(queries)?, count(of.visible.count())?];
-    let schedule = attention::prefill(machine, of_keys.saturating_mul(count(group)?), lengths);
-    let prefill = schedule
-        .map(|schedule| Prefill { schedule, of })
-        .filter(Prefill::is_possible);
+    let seen = count(of.visible.seen_by(schedule.rows().cast_signed()))?;
+    // The compiler's own form goes over the keys as this one does.
+    let is_slower =
+        schedule.is_slower_than_steps(machine, of_q, lengths, seen) && !flash::is_possible(lowering, attention, op);
+    let prefill = Prefill { schedule, of };
     let rows = attention.rows();
     let row_order = vec![0, HEAD, QUERY];
     let (out_shape, row_shape) = (extents(&out.dims, &order)?, extents(&rows, &row_order)?);
     let shapes: [&[i64]; 2] = [&out_shape, &row_shape];
     let [o, greatest, total] = if decode.is_possible() {
         lowering.decode(&decode, shapes)?
-    } else if let Some(prefill) = prefill {
+    } else if prefill.is_possible() && !is_slower {
         lowering.prefill(&prefill, shapes)?
     } else {
         return Ok(None);

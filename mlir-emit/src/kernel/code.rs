@@ -196,7 +196,7 @@ impl<'c> Code<'c> {
         }
     }
 
-    /// Whether `a` is below `b`, both without a sign: so a negative `a` is not.
+    /// Whether `a` is below `b`, both without a sign: a negative `a` is not, and what is not negative is below any negative `b`.
     pub(super) fn is_below(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Result<Int<'c>, EmitError> {
         let (a, b) = (a.into(), b.into());
         if let (Int::Known(a), Int::Known(b)) = (a, b) {

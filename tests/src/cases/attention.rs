@@ -365,7 +365,8 @@ fn tiled() -> Vec<(String, Attention)> {
     kinds
 }
 
-/// Attentions that an MI300 gets a schedule for: 128 columns and a workgroup for each of its 304 compute units, of 32, 64 or 128 queries.
+/// Attentions with a mask that the compiler is told how to cut on an MI300: 128 columns and a workgroup for each of its 304 compute units, of
+/// 32, 64 or 128 queries.
 fn filling() -> Vec<(String, Attention)> {
     use DiagonalAlignment::BottomRight;
     let mut kinds = Vec::new();
@@ -398,20 +399,31 @@ fn filling() -> Vec<(String, Attention)> {
         "empty_rows",
         plain.with(|op| (op.batch, op.lengths, op.right, op.alignment) = (38, [64, 32], Some(0), BottomRight)),
     );
-    add("mask", plain.with(|op| op.mask = Some(vec![32, 64])));
     add("mask_heads", plain.with(|op| op.mask = Some(vec![4, 32, 64])));
+    for (_, attention) in &mut kinds {
+        let lengths = attention.lengths.to_vec();
+        attention.mask.get_or_insert(lengths);
+    }
     kinds
 }
 
-pub(super) fn forward(cases: &mut Cases) {
-    let own = super::decode::kinds().into_iter().chain(super::prefill::kinds());
-    for (name, attention) in kinds().into_iter().chain(tiled()).chain(own) {
+/// Adds attentions, with their statistics and without.
+pub(super) fn add(cases: &mut Cases, attentions: Vec<(String, Attention)>) {
+    for (name, attention) in attentions {
         cases.add(format!("sdpa_{name}"), attention.forward(false));
         cases.add(format!("sdpa_stats_{name}"), attention.forward(true));
     }
-    // These take seconds each: those with bounds have the statistics as well, the others do not.
+}
+
+pub(super) fn forward(cases: &mut Cases) {
+    add(cases, kinds());
+    add(cases, tiled());
+    // These take seconds each: those with bounds have the statistics as well, where the compiler's form has them, the others do not.
     for (name, attention) in filling() {
-        cases.add(format!("sdpa_{name}"), attention.forward(attention.right.is_some()));
+        cases.add(
+            format!("sdpa_{name}"),
+            attention.forward(attention.right.is_some() && attention.dtype == DataType::F16),
+        );
     }
     for dtype in FLOATS {
         let op = Attention::new(2, 4, [8, 4], 16, dtype);

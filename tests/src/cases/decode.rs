@@ -1,10 +1,16 @@
 //! Attentions of so few queries that an MI300 gets kernels that cut the keys into parts.
 
-use super::attention::Attention;
+use super::attention::{self, Attention};
+use super::case::Cases;
 use rotini_graph::{DataType, DiagonalAlignment};
 
+/// All of them.
+pub(super) fn forward(cases: &mut Cases) {
+    attention::add(cases, kinds());
+}
+
 /// Their names, and what they are.
-pub(super) fn kinds() -> Vec<(String, Attention)> {
+fn kinds() -> Vec<(String, Attention)> {
     use DiagonalAlignment::BottomRight;
     let mut kinds = Vec::new();
     let mut add = |name: &str, attention: Attention| kinds.push((format!("scheduled_{name}"), attention));

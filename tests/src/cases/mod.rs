@@ -91,6 +91,7 @@ pub fn with_data() -> Result<Vec<Data>> {
     data.extend(block_scale::edges()?);
     data.extend(low_precision::halves()?);
     data.extend(custom::extremes()?);
+    data.extend(prefill::lengths()?);
     Ok(data)
 }
 
@@ -178,6 +179,8 @@ pub fn all() -> Vec<Case> {
     norm::short_parameters(&mut cases);
     norm::read::sums(&mut cases);
     attention::forward(&mut cases);
+    decode::forward(&mut cases);
+    prefill::forward(&mut cases);
     fusions::small(&mut cases);
     attention::backward(&mut cases);
     layout::mixed(&mut cases);

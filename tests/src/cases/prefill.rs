@@ -1,11 +1,18 @@
 //! Attentions of many queries, for which an MI300 has a kernel of its own: tiles with a rest, one and two blocks of queries a subgroup, and
 //! bounds that leave out whole steps, hide some keys of a step, or all keys of a query.
 
-use super::attention::Attention;
+use super::attention::{self, Attention};
+use super::case::{Cases, Data};
+use anyhow::Result;
 use rotini_graph::{DataType, DiagonalAlignment};
 
+/// All of them.
+pub(super) fn forward(cases: &mut Cases) {
+    attention::add(cases, kinds());
+}
+
 /// Their names, and what they are.
-pub(super) fn kinds() -> Vec<(String, Attention)> {
+fn kinds() -> Vec<(String, Attention)> {
     use DiagonalAlignment::BottomRight;
     let mut kinds = Vec::new();
     let mut add = |name: &str, attention: Attention| kinds.push((format!("scheduled_prefill_{name}"), attention));
@@ -19,6 +26,21 @@ pub(super) fn kinds() -> Vec<(String, Attention)> {
         add(&format!("tall_{dtype}"), tall.clone());
         add(&format!("tall_causal_{dtype}"), tall.with(|op| op.right = Some(0)));
     }
+    // The same with several tiles, the last with a rest.
+    let tall = Attention::new(8, 19, [200, 150], 64, DataType::F16);
+    add("tall_rest", tall.with(|op| op.columns = [256, 128]));
+    let causal = tall.with(|op| op.right = Some(0));
+    add(
+        "tall_rest_causal_bottom_right",
+        causal.with(|op| op.alignment = BottomRight),
+    );
+    add(
+        "tall_rest_window",
+        causal.with(|op| (op.left, op.lengths) = (Some(20), [200, 260])),
+    );
+    // Few workgroups for which scores in memory would be faster, but that the bounds keep short.
+    let few = Attention::new(1, 1, [1024, 1024], 64, DataType::F16);
+    add("few_window", few.with(|op| (op.left, op.right) = (Some(63), Some(0))));
     let plain = Attention::new(2, 2, [150, 200], 64, DataType::F16);
     add("rest", plain.clone());
     add("one_key", plain.with(|op| op.lengths = [33, 1]));
@@ -68,4 +90,31 @@ pub(super) fn kinds() -> Vec<(String, Attention)> {
     );
     add("one_length_for_all", padding.with(|op| op.repeats_lengths = true));
     kinds
+}
+
+/// Lengths of sequences that end in a step, between steps, or before the first.
+///
+/// # Errors
+///
+/// Those of filling the buffers.
+pub(super) fn lengths() -> Result<Vec<Data>> {
+    let plain = Attention::new(3, 2, [150, 200], 64, DataType::F16).with(|op| op.padding = true);
+    let mut data = Vec::new();
+    for (bounds, left, right) in [
+        ("", None, None),
+        ("_causal", None, Some(0)),
+        ("_window", Some(50), Some(20)),
+    ] {
+        let graph = || plain.with(|op| (op.left, op.right) = (left, right)).forward(true);
+        for (name, queries, keys, has_meaning) in [
+            ("uneven", [0, 64, 150], [200, 129, 0], true),
+            ("whole_steps", [128, 65, 1], [128, 64, 192], true),
+            ("outside", [1000, -1, i32::MIN], [i32::MAX, 1000, -7], false),
+        ] {
+            let elements = [("seq_len_q", queries.to_vec()), ("seq_len_kv", keys.to_vec())];
+            let name = format!("sdpa_prefill_lengths_{name}{bounds}");
+            data.push(Data::with(name, graph(), &elements, has_meaning)?);
+        }
+    }
+    Ok(data)
 }

@@ -94,6 +94,14 @@ impl Visible {
         self.from.is_none() && self.to.is_none() && self.lengths.is_none()
     }
 
+    /// How many keys so many neighbouring queries see at most.
+    pub(crate) fn seen_by(&self, queries: i64) -> i64 {
+        match (self.from, self.to) {
+            (Some(from), Some(to)) => self.count().min(to.saturating_sub(from).saturating_add(queries).max(0)),
+            _ => self.count(),
+        }
+    }
+
     /// How many keys any query may see.
     pub(crate) fn count(&self) -> i64 {
         let [first, end] = self.keys;

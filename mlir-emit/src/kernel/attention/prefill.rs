@@ -10,10 +10,11 @@
 //! ```
 //!
 //! A workgroup has some blocks of 16 queries of one head, and each of its subgroups a few of them. Sums, scores and exponentials stay in
-//! registers. Steps that no query of the workgroup sees are left out, and only steps that hide a key from one of them ask which.
+//! registers. Steps of keys that no query of the workgroup sees are left out. Keys are compared with the bounds only in steps where some query
+//! does not see some key.
 
 use super::steps::{Lanes, Range};
-use super::{MISSING, Problem, SIXTEEN};
+use super::{MISSING, Problem, SIXTEEN, WIDE};
 use crate::EmitError;
 use crate::kernel::code::{Code, Int};
 use crate::kernel::gemm::{Written, element};
@@ -34,7 +35,16 @@ pub(crate) struct Prefill {
 impl Prefill {
     /// Whether there is a kernel for it.
     pub(crate) fn is_possible(&self) -> bool {
-        self.of.is_possible() && self.of.columns[0].count_ones() == 1 && self.of.visible.count() > 0
+        let lanes = self.lanes().cast_signed();
+        // Lanes copy whole rows of a step, the same number each.
+        let is_copied = |&columns: &i64| {
+            let across = columns / WIDE;
+            across > 0 && lanes % across == 0 && STEP % (lanes / across) == 0
+        };
+        self.of.is_possible()
+            && self.of.columns[0].count_ones() == 1
+            && self.of.columns.iter().all(is_copied)
+            && self.of.visible.count() > 0
     }
 
     /// Queries of a workgroup.
@@ -92,18 +102,20 @@ impl Prefill {
         arguments.extend([float.memref(&[rows], None)?; 2]);
         let code = Code::new(context, &arguments);
         let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
-        let of_q = of.heads * of.group;
-        let heads = of.batch * of_q;
+        let of_keys = of.batch * of.heads;
+        let heads = of_keys * of.group;
         let tiles = (of.queries + self.tall() - 1) / self.tall();
-        // Neighbouring workgroups have other heads, so a die has a head's keys for all of its queries. Where later queries see more keys, they
-        // begin first.
+        // Dies take workgroups in turn. If batches times heads of keys are a multiple of the dies, one die has all that reads a head's keys.
+        // Where later queries see more keys, they begin first.
         let tile = code.div(workgroup, heads)?;
         let tile = match of.visible.to {
             Some(_) => code.sub(tiles - 1, tile)?,
             None => tile,
         };
         let number = code.rem(workgroup, heads)?;
-        let (batch, head) = (code.div(number, of_q)?, code.rem(number, of_q)?);
+        let (among, number) = (code.div(number, of_keys)?, code.rem(number, of_keys)?);
+        let (batch, head_of_keys) = (code.div(number, of.heads)?, code.rem(number, of.heads)?);
+        let head = code.add(code.mul(head_of_keys, of.group)?, among)?;
         let lengths = (0..lengths).map(|number| {
             let loaded = code.load(code.argument(5 + number)?, (batch, Int::Known(0)), word)?;
             let length = code.one("arith.index_cast", &[loaded], index, &[])?;
@@ -124,7 +136,7 @@ impl Prefill {
             quarter: code.div(within, SIXTEEN)?,
             first,
             block: code.mul(subgroup, self.blocks())?,
-            numbers: [batch, head, code.div(head, of.group)?],
+            numbers: [batch, head, head_of_keys],
             buffers: [code.argument(3)?, code.argument(4)?],
             memories: [code.shared(STEP * of_key, half)?, code.shared(STEP * of_value, half)?],
             range: self.range(&code, first, &lengths)?,

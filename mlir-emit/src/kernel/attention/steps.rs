@@ -50,7 +50,7 @@ pub(super) struct Sums<'c> {
     greatest: Ssa<'c>,
     /// Of the lane's own keys.
     total: Ssa<'c>,
-    /// For each of the columns of v that it reads at once, those of four keys' places.
+    /// For each of the columns of v that it reads at once, the sums of four columns of the output.
     weighted: Vec<Ssa<'c>>,
 }
 
@@ -109,7 +109,8 @@ impl<'c> Lanes<'_, 'c> {
         Ok((rows.collect::<Result<_, _>>()?, code.rem(self.lane, across)?))
     }
 
-    /// Loads the keys and values from this key on. Those that nobody sees are zeros, or any that are there.
+    /// Loads the keys and values from this key on. Keys past the end are zeros. Where all steps are whole, what is loaded
+    /// after the last step is the head's first keys, and nobody uses it.
     fn load(&self, first: Int<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
         let code = self.code;
         let [batch, _, head] = self.numbers;
@@ -314,7 +315,7 @@ impl<'c> Lanes<'_, 'c> {
         let hides = code.is_below(key, from)?;
         let hides_last = code.is_below(end, code.add(key, STEP)?)?;
         let masked = || {
-            // Else the compiler has all steps ask, and select what they have.
+            // Without it the compiler makes the branch a selection, and every step compares.
             code.keep_order()?;
             let hidden = code.float(HIDDEN, self.float)?;
             let mut all = Vec::new();
@@ -397,7 +398,6 @@ impl<'c> Lanes<'_, 'c> {
         let width = self.width();
         let bytes = of.out.0.bytes().unwrap_or(1).cast_signed();
         let zero = code.float("0.0", self.float)?;
-        let one = code.float("1.0", self.float)?;
         // MLIR's number of the predicate "ordered equal".
         let equal = [("predicate", Attribute::text("1 : i64"))];
         // As many elements as one instruction stores.
@@ -408,9 +408,7 @@ impl<'c> Lanes<'_, 'c> {
                 let other = code.exchanged(total, distance)?;
                 total = code.same("arith.addf", &[total, other])?;
             }
-            // Where there are no weights, the output is zero.
             let nothing = code.one("arith.cmpf", &[total, zero], Type::integer(code.context(), 1), &equal)?;
-            let divisor = code.one("arith.select", &[nothing, one, total], self.float, &[])?;
             let query = self.query(block)?;
             let exists = self.exists(query)?;
             let place = of.out.1.place(code, [batch, head, query])?;
@@ -418,7 +416,9 @@ impl<'c> Lanes<'_, 'c> {
                 let column = code.mul(code.add(code.mul(self.quarter, RUN)?, number)?, width)?;
                 let own = sums.weighted.iter().map(|&sum| {
                     let sum = code.extract(sum, number, self.float)?;
-                    code.same("arith.divf", &[sum, divisor])
+                    let quotient = code.same("arith.divf", &[sum, total])?;
+                    // Where there are no weights, the output is zero: the sum is 0 v, which may be NaN.
+                    code.one("arith.select", &[nothing, zero, quotient], self.float, &[])
                 });
                 let own = own.collect::<Result<Vec<_>, EmitError>>()?;
                 let mut next = 0;
