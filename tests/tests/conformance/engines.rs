@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Every so many of all cases are tried on the plain engine: it computes with the judge's own code, so this is about how it gets at buffers.
-const EVERY: usize = 23;
+const EVERY: [usize; 2] = [71, 23];
 
 #[test]
 fn the_plain_engine_is_right() {
@@ -21,7 +21,7 @@ fn the_plain_engine_is_right() {
     let plain = Other::load("reference").unwrap_or_else(|error| panic!("{error:#}"));
     let mut declined = Vec::new();
     let mut right = 0;
-    for mut case in cases::all().into_iter().step_by(EVERY) {
+    for mut case in cases::all().into_iter().step_by(rotini_tests::scaled(EVERY)) {
         let name = case.name.clone();
         let mut run = || -> anyhow::Result<bool> {
             case.graph.validate()?;
@@ -70,7 +70,7 @@ fn onnx_runtime_is_right_when_it_takes_weights_for_constants() {
     onnx_runtime();
 }
 
-/// Runs cases that the engine accepts, each context on other values after the first: all in a full run, else one in sixteen and the first of
+/// Runs cases that the engine accepts, each context on other values after the first: all in a full run, else one in 32 and the first of
 /// each kind. It is a peer of the benches, and only its engine's own code can break it.
 fn onnx_runtime() {
     if std::env::var_os("ROTINI_ONNXRUNTIME").is_none_or(|path| !Path::new(&path).exists()) {
@@ -82,7 +82,7 @@ fn onnx_runtime() {
     let other = Other::load("onnxruntime").unwrap_or_else(|error| panic!("{error:#}"));
     let mut right: BTreeMap<&str, usize> = BTreeMap::new();
     let mut failures = Vec::new();
-    let every = rotini_tests::scaled([16, 1]);
+    let every = rotini_tests::scaled([32, 1]);
     let first = rotini_tests::seed() % every;
     for (index, mut case) in (0..).zip(cases::all()) {
         let is_first = case.graph.nodes.iter().any(|node| !right.contains_key(node.op.kind()));

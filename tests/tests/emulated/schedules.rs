@@ -1,18 +1,12 @@
 //! What the emitter schedules, kernels of our own among it, compiles as it is: of what the compiler rejects, the plugin would make other code
 //! without a schedule, which is right too, and only slower.
 
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot be set up has failed"
-)]
-
 use iree_sys::compiler::{CompileRequest, Compiler as _, InProcess, find_library};
 use rotini_emit::{Target, emit};
 use rotini_tests::cases;
 
 /// One in so many cases, others each time; fewer are left out in a full run. Random graphs and `every_case_is_right` compile the others.
-const EVERY: [u64; 2] = [60, 3];
+const EVERY: [usize; 2] = [120, 2];
 
 #[test]
 fn what_is_scheduled_compiles_as_it_is() {
@@ -22,9 +16,9 @@ fn what_is_scheduled_compiles_as_it_is() {
     // SAFETY: what is found as IREE's compiler is IREE's compiler.
     let compiler = unsafe { InProcess::open(&library) }.unwrap_or_else(|error| panic!("{error}"));
     let every = rotini_tests::scaled(EVERY);
-    let first = rotini_tests::seed() % every;
+    let first = usize::try_from(rotini_tests::seed() % every as u64).expect("it is small");
     let (mut scheduled, mut failures) = (0, Vec::new());
-    for case in cases::all() {
+    for case in cases::all().into_iter().skip(first).step_by(every) {
         let mut graph = case.graph;
         graph.validate().expect("the graph is valid");
         let normal = graph.normalise().0;
@@ -35,9 +29,6 @@ fn what_is_scheduled_compiles_as_it_is() {
             continue;
         }
         scheduled += 1;
-        if scheduled % every != first {
-            continue;
-        }
         let request = CompileRequest {
             mlir: &emitted.mlir,
             name: "scheduled.mlir",
@@ -50,6 +41,6 @@ fn what_is_scheduled_compiles_as_it_is() {
             Err(error) => failures.push(format!("{}: {error}", case.name)),
         }
     }
-    assert!(scheduled > 1000, "{scheduled} cases have schedules");
+    assert!(scheduled > 3, "{scheduled} of the cases have schedules");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

@@ -14,7 +14,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Usually, and in a full run.
-const KILLS: [usize; 2] = [80, 300];
+const KILLS: [usize; 2] = [40, 300];
 const AT_ONCE: usize = 5;
 /// One in so many processes compiles in workers, with the real compiler. The others are given what it made before.
 const WORKERS: usize = 15;
