@@ -22,13 +22,16 @@ fn kinds() -> Vec<(String, Attention)> {
         let causal = plain.with(|op| (op.right, op.columns) = (Some(0), [64; 2]));
         add(&format!("causal_{dtype}"), causal);
         // Two blocks of queries a subgroup.
-        let tall = Attention::new(8, 38, [40, 90], 64, dtype);
+        let tall = Attention::new(8, 38, [20, 70], 64, dtype);
         add(&format!("tall_{dtype}"), tall.clone());
         add(&format!("tall_causal_{dtype}"), tall.with(|op| op.right = Some(0)));
     }
     // The same with several tiles, the last with a rest.
-    let tall = Attention::new(8, 19, [200, 150], 64, DataType::F16);
-    add("tall_rest", tall.with(|op| op.columns = [256, 128]));
+    let tall = Attention::new(8, 19, [130, 70], 64, DataType::F16);
+    add(
+        "tall_rest",
+        tall.with(|op| (op.columns, op.lengths) = ([256, 128], [130, 20])),
+    );
     let causal = tall.with(|op| op.right = Some(0));
     add(
         "tall_rest_causal_bottom_right",
@@ -36,7 +39,7 @@ fn kinds() -> Vec<(String, Attention)> {
     );
     add(
         "tall_rest_window",
-        causal.with(|op| (op.left, op.lengths) = (Some(20), [200, 260])),
+        causal.with(|op| (op.left, op.lengths) = (Some(20), [130, 150])),
     );
     // Few workgroups for which scores in memory would be faster, but that the bounds keep short.
     let few = Attention::new(1, 1, [1024, 1024], 64, DataType::F16);
