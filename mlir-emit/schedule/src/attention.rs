@@ -48,14 +48,6 @@ pub struct Prefill {
     pub blocks: u64,
 }
 
-impl Prefill {
-    /// Queries of a workgroup.
-    #[must_use]
-    pub fn rows(&self) -> u64 {
-        self.subgroups * self.blocks * INTRINSIC
-    }
-}
-
 /// The cut of attention with so many batches and heads, and queries of each: as many queries in a workgroup as leave no compute unit without
 /// one.
 #[must_use]
@@ -66,6 +58,12 @@ pub fn prefill(machine: &Machine, batches: u64, queries: u64) -> Prefill {
 }
 
 impl Prefill {
+    /// Queries of a workgroup.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.subgroups * self.blocks * INTRINSIC
+    }
+
     /// Whether scores in memory are faster, of so many batches and heads, queries and keys, of which the queries of a workgroup see so many:
     /// where few workgroups go over many keys, which the products of matrices would share.
     #[must_use]

@@ -1,11 +1,11 @@
-//! What the emitter schedules, kernels of our own among it, compiles as it is: of what the compiler rejects, the plugin would make other code
-//! without a schedule, which is right too, and only slower.
+//! What the emitter schedules compiles as it is. Example: the compiler rejects a kernel of our own. Then the plugin compiles the graph without
+//! schedules. The result is right, only slower, so no other test tells.
 
 use iree_sys::compiler::{CompileRequest, Compiler as _, InProcess, find_library};
 use rotini_emit::{Target, emit};
 use rotini_tests::cases;
 
-/// One in so many cases, others each time; fewer are left out in a full run. Random graphs and `every_case_is_right` compile the others.
+/// One in so many cases, others each time: usually, and in a full run.
 const EVERY: [usize; 2] = [120, 2];
 
 #[test]

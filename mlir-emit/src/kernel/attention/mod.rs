@@ -19,9 +19,11 @@ pub(crate) use decode::Decode;
 pub(super) use decode::LANES;
 pub(crate) use prefill::Prefill;
 
-use super::code::{Code, Int};
+use super::code::{Code, Int, Ssa};
+use super::epilogue::RUN;
 use super::places::BEYOND;
 use crate::EmitError;
+use crate::mlir::Type;
 use rotini_graph::DataType;
 use rotini_schedule::gemm::INTRINSIC;
 
@@ -132,7 +134,7 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// Whether there are kernels for such types, columns and sizes. No kernel stores more than the output.
+    /// Whether there are kernels for such types, columns and sizes. What a kernel stores besides the output it checks itself.
     fn is_possible(&self) -> bool {
         let [of_key, of_value] = self.columns;
         let bytes = [self.q, self.k, self.v].map(|operand| operand.elements.checked_mul(2));
@@ -156,4 +158,29 @@ impl Problem {
 /// Whether a buffer of so many bytes can be addressed.
 fn is_within(bytes: Option<i64>) -> bool {
     bytes.is_some_and(|bytes| bytes > 0 && bytes < BEYOND)
+}
+
+/// Of a number that each lane has, what the four lanes of a query have together.
+fn of_query<'c>(code: &Code<'c>, operation: &str, mut value: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
+    for distance in [SIXTEEN, 2 * SIXTEEN] {
+        let other = code.exchanged(value, distance)?;
+        value = code.same(operation, &[value, other])?;
+    }
+    Ok(value)
+}
+
+/// The greatest score of a query: of those so far, and of these of its four lanes.
+fn greatest_of<'c>(
+    code: &Code<'c>,
+    mut greatest: Ssa<'c>,
+    scores: &[Ssa<'c>],
+    float: Type<'c>,
+) -> Result<Ssa<'c>, EmitError> {
+    for &scores in scores {
+        for number in 0..RUN {
+            let score = code.extract(scores, number, float)?;
+            greatest = code.same("arith.maxnumf", &[greatest, score])?;
+        }
+    }
+    of_query(code, "arith.maxnumf", greatest)
 }

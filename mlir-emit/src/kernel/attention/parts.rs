@@ -1,7 +1,7 @@
 //! The kernel of the parts: one subgroup goes over the keys of one.
 
 use super::decode::{Decode, FOUND};
-use super::{HIDDEN, LEAST, MISSING, SIXTEEN, Strides, WIDE};
+use super::{HIDDEN, LEAST, MISSING, SIXTEEN, Strides, WIDE, greatest_of, of_query};
 use crate::EmitError;
 use crate::kernel::code::{Code, Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
@@ -266,17 +266,7 @@ impl<'c> Lanes<'_, 'c> {
             .zip(&loaded.keys)
             .map(|(block, keys)| self.scores(q, keys, (block, key)));
         let scores = scores.collect::<Result<Vec<_>, _>>()?;
-        let mut greatest = sums.greatest;
-        for &scores in &scores {
-            for number in 0..RUN {
-                let score = code.extract(scores, number, self.float)?;
-                greatest = code.same("arith.maxnumf", &[greatest, score])?;
-            }
-        }
-        for distance in [SIXTEEN, 2 * SIXTEEN] {
-            let other = code.exchanged(greatest, distance)?;
-            greatest = code.same("arith.maxnumf", &[greatest, other])?;
-        }
+        let greatest = greatest_of(code, sums.greatest, &scores, self.float)?;
         let factor = code.same("arith.subf", &[sums.greatest, greatest])?;
         let factor = code.same("math.exp2", &[factor])?;
         let mut total = code.same("arith.mulf", &[sums.total, factor])?;
@@ -346,11 +336,7 @@ impl<'c> Lanes<'_, 'c> {
     fn store(&self, sums: &Sums<'c>, workgroup: Int<'c>, [to, found]: [Ssa<'c>; 2]) -> Result<(), EmitError> {
         let code = self.code;
         let (count, width, of_value) = (self.decode.columns_of_group(), self.width(), self.decode.of.columns[1]);
-        let mut total = sums.total;
-        for distance in [SIXTEEN, 2 * SIXTEEN] {
-            let other = code.exchanged(total, distance)?;
-            total = code.same("arith.addf", &[total, other])?;
-        }
+        let total = of_query(code, "arith.addf", sums.total)?;
         let row = code.add(code.mul(workgroup, count)?, self.column)?;
         let exists = code.is_below(self.column, count)?;
         for number in 0..RUN {

@@ -1,7 +1,7 @@
 //! What the lanes of a [prefill](Prefill) do: the steps over keys and values, and what is stored at the end.
 
 use super::prefill::{Prefill, STEP};
-use super::{HIDDEN, LEAST, MISSING, SIXTEEN, WIDE};
+use super::{HIDDEN, LEAST, MISSING, SIXTEEN, WIDE, greatest_of, of_query};
 use crate::EmitError;
 use crate::kernel::code::{Code, Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
@@ -346,17 +346,7 @@ impl<'c> Lanes<'_, 'c> {
     fn weights(&self, scores: &[Ssa<'c>], sums: &mut Sums<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
         let code = self.code;
         let run = self.float.vector(&[RUN])?;
-        let mut greatest = sums.greatest;
-        for &scores in scores {
-            for number in 0..RUN {
-                let score = code.extract(scores, number, self.float)?;
-                greatest = code.same("arith.maxnumf", &[greatest, score])?;
-            }
-        }
-        for distance in [SIXTEEN, 2 * SIXTEEN] {
-            let other = code.exchanged(greatest, distance)?;
-            greatest = code.same("arith.maxnumf", &[greatest, other])?;
-        }
+        let greatest = greatest_of(code, sums.greatest, scores, self.float)?;
         let factor = code.same("arith.subf", &[sums.greatest, greatest])?;
         let factor = code.same("rocdl.exp2", &[factor])?;
         sums.greatest = greatest;
@@ -403,11 +393,7 @@ impl<'c> Lanes<'_, 'c> {
         // As many elements as one instruction stores.
         let most = usize::try_from(16 / bytes).map_err(|_| MISSING)?;
         for (block, sums) in (0..).zip(sums) {
-            let mut total = sums.total;
-            for distance in [SIXTEEN, 2 * SIXTEEN] {
-                let other = code.exchanged(total, distance)?;
-                total = code.same("arith.addf", &[total, other])?;
-            }
+            let total = of_query(code, "arith.addf", sums.total)?;
             let nothing = code.one("arith.cmpf", &[total, zero], Type::integer(code.context(), 1), &equal)?;
             let query = self.query(block)?;
             let exists = self.exists(query)?;
