@@ -50,12 +50,9 @@ impl Groups {
         let chosen = ORDER.into_iter().filter(|&die| die < groups).take(dies);
         let of_die = |die: u64| {
             let of_die = (groups - die).div_ceil(DIES);
-            let windows = of_die.div_ceil(window);
-            // The last window may not be full.
-            let middle = (windows.saturating_sub(1) / 2) * window;
-            let there = window.min(of_die - middle);
-            let count = there.min(sample.workgroups.max(1));
-            let first = middle + (there - count) / 2;
+            let count = window.min(of_die).min(sample.workgroups.max(1));
+            // Work may grow along the grid, as below a causal mask: the middle one's is the mean.
+            let first = (of_die - count) / 2;
             (first..first + count).map(move |number| number * DIES + die)
         };
         Self(chosen.flat_map(of_die).collect())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rotini_time::{Record, Step};
 
 use super::{Test, test};
-use crate::Sample;
+use crate::{Sample, profile::Groups};
 
 /// The record of a launch of which at most `workgroups` are run.
 fn record(test: Test, workgroups: u64, window: Option<u64>) -> Arc<Record> {
@@ -84,6 +84,26 @@ fn lines_that_a_window_shares_are_fresh_once() {
     assert_eq!(of(100, Some(8)), (64, 2.0, 0.25));
     assert_eq!(of(12, Some(4)), (12, 2.0, 0.5));
     assert_eq!(of(2, None), (2, 2.0, 1.0));
+}
+
+#[test]
+fn a_sample_lies_in_the_middle() {
+    // Where each workgroup has more to do than the one before, as below a causal mask.
+    for groups in [1, 2, 7, 64, 608, 609, 1000, 1024, 1216, 2048, 65536] {
+        for workgroups in [1, 12, 76, 152, 608] {
+            let sample = Sample {
+                workgroups,
+                window: None,
+            };
+            let chosen: Vec<u64> = Groups::new(sample, 2, groups).iter().collect();
+            let mean = chosen.iter().sum::<u64>() as f64 / chosen.len() as f64;
+            let middle = (groups - 1) as f64 / 2.0;
+            assert!(
+                (mean - middle).abs() <= 8.0,
+                "{workgroups} of {groups}: {mean}, not {middle}"
+            );
+        }
+    }
 }
 
 #[test]
