@@ -6,7 +6,7 @@
 use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
-use crate::kernel::{Decode, Dots, Kernels, Prefill, Product, Turn};
+use crate::kernel::{Attention, Dots, Kernels, Product, Turn};
 use crate::mlir::Value as Ssa;
 use crate::narrow::{contracted, factor_types};
 use crate::quirks::{Quirk, Quirks};
@@ -69,14 +69,9 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         self.at.dots(self.kernels, (dots, [a.id(), b.id()]), shape)
     }
 
-    /// An attention of few queries, by kernels of our own.
-    pub(crate) fn decode(&self, decode: &Decode, shapes: [&[i64]; 2]) -> Result<[Ssa<'c, 'b>; 3], EmitError> {
-        self.at.decode(self.kernels, decode, shapes)
-    }
-
-    /// An attention of many queries, by a kernel of our own.
-    pub(crate) fn prefill(&self, prefill: &Prefill, shapes: [&[i64]; 2]) -> Result<[Ssa<'c, 'b>; 3], EmitError> {
-        self.at.prefill(self.kernels, prefill, shapes)
+    /// An attention by kernels of our own: what they store, in these shapes.
+    pub(crate) fn attention(&self, attention: Attention<'_>, shapes: &[&[i64]]) -> Result<Vec<Ssa<'c, 'b>>, EmitError> {
+        self.at.attention(self.kernels, attention, shapes)
     }
 
     /// A tensor in another order of its axes in memory: by a kernel of our own where there is one.

@@ -1,7 +1,8 @@
 //! The gradients of attention.
 
-use super::scores::{Attention, transposed};
-use super::told::{HEAD, KEY, scores_of};
+use super::kernels;
+use super::scores::{Attention, level, transposed};
+use super::told::{HEAD, scores_of};
 use crate::EmitError;
 use crate::contract::contract;
 use crate::convert::{FloatPredicate as F, compute_type};
@@ -19,13 +20,19 @@ pub(crate) fn lower(
 ) -> Result<(), EmitError> {
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
     let attention = Attention::new(lowering, &scores_of!(op), compute)?;
+    if let Some(gradients) = kernels::gradients(lowering, &attention, op)? {
+        for (id, gradient) in [op.dq, op.dk, op.dv].into_iter().zip(gradients) {
+            lowering.define(id, gradient);
+        }
+        return Ok(());
+    }
     let scores = Value::of(attention.scores(lowering)?);
     let shape = attention.shape();
     let statistics = lowering
         .value(op.stats)?
         .clone()
         .with_dims(&lowering.emitter(), &attention.rows())?;
-    let (d_o, o) = (lowering.settled(op.d_o)?, lowering.value(op.o)?.clone());
+    let d_o = lowering.settled(op.d_o)?;
     let multiplied = Shape {
         dtype: attention.multiplied(lowering, &[op.d_o], d_o.dtype)?,
         ..shape
@@ -45,21 +52,8 @@ pub(crate) fn lower(
         ..weights
     };
     let d_o_value = Value::of(d_o.clone());
-    let rows = Shape {
-        dims: &d_o.dims,
-        order: &order_of(&d_o.dims, &[&d_o_value]),
-        dtype: compute,
-    };
-    let level = lowering.reduce(
-        &[&d_o_value, &o],
-        &rows,
-        &[KEY],
-        (Combiner::Sum, 0.0),
-        |math, elements| {
-            let &[d_o, o] = elements else { return Err(MISSING) };
-            math.mul(d_o, o)
-        },
-    )?;
+    let order = order_of(&d_o.dims, &[&d_o_value]);
+    let level = level(lowering, (&d_o_value, op.o), &order, compute)?;
     let v = attention.for_each_head(lowering, &attention.v)?;
     let reached = Value::of(contract(
         lowering,

@@ -1,17 +1,17 @@
-//! Attention by kernels of our own: of [few queries](Decode), where the keys are cut into parts, and of [many](Prefill).
+//! Attention by kernels of our own: of [few queries](Decode), where the keys are cut into parts, and of [many](Prefill); and [gradients](Gradients).
 
 use super::flash;
-use super::scores::Attention;
+use super::scores::{Attention, level};
 use super::softmax::{Softmax, Weighted};
 use super::told::{HEAD, KEY, QUERY};
 use crate::EmitError;
 use crate::contract::half;
 use crate::ir::MISSING;
-use crate::kernel::{Attended, Decode, Operand, Prefill, RowStrides, Visible};
+use crate::kernel::{Attended, Attention as Kernel, Decode, Gradients, Operand, Prefill, RowStrides, Side, Visible};
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
 use crate::value::{Data, Ordered, Value, extent, extents};
-use rotini_graph::{DataType, Sdpa};
+use rotini_graph::{DataType, Sdpa, SdpaBackward, TensorId};
 use rotini_schedule::attention;
 
 /// Softmax and weighted sum; `None` where there is no kernel for such types and columns, more is asked for, or scores in memory are faster.
@@ -20,33 +20,187 @@ pub(super) fn softmax<'c, 'b>(
     attention: &Attention<'c, 'b>,
     op: &Sdpa,
 ) -> Result<Option<Softmax<'c, 'b>>, EmitError> {
-    let (Data::Constant(scale), Some(machine)) = (&attention.scale.data, lowering.target().machine()) else {
+    if op.sink_token.is_some() || op.max.is_some() || op.sum_exp.is_some() {
+        return Ok(None);
+    }
+    let Some(machine) = lowering.target().machine() else {
         return Ok(None);
     };
+    let out = Stored::of(lowering, op.o)?;
+    let Some(of) = problem(lowering, attention, &out)? else {
+        return Ok(None);
+    };
+    let of_keys = count(of.batch.saturating_mul(of.heads))?;
+    let [parts, each] = attention::parts(machine, of_keys, count(of.visible.count())?);
+    let decode = Decode {
+        parts: i64::try_from(parts).map_err(|_| MISSING)?,
+        each: i64::try_from(each).map_err(|_| MISSING)?,
+        of: of.clone(),
+    };
+    let of_q = of_keys.saturating_mul(count(of.group)?);
+    let schedule = attention::prefill(machine, of_q, count(of.queries)?);
+    let lengths = [count(of.queries)?, count(of.visible.count())?];
+    let seen = count(of.visible.seen_by(schedule.rows().cast_signed()))?;
+    // The compiler's own form goes over the keys as this one does.
+    let is_slower =
+        schedule.is_slower_than_steps(machine, of_q, lengths, seen) && !flash::is_possible(lowering, attention, op);
+    let prefill = Prefill { schedule, of };
+    let kernel = if decode.is_possible() {
+        Kernel::Decode(&decode)
+    } else if prefill.is_possible() && !is_slower {
+        Kernel::Prefill(&prefill)
+    } else {
+        return Ok(None);
+    };
+    let rows = attention.rows();
+    let row_order = vec![0, HEAD, QUERY];
+    let row_shape = extents(&rows, &row_order)?;
+    let made = lowering.attention(kernel, &[&out.shape()?, &row_shape, &row_shape])?;
+    let &[o, greatest, total] = made.as_slice() else {
+        return Err(MISSING);
+    };
+    let mut quotient = out.ordered(o);
+    if lowering.is_read(op.o) {
+        quotient = lowering.carry(quotient, out.carried)?;
+    }
+    let [greatest, total] = [greatest, total].map(|ssa| {
+        Value::of(Ordered {
+            ssa,
+            order: row_order.clone(),
+            dtype: DataType::F32,
+            dims: rows.clone(),
+        })
+    });
+    Softmax::of_online(lowering, Weighted::Quotient(Value::of(quotient)), &greatest, total).map(Some)
+}
+
+/// The gradients of q, k and v, without scores in memory; `None` as above.
+pub(super) fn gradients<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    attention: &Attention<'c, 'b>,
+    op: &SdpaBackward,
+) -> Result<Option<[Value<'c, 'b>; 3]>, EmitError> {
+    let Some(machine) = lowering.target().machine() else {
+        return Ok(None);
+    };
+    let (dtype, own) = (attention.q.dtype, [op.q, op.k, op.d_o]);
+    let is_own = attention.multiplied(lowering, &own, dtype)? == dtype && lowering.value(op.d_o)?.dtype == dtype;
+    if op.dbias.is_some() || !is_own {
+        return Ok(None);
+    }
+    let stored = [op.dq, op.dk, op.dv].map(|id| Stored::of(lowering, id));
+    let [of_queries, of_keys, of_values] = stored;
+    let (of_queries, of_keys, of_values) = (of_queries?, of_keys?, of_values?);
+    let Some(of) = problem(lowering, attention, &of_queries)? else {
+        return Ok(None);
+    };
+    let (Some(keys_strides), Some(values_strides)) = (of_keys.strides(), of_values.strides()) else {
+        return Ok(None);
+    };
+    let keys = extent(&attention.dims, KEY)?;
+    let batches = count(of.batch.saturating_mul(of.heads))?;
+    let group = count(of.group)?;
+    // Each of the keys is seen by queries of all heads of a group.
+    let turned = of.visible.turned([of.queries, keys]);
+    let sides = [
+        (batches.saturating_mul(group), of.queries, keys, of.visible, 1),
+        (batches, keys, of.queries, turned, group),
+    ];
+    let mut schedules = Vec::new();
+    for (batches, own, passing, visible, group) in sides {
+        let schedule = attention::prefill(machine, batches, count(own)?);
+        let lengths = [count(own)?, count(passing)?.saturating_mul(group)];
+        let seen = count(visible.seen_by(schedule.rows().cast_signed()))?.saturating_mul(group);
+        if schedule.is_slower_than_steps(machine, batches, lengths, seen) {
+            return Ok(None);
+        }
+        schedules.push(schedule);
+    }
+    let &[by_queries, by_keys] = schedules.as_slice() else {
+        return Err(MISSING);
+    };
+    let d_o = lowering.settled(op.d_o)?;
+    let Some(of_d_o) = operand(&d_o) else { return Ok(None) };
+    let statistics = lowering
+        .value(op.stats)?
+        .clone()
+        .with_dims(&lowering.emitter(), &attention.rows())?;
+    let of_output = Gradients {
+        of,
+        d_o: of_d_o,
+        numbers: [0; 2],
+        keys,
+        side: Side::Queries,
+        schedule: by_queries,
+    };
+    let possible = |numbers| {
+        let queries = Gradients {
+            numbers,
+            ..of_output.clone()
+        };
+        let of_keys = Gradients {
+            of: Attended {
+                out: (of_keys.dtype, keys_strides),
+                ..queries.of.clone()
+            },
+            side: Side::Keys((of_values.dtype, values_strides)),
+            schedule: by_keys,
+            ..queries.clone()
+        };
+        Some([queries, of_keys]).filter(|both| both.iter().all(Gradients::is_possible))
+    };
+    if possible([0; 2]).is_none() {
+        return Ok(None);
+    }
+    let order = [0, HEAD, QUERY, KEY];
+    let level = level(lowering, (&Value::of(d_o), op.o), &order, DataType::F32)?;
+    let mut numbers = [0; 2];
+    for (value, number) in [statistics, level].into_iter().zip(&mut numbers) {
+        let rows = lowering.carry(value.materialise(&lowering.emitter())?, DataType::F32)?;
+        *number = lowering.in_order(&rows, &order)?.ssa.id();
+    }
+    let Some([queries, keys]) = possible(numbers) else {
+        return Err(MISSING);
+    };
+    let dq = lowering.attention(Kernel::Gradients(&queries), &[&of_queries.shape()?])?;
+    let both = lowering.attention(Kernel::Gradients(&keys), &[&of_keys.shape()?, &of_values.shape()?])?;
+    let (&[dq], &[dk, dv]) = (dq.as_slice(), both.as_slice()) else {
+        return Err(MISSING);
+    };
+    let gradient = |stored: &Stored, ssa, id| {
+        let ordered = stored.ordered(ssa);
+        Ok::<_, EmitError>(Value::of(if lowering.is_read(id) {
+            lowering.carry(ordered, stored.carried)?
+        } else {
+            ordered
+        }))
+    };
+    Ok(Some([
+        gradient(&of_queries, dq, op.dq)?,
+        gradient(&of_keys, dk, op.dk)?,
+        gradient(&of_values, dv, op.dv)?,
+    ]))
+}
+
+/// The attention as kernels of our own have it, whose output is stored so; `None` if they have none of this kind.
+fn problem<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    attention: &Attention<'c, 'b>,
+    out: &Stored,
+) -> Result<Option<Attended>, EmitError> {
     let Attention { q, k, v, dims, .. } = attention;
-    let asks_for_more = op.alibi_mask || op.sink_token.is_some() || op.max.is_some() || op.sum_exp.is_some();
+    let Data::Constant(scale) = &attention.scale.data else {
+        return Ok(None);
+    };
     let is_half = q.dtype == k.dtype && half([k.dtype, v.dtype], attention.compute).is_some();
-    if asks_for_more || attention.mask.is_some() || !is_half || extent(&v.dims, HEAD)? != extent(&k.dims, HEAD)? {
+    let has_one_count = extent(&v.dims, HEAD)? == extent(&k.dims, HEAD)?;
+    if attention.alibi || attention.mask.is_some() || !is_half || !has_one_count {
         return Ok(None);
     }
     let [batch, queries, keys] = [0, QUERY, KEY].map(|axis| extent(dims, axis));
     let (batch, queries, keys, heads) = (batch?, queries?, keys?, extent(&k.dims, HEAD)?);
-    let out = lowering.tensor(op.o)?;
-    let carried = if lowering.is_read(op.o) {
-        lowering.carried_type(op.o, DataType::F32)?
-    } else {
-        out.dtype
-    };
-    let dtype = match carried {
-        DataType::F16 | DataType::Bf16 => carried,
-        _ => DataType::F32,
-    };
-    let order = match lowering.stored_order(op.o) {
-        Some(order) if order.last() == Some(&KEY) => order,
-        _ => vec![0, HEAD, QUERY, KEY],
-    };
     let operands = [operand(q), operand(k), operand(v)];
-    let ([Some(of_q), Some(of_k), Some(of_v)], Some(strides)) = (operands, strides(&out.dims, &order)) else {
+    let ([Some(of_q), Some(of_k), Some(of_v)], Some(strides)) = (operands, out.strides()) else {
         return Ok(None);
     };
     let lengths = match &attention.lengths {
@@ -59,62 +213,74 @@ pub(super) fn softmax<'c, 'b>(
             _ => return Ok(None),
         },
     };
-    let visible = Visible::new(attention.visible()?, lengths, [queries, keys]);
-    let group = extent(dims, HEAD)?.checked_div(heads).ok_or(MISSING)?;
-    let of = Attended {
+    Ok(Some(Attended {
         q: of_q,
         k: of_k,
         v: of_v,
         dtype: q.dtype,
         batch,
         heads,
-        group,
+        group: extent(dims, HEAD)?.checked_div(heads).ok_or(MISSING)?,
         queries,
         columns: [extent(&q.dims, KEY)?, extent(&v.dims, KEY)?],
-        visible,
+        visible: Visible::new(attention.visible()?, lengths, [queries, keys]),
         scale: scale.to_f64(),
-        out: (dtype, strides),
-    };
-    let count = |number: i64| u64::try_from(number).map_err(|_| MISSING);
-    let of_keys = count(batch.saturating_mul(heads))?;
-    let [parts, each] = attention::parts(machine, of_keys, count(of.visible.count())?);
-    let decode = Decode {
-        parts: i64::try_from(parts).map_err(|_| MISSING)?,
-        each: i64::try_from(each).map_err(|_| MISSING)?,
-        of: of.clone(),
-    };
-    let of_q = of_keys.saturating_mul(count(group)?);
-    let schedule = attention::prefill(machine, of_q, count(queries)?);
-    let lengths = [count(queries)?, count(of.visible.count())?];
-    let seen = count(of.visible.seen_by(schedule.rows().cast_signed()))?;
-    // The compiler's own form goes over the keys as this one does.
-    let is_slower =
-        schedule.is_slower_than_steps(machine, of_q, lengths, seen) && !flash::is_possible(lowering, attention, op);
-    let prefill = Prefill { schedule, of };
-    let rows = attention.rows();
-    let row_order = vec![0, HEAD, QUERY];
-    let (out_shape, row_shape) = (extents(&out.dims, &order)?, extents(&rows, &row_order)?);
-    let shapes: [&[i64]; 2] = [&out_shape, &row_shape];
-    let [o, greatest, total] = if decode.is_possible() {
-        lowering.decode(&decode, shapes)?
-    } else if prefill.is_possible() && !is_slower {
-        lowering.prefill(&prefill, shapes)?
-    } else {
-        return Ok(None);
-    };
-    let ordered = |ssa: Ssa<'c, 'b>, order: Vec<usize>, dtype, dims: &[i64]| Ordered {
-        ssa,
-        order,
-        dtype,
-        dims: dims.to_vec(),
-    };
-    let mut quotient = ordered(o, order, dtype, &out.dims);
-    if lowering.is_read(op.o) {
-        quotient = lowering.carry(quotient, carried)?;
+        out: (out.dtype, strides),
+    }))
+}
+
+fn count(number: i64) -> Result<u64, EmitError> {
+    u64::try_from(number).map_err(|_| MISSING)
+}
+
+/// How a kernel stores a tensor.
+struct Stored {
+    dims: Vec<i64>,
+    dtype: DataType,
+    order: Vec<usize>,
+    /// The type in which other operations read it, if any do.
+    carried: DataType,
+}
+
+impl Stored {
+    fn of(lowering: &Lowering<'_, '_, '_>, id: TensorId) -> Result<Self, EmitError> {
+        let tensor = lowering.tensor(id)?;
+        let carried = if lowering.is_read(id) {
+            lowering.carried_type(id, DataType::F32)?
+        } else {
+            tensor.dtype
+        };
+        Ok(Stored {
+            dims: tensor.dims.clone(),
+            dtype: match carried {
+                DataType::F16 | DataType::Bf16 => carried,
+                _ => DataType::F32,
+            },
+            order: match lowering.stored_order(id) {
+                Some(order) if order.last() == Some(&KEY) => order,
+                _ => vec![0, HEAD, QUERY, KEY],
+            },
+            carried,
+        })
     }
-    let [greatest, total] =
-        [greatest, total].map(|ssa| Value::of(ordered(ssa, row_order.clone(), DataType::F32, &rows)));
-    Softmax::of_online(lowering, Weighted::Quotient(Value::of(quotient)), &greatest, total).map(Some)
+
+    fn strides(&self) -> Option<RowStrides> {
+        strides(&self.dims, &self.order)
+    }
+
+    /// Its extents in memory.
+    fn shape(&self) -> Result<Vec<i64>, EmitError> {
+        extents(&self.dims, &self.order)
+    }
+
+    fn ordered<'c, 'b>(&self, ssa: Ssa<'c, 'b>) -> Ordered<'c, 'b> {
+        Ordered {
+            ssa,
+            order: self.order.clone(),
+            dtype: self.dtype,
+            dims: self.dims.clone(),
+        }
+    }
 }
 
 /// The number of a value with a number of 32 bits for each batch, if it is one.

@@ -14,7 +14,7 @@
 //! | `scores` | operands, masks and scores, the same in both directions |
 //! | `forward` | softmax and weighted sum, step by step |
 //! | `flash` | the same by `iree_linalg_ext.online_attention` |
-//! | `kernels` | the same by kernels of our own, for few queries and for many |
+//! | `kernels` | the same by kernels of our own, for few queries and for many, and gradients without scores in memory |
 //! | `online` | that operation's loops and operands |
 //! | `softmax` | what each of the three gives |
 //! | `backward` | the gradients |

@@ -8,7 +8,7 @@ use crate::ir::MISSING;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
-use crate::step::Shape;
+use crate::step::{Combiner, Shape};
 use crate::value::{Data, Ordered, Value, extent};
 use rotini_graph::{DataType, Scalar as Constant, TensorId};
 
@@ -227,6 +227,25 @@ impl<'c, 'b> Attention<'c, 'b> {
         }
         Ok(score)
     }
+}
+
+/// For each query, the sum of the products of output and gradient.
+pub(super) fn level<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    (d_o, o): (&Value<'c, 'b>, TensorId),
+    order: &[usize],
+    compute: DataType,
+) -> Result<Value<'c, 'b>, EmitError> {
+    let rows = Shape {
+        dims: &d_o.dims,
+        order,
+        dtype: compute,
+    };
+    let o = lowering.value(o)?.clone();
+    lowering.reduce(&[d_o, &o], &rows, &[KEY], (Combiner::Sum, 0.0), |math, elements| {
+        let &[d_o, o] = elements else { return Err(MISSING) };
+        math.mul(d_o, o)
+    })
 }
 
 /// The matrices the other way round, where they lie.

@@ -6,7 +6,7 @@ mod loops;
 mod tensors;
 
 use crate::EmitError;
-use crate::kernel::{Decode, Dots, Kernels, Prefill, Product, Turn};
+use crate::kernel::{Attention, Dots, Kernels, Product, Turn};
 use crate::mlir::{Attribute, Block, Context, Float, Region, Type, Value};
 use crate::quirks::{Quirk, Quirks};
 use rotini_graph::{DataType, Storage};
@@ -231,25 +231,14 @@ impl<'c, 'b> Emitter<'c, 'b> {
         kernels.dots(self.context, self.block, (dots, values, shape))
     }
 
-    /// An attention of few queries, by kernels of our own: the output of this shape, and of rows the greatest scores and the sums of
-    /// exponentials.
-    pub(crate) fn decode(
+    /// An attention by kernels of our own, as tensors of these shapes.
+    pub(crate) fn attention(
         &self,
         kernels: &Kernels,
-        decode: &Decode,
-        shapes: [&[i64]; 2],
-    ) -> Result<[Value<'c, 'b>; 3], EmitError> {
-        kernels.decode(self.context, self.block, (decode, shapes))
-    }
-
-    /// The same of many queries.
-    pub(crate) fn prefill(
-        &self,
-        kernels: &Kernels,
-        prefill: &Prefill,
-        shapes: [&[i64]; 2],
-    ) -> Result<[Value<'c, 'b>; 3], EmitError> {
-        kernels.prefill(self.context, self.block, (prefill, shapes))
+        attention: Attention<'_>,
+        shapes: &[&[i64]],
+    ) -> Result<Vec<Value<'c, 'b>>, EmitError> {
+        kernels.attention(self.context, self.block, (attention, shapes))
     }
 
     /// A value of this block for use in the body of an operation that will be appended to it.

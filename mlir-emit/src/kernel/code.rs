@@ -399,6 +399,20 @@ impl<'c> Code<'c> {
         self.one("vector.extract", &[vector], element, &position)
     }
 
+    /// Of each 16 lanes the value of the one with this number.
+    pub(super) fn broadcast_of_sixteen(&self, value: Ssa<'c>, number: i64) -> Result<Ssa<'c>, EmitError> {
+        /// The hardware's number of the control `row_newbcast:0`.
+        const BROADCAST: i64 = 0x150;
+        let word = |value: i64| Attribute::text(&format!("{value} : i32"));
+        let attributes = [
+            ("dppCtrl", word(BROADCAST + number)),
+            ("rowMask", word(15)),
+            ("bankMask", word(15)),
+            ("boundCtrl", Attribute::text("true")),
+        ];
+        self.one("rocdl.update.dpp", &[value, value], value.r#type(), &attributes)
+    }
+
     /// The value of the lane of the subgroup that is so far away, in both directions.
     pub(super) fn exchanged(&self, value: Ssa<'c>, distance: i64) -> Result<Ssa<'c>, EmitError> {
         let operands = [

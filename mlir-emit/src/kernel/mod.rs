@@ -12,11 +12,12 @@
 //! | `adding` | the kernel that adds the parts of sums that several workgroups share |
 //! | `rows` | rows that are combined, as in a normalization |
 //! | `turn` | copies in another memory order |
-//! | `attention` | attention of few queries, and of many |
+//! | `attention`, `attended` | attention of few queries and of many, its gradients, and where they are called |
 //! | `dots` | products on CPUs whose operands need no packing |
 //! | `code` | what kernels are written with |
 
 mod adding;
+mod attended;
 mod attention;
 mod code;
 mod dots;
@@ -30,7 +31,10 @@ mod reader;
 mod rows;
 mod turn;
 
-pub(crate) use attention::{Decode, Operand, Prefill, Problem as Attended, Strides as RowStrides, Visible};
+pub(crate) use attended::Attention;
+pub(crate) use attention::{
+    Decode, Gradients, Operand, Prefill, Problem as Attended, Side, Strides as RowStrides, Visible,
+};
 pub(crate) use dots::Dots;
 pub(crate) use problem::{Axis, Factor, Product, Strides, Window};
 pub(crate) use rows::is_possible as has_rows;
@@ -117,60 +121,6 @@ impl Kernels {
         made.into_iter()
             .next()
             .ok_or(EmitError::Internal("a product without a result"))
-    }
-
-    /// Appends both kernels of an attention of few queries to a block. Its results are the output, of this shape, and for each query the
-    /// greatest score, in powers of 2, and the sum of exponentials.
-    pub(crate) fn decode<'c, 'b>(
-        &self,
-        context: &'c Context,
-        block: &'b Block<'c>,
-        (decode, shapes): (&Decode, [&[i64]; 2]),
-    ) -> Result<[Value<'c, 'b>; 3], EmitError> {
-        let float = Type::float(context, Float::F32);
-        let between = decode.between().map(|count| Buffer { count, element: float });
-        let mut stored = Vec::new();
-        for buffer in between {
-            stored.push((buffer, float.tensor(&[buffer.count])?));
-        }
-        let lanes = Some(attention::LANES.unsigned_abs());
-        let parts = Whole {
-            kind: "decode",
-            name: decode.name(),
-            lanes,
-            read: read_by(context, &decode.of)?,
-            stored,
-            written: decode.write_parts(context)?,
-        };
-        let parts = self.append_whole(context, block, parts)?;
-        let numbers = parts.iter().map(|value| value.id());
-        let sum = Whole {
-            kind: "decode",
-            name: format!("{}_sum", decode.name()),
-            lanes,
-            read: numbers.zip(between).collect(),
-            stored: stored_by(context, &decode.of, shapes)?,
-            written: decode.write_sum(context)?,
-        };
-        self.append_whole(context, block, sum)?.try_into().map_err(|_| LOST)
-    }
-
-    /// The same of many queries, in one kernel.
-    pub(crate) fn prefill<'c, 'b>(
-        &self,
-        context: &'c Context,
-        block: &'b Block<'c>,
-        (prefill, shapes): (&Prefill, [&[i64]; 2]),
-    ) -> Result<[Value<'c, 'b>; 3], EmitError> {
-        let kernel = Whole {
-            kind: "prefill",
-            name: prefill.name(),
-            lanes: Some(prefill.lanes()),
-            read: read_by(context, &prefill.of)?,
-            stored: stored_by(context, &prefill.of, shapes)?,
-            written: prefill.write(context)?,
-        };
-        self.append_whole(context, block, kernel)?.try_into().map_err(|_| LOST)
     }
 
     /// Appends a complete kernel, and returns what it stores.
@@ -261,45 +211,6 @@ struct Whole<'c> {
     /// What it stores, and the types of the results.
     stored: Vec<(Buffer<'c>, Type<'c>)>,
     written: gemm::Written<'c>,
-}
-
-const LOST: EmitError = EmitError::Internal("an attention that no kernel has");
-
-/// What a kernel of an attention reads: q, k, v, and how many queries and keys each batch has if that is told.
-fn read_by<'c>(context: &'c Context, of: &Attended) -> Result<Vec<(usize, Buffer<'c>)>, EmitError> {
-    let half = gemm::element(context, of.dtype).ok_or(LOST)?;
-    let operands = [of.q, of.k, of.v].map(|operand| {
-        let buffer = Buffer {
-            count: operand.elements,
-            element: half,
-        };
-        (operand.tensor, buffer)
-    });
-    let lengths = Buffer {
-        count: of.batch,
-        element: Type::integer(context, 32),
-    };
-    let lengths = of.visible.lengths.into_iter().flatten().map(|value| (value, lengths));
-    Ok(operands.into_iter().chain(lengths).collect())
-}
-
-/// What it stores: the output and two numbers for each query, in tensors of these shapes.
-fn stored_by<'c>(
-    context: &'c Context,
-    of: &Attended,
-    [out, rows]: [&[i64]; 2],
-) -> Result<Vec<(Buffer<'c>, Type<'c>)>, EmitError> {
-    let wide = Buffer {
-        count: out.iter().product(),
-        element: gemm::element(context, of.out.0).ok_or(LOST)?,
-    };
-    let float = Type::float(context, Float::F32);
-    let row = Buffer {
-        count: of.rows(),
-        element: float,
-    };
-    let rows = float.tensor(rows)?;
-    Ok(vec![(wide, wide.element.tensor(out)?), (row, rows), (row, rows)])
 }
 
 /// Puts kernels in the place of products. Returns the kernels' text.

@@ -183,6 +183,7 @@ pub fn all() -> Vec<Case> {
     prefill::forward(&mut cases);
     fusions::small(&mut cases);
     attention::backward(&mut cases);
+    prefill::backward(&mut cases);
     layout::mixed(&mut cases);
     pointwise::modes(&mut cases);
     pointwise::types(&mut cases);

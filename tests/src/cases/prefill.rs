@@ -1,5 +1,5 @@
-//! Attentions of many queries, for which an MI300 has a kernel of its own: tiles with a rest, one and two blocks of queries a subgroup, and
-//! bounds that leave out whole steps, hide some keys of a step, or all keys of a query.
+//! Attentions of many queries, for which an MI300 has kernels of its own, and their gradients: tiles with a rest, one and two blocks of queries
+//! a subgroup, and bounds that leave out whole steps, hide some keys of a step, or all keys of a query.
 
 use super::attention::{self, Attention};
 use super::case::{Cases, Data};
@@ -9,6 +9,18 @@ use rotini_graph::{DataType, DiagonalAlignment};
 /// All of them.
 pub(super) fn forward(cases: &mut Cases) {
     attention::add(cases, kinds());
+}
+
+/// The gradients of those whose output nobody reads on the way.
+pub(super) fn backward(cases: &mut Cases) {
+    for (name, attention) in kinds() {
+        if attention.read_as.is_none() {
+            cases.add(
+                format!("sdpa_backward_{}", name.replace("prefill_", "")),
+                attention.backward(),
+            );
+        }
+    }
 }
 
 /// Their names, and what they are.
@@ -108,15 +120,18 @@ pub(super) fn lengths() -> Result<Vec<Data>> {
         ("_causal", None, Some(0)),
         ("_window", Some(50), Some(20)),
     ] {
-        let graph = || plain.with(|op| (op.left, op.right) = (left, right)).forward(true);
+        let graph = || plain.with(|op| (op.left, op.right) = (left, right));
         for (name, queries, keys, has_meaning) in [
             ("uneven", [0, 64, 150], [200, 129, 0], true),
             ("whole_steps", [128, 65, 1], [128, 64, 192], true),
             ("outside", [1000, -1, i32::MIN], [i32::MAX, 1000, -7], false),
         ] {
             let elements = [("seq_len_q", queries.to_vec()), ("seq_len_kv", keys.to_vec())];
-            let name = format!("sdpa_prefill_lengths_{name}{bounds}");
-            data.push(Data::with(name, graph(), &elements, has_meaning)?);
+            let both = [("prefill", graph().forward(true)), ("gradients", graph().backward())];
+            for (kind, graph) in both {
+                let name = format!("sdpa_{kind}_lengths_{name}{bounds}");
+                data.push(Data::with(name, graph, &elements, has_meaning)?);
+            }
         }
     }
     Ok(data)

@@ -4,23 +4,32 @@
 //! |---|---|
 //! | `decode`, `parts`, `sum` | attention of few queries: the keys are cut into parts |
 //! | `prefill`, `steps` | attention of many queries, in one kernel |
+//! | `gradients`, `gradient_steps` | the gradients of queries, and those of keys and values, in one kernel each |
+//! | `tile`, `passing` | what the last two share: the rows of a workgroup, and the rows of the other side, which pass through LDS |
 //!
-//! In both, the scores of a block are a matrix of 16 keys by 16 queries, and a lane has one query's scores of four keys. That is what it needs
-//! of the exponentials for the second product. Of values it loads neighbouring columns of four keys, and each of these columns is a row of an
-//! instruction of its own. Scores are in powers of 2: they are multiplied by log2(e) with the scale.
+//! In all of them, the scores of a block are a matrix of 16 keys by 16 queries, and a lane has one query's scores of four keys: in the gradients
+//! of keys and values it is the other way round. That is what it needs of the exponentials for the second product. Of values it loads
+//! neighbouring columns of four keys, and each of these columns is a row of an instruction of its own. Scores are in powers of 2: they are
+//! multiplied by log2(e) with the scale.
 
 mod decode;
+mod gradient_steps;
+mod gradients;
 mod parts;
+mod passing;
 mod prefill;
 mod steps;
 mod sum;
+mod tile;
 
 pub(crate) use decode::Decode;
 pub(super) use decode::LANES;
+pub(crate) use gradients::{Gradients, Side};
 pub(crate) use prefill::Prefill;
 
 use super::code::{Code, Int, Ssa};
 use super::epilogue::RUN;
+use super::gemm::matrix;
 use super::places::BEYOND;
 use crate::EmitError;
 use crate::mlir::Type;
@@ -89,6 +98,13 @@ impl Visible {
             lengths,
             keys: [first, end],
         }
+    }
+
+    /// The same of keys: which queries see each of them.
+    pub(crate) fn turned(&self, [queries, keys]: [i64; 2]) -> Self {
+        let turned = |bound: Option<i64>| bound.map(i64::saturating_neg);
+        let lengths = self.lengths.map(|[queries, keys]| [keys, queries]);
+        Visible::new([turned(self.to), turned(self.from)], lengths, [keys, queries])
     }
 
     /// Whether queries see the same keys.
@@ -183,4 +199,56 @@ fn greatest_of<'c>(
         }
     }
     of_query(code, "arith.maxnumf", greatest)
+}
+
+/// Scores of a block, or their gradients: the rows of two factors, multiplied, and added to `sums`.
+fn product<'c>(code: &Code<'c>, [a, b]: [&[Ssa<'c>]; 2], mut sums: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
+    for (&a, &b) in a.iter().zip(b) {
+        for half in [[0, 1, 2, 3], [4, 5, 6, 7]] {
+            let factors = [code.shuffle([a, a], &half)?, code.shuffle([b, b], &half)?];
+            sums = matrix(code, factors, sums)?;
+        }
+    }
+    Ok(sums)
+}
+
+/// How many queries and keys a batch has, if that is told: a kernel's arguments from this one on. Negative numbers are zero.
+fn lengths_of<'c>(code: &Code<'c>, first: usize, count: usize, batch: Int<'c>) -> Result<Vec<Int<'c>>, EmitError> {
+    let word = Type::integer(code.context(), 32);
+    let length = |number: usize| {
+        let loaded = code.load(code.argument(first + number)?, (batch, Int::Known(0)), word)?;
+        let length = code.one("arith.index_cast", &[loaded], code.index_type(), &[])?;
+        code.greater(Int::Made(length), 0)
+    };
+    (0..count).map(length).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_see_the_queries_that_see_them() {
+        let bounds = [None, Some(-9), Some(-3), Some(0), Some(2), Some(9)];
+        let sees = |visible: &Visible, query: i64, key: i64| {
+            let [first, end] = visible.keys;
+            (first..end).contains(&key)
+                && visible.from.is_none_or(|from| key >= query + from)
+                && visible.to.is_none_or(|to| key <= query + to)
+        };
+        for (from, to) in bounds.into_iter().flat_map(|from| bounds.map(|to| (from, to))) {
+            for [queries, keys] in [[1, 7], [7, 1], [5, 5], [3, 8], [8, 3]] {
+                let of_queries = Visible::new([from, to], Some([1, 2]), [queries, keys]);
+                let of_keys = of_queries.turned([queries, keys]);
+                assert_eq!(of_keys.lengths, Some([2, 1]));
+                for (query, key) in (0..queries).flat_map(|query| (0..keys).map(move |key| (query, key))) {
+                    assert_eq!(
+                        sees(&of_queries, query, key),
+                        sees(&of_keys, key, query),
+                        "{query} and {key} of {queries} and {keys}, {from:?} to {to:?}"
+                    );
+                }
+            }
+        }
+    }
 }

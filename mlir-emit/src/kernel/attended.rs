@@ -1,0 +1,168 @@
+//! Calls of the kernels of attention: what they read, and what they store.
+
+use super::attention::{self, Decode, Gradients, Prefill, Problem};
+use super::gemm::element;
+use super::{Buffer, Kernels, Whole};
+use crate::EmitError;
+use crate::mlir::{Block, Context, Float, Type, Value};
+
+/// An attention, or gradients of one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Attention<'a> {
+    /// Of few queries, by two kernels. Results are the output, and for each query the greatest score, in powers of 2, and the sum of
+    /// exponentials.
+    Decode(&'a Decode),
+    /// The same of many queries.
+    Prefill(&'a Prefill),
+    /// Results are the gradients of one side.
+    Gradients(&'a Gradients),
+}
+
+const LOST: EmitError = EmitError::Internal("an attention that no kernel has");
+
+impl Kernels {
+    /// Appends the kernels of an attention to a block. Its results have these shapes.
+    pub(crate) fn attention<'c, 'b>(
+        &self,
+        context: &'c Context,
+        block: &'b Block<'c>,
+        (attention, shapes): (Attention<'_>, &[&[i64]]),
+    ) -> Result<Vec<Value<'c, 'b>>, EmitError> {
+        let kernel = match attention {
+            Attention::Decode(decode) => self.decode(context, block, (decode, shapes))?,
+            Attention::Prefill(prefill) => Whole {
+                kind: "prefill",
+                name: prefill.name(),
+                lanes: Some(prefill.lanes()),
+                read: read_by(context, &prefill.of)?,
+                stored: stored_by(context, &prefill.of, shapes)?,
+                written: prefill.write(context)?,
+            },
+            Attention::Gradients(gradients) => Whole {
+                kind: "gradients",
+                name: gradients.name(),
+                lanes: Some(gradients.lanes()),
+                read: read_by_gradients(context, gradients)?,
+                stored: stored_by_gradients(context, gradients, shapes)?,
+                written: gradients.write(context)?,
+            },
+        };
+        self.append_whole(context, block, kernel)
+    }
+
+    /// Appends the kernel of all parts, and returns the one that adds them.
+    fn decode<'c>(
+        &self,
+        context: &'c Context,
+        block: &Block<'c>,
+        (decode, shapes): (&Decode, &[&[i64]]),
+    ) -> Result<Whole<'c>, EmitError> {
+        let float = Type::float(context, Float::F32);
+        let between = decode.between().map(|count| Buffer { count, element: float });
+        let mut stored = Vec::new();
+        for buffer in between {
+            stored.push((buffer, float.tensor(&[buffer.count])?));
+        }
+        let lanes = Some(attention::LANES.unsigned_abs());
+        let parts = Whole {
+            kind: "decode",
+            name: decode.name(),
+            lanes,
+            read: read_by(context, &decode.of)?,
+            stored,
+            written: decode.write_parts(context)?,
+        };
+        let parts = self.append_whole(context, block, parts)?;
+        let numbers = parts.iter().map(|value| value.id());
+        Ok(Whole {
+            kind: "decode",
+            name: format!("{}_sum", decode.name()),
+            lanes,
+            read: numbers.zip(between).collect(),
+            stored: stored_by(context, &decode.of, shapes)?,
+            written: decode.write_sum(context)?,
+        })
+    }
+}
+
+/// How many rows each batch has, if that is told.
+fn lengths<'c>(
+    context: &'c Context,
+    of: &Problem,
+    lengths: Option<[usize; 2]>,
+) -> impl Iterator<Item = (usize, Buffer<'c>)> {
+    let buffer = Buffer {
+        count: of.batch,
+        element: Type::integer(context, 32),
+    };
+    lengths.into_iter().flatten().map(move |value| (value, buffer))
+}
+
+/// What a kernel of an attention reads: q, k, v, and how many queries and keys each batch has if that is told.
+fn read_by<'c>(context: &'c Context, of: &Problem) -> Result<Vec<(usize, Buffer<'c>)>, EmitError> {
+    let element = element(context, of.dtype).ok_or(LOST)?;
+    let operands = [of.q, of.k, of.v].map(|operand| {
+        let count = operand.elements;
+        (operand.tensor, Buffer { count, element })
+    });
+    Ok(operands
+        .into_iter()
+        .chain(lengths(context, of, of.visible.lengths))
+        .collect())
+}
+
+/// What it stores: the output and two numbers for each query, in tensors of these shapes.
+fn stored_by<'c>(
+    context: &'c Context,
+    of: &Problem,
+    shapes: &[&[i64]],
+) -> Result<Vec<(Buffer<'c>, Type<'c>)>, EmitError> {
+    let &[out, rows] = shapes else { return Err(LOST) };
+    let wide = Buffer {
+        count: out.iter().product(),
+        element: element(context, of.out.0).ok_or(LOST)?,
+    };
+    let row = row(context, of);
+    let rows = row.element.tensor(rows)?;
+    Ok(vec![(wide, wide.element.tensor(out)?), (row, rows), (row, rows)])
+}
+
+/// A number for each query.
+fn row<'c>(context: &'c Context, of: &Problem) -> Buffer<'c> {
+    Buffer {
+        count: of.rows(),
+        element: Type::float(context, Float::F32),
+    }
+}
+
+/// What a kernel of gradients reads: q, k, v, the output's gradient, two numbers for each query, and how many rows each batch has if that is
+/// told.
+fn read_by_gradients<'c>(context: &'c Context, gradients: &Gradients) -> Result<Vec<(usize, Buffer<'c>)>, EmitError> {
+    let of = &gradients.of;
+    let element = element(context, of.dtype).ok_or(LOST)?;
+    let operands = [of.q, of.k, of.v, gradients.d_o].map(|operand| {
+        let count = operand.elements;
+        (operand.tensor, Buffer { count, element })
+    });
+    let rows = gradients.numbers.map(|number| (number, row(context, of)));
+    Ok(operands
+        .into_iter()
+        .chain(rows)
+        .chain(lengths(context, of, gradients.lengths()))
+        .collect())
+}
+
+/// What it stores, in tensors of these shapes.
+fn stored_by_gradients<'c>(
+    context: &'c Context,
+    gradients: &Gradients,
+    shapes: &[&[i64]],
+) -> Result<Vec<(Buffer<'c>, Type<'c>)>, EmitError> {
+    let stored = gradients.stored().into_iter().zip(shapes);
+    stored
+        .map(|((dtype, _, count), shape)| {
+            let element = element(context, dtype).ok_or(LOST)?;
+            Ok((Buffer { count, element }, element.tensor(shape)?))
+        })
+        .collect()
+}

@@ -1,0 +1,205 @@
+//! The rows of two tensors that pass through LDS, a step of them at a time. While a step is used, the next one is on its way from memory to
+//! registers.
+
+use super::tile::Tile;
+use super::{MISSING, Operand, SIXTEEN, WIDE};
+use crate::EmitError;
+use crate::kernel::code::{Int, Ssa};
+use crate::kernel::epilogue::RUN;
+use crate::kernel::places::BEYOND;
+use std::f64::consts::LOG2_E;
+
+/// Rows of a step.
+pub(super) const STEP: i64 = 64;
+/// Blocks of 16 rows of a step.
+pub(super) const BLOCKS: i64 = STEP / SIXTEEN;
+
+/// A tensor whose rows pass.
+pub(super) struct Copied<'c> {
+    pub(super) operand: Operand,
+    pub(super) columns: i64,
+    pub(super) buffer: Ssa<'c>,
+    /// The rows of a step in LDS.
+    pub(super) memory: Ssa<'c>,
+    /// Whether vectors of a row are exchanged, so that lanes that read one column of neighbouring rows find them in other banks.
+    pub(super) is_exchanged: bool,
+}
+
+/// Two numbers of 32 bits of each passing row: a statistic, as it is [subtracted], and one more. Of a step, each lane has those of one row: the 16
+/// lanes of a quarter have all that the quarter needs.
+pub(super) struct Numbers<'c> {
+    pub(super) buffers: [Ssa<'c>; 2],
+    /// Heads of a batch, and rows of a head.
+    pub(super) extents: [i64; 2],
+}
+
+/// What passes.
+pub(super) struct Passing<'a, 'c> {
+    pub(super) tile: &'a Tile<'a, 'c>,
+    pub(super) copied: [Copied<'c>; 2],
+    pub(super) numbers: Option<Numbers<'c>>,
+}
+
+/// What a lane has loaded of a step.
+struct Loaded<'c> {
+    rows: Vec<Ssa<'c>>,
+    numbers: Vec<Ssa<'c>>,
+}
+
+impl<'c> Copied<'c> {
+    /// Columns that a lane reads at once where columns are rows of matrices.
+    pub(super) fn width(&self) -> i64 {
+        self.columns / SIXTEEN
+    }
+
+    /// The rows of a step and the columns in a row, counted in vectors, that a lane copies.
+    fn lane(&self, tile: &Tile<'_, 'c>) -> Result<(Vec<Int<'c>>, Int<'c>), EmitError> {
+        let code = tile.code;
+        let across = self.columns / WIDE;
+        let down = tile.own.lanes() / across;
+        let first = code.div(tile.lane, across)?;
+        let rows = (0..STEP / down).map(|number| code.add(first, number * down));
+        Ok((rows.collect::<Result<_, _>>()?, code.rem(tile.lane, across)?))
+    }
+
+    /// Where a vector of a row is in LDS.
+    fn place(&self, tile: &Tile<'_, 'c>, row: Int<'c>, mut vector: Int<'c>) -> Result<Int<'c>, EmitError> {
+        let code = tile.code;
+        if self.is_exchanged {
+            vector = code.xor(vector, code.rem(row, self.columns / WIDE)?)?;
+        }
+        code.add(code.mul(row, self.columns)?, code.mul(vector, WIDE)?)
+    }
+
+    /// Of each lane's row of a block, eight columns of every 32: a factor of scores.
+    pub(super) fn rows(&self, tile: &Tile<'_, 'c>, block: i64) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let code = tile.code;
+        let vector = tile.half.vector(&[WIDE])?;
+        let row = code.add(tile.column, block * SIXTEEN)?;
+        (0..self.columns / (4 * WIDE))
+            .map(|turn| {
+                let place = self.place(tile, row, code.add(tile.quarter, 4 * turn)?)?;
+                code.read_shared(self.memory, place, vector)
+            })
+            .collect()
+    }
+
+    /// Of the lane's four rows of a block, neighbouring columns: the elements with one number are a factor of sums over rows.
+    pub(super) fn columns(&self, tile: &Tile<'_, 'c>, block: i64) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let code = tile.code;
+        let width = self.width();
+        let vector = tile.half.vector(&[width])?;
+        (0..RUN)
+            .map(|next| {
+                let row = code.add(code.mul(tile.quarter, RUN)?, block * SIXTEEN + next)?;
+                let place = if self.is_exchanged {
+                    let column = code.mul(tile.column, width)?;
+                    let place = self.place(tile, row, code.div(column, WIDE)?)?;
+                    code.add(place, code.rem(column, WIDE)?)?
+                } else {
+                    code.add(code.mul(row, self.columns)?, code.mul(tile.column, width)?)?
+                };
+                code.read_shared(self.memory, place, vector)
+            })
+            .collect()
+    }
+}
+
+/// A statistic as what is subtracted from scores in powers of 2.
+pub(super) fn subtracted<'c>(tile: &Tile<'_, 'c>, statistic: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
+    let factor = tile.code.float(&format!("{:e}", -LOG2_E), tile.float)?;
+    tile.code.same("arith.mulf", &[statistic, factor])
+}
+
+/// Of a number that each lane has of one row of a step, those of the lane's four rows of a block.
+pub(super) fn of_rows<'c>(tile: &Tile<'_, 'c>, number: Ssa<'c>, block: i64) -> Result<Ssa<'c>, EmitError> {
+    let own = (0..RUN).map(|row| tile.code.broadcast_of_sixteen(number, block * RUN + row));
+    let own = own.collect::<Result<Vec<_>, EmitError>>()?;
+    tile.code
+        .one("vector.from_elements", &own, tile.float.vector(&[RUN])?, &[])
+}
+
+impl<'c> Passing<'_, 'c> {
+    /// Goes over the rows of a head that the workgroup sees. `body` gets the first row of a step and the numbers of its rows, and makes the values
+    /// that the next step has from those of this one.
+    pub(super) fn walk(
+        &self,
+        head: [Int<'c>; 2],
+        values: &[Ssa<'c>],
+        body: impl FnOnce(Int<'c>, &[Ssa<'c>], &[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError>,
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let code = self.tile.code;
+        let [start, end] = self.tile.range.any;
+        let first = self.load(head, start)?;
+        self.keep(&first)?;
+        code.meet()?;
+        let count = first.numbers.len();
+        let carried = [first.numbers.as_slice(), values].concat();
+        let mut carried = code.repeat([start, end, Int::Known(STEP)], &carried, |row, carried| {
+            let (numbers, values) = carried.split_at_checked(count).ok_or(MISSING)?;
+            let next = self.load(head, code.add(row, STEP)?)?;
+            code.keep_order()?;
+            let values = body(row, values, numbers)?;
+            code.keep_order()?;
+            code.meet()?;
+            self.keep(&next)?;
+            code.meet()?;
+            Ok([next.numbers, values].concat())
+        })?;
+        carried.drain(..count.min(carried.len()));
+        Ok(carried)
+    }
+
+    /// Loads the rows from this one on. Rows past the end are zeros. Where all steps are whole, what is loaded after the last step is the
+    /// head's first rows, and nobody uses it.
+    fn load(&self, [batch, head]: [Int<'c>; 2], first: Int<'c>) -> Result<Loaded<'c>, EmitError> {
+        let code = self.tile.code;
+        let end = self.tile.range.any[1];
+        // What lanes share stays inside of the buffer, also where no lane reads.
+        let inside = code.select(code.is_below(first, end)?, first, 0)?;
+        let vector = self.tile.half.vector(&[WIDE])?;
+        let mut rows = Vec::new();
+        for copied in &self.copied {
+            let shared = copied.operand.strides.place(code, [batch, head, inside])?;
+            let (own, column) = copied.lane(self.tile)?;
+            let column = code.mul(column, WIDE)?;
+            for row in own {
+                let own = code.add(code.mul(row, copied.operand.strides.row)?, column)?;
+                let own = if self.tile.own.is_plain() {
+                    own
+                } else {
+                    code.select(code.is_below(code.add(first, row)?, end)?, own, BEYOND / 2)?
+                };
+                rows.push(code.load(copied.buffer, (own, shared), vector)?);
+            }
+        }
+        let mut numbers = Vec::new();
+        if let &Some(Numbers {
+            buffers,
+            extents: [heads, count],
+        }) = &self.numbers
+        {
+            let shared = code.mul(code.add(code.mul(batch, heads)?, head)?, count)?;
+            let shared = code.add(shared, inside)?;
+            let row = code.mul(code.div(self.tile.column, RUN)?, SIXTEEN)?;
+            let row = code.sum([row, code.mul(self.tile.quarter, RUN)?, code.rem(self.tile.column, RUN)?])?;
+            // Those past the end are another head's, or zeros: no row sees them.
+            let [statistic, other] = buffers.map(|buffer| code.load(buffer, (row, shared), self.tile.float));
+            numbers = vec![subtracted(self.tile, statistic?)?, other?];
+        }
+        Ok(Loaded { rows, numbers })
+    }
+
+    /// Puts what was loaded into LDS.
+    fn keep(&self, loaded: &Loaded<'c>) -> Result<(), EmitError> {
+        let (code, tile) = (self.tile.code, self.tile);
+        let mut rows = loaded.rows.iter();
+        for copied in &self.copied {
+            let (own, vector) = copied.lane(tile)?;
+            for (row, &loaded) in own.into_iter().zip(&mut rows) {
+                code.write_shared(loaded, copied.memory, copied.place(tile, row, vector)?)?;
+            }
+        }
+        Ok(())
+    }
+}

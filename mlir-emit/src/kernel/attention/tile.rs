@@ -1,0 +1,287 @@
+//! A workgroup's own rows of an attention, queries or keys, and the rows of the other side that these see: they pass step by step.
+//!
+//! A subgroup has some blocks of 16 of the own rows. In a block of scores a lane has one own row, its column of the matrix, and four passing
+//! rows.
+
+use super::passing::{BLOCKS, STEP};
+use super::{MISSING, SIXTEEN, Strides, Visible, WIDE};
+use crate::EmitError;
+use crate::kernel::code::{Code, Int, Ssa};
+use crate::kernel::epilogue::RUN;
+use crate::kernel::places::BEYOND;
+use crate::mlir::{Float, Type};
+use rotini_graph::DataType;
+use rotini_schedule::attention::Prefill as Schedule;
+use rotini_schedule::gemm::LANES;
+
+/// The rows that are cut into workgroups.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Own {
+    /// Of a head.
+    pub(super) count: i64,
+    /// Which passing rows each of them sees.
+    pub(super) visible: Visible,
+    pub(super) schedule: Schedule,
+}
+
+/// Where passing rows begin and end.
+#[derive(Clone, Copy)]
+pub(super) struct Range<'c> {
+    /// Those that any row of the workgroup sees.
+    pub(super) any: [Int<'c>; 2],
+    /// Those that all of them see.
+    all: [Int<'c>; 2],
+}
+
+impl Own {
+    /// Rows of a workgroup.
+    pub(super) fn tall(&self) -> i64 {
+        self.schedule.rows().cast_signed()
+    }
+
+    /// Workgroups of a head.
+    pub(super) fn tiles(&self) -> i64 {
+        (self.count + self.tall() - 1) / self.tall()
+    }
+
+    /// Blocks of 16 rows of a subgroup.
+    pub(super) fn blocks(&self) -> i64 {
+        self.schedule.blocks.cast_signed()
+    }
+
+    /// Lanes of a workgroup.
+    pub(super) fn lanes(&self) -> i64 {
+        (self.schedule.subgroups * LANES).cast_signed()
+    }
+
+    /// Whether lanes can copy a step of passing rows with so many columns: whole rows, the same number each.
+    pub(super) fn can_copy(&self, columns: i64) -> bool {
+        let across = columns / WIDE;
+        columns.count_ones() == 1 && across > 0 && self.lanes() % across == 0 && STEP % (self.lanes() / across) == 0
+    }
+
+    /// Whether each step has only rows that all own rows see.
+    pub(super) fn is_plain(&self) -> bool {
+        self.visible.is_same_for_all() && self.visible.count() % STEP == 0
+    }
+
+    /// The tile of a workgroup, if the tiles of a row of `heads` heads are neighbours. Where later rows see more, they begin first.
+    pub(super) fn tile<'c>(&self, code: &Code<'c>, workgroup: Int<'c>, heads: i64) -> Result<Int<'c>, EmitError> {
+        let tile = code.div(workgroup, heads)?;
+        match self.visible.to {
+            Some(_) => code.sub(self.tiles() - 1, tile),
+            None => Ok(tile),
+        }
+    }
+
+    /// The passing rows that rows of a workgroup see, whose first row this is.
+    fn range<'c>(&self, code: &Code<'c>, first: Int<'c>, lengths: &[Int<'c>]) -> Result<Range<'c>, EmitError> {
+        let visible = &self.visible;
+        let [from, to] = visible.keys.map(Int::Known);
+        let (mut any, mut all) = ([from, to], [from, to]);
+        if let Some(from) = visible.from {
+            any[0] = code.greater(code.add(first, from)?, any[0])?;
+            all[0] = code.greater(code.add(first, self.tall() - 1 + from)?, all[0])?;
+        }
+        if let Some(to) = visible.to {
+            any[1] = code.lesser(code.greater(code.add(first, self.tall() + to)?, 0)?, any[1])?;
+            all[1] = code.lesser(code.greater(code.add(first, 1 + to)?, 0)?, all[1])?;
+        }
+        if let &[own, passing] = lengths {
+            any[1] = code.select(code.is_below(first, own)?, code.lesser(any[1], passing)?, 0)?;
+            let are_there = code.is_below(code.add(first, self.tall() - 1)?, own)?;
+            all[1] = code.select(are_there, code.lesser(all[1], passing)?, 0)?;
+        }
+        Ok(Range { any, all })
+    }
+}
+
+/// What the lanes of a workgroup know.
+pub(super) struct Tile<'a, 'c> {
+    pub(super) code: &'a Code<'c>,
+    pub(super) own: Own,
+    pub(super) half: Type<'c>,
+    pub(super) float: Type<'c>,
+    pub(super) lane: Int<'c>,
+    /// The lane in its subgroup: its own row in a block, and which passing rows of a block it has.
+    pub(super) column: Int<'c>,
+    pub(super) quarter: Int<'c>,
+    pub(super) subgroup: Int<'c>,
+    /// The workgroup's first row.
+    first: Int<'c>,
+    /// How many own and passing rows the batch has, if that is told.
+    lengths: Vec<Int<'c>>,
+    pub(super) range: Range<'c>,
+}
+
+impl<'a, 'c> Tile<'a, 'c> {
+    /// Of the lane and the workgroup's tile.
+    pub(super) fn new(
+        code: &'a Code<'c>,
+        own: Own,
+        half: Type<'c>,
+        [lane, tile]: [Int<'c>; 2],
+        lengths: Vec<Int<'c>>,
+    ) -> Result<Self, EmitError> {
+        let within = code.rem(lane, LANES.cast_signed())?;
+        let first = code.mul(tile, own.tall())?;
+        Ok(Tile {
+            code,
+            own,
+            half,
+            float: Type::float(code.context(), Float::F32),
+            lane,
+            column: code.rem(within, SIXTEEN)?,
+            quarter: code.div(within, SIXTEEN)?,
+            subgroup: code.div(lane, LANES.cast_signed())?,
+            first,
+            range: own.range(code, first, &lengths)?,
+            lengths,
+        })
+    }
+
+    /// The lane's row in a block of its subgroup.
+    pub(super) fn row(&self, block: i64) -> Result<Int<'c>, EmitError> {
+        let code = self.code;
+        let block = code.add(code.mul(self.subgroup, self.own.blocks())?, block)?;
+        code.sum([self.first, code.mul(block, SIXTEEN)?, self.column])
+    }
+
+    /// Whether there is an own row with this number.
+    pub(super) fn exists(&self, row: Int<'c>) -> Result<Int<'c>, EmitError> {
+        if self.own.count % self.own.tall() == 0 {
+            Ok(Int::Known(1))
+        } else {
+            self.code.is_below(row, self.own.count)
+        }
+    }
+
+    /// The lane's own rows of a tensor of so many columns: for each block, eight columns of every 32. Rows that do not exist are zeros.
+    pub(super) fn factors(
+        &self,
+        (buffer, strides, columns): (Ssa<'c>, Strides, i64),
+        [batch, head]: [Int<'c>; 2],
+    ) -> Result<Vec<Vec<Ssa<'c>>>, EmitError> {
+        let code = self.code;
+        let vector = self.half.vector(&[WIDE])?;
+        let block = |block: i64| {
+            let row = self.row(block)?;
+            let place = strides.place(code, [batch, head, row])?;
+            let place = code.add(place, code.mul(self.quarter, WIDE)?)?;
+            let place = code.select(self.exists(row)?, place, BEYOND / 2)?;
+            (0..columns / (4 * WIDE))
+                .map(|turn| code.load(buffer, (code.add(place, turn * 4 * WIDE)?, Int::Known(0)), vector))
+                .collect()
+        };
+        (0..self.own.blocks()).map(block).collect()
+    }
+
+    /// Where the passing rows begin and end that the lane's row of each block sees.
+    pub(super) fn seen(&self) -> Result<Vec<[Int<'c>; 2]>, EmitError> {
+        let code = self.code;
+        let visible = &self.own.visible;
+        let block = |block: i64| {
+            let row = self.row(block)?;
+            let mut seen = self.range.any;
+            if let Some(from) = visible.from {
+                seen[0] = code.greater(code.add(row, from)?, seen[0])?;
+            }
+            if let Some(to) = visible.to {
+                seen[1] = code.lesser(code.greater(code.add(row, to + 1)?, 0)?, seen[1])?;
+            }
+            if let Some(&own) = self.lengths.first() {
+                seen[1] = code.select(code.is_below(row, own)?, seen[1], 0)?;
+            }
+            Ok(seen)
+        };
+        (0..self.own.blocks()).map(block).collect()
+    }
+
+    /// Numbers of a step that begins with the row `first`, with others in the place of those of rows that an own row does not see. For each
+    /// block of own rows there are several lists, one for each of `others`, and in each list a vector for each block of passing rows.
+    pub(super) fn hidden(
+        &self,
+        numbers: Vec<Vec<Ssa<'c>>>,
+        (first, seen): (Int<'c>, &[[Int<'c>; 2]]),
+        others: &[&str],
+    ) -> Result<Vec<Vec<Ssa<'c>>>, EmitError> {
+        let code = self.code;
+        if self.own.is_plain() {
+            return Ok(numbers);
+        }
+        let run = self.float.vector(&[RUN])?;
+        let flat: Vec<_> = numbers.iter().flatten().copied().collect();
+        let [from, end] = self.range.all;
+        let hides = code.is_below(first, from)?;
+        let hides_last = code.is_below(end, code.add(first, STEP)?)?;
+        let masked = || {
+            // Without it the compiler makes the branch a selection, and every step compares.
+            code.keep_order()?;
+            let others = others.iter().map(|other| code.float(other, self.float));
+            let others = others.collect::<Result<Vec<_>, EmitError>>()?;
+            let mut all = Vec::new();
+            for (numbers, &[from, end]) in numbers.iter().zip(seen) {
+                let count = code.select(code.is_below(from, end)?, code.sub(end, from)?, 0)?;
+                let first = code.sub(code.add(first, code.mul(self.quarter, RUN)?)?, from)?;
+                let lists = others
+                    .iter()
+                    .flat_map(|&other| (0..BLOCKS).map(move |block| (other, block)));
+                for ((other, block), &numbers) in lists.zip(numbers) {
+                    let own = (0..RUN).map(|number| {
+                        let own = code.extract(numbers, number, self.float)?;
+                        let row = code.add(first, block * SIXTEEN + number)?;
+                        let Int::Made(is_seen) = code.is_below(row, count)? else {
+                            return Err(MISSING);
+                        };
+                        code.one("arith.select", &[is_seen, own, other], self.float, &[])
+                    });
+                    let own = own.collect::<Result<Vec<_>, EmitError>>()?;
+                    all.push(code.one("vector.from_elements", &own, run, &[])?);
+                }
+            }
+            Ok(all)
+        };
+        let masked = code.replaced(code.or(hides, hides_last)?, &flat, masked)?;
+        let each = usize::try_from(BLOCKS)
+            .map_err(|_| MISSING)?
+            .saturating_mul(others.len());
+        Ok(masked.chunks(each).map(<[_]>::to_vec).collect())
+    }
+
+    /// Stores the lane's own row of a block: of its sums for each column that it reads at once, what `finished` makes of them.
+    pub(super) fn store(
+        &self,
+        block: i64,
+        sums: &[Ssa<'c>],
+        (to, dtype, strides): (Ssa<'c>, DataType, Strides),
+        [batch, head]: [Int<'c>; 2],
+        finished: impl Fn(Ssa<'c>) -> Result<Ssa<'c>, EmitError>,
+    ) -> Result<(), EmitError> {
+        let code = self.code;
+        let row = self.row(block)?;
+        let exists = self.exists(row)?;
+        let place = strides.place(code, [batch, head, row])?;
+        let bytes = dtype.bytes().ok_or(MISSING)?.cast_signed();
+        let element = crate::kernel::gemm::element(code.context(), dtype).ok_or(MISSING)?;
+        let width = i64::try_from(sums.len()).map_err(|_| MISSING)?;
+        // As many elements as one instruction stores.
+        let most = usize::try_from(16 / bytes).map_err(|_| MISSING)?;
+        for number in 0..RUN {
+            let column = code.mul(code.add(code.mul(self.quarter, RUN)?, number)?, width)?;
+            let own = sums.iter().map(|&sum| finished(code.extract(sum, number, self.float)?));
+            let own = own.collect::<Result<Vec<_>, EmitError>>()?;
+            let mut next = 0;
+            for elements in own.chunks(most) {
+                let count = i64::try_from(elements.len()).map_err(|_| MISSING)?;
+                let mut vector = code.one("vector.from_elements", elements, self.float.vector(&[count])?, &[])?;
+                if dtype != DataType::F32 {
+                    vector = code.one("arith.truncf", &[vector], element.vector(&[count])?, &[])?;
+                }
+                let place = code.sum([place, column, Int::Known(next)])?;
+                code.store(vector, to, code.select(exists, place, BEYOND / bytes)?)?;
+                next += count;
+            }
+        }
+        Ok(())
+    }
+}
