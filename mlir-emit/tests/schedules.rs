@@ -5,7 +5,7 @@
 use rotini_emit::{Emitted, Target, emit};
 use rotini_graph::{
     ConvFprop, ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, Matmul, NormPhase, PointwiseMode, Reduction,
-    ReductionMode, RmsNorm, Scalar, TensorId, TensorKind,
+    ReductionMode, RmsNorm, Scalar, SdpaBackward, TensorId, TensorKind,
 };
 
 const F16: DataType = DataType::F16;
@@ -274,4 +274,37 @@ fn a_computed_scale_of_a_square_is_no_row() {
     // The scale is a kernel of the compiler's.
     let (found, left) = kernels(b.build());
     assert_eq!((found.len(), left), (1, 1), "{found:?}");
+}
+
+/// The gradients of an attention of so many heads of q, and of k and v.
+fn attention_gradients(heads: [i64; 2], add: impl FnOnce(&mut GraphBuilder, &mut SdpaBackward)) -> Graph {
+    let mut b = GraphBuilder::new("sdpa backward");
+    let [of_q, of_k] = heads;
+    let [q, o, d_o, dq] = ["q", "o", "do", "dq"].map(|name| b.buffer(name, F16, &[2, of_q, 100, 64]));
+    let [k, v, dk, dv] = ["k", "v", "dk", "dv"].map(|name| b.buffer(name, F16, &[2, of_k, 60, 64]));
+    let stats = b.buffer("stats", DataType::F32, &[2, of_q, 100, 1]);
+    let mut op = SdpaBackward::new([q, k, v, o, d_o, stats], [dq, dk, dv]);
+    add(&mut b, &mut op);
+    b.node("sdpa", DataType::F32, Box::new(op));
+    b.build()
+}
+
+#[test]
+fn gradients_of_attention_have_no_scores_in_memory() {
+    let mi300x = Target::parse("mi300x").expect("it is known");
+    let scores = "tensor<2x6x100x60x";
+    for heads in [6, 2] {
+        let graph = attention_gradients([6, heads], |_, op| op.right_bound = Some(0));
+        let emitted = lowered(graph, &mi300x).mlir;
+        for side in ["queries", "keys"] {
+            assert!(emitted.contains(&format!("@gradients_of_{side}_")), "{emitted}");
+        }
+        assert!(!emitted.contains(scores), "{emitted}");
+    }
+    // What the kernels do not do is not ignored.
+    let masked = attention_gradients([6, 6], |b, op| {
+        op.attn_mask = Some(b.buffer("mask", F16, &[2, 6, 100, 60]));
+    });
+    let emitted = lowered(masked, &mi300x).mlir;
+    assert!(emitted.contains(scores) && !emitted.contains("@gradients_of_"));
 }

@@ -64,22 +64,30 @@ impl Prefill {
         self.subgroups * self.blocks * INTRINSIC
     }
 
-    /// Whether scores in memory are faster, of so many batches and heads, queries and keys, of which the queries of a workgroup see so many:
-    /// where few workgroups go over many keys, which the products of matrices would share.
+    /// What it takes in ns: of so many batches and heads, with so many rows each, of which the rows of a workgroup see so many in each of so many
+    /// heads.
     #[must_use]
-    pub fn is_slower_than_steps(&self, machine: &Machine, batches: u64, [queries, keys]: [u64; 2], seen: u64) -> bool {
-        /// Keys of a step, and what a step takes where a workgroup has a compute unit to itself, in ns: predicted for 1024 queries of 16 heads.
-        const KEYS: u64 = 64;
+    pub fn time(&self, machine: &Machine, [batches, rows]: [u64; 2], [seen, heads]: [u64; 2]) -> u64 {
+        /// Rows of a step, and what a step takes where a workgroup has a compute unit to itself: predicted for 1024 queries of 16 heads, and within
+        /// a fifth of it for gradients.
+        const ROWS: u64 = 64;
         const STEP: u64 = 2000;
-        /// What scores in memory take: four kernels, and for each score 12 bytes at 4 TB/s.
-        const KERNELS: u64 = 10_000;
-        const SCORES_OF_3_NS: u64 = 1000;
-        let groups = batches.saturating_mul(queries.div_ceil(self.rows()));
+        let groups = batches.saturating_mul(rows.div_ceil(self.rows()));
         let turns = groups.div_ceil(machine.units.max(1));
-        let own = turns.saturating_mul(seen.div_ceil(KEYS)).saturating_mul(STEP);
-        let scores = batches.saturating_mul(queries).saturating_mul(keys);
-        own > (scores / SCORES_OF_3_NS).saturating_mul(3).saturating_add(KERNELS)
+        let steps = seen.div_ceil(ROWS).saturating_mul(heads);
+        turns.saturating_mul(steps).saturating_mul(STEP)
     }
+}
+
+/// What so many scores in memory take in ns, with so many kernels: for each score 12 bytes at 4 TB/s. That is less where few workgroups would go
+/// over many keys, which the products of matrices share.
+#[must_use]
+pub fn time_of_scores(scores: u64, kernels: u64) -> u64 {
+    const KERNEL: u64 = 2500;
+    const SCORES_OF_3_NS: u64 = 1000;
+    (scores / SCORES_OF_3_NS)
+        .saturating_mul(3)
+        .saturating_add(kernels.saturating_mul(KERNEL))
 }
 
 /// Keys that a subgroup of few queries multiplies at once.
@@ -202,7 +210,8 @@ mod tests {
             [128, 64, 128, 64]
         );
         let is_slower = |batches, queries, keys, seen| {
-            prefill(machine, batches, queries).is_slower_than_steps(machine, batches, [queries, keys], seen)
+            let time = prefill(machine, batches, queries).time(machine, [batches, queries], [seen, 1]);
+            time > time_of_scores(batches * queries * keys, 4)
         };
         assert!(!is_slower(16, 4096, 4096, 4096));
         assert!(!is_slower(16, 1024, 1024, 1024));

@@ -39,11 +39,12 @@ pub(super) fn softmax<'c, 'b>(
     };
     let of_q = of_keys.saturating_mul(count(of.group)?);
     let schedule = attention::prefill(machine, of_q, count(of.queries)?);
-    let lengths = [count(of.queries)?, count(of.visible.count())?];
+    let rows = of_q.saturating_mul(count(of.queries)?);
+    let scores = rows.saturating_mul(count(of.visible.count())?);
     let seen = count(of.visible.seen_by(schedule.rows().cast_signed()))?;
+    let time = schedule.time(machine, [of_q, count(of.queries)?], [seen, 1]);
     // The compiler's own form goes over the keys as this one does.
-    let is_slower =
-        schedule.is_slower_than_steps(machine, of_q, lengths, seen) && !flash::is_possible(lowering, attention, op);
+    let is_slower = time > attention::time_of_scores(scores, 4) && !flash::is_possible(lowering, attention, op);
     let prefill = Prefill { schedule, of };
     let kernel = if decode.is_possible() {
         Kernel::Decode(&decode)
@@ -100,21 +101,20 @@ pub(super) fn gradients<'c, 'b>(
     let keys = extent(&attention.dims, KEY)?;
     let batches = count(of.batch.saturating_mul(of.heads))?;
     let group = count(of.group)?;
+    let of_q = batches.saturating_mul(group);
     // Each of the keys is seen by queries of all heads of a group.
     let turned = of.visible.turned([of.queries, keys]);
-    let sides = [
-        (batches.saturating_mul(group), of.queries, keys, of.visible, 1),
-        (batches, keys, of.queries, turned, group),
-    ];
-    let mut schedules = Vec::new();
-    for (batches, own, passing, visible, group) in sides {
-        let schedule = attention::prefill(machine, batches, count(own)?);
-        let lengths = [count(own)?, count(passing)?.saturating_mul(group)];
-        let seen = count(visible.seen_by(schedule.rows().cast_signed()))?.saturating_mul(group);
-        if schedule.is_slower_than_steps(machine, batches, lengths, seen) {
-            return Ok(None);
-        }
+    let sides = [(of_q, of.queries, of.visible, 1), (batches, keys, turned, group)];
+    let (mut schedules, mut time) = (Vec::new(), 0_u64);
+    for (batches, rows, visible, heads) in sides {
+        let schedule = attention::prefill(machine, batches, count(rows)?);
+        let seen = count(visible.seen_by(schedule.rows().cast_signed()))?;
+        time = time.saturating_add(schedule.time(machine, [batches, count(rows)?], [seen, heads]));
         schedules.push(schedule);
+    }
+    let rows = of_q.saturating_mul(count(of.queries)?);
+    if time > attention::time_of_scores(rows.saturating_mul(count(of.visible.count())?), 6) {
+        return Ok(None);
     }
     let &[by_queries, by_keys] = schedules.as_slice() else {
         return Err(MISSING);

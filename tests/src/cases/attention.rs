@@ -196,8 +196,15 @@ impl Attention {
         let attn_mask = self.mask_id(&mut b);
         let scale = self.scale_id(&mut b);
         let [seq_len_q, seq_len_kv] = self.sequence_lengths(&mut b);
-        let [dq, dk, dv] =
-            [("dq", self.q()), ("dk", self.k()), ("dv", self.v())].map(|(name, dims)| self.tensor(&mut b, name, dims));
+        let gradients = [("dq", self.q()), ("dk", self.k()), ("dv", self.v())];
+        let made = gradients.map(|(name, dims)| match self.read_as {
+            Some(dtype) => {
+                let [heads, length, columns] = dims;
+                b.virtual_tensor(name, dtype, &[self.batch, heads, length, columns])
+            }
+            None => self.tensor(&mut b, name, dims),
+        });
+        let [dq, dk, dv] = made;
         let dbias = self.mask.as_ref().map(|dims| b.buffer("dbias", self.dtype, dims));
         let op = SdpaBackward {
             scale,
@@ -216,6 +223,12 @@ impl Attention {
             ..SdpaBackward::new([q, k, v, o, d_o, stats], [dq, dk, dv])
         };
         b.node("sdpa", self.compute, Box::new(op));
+        if self.read_as.is_some() {
+            for (made, (name, dims)) in made.into_iter().zip(gradients) {
+                let out = self.tensor(&mut b, &format!("{name}_read"), dims);
+                b.pointwise(self.compute, PointwiseMode::Abs, &[made], out);
+            }
+        }
         b.build()
     }
 }

@@ -91,7 +91,7 @@ pub fn with_data() -> Result<Vec<Data>> {
     data.extend(block_scale::edges()?);
     data.extend(low_precision::halves()?);
     data.extend(custom::extremes()?);
-    data.extend(prefill::lengths()?);
+    data.extend(prefill::unusual()?);
     Ok(data)
 }
 

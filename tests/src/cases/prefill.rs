@@ -11,15 +11,11 @@ pub(super) fn forward(cases: &mut Cases) {
     attention::add(cases, kinds());
 }
 
-/// The gradients of those whose output nobody reads on the way.
+/// Their gradients.
 pub(super) fn backward(cases: &mut Cases) {
     for (name, attention) in kinds() {
-        if attention.read_as.is_none() {
-            cases.add(
-                format!("sdpa_backward_{}", name.replace("prefill_", "")),
-                attention.backward(),
-            );
-        }
+        let name = name.replace("prefill_", "");
+        cases.add(format!("sdpa_backward_{name}"), attention.backward());
     }
 }
 
@@ -67,6 +63,16 @@ fn kinds() -> Vec<(String, Attention)> {
         "mqa_bshd",
         plain.with(|op| (op.heads, op.interleaved) = ([3, 1, 1], true)),
     );
+    // Gradients of keys are sums over several heads of few steps each: more would be faster in memory.
+    let gqa = plain.with(|op| (op.heads, op.lengths) = ([6, 2, 2], [100, 60]));
+    add("gqa_of_three", gqa.clone());
+    add(
+        "gqa_of_three_causal_bshd",
+        gqa.with(|op| (op.right, op.interleaved) = (Some(0), true)),
+    );
+    let mqa = plain.with(|op| (op.heads, op.lengths, op.columns) = ([5, 1, 1], [40, 100], [128; 2]));
+    add("mqa_of_five", mqa.clone());
+    add("mqa_of_five_padding", mqa.with(|op| (op.padding, op.batch) = (true, 3)));
     add("wider_values", plain.with(|op| op.columns = [64, 128]));
     add("narrower_values", plain.with(|op| op.columns = [128, 64]));
     add("wide_keys", plain.with(|op| op.columns = [256, 128]));
@@ -107,12 +113,12 @@ fn kinds() -> Vec<(String, Attention)> {
     kinds
 }
 
-/// Lengths of sequences that end in a step, between steps, or before the first.
+/// Lengths of sequences that end in a step, between steps, or before the first; and infinite scores.
 ///
 /// # Errors
 ///
 /// Those of filling the buffers.
-pub(super) fn lengths() -> Result<Vec<Data>> {
+pub(super) fn unusual() -> Result<Vec<Data>> {
     let plain = Attention::new(3, 2, [150, 200], 64, DataType::F16).with(|op| op.padding = true);
     let mut data = Vec::new();
     for (bounds, left, right) in [
@@ -134,5 +140,20 @@ pub(super) fn lengths() -> Result<Vec<Data>> {
             }
         }
     }
+    // Of queries all of whose scores are -∞, because products overflow, and their statistics with them.
+    let infinite = Attention::new(1, 1, [64, 64], 64, DataType::Bf16).backward();
+    let elements = |count, element: u32| vec![element.cast_signed(); count];
+    let [large, least] = [0x60ad_60ad, 0xe0ad_e0ad];
+    let inputs = [
+        ("q", elements(64 * 64 / 2, large)),
+        ("k", elements(64 * 64 / 2, least)),
+        ("stats", elements(64, f32::NEG_INFINITY.to_bits())),
+    ];
+    data.push(Data::with(
+        "sdpa_gradients_of_infinite_scores",
+        infinite,
+        &inputs,
+        true,
+    )?);
     Ok(data)
 }

@@ -146,7 +146,7 @@ impl Gradients {
             Side::Queries => of.group,
             Side::Keys(_) => 1,
         };
-        // As of many queries: one die has all that reads the same rows.
+        // As of many queries: if batches times heads of keys are a multiple of the dies, one die has all that reads the same rows.
         let tile = own.tile(&code, workgroup, of_keys * group)?;
         let number = code.rem(workgroup, of_keys * group)?;
         let (among, number) = (code.div(number, of_keys)?, code.rem(number, of_keys)?);

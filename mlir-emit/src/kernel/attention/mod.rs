@@ -7,10 +7,10 @@
 //! | `gradients`, `gradient_steps` | the gradients of queries, and those of keys and values, in one kernel each |
 //! | `tile`, `passing` | what the last two share: the rows of a workgroup, and the rows of the other side, which pass through LDS |
 //!
-//! In all of them, the scores of a block are a matrix of 16 keys by 16 queries, and a lane has one query's scores of four keys: in the gradients
-//! of keys and values it is the other way round. That is what it needs of the exponentials for the second product. Of values it loads
-//! neighbouring columns of four keys, and each of these columns is a row of an instruction of its own. Scores are in powers of 2: they are
-//! multiplied by log2(e) with the scale.
+//! In all of them, the scores of a block are a matrix of 16 keys by 16 queries, and a lane has one query's scores of four keys. That is what it
+//! needs of the exponentials for the second product. Of values it loads neighbouring columns of four keys, and each of these columns is a row of
+//! an instruction of its own. Scores are in powers of 2: they are multiplied by log2(e) with the scale. Where the gradients of keys and values
+//! are summed, keys and queries change places.
 
 mod decode;
 mod gradient_steps;
@@ -38,10 +38,11 @@ use rotini_schedule::gemm::INTRINSIC;
 
 /// Rows and columns of a matrix instruction.
 const SIXTEEN: i64 = INTRINSIC.cast_signed();
-/// Columns of q and k that a lane has at once.
+/// Columns that a lane has at once of what scores and their gradients are made of, and that it copies at once.
 const WIDE: i64 = 8;
-/// The least finite number of 32 bits.
+/// The least and the greatest finite number of 32 bits.
 const LEAST: &str = "-3.40282347E+38";
+const GREATEST: &str = "3.40282347E+38";
 /// -∞.
 const HIDDEN: &str = "0xFF800000";
 

@@ -2,7 +2,7 @@
 //! registers.
 
 use super::tile::Tile;
-use super::{MISSING, Operand, SIXTEEN, WIDE};
+use super::{GREATEST, MISSING, Operand, SIXTEEN, WIDE};
 use crate::EmitError;
 use crate::kernel::code::{Int, Ssa};
 use crate::kernel::epilogue::RUN;
@@ -105,10 +105,14 @@ impl<'c> Copied<'c> {
     }
 }
 
-/// A statistic as what is subtracted from scores in powers of 2.
+/// A statistic as what is added to scores in powers of 2. It is finite, so that where a row's statistic and scores are -∞, exponentials are 0
+/// and not those of -∞ + ∞.
 pub(super) fn subtracted<'c>(tile: &Tile<'_, 'c>, statistic: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
-    let factor = tile.code.float(&format!("{:e}", -LOG2_E), tile.float)?;
-    tile.code.same("arith.mulf", &[statistic, factor])
+    let code = tile.code;
+    let factor = code.float(&format!("{:e}", -LOG2_E), tile.float)?;
+    let subtracted = code.same("arith.mulf", &[statistic, factor])?;
+    // NaN stays NaN.
+    code.same("arith.minimumf", &[subtracted, code.float(GREATEST, tile.float)?])
 }
 
 /// Of a number that each lane has of one row of a step, those of the lane's four rows of a block.
@@ -183,7 +187,11 @@ impl<'c> Passing<'_, 'c> {
             let shared = code.add(shared, inside)?;
             let row = code.mul(code.div(self.tile.column, RUN)?, SIXTEEN)?;
             let row = code.sum([row, code.mul(self.tile.quarter, RUN)?, code.rem(self.tile.column, RUN)?])?;
-            // Those past the end are another head's, or zeros: no row sees them.
+            let row = if self.tile.own.is_plain() {
+                row
+            } else {
+                code.select(code.is_below(code.add(first, row)?, end)?, row, BEYOND / 4)?
+            };
             let [statistic, other] = buffers.map(|buffer| code.load(buffer, (row, shared), self.tile.float));
             numbers = vec![subtracted(self.tile, statistic?)?, other?];
         }
