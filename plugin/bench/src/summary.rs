@@ -1,6 +1,6 @@
 //! What a graph is and the least that it costs: words, operations, bytes.
 
-use rotini_graph::{Graph, Op, Sdpa, TensorId, TensorKind};
+use rotini_graph::{Graph, Op, TensorId, TensorKind};
 
 /// What is said of a graph before anything runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,26 +81,39 @@ fn flops(graph: &Graph, op: &Op) -> Option<f64> {
         Op::ConvDgrad(conv) => convolution(conv.dy, conv.w),
         Op::ConvWgrad(conv) => convolution(conv.dy, conv.dw),
         Op::Matmul(matmul) => Some(2.0 * elements(matmul.c)? * *dims(matmul.a)?.last()? as f64),
-        Op::Sdpa(sdpa) => attention(graph, sdpa),
+        Op::Sdpa(sdpa) => {
+            let decided_later = sdpa.padding_mask || sdpa.block_mask.is_some() || sdpa.left_bound.is_some();
+            let causal = sdpa.causal_mask || sdpa.causal_mask_bottom_right || sdpa.right_bound == Some(0);
+            attention(graph, [sdpa.q, sdpa.v], [decided_later, causal], [1.0, 1.0])
+        }
+        // The scores, and the gradients of queries and keys; the gradients of the scores, and of values.
+        Op::SdpaBackward(sdpa) => {
+            let decided_later = sdpa.padding_mask || sdpa.left_bound.is_some();
+            let causal = sdpa.causal_mask || sdpa.causal_mask_bottom_right || sdpa.right_bound == Some(0);
+            attention(graph, [sdpa.q, sdpa.v], [decided_later, causal], [3.0, 2.0])
+        }
         _ => None,
     }
 }
 
-/// Both products of attention, half of them with a causal mask, as the field counts.
-fn attention(graph: &Graph, sdpa: &Sdpa) -> Option<f64> {
+/// The products of attention, so many over the columns of q and so many over those of v: half of them with a causal mask, as the field counts.
+fn attention(
+    graph: &Graph,
+    [q, v]: [TensorId; 2],
+    [decided_later, causal]: [bool; 2],
+    [of_q, of_v]: [f64; 2],
+) -> Option<f64> {
     let dims = |id: TensorId| <[i64; 4]>::try_from(graph.tensor(id)?.dims.as_slice()).ok();
-    let [b, h, rows, depth] = dims(sdpa.q)?.map(|extent| extent as f64);
-    let [_, _, keys, values] = dims(sdpa.v)?.map(|extent| extent as f64);
-    let decided_later = sdpa.padding_mask || sdpa.block_mask.is_some() || sdpa.left_bound.is_some();
-    let causal = sdpa.causal_mask || sdpa.causal_mask_bottom_right || sdpa.right_bound == Some(0);
+    let [b, h, rows, depth] = dims(q)?.map(|extent| extent as f64);
+    let [_, _, keys, values] = dims(v)?.map(|extent| extent as f64);
     let share = if causal { 0.5 } else { 1.0 };
-    (!decided_later).then_some(2.0 * b * h * rows * keys * (depth + values) * share)
+    (!decided_later).then_some(2.0 * b * h * rows * keys * (of_q * depth + of_v * values) * share)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rotini_graph::{ConvGeometry, DataType, GraphBuilder, PointwiseMode};
+    use rotini_graph::{ConvGeometry, DataType, GraphBuilder, PointwiseMode, SdpaBackward};
 
     #[test]
     fn a_convolution_is_counted_as_the_field_does() {
@@ -116,5 +129,20 @@ mod tests {
         assert_eq!(summary.dtype, "f16");
         assert_eq!(summary.flops, Some(2.0 * (2 * 16 * 14 * 14 * 4 * 3 * 3) as f64));
         assert_eq!(summary.bytes, 2 * (2 * 8 * 14 * 14 + 16 * 4 * 9 + 2 * 16 * 14 * 14));
+    }
+
+    #[test]
+    fn gradients_of_attention_are_five_products() {
+        let mut graph = GraphBuilder::new("gradients");
+        let [q, dq] = ["q", "dq"].map(|name| graph.buffer(name, DataType::F16, &[2, 4, 100, 64]));
+        let [k, dk] = ["k", "dk"].map(|name| graph.buffer(name, DataType::F16, &[2, 2, 60, 64]));
+        let [v, dv] = ["v", "dv"].map(|name| graph.buffer(name, DataType::F16, &[2, 2, 60, 128]));
+        let [o, d_o] = ["o", "do"].map(|name| graph.buffer(name, DataType::F16, &[2, 4, 100, 128]));
+        let stats = graph.buffer("stats", DataType::F32, &[2, 4, 100, 1]);
+        let mut op = SdpaBackward::new([q, k, v, o, d_o, stats], [dq, dk, dv]);
+        op.right_bound = Some(0);
+        graph.node("gradients", DataType::F32, Box::new(op));
+        let summary = summarise(&graph.build());
+        assert_eq!(summary.flops, Some((2 * 4 * 100 * 60 * (3 * 64 + 2 * 128)) as f64));
     }
 }
