@@ -7,23 +7,19 @@
 //! Bounds are a mask that is computed from indices. The operation's own `iree_linalg_ext.index` does not help: it counts from the beginning
 //! of each tile.
 
-use super::online::{FLAT, NATURAL, Online, Problem, flattened, online, unflattened};
+use super::online::{Online, Problem, online};
 use super::scores::Attention;
-use super::softmax::{Softmax, Weighted, asks_for_more, divided};
+use super::softmax::{Softmax, Weighted, asks_for_more};
 use super::told::{HEAD, KEY, QUERY};
 use crate::EmitError;
-use crate::contract::half;
 use crate::convert::{FloatPredicate as F, compute_type};
+use crate::kernel::LEAST_OF_MASK;
 use crate::lowering::Lowering;
 use crate::quirks::{Quirk, Quirks};
 use crate::step::{Shape, order_of};
 use crate::target::Target;
 use crate::value::{Data, Ordered, Value};
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, Sdpa};
-use rotini_schedule::attention::Cut;
-
-/// The least finite value of a mask: less would be -∞ once it is multiplied by log2(e), and hide a key.
-const LEAST: f64 = -2e38;
 
 /// Rows and columns of the smallest matrix that an instruction multiplies.
 const TILE: i64 = 16;
@@ -43,25 +39,9 @@ pub(super) fn softmax<'c, 'b>(
         return Ok(None);
     }
     let Attention { q, k, v, .. } = attention;
-    let operands = [q, k, v].map(|tensor| (tensor.dims.as_slice(), tensor.dtype));
-    let out = lowering.tensor(op.o)?;
     let order = match lowering.stored_order(op.o) {
         Some(order) => order,
-        None => order_of(&out.dims, &[&Value::of(attention.q.clone())]),
-    };
-    let mask = mask(lowering, attention)?;
-    let is_natural = [&q.order, &k.order, &v.order, &order]
-        .iter()
-        .all(|order| **order == NATURAL);
-    let is_shared = mask.as_ref().is_none_or(|mask| mask.order == [QUERY, KEY]);
-    let cut = cut(lowering.target(), attention.compute, operands).filter(|_| is_natural && is_shared);
-    let at = lowering.emitter();
-    let (factors, order) = match cut {
-        Some(_) => (
-            [flattened(&at, q)?, flattened(&at, k)?, flattened(&at, v)?],
-            FLAT.to_vec(),
-        ),
-        None => ([q.clone(), k.clone(), v.clone()], order),
+        None => order_of(&lowering.tensor(op.o)?.dims, &[&Value::of(q.clone())]),
     };
     let Online {
         weighted,
@@ -70,36 +50,13 @@ pub(super) fn softmax<'c, 'b>(
     } = online(
         lowering,
         &Problem {
-            operands: factors,
+            operands: [q, k, v],
             order: &order,
             scale: scale.to_f64(),
-            mask,
-            cut,
+            mask: mask(lowering, attention)?,
         },
     )?;
-    let (weighted, greatest, total) = match cut {
-        None => (Weighted::Sum(weighted), greatest, total),
-        Some(_) => {
-            let shape = Shape {
-                dims: &weighted.dims,
-                order: &FLAT,
-                dtype: if lowering.is_read(op.o) {
-                    lowering.carried_type(op.o, DataType::F32)?
-                } else {
-                    // The barrier would keep the rounding out of the dispatch.
-                    out.dtype
-                },
-            };
-            let quotient = lowering.map(&[&weighted, &total], &shape, DataType::F32, divided)?;
-            let rows = attention.rows();
-            let back = |value, dims| unflattened(&at, value, dims);
-            (
-                Weighted::Quotient(back(Value::of(quotient), &out.dims)?),
-                back(greatest, &rows)?,
-                back(total, &rows)?,
-            )
-        }
-    };
+    let weighted = Weighted::Sum(weighted);
     Softmax::of_online(lowering, weighted, &greatest, total).map(Some)
 }
 
@@ -112,20 +69,6 @@ pub(super) fn is_possible(lowering: &Lowering<'_, '_, '_>, attention: &Attention
     matches!(attention.scale.data, Data::Constant(_))
         && !is_raised
         && covers(lowering.target(), lowering.quirks(), attention.compute, op, operands)
-}
-
-/// How the operation is cut, if not as the compiler does, for q, k and v with these extents and types.
-fn cut(target: &Target, compute: DataType, [q, k, v]: [(&[i64], DataType); 3]) -> Option<Cut> {
-    half([k.1, v.1], compute)?;
-    let size = |dims: &[i64], axis: usize| dims.get(axis).and_then(|&dim| u64::try_from(dim).ok());
-    // The compiler would drop a loop of one step.
-    if size(k.0, 0)?.saturating_mul(size(k.0, HEAD)?) < 2 {
-        return None;
-    }
-    let batches = size(q.0, 0)?.saturating_mul(size(q.0, HEAD)?);
-    let lengths = [size(q.0, QUERY)?, size(k.0, QUERY)?];
-    let columns = [size(k.0, KEY)?, size(v.0, KEY)?];
-    rotini_schedule::attention::cut(target.machine()?, batches, lengths, columns)
 }
 
 /// Whether IREE's operation has all that is asked for of q, k and v with these extents and types, and makes matrix instructions of it.
@@ -153,7 +96,7 @@ fn covers(target: &Target, quirks: Quirks, compute: DataType, op: &Sdpa, operand
 }
 
 /// Whether the whole graph is an attention in one dispatch that IREE does not form by itself, because the mask is made of indices or of
-/// elements as wide as scores. What is cut as a schedule says is behind barriers, which a dispatch cannot have inside.
+/// elements as wide as scores. Kernels of our own are none.
 pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quirks) -> bool {
     let [node] = graph.nodes() else { return false };
     let Op::Sdpa(op) = &node.op else { return false };
@@ -170,10 +113,6 @@ pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quir
         .into_iter()
         .chain(mask)
         .all(|tensor| order(tensor).is_some());
-    let is_natural = [q, k, v, o]
-        .into_iter()
-        .all(|tensor| order(tensor).is_some_and(|order| order == NATURAL));
-    let is_shared = mask.is_none_or(|mask| mask.dims.iter().rev().skip(2).all(|&dim| dim == 1));
     let scale = op.scale.and_then(|id| graph.tensor(id));
     let has_constant_scale = scale.is_none_or(|scale| matches!(scale.kind, NormalKind::Constant(_)));
     let diagonal = super::told::scores_of!(op).diagonal();
@@ -185,10 +124,7 @@ pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quir
         && (is_bound || is_wide)
         && op.stats.is_none()
         && q.dims.get(HEAD) == k.dims.get(HEAD)
-        && compute_type(node.compute).is_some_and(|compute| {
-            covers(target, quirks, compute, op, operands)
-                && !(is_natural && is_shared && cut(target, compute, operands).is_some())
-        })
+        && compute_type(node.compute).is_some_and(|compute| covers(target, quirks, compute, op, operands))
 }
 
 /// What is added to scores, in f32: the additive mask, and -∞ where bounds hide a key. It has all queries and keys, and batches and
@@ -232,7 +168,7 @@ fn mask<'c, 'b>(
             let Some(&element) = elements.first() else {
                 return attention.hidden(math, math.constant(0.0)?, None);
             };
-            let least = math.constant(LEAST)?;
+            let least = math.constant(LEAST_OF_MASK)?;
             let is_low = math.compare(F::Less, element, least)?;
             let raised = math.select(is_low, least, element)?;
             let hides = math.compare(F::Equal, element, math.constant(f64::NEG_INFINITY)?)?;

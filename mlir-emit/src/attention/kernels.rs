@@ -7,7 +7,9 @@ use super::told::{HEAD, KEY, QUERY};
 use crate::EmitError;
 use crate::contract::half;
 use crate::ir::MISSING;
-use crate::kernel::{Attended, Attention as Kernel, Decode, Gradients, Operand, Prefill, RowStrides, Side, Visible};
+use crate::kernel::{
+    Attended, Attention as Kernel, Decode, Gradients, Mask, Operand, Prefill, RowStrides, Side, Visible,
+};
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
 use crate::value::{Data, Ordered, Value, extent, extents};
@@ -20,7 +22,10 @@ pub(super) fn softmax<'c, 'b>(
     attention: &Attention<'c, 'b>,
     op: &Sdpa,
 ) -> Result<Option<Softmax<'c, 'b>>, EmitError> {
-    if op.sink_token.is_some() || op.max.is_some() || op.sum_exp.is_some() {
+    // A statistic may be that of a key whose mask was raised.
+    let is_raised = |mask: &Value<'_, '_>| op.stats.is_some() && mask.dtype != DataType::F16;
+    let asks_for_more = op.sink_token.is_some() || op.max.is_some() || op.sum_exp.is_some();
+    if asks_for_more || attention.mask.as_ref().is_some_and(is_raised) {
         return Ok(None);
     }
     let Some(machine) = lowering.target().machine() else {
@@ -44,7 +49,7 @@ pub(super) fn softmax<'c, 'b>(
     let seen = count(of.visible.seen_by(schedule.rows().cast_signed()))?;
     let time = schedule.time(machine, [of_q, count(of.queries)?], [seen, 1]);
     // The compiler's own form goes over the keys as this one does.
-    let is_slower = time > attention::time_of_scores(scores, 4) && !flash::is_possible(lowering, attention, op);
+    let is_slower = time > attention::time_of_scores(scores) && !flash::is_possible(lowering, attention, op);
     let prefill = Prefill { schedule, of };
     let kernel = if decode.is_possible() {
         Kernel::Decode(&decode)
@@ -86,7 +91,7 @@ pub(super) fn gradients<'c, 'b>(
     };
     let (dtype, own) = (attention.q.dtype, [op.q, op.k, op.d_o]);
     let is_own = attention.multiplied(lowering, &own, dtype)? == dtype && lowering.value(op.d_o)?.dtype == dtype;
-    if op.dbias.is_some() || !is_own {
+    if op.dbias.is_some() || attention.mask.is_some() || !is_own {
         return Ok(None);
     }
     let stored = [op.dq, op.dk, op.dv].map(|id| Stored::of(lowering, id));
@@ -113,7 +118,7 @@ pub(super) fn gradients<'c, 'b>(
         schedules.push(schedule);
     }
     let rows = of_q.saturating_mul(count(of.queries)?);
-    if time > attention::time_of_scores(rows.saturating_mul(count(of.visible.count())?), 6) {
+    if time > attention::time_of_gradients(rows.saturating_mul(count(of.visible.count())?)) {
         return Ok(None);
     }
     let &[by_queries, by_keys] = schedules.as_slice() else {
@@ -194,7 +199,7 @@ fn problem<'c, 'b>(
     };
     let is_half = q.dtype == k.dtype && half([k.dtype, v.dtype], attention.compute).is_some();
     let has_one_count = extent(&v.dims, HEAD)? == extent(&k.dims, HEAD)?;
-    if attention.alibi || attention.mask.is_some() || !is_half || !has_one_count {
+    if attention.alibi || !is_half || !has_one_count {
         return Ok(None);
     }
     let [batch, queries, keys] = [0, QUERY, KEY].map(|axis| extent(dims, axis));
@@ -213,6 +218,13 @@ fn problem<'c, 'b>(
             _ => return Ok(None),
         },
     };
+    let mask = match &attention.mask {
+        None => None,
+        Some(value) => match mask(lowering, value)? {
+            Some(mask) => Some(mask),
+            None => return Ok(None),
+        },
+    };
     Ok(Some(Attended {
         q: of_q,
         k: of_k,
@@ -224,6 +236,7 @@ fn problem<'c, 'b>(
         queries,
         columns: [extent(&q.dims, KEY)?, extent(&v.dims, KEY)?],
         visible: Visible::new(attention.visible()?, lengths, [queries, keys]),
+        mask,
         scale: scale.to_f64(),
         out: (out.dtype, strides),
     }))
@@ -295,6 +308,33 @@ fn number_of_each(
     }
     // One number may be repeated for all batches.
     Ok(Some(value.materialise(&lowering.emitter())?.ssa.id()))
+}
+
+/// What is added to scores; `None` if it is not in memory, or has too many elements.
+fn mask(lowering: &Lowering<'_, '_, '_>, value: &Value<'_, '_>) -> Result<Option<Mask>, EmitError> {
+    if !matches!(value.data, Data::Tensor { .. }) {
+        return Ok(None);
+    }
+    let tensor = value.materialise(&lowering.emitter())?;
+    // Its axes are the last ones of scores.
+    let missing = 4_usize.saturating_sub(tensor.dims.len());
+    let (mut strides, mut stride) = ([0; 4], 1_i64);
+    for &axis in tensor.order.iter().rev() {
+        let dim = extent(&tensor.dims, axis)?;
+        if dim != 1 {
+            *strides.get_mut(axis + missing).ok_or(MISSING)? = stride;
+        }
+        let Some(next) = stride.checked_mul(dim) else {
+            return Ok(None);
+        };
+        stride = next;
+    }
+    Ok(Some(Mask {
+        tensor: tensor.ssa.id(),
+        dtype: tensor.dtype,
+        strides,
+        elements: stride,
+    }))
 }
 
 /// Where a tensor's elements are; `None` if its columns do not lie side by side, or there are too many.

@@ -2,13 +2,11 @@
 
 use super::told::{HEAD, KEY, QUERY};
 use crate::EmitError;
-use crate::contract::half;
 use crate::ir::{Emitter, MISSING, affine_map, dim};
 use crate::lowering::Lowering;
 use crate::mlir::{Block, Value as Ssa};
-use crate::value::{Data, Ordered, Value, extent, extents, reshape};
+use crate::value::{Data, Ordered, Value, extent, reshape};
 use rotini_graph::DataType;
-use rotini_schedule::attention::Cut;
 use std::f64::consts::{LN_2, LOG2_E};
 
 /// Axes of the iteration: the heads of q are those of keys, each with a group of them.
@@ -20,22 +18,14 @@ const COLUMN: usize = 4;
 const OF_VALUE: usize = 5;
 const OF_KEY: usize = 6;
 
-/// Batches, heads, rows, columns.
-pub(super) const NATURAL: [usize; 4] = [0, HEAD, QUERY, KEY];
-
-/// The memory of operands with one batch, which has all heads of all.
-pub(super) const FLAT: [usize; 3] = [HEAD, QUERY, KEY];
-
 /// What IREE's operation is applied to.
 pub(super) struct Problem<'a, 'c, 'b> {
-    /// q, k and v. With a cut they are [flat](FLAT), behind barriers, and so is what uses the results: the compiler makes one loop of those
-    /// over batches and heads where it can, drops those of one step, and then has the numbers of a cut for loops that are not there.
-    pub(super) operands: [Ordered<'c, 'b>; 3],
+    /// q, k and v.
+    pub(super) operands: [&'a Ordered<'c, 'b>; 3],
     /// The memory order of the sums.
     pub(super) order: &'a [usize],
     pub(super) scale: f64,
     pub(super) mask: Option<Ordered<'c, 'b>>,
-    pub(super) cut: Option<Cut>,
 }
 
 /// The sums of the values, the largest scores times log2(e), and the sums of the exponentials.
@@ -54,7 +44,6 @@ pub(super) fn online<'c, 'b>(
     let Problem {
         operands: [q, k, v],
         order,
-        cut,
         ..
     } = problem;
     let iteration = Iteration::new([q, k, v])?;
@@ -101,18 +90,11 @@ pub(super) fn online<'c, 'b>(
         let factor = inner.float(problem.scale * LOG2_E, f32)?;
         inner.terminate("iree_linalg_ext.yield", &[inner.same("arith.mulf", &[score, factor])?])?;
     }
-    let mut attributes = vec![("indexing_maps", at.attribute(&format!("[{}]", maps.join(", ")))?)];
-    if let (Some(cut), Some(half)) = (cut, half([k.dtype, v.dtype], DataType::F32)) {
-        let columns = u64::try_from(extent(&v.dims, KEY)?).map_err(|_| MISSING)?;
-        for (name, text) in cut.attributes(half, iteration.batches(), columns) {
-            attributes.push((name, at.attribute(&text)?));
-        }
-    }
     let sums = at.op(
         "iree_linalg_ext.online_attention",
         &operands,
         &types,
-        &attributes,
+        &[("indexing_maps", at.attribute(&format!("[{}]", maps.join(", ")))?)],
         vec![block.into()],
     )?;
     let (&[weighted, greatest, total], [wide, row, _]) = (sums.as_slice(), results.as_slice()) else {
@@ -135,53 +117,6 @@ pub(super) fn online<'c, 'b>(
         weighted: value(wide.leave(&at, weighted)?, order, &dims),
         greatest: value(row.leave(&at, greatest)?, &row_order, &rows),
         total: value(row.leave(&at, total)?, &row_order, &rows),
-    })
-}
-
-/// A tensor in its natural order with one batch, which has all heads of all.
-pub(super) fn flattened<'c, 'b>(at: &Emitter<'c, 'b>, tensor: &Ordered<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
-    let &[batch, heads, rows, columns] = tensor.dims.as_slice() else {
-        return Err(MISSING);
-    };
-    let dims = vec![1, batch.saturating_mul(heads), rows, columns];
-    let groups = [vec![0, 1], vec![2], vec![3]];
-    let shape = extents(&dims, &FLAT)?;
-    let ssa = reshape(at, "tensor.collapse_shape", tensor.ssa, &groups, &shape, tensor.dtype)?;
-    Ok(Ordered {
-        ssa: at.barrier(ssa)?,
-        order: FLAT.to_vec(),
-        dtype: tensor.dtype,
-        dims,
-    })
-}
-
-/// What flattened operands gave, with all batches. It may have one value for each row.
-pub(super) fn unflattened<'c, 'b>(
-    at: &Emitter<'c, 'b>,
-    value: Value<'c, 'b>,
-    dims: &[i64],
-) -> Result<Value<'c, 'b>, EmitError> {
-    let Data::Tensor { ssa, order } = value.data else {
-        return Err(MISSING);
-    };
-    let mut groups = vec![vec![0, 1]];
-    groups.extend((1..order.len()).map(|axis| vec![axis + 1]));
-    let order: Vec<usize> = (0..=order.len()).collect();
-    let ssa = at.barrier(ssa)?;
-    Ok(Value {
-        data: Data::Tensor {
-            ssa: reshape(
-                at,
-                "tensor.expand_shape",
-                ssa,
-                &groups,
-                &extents(dims, &order)?,
-                value.dtype,
-            )?,
-            order,
-        },
-        dtype: value.dtype,
-        dims: dims.to_vec(),
     })
 }
 
@@ -218,19 +153,12 @@ impl Iteration {
             extent(&v.dims, KEY)?,
             extent(&q.dims, KEY)?,
         ];
-        let is_flat = q.order == FLAT;
         let mut loops: Vec<usize> = (0..extents.len()).collect();
         loops.retain(|&axis| match axis {
-            BATCH => !is_flat,
             GROUP => group > 1,
             _ => true,
         });
         Ok(Iteration { extents, loops })
-    }
-
-    /// Loops over batches and heads.
-    fn batches(&self) -> usize {
-        self.loops.iter().filter(|&&axis| axis <= GROUP).count()
     }
 
     fn map(&self, loops: &[usize]) -> String {

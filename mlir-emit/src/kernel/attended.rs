@@ -1,7 +1,7 @@
 //! Calls of the kernels of attention: what they read, and what they store.
 
 use super::attention::{self, Decode, Gradients, Prefill, Problem};
-use super::gemm::element;
+use super::gemm;
 use super::{Buffer, Kernels, Whole};
 use crate::EmitError;
 use crate::mlir::{Block, Context, Float, Type, Value};
@@ -98,29 +98,35 @@ fn lengths<'c>(
     lengths.into_iter().flatten().map(move |value| (value, buffer))
 }
 
-/// What a kernel of an attention reads: q, k, v, and how many queries and keys each batch has if that is told.
+/// What a kernel of an attention reads: q, k, v, the mask if there is one, and how many queries and keys each batch has if that is told.
 fn read_by<'c>(context: &'c Context, of: &Problem) -> Result<Vec<(usize, Buffer<'c>)>, EmitError> {
-    let element = element(context, of.dtype).ok_or(LOST)?;
+    let element = gemm::element(context, of.dtype).ok_or(LOST)?;
     let operands = [of.q, of.k, of.v].map(|operand| {
         let count = operand.elements;
         (operand.tensor, Buffer { count, element })
     });
-    Ok(operands
-        .into_iter()
-        .chain(lengths(context, of, of.visible.lengths))
-        .collect())
+    let mut read = operands.to_vec();
+    if let Some(mask) = of.mask {
+        let buffer = Buffer {
+            count: mask.elements,
+            element: gemm::element(context, mask.dtype).ok_or(LOST)?,
+        };
+        read.push((mask.tensor, buffer));
+    }
+    read.extend(lengths(context, of, of.visible.lengths));
+    Ok(read)
 }
 
-/// What it stores: the output and two numbers for each query, in tensors of these shapes.
+/// What it stores, in tensors of these shapes: the output, and two numbers for each query.
 fn stored_by<'c>(
     context: &'c Context,
     of: &Problem,
     shapes: &[&[i64]],
 ) -> Result<Vec<(Buffer<'c>, Type<'c>)>, EmitError> {
-    let &[out, rows] = shapes else { return Err(LOST) };
+    let &[out, rows, _] = shapes else { return Err(LOST) };
     let wide = Buffer {
         count: out.iter().product(),
-        element: element(context, of.out.0).ok_or(LOST)?,
+        element: gemm::element(context, of.out.0).ok_or(LOST)?,
     };
     let row = row(context, of);
     let rows = row.element.tensor(rows)?;
@@ -139,7 +145,7 @@ fn row<'c>(context: &'c Context, of: &Problem) -> Buffer<'c> {
 /// told.
 fn read_by_gradients<'c>(context: &'c Context, gradients: &Gradients) -> Result<Vec<(usize, Buffer<'c>)>, EmitError> {
     let of = &gradients.of;
-    let element = element(context, of.dtype).ok_or(LOST)?;
+    let element = gemm::element(context, of.dtype).ok_or(LOST)?;
     let operands = [of.q, of.k, of.v, gradients.d_o].map(|operand| {
         let count = operand.elements;
         (operand.tensor, Buffer { count, element })
@@ -161,7 +167,7 @@ fn stored_by_gradients<'c>(
     let stored = gradients.stored().into_iter().zip(shapes);
     stored
         .map(|((dtype, _, count), shape)| {
-            let element = element(context, dtype).ok_or(LOST)?;
+            let element = gemm::element(context, dtype).ok_or(LOST)?;
             Ok((Buffer { count, element }, element.tensor(shape)?))
         })
         .collect()

@@ -33,7 +33,7 @@ mod turn;
 
 pub(crate) use attended::Attention;
 pub(crate) use attention::{
-    Decode, Gradients, Operand, Prefill, Problem as Attended, Side, Strides as RowStrides, Visible,
+    Decode, Gradients, LEAST_OF_MASK, Mask, Operand, Prefill, Problem as Attended, Side, Strides as RowStrides, Visible,
 };
 pub(crate) use dots::Dots;
 pub(crate) use problem::{Axis, Factor, Product, Strides, Window};

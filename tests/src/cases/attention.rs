@@ -21,9 +21,9 @@ pub(super) struct Attention {
     /// Compute type.
     pub(super) compute: DataType,
     /// Dims of an additive mask.
-    mask: Option<Vec<i64>>,
+    pub(super) mask: Option<Vec<i64>>,
     /// Dims of flags that choose what is added instead: nothing or this number.
-    flags: Option<(Vec<i64>, f64)>,
+    pub(super) flags: Option<(Vec<i64>, f64)>,
     /// Factor on the scores.
     pub(super) scale: Option<f32>,
     /// Whether the factor is in a tensor.
@@ -378,48 +378,6 @@ fn tiled() -> Vec<(String, Attention)> {
     kinds
 }
 
-/// Attentions with a mask that the compiler is told how to cut on an MI300: 128 columns and a workgroup for each of its 304 compute units, of
-/// 32, 64 or 128 queries.
-fn filling() -> Vec<(String, Attention)> {
-    use DiagonalAlignment::BottomRight;
-    let mut kinds = Vec::new();
-    let mut add = |name: &str, attention: Attention| kinds.push((format!("scheduled_{name}"), attention));
-    for dtype in [DataType::F16, DataType::Bf16] {
-        for queries in [32, 64, 128] {
-            let plain = Attention::new(76, 4, [queries, 64], 128, dtype);
-            add(&format!("{queries}_queries_{dtype}"), plain);
-        }
-        let causal = Attention::new(38, 4, [64, 96], 128, dtype);
-        add(&format!("causal_{dtype}"), causal.with(|op| op.right = Some(0)));
-    }
-    let plain = Attention::new(76, 4, [32, 64], 128, DataType::F16);
-    let causal = plain.with(|op| op.right = Some(0));
-    add("gqa", causal.with(|op| op.heads = [4, 2, 2]));
-    add("mqa", plain.with(|op| op.heads = [4, 1, 1]));
-    add("one_batch", causal.with(|op| (op.batch, op.heads) = (1, [304; 3])));
-    add(
-        "gqa_one_batch",
-        plain.with(|op| (op.batch, op.heads) = (1, [304, 38, 38])),
-    );
-    add(
-        "mqa_one_batch",
-        plain.with(|op| (op.batch, op.heads) = (1, [304, 1, 1])),
-    );
-    add("one_head", plain.with(|op| (op.batch, op.heads) = (304, [1; 3])));
-    add("few_groups", plain.with(|op| op.batch = 2));
-    add("bshd", plain.with(|op| op.interleaved = true));
-    add(
-        "empty_rows",
-        plain.with(|op| (op.batch, op.lengths, op.right, op.alignment) = (38, [64, 32], Some(0), BottomRight)),
-    );
-    add("mask_heads", plain.with(|op| op.mask = Some(vec![4, 32, 64])));
-    for (_, attention) in &mut kinds {
-        let lengths = attention.lengths.to_vec();
-        attention.mask.get_or_insert(lengths);
-    }
-    kinds
-}
-
 /// Adds attentions, with their statistics and without.
 pub(super) fn add(cases: &mut Cases, attentions: Vec<(String, Attention)>) {
     for (name, attention) in attentions {
@@ -431,13 +389,6 @@ pub(super) fn add(cases: &mut Cases, attentions: Vec<(String, Attention)>) {
 pub(super) fn forward(cases: &mut Cases) {
     add(cases, kinds());
     add(cases, tiled());
-    // These take seconds each: those with bounds have the statistics as well, where the compiler's form has them, the others do not.
-    for (name, attention) in filling() {
-        cases.add(
-            format!("sdpa_{name}"),
-            attention.forward(attention.right.is_some() && attention.dtype == DataType::F16),
-        );
-    }
     for dtype in FLOATS {
         let op = Attention::new(2, 4, [8, 4], 16, dtype);
         let empty = op.with(|op| (op.right, op.alignment) = (Some(0), DiagonalAlignment::BottomRight));

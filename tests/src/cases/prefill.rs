@@ -11,11 +11,13 @@ pub(super) fn forward(cases: &mut Cases) {
     attention::add(cases, kinds());
 }
 
-/// Their gradients.
+/// The gradients of those without a mask.
 pub(super) fn backward(cases: &mut Cases) {
     for (name, attention) in kinds() {
-        let name = name.replace("prefill_", "");
-        cases.add(format!("sdpa_backward_{name}"), attention.backward());
+        if attention.mask.is_none() && attention.flags.is_none() {
+            let name = name.replace("prefill_", "");
+            cases.add(format!("sdpa_backward_{name}"), attention.backward());
+        }
     }
 }
 
@@ -102,6 +104,37 @@ fn kinds() -> Vec<(String, Attention)> {
     add("window_of_few_keys", window.with(|op| op.left = Some(2)));
     add("left", window.with(|op| op.right = None));
     add("right", causal.with(|op| op.right = Some(90)));
+    for (name, dims) in [
+        ("mask", vec![2, 2, 150, 200]),
+        ("mask_shared", vec![150, 200]),
+        ("mask_heads", vec![2, 1, 1]),
+        ("mask_keys", vec![2, 1, 1, 200]),
+        ("mask_queries", vec![1, 1, 150, 1]),
+    ] {
+        add(name, plain.with(|op| op.mask = Some(dims)));
+    }
+    // Rows of a mask that begin between two words.
+    let odd = plain.with(|op| (op.lengths, op.mask) = ([150, 77], Some(vec![2, 1, 150, 77])));
+    add("mask_odd", odd.clone());
+    add("mask_odd_causal", odd.with(|op| op.right = Some(0)));
+    add(
+        "mask_gqa_bshd",
+        plain.with(|op| (op.heads, op.interleaved, op.mask) = ([4, 2, 2], true, Some(vec![1, 4, 150, 200]))),
+    );
+    let tall = tall.with(|op| (op.mask, op.columns) = (Some(vec![8, 1, 130, 70]), [128; 2]));
+    add("tall_mask", tall);
+    let bf16 = Attention::new(2, 2, [150, 200], 128, DataType::Bf16);
+    add("mask_bf16", bf16.with(|op| op.mask = Some(vec![2, 2, 150, 200])));
+    for (name, hiding) in [
+        ("infinity", f64::NEG_INFINITY),
+        ("nan", f64::NAN),
+        ("least", f64::from(f32::MIN)),
+    ] {
+        let rows = plain.with(|op| op.flags = Some((vec![1, 2, 150, 1], hiding)));
+        add(&format!("rows_of_{name}"), rows);
+        let some = plain.with(|op| op.flags = Some((vec![1, 1, 150, 200], hiding)));
+        add(&format!("some_of_{name}"), some);
+    }
     let padding = plain.with(|op| (op.batch, op.padding) = (3, true));
     add("padding", padding.clone());
     add("padding_causal", padding.with(|op| op.right = Some(0)));

@@ -35,7 +35,10 @@ impl Decode {
             self.columns_of_group()
                 .saturating_mul(self.of.columns[1].saturating_mul(4)),
         );
-        self.of.is_possible() && (1..=SIXTEEN).contains(&self.columns_of_group()) && is_within(between)
+        self.of.is_possible()
+            && self.of.mask.is_none()
+            && (1..=SIXTEEN).contains(&self.columns_of_group())
+            && is_within(between)
     }
 
     /// Columns of the matrices: queries of all heads that share keys.

@@ -1,8 +1,8 @@
 //! What the lanes of a kernel of gradients do: the steps over passing rows.
 
-use super::passing::{self, BLOCKS, Copied, Passing, subtracted};
+use super::passing::{BLOCKS, Copied, Passing};
 use super::tile::Tile;
-use super::{MISSING, product};
+use super::{GREATEST, MISSING, SIXTEEN, product};
 use crate::EmitError;
 use crate::kernel::code::{Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
@@ -23,16 +23,25 @@ pub(super) struct Lanes<'a, 'c> {
     pub(super) passing: Passing<'a, 'c>,
     /// The same of the lane's own rows, for each block.
     pub(super) factors: [Vec<Vec<Ssa<'c>>>; 2],
-    /// Both numbers of the lane's query of each block, in all elements of a vector. Without them, passing rows have them.
-    pub(super) numbers: Vec<[Ssa<'c>; 2]>,
+    /// A statistic and the sum of products of output and gradient, of queries.
+    pub(super) numbers: Numbers<'c>,
     /// Which rows the lane's row of each block sees.
     pub(super) seen: Vec<[Int<'c>; 2]>,
 }
 
-impl<'c> Lanes<'_, 'c> {
+/// Two numbers of 32 bits of each query: a statistic, as it is [subtracted], and one more.
+pub(super) enum Numbers<'c> {
+    /// Those of the lane's own row of each block, in all elements of a vector.
+    Own(Vec<[Ssa<'c>; 2]>),
+    /// Where those of passing rows are, of batches with so many heads of so many rows. Of a step, each lane has those of one row: the 16 lanes of a
+    /// quarter have all that the quarter needs.
+    Passing { buffers: [Ssa<'c>; 2], extents: [i64; 2] },
+}
+
+impl<'c> Numbers<'c> {
     /// Both numbers of the lane's query of each block, of a head whose first query this is.
-    pub(super) fn own_numbers(&self, buffers: [Ssa<'c>; 2], first: Int<'c>) -> Result<Vec<[Ssa<'c>; 2]>, EmitError> {
-        let (code, tile) = (self.tile.code, self.tile);
+    pub(super) fn own(tile: &Tile<'_, 'c>, buffers: [Ssa<'c>; 2], first: Int<'c>) -> Result<Self, EmitError> {
+        let code = tile.code;
         let run = tile.float.vector(&[RUN])?;
         let block = |block: i64| {
             let query = tile.row(block)?;
@@ -42,13 +51,19 @@ impl<'c> Lanes<'_, 'c> {
             let [statistic, other] = both.map(|number| code.one("vector.broadcast", &[number], run, &[]));
             Ok([statistic?, other?])
         };
-        (0..tile.own.blocks()).map(block).collect()
+        let numbers = (0..tile.own.blocks()).map(block);
+        Ok(Numbers::Own(numbers.collect::<Result<_, EmitError>>()?))
     }
+}
 
+impl<'c> Lanes<'_, 'c> {
     /// The tensors of which columns are summed: where passing rows are queries, both.
     fn summed(&self) -> &[Copied<'c>] {
-        let count = if self.passing.numbers.is_some() { 2 } else { 1 };
-        self.passing.copied.get(..count).unwrap_or(&self.passing.copied)
+        let [first, _] = &self.passing.copied;
+        match self.numbers {
+            Numbers::Own(_) => std::slice::from_ref(first),
+            Numbers::Passing { .. } => &self.passing.copied,
+        }
     }
 
     /// No sums.
@@ -74,8 +89,34 @@ impl<'c> Lanes<'_, 'c> {
 
     /// Adds what the rows of a head have.
     pub(super) fn sums(&self, head: [Int<'c>; 2], sums: &[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let numbers = |first| self.passing_numbers(head, first);
         self.passing
-            .walk(head, sums, |first, sums, numbers| self.step((first, numbers), sums))
+            .walk(head, sums, numbers, |step, sums| self.step(step, sums))
+    }
+
+    /// Both numbers of one row of a step whose first row this is, if passing rows have them.
+    fn passing_numbers(&self, [batch, head]: [Int<'c>; 2], first: Int<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let &Numbers::Passing {
+            buffers,
+            extents: [heads, count],
+        } = &self.numbers
+        else {
+            return Ok(Vec::new());
+        };
+        let (code, tile) = (self.tile.code, self.tile);
+        let shared = code.mul(code.add(code.mul(batch, heads)?, head)?, count)?;
+        let shared = code.add(shared, first)?;
+        let row = code.mul(code.div(tile.column, RUN)?, SIXTEEN)?;
+        let mut row = code.sum([row, code.mul(tile.quarter, RUN)?, code.rem(tile.column, RUN)?])?;
+        if !tile.own.is_plain() {
+            row = code.select(
+                code.is_below(code.add(first, row)?, tile.range.any[1])?,
+                row,
+                BEYOND / 4,
+            )?;
+        }
+        let [statistic, other] = buffers.map(|buffer| code.load(buffer, (row, shared), tile.float));
+        Ok(vec![subtracted(tile, statistic?)?, other?])
     }
 
     fn step(&self, step: (Int<'c>, &[Ssa<'c>]), sums: &[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError> {
@@ -102,7 +143,7 @@ impl<'c> Lanes<'_, 'c> {
     }
 
     /// Of a step, for each block of own rows: the gradients of scores, and the weights, of four rows of each block of passing rows.
-    fn weights(&self, (first, of_rows): (Int<'c>, &[Ssa<'c>])) -> Result<Vec<[Vec<Ssa<'c>>; 2]>, EmitError> {
+    fn weights(&self, (first, kept): (Int<'c>, &[Ssa<'c>])) -> Result<Vec<[Vec<Ssa<'c>>; 2]>, EmitError> {
         let (code, tile) = (self.tile.code, self.tile);
         let run = tile.float.vector(&[RUN])?;
         let zeros = code.zeros(run)?;
@@ -113,11 +154,8 @@ impl<'c> Lanes<'_, 'c> {
         for block in 0..BLOCKS {
             let [of_scores, of_gradients] = &self.passing.copied;
             let rows = [of_scores.rows(tile, block)?, of_gradients.rows(tile, block)?];
-            let passing = match of_rows {
-                &[statistic, level] => Some([
-                    passing::of_rows(tile, statistic, block)?,
-                    passing::of_rows(tile, level, block)?,
-                ]),
+            let passing = match kept {
+                &[statistic, level] => Some([of_rows(tile, statistic, block)?, of_rows(tile, level, block)?]),
                 _ => None,
             };
             for (at, made) in numbers.iter_mut().enumerate() {
@@ -129,7 +167,11 @@ impl<'c> Lanes<'_, 'c> {
                         .ok_or(MISSING)?;
                     product(code, [rows.get(side).ok_or(MISSING)?, own], zeros)
                 });
-                let [statistic, level] = passing.or_else(|| self.numbers.get(at).copied()).ok_or(MISSING)?;
+                let own = match &self.numbers {
+                    Numbers::Own(numbers) => numbers.get(at).copied(),
+                    Numbers::Passing { .. } => passing,
+                };
+                let [statistic, level] = own.ok_or(MISSING)?;
                 let powers = code.same("math.fma", &[score?, scale, statistic])?;
                 let weights = (0..RUN).map(|number| {
                     let power = code.extract(powers, number, tile.float)?;
@@ -162,4 +204,22 @@ impl<'c> Lanes<'_, 'c> {
         };
         seen.into_iter().map(block).collect()
     }
+}
+
+/// A statistic as what is added to scores in powers of 2. It is finite, so that where a row's statistic and scores are -∞, exponentials are 0
+/// and not those of -∞ + ∞.
+fn subtracted<'c>(tile: &Tile<'_, 'c>, statistic: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
+    let code = tile.code;
+    let factor = code.float(&format!("{:e}", -LOG2_E), tile.float)?;
+    let subtracted = code.same("arith.mulf", &[statistic, factor])?;
+    // NaN stays NaN.
+    code.same("arith.minimumf", &[subtracted, code.float(GREATEST, tile.float)?])
+}
+
+/// Of a number that each lane has of one row of a step, those of the lane's four rows of a block.
+fn of_rows<'c>(tile: &Tile<'_, 'c>, number: Ssa<'c>, block: i64) -> Result<Ssa<'c>, EmitError> {
+    let own = (0..RUN).map(|row| tile.code.broadcast_of_sixteen(number, block * RUN + row));
+    let own = own.collect::<Result<Vec<_>, EmitError>>()?;
+    tile.code
+        .one("vector.from_elements", &own, tile.float.vector(&[RUN])?, &[])
 }

@@ -11,8 +11,8 @@
 //!
 //! A query's head reads the keys that it shares with others. The gradients of keys are sums over all of these heads.
 
-use super::gradient_steps::Lanes;
-use super::passing::{Copied, Numbers, Passing, STEP};
+use super::gradient_steps::{Lanes, Numbers};
+use super::passing::{Copied, Passing, STEP};
 use super::tile::{Own, Tile};
 use super::{MISSING, Operand, Problem, SIXTEEN, Strides, is_within, lengths_of};
 use crate::EmitError;
@@ -56,6 +56,7 @@ impl Gradients {
         let stored = [bytes(of.rows(), of_key), bytes(keys, of_key), bytes(keys, of_value)];
         let can_copy = |&columns: &i64| self.own().can_copy(columns) && [4 * SIXTEEN, 8 * SIXTEEN].contains(&columns);
         of.is_possible()
+            && of.mask.is_none()
             && of.columns.iter().all(can_copy)
             && self.own().visible.count() > 0
             && is_within(self.d_o.elements.checked_mul(2))
@@ -175,32 +176,31 @@ impl Gradients {
         let passing = Passing {
             tile: &tile,
             copied: [copied(0)?, copied(1)?],
-            numbers: match self.side {
-                Side::Queries => None,
-                Side::Keys(_) => Some(Numbers {
-                    buffers: numbers,
-                    extents: [of.heads * of.group, of.queries],
-                }),
-            },
         };
         let factors = |side: usize| {
             let (operand, buffer) = owned[side];
             tile.factors((buffer, operand.strides, of.columns[side]), [batch, own_head])
         };
-        let mut lanes = Lanes {
+        let numbers = match self.side {
+            Side::Queries => {
+                let row = code.add(code.mul(batch, of.heads * of.group)?, own_head)?;
+                Numbers::own(&tile, numbers, code.mul(row, of.queries)?)?
+            }
+            Side::Keys(_) => Numbers::Passing {
+                buffers: numbers,
+                extents: [of.heads * of.group, of.queries],
+            },
+        };
+        let lanes = Lanes {
             tile: &tile,
             scale: of.scale,
             passing,
             factors: [factors(0)?, factors(1)?],
-            numbers: Vec::new(),
+            numbers,
             seen: tile.seen()?,
         };
         let sums = match self.side {
-            Side::Queries => {
-                let row = code.add(code.mul(batch, of.heads * of.group)?, own_head)?;
-                lanes.numbers = lanes.own_numbers(numbers, code.mul(row, of.queries)?)?;
-                lanes.sums([batch, head_of_keys], &lanes.none()?)?
-            }
+            Side::Queries => lanes.sums([batch, head_of_keys], &lanes.none()?)?,
             Side::Keys(_) if of.group == 1 => lanes.sums([batch, first_head], &lanes.none()?)?,
             Side::Keys(_) => code.repeat([0, of.group, 1].map(Int::Known), &lanes.none()?, |among, sums| {
                 lanes.sums([batch, code.add(first_head, among)?], sums)

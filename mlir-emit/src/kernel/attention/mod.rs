@@ -43,6 +43,8 @@ const WIDE: i64 = 8;
 /// The least and the greatest finite number of 32 bits.
 const LEAST: &str = "-3.40282347E+38";
 const GREATEST: &str = "3.40282347E+38";
+/// The least number of a mask that is finite in powers of 2.
+pub(crate) const LEAST_OF_MASK: f64 = -2e38;
 /// -∞.
 const HIDDEN: &str = "0xFF800000";
 
@@ -74,6 +76,26 @@ pub(crate) struct Operand {
     pub(crate) tensor: usize,
     pub(crate) strides: Strides,
     pub(crate) elements: i64,
+}
+
+/// What is added to scores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mask {
+    /// The number of its value.
+    pub(crate) tensor: usize,
+    pub(crate) dtype: DataType,
+    /// How far apart elements are along batches, heads, queries and keys: 0 where all have one.
+    pub(crate) strides: [i64; 4],
+    pub(crate) elements: i64,
+}
+
+impl Mask {
+    /// Whether four neighbouring keys have neighbouring elements, which begin where a load of them may.
+    fn has_runs(&self) -> bool {
+        let bytes = self.dtype.bytes().unwrap_or(1).cast_signed();
+        let [others @ .., key] = self.strides;
+        key == 1 && others.iter().all(|stride| stride.saturating_mul(bytes) % 4 == 0)
+    }
 }
 
 /// Which keys a query sees: those from its own number plus `from` to its own number plus `to`, both included.
@@ -145,6 +167,7 @@ pub(crate) struct Problem {
     /// Columns of q and k, and of v.
     pub(crate) columns: [i64; 2],
     pub(crate) visible: Visible,
+    pub(crate) mask: Option<Mask>,
     pub(crate) scale: f64,
     /// The output's type and memory.
     pub(crate) out: (DataType, Strides),
@@ -155,8 +178,13 @@ impl Problem {
     fn is_possible(&self) -> bool {
         let [of_key, of_value] = self.columns;
         let bytes = [self.q, self.k, self.v].map(|operand| operand.elements.checked_mul(2));
+        let has_mask = self.mask.is_none_or(|mask| {
+            let is_float = matches!(mask.dtype, DataType::F16 | DataType::Bf16 | DataType::F32);
+            is_float && is_within(mask.elements.checked_mul(4))
+        });
         let stored = self.rows().checked_mul(of_value.saturating_mul(4));
-        matches!(self.dtype, DataType::F16 | DataType::Bf16)
+        has_mask
+            && matches!(self.dtype, DataType::F16 | DataType::Bf16)
             && matches!(self.out.0, DataType::F16 | DataType::Bf16 | DataType::F32)
             && of_key % (4 * WIDE) == 0
             && (4 * WIDE..=256).contains(&of_key)

@@ -2,12 +2,11 @@
 //! registers.
 
 use super::tile::Tile;
-use super::{GREATEST, MISSING, Operand, SIXTEEN, WIDE};
+use super::{MISSING, Operand, SIXTEEN, WIDE};
 use crate::EmitError;
 use crate::kernel::code::{Int, Ssa};
 use crate::kernel::epilogue::RUN;
 use crate::kernel::places::BEYOND;
-use std::f64::consts::LOG2_E;
 
 /// Rows of a step.
 pub(super) const STEP: i64 = 64;
@@ -25,25 +24,10 @@ pub(super) struct Copied<'c> {
     pub(super) is_exchanged: bool,
 }
 
-/// Two numbers of 32 bits of each passing row: a statistic, as it is [subtracted], and one more. Of a step, each lane has those of one row: the 16
-/// lanes of a quarter have all that the quarter needs.
-pub(super) struct Numbers<'c> {
-    pub(super) buffers: [Ssa<'c>; 2],
-    /// Heads of a batch, and rows of a head.
-    pub(super) extents: [i64; 2],
-}
-
 /// What passes.
 pub(super) struct Passing<'a, 'c> {
     pub(super) tile: &'a Tile<'a, 'c>,
     pub(super) copied: [Copied<'c>; 2],
-    pub(super) numbers: Option<Numbers<'c>>,
-}
-
-/// What a lane has loaded of a step.
-struct Loaded<'c> {
-    rows: Vec<Ssa<'c>>,
-    numbers: Vec<Ssa<'c>>,
 }
 
 impl<'c> Copied<'c> {
@@ -105,50 +89,39 @@ impl<'c> Copied<'c> {
     }
 }
 
-/// A statistic as what is added to scores in powers of 2. It is finite, so that where a row's statistic and scores are -∞, exponentials are 0
-/// and not those of -∞ + ∞.
-pub(super) fn subtracted<'c>(tile: &Tile<'_, 'c>, statistic: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
-    let code = tile.code;
-    let factor = code.float(&format!("{:e}", -LOG2_E), tile.float)?;
-    let subtracted = code.same("arith.mulf", &[statistic, factor])?;
-    // NaN stays NaN.
-    code.same("arith.minimumf", &[subtracted, code.float(GREATEST, tile.float)?])
-}
-
-/// Of a number that each lane has of one row of a step, those of the lane's four rows of a block.
-pub(super) fn of_rows<'c>(tile: &Tile<'_, 'c>, number: Ssa<'c>, block: i64) -> Result<Ssa<'c>, EmitError> {
-    let own = (0..RUN).map(|row| tile.code.broadcast_of_sixteen(number, block * RUN + row));
-    let own = own.collect::<Result<Vec<_>, EmitError>>()?;
-    tile.code
-        .one("vector.from_elements", &own, tile.float.vector(&[RUN])?, &[])
-}
-
 impl<'c> Passing<'_, 'c> {
-    /// Goes over the rows of a head that the workgroup sees. `body` gets the first row of a step and the numbers of its rows, and makes the values
-    /// that the next step has from those of this one.
+    /// Goes over the rows of a head that the workgroup sees. `early` loads what lanes keep in registers of a step with this first row, while the
+    /// step before is used. `body` gets the first row of a step and what was loaded so, and makes the values that the next step has from those of
+    /// this one.
     pub(super) fn walk(
         &self,
         head: [Int<'c>; 2],
         values: &[Ssa<'c>],
-        body: impl FnOnce(Int<'c>, &[Ssa<'c>], &[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError>,
+        early: impl Fn(Int<'c>) -> Result<Vec<Ssa<'c>>, EmitError>,
+        body: impl FnOnce((Int<'c>, &[Ssa<'c>]), &[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError>,
     ) -> Result<Vec<Ssa<'c>>, EmitError> {
         let code = self.tile.code;
         let [start, end] = self.tile.range.any;
-        let first = self.load(head, start)?;
-        self.keep(&first)?;
+        // What lanes share stays inside of the buffer, also where no lane reads.
+        let inside = |first: Int<'c>| code.select(code.is_below(first, end)?, first, 0);
+        let within = inside(start)?;
+        self.keep(&self.load(head, [start, within])?)?;
+        let kept = early(within)?;
         code.meet()?;
-        let count = first.numbers.len();
-        let carried = [first.numbers.as_slice(), values].concat();
+        let count = kept.len();
+        let carried = [kept.as_slice(), values].concat();
         let mut carried = code.repeat([start, end, Int::Known(STEP)], &carried, |row, carried| {
-            let (numbers, values) = carried.split_at_checked(count).ok_or(MISSING)?;
-            let next = self.load(head, code.add(row, STEP)?)?;
+            let (kept, values) = carried.split_at_checked(count).ok_or(MISSING)?;
+            let next = code.add(row, STEP)?;
+            let within = inside(next)?;
+            let (loaded, next) = (self.load(head, [next, within])?, early(within)?);
             code.keep_order()?;
-            let values = body(row, values, numbers)?;
+            let values = body((row, kept), values)?;
             code.keep_order()?;
             code.meet()?;
-            self.keep(&next)?;
+            self.keep(&loaded)?;
             code.meet()?;
-            Ok([next.numbers, values].concat())
+            Ok([next, values].concat())
         })?;
         carried.drain(..count.min(carried.len()));
         Ok(carried)
@@ -156,15 +129,13 @@ impl<'c> Passing<'_, 'c> {
 
     /// Loads the rows from this one on. Rows past the end are zeros. Where all steps are whole, what is loaded after the last step is the
     /// head's first rows, and nobody uses it.
-    fn load(&self, [batch, head]: [Int<'c>; 2], first: Int<'c>) -> Result<Loaded<'c>, EmitError> {
+    fn load(&self, [batch, head]: [Int<'c>; 2], [first, within]: [Int<'c>; 2]) -> Result<Vec<Ssa<'c>>, EmitError> {
         let code = self.tile.code;
         let end = self.tile.range.any[1];
-        // What lanes share stays inside of the buffer, also where no lane reads.
-        let inside = code.select(code.is_below(first, end)?, first, 0)?;
         let vector = self.tile.half.vector(&[WIDE])?;
         let mut rows = Vec::new();
         for copied in &self.copied {
-            let shared = copied.operand.strides.place(code, [batch, head, inside])?;
+            let shared = copied.operand.strides.place(code, [batch, head, within])?;
             let (own, column) = copied.lane(self.tile)?;
             let column = code.mul(column, WIDE)?;
             for row in own {
@@ -177,31 +148,13 @@ impl<'c> Passing<'_, 'c> {
                 rows.push(code.load(copied.buffer, (own, shared), vector)?);
             }
         }
-        let mut numbers = Vec::new();
-        if let &Some(Numbers {
-            buffers,
-            extents: [heads, count],
-        }) = &self.numbers
-        {
-            let shared = code.mul(code.add(code.mul(batch, heads)?, head)?, count)?;
-            let shared = code.add(shared, inside)?;
-            let row = code.mul(code.div(self.tile.column, RUN)?, SIXTEEN)?;
-            let row = code.sum([row, code.mul(self.tile.quarter, RUN)?, code.rem(self.tile.column, RUN)?])?;
-            let row = if self.tile.own.is_plain() {
-                row
-            } else {
-                code.select(code.is_below(code.add(first, row)?, end)?, row, BEYOND / 4)?
-            };
-            let [statistic, other] = buffers.map(|buffer| code.load(buffer, (row, shared), self.tile.float));
-            numbers = vec![subtracted(self.tile, statistic?)?, other?];
-        }
-        Ok(Loaded { rows, numbers })
+        Ok(rows)
     }
 
     /// Puts what was loaded into LDS.
-    fn keep(&self, loaded: &Loaded<'c>) -> Result<(), EmitError> {
+    fn keep(&self, loaded: &[Ssa<'c>]) -> Result<(), EmitError> {
         let (code, tile) = (self.tile.code, self.tile);
-        let mut rows = loaded.rows.iter();
+        let mut rows = loaded.iter();
         for copied in &self.copied {
             let (own, vector) = copied.lane(tile)?;
             for (row, &loaded) in own.into_iter().zip(&mut rows) {

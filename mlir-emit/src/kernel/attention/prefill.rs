@@ -64,7 +64,7 @@ impl Prefill {
         )
     }
 
-    /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, lengths if there are any, the output, the greatest scores and the
+    /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, mask and lengths if there are any, the output, the greatest scores and the
     /// sums of exponentials.
     pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
         let of = &self.of;
@@ -76,6 +76,11 @@ impl Prefill {
         for operand in [of.q, of.k, of.v] {
             arguments.push(half.memref(&[operand.elements], None)?);
         }
+        if let Some(mask) = of.mask {
+            let element = element(context, mask.dtype).ok_or(MISSING)?;
+            arguments.push(element.memref(&[mask.elements], None)?);
+        }
+        let first_length = arguments.len();
         let lengths = of.visible.lengths.map_or(0, |lengths| lengths.len());
         for _ in 0..lengths {
             arguments.push(word.memref(&[of.batch], None)?);
@@ -94,8 +99,8 @@ impl Prefill {
         let (among, number) = (code.div(number, of_keys)?, code.rem(number, of_keys)?);
         let (batch, head_of_keys) = (code.div(number, of.heads)?, code.rem(number, of.heads)?);
         let head = code.add(code.mul(head_of_keys, of.group)?, among)?;
-        let lengths = lengths_of(&code, 5, lengths, batch)?;
-        let stored = 5 + lengths.len();
+        let lengths = lengths_of(&code, first_length, lengths, batch)?;
+        let stored = first_length + lengths.len();
         let tile = Tile::new(&code, own, half, [lane, tile], lengths)?;
         let copied = |operand: Operand, argument, columns, is_exchanged| {
             Ok::<_, EmitError>(Copied {
@@ -110,11 +115,15 @@ impl Prefill {
         let lanes = Lanes {
             tile: &tile,
             prefill: self,
+            mask: match of.mask {
+                Some(mask) => Some((mask, code.argument(5)?)),
+                None => None,
+            },
+            head: [batch, head],
             passing: Passing {
                 tile: &tile,
                 // Keys are read by rows, values by columns.
                 copied: [copied(of.k, 3, of_key, true)?, copied(of.v, 4, of_value, false)?],
-                numbers: None,
             },
         };
         let q = tile.factors((code.argument(2)?, of.q.strides, of_key), [batch, head])?;

@@ -3,19 +3,24 @@
 use super::passing::{BLOCKS, Passing};
 use super::prefill::Prefill;
 use super::tile::Tile;
-use super::{HIDDEN, LEAST, MISSING, greatest_of, of_query, product};
+use super::{HIDDEN, LEAST, LEAST_OF_MASK, MISSING, Mask, SIXTEEN, greatest_of, of_query, product};
 use crate::EmitError;
 use crate::kernel::code::{Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
-use crate::kernel::gemm::matrix;
+use crate::kernel::gemm::{element, matrix};
 use crate::kernel::places::BEYOND;
 use crate::mlir::{Attribute, Type};
+use rotini_graph::DataType;
 use std::f64::consts::LOG2_E;
 
 /// What the lanes of a workgroup have.
 pub(super) struct Lanes<'a, 'c> {
     pub(super) tile: &'a Tile<'a, 'c>,
     pub(super) prefill: &'a Prefill,
+    /// What is added to scores, and where it is.
+    pub(super) mask: Option<(Mask, Ssa<'c>)>,
+    /// Batch and head of q.
+    pub(super) head: [Int<'c>; 2],
     /// Keys and values.
     pub(super) passing: Passing<'a, 'c>,
 }
@@ -58,11 +63,13 @@ impl<'c> Lanes<'_, 'c> {
             carried.chunks(2 + width).map(own).collect()
         };
         let seen = self.tile.seen()?;
-        let carried = self
-            .passing
-            .walk(numbers, &flat(&vec![none; q.len()]), |key, carried, _| {
-                Ok(flat(&self.step(q, apart(carried)?, (key, &seen))?))
-            })?;
+        let none = flat(&vec![none; q.len()]);
+        let carried = self.passing.walk(
+            numbers,
+            &none,
+            |first| self.mask(first),
+            |(key, mask), carried| Ok(flat(&self.step(q, apart(carried)?, (key, mask, &seen))?)),
+        )?;
         apart(&carried)
     }
 
@@ -71,10 +78,10 @@ impl<'c> Lanes<'_, 'c> {
         &self,
         q: &[Vec<Ssa<'c>>],
         mut sums: Vec<Sums<'c>>,
-        step: (Int<'c>, &[[Int<'c>; 2]]),
+        (first, mask, seen): (Int<'c>, &[Ssa<'c>], &[[Int<'c>; 2]]),
     ) -> Result<Vec<Sums<'c>>, EmitError> {
         let code = self.tile.code;
-        let scores = self.tile.hidden(self.scores(q)?, step, &[HIDDEN])?;
+        let scores = self.tile.hidden(self.scores(q, mask)?, (first, seen), &[HIDDEN])?;
         let mut weights = Vec::new();
         for (scores, sums) in scores.iter().zip(&mut sums) {
             weights.push(self.weights(scores, sums)?);
@@ -95,8 +102,75 @@ impl<'c> Lanes<'_, 'c> {
         Ok(sums)
     }
 
+    /// What is added to the scores of a step whose first key this is, as it is in memory: for each block of queries, that of four keys of each block
+    /// of keys; nothing without a mask.
+    fn mask(&self, first: Int<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let Some((mask, buffer)) = &self.mask else {
+            return Ok(Vec::new());
+        };
+        let (code, tile) = (self.tile.code, self.tile);
+        let [of_batch, of_head, of_query, of_key] = mask.strides;
+        let [batch, head] = self.head;
+        let shared = code.sum([
+            code.mul(batch, of_batch)?,
+            code.mul(head, of_head)?,
+            code.mul(first, of_key)?,
+        ])?;
+        let element = element(code.context(), mask.dtype).ok_or(MISSING)?;
+        let run = element.vector(&[RUN])?;
+        let load = |block: i64, own: Int<'c>| {
+            let key = code.add(code.mul(tile.quarter, RUN)?, block * SIXTEEN)?;
+            let place = code.add(own, code.mul(key, of_key)?)?;
+            if mask.has_runs() {
+                code.load(*buffer, (place, shared), run)
+            } else if of_key == 0 {
+                let one = code.load(*buffer, (place, shared), element)?;
+                code.one("vector.broadcast", &[one], run, &[])
+            } else {
+                let own = (0..RUN).map(|key| {
+                    let place = code.add(place, key * of_key)?;
+                    code.load(*buffer, (place, shared), element)
+                });
+                let own = own.collect::<Result<Vec<_>, EmitError>>()?;
+                code.one("vector.from_elements", &own, run, &[])
+            }
+        };
+        let mut loaded = Vec::new();
+        for block in 0..tile.own.blocks() {
+            let own = code.mul(tile.row(block)?, of_query)?;
+            for block in 0..BLOCKS {
+                loaded.push(load(block, own)?);
+            }
+        }
+        Ok(loaded)
+    }
+
+    /// Elements of a mask in powers of 2. What is not -∞ does not become -∞: a key that is not hidden has a weight where all keys have such.
+    fn powers(&self, dtype: DataType, mut elements: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
+        let (code, float) = (self.tile.code, self.tile.float);
+        let run = float.vector(&[RUN])?;
+        let all = |number: &str| {
+            let number = code.float(number, float)?;
+            code.one("vector.broadcast", &[number], run, &[])
+        };
+        if dtype != DataType::F32 {
+            elements = code.one("arith.extf", &[elements], run, &[])?;
+        }
+        let powers = code.same("arith.mulf", &[elements, all(&format!("{LOG2_E:e}"))?])?;
+        if dtype == DataType::F16 {
+            return Ok(powers);
+        }
+        let (hidden, least) = (all(HIDDEN)?, all(&format!("{:e}", LEAST_OF_MASK * LOG2_E))?);
+        // MLIR's number of the predicate "ordered equal".
+        let equal = [("predicate", Attribute::text("1 : i64"))];
+        let truths = Type::integer(code.context(), 1).vector(&[RUN])?;
+        let hides = code.one("arith.cmpf", &[elements, hidden], truths, &equal)?;
+        let raised = code.same("arith.maximumf", &[powers, least])?;
+        code.one("arith.select", &[hides, hidden, raised], run, &[])
+    }
+
     /// The scores of a step: for each block of queries, four keys of each block of keys.
-    fn scores(&self, q: &[Vec<Ssa<'c>>]) -> Result<Vec<Vec<Ssa<'c>>>, EmitError> {
+    fn scores(&self, q: &[Vec<Ssa<'c>>], mask: &[Ssa<'c>]) -> Result<Vec<Vec<Ssa<'c>>>, EmitError> {
         let code = self.tile.code;
         let [keys, _] = &self.passing.copied;
         let run = self.tile.float.vector(&[RUN])?;
@@ -104,12 +178,20 @@ impl<'c> Lanes<'_, 'c> {
         let scale = Attribute::float(self.prefill.of.scale * LOG2_E, self.tile.float)?;
         let scale = code.one("arith.constant", &[], self.tile.float, &[("value", scale)])?;
         let scale = code.one("vector.broadcast", &[scale], run, &[])?;
+        let blocks = usize::try_from(BLOCKS).map_err(|_| MISSING)?;
         let mut scores = vec![Vec::new(); q.len()];
         for block in 0..BLOCKS {
             let read = keys.rows(self.tile, block)?;
-            for (q, scores) in q.iter().zip(&mut scores) {
+            for (at, (q, scores)) in q.iter().zip(&mut scores).enumerate() {
                 let sum = product(code, [&read, q], zeros)?;
-                scores.push(code.same("arith.mulf", &[sum, scale])?);
+                let added = mask.get(at * blocks + scores.len());
+                scores.push(match (added, &self.mask) {
+                    (Some(&added), Some((mask, _))) => {
+                        let added = self.powers(mask.dtype, added)?;
+                        code.same("math.fma", &[sum, scale, added])?
+                    }
+                    _ => code.same("arith.mulf", &[sum, scale])?,
+                });
             }
         }
         Ok(scores)
