@@ -64,7 +64,7 @@ pub(super) fn softmax<'c, 'b>(
 pub(super) fn is_possible(lowering: &Lowering<'_, '_, '_>, attention: &Attention<'_, '_>, op: &Sdpa) -> bool {
     let Attention { q, k, v, mask, .. } = attention;
     let operands = [q, k, v].map(|tensor| (tensor.dims.as_slice(), tensor.dtype));
-    // A statistic may be that of a key that `LEAST` has raised.
+    // A statistic may be that of a key that `LEAST_OF_MASK` has raised.
     let is_raised = op.stats.is_some() && mask.as_ref().is_some_and(|mask| mask.dtype != DataType::F16);
     matches!(attention.scale.data, Data::Constant(_))
         && !is_raised

@@ -329,6 +329,10 @@ fn mask(lowering: &Lowering<'_, '_, '_>, value: &Value<'_, '_>) -> Result<Option
         };
         stride = next;
     }
+    // Neighbouring keys lie side by side, or have one element.
+    if strides[3] > 1 {
+        return Ok(None);
+    }
     Ok(Some(Mask {
         tensor: tensor.ssa.id(),
         dtype: tensor.dtype,

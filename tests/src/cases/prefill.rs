@@ -107,6 +107,7 @@ fn kinds() -> Vec<(String, Attention)> {
     for (name, dims) in [
         ("mask", vec![2, 2, 150, 200]),
         ("mask_shared", vec![150, 200]),
+        ("mask_without_batch", vec![2, 150, 200]),
         ("mask_heads", vec![2, 1, 1]),
         ("mask_keys", vec![2, 1, 1, 200]),
         ("mask_queries", vec![1, 1, 150, 1]),
@@ -117,6 +118,22 @@ fn kinds() -> Vec<(String, Attention)> {
     let odd = plain.with(|op| (op.lengths, op.mask) = ([150, 77], Some(vec![2, 1, 150, 77])));
     add("mask_odd", odd.clone());
     add("mask_odd_causal", odd.with(|op| op.right = Some(0)));
+    add("mask_odd_keys", odd.with(|op| op.mask = Some(vec![77])));
+    // Steps that begin between two words.
+    let shared = plain.with(|op| op.mask = Some(vec![150, 200]));
+    add("mask_left", shared.with(|op| op.left = Some(41)));
+    add("mask_padding", shared.with(|op| (op.padding, op.batch) = (true, 3)));
+    let empty = shared.with(|op| (op.lengths, op.mask) = ([200, 70], Some(vec![2, 1, 200, 70])));
+    add(
+        "mask_queries_without_keys",
+        empty.with(|op| (op.right, op.alignment) = (Some(0), BottomRight)),
+    );
+    let whole = Attention::new(2, 4, [128, 128], 128, DataType::F16);
+    add("mask_whole", whole.with(|op| op.mask = Some(vec![2, 4, 128, 128])));
+    add(
+        "mask_whole_mqa",
+        whole.with(|op| (op.heads, op.mask) = ([4, 1, 1], Some(vec![128, 128]))),
+    );
     add(
         "mask_gqa_bshd",
         plain.with(|op| (op.heads, op.interleaved, op.mask) = ([4, 2, 2], true, Some(vec![1, 4, 150, 200]))),
@@ -125,10 +142,15 @@ fn kinds() -> Vec<(String, Attention)> {
     add("tall_mask", tall);
     let bf16 = Attention::new(2, 2, [150, 200], 128, DataType::Bf16);
     add("mask_bf16", bf16.with(|op| op.mask = Some(vec![2, 2, 150, 200])));
+    add(
+        "mask_odd_bf16",
+        bf16.with(|op| (op.lengths, op.mask) = ([150, 77], Some(vec![150, 77]))),
+    );
     for (name, hiding) in [
         ("infinity", f64::NEG_INFINITY),
         ("nan", f64::NAN),
         ("least", f64::from(f32::MIN)),
+        ("greatest", f64::from(f32::MAX)),
     ] {
         let rows = plain.with(|op| op.flags = Some((vec![1, 2, 150, 1], hiding)));
         add(&format!("rows_of_{name}"), rows);

@@ -43,10 +43,11 @@ const WIDE: i64 = 8;
 /// The least and the greatest finite number of 32 bits.
 const LEAST: &str = "-3.40282347E+38";
 const GREATEST: &str = "3.40282347E+38";
-/// The least number of a mask that is finite in powers of 2.
+/// The least number of a mask that is finite in powers of 2. There is a greatest one too, its opposite.
 pub(crate) const LEAST_OF_MASK: f64 = -2e38;
-/// -∞.
+/// -∞ and ∞.
 const HIDDEN: &str = "0xFF800000";
+const INFINITE: &str = "0x7F800000";
 
 const MISSING: EmitError = EmitError::Internal("a value that a kernel of attention lacks");
 
@@ -90,11 +91,14 @@ pub(crate) struct Mask {
 }
 
 impl Mask {
-    /// Whether four neighbouring keys have neighbouring elements, which begin where a load of them may.
-    fn has_runs(&self) -> bool {
+    /// Whether four neighbouring keys have neighbouring elements, in whole words of 32 bits: no load of four ends in a word that is partly behind the
+    /// buffer. Where bounds say which key is the first of a step, that is any.
+    fn has_runs(&self, visible: &Visible) -> bool {
         let bytes = self.dtype.bytes().unwrap_or(1).cast_signed();
+        let is_whole = |elements: &i64| elements.saturating_mul(bytes) % 4 == 0;
         let [others @ .., key] = self.strides;
-        key == 1 && others.iter().all(|stride| stride.saturating_mul(bytes) % 4 == 0)
+        let begins_anywhere = visible.from.is_some() && bytes < 4;
+        key == 1 && !begins_anywhere && others.iter().chain([&self.elements]).all(is_whole)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::passing::{BLOCKS, Passing};
 use super::prefill::Prefill;
 use super::tile::Tile;
-use super::{HIDDEN, LEAST, LEAST_OF_MASK, MISSING, Mask, SIXTEEN, greatest_of, of_query, product};
+use super::{HIDDEN, INFINITE, LEAST, LEAST_OF_MASK, MISSING, Mask, SIXTEEN, greatest_of, of_query, product};
 use crate::EmitError;
 use crate::kernel::code::{Int, Ssa, gathered};
 use crate::kernel::epilogue::RUN;
@@ -110,7 +110,7 @@ impl<'c> Lanes<'_, 'c> {
         };
         let (code, tile) = (self.tile.code, self.tile);
         let [of_batch, of_head, of_query, of_key] = mask.strides;
-        let [batch, head] = self.head;
+        let ([batch, head], end) = (self.head, tile.range.any[1]);
         let shared = code.sum([
             code.mul(batch, of_batch)?,
             code.mul(head, of_head)?,
@@ -118,10 +118,14 @@ impl<'c> Lanes<'_, 'c> {
         ])?;
         let element = element(code.context(), mask.dtype).ok_or(MISSING)?;
         let run = element.vector(&[RUN])?;
+        let bytes = mask.dtype.bytes().ok_or(MISSING)?.cast_signed();
         let load = |block: i64, own: Int<'c>| {
             let key = code.add(code.mul(tile.quarter, RUN)?, block * SIXTEEN)?;
-            let place = code.add(own, code.mul(key, of_key)?)?;
-            if mask.has_runs() {
+            let mut place = code.add(own, code.mul(key, of_key)?)?;
+            if !tile.own.is_plain() {
+                place = code.select(code.is_below(code.add(first, key)?, end)?, place, BEYOND / bytes)?;
+            }
+            if mask.has_runs(&self.prefill.of.visible) {
                 code.load(*buffer, (place, shared), run)
             } else if of_key == 0 {
                 let one = code.load(*buffer, (place, shared), element)?;
@@ -137,7 +141,8 @@ impl<'c> Lanes<'_, 'c> {
         };
         let mut loaded = Vec::new();
         for block in 0..tile.own.blocks() {
-            let own = code.mul(tile.row(block)?, of_query)?;
+            let query = tile.row(block)?;
+            let own = code.select(tile.exists(query)?, code.mul(query, of_query)?, BEYOND / bytes)?;
             for block in 0..BLOCKS {
                 loaded.push(load(block, own)?);
             }
@@ -145,7 +150,7 @@ impl<'c> Lanes<'_, 'c> {
         Ok(loaded)
     }
 
-    /// Elements of a mask in powers of 2. What is not -∞ does not become -∞: a key that is not hidden has a weight where all keys have such.
+    /// Elements of a mask in powers of 2. What is finite stays so: a key that is not hidden has a weight where all keys have such.
     fn powers(&self, dtype: DataType, mut elements: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
         let (code, float) = (self.tile.code, self.tile.float);
         let run = float.vector(&[RUN])?;
@@ -160,13 +165,15 @@ impl<'c> Lanes<'_, 'c> {
         if dtype == DataType::F16 {
             return Ok(powers);
         }
-        let (hidden, least) = (all(HIDDEN)?, all(&format!("{:e}", LEAST_OF_MASK * LOG2_E))?);
+        let least = LEAST_OF_MASK * LOG2_E;
+        let raised = code.same("arith.maximumf", &[powers, all(&format!("{least:e}"))?])?;
+        let finite = code.same("arith.minimumf", &[raised, all(&format!("{:e}", -least))?])?;
         // MLIR's number of the predicate "ordered equal".
         let equal = [("predicate", Attribute::text("1 : i64"))];
         let truths = Type::integer(code.context(), 1).vector(&[RUN])?;
-        let hides = code.one("arith.cmpf", &[elements, hidden], truths, &equal)?;
-        let raised = code.same("arith.maximumf", &[powers, least])?;
-        code.one("arith.select", &[hides, hidden, raised], run, &[])
+        let magnitudes = code.same("math.absf", &[elements])?;
+        let is_infinite = code.one("arith.cmpf", &[magnitudes, all(INFINITE)?], truths, &equal)?;
+        code.one("arith.select", &[is_infinite, elements, finite], run, &[])
     }
 
     /// The scores of a step: for each block of queries, four keys of each block of keys.
