@@ -2,11 +2,14 @@
 //! schedules. The result is right, only slower, so no other test tells.
 
 use iree_sys::compiler::{CompileRequest, Compiler as _, InProcess, find_library};
+use rayon::prelude::*;
 use rotini_emit::{Target, emit};
-use rotini_tests::cases;
+use rotini_tests::cases::{self, Case};
 
 /// One in so many cases, others each time: usually, and in a full run.
 const EVERY: [usize; 2] = [120, 2];
+/// Bytes of a thread's stack, as compile workers have them.
+const STACK: usize = 64 << 20;
 
 #[test]
 fn what_is_scheduled_compiles_as_it_is() {
@@ -17,30 +20,35 @@ fn what_is_scheduled_compiles_as_it_is() {
     let compiler = unsafe { InProcess::open(&library) }.unwrap_or_else(|error| panic!("{error}"));
     let every = rotini_tests::scaled(EVERY);
     let first = usize::try_from(rotini_tests::seed() % every as u64).expect("it is small");
-    let (mut scheduled, mut failures) = (0, Vec::new());
-    for case in cases::all().into_iter().skip(first).step_by(every) {
-        let mut graph = case.graph;
+    let chosen: Vec<_> = cases::all().into_iter().skip(first).step_by(every).collect();
+    let compiled = |case: &Case| {
+        let mut graph = case.graph.clone();
         graph.validate().expect("the graph is valid");
         let normal = graph.normalise().0;
         let (Ok(emitted), Ok(plain)) = (emit(&normal, &target), emit(&normal, &plain)) else {
-            continue;
+            return None;
         };
         if emitted.mlir == plain.mlir {
-            continue;
+            return None;
         }
-        scheduled += 1;
         let request = CompileRequest {
             mlir: &emitted.mlir,
             name: "scheduled.mlir",
             flags: &emitted.flags,
             dump_executables: None,
         };
-        match compiler.compile(&request) {
-            Ok(compiled) if compiled.statistics.allocated_bytes == 0 => {}
-            Ok(_) => failures.push(format!("{}: allocates", case.name)),
-            Err(error) => failures.push(format!("{}: {error}", case.name)),
-        }
-    }
-    assert!(scheduled > 3, "{scheduled} of the cases have schedules");
+        Some(match compiler.compile(&request) {
+            Ok(compiled) if compiled.statistics.allocated_bytes == 0 => None,
+            Ok(_) => Some(format!("{}: allocates", case.name)),
+            Err(error) => Some(format!("{}: {error}", case.name)),
+        })
+    };
+    // The compiler recurses along its input.
+    let threads = rayon::ThreadPoolBuilder::new().stack_size(STACK).build();
+    let results: Vec<_> = threads
+        .expect("threads start")
+        .install(|| chosen.par_iter().filter_map(compiled).collect());
+    assert!(results.len() > 3, "{} of the cases have schedules", results.len());
+    let failures: Vec<_> = results.into_iter().flatten().collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
