@@ -393,6 +393,22 @@ impl<'c> Code<'c> {
         self.one("arith.constant", &[], float, &[("value", value)])
     }
 
+    /// Floats, or a limit in the place of those that are above it (or below it). NaN stays NaN, unlike with the compiler's `arith.minimumf`.
+    pub(super) fn limited(&self, value: Ssa<'c>, limit: Ssa<'c>, is_above: bool) -> Result<Ssa<'c>, EmitError> {
+        // MLIR's numbers of the predicates "ordered greater" and "ordered less".
+        let predicate = [(
+            "predicate",
+            Attribute::text(if is_above { "2 : i64" } else { "4 : i64" }),
+        )];
+        let truth = Type::integer(self.context, 1);
+        let truths = match value.r#type().as_vector() {
+            Ok((count, _)) => truth.vector(&count)?,
+            Err(_) => truth,
+        };
+        let is_beyond = self.one("arith.cmpf", &[value, limit], truths, &predicate)?;
+        self.one("arith.select", &[is_beyond, limit, value], value.r#type(), &[])
+    }
+
     /// An element of a vector, by number.
     pub(super) fn extract(&self, vector: Ssa<'c>, number: i64, element: Type<'c>) -> Result<Ssa<'c>, EmitError> {
         let position = [("static_position", Attribute::i64_array(&[number]))];

@@ -212,8 +212,7 @@ fn subtracted<'c>(tile: &Tile<'_, 'c>, statistic: Ssa<'c>) -> Result<Ssa<'c>, Em
     let code = tile.code;
     let factor = code.float(&format!("{:e}", -LOG2_E), tile.float)?;
     let subtracted = code.same("arith.mulf", &[statistic, factor])?;
-    // NaN stays NaN.
-    code.same("arith.minimumf", &[subtracted, code.float(GREATEST, tile.float)?])
+    code.limited(subtracted, code.float(GREATEST, tile.float)?, true)
 }
 
 /// Of a number that each lane has of one row of a step, those of the lane's four rows of a block.

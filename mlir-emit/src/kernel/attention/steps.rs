@@ -166,8 +166,8 @@ impl<'c> Lanes<'_, 'c> {
             return Ok(powers);
         }
         let least = LEAST_OF_MASK * LOG2_E;
-        let raised = code.same("arith.maximumf", &[powers, all(&format!("{least:e}"))?])?;
-        let finite = code.same("arith.minimumf", &[raised, all(&format!("{:e}", -least))?])?;
+        let raised = code.limited(powers, all(&format!("{least:e}"))?, false)?;
+        let finite = code.limited(raised, all(&format!("{:e}", -least))?, true)?;
         // MLIR's number of the predicate "ordered equal".
         let equal = [("predicate", Attribute::text("1 : i64"))];
         let truths = Type::integer(code.context(), 1).vector(&[RUN])?;
