@@ -55,6 +55,11 @@ fn kinds() -> Vec<(String, Attention)> {
         "tall_rest_window",
         causal.with(|op| (op.left, op.lengths) = (Some(20), [130, 150])),
     );
+    for (name, lengths) in [("queries", [130, 20]), ("keys", [20, 130])] {
+        let tall = tall.with(|op| op.lengths = lengths);
+        add(&format!("tall_many_{name}"), tall.clone());
+        add(&format!("tall_many_{name}_causal"), tall.with(|op| op.right = Some(0)));
+    }
     // Few workgroups for which scores in memory would be faster, but that the bounds keep short.
     let few = Attention::new(1, 1, [1024, 1024], 64, DataType::F16);
     add("few_window", few.with(|op| (op.left, op.right) = (Some(63), Some(0))));
