@@ -75,7 +75,7 @@ pub use second::{Encoded, second};
 
 use anyhow::{Context as _, Result};
 use case::Cases;
-use rotini_graph::DataType;
+use rotini_graph::{DataType, Node, Op};
 
 /// Cases on buffers of their own.
 ///
@@ -241,7 +241,7 @@ pub fn edges() -> Vec<Case> {
     let all = all();
     let family = |&(prefix, step): &(&str, usize)| {
         let is_of_family =
-            |case: &&Case| case.name.starts_with(prefix) && !order_counts(&case.name) && !multiplies_hidden(&case.name);
+            |case: &&Case| case.name.starts_with(prefix) && !order_counts(&case.name) && !may_see_hidden(case);
         let of_family: Vec<&Case> = all.iter().filter(is_of_family).collect();
         of_family.into_iter().step_by(step).cloned().collect::<Vec<_>>()
     };
@@ -262,14 +262,20 @@ fn order_counts(name: &str) -> bool {
     is_of_one_element || THEIR.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether keys that a bound hides are multiplied by the weight 0 on AMD GPUs, so that their NaN and infinities are seen
-/// (`docs/semantics.md`).
-fn multiplies_hidden(name: &str) -> bool {
-    let is_one_kernel = name.starts_with("sdpa_stats_tiled_") || name.starts_with("sdpa_stats_scheduled_");
-    is_one_kernel
-        && ["causal", "empty_rows", "window", "bottom_right"]
-            .iter()
-            .any(|bound| name.contains(bound))
+/// Whether AMD GPUs may multiply keys that a bound hides by the weight 0 or leave them out, so that their NaN and infinities are seen or
+/// not (`docs/semantics.md`).
+fn may_see_hidden(case: &Case) -> bool {
+    let is_one_kernel = ["sdpa_stats_tiled_", "sdpa_stats_scheduled_"]
+        .iter()
+        .any(|prefix| case.name.starts_with(prefix));
+    let has_bounds = |node: &Node| match &node.op {
+        Op::Sdpa(op) => {
+            let is_causal = op.causal_mask || op.causal_mask_bottom_right;
+            is_causal || op.padding_mask || op.left_bound.is_some() || op.right_bound.is_some()
+        }
+        _ => false,
+    };
+    is_one_kernel && case.graph.nodes.iter().any(has_bounds)
 }
 
 /// The case of a name.
