@@ -87,8 +87,8 @@ pub const SETTINGS: &[Setting] = &[
         "`worker`, `in-process`, `cli`",
         "`worker`",
         "How the compiler is called: its library in processes that are kept for the next graph, its library in this process, or the \
-         program `iree-compile`. The first and the last keep a crash of the compiler from being the host's, and take each other's place, \
-         with a warning, where one cannot be had. The compiler is in this process only where this says so.",
+         program `iree-compile`. With the first and the last, a crash of the compiler does not end the host. If one of these two cannot be \
+         started, rotini uses the other and warns. The compiler is in this process only where this says so.",
     ),
     setting(
         Reader::Plugin,
@@ -167,8 +167,8 @@ pub const SETTINGS: &[Setting] = &[
         "ROTINI_OWN_WORKSPACE",
         "bytes, also as `512 KiB` or `1 MiB`",
         "1 MiB",
-        "Up to how many bytes of workspace an execution that is given none uses memory of rotini's own. A graph that needs 16 KiB or less \
-         asks for none then.",
+        "If the host gives an execution no workspace, rotini uses memory of its own, up to this many bytes. A graph that needs 16 KiB or \
+         less asks for none then.",
     ),
     setting(
         Reader::Plugin,
@@ -216,15 +216,15 @@ pub const SETTINGS: &[Setting] = &[
         Reader::Tests,
         "ROTINI_PLUGIN",
         "a path",
-        "the one that Cargo built",
+        "the one that Cargo built; for `rotini` the one beside it, then the installed one",
         "The plugin that is tested, measured, or loaded by the `rotini` command.",
     ),
     setting(
         Reader::Tests,
         "ROTINI_HIP_EMULATOR",
         "a path",
-        "the one that Cargo built",
-        "The emulated HIP library that tests of GPUs run on.",
+        "the one that Cargo built; for `rotini inspect` none",
+        "The emulated HIP library that tests of GPUs and `rotini inspect --emulate` run on.",
     ),
     setting(
         Reader::Tests,
@@ -252,7 +252,7 @@ pub const SETTINGS: &[Setting] = &[
         "ROTINI_GRAPHS",
         "a number",
         "150 (36 emulated, and 6 without schedules), 2000 bodies; 8000 (1800, 200) and 20000 in a full run",
-        "How many random graphs are run, and hostile bodies of custom operations. Of the graphs three of five have to be accepted, also of few.",
+        "How many random graphs are run, and hostile bodies of custom operations. Three of five graphs must be accepted, even if only a few are run.",
     ),
     setting(
         Reader::Tests,

@@ -249,6 +249,7 @@ pub fn document() -> String {
 /// What comes before the rows.
 const HEAD: &str = "# Quirks of the compiler\n\n\
     For those who work on the lowering, or move to another version of IREE. A quirk is a defect of the compiler that the lowering avoids. \
+    Those of AMD GPUs were seen on the emulated MI300 or in its compiler, those of NVIDIA GPUs on an H100 or H200. \
     The list below is written from `mlir-emit/src/quirks/register` by `scripts/quirks`; a test fails if it is stale.\n\n\
     Code asks `quirks.avoids(Quirk::Name)`. The test `quirks` turns each quirk off alone, and demands that its guard then fails. \
     Where a guard passes, the quirk can be deleted, with the code that asks for it: `ROTINI_QUIRKS=all` tries all of them, \
