@@ -3,6 +3,9 @@
 //! A graph may say that its shapes are the largest that will come. An execution then gives the shapes of some of its buffers, and what
 //! it is to do is the same graph with those shapes: a graph like any other, which has to be valid like any other. Shapes of virtual
 //! tensors, which nobody gives, follow from those of what they are made of.
+//!
+//! The gradient of strided windows may have several extents. Example: 5 elements and 6, padded by 1, both have 3 windows of 3 with stride 2. Each
+//! extent is tried. The graph has to be valid with one of them alone: what reads the gradient says which.
 
 use crate::op::{ConvGeometry, Op};
 use crate::{Graph, GraphError, Node, Tensor, TensorId, TensorKind, broadcast_dims, conv_output_extent};
@@ -85,6 +88,12 @@ pub enum OverrideError {
         /// The declared ones.
         declared: Vec<i64>,
     },
+    /// A virtual tensor whose extents do not follow from the others.
+    #[error("with these shapes {tensor} may have several extents, and nothing that reads it says which")]
+    Ambiguous {
+        /// The tensor.
+        tensor: String,
+    },
     /// Shapes that do not fit each other.
     #[error("with these shapes the graph is not valid: {0}")]
     Graph(#[from] GraphError),
@@ -123,15 +132,34 @@ impl Graph {
             tensor.dims = shape.dims.to_vec();
             tensor.strides = shape.strides.to_vec();
         }
+        let mut choices = Choices::default();
+        let mut found = graph.inferred_by(self, &mut choices);
+        for _ in 0..Choices::MOST {
+            if !choices.next() {
+                return found;
+            }
+            let other = graph.inferred_by(self, &mut choices);
+            match (found.is_ok(), other.is_ok()) {
+                (true, true) => return Err(choices.unknown()),
+                (false, true) => found = other,
+                (_, false) => {}
+            }
+        }
+        Err(choices.unknown())
+    }
+
+    /// The graph with virtual tensors whose shapes follow from those of the others, if it is valid then.
+    fn inferred_by(&self, declared: &Graph, choices: &mut Choices) -> Result<Graph, OverrideError> {
+        let mut graph = self.clone();
         for position in 0..graph.nodes.len() {
-            graph.infer_virtual(self, position);
+            graph.infer_virtual(declared, position, choices);
         }
         graph.validate()?;
         Ok(graph)
     }
 
     /// Gives the virtual tensors that a node writes the shapes that follow from what it reads, if that has others than declared.
-    fn infer_virtual(&mut self, declared: &Graph, position: usize) {
+    fn infer_virtual(&mut self, declared: &Graph, position: usize, choices: &mut Choices) {
         let Some(node) = declared.nodes.get(position) else {
             return;
         };
@@ -141,7 +169,7 @@ impl Graph {
             let Some(old) = declared.tensor(id).filter(|tensor| tensor.kind == TensorKind::Virtual) else {
                 continue;
             };
-            let Some(dims) = self.inferred(declared, node, field, old) else {
+            let Some(dims) = self.inferred(declared, node, (field, old), choices) else {
                 continue;
             };
             let strides = packed_like(&dims, &old.strides);
@@ -154,7 +182,13 @@ impl Graph {
     }
 
     /// The extents of what `node` writes to `field`. `None` if they do not follow: the declared ones stay, and validation decides.
-    fn inferred(&self, declared: &Graph, node: &Node, field: &str, old: &Tensor) -> Option<Vec<i64>> {
+    fn inferred(
+        &self,
+        declared: &Graph,
+        node: &Node,
+        (field, old): (&str, &Tensor),
+        choices: &mut Choices,
+    ) -> Option<Vec<i64>> {
         let dims = |id: TensorId| self.tensor(id).map(|tensor| tensor.dims.as_slice());
         // An axis that has the extent of an operand's axis follows it.
         let follow = |id: TensorId| {
@@ -198,18 +232,11 @@ impl Graph {
             }
             Op::ConvDgrad(op) => {
                 let window = dims(op.w)?.get(2..)?;
-                unpooled(
-                    &declared.tensor(op.dy)?.dims,
-                    dims(op.dy)?,
-                    &old.dims,
-                    window,
-                    &op.geometry,
-                )
+                self.unpooled(declared, (op.dy, old), (window, &op.geometry), choices)
             }
             Op::ResampleBwd(op) => {
                 let geometry = windows(&op.pre_padding, &op.post_padding, &op.stride, op.window.len());
-                let before = &declared.tensor(op.dy)?.dims;
-                unpooled(before, dims(op.dy)?, &old.dims, &op.window, &geometry)
+                self.unpooled(declared, (op.dy, old), (&op.window, &geometry), choices)
             }
             Op::Matmul(op) => {
                 let (a, b) = (dims(op.a)?, dims(op.b)?);
@@ -238,6 +265,85 @@ impl Graph {
                 op.for_each_input(&mut |_, id| first = first.or(Some(id)));
                 follow(first?)
             }
+        }
+    }
+}
+
+impl Graph {
+    /// What a window makes `dy` of: a choice for each axis along which there are several. Along an axis that no buffer has otherwise than declared, it is
+    /// as declared.
+    fn unpooled(
+        &self,
+        declared: &Graph,
+        (dy, old): (TensorId, &Tensor),
+        (window, geometry): (&[i64], &ConvGeometry),
+        choices: &mut Choices,
+    ) -> Option<Vec<i64>> {
+        let now = &self.tensor(dy)?.dims;
+        let mut dims = vec![*now.first()?, *old.dims.get(1)?];
+        let extents = now.get(2..)?.iter().zip(old.dims.get(2..)?.iter().zip(window));
+        for (axis, (now, (&old_extent, &window))) in extents.enumerate() {
+            let mut tensors = self.tensors.iter().zip(&declared.tensors);
+            if tensors.all(|(now, before)| now.dims.get(axis + 2) == before.dims.get(axis + 2)) {
+                dims.push(old_extent);
+                continue;
+            }
+            let [pre, post, stride, dilation] = along(geometry, axis)?;
+            let reach = window.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)?;
+            let padded = now.checked_sub(1)?.checked_mul(stride)?.checked_add(reach)?;
+            let least = padded.checked_sub(pre)?.checked_sub(post)?;
+            let most = least.checked_add(stride.checked_sub(1)?)?.min(old_extent);
+            dims.push(choices.of(old, [least, most])?);
+        }
+        Some(dims)
+    }
+}
+
+/// Which extent is tried for each axis that may have several, in the order in which the axes are met.
+#[derive(Debug, Default)]
+struct Choices {
+    /// For each: which of how many.
+    chosen: Vec<[i64; 2]>,
+    /// How many were met in this turn.
+    met: usize,
+    /// The tensor that the last one belongs to.
+    tensor: String,
+}
+
+impl Choices {
+    /// Turns, at most.
+    const MOST: usize = 256;
+
+    /// The extent, of those from the least to the most.
+    fn of(&mut self, tensor: &Tensor, [least, most]: [i64; 2]) -> Option<i64> {
+        let count = most.saturating_sub(least).saturating_add(1);
+        if count <= 1 {
+            return Some(least);
+        }
+        if self.chosen.len() == self.met {
+            self.chosen.push([0, count]);
+            self.tensor = tensor.to_string();
+        }
+        let [which, _] = *self.chosen.get(self.met)?;
+        self.met += 1;
+        least.checked_add(which)
+    }
+
+    /// Goes on to the next choice; `false` if there is none.
+    fn next(&mut self) -> bool {
+        self.met = 0;
+        while let Some([which, count]) = self.chosen.pop() {
+            if which + 1 < count {
+                self.chosen.push([which + 1, count]);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn unknown(&self) -> OverrideError {
+        OverrideError::Ambiguous {
+            tensor: self.tensor.clone(),
         }
     }
 }
@@ -321,27 +427,6 @@ fn pooled(x: &[i64], channels: i64, window: &[i64], geometry: &ConvGeometry) -> 
     for (axis, (&extent, &window)) in x.get(2..)?.iter().zip(window).enumerate() {
         let [pre, post, stride, dilation] = along(geometry, axis)?;
         dims.push(conv_output_extent(extent, window, pre, post, stride, dilation)?);
-    }
-    Some(dims)
-}
-
-/// What a window makes `now` of. Where it is as it was `before`, that is as it was in `old`; else the least that does.
-fn unpooled(before: &[i64], now: &[i64], old: &[i64], window: &[i64], geometry: &ConvGeometry) -> Option<Vec<i64>> {
-    let mut dims = vec![*now.first()?, *old.get(1)?];
-    let extents = before
-        .get(2..)?
-        .iter()
-        .zip(now.get(2..)?)
-        .zip(old.get(2..)?.iter().zip(window));
-    for (axis, ((before, now), (&old, &window))) in extents.enumerate() {
-        let [pre, post, stride, dilation] = along(geometry, axis)?;
-        dims.push(if before == now {
-            old
-        } else {
-            let reach = window.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)?;
-            let padded = now.checked_sub(1)?.checked_mul(stride)?.checked_add(reach)?;
-            padded.checked_sub(pre)?.checked_sub(post)?
-        });
     }
     Some(dims)
 }

@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use rotini_graph::{
-    ConvDgrad, ConvGeometry, DataType, Graph, GraphBuilder, OverrideError, PaddingMode, PointwiseMode, ResampleBwd,
-    ResampleFwd, ResampleMode, ShapeOverride, TensorId,
+    ConvDgrad, ConvGeometry, DataType, Graph, GraphBuilder, OverrideError, PaddingMode, PointwiseMode, Reduction,
+    ReductionMode, ResampleBwd, ResampleFwd, ResampleMode, ShapeOverride, TensorId,
 };
 
 const F32: DataType = DataType::F32;
@@ -87,9 +87,14 @@ fn pooling_and_its_gradient() {
     assert_eq!(dims(&small, pooled), [1, 3, 4, 3]);
     // The ninth row is in no window: only the declared extent tells that it is there.
     assert_eq!(dims(&small, dx), [1, 3, 9, 6]);
-    // Of 7 rows nobody can know: 6 is the least that 3 come from, and that is refused, not calculated with.
-    let unknown = with(&graph, &[(x, &[1, 3, 7, 6]), (y, &[1, 3, 7, 6])]);
-    assert!(matches!(unknown, Err(OverrideError::Graph(_))), "{unknown:?}");
+    // Three come from 6 rows and from 7: what is added to them says which.
+    for rows in [6, 7] {
+        let small = with(&graph, &[(x, &[1, 3, rows, 6]), (y, &[1, 3, rows, 6])]).unwrap();
+        assert_eq!(dims(&small, dx), [1, 3, rows, 6]);
+    }
+    // The pooled rows are four as before, but of 8.
+    let small = with(&graph, &[(x, &[1, 3, 8, 6]), (y, &[1, 3, 8, 6])]).unwrap();
+    assert_eq!(dims(&small, dx), [1, 3, 8, 6]);
     assert!(!small.override_shapes);
 }
 
@@ -107,14 +112,43 @@ fn gradients_of_strided_convolutions() {
     let graph = declared(b);
     let small = with(&graph, &[(dy, &[1, 4, 5, 3]), (y, &[1, 3, 10, 5])]).unwrap();
     assert_eq!(dims(&small, dx), [1, 3, 10, 5]);
-    // An output that does not fit.
-    let wrong = with(&graph, &[(dy, &[1, 4, 5, 3]), (y, &[1, 3, 9, 5])]).unwrap_err();
+    // Five rows come from nine, too, but not from eight.
+    let other = with(&graph, &[(dy, &[1, 4, 5, 3]), (y, &[1, 3, 9, 5])]).unwrap();
+    assert_eq!(dims(&other, dx), [1, 3, 9, 5]);
+    let wrong = with(&graph, &[(dy, &[1, 4, 5, 3]), (y, &[1, 3, 8, 5])]).unwrap_err();
     assert!(
         wrong
             .to_string()
             .starts_with("with these shapes the graph is not valid: node 'ABS'"),
         "{wrong}"
     );
+}
+
+/// A mean of 5 elements or of 6 is another: nothing says how many there are.
+#[test]
+fn extents_that_nothing_says_are_refused() {
+    let mut b = GraphBuilder::new("mean of a gradient");
+    let dy = b.buffer("dy", F32, &[2, 1, 4, 4]);
+    let w = b.buffer("w", F32, &[1, 1, 3, 3]);
+    let dx = b.virtual_tensor("dx", F32, &[2, 1, 8, 8]);
+    let y = b.buffer("y", F32, &[2, 1, 1, 1]);
+    let mut geometry = ConvGeometry::same(2, 1);
+    geometry.stride = vec![2, 2];
+    b.node("dgrad", F32, ConvDgrad { dy, w, dx, geometry });
+    let mean = Reduction {
+        input: dx,
+        output: y,
+        mode: ReductionMode::Avg,
+        is_deterministic: false,
+    };
+    b.node("mean", F32, mean);
+    let graph = declared(b);
+    let unknown = with(&graph, &[(dy, &[2, 1, 3, 4])]).unwrap_err();
+    assert!(matches!(unknown, OverrideError::Ambiguous { .. }), "{unknown}");
+    assert!(unknown.to_string().contains("'dx'"), "{unknown}");
+    // One image instead of two leaves the others as they are.
+    let small = with(&graph, &[(dy, &[1, 1, 4, 4]), (y, &[1, 1, 1, 1])]).unwrap();
+    assert_eq!(dims(&small, dx), [1, 1, 8, 8]);
 }
 
 /// Axes that the output has alone stay as they are declared.
