@@ -210,11 +210,35 @@ impl DataType {
         }
     }
 
+    /// Whether a constant of the type may be this integer. Other floats round it; a type of codes has to have it.
+    #[must_use]
+    pub const fn holds_integer(self, value: i64) -> bool {
+        let magnitude = value.unsigned_abs();
+        // Significant bits, and the largest integer.
+        let (digits, most) = match self {
+            DataType::F8E4M3 => (4, 448),
+            DataType::F8E4M3Fnuz => (4, 240),
+            DataType::F8E5M2 | DataType::F8E5M2Fnuz => (3, 57_344),
+            DataType::F6E2M3 => (4, 7),
+            DataType::F6E3M2 => (3, 28),
+            DataType::F4E2M1 => (2, 6),
+            DataType::F8E8M0 => return value > 0 && magnitude.is_power_of_two(),
+            DataType::F16 | DataType::Bf16 | DataType::F32 | DataType::F64 => return true,
+            DataType::U8 | DataType::I4 | DataType::I8 | DataType::I32 | DataType::I64 => {
+                let (least, most) = self.whole_range();
+                return least <= value && value <= most;
+            }
+        };
+        magnitude <= most && (magnitude == 0 || magnitude >> magnitude.trailing_zeros() < 1 << digits)
+    }
+
     /// The smallest and largest value of an integer type; those of 64 bits for a floating-point type.
     #[must_use]
-    pub fn whole_range(self) -> (i64, i64) {
-        self.integer_range()
-            .map_or((i64::MIN, i64::MAX), RangeInclusive::into_inner)
+    pub const fn whole_range(self) -> (i64, i64) {
+        match self.integer_range() {
+            Some(range) => (*range.start(), *range.end()),
+            None => (i64::MIN, i64::MAX),
+        }
     }
 
     /// Whether this is a floating-point type.

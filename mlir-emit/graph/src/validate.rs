@@ -365,9 +365,7 @@ fn check_tensor(tensor: &Tensor) -> Result<(), GraphError> {
     }
     let fits = match tensor.kind {
         TensorKind::Constant(Scalar::Float(_)) => tensor.dtype.is_float(),
-        TensorKind::Constant(Scalar::Integer(value)) => {
-            tensor.dtype.integer_range().is_none_or(|range| range.contains(&value))
-        }
+        TensorKind::Constant(Scalar::Integer(value)) => tensor.dtype.holds_integer(value),
         TensorKind::Buffer | TensorKind::Virtual | TensorKind::RuntimeScalar => true,
     };
     if !fits {

@@ -169,6 +169,23 @@ fn alignments_and_values() {
             x.kind = TensorKind::Constant(Scalar::float(1.0));
         }),
     );
+    // A type of codes has few integers, and a constant is not rounded to them.
+    for (dtype, good, bad) in [
+        (DataType::F8E4M3, [-448, 18], [17, 449]),
+        (DataType::F8E4M3Fnuz, [240, 15], [-17, 256]),
+        (DataType::F8E5M2, [57_344, -7], [9, 65_536]),
+        (DataType::F8E5M2Fnuz, [57_344, 10], [11, i64::MIN]),
+        (DataType::F6E2M3, [7, -5], [8, -8]),
+        (DataType::F6E3M2, [28, 7], [9, 32]),
+        (DataType::F4E2M1, [6, 0], [5, -8]),
+        (DataType::F8E8M0, [1, 1 << 40], [0, 3]),
+    ] {
+        for (values, fits) in [(good, true), (bad, false)] {
+            for value in values {
+                assert_eq!(dtype.holds_integer(value), fits, "{value} in {dtype}");
+            }
+        }
+    }
     for (dtype, least, most) in [
         (DataType::U8, 0, 255),
         (DataType::I8, -128, 127),
