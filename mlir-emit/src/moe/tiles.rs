@@ -179,8 +179,11 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
             let tiles_before = body.op("arith.subi", body.as_number(tile)?, first_tile)?;
             let rows_before = body.op("arith.muli", tiles_before, body.number(sizes.tile)?)?;
             let rows_before = body.op("arith.addi", rows_before, body.as_number(within)?)?;
-            let row = body.op("arith.addi", body.entry(&at, self.starts, group)?, rows_before)?;
-            let mut is_there = body.compare(I::Less, row, self.end(&body, group)?)?;
+            let start = body.entry(&at, self.starts, group)?;
+            let row = body.op("arith.addi", start, rows_before)?;
+            // In tiles beyond the last group's the row's number may be more than an i32 has.
+            let rows = body.op("arith.subi", self.end(&body, group)?, start)?;
+            let mut is_there = body.compare(I::Less, rows_before, rows)?;
             let source = match index {
                 None => row,
                 Some(index) => {
