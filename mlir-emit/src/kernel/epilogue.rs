@@ -239,8 +239,19 @@ pub(super) fn store<'c>(
 pub(super) fn written<'c>(
     code: &Code<'c>,
     body: &[Operation],
+    known: HashMap<usize, Ssa<'c>>,
+    width: Option<i64>,
+) -> Result<Ssa<'c>, EmitError> {
+    written_with(code, body, known, width, |_, _| None)
+}
+
+/// The same, but `other` gets each operation's result and operands, and may give a value in its place.
+pub(super) fn written_with<'c>(
+    code: &Code<'c>,
+    body: &[Operation],
     mut known: HashMap<usize, Ssa<'c>>,
     width: Option<i64>,
+    other: impl Fn(usize, &[Ssa<'c>]) -> Option<Result<Ssa<'c>, EmitError>>,
 ) -> Result<Ssa<'c>, EmitError> {
     const MISSING: EmitError = EmitError::Internal("a value that a body lacks");
     for operation in body {
@@ -252,6 +263,10 @@ pub(super) fn written<'c>(
         let &[result] = operation.results() else {
             return Err(EmitError::Internal("a step with several results"));
         };
+        if let Some(other) = other(result, &operands) {
+            known.insert(result, other?);
+            continue;
+        }
         let element = code.context().value(result).r#type();
         let made = match width {
             Some(width) => element.vector(&[width])?,

@@ -18,6 +18,7 @@
 //! | `block_scale` | scales of blocks, quantised and back, and matmul on what is scaled |
 //! | `custom` | bodies in MLIR that the caller wrote |
 //! | `bodies` | such bodies that meet a defect of the compiler |
+//! | `quotients` | elements of rows divided by what there is one of for each row |
 //! | `sums` | long sums |
 //! | `structure` | graphs of several nodes |
 //! | `found` | graphs that random ones were shrunk to |
@@ -51,6 +52,7 @@ mod peers;
 mod pointwise;
 mod pooling;
 mod prefill;
+mod quotients;
 mod reduction;
 mod resnet50;
 mod scalar;
@@ -92,7 +94,17 @@ pub fn with_data() -> Result<Vec<Data>> {
     data.extend(low_precision::halves()?);
     data.extend(custom::extremes()?);
     data.extend(prefill::unusual()?);
+    data.extend(quotients::all(false)?);
     Ok(data)
+}
+
+/// Rows divided by what there is one of for each, over all magnitudes.
+///
+/// # Errors
+///
+/// If the reference cannot fill them.
+pub fn quotients() -> Result<Vec<Data>> {
+    quotients::all(true)
 }
 
 /// The kinds of normalizations, as nodes are named in messages.

@@ -4,6 +4,7 @@
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
 use rotini_emit::{Target, emit};
+use rotini_graph::Graph;
 use rotini_reference::Profile;
 use rotini_tests::cases::{self, Case};
 use rotini_tests::harness::Runner;
@@ -153,6 +154,29 @@ fn long_rows_are_in_parts() {
         graph.validate().expect("the graph is valid");
         let emitted = emit(&graph.normalise().0, &target).expect("the graph is supported");
         assert_eq!(emitted.mlir.matches("func.func @rows_").count(), kernels, "{name}");
+    }
+}
+
+/// Quotients by a value of the row are products if they are only rounded to 16 bits.
+#[test]
+fn rounded_quotients_are_products() {
+    let target = Target::parse("mi300x").expect("it is known");
+    let divisions = |mut graph: Graph| {
+        graph.validate().expect("the graph is valid");
+        let emitted = emit(&graph.normalise().0, &target).expect("the graph is supported");
+        assert!(emitted.mlir.contains("func.func @rows_"), "{}", graph.name);
+        let is_of_elements = |line: &&str| line.contains("\"arith.divf\"") && line.contains("vector<4x");
+        emitted.mlir.lines().filter(is_of_elements).count()
+    };
+    for data in cases::quotients().expect("the reference fills them") {
+        let name = &data.case.name;
+        let is_rounded = ["f16", "bf16"].iter().any(|dtype| name.ends_with(dtype));
+        assert_eq!(divisions(data.case.graph) == 0, is_rounded, "{}", data.case.name);
+    }
+    // Of several parts, and of several passes over a row that does not stay in registers.
+    for name in ["softmax_100x64_f16", "softmax_9x129_bf16", "softmax_3x50257_f16"] {
+        let graph = cases::named(&format!("rows_{name}")).expect("the case is there").graph;
+        assert_eq!(divisions(graph), 0, "{name}");
     }
 }
 

@@ -48,6 +48,7 @@ fn graphs_of_a_second_encoder_are_right() {
 fn unusual_data_is_right() {
     let runner = Runner::gpu().expect("the GPU and the plugin are there");
     runner.expect_data(&cases::with_data().expect("the reference fills them"));
+    runner.expect_data(&cases::quotients().expect("the reference fills them"));
 }
 
 /// Relative bounds, units in the last place, over all magnitudes of both signs (`docs/semantics.md`).

@@ -13,11 +13,13 @@
 //! | `parts` | long rows, which several workgroups share |
 //! | `write` | the kernel |
 //! | `lanes` | the combination across lanes |
+//! | `quotient` | divisions by a value of the row |
 
 mod find;
 mod lanes;
 mod parts;
 pub(super) mod problem;
+mod quotient;
 mod space;
 mod write;
 
@@ -64,6 +66,7 @@ pub(super) fn place<'c>(
             break;
         };
         let mut calls = Vec::new();
+        let divisions = quotient::divisions(context, &found.rows);
         let kernels = parts::kernels(context, found.rows, parts)?;
         let is_alone = kernels.len() == 1;
         for (turn, (rows, cut)) in kernels.into_iter().enumerate() {
@@ -88,7 +91,7 @@ pub(super) fn place<'c>(
                 None => problem.schedule(),
             };
             let schedule = target.cut_rows(&problem).unwrap_or(schedule);
-            let written = write::write(context, &rows, &cut, &schedule)?;
+            let written = write::write(context, (&rows, &divisions), &cut, &schedule)?;
             let Problem {
                 rows: count, length, ..
             } = problem;

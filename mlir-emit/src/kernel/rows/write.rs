@@ -7,9 +7,10 @@
 use super::lanes::{combine, combine_all, memory};
 use super::parts::Cut;
 use super::problem::{Kind, Rows, Step};
+use super::quotient::{Division, products};
 use crate::EmitError;
 use crate::kernel::code::{Code, Int, Ssa};
-use crate::kernel::epilogue::{RUN, Source, Spot, Tensor, load, one_for_all, store, written};
+use crate::kernel::epilogue::{RUN, Source, Spot, Tensor, load, one_for_all, store, written, written_with};
 use crate::kernel::gemm::Written;
 use crate::kernel::places::{BEYOND, coordinates, offset};
 use crate::mlir::{Attribute, Context, Type};
@@ -32,6 +33,8 @@ struct Run<'c> {
 struct Writer<'a, 'c> {
     code: Code<'c>,
     rows: &'a Rows<'c>,
+    /// Divisions that become products, by their steps.
+    divisions: &'a HashMap<usize, Division>,
     cut: &'a Cut,
     schedule: &'a Schedule,
     buffers: Vec<Ssa<'c>>,
@@ -73,7 +76,7 @@ impl Row<'_> {
 /// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: operands, what is stored.
 pub(super) fn write<'c>(
     context: &'c Context,
-    rows: &Rows<'c>,
+    (rows, divisions): (&Rows<'c>, &HashMap<usize, Division>),
     cut: &Cut,
     schedule: &Schedule,
 ) -> Result<Written<'c>, EmitError> {
@@ -113,6 +116,7 @@ pub(super) fn write<'c>(
     let mut writer = Writer {
         code,
         rows,
+        divisions,
         cut,
         schedule,
         buffers,
@@ -376,7 +380,12 @@ impl<'c> Writer<'_, 'c> {
                     let step = self.rows.steps.get(number).filter(|step| step.kind == Kind::Element);
                     let step = step.ok_or(MISSING)?;
                     let known = self.arguments(step, |source| self.element(source, run))?;
-                    written(code, &step.body, known, Some(RUN))?
+                    let division = self.divisions.get(&number);
+                    let division = division.and_then(|one| Some((one.result, *self.row.made.get(&one.divisor)?)));
+                    written_with(code, &step.body, known, Some(RUN), |result, operands| {
+                        let (_, divisor) = division.filter(|(division, _)| *division == result)?;
+                        Some(products(code, *operands.first()?, divisor))
+                    })?
                 }
                 Source::Sums | Source::Unused => return Err(MISSING),
             }
