@@ -41,11 +41,12 @@ fn code_stays_loaded_until_the_gpu_has_finished_with_it() {
         // When it can be again: one wait for a whole batch of them.
         emulator.fail("");
         emulator.reset();
-        // The thread that was refused above may not have ended: then the next program is the occasion.
-        let Subject { context, .. } = Subject::relu(&emulator.gpu, &plugin, &handle, 2048);
-        std::thread::sleep(Duration::from_millis(100));
-        drop(context);
-        emulator.wait_for("hipModuleUnload", 66 - 32);
+        // A program that comes or goes is an occasion, once the thread that was refused above has ended.
+        let unloaded = || {
+            drop(Subject::relu(&emulator.gpu, &plugin, &handle, 2048));
+            emulator.calls("hipModuleUnload") >= 65 - 32
+        };
+        rotini_tests::process::wait_until("code is unloaded", unloaded).unwrap();
         assert_eq!(emulator.calls("hipDeviceSynchronize"), 1);
         // SAFETY: a terminated text.
         let own = unsafe { (emulator.thread_calls)(c"hipDeviceSynchronize".as_ptr()) };
