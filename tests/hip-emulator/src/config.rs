@@ -109,7 +109,11 @@ impl Config {
         let threads = number("HIPEMU_THREADS").and_then(|threads| usize::try_from(threads).ok());
         let limit = number("HIPEMU_LIMIT");
         let window = number("HIPEMU_WINDOW");
-        let sample = number("HIPEMU_SAMPLE").map(|workgroups| Sample { workgroups, window });
+        let sample = number("HIPEMU_SAMPLE").map(|workgroups| Sample {
+            workgroups,
+            window,
+            enough: Sample::ENOUGH,
+        });
         let mut flag = |name: &str, default: bool| match given(name).as_deref() {
             None => default,
             Some("0") => false,

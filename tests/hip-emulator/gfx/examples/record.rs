@@ -60,6 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             sample: Some(Sample {
                 workgroups,
                 window: None,
+                enough: Sample::ENOUGH,
             }),
         };
         let report = launch.run().map_err(|fault| format!("{name}: {fault}"))?;

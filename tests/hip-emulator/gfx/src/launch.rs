@@ -131,9 +131,12 @@ impl Launch<'_> {
         let resident = u64::from(residence.workgroups()).min(groups.div_ceil(DIES * UNITS));
         if groups > 0 {
             let chosen = Groups::new(sample, resident, groups);
-            worker.profile = Some(Box::new(Profile::new(program, &chosen, resident)));
+            worker.profile = Some(Box::new(Profile::new(program, &chosen, resident, sample.enough)));
             for group in chosen.iter() {
                 if let Some(profile) = &mut worker.profile {
+                    if profile.ends_before(group) {
+                        break;
+                    }
                     profile.begin(group);
                 }
                 worker.workgroup(self.place(group))?;

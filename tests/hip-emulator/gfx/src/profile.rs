@@ -1,4 +1,4 @@
-//! Counts what the time model needs on a sample of workgroups: it looks at a wave before each instruction and changes nothing.
+//! Counts what the time model needs on a sample of workgroups: it looks at a wave before each instruction, and changes nothing.
 //!
 //! Workgroups go to the dies (XCDs) in turn, and a die runs a window of them at once. The sample has windows of some dies, from the
 //! middle of the grid: so the lines of memory that a die's workgroups share are seen.
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::{
     inst::{Action, Address, Code, Program, Vmem},
-    memory::{Memory, conflicts, set_lanes},
+    memory::{Memory, set_lanes},
     report::Class,
     wave::Wave,
 };
@@ -22,6 +22,13 @@ pub struct Sample {
     pub workgroups: u64,
     /// Workgroups that a die runs at once, if not as many as fit
     pub window: Option<u64>,
+    /// Instructions of waves after which no further die is taken
+    pub enough: u64,
+}
+
+impl Sample {
+    /// What is enough: about half a second of the emulator's time.
+    pub const ENOUGH: u64 = 1 << 22;
 }
 
 /// Dies of an MI300X.
@@ -106,10 +113,12 @@ pub(crate) struct Profile {
     writers: HashMap<u16, u64>,
     after: Vec<u8>,
     groups: u64,
+    executed: u64,
+    enough: u64,
 }
 
 impl Profile {
-    pub(crate) fn new(program: &Program, groups: &Groups, resident: u64) -> Self {
+    pub(crate) fn new(program: &Program, groups: &Groups, resident: u64, enough: u64) -> Self {
         let count = program.insts.len();
         Self {
             sums: vec![Sums::default(); count],
@@ -126,7 +135,14 @@ impl Profile {
             writers: HashMap::new(),
             after: vec![0; count],
             groups: 0,
+            executed: 0,
+            enough,
         }
+    }
+
+    /// Whether a workgroup is the first of another die, and those before did enough to tell what a die does.
+    pub(crate) fn ends_before(&self, group: u64) -> bool {
+        self.groups > 0 && self.die != group % DIES && self.executed >= self.enough
     }
 
     /// A workgroup begins.
@@ -147,20 +163,23 @@ impl Profile {
             return;
         };
         sums.executions += 1;
+        self.executed += 1;
         let exec = wave.exec();
         match &inst.code {
             Code::Vmem(vmem) if exec != 0 => self.vmem(wave, vmem, pc, exec),
-            Code::Ds(ds) if exec != 0 => {
-                sums.lanes += u64::from(exec.count_ones());
-                let offsets = &wave.rows[usize::from(ds.address)];
-                let parts = if ds.pair { 2 } else { 1 };
-                sums.conflicts += conflicts(offsets, exec, ds.access.bytes) * parts;
-            }
+            Code::Ds(_) => sums.lanes += u64::from(exec.count_ones()),
             Code::Lanes(_) if inst.class == Class::Lds => sums.lanes += u64::from(exec.count_ones()),
             _ => {}
         }
         if self.follows && wave.number == 0 {
             self.follow(program, pc);
+        }
+    }
+
+    /// An LDS instruction took so many turns more than without bank conflicts.
+    pub(crate) fn add_conflicts(&mut self, pc: usize, turns: u64) {
+        if let Some(sums) = self.sums.get_mut(pc) {
+            sums.conflicts += turns;
         }
     }
 

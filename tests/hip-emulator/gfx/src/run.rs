@@ -74,7 +74,13 @@ pub(crate) fn run<const STRICT: bool, const SAMPLED: bool>(
                 jump(wave, context, begin)?;
             }
             Code::Mfma(mfma) => matrix::mfma(wave, context, mfma)?,
-            Code::Ds(ds) => memory::ds::<STRICT>(wave, context, ds, pc)?,
+            Code::Ds(ds) => {
+                let before = context.report.lds_bank_conflicts;
+                memory::ds::<STRICT>(wave, context, ds, pc)?;
+                if SAMPLED && let Some(profile) = &mut profile {
+                    profile.add_conflicts(pc, context.report.lds_bank_conflicts - before);
+                }
+            }
             Code::Vmem(vmem) => memory::vmem::<STRICT>(wave, context, vmem)?,
             Code::Smem(load) => memory::smem(wave, context, load)?,
             Code::Lanes(op) => vector::lanes(wave, *op),

@@ -9,8 +9,20 @@ use crate::{Sample, profile::Groups};
 
 /// The record of a launch of which at most `workgroups` are run.
 fn record(test: Test, workgroups: u64, window: Option<u64>) -> Arc<Record> {
+    let enough = Sample::ENOUGH;
+    sampled(
+        test,
+        Sample {
+            workgroups,
+            window,
+            enough,
+        },
+    )
+}
+
+fn sampled(test: Test, sample: Sample) -> Arc<Record> {
     let mut test = Test {
-        sample: Some(Sample { workgroups, window }),
+        sample: Some(sample),
         ..test
     };
     test.launch().unwrap().record.unwrap()
@@ -94,6 +106,7 @@ fn a_sample_lies_in_the_middle() {
             let sample = Sample {
                 workgroups,
                 window: None,
+                enough: 0,
             };
             let chosen: Vec<u64> = Groups::new(sample, 2, groups).iter().collect();
             let mean = chosen.iter().sum::<u64>() as f64 / chosen.len() as f64;
@@ -121,6 +134,27 @@ fn all_dies_count() {
         panic!("no load");
     };
     assert_eq!((record.sampled, lines), (64, 1.875));
+}
+
+#[test]
+fn of_long_work_there_are_fewer_dies() {
+    // A wave runs a few instructions more than these; a window of two has all its workgroups.
+    let text = "s_nop 0\n".repeat(100);
+    let of = |enough| {
+        let mut test = test(&text);
+        test.grid = 64;
+        let sample = Sample {
+            workgroups: 64,
+            window: Some(2),
+            enough,
+        };
+        let record = sampled(test, sample);
+        (record.sampled, record.path.len() > 100)
+    };
+    assert_eq!(
+        [of(0), of(200), of(300), of(1 << 20)],
+        [2, 2, 4, 16].map(|sampled| (sampled, true))
+    );
 }
 
 #[test]

@@ -21,7 +21,6 @@ pub(crate) use ds::ds;
 pub use global::{Block, Memory};
 pub(crate) use global::{Global, KERNARG};
 pub(crate) use lds::Lds;
-pub(crate) use patterns::extra_turns as conflicts;
 pub(crate) use smem::smem;
 pub(crate) use vmem::{stored_lanes, vmem};
 

@@ -1,6 +1,7 @@
-//! Finds how an LDS instruction's lanes lie to each other: bank conflicts for the report, ranges of bytes for strict mode.
+//! Finds how an LDS instruction's lanes lie to each other: bank conflicts for the report and the record, ranges of bytes for strict mode.
 //!
-//! Both depend on the distances between lanes only, and an instruction repeats them: the last pattern of each is kept.
+//! Both depend on the distances between lanes, and on where in a word the first one lies. An instruction repeats them: the last pattern of each is
+//! kept.
 //!
 //! 32 banks of 4 bytes; a wave's access takes turns of 32 lanes for up to 4 bytes a lane, 16 lanes for 8, 8 lanes for more (128 bytes a
 //! turn). Lanes take turns in order of their number, which for 16 bytes is simpler than the hardware's order.
@@ -12,6 +13,8 @@ use crate::{lanes::Row, rows::has_distances};
 /// The last pattern of an instruction.
 pub(crate) struct Pattern {
     distances: Row,
+    /// Where in a word the first active lane's offset lies.
+    within: u32,
     mask: u64,
     /// The offsets that an instruction adds differ between its executions where the sum wraps around in some of them.
     parts: SmallVec<[u32; 2]>,
@@ -60,6 +63,7 @@ impl Patterns {
         let (offsets, mask, first) = (access.offsets, access.mask, access.first());
         let repeats = |known: &Pattern| {
             known.mask == mask
+                && known.within == first % 4
                 && known.parts.as_slice() == access.parts
                 && has_distances(offsets, first, &known.distances, mask)
         };
@@ -69,6 +73,7 @@ impl Patterns {
         slot.get_or_insert_with(|| {
             Box::new(Pattern {
                 distances: offsets.map(|offset| offset.wrapping_sub(first)),
+                within: first % 4,
                 mask,
                 parts: access.parts.into(),
                 // Each part has the same distances between lanes.
@@ -102,7 +107,7 @@ fn ranges(access: &Access<'_>) -> Vec<(i64, usize)> {
 }
 
 /// Turns that bank conflicts add.
-pub(crate) fn extra_turns(offsets: &Row, mask: u64, bytes: u8) -> u64 {
+fn extra_turns(offsets: &Row, mask: u64, bytes: u8) -> u64 {
     let lanes = match bytes {
         0..=4 => 32,
         8 => 16,
@@ -167,6 +172,13 @@ mod tests {
         let consecutive = std::array::from_fn(|lane| lane as u32 * 4);
         assert_eq!(extra(&mut patterns, &consecutive, u64::MAX, 4), 0);
         assert_eq!(extra(&mut patterns, &column(0), 0xff, 4), 7);
+        // Halves: from the second one on, the last lane's word is in the first lane's bank.
+        let halves = |at: u32| std::array::from_fn(|lane| at + lane as u32 * 66);
+        let mut patterns = Patterns::default();
+        assert_eq!(
+            [0, 2, 4].map(|at| extra(&mut patterns, &halves(at), u64::MAX, 2)),
+            [0, 2, 0]
+        );
     }
 
     #[test]
