@@ -106,10 +106,11 @@ pub(crate) fn suites(short: bool) -> Result<Vec<Suite>> {
         ("TN", [true, false]),
         ("TT", [true, true]),
     ] {
-        let graphs = PRODUCTS.map(|shape| product(name, shape, turned));
+        let graphs = PRODUCTS.map(|shape| product(name, F16, shape, turned));
         all.push(of(&format!("matmul {name}"), graphs));
     }
-    all.push(library()?);
+    all.push(library("NN", F16, [false, false])?);
+    all.push(library("NT", DataType::Bf16, [false, true])?);
     all.push(of("attention forward", attentions()));
     all.push(of("attention backward", [64, 128].map(|depth| backward(2048, depth))));
     let decode = [4096, 8192, 16384, 32768];
@@ -209,36 +210,40 @@ fn of(name: &str, graphs: impl IntoIterator<Item = Graph>) -> Suite {
 }
 
 /// A product of which either operand may be stored columns first.
-fn product(name: &str, [rows, columns, depth]: [i64; 3], [left, right]: [bool; 2]) -> Graph {
+fn product(name: &str, dtype: DataType, [rows, columns, depth]: [i64; 3], [left, right]: [bool; 2]) -> Graph {
     let mut b = GraphBuilder::new(&format!("{name}_{rows}x{columns}x{depth}"));
     let operand = |b: &mut GraphBuilder, name: &str, [rows, columns]: [i64; 2], turned: bool| {
         let strides = if turned { [1, rows] } else { [columns, 1] };
         let strides = [rows * columns, strides[0], strides[1]];
-        b.tensor(name, F16, &[1, rows, columns], &strides, TensorKind::Buffer)
+        b.tensor(name, dtype, &[1, rows, columns], &strides, TensorKind::Buffer)
     };
     let left = operand(&mut b, "a", [rows, depth], left);
     let right = operand(&mut b, "b", [depth, columns], right);
-    let c = b.buffer("c", F16, &[1, rows, columns]);
+    let c = b.buffer("c", dtype, &[1, rows, columns]);
     let node = Matmul { a: left, b: right, c };
     b.node("matmul", DataType::F32, node);
     b.build()
 }
 
-/// Rates of the library's kernels on gfx942, by AMD (ROCm/hipBLASLt, the table of exact sizes `aquavanjaram_Cijk_Ailk_Bljk_HHS_BH`), in
-/// row-major words. The tables of the other transpositions have no rates.
+/// Rates of the library's kernels on gfx942, by AMD (ROCm/hipBLASLt, the tables of exact sizes `aquavanjaram_Cijk_Ailk_Bljk_HHS_BH` and
+/// `aquavanjaram_Cijk_Alik_Bljk_BBS_BH_Bias`), in row-major words. The tables of the other transpositions have no rates.
 const LIBRARY: &str = include_str!("hipblaslt.csv");
 
-/// The products of the library's table.
-fn library() -> Result<Suite> {
+/// The products of the library's table of a form.
+fn library(form: &str, dtype: DataType, turned: [bool; 2]) -> Result<Suite> {
+    let suite = format!("hipBLASLt {form}");
     let mut graphs = Vec::new();
     for line in LIBRARY.lines().skip(1) {
         let fields: Vec<&str> = line.split(',').collect();
-        let [rows, columns, depth, rate] = fields.as_slice() else {
+        let [of_form, rows, columns, depth, rate] = fields.as_slice() else {
             bail!("a bad row of the library's table: {line}");
         };
+        if *of_form != form {
+            continue;
+        }
         let shape = [rows.parse()?, columns.parse()?, depth.parse()?];
         let operations = 2.0 * shape.iter().map(|&size: &i64| size as f64).product::<f64>();
-        let (_, mut made) = of("hipBLASLt NN", [product("NN", shape, [false, false])]);
+        let (_, mut made) = of(&suite, [product(form, dtype, shape, turned)]);
         for graph in &mut made {
             graph.published.push(Published {
                 by: "hipBLASLt's table, gfx942".to_owned(),
@@ -247,7 +252,7 @@ fn library() -> Result<Suite> {
         }
         graphs.append(&mut made);
     }
-    Ok(("hipBLASLt NN".to_owned(), graphs))
+    Ok((suite, graphs))
 }
 
 /// Of 16 heads, 1k to 16k rows.
