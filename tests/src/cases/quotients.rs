@@ -88,17 +88,17 @@ fn divided(name: &str, graph: Graph, has_subnormals: bool) -> Result<Data> {
 /// A row's divisor: all exponents in turn, of both signs, and what is no number now and then.
 fn divisor(row: usize) -> f32 {
     const OTHERS: [f32; 6] = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX];
-    if row % 41 == 0 {
+    if row.is_multiple_of(41) {
         return OTHERS[row / 41 % OTHERS.len()];
     }
     let magnitude = (1.0 + (row % 7) as f64 / 7.0) * 2_f64.powi((row % 277) as i32 - 149);
-    (if row % 2 == 0 { magnitude } else { -magnitude }) as f32
+    (if row.is_multiple_of(2) { magnitude } else { -magnitude }) as f32
 }
 
 /// An element of a row: times the divisor what is usual, what 16 bits just have, and what they do not.
 fn element(row: usize, column: usize) -> f32 {
     const OTHERS: [f32; 6] = [0.0, -0.0, f32::INFINITY, f32::NAN, f32::MIN_POSITIVE, f32::MAX];
-    if (row + column) % 37 == 0 && row % 3 == 0 {
+    if (row + column).is_multiple_of(37) && row.is_multiple_of(3) {
         return OTHERS[column % OTHERS.len()];
     }
     let factor =
