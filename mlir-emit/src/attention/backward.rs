@@ -159,12 +159,14 @@ fn shared<'c, 'b>(
     let summed = lowering.reduce(&[&split], &shape, &[2], (Combiner::Sum, 0.0), |_, elements| {
         only(elements)
     })?;
-    let Data::Tensor { ssa, .. } = summed.data else {
+    let Data::Tensor { ssa, order } = summed.data else {
         return Err(MISSING);
     };
+    // Axes of extent 1 may have gone with the reduced one.
+    let order = order.into_iter().map(|axis| axis - usize::from(axis > 2)).collect();
     Ok(Value::of(Ordered {
         ssa,
-        order: vec![0, 1, 2, 3],
+        order,
         dtype: product.dtype,
         dims: vec![batch, heads, rows, columns],
     }))

@@ -414,6 +414,9 @@ pub(super) fn backward(cases: &mut Cases) {
         let causal = long.with(|op| (op.columns, op.right) = ([128; 2], Some(0)));
         cases.add(format!("sdpa_backward_long_causal_{dtype}"), causal.backward());
     }
+    // More heads share one than an AMD GPU sums in a lane, and their sum has one batch and one head.
+    let many = Attention::new(1, 40, [7, 9], 8, F32).with(|op| op.heads = [40, 1, 1]);
+    cases.add("sdpa_backward_mqa_of_forty", many.backward());
 }
 
 /// What is one kernel on an AMD GPU: 128 queries and keys in 16 bits, for 64 and 128 columns, with what can be asked of it.
