@@ -173,7 +173,7 @@ fn rounded_quotients_are_products() {
         let is_rounded = ["f16", "bf16"].iter().any(|dtype| name.ends_with(dtype));
         assert_eq!(divisions(data.case.graph) == 0, is_rounded, "{}", data.case.name);
     }
-    // Of several parts, and of several passes over a row that does not stay in registers.
+    // A short row, an odd one, and one that is cut into parts.
     for name in ["softmax_100x64_f16", "softmax_9x129_bf16", "softmax_3x50257_f16"] {
         let graph = cases::named(&format!("rows_{name}")).expect("the case is there").graph;
         assert_eq!(divisions(graph), 0, "{name}");
