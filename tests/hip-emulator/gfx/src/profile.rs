@@ -1,7 +1,8 @@
 //! Counts what the time model needs on a sample of workgroups: it looks at a wave before each instruction, and changes nothing.
 //!
 //! Workgroups go to the dies (XCDs) in turn, and a die runs a window of them at once. The sample has windows of some dies, from the
-//! middle of the grid: so the lines of memory that a die's workgroups share are seen.
+//! middle of the grid: so the lines of memory that a die's workgroups share are seen. Of long work a part of the first die's window is
+//! run, and what the rest would load anew is continued from the last half of that part.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -22,7 +23,7 @@ pub struct Sample {
     pub workgroups: u64,
     /// Workgroups that a die runs at once, if not as many as fit
     pub window: Option<u64>,
-    /// Instructions of waves after which no further die is taken
+    /// Instructions of waves after which no further die is taken; after twice as many not even the first one's window is completed
     pub enough: u64,
 }
 
@@ -59,8 +60,10 @@ impl Groups {
             let of_die = (groups - die).div_ceil(DIES);
             let count = window.min(of_die).min(sample.workgroups.max(1));
             // Work may grow along the grid, as below a causal mask: the middle one's is the mean.
-            let first = (of_die - count) / 2;
-            (first..first + count).map(move |number| number * DIES + die)
+            // It comes first, for the sample may end before it has all of the window.
+            let (first, middle) = ((of_die - count) / 2, (of_die - count) / 2 + count / 2);
+            let numbers = (middle..first + count).chain(first..middle);
+            numbers.map(move |number| number * DIES + die)
         };
         Self(chosen.flat_map(of_die).collect())
     }
@@ -69,11 +72,15 @@ impl Groups {
         self.0.iter().copied()
     }
 
-    /// The one whose first wave is followed.
+    /// The one whose first wave is followed: the middle one of the first die's.
     fn followed(&self) -> u64 {
-        let first = self.0.first().copied().unwrap_or(0);
-        let of_die = self.0.iter().take_while(|&group| group % DIES == first % DIES);
-        self.0.get(of_die.count() / 2).copied().unwrap_or(first)
+        self.0.first().copied().unwrap_or(0)
+    }
+
+    /// How many there are of the first die.
+    fn window(&self) -> u64 {
+        let first = self.followed();
+        self.0.iter().take_while(|&group| group % DIES == first % DIES).count() as u64
     }
 }
 
@@ -115,6 +122,12 @@ pub(crate) struct Profile {
     groups: u64,
     executed: u64,
     enough: u64,
+    /// Workgroups of the first die's window
+    window: u64,
+    /// What each instruction had found fresh ([`Sums::fresh`], [`Sums::freshes`]) after half of the workgroups of that window, once
+    /// their number was last a power of two
+    half: Vec<(u64, u64)>,
+    now: Vec<(u64, u64)>,
 }
 
 impl Profile {
@@ -137,12 +150,39 @@ impl Profile {
             groups: 0,
             executed: 0,
             enough,
+            window: groups.window(),
+            half: Vec::new(),
+            now: Vec::new(),
         }
     }
 
-    /// Whether a workgroup is the first of another die, and those before did enough to tell what a die does.
-    pub(crate) fn ends_before(&self, group: u64) -> bool {
-        self.groups > 0 && self.die != group % DIES && self.executed >= self.enough
+    /// Whether the workgroups before this one did enough to tell what a launch does.
+    pub(crate) fn ends_before(&mut self, group: u64) -> bool {
+        if self.groups > 0 && self.die != group % DIES {
+            return self.executed >= self.enough;
+        }
+        if self.groups >= self.window || !self.groups.is_power_of_two() {
+            return false;
+        }
+        let now = self.sums.iter().map(|sums| (sums.fresh, sums.freshes)).collect();
+        self.half = std::mem::replace(&mut self.now, now);
+        self.groups > 1 && self.executed / 2 >= self.enough
+    }
+
+    /// Of a window that was not completed: as much as if the rest loaded as many fresh lines a workgroup as the last half did.
+    fn complete(&mut self) {
+        if self.groups >= self.window {
+            return;
+        }
+        let (ran, rest) = (u128::from(self.groups), u128::from(self.window - self.groups));
+        let completed = |sum: u64, half: u64| {
+            let all = u128::from(sum) + rest * u128::from(sum - half) / (ran / 2).max(1);
+            u64::try_from(all * ran / (ran + rest)).unwrap_or(u64::MAX)
+        };
+        for (sums, &(fresh, freshes)) in self.sums.iter_mut().zip(&self.half) {
+            sums.fresh = completed(sums.fresh, fresh);
+            sums.freshes = completed(sums.freshes, freshes);
+        }
     }
 
     /// A workgroup begins.
@@ -275,13 +315,14 @@ impl Profile {
 
     /// The record of the launch.
     pub(crate) fn record(
-        self,
+        mut self,
         program: &Program,
         residence: Residence,
         name: &str,
         memory: &dyn Memory,
         workgroups: u64,
     ) -> Record {
+        self.complete();
         let mut blocks: HashMap<u64, (u64, u64)> = HashMap::new();
         for (page, lines) in &self.touched {
             let count: u32 = lines.iter().map(|word| word.count_ones()).sum();

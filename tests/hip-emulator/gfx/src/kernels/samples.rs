@@ -158,6 +158,46 @@ fn of_long_work_there_are_fewer_dies() {
 }
 
 #[test]
+fn of_very_long_work_a_part_of_a_window_tells_what_the_whole_one_shares() {
+    // Each workgroup loads a line that all load, then one that four load, then one of its own.
+    let text = format!(
+        "s_lshl_b32 s20, s2, 8\ns_lshr_b32 s21, s2, 5\ns_lshl_b32 s21, s21, 8\ns_add_u32 s21, s21, 0x10000\nv_mov_b32_e32 v0, 0\n\
+         v_mov_b32_e32 v1, s21\nv_mov_b32_e32 v2, s20\nglobal_load_dword v3, v0, s[4:5] offset:2048\nglobal_load_dword v3, v1, s[4:5]\n\
+         global_load_dword v3, v2, s[6:7]\ns_waitcnt vmcnt(0)\n{}",
+        "s_nop 0\n".repeat(100)
+    );
+    let of = |enough| {
+        let mut test = test(&text).buffers(vec![vec![0; 1 << 17]; 2]);
+        test.grid = 256;
+        let sample = Sample {
+            workgroups: 32,
+            window: Some(32),
+            enough,
+        };
+        let record = sampled(test, sample);
+        let loads: Vec<f32> = steps(&record)
+            .into_iter()
+            .filter_map(|step| match step {
+                Step::Load { fresh, freshes, .. } => {
+                    assert_eq!(fresh, freshes);
+                    Some(fresh)
+                }
+                _ => None,
+            })
+            .collect();
+        (record.sampled, loads)
+    };
+    let whole = vec![1.0 / 32.0, 0.25, 1.0];
+    assert_eq!(of(1 << 20), (32, whole.clone()));
+    // A workgroup runs a few more than a hundred instructions.
+    let (sampled, loads) = of(400);
+    assert_eq!(sampled, 8);
+    for (part, whole) in loads.iter().zip(&whole) {
+        assert!((part - whole).abs() < 0.04, "{loads:?}, not {whole:?}");
+    }
+}
+
+#[test]
 fn the_path_has_the_loops() {
     let text = "v_lshlrev_b32_e32 v1, 2, v0\nv_mov_b32_e32 v2, 0\nv_mov_b32_e32 v3, 0\ns_movk_i32 s20, 9\n\
                 v_mfma_f32_16x16x16_f16 a[0:3], v[2:3], v[2:3], a[0:3]\nv_mul_lo_u32 v4, v0, v0\ns_sub_u32 s20, s20, 1\n\
