@@ -7,7 +7,7 @@
 //! The gradient of strided windows may have several extents. Example: 5 elements and 6, padded by 1, both have 3 windows of 3 with stride 2. Each
 //! extent is tried. The graph has to be valid with one of them alone: what reads the gradient says which.
 
-use crate::op::{ConvGeometry, Op};
+use crate::op::{ConvGeometry, MoeMode, Op};
 use crate::{Graph, GraphError, Node, Tensor, TensorId, TensorKind, broadcast_dims, conv_output_extent};
 use thiserror::Error;
 
@@ -254,6 +254,34 @@ impl Graph {
                 }
                 Some(dims_of)
             }
+            Op::ConvWgrad(op) => {
+                let groups = declared.tensor(op.x)?.dims.get(1)?.checked_div(*old.dims.get(1)?)?;
+                let mut dw = old.dims.clone();
+                *dw.get_mut(0)? = *dims(op.dy)?.get(1)?;
+                *dw.get_mut(1)? = dims(op.x)?.get(1)?.checked_div(groups)?;
+                Some(dw)
+            }
+            Op::MoeGroupedMatmul(op) => {
+                let rows = op.token_index.filter(|_| op.mode == MoeMode::Gather);
+                let rows = *dims(rows.unwrap_or(op.token))?.get(1)?;
+                Some(vec![1, rows, *dims(op.weight)?.last()?])
+            }
+            Op::MoeGroupedMatmulBwd(op) => {
+                let experts = *dims(op.first_token_offset)?.first()?;
+                Some(vec![experts, *dims(op.token)?.last()?, *dims(op.doutput)?.last()?])
+            }
+            Op::BlockScaleQuantize(op) if field == "scale" => {
+                let mut scale = dims(op.x)?.to_vec();
+                let axis = op
+                    .axis
+                    .map_or(scale.len().checked_sub(1), |axis| usize::try_from(axis).ok());
+                let blocks = scale.get_mut(axis?)?;
+                *blocks = blocks
+                    .checked_sub(1)?
+                    .checked_div(op.block_size.into())?
+                    .checked_add(1)?;
+                Some(scale)
+            }
             Op::SdpaBackward(op) => match field {
                 "dq" => follow(op.q),
                 "dk" => follow(op.k),
@@ -267,9 +295,7 @@ impl Graph {
             }
         }
     }
-}
 
-impl Graph {
     /// What a window makes `dy` of: a choice for each axis along which there are several. Along an axis that no buffer has otherwise than declared, it is
     /// as declared.
     fn unpooled(

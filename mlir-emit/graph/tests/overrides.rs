@@ -3,8 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use rotini_graph::{
-    ConvDgrad, ConvGeometry, DataType, Graph, GraphBuilder, OverrideError, PaddingMode, PointwiseMode, Reduction,
-    ReductionMode, ResampleBwd, ResampleFwd, ResampleMode, ShapeOverride, TensorId,
+    BlockScaleQuantize, ConvDgrad, ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, MoeGroupedMatmul,
+    MoeGroupedMatmulBwd, MoeMode, OverrideError, PaddingMode, PointwiseMode, Reduction, ReductionMode, ResampleBwd,
+    ResampleFwd, ResampleMode, ShapeOverride, TensorId,
 };
 
 const F32: DataType = DataType::F32;
@@ -175,4 +176,83 @@ fn only_what_is_declared_so_has_other_shapes() {
     b.pointwise(F32, PointwiseMode::Abs, &[x], y);
     let graph = b.build();
     assert_eq!(with(&graph, &[(x, &[5]), (y, &[5])]), Err(OverrideError::NotDeclared));
+}
+
+/// What is not an extent of the first operand follows from the operation.
+#[test]
+fn filters_groups_and_scales() {
+    let mut b = GraphBuilder::new("wgrad");
+    let x = b.buffer("x", F32, &[16, 32, 8, 8]);
+    let dy = b.buffer("dy", F32, &[16, 16, 8, 8]);
+    let dw = b.virtual_tensor("dw", F32, &[16, 8, 3, 3]);
+    let out = b.buffer("out", F32, &[16, 8, 3, 3]);
+    let geometry = ConvGeometry::same(2, 1);
+    b.node("wgrad", F32, ConvWgrad { x, dy, dw, geometry });
+    b.pointwise(F32, PointwiseMode::Abs, &[dw], out);
+    let graph = declared(b);
+    // There are as many images as filters: less of the one is not less of the other.
+    let small = with(&graph, &[(x, &[4, 32, 8, 8]), (dy, &[4, 16, 8, 8])]).unwrap();
+    assert_eq!(dims(&small, dw), [16, 8, 3, 3]);
+    let shapes: [(TensorId, &[i64]); 3] = [(x, &[4, 16, 8, 8]), (dy, &[4, 8, 8, 8]), (out, &[8, 4, 3, 3])];
+    assert_eq!(dims(&with(&graph, &shapes).unwrap(), dw), [8, 4, 3, 3]);
+
+    let mut b = GraphBuilder::new("gather");
+    let token = b.buffer("token", F32, &[1, 6, 6]);
+    let weight = b.buffer("weight", F32, &[2, 6, 4]);
+    let first_token_offset = b.buffer("offset", DataType::I32, &[2, 1, 1]);
+    let index = b.buffer("index", DataType::I32, &[1, 6, 1]);
+    let t = b.virtual_tensor("t", F32, &[1, 6, 4]);
+    let output = b.buffer("output", F32, &[1, 6, 4]);
+    let gather = MoeGroupedMatmul {
+        token,
+        weight,
+        first_token_offset,
+        token_index: Some(index),
+        token_ks: None,
+        output: t,
+        mode: MoeMode::Gather,
+        top_k: 0,
+    };
+    b.node("gather", F32, gather);
+    b.pointwise(F32, PointwiseMode::Abs, &[t], output);
+    let graph = declared(b);
+    let small = with(&graph, &[(index, &[1, 3, 1]), (output, &[1, 3, 4])]).unwrap();
+    assert_eq!(dims(&small, t), [1, 3, 4]);
+
+    let mut b = GraphBuilder::new("dweight");
+    let doutput = b.buffer("doutput", F32, &[1, 6, 4]);
+    let token = b.buffer("token", F32, &[1, 6, 6]);
+    let first_token_offset = b.buffer("offset", DataType::I32, &[6, 1, 1]);
+    let dweight = b.virtual_tensor("dweight", F32, &[6, 6, 4]);
+    let output = b.buffer("output", F32, &[6, 6, 4]);
+    let gradient = MoeGroupedMatmulBwd {
+        doutput,
+        token,
+        first_token_offset,
+        dweight,
+    };
+    b.node("dweight", F32, gradient);
+    b.pointwise(F32, PointwiseMode::Abs, &[dweight], output);
+    let graph = declared(b);
+    let small = with(&graph, &[(doutput, &[1, 3, 4]), (token, &[1, 3, 6])]).unwrap();
+    assert_eq!(dims(&small, dweight), [6, 6, 4]);
+
+    let mut b = GraphBuilder::new("quantize");
+    let x = b.buffer("x", F32, &[4, 64]);
+    let y = b.buffer("y", DataType::F8E4M3, &[4, 64]);
+    let scale = b.virtual_tensor("scale", F32, &[4, 2]);
+    let out = b.buffer("out", F32, &[4, 2]);
+    let quantize = BlockScaleQuantize {
+        x,
+        y,
+        scale,
+        block_size: 32,
+        axis: None,
+        transpose: false,
+    };
+    b.node("quantize", F32, quantize);
+    b.pointwise(F32, PointwiseMode::Abs, &[scale], out);
+    let graph = declared(b);
+    let small = with(&graph, &[(x, &[3, 32]), (y, &[3, 32]), (out, &[3, 1])]).unwrap();
+    assert_eq!(dims(&small, scale), [3, 1]);
 }
