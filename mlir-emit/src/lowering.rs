@@ -23,6 +23,8 @@ pub(crate) struct Lowering<'g, 'c, 'b> {
     at: Emitter<'c, 'b>,
     kernels: &'g Kernels,
     values: Vec<Option<Value<'c, 'b>>>,
+    /// Of each tensor: is it made of sums?
+    sums: Vec<bool>,
 }
 
 impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
@@ -34,6 +36,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
             at,
             kernels,
             values: vec![None; graph.tensors().len()],
+            sums: sums(graph),
         }
     }
 
@@ -193,25 +196,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
 
     /// Whether a tensor is made of sums over loops, or of copies of them.
     pub(crate) fn is_sum(&self, id: TensorId) -> bool {
-        let writer = self.graph.nodes().iter().find(|node| {
-            let mut writes = false;
-            node.op.for_each_output(&mut |_, output| writes |= output == id);
-            writes
-        });
-        match writer.map(|node| &node.op) {
-            Some(Op::Pointwise(op)) => op.mode == PointwiseMode::Identity && self.is_sum(op.in_0),
-            Some(op) => matches!(
-                op,
-                Op::ConvFprop(_)
-                    | Op::ConvDgrad(_)
-                    | Op::ConvWgrad(_)
-                    | Op::Matmul(_)
-                    | Op::MoeGroupedMatmul(_)
-                    | Op::MoeGroupedMatmulBwd(_)
-                    | Op::Reduction(_)
-            ),
-            None => false,
-        }
+        self.sums.get(id.index()).copied().unwrap_or(false)
     }
 
     /// Whether a node reads a tensor.
@@ -490,4 +475,23 @@ fn turn(tensor: &Ordered<'_, '_>, order: &[usize]) -> Option<Turn> {
         inner: product(inner),
         padded: product(moved),
     })
+}
+
+/// Which tensors are made of sums over loops, or of copies of them.
+fn sums(graph: &NormalGraph) -> Vec<bool> {
+    let mut sums = vec![false; graph.tensors().len()];
+    for node in graph.nodes() {
+        let is_sum = match &node.op {
+            Op::Pointwise(op) => {
+                op.mode == PointwiseMode::Identity && sums.get(op.in_0.index()).copied().unwrap_or(false)
+            }
+            op => op.is_sum(),
+        };
+        node.op.for_each_output(&mut |_, id| {
+            if let Some(sum) = sums.get_mut(id.index()) {
+                *sum = is_sum;
+            }
+        });
+    }
+    sums
 }

@@ -94,3 +94,19 @@ operations! {
     MoeGroupedMatmul(MoeGroupedMatmul) = "MoE grouped matmul",
     MoeGroupedMatmulBwd(MoeGroupedMatmulBwd) = "MoE grouped matmul backward",
 }
+
+impl Op {
+    /// Whether its results are sums over loops.
+    pub fn is_sum(&self) -> bool {
+        matches!(
+            self,
+            Self::ConvFprop(_)
+                | Self::ConvDgrad(_)
+                | Self::ConvWgrad(_)
+                | Self::Matmul(_)
+                | Self::MoeGroupedMatmul(_)
+                | Self::MoeGroupedMatmulBwd(_)
+                | Self::Reduction(_)
+        )
+    }
+}
