@@ -1,6 +1,7 @@
 //! The two `match`es over the operations: whether each can be lowered, and its lowering.
 
 use crate::bindings::crowded;
+use crate::cost::workspace_bound;
 use crate::ir::{Emitter, argument};
 use crate::kernel::Kernels;
 use crate::lowering::Lowering;
@@ -52,7 +53,11 @@ pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
         }
         .map_err(|unsupported| unsupported.at_node(position))?;
     }
-    check_dependence(graph)
+    check_dependence(graph)?;
+    match workspace_bound(graph, target) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Unsupported::new("tensors on the way with more than 2^64 bytes")),
+    }
 }
 
 /// Declines outputs, and operands of all that is not pointwise, that depend on no buffer: the compiler evaluates them itself and copies
@@ -117,7 +122,8 @@ fn data(op: &Op) -> Vec<TensorId> {
         Op::MoeGroupedMatmulBwd(op) => vec![op.doutput, op.token],
         Op::BlockScaleDequantize(op) => vec![op.x],
         Op::BlockScaleQuantize(op) => vec![op.x],
-        Op::Pointwise(_) | Op::Matmul(_) | Op::Reduction(_) | Op::CustomOp(_) => Vec::new(),
+        Op::Reduction(op) => vec![op.input],
+        Op::Pointwise(_) | Op::Matmul(_) | Op::CustomOp(_) => Vec::new(),
     }
 }
 
@@ -129,6 +135,9 @@ fn check_tensor(tensor: &NormalTensor, target: &Target) -> Result<(), String> {
             "a scalar of type {} cannot be passed at execution",
             tensor.dtype
         ));
+    }
+    if tensor.kind == NormalKind::RuntimeScalar && tensor.dims.iter().any(|&extent| extent != 1) {
+        return Err("more than one element is passed at execution".to_owned());
     }
     let is_dense = || matches!(Layout::of(&tensor.dims, &tensor.strides), Layout::Dense { order } if order.len() == tensor.dims.len());
     if matches!(tensor.kind, NormalKind::Input | NormalKind::Output) && tensor.dtype.is_packed() && !is_dense() {

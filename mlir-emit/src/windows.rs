@@ -1,6 +1,5 @@
 //! Windows over the spatial axes, arithmetic on positions, and loops over many positions for each element of a result.
 
-use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim};
 use crate::lowering::Lowering;
@@ -8,7 +7,28 @@ use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
 use crate::quirks::Quirk;
 use crate::value::{Ordered, extent, extents};
-use rotini_graph::{DataType, ResampleMode as M};
+use crate::{EmitError, Unsupported};
+use rotini_graph::{DataType, NormalGraph, ResampleMode as M, TensorId};
+
+/// Declines a padding with which a tensor that may be made of it would have too many elements.
+pub(crate) fn check_padded(graph: &NormalGraph, input: TensorId, padding: [&[i64]; 2]) -> Result<(), Unsupported> {
+    const MOST: i64 = 1 << 40;
+    let dims = graph.tensor(input).map_or(&[][..], |tensor| &tensor.dims);
+    let (channels, extents) = dims.split_at_checked(2).unwrap_or_default();
+    let [pre, post] = padding;
+    let padded = extents.iter().zip(pre.iter().zip(post));
+    let mut padded = padded.map(|(extent, (pre, post))| extent.checked_add(*pre)?.checked_add(*post));
+    let images = channels
+        .iter()
+        .try_fold(1_i64, |count, extent| count.checked_mul(*extent));
+    match padded.try_fold(images, |count, extent| Some(count?.checked_mul(extent?))) {
+        Some(Some(count)) if count <= MOST => Ok(()),
+        _ => Err(Unsupported::of_tensor(
+            input,
+            format!("more than {MOST} elements with its padding"),
+        )),
+    }
+}
 
 /// The geometry of windows over the spatial axes.
 #[derive(Clone, Debug)]

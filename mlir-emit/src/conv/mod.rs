@@ -20,6 +20,7 @@ use crate::mlir::Value as Ssa;
 use crate::quirks::Quirk;
 use crate::target::ConvStrategy;
 use crate::value::{Ordered, Value, extent, extents};
+use crate::windows::check_padded;
 use crate::{EmitError, Unsupported};
 use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvWgrad, DataType, NormalGraph, TensorId};
 use shape::{Shape, channels_first, channels_last};
@@ -52,27 +53,11 @@ fn check_reached(graph: &NormalGraph, op: &ConvFprop) -> Result<(), Unsupported>
 }
 
 fn check_geometry(graph: &NormalGraph, input: TensorId, geometry: &ConvGeometry) -> Result<(), Unsupported> {
-    /// Elements of an input with its padding, which may become a tensor.
-    const MOST: i64 = 1 << 40;
     let spatial = geometry.stride.len();
     if spatial > 3 {
         return Err(Unsupported::new(format!("{spatial} spatial dimensions, more than 3")));
     }
-    let dims = graph.tensor(input).map_or(&[][..], |tensor| &tensor.dims);
-    let (channels, extents) = dims.split_at_checked(2).unwrap_or_default();
-    let padding = geometry.pre_padding.iter().zip(&geometry.post_padding);
-    let padded = extents.iter().zip(padding);
-    let mut padded = padded.map(|(extent, (pre, post))| extent.checked_add(*pre)?.checked_add(*post));
-    let images = channels
-        .iter()
-        .try_fold(1_i64, |count, extent| count.checked_mul(*extent));
-    match padded.try_fold(images, |count, extent| Some(count?.checked_mul(extent?))) {
-        Some(Some(count)) if count <= MOST => Ok(()),
-        _ => Err(Unsupported::of_tensor(
-            input,
-            format!("more than {MOST} elements with its padding"),
-        )),
-    }
+    check_padded(graph, input, [&geometry.pre_padding, &geometry.post_padding])
 }
 
 /// Lowers the operation.

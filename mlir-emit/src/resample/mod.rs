@@ -21,7 +21,7 @@ use crate::mlir::Value as Ssa;
 use crate::step::Shape;
 use crate::target::Target;
 use crate::value::{Ordered, Value, extents};
-use crate::windows::{Axis, Fold, Places, Windows, divisor};
+use crate::windows::{Axis, Fold, Places, Windows, check_padded, divisor};
 use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, NormalGraph, PaddingMode, ResampleFwd, ResampleMode as M};
 
@@ -33,7 +33,8 @@ pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &ResampleFwd) ->
             "an average has no meaning in the integer compute type {compute}"
         )));
     }
-    check_window(&op.window)
+    check_window(&op.window)?;
+    check_padded(graph, op.x, [&op.pre_padding, &op.post_padding])
 }
 
 /// Taps are counted in i32.

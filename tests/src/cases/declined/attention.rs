@@ -46,6 +46,13 @@ impl Declined {
             let graph = with_sdpa(graph, |op| *field(op) = Some(id));
             self.add(format!("sdpa_{name}"), graph, format!("{node}: {cause}"));
         }
+        // More scores than a number of bytes counts; q and k are as large as tensors may be.
+        let long = Attention::new(1 << 24, 1 << 2, [1 << 23; 2], 1, F32);
+        self.add(
+            "sdpa_of_too_many_scores",
+            long.forward(false),
+            "tensors on the way with more than 2^64 bytes",
+        );
         let padded = plain.with(|attention| attention.padding = true);
         type Attribute<'a> = (&'a str, &'a Attention, fn(&mut Sdpa), &'a str);
         let with_attribute: [Attribute<'_>; 4] = [

@@ -98,6 +98,13 @@ impl Declined {
         b.pointwise(F32, PointwiseMode::Mul, &[x, s], y);
         let reason = "tensor 's' (uid 2): a scalar of type f8e4m3 cannot be passed at execution";
         self.add("scalar_f8e4m3", b.build(), reason);
+        let mut b = GraphBuilder::new("several scalars");
+        let x = b.buffer("x", F32, &[4, 2]);
+        let s = b.tensor("s", F32, &[1, 2], &[2, 1], TensorKind::RuntimeScalar);
+        let y = b.buffer("y", F32, &[4, 2]);
+        b.pointwise(F32, PointwiseMode::Mul, &[x, s], y);
+        let reason = "tensor 's' (uid 2): more than one element is passed at execution";
+        self.add("scalar_of_two", b.build(), reason);
         // Rows that are found through offsets.
         let ragged = |is_input: bool| {
             let mut b = GraphBuilder::new("ragged");
@@ -239,6 +246,11 @@ impl Declined {
             "reduce_f32_in_i32",
             reduce(ReductionMode::Add, F32, I32),
             format!("node 'reduce' (reduction), tensor 'x' (uid 1): {FLOAT_IN_I32}"),
+        );
+        self.add(
+            "reduce_constant",
+            with_constant(reduce(ReductionMode::Add, F32, F32), "x"),
+            "tensor 'x' (uid 1): it depends on no buffer",
         );
         self.add(
             "reduce_compute_i8",

@@ -2,7 +2,7 @@
 
 use super::{CONSTANT, Declined, F32, FLOAT_IN_I32, I8, I32, IN_I8, with_constant};
 use rotini_graph::{
-    DataType, Graph, GraphBuilder, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, PaddingMode, ResampleBwd,
+    DataType, Graph, GraphBuilder, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, Op, PaddingMode, ResampleBwd,
     ResampleFwd, ResampleMode,
 };
 
@@ -48,6 +48,19 @@ impl Declined {
                 format!("{node}: a window of more than 2^31 elements"),
             );
         }
+        // One window over one element, and 2^40 rows of padding before it.
+        let mut far = pool(AvgpoolIncludePadding, [F32; 2], &[1; 2], false);
+        for node in &mut far.nodes {
+            if let Op::ResampleFwd(op) = &mut node.op {
+                op.pre_padding.fill(1 << 40);
+                op.stride.fill(1 << 41);
+            }
+        }
+        self.add(
+            "pool_far_padding",
+            far,
+            format!("{forward}, tensor 'x' (uid 1): more than 1099511627776 elements with its padding"),
+        );
         self.add(
             "pool_backward_in_i32",
             pool(Maxpool, [I32, I32], &[1], true),
