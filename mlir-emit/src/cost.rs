@@ -5,6 +5,7 @@ use crate::sums::partial_elements;
 use crate::target::Target;
 use crate::{EmitError, attention, conv, custom, matmul, moe, resample};
 use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, DataType, NormalGraph, Op, TensorId};
+use rotini_schedule::gemm;
 
 /// Versions of what a convolution makes of its operands: padded, reordered, cut into pieces for each group.
 const COPIES: u64 = 3;
@@ -98,6 +99,7 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
         total = total.checked_add(kept(count(&tensor.dims), copies)?)?;
     }
     for node in graph.nodes() {
+        total = total.checked_add(kept(shared(graph, target, &node.op)?, 1)?)?;
         let strategy = target.conv_strategy();
         let compute = compute_type(node.compute);
         let partial = |terms: i64, results: &[i64]| match compute {
@@ -140,6 +142,21 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
         total = total.checked_add(kept(made, copies)?)?;
     }
     Some(total)
+}
+
+/// Elements that the parts of an operation's sums have where several workgroups share a sum.
+fn shared(graph: &NormalGraph, target: &Target, op: &Op) -> Option<u64> {
+    let Some(machine) = target.machine() else {
+        return Some(0);
+    };
+    let id = match op {
+        Op::ConvFprop(op) => op.y,
+        Op::ConvDgrad(op) => op.dx,
+        Op::ConvWgrad(op) => op.dw,
+        Op::Matmul(op) => op.c,
+        _ => return Some(0),
+    };
+    Some(gemm::most_shared(machine, count(&graph.tensor(id)?.dims)))
 }
 
 /// The extents of all axes but one, multiplied.

@@ -57,7 +57,8 @@ impl Schedule {
             && sides
                 .clone()
                 .all(|(tile, subgroups)| tile.is_multiple_of(subgroups * INTRINSIC))
-            && self.tile.iter().all(|&rows| chunks(rows).is_multiple_of(self.lanes()))
+            // A lane copies elements of one row at a time.
+            && self.tile.iter().all(|&rows| rows <= self.lanes() && chunks(rows).is_multiple_of(self.lanes()))
     }
 
     /// Whether each part of a sum has a step.
@@ -137,6 +138,11 @@ const TILES: [([u64; 2], [u64; 2]); 14] = [
     ([16, 64], [1, 2]),
 ];
 
+/// Numbers of parts that a sum may be cut into.
+const PARTS: [u64; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+/// Workgroups for each compute unit that shared sums may make.
+const WAVES: u64 = 3;
+
 /// A product, as far as its time depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Problem {
@@ -201,13 +207,23 @@ fn parts(machine: &Machine, problem: &Problem, schedule: Schedule) -> Vec<Schedu
     let steps = problem.depth.div_ceil(STEP_BYTES);
     let groups = groups(problem, &schedule);
     let mut all = vec![schedule];
-    for parts in [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64] {
+    for parts in PARTS {
         // Four steps at least, and no more workgroups than run at once.
-        if parts * 4 <= steps && groups * (parts - 1) < 3 * machine.units {
+        if parts * 4 <= steps && groups * (parts - 1) < WAVES * machine.units {
             all.push(Schedule { parts, ..schedule });
         }
     }
     all
+}
+
+/// An upper bound of the elements that shared sums have before they are added, of a product with so many results.
+///
+/// A product of `groups` tiles has at most `groups · tile` results, and fewer than `1 + 3 · units / groups` parts.
+#[must_use]
+pub fn most_shared(machine: &Machine, results: u64) -> u64 {
+    let tile = TILES.iter().map(|([rows, columns], _)| rows * columns).max();
+    let by_units = results.saturating_add(WAVES * machine.units * tile.unwrap_or(0));
+    by_units.min(results.saturating_mul(PARTS[PARTS.len() - 1]))
 }
 
 fn groups(problem: &Problem, schedule: &Schedule) -> u64 {
@@ -292,6 +308,31 @@ mod tests {
         for schedule in candidates() {
             let is_large = schedule.lds() > LDS;
             assert!(schedule.is_legal() || is_large, "{}", schedule.word());
+        }
+    }
+
+    #[test]
+    fn shared_sums_stay_below_their_bound() {
+        let machine = Machine::of("mi300x").expect("it is known");
+        for count in [1, 3, 64] {
+            for [rows, columns] in [[1, 1], [1, 4096], [100, 16], [4096, 16], [512, 4608], [4096, 4096]] {
+                for terms in [64, 1000, 6144, 1 << 20] {
+                    let (depth, stored) = (2 * terms, 2);
+                    let problem = Problem {
+                        count,
+                        rows,
+                        columns,
+                        depth,
+                        stored,
+                        reuse: 1,
+                        adjacent: [true; 2],
+                    };
+                    let results = count * rows * columns;
+                    for (schedule, _) in timed(machine, &problem) {
+                        assert!(schedule.parts * results <= most_shared(machine, results), "{problem:?}");
+                    }
+                }
+            }
         }
     }
 

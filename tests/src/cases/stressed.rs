@@ -66,6 +66,11 @@ pub(super) fn stressed(cases: &mut Cases) {
     add("axes", axes());
     add("groups", groups());
     add("depthwise", depthwise());
+    // Many terms of few operands: what the parts of a sum take is more than all else.
+    add(
+        "parts",
+        vec![conv([1, 8, 16, 1], [4863], [768], FIRST).of(DataType::F16)],
+    );
     for dtype in [DataType::F16, DataType::Bf16, DataType::F64, DataType::I8, DataType::U8] {
         add(&dtype.to_string(), types().map(|conv| conv.of(dtype)).into());
     }
