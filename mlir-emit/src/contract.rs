@@ -54,7 +54,7 @@ pub(crate) fn contract<'c, 'b>(
     };
     let factors = [of_type(a, types[0])?, of_type(b, types[1])?];
     let [a, b] = lowering.summable(factors, [extent(out, row)?, extent(out, column)?], &[inner], compute)?;
-    if let Some(product) = as_kernel(lowering, [&a, &b], out, order, compute)? {
+    if let Some(product) = as_kernel(lowering, [&a, &b], None, (out, order), compute)? {
         return Ok(product);
     }
     let (a, b) = (summed_last(lowering, a, column)?, summed_last(lowering, b, row)?);
@@ -153,6 +153,18 @@ pub(crate) fn repeated<'c, 'b>(
     })
 }
 
+/// [`contract`] of a batch of matrices `a`, each by the matrix of `b` that the list `chosen` says. `None` if there is no kernel of our own,
+/// which alone reads matrices where they lie.
+pub(crate) fn contract_chosen<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    a: &Ordered<'c, 'b>,
+    (b, chosen): (&Ordered<'c, 'b>, Ssa<'c, 'b>),
+    out: &[i64],
+    compute: DataType,
+) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+    as_kernel(lowering, [a, b], Some(chosen), (out, &[0, 1, 2]), compute)
+}
+
 /// Whether matrices of floats of 32 and of 16 bits are to be multiplied in f32: no matrix instruction has factors of both, and none is
 /// used if the compiler has to widen one of them. The extents: rows, columns and terms.
 fn are_uneven(lowering: &Lowering<'_, '_, '_>, types: [DataType; 2], extents: [i64; 3]) -> bool {
@@ -188,8 +200,8 @@ pub(crate) fn strides(tensor: &Ordered<'_, '_>) -> Vec<i64> {
 fn as_kernel<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [a, b]: [&Ordered<'c, 'b>; 2],
-    out: &[i64],
-    order: &[usize],
+    chosen: Option<Ssa<'c, 'b>>,
+    (out, order): (&[i64], &[usize]),
     compute: DataType,
 ) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
     let (Some(machine), Some(_)) = (lowering.target().machine(), half([a.dtype, b.dtype], compute)) else {
@@ -224,6 +236,7 @@ fn as_kernel<'c, 'b>(
         sum: vec![terms],
         terms: Vec::new(),
         factors: [factor(a, row, column), factor(b, column, row)],
+        chosen: chosen.map(|chosen| chosen.id()),
         order: order
             .iter()
             .map(|&axis| match axis {

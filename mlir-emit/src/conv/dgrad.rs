@@ -266,6 +266,7 @@ fn product(
         columns: vec![shape.channels],
         sum: axes.iter().map(|axis| axis.taps).chain([shape.filters]).collect(),
         terms: terms(axes, shape.filters),
+        chosen: None,
         factors: [
             factor(dy, first, [batches, own, sum], windows),
             factor(w, first_tap, [tap_batches, vec![extent(&of_w, 1)?], taps], tap_windows),

@@ -152,6 +152,7 @@ fn implicit(
         columns: vec![shape.filters],
         sum: [shape.window.as_slice(), &[shape.channels]].concat(),
         terms: Vec::new(),
+        chosen: None,
         factors: [
             factor(x, image.first, [Vec::new(), own, sum], windows),
             factor(w, 0, [Vec::new(), vec![extent(&of_filter, 0)?], taps], Vec::new()),
@@ -221,6 +222,7 @@ pub(super) fn wgrad<'c, 'b>(
         columns: vec![shape.filters],
         sum: [&[shape.batch], shape.output.as_slice()].concat(),
         terms: Vec::new(),
+        chosen: None,
         factors: [
             factor(x, image.first, [Vec::new(), own, sum], windows),
             factor(dy, 0, [Vec::new(), vec![extent(&of_dy, 1)?], places], Vec::new()),
@@ -264,6 +266,7 @@ pub(super) fn per_image(
         columns,
         sum: vec![extent(&w.dims, sum)?],
         terms: Vec::new(),
+        chosen: None,
         factors: [
             factor(w, 0, of_w, Vec::new()),
             factor(image, 0, [along(&from, 0)?, spatial, along(&from, 1)?], Vec::new()),

@@ -10,8 +10,10 @@ use crate::EmitError;
 use crate::mlir::{Context, Operation};
 use std::collections::{HashMap, HashSet};
 
-/// Most tensors that a kernel reads and stores: more need more registers for their addresses than there are.
+/// Most tensors that a kernel reads besides its factors: more need more registers for their addresses than there are.
 const MOST: usize = 12;
+/// Most buffers that HIP's driver in IREE passes to a kernel.
+const MOST_BUFFERS: usize = 16;
 
 /// What a kernel is made of.
 pub(super) struct Fused<'c> {
@@ -44,11 +46,9 @@ pub(super) fn fuse<'c>(
             axes: product.order.clone(),
         },
     )]);
-    let mut fused = Fused {
-        epilogue: Epilogue::default(),
-        operations: HashSet::from([at]),
-        last: at,
-    };
+    let mut epilogue = Epilogue::default();
+    // What joins, in order: its number, its result, and the operands of the kernel with it.
+    let mut members: Vec<(usize, usize, usize)> = Vec::new();
     // What rows are made of belongs to the kernel that combines them.
     let of_rows = operations
         .iter()
@@ -61,29 +61,37 @@ pub(super) fn fuse<'c>(
         if !operation.all_operands().iter().any(|id| held.contains_key(id)) {
             continue;
         }
-        let Some((step, axes, operands)) = joined(context, operation, product, (&held, &fused.epilogue)) else {
+        let Some((step, axes, operands)) = joined(context, operation, product, (&held, &epilogue)) else {
             break;
         };
         let &[result] = operation.results() else { break };
-        if of_rows.contains(&result) || fused.epilogue.operands.len() + operands.len() > MOST {
+        if of_rows.contains(&result) || epilogue.operands.len() + operands.len() > MOST {
             break;
         }
-        let source = Source::Step(fused.epilogue.steps.len());
+        let source = Source::Step(epilogue.steps.len());
         held.insert(result, Held { source, axes });
-        fused.epilogue.operands.extend(operands);
-        fused.epilogue.steps.push(step);
-        fused.operations.insert(number);
-        fused.last = number;
+        epilogue.operands.extend(operands);
+        epilogue.steps.push(step);
+        members.push((number, result, epilogue.operands.len()));
     }
-    // What is read by others is stored.
-    let others = operations
-        .iter()
-        .enumerate()
-        .filter(|(number, _)| !fused.operations.contains(number));
-    let read: HashSet<usize> = others.flat_map(|(_, operation)| operation.all_operands()).collect();
-    let mut stored: Vec<(&usize, &Held)> = held.iter().filter(|(id, _)| read.contains(id)).collect();
-    stored.sort_by_key(|(id, _)| **id);
-    for (&id, held) in stored {
+    // What is read by others is stored. The last ones stay apart while there are too many buffers.
+    let stored = loop {
+        let is_inside = |number: usize| number == at || members.iter().any(|member| member.0 == number);
+        let others = operations.iter().enumerate().filter(|(number, _)| !is_inside(*number));
+        let read: HashSet<usize> = others.flat_map(|(_, operation)| operation.all_operands()).collect();
+        let mut stored: Vec<usize> = held.keys().copied().filter(|id| read.contains(id)).collect();
+        stored.sort_unstable();
+        let read = product.factors.len() + usize::from(product.chosen.is_some());
+        let buffers = read + epilogue.operands.len() + stored.len();
+        let Some((_, result, _)) = members.pop_if(|_| buffers > MOST_BUFFERS) else {
+            break stored;
+        };
+        held.remove(&result);
+        epilogue.steps.pop();
+        epilogue.operands.truncate(members.last().map_or(0, |member| member.2));
+    };
+    for id in stored {
+        let Some(held) = held.get(&id) else { continue };
         let (shape, element) = context.value(id).r#type().as_tensor()?;
         let tensor = Tensor {
             value: id,
@@ -91,9 +99,14 @@ pub(super) fn fuse<'c>(
             spread: spread(product, &held.axes, &shape),
             shape,
         };
-        fused.epilogue.stored.push((held.source, tensor));
+        epilogue.stored.push((held.source, tensor));
     }
-    Ok(fused)
+    let numbers = members.iter().map(|member| member.0);
+    Ok(Fused {
+        epilogue,
+        last: numbers.clone().max().unwrap_or(at),
+        operations: numbers.chain([at]).collect(),
+    })
 }
 
 /// An operation as a step of the kernel, the axes of its result, and the tensors that it reads besides; `None` if it cannot be one.

@@ -53,7 +53,8 @@ pub(super) fn element(context: &Context, dtype: DataType) -> Option<Type<'_>> {
     })
 }
 
-/// Writes the kernel of a product. Its arguments are the lane, the workgroup, and the buffers: factors, operands, what is stored.
+/// Writes the kernel of a product. Its arguments are the lane, the workgroup, and the buffers: factors, the list of chosen matrices if there is
+/// one, operands, what is stored.
 pub(super) fn write<'c>(
     context: &'c Context,
     (product, axes): (&Product, &Axes),
@@ -69,6 +70,12 @@ pub(super) fn write<'c>(
     for (factor, r#type) in factors.iter().zip(&types) {
         arguments.push(r#type.memref(&[factor.elements], None)?);
     }
+    let batches: i64 = axes.batch.iter().product();
+    let word = Type::integer(context, 32);
+    if product.chosen.is_some() {
+        arguments.push(word.memref(&[batches], None)?);
+    }
+    let read = arguments.len();
     for tensor in epilogue.tensors() {
         arguments.push(tensor.element.memref(&[tensor.elements()], None)?);
     }
@@ -88,7 +95,6 @@ pub(super) fn write<'c>(
         return Err(EmitError::Internal("a result without rows"));
     };
     let parts = schedule.parts.cast_signed();
-    let batches: i64 = axes.batch.iter().product();
     let workgroups = batches * parts * tall * wide;
 
     let workgroup = Int::Made(code.argument(1)?);
@@ -112,6 +118,14 @@ pub(super) fn write<'c>(
         ],
     };
     let count = counted(&code, batch, &product.terms)?;
+    let chosen = match (product.chosen, buffers.get(factors.len())) {
+        (Some(_), Some(&list)) => {
+            let number = code.load(list, (batch, Int::Known(0)), word)?;
+            let number = code.one("arith.index_cast", &[number], code.index_type(), &[])?;
+            Some(vec![Int::Made(number)])
+        }
+        _ => None,
+    };
     let batch = coordinates(&code, batch, &axes.batch)?;
     let mut readers = Vec::new();
     let mut memories = Vec::new();
@@ -133,11 +147,12 @@ pub(super) fn write<'c>(
         let size = tile.cast_signed() * terms(bytes) * schedule.buffers.cast_signed();
         let memory = code.shared(size, r#type)?;
         memories.push(memory);
+        let taken = chosen.as_ref().filter(|_| index == 1).unwrap_or(&batch);
         readers.push(Reader::new(
             &code,
             (factor, buffer, r#type),
             (own, &axes.sum),
-            (first, tile.cast_signed(), &batch),
+            (first, tile.cast_signed(), taken),
             (memory, group),
         )?);
     }
@@ -151,7 +166,7 @@ pub(super) fn write<'c>(
         epilogue,
         (&batch, part),
         &sums,
-        buffers.get(2..).unwrap_or_default(),
+        buffers.get(read - 2..).unwrap_or_default(),
     )?;
     code.op("func.return", &[], &[], &[], Vec::new())?;
     Ok(Written {

@@ -173,7 +173,9 @@ impl Kernels {
         let operands: Vec<Value<'c, 'b>> = product
             .factors
             .iter()
-            .map(|factor| context.value(factor.tensor).captured())
+            .map(|factor| factor.tensor)
+            .chain(product.chosen)
+            .map(|value| context.value(value).captured())
             .collect();
         // No two kernels of a module have one name.
         product.name = format!("{}_{}", product.name, products.len());
@@ -295,11 +297,17 @@ fn multiply<'c>(
 ) -> Result<Operation, EmitError> {
     let (axes, factors) = merged::merge(product, epilogue);
     let written = gemm::write(context, (product, &axes), &factors, epilogue)?;
-    let values = factors.iter().map(|factor| factor.tensor).collect();
+    let values = factors
+        .iter()
+        .map(|factor| factor.tensor)
+        .chain(product.chosen)
+        .collect();
     let buffers = factors
         .iter()
         .zip(product.element_names())
         .map(|(factor, element)| format!("memref<{}x{element}>", factor.elements));
+    let count: i64 = product.batch.iter().product();
+    let buffers = buffers.chain(product.chosen.map(|_| format!("memref<{count}xi32>")));
     let kernel = (symbol, product.name.as_str(), Some(product.schedule.lanes()));
     let read = (values, buffers.collect());
     let tensors = (epilogue.operands.as_slice(), epilogue.stored.as_slice());

@@ -67,6 +67,8 @@ pub(crate) struct Product {
     /// How many of the first terms count in each product of the batch, if not all do.
     pub(crate) terms: Vec<i64>,
     pub(crate) factors: [Factor; 2],
+    /// A list of i32 with the matrix of the second factor that each product of the batch takes, if not its own: the number of its value.
+    pub(crate) chosen: Option<usize>,
     /// The result's axes in the order of its memory.
     pub(crate) order: Vec<Axis>,
     /// The type of sums and result.

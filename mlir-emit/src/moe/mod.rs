@@ -1,14 +1,14 @@
 //! Grouped matmuls of mixtures of experts: one batched matmul over tiles of rows, each tile with the matrix of its expert.
 //!
 //! Only the device knows which rows belong to an expert. So the device rearranges the rows: each group begins a new tile. There are as many
-//! tiles as any routing can need, a few more than the rows fill. Forward, a tile reads its expert's matrix in place (on AMD GPUs in the
-//! matmul's own dispatch, on matrix cores). Backward, each tile gives the product of its rows. The tiles of an expert are neighbours, and
+//! tiles as any routing can need, a few more than the rows fill. Forward, a kernel of our own (on an MI300, of f16 or bf16) reads each tile's
+//! matrix where it lies. Elsewhere the matrices are gathered, which the compiler fuses into the matmul on AMD GPUs. Backward, each tile gives the product of its rows. The tiles of an expert are neighbours, and
 //! their products are added.
 //!
 //! Offsets that decrease or exceed the rows, and indices that are not rows, have no meaning in hipDNN. They are clamped before they are
 //! used, so that nothing outside of a buffer is read or written.
 
-use crate::contract::{check_product, contract};
+use crate::contract::{check_product, contract, contract_chosen};
 mod sizes;
 mod tiles;
 
@@ -91,9 +91,15 @@ pub(crate) fn lower(
     } else {
         lowering.settled(op.weight)?
     };
-    let matrices = tiles.matrices(groups, &weight)?;
+    let chosen = tiles.experts(groups, extent(&weight.dims, 0)?)?;
     let dims = [sizes.tiles, sizes.tile, sizes.columns];
-    let product = contract(lowering, &rows, &matrices, &dims, &[0, 1, 2], compute)?;
+    let product = match contract_chosen(lowering, &rows, (&weight, chosen), &dims, compute)? {
+        Some(product) => product,
+        None => {
+            let matrices = tiles.matrices(chosen, &weight)?;
+            contract(lowering, &rows, &matrices, &dims, &[0, 1, 2], compute)?
+        }
+    };
 
     let out = &lowering.tensor(op.output)?.dims;
     let order = lowering

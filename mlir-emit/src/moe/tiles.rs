@@ -223,19 +223,23 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
         })
     }
 
-    /// The matrix of each tile's group.
-    pub(super) fn matrices(&self, groups: Ssa<'c, 'b>, weight: &Ordered<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
+    /// The number of each tile's matrix, of so many.
+    pub(super) fn experts(&self, groups: Ssa<'c, 'b>, experts: i64) -> Result<Ssa<'c, 'b>, EmitError> {
+        let at = self.lowering.emitter();
+        at.tabulate(&[self.sizes.tiles], DataType::I32, |inner| {
+            let body = Body(*inner);
+            let group = group(&at, &body, groups, inner.loop_index(0)?)?;
+            body.as_number(body.op("arith.remui", group, body.index(experts)?)?)
+        })
+    }
+
+    /// The matrix of each tile.
+    pub(super) fn matrices(&self, chosen: Ssa<'c, 'b>, weight: &Ordered<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
         let at = self.lowering.emitter();
         let weight = match weight.order.first() {
             Some(0) => weight.clone(),
             _ => weight.in_order(&at, &[0, 1, 2])?,
         };
-        let experts = extent(&weight.dims, 0)?;
-        let chosen = at.tabulate(&[self.sizes.tiles], DataType::I32, |inner| {
-            let body = Body(*inner);
-            let group = group(&at, &body, groups, inner.loop_index(0)?)?;
-            body.as_number(body.op("arith.remui", group, body.index(experts)?)?)
-        })?;
         let mut dims = weight.dims.clone();
         if let Some(first) = dims.first_mut() {
             *first = self.sizes.tiles;

@@ -79,8 +79,15 @@ pub(super) fn modes(cases: &mut Cases) {
 }
 
 pub(super) fn axes(cases: &mut Cases) {
-    use DataType::F32;
+    use DataType::{F32, I32, I64};
     use ReductionMode::{Add, Avg, Max};
+    // Sums of 64 bits, of which lanes beside each other keep columns.
+    for dtype in [I32, I64] {
+        for (axes, from, to) in [("rows", [100, 8], [1, 8]), ("columns", [9, 100], [9, 1])] {
+            let graph = alone(Add, [dtype, I64, I64], &from, &to, Order::First);
+            cases.add(format!("reduce_add_{axes}_{dtype}_in_i64"), graph);
+        }
+    }
     for mode in [Add, Max] {
         let name = name_of(mode);
         let shapes: [(&str, &[i64], &[i64]); 10] = [

@@ -2,7 +2,11 @@
 
 use super::case::{Cases, Order};
 use super::pointwise;
-use rotini_graph::{ConvGeometry, DataType, Graph, GraphBuilder, PointwiseMode, Scalar, TensorKind};
+use super::reduction::reduce;
+use rotini_graph::{
+    BatchnormBackward, ConvGeometry, DataType, Graph, GraphBuilder, Matmul, PointwiseMode, ReductionMode, Scalar,
+    TensorKind,
+};
 
 /// A chain of so many nodes, every fourth of which is stored with gaps; each second reads one of those before it, too.
 fn long_chain(nodes: usize) -> Graph {
@@ -61,7 +65,82 @@ fn stored(count: usize, is_chain: bool) -> Graph {
     b.build()
 }
 
+/// A product and a chain of so many steps, each of which is stored as it is or only summed: more than one kernel can store.
+fn product_of_many(steps: usize, is_summed: bool) -> Graph {
+    use PointwiseMode::{Abs, Neg, SigmoidFwd};
+    let mut b = GraphBuilder::new("product of many");
+    let [left, right] = ["a", "b"].map(|name| b.buffer(name, DataType::F16, &[64, 64]));
+    let mut last = b.virtual_tensor("product", DataType::F32, &[64, 64]);
+    let op = Matmul {
+        a: left,
+        b: right,
+        c: last,
+    };
+    b.node("matmul", DataType::F32, op);
+    let mut made = Vec::new();
+    for step in 0..steps {
+        let next = match is_summed {
+            true => b.virtual_tensor(&format!("t{step}"), DataType::F32, &[64, 64]),
+            false => b.buffer(&format!("t{step}"), DataType::F32, &[64, 64]),
+        };
+        b.pointwise(DataType::F32, [Neg, SigmoidFwd, Abs][step % 3], &[last], next);
+        made.push(next);
+        last = next;
+    }
+    for made in made.into_iter().filter(|_| is_summed) {
+        let sum = b.buffer("sum", DataType::F32, &[1, 64]);
+        reduce(&mut b, DataType::F32, ReductionMode::Add, made, sum);
+    }
+    b.build()
+}
+
+/// Results that nobody asked for.
+fn unread(cases: &mut Cases) {
+    let (dims, channel) = ([2, 5, 6, 8], [1, 5, 1, 1]);
+    let mut b = GraphBuilder::new("dx alone");
+    let [dy, x, dx] = ["dy", "x", "dx"].map(|name| b.buffer(name, DataType::F32, &dims));
+    let [mean, inv_variance, scale] =
+        ["mean", "inv_variance", "scale"].map(|name| b.buffer(name, DataType::F32, &channel));
+    let [dscale, dbias] = ["dscale", "dbias"].map(|name| b.virtual_tensor(name, DataType::F32, &channel));
+    let op = BatchnormBackward {
+        dy,
+        x,
+        mean: Some(mean),
+        inv_variance: Some(inv_variance),
+        scale,
+        peer_stats: vec![],
+        dx,
+        dscale,
+        dbias,
+    };
+    b.node("norm", DataType::F32, op);
+    cases.add("batchnorm_backward_of_dx_alone", b.build());
+    let mut b = GraphBuilder::new("a product that nobody reads");
+    let [left, right] = ["a", "b"].map(|name| b.buffer(name, DataType::F16, &[64, 64]));
+    let [product, sum] = ["product", "sum"].map(|name| b.virtual_tensor(name, DataType::F32, &[64, 64]));
+    let y = b.buffer("y", DataType::F16, &[64, 64]);
+    let op = Matmul {
+        a: left,
+        b: right,
+        c: product,
+    };
+    b.node("matmul", DataType::F32, op);
+    b.pointwise(DataType::F32, PointwiseMode::Add, &[product, left], sum);
+    b.pointwise(DataType::F32, PointwiseMode::Add, &[left, right], y);
+    cases.add("product_that_nobody_reads", b.build());
+    let mut b = GraphBuilder::new("a sum that nobody reads");
+    let x = b.buffer("x", DataType::F32, &[9, 130]);
+    let sum = b.virtual_tensor("sum", DataType::F32, &[9, 1]);
+    let y = b.buffer("y", DataType::F32, &[9, 130]);
+    reduce(&mut b, DataType::F32, ReductionMode::Add, x, sum);
+    b.pointwise(DataType::F32, PointwiseMode::Abs, &[x], y);
+    cases.add("sum_that_nobody_reads", b.build());
+}
+
 pub(super) fn several_nodes(cases: &mut Cases) {
+    cases.add("product_of_15_sums", product_of_many(15, true));
+    cases.add("product_of_15_stored", product_of_many(15, false));
+    unread(cases);
     cases.add("chain_of_89_with_gaps", long_chain(89));
     cases.add("adds_of_300", adds(300));
     cases.add("stored_sums_of_60", stored(60, true));
