@@ -3,24 +3,18 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
-use rotini_emit::{Target, emit};
+mod lowered;
+
+use lowered::lowered;
 use rotini_graph::{
-    Batchnorm, BatchnormBackward, ConvDgrad, ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, Layernorm, Matmul,
+    Batchnorm, BatchnormBackward, ConvDgrad, ConvGeometry, ConvWgrad, DataType, GraphBuilder, Layernorm, Matmul,
     NormPhase, PointwiseMode, Reduction, ReductionMode, RmsNormBackward, Scalar, TensorKind,
 };
 
 const F32: DataType = DataType::F32;
 const F16: DataType = DataType::F16;
 
-fn lowered(mut graph: Graph, target: &str) -> String {
-    graph.validate().expect("the graph is valid");
-    let target = Target::parse(target).expect("a known target");
-    emit(&graph.normalise().0, &target)
-        .expect("the graph is supported")
-        .mlir
-}
-
-/// Stride 2, so that dy has zeros put between its elements.
+/// Stride 2, where the windows of dx's elements differ.
 #[test]
 fn gradients_of_convolutions() {
     let mut geometry = ConvGeometry::same(2, 1);

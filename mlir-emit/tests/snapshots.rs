@@ -3,20 +3,15 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
+mod lowered;
+
+use lowered::lowered;
 use rotini_emit::{Target, emit};
 use rotini_graph::{
     BlockScaleDequantize, BlockScaleQuantize, ConvGeometry, CustomOp, DataType, Graph, GraphBuilder, Matmul,
     MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, PaddingMode, Pointwise, PointwiseMode, ResampleBwd, ResampleFwd,
     ResampleMode, Scalar, Sdpa, SdpaBackward, TensorId, TensorKind,
 };
-
-fn lowered(mut graph: Graph, target: &str) -> String {
-    graph.validate().expect("the graph is valid");
-    let target = Target::parse(target).expect("a known target");
-    emit(&graph.normalise().0, &target)
-        .expect("the graph is supported")
-        .mlir
-}
 
 fn conv_bias_relu(channels_last: bool, groups: i64, padding: i64) -> Graph {
     let mut b = GraphBuilder::new("conv_bias_relu");
