@@ -1,4 +1,4 @@
-//! Counters of what a cache did, for logs, tests and `doctor`.
+//! Counters of what a cache did, for its tests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -119,7 +119,9 @@ impl Values {
         let unknown: BTreeSet<_> = values.iter().filter(|(name, _)| !is_known(name)).collect();
         let mut complaints: Vec<_> = unknown
             .iter()
-            .map(|(name, _)| format!("{name} is set, and none of rotini's settings; docs/settings.md has them all"))
+            .map(|(name, _)| {
+                format!("{name} is set, but rotini has no such setting; docs/settings.md lists all of them")
+            })
             .collect();
         if is_raised {
             let ignored: Vec<_> = values

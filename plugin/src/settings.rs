@@ -86,9 +86,9 @@ pub const SETTINGS: &[Setting] = &[
         "ROTINI_COMPILER",
         "`worker`, `in-process`, `cli`",
         "`worker`",
-        "How the compiler is called: its library in processes that are kept for the next graph, its library in this process, or the \
-         program `iree-compile`. With the first and the last, a crash of the compiler does not end the host. If one of these two cannot be \
-         started, rotini uses the other and warns. The compiler is in this process only where this says so.",
+        "How the compiler is called. `worker`: its library, in processes that are kept for the next graph. `cli`: the program \
+         `iree-compile`. `in-process`: its library, in this process. With the first two, a crash of the compiler does not end the host. \
+         If the compiler cannot be called in this way, rotini tries another and warns, but only `in-process` brings it into this process.",
     ),
     setting(
         Reader::Plugin,
@@ -109,15 +109,16 @@ pub const SETTINGS: &[Setting] = &[
         "ROTINI_COMPILE_TIMEOUT",
         "seconds, from 1",
         "120",
-        "How long one graph may be compiled in a worker. One that takes longer is declined for five minutes.",
+        "How long one graph may be compiled in a worker. One that takes longer is tried without schedules, and then declined for \
+         five minutes.",
     ),
     setting(
         Reader::Plugin,
         "ROTINI_COMPILE_MEMORY",
         "bytes, also as `512 MiB` or `8 GiB`",
         "8 GiB",
-        "What one worker may have in data: heap and stacks, without the compiler's own code. A graph that needs more is declined for five \
-         minutes.",
+        "What one worker may have in data: heap and stacks, without the compiler's own code. A graph that needs more is tried without \
+         schedules, and then declined for five minutes.",
     ),
     setting(
         Reader::Plugin,
@@ -138,7 +139,7 @@ pub const SETTINGS: &[Setting] = &[
         "ROTINI_CACHE_DIR",
         "a directory, or empty for none",
         "`$XDG_CACHE_HOME/rotini`, else `~/.cache/rotini`",
-        "Where compiled graphs are kept. It must belong to the user, and nobody else may write to it.",
+        "Where compiled graphs are kept. It must belong to the user or to root, and nobody else may write to it.",
     ),
     setting(
         Reader::Plugin,
@@ -301,7 +302,7 @@ pub const SETTINGS: &[Setting] = &[
         "ROTINI_SEED",
         "a number",
         "0",
-        "The seed of the first of them; the others have the numbers after it.",
+        "The seed of the first random graph or normalization. Each next one adds 1.",
     ),
     setting(
         Reader::Tests,

@@ -1,11 +1,11 @@
 //! Which files may be executed.
 //!
-//! The host runs what is found here, in its own process or beside it, so a file that was searched for has to be out of the reach of
-//! strangers: neither it nor any directory above it may be theirs, or open to them for writing, or they could put another one in its
-//! place. A directory above may be open if it is sticky, as `/tmp` is, since there nobody can rename what is not theirs.
+//! The host runs what is found here, in its own process or beside it. So only trusted users may be able to change a file that was searched
+//! for, or any directory above it, or others could put another file in its place. A directory above may be open if it is sticky, as `/tmp` is,
+//! since there nobody can rename what is not theirs.
 //!
-//! No strangers are root, the user of this process, and whoever could replace the very code that asks: the owners of its file and of
-//! the directories above it. An installation that belongs to an administrator, or to the user who made a container's image, is therefore as
+//! Trusted are root, the user of this process, and whoever could replace the very code that asks: the owners of its file and of the
+//! directories above it. An installation that belongs to an administrator, or to the user who made a container's image, is therefore as
 //! good as one's own.
 //!
 //! A file that someone has named needs less, because the choice of its owner was theirs: only what everyone can write is refused.
@@ -33,7 +33,7 @@ pub(super) enum Origin {
 /// Why a file is not executed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Distrust {
-    #[error("{} belongs to user {owner}, a stranger", path.display())]
+    #[error("{} belongs to user {owner}, who is not trusted", path.display())]
     Owner { path: PathBuf, owner: u32 },
     #[error("others than its owner can write {} (mode {mode:04o})", path.display())]
     Writable { path: PathBuf, mode: u32 },

@@ -1,6 +1,6 @@
 //! Bytes to graph, normal form and cache key, and back: whatever the bytes, nothing panics, and a graph keeps its meaning.
 //!
-//! It ends before the lowering: MLIR's libraries bring a `main` of their own, which takes the place of libFuzzer's.
+//! It ends before the lowering, which the tests of damaged bytes reach.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -359,11 +359,11 @@ fn a_worker_that_others_can_replace_is_not_run() {
         (
             false,
             &|_, worker| chown(worker, Some(STRANGER), None).unwrap(),
-            "a stranger",
+            "who is not trusted",
         ),
     ];
     for (is_named, change, said) in steps {
-        if said == "a stranger" && fs::metadata("/proc/self").unwrap().uid() != 0 {
+        if said == "who is not trusted" && fs::metadata("/proc/self").unwrap().uid() != 0 {
             println!("skipped: only root can give files away");
             continue;
         }
