@@ -46,8 +46,8 @@ impl Declined {
             let graph = with_sdpa(graph, |op| *field(op) = Some(id));
             self.add(format!("sdpa_{name}"), graph, format!("{node}: {cause}"));
         }
-        // More scores than a number of bytes counts; q and k are as large as tensors may be.
-        let long = Attention::new(1 << 24, 1 << 2, [1 << 23; 2], 1, F32);
+        // 2^64 scores.
+        let long = Attention::new(1 << 12, 1 << 4, [1 << 24; 2], 1, F32);
         self.add(
             "sdpa_of_too_many_scores",
             long.forward(false),
