@@ -252,7 +252,7 @@ pub const SETTINGS: &[Setting] = &[
         Reader::Tests,
         "ROTINI_GRAPHS",
         "a number",
-        "150 (36 emulated, and 6 without schedules), 2000 bodies; 8000 (1800, 200) and 20000 in a full run",
+        "100 (36 emulated, and 6 without schedules), 2000 bodies; 8000 (1800, 200) and 20000 in a full run",
         "How many random graphs are run, and hostile bodies of custom operations. Three of five graphs must be accepted, even if only a few are run.",
     ),
     setting(

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 #[test]
 fn random_graphs_are_right() {
     let runner = Runner::cpu().expect("the plugin loads");
-    run(&runner, Settings::from_environment([150, 8000]));
+    run(&runner, Settings::from_environment([100, 8000]));
 }
 
 /// Every recipe makes a valid graph, and among the graphs is every operation.
