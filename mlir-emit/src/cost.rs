@@ -4,7 +4,7 @@ use crate::convert::compute_type;
 use crate::sums::partial_elements;
 use crate::target::Target;
 use crate::{EmitError, attention, conv, custom, matmul, moe, resample};
-use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, DataType, NormalGraph, Op, TensorId};
+use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, DataType, NormalGraph, NormalNode, Op, TensorId};
 use rotini_schedule::gemm;
 
 /// Versions of what a convolution makes of its operands: padded, reordered, cut into pieces for each group.
@@ -99,7 +99,9 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
         total = total.checked_add(kept(count(&tensor.dims), copies)?)?;
     }
     for node in graph.nodes() {
-        total = total.checked_add(kept(shared(graph, target, &node.op)?, 1)?)?;
+        if let Some(elements) = shared(graph, target, node) {
+            total = total.checked_add(kept(elements, 1)?)?;
+        }
         let strategy = target.conv_strategy();
         let compute = compute_type(node.compute);
         let partial = |terms: i64, results: &[i64]| match compute {
@@ -144,18 +146,21 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
     Some(total)
 }
 
-/// Elements that the parts of an operation's sums have where several workgroups share a sum.
-fn shared(graph: &NormalGraph, target: &Target, op: &Op) -> Option<u64> {
-    let Some(machine) = target.machine() else {
-        return Some(0);
+/// Elements that the parts of an operation's sums have where several workgroups may share a sum; `None` where none do. Only factors of at most
+/// 16 bits that are summed in f32 have such kernels.
+fn shared(graph: &NormalGraph, target: &Target, node: &NormalNode) -> Option<u64> {
+    let machine = target.machine()?;
+    let (id, factors) = match &node.op {
+        Op::ConvFprop(op) => (op.y, [op.x, op.w]),
+        Op::ConvDgrad(op) => (op.dx, [op.dy, op.w]),
+        Op::ConvWgrad(op) => (op.dw, [op.x, op.dy]),
+        Op::Matmul(op) => (op.c, [op.a, op.b]),
+        _ => return None,
     };
-    let id = match op {
-        Op::ConvFprop(op) => op.y,
-        Op::ConvDgrad(op) => op.dx,
-        Op::ConvWgrad(op) => op.dw,
-        Op::Matmul(op) => op.c,
-        _ => return Some(0),
-    };
+    let is_narrow = |id: &TensorId| graph.tensor(*id).is_some_and(|tensor| tensor.dtype.bits() <= 16);
+    if compute_type(node.compute) != Some(DataType::F32) || !factors.iter().all(is_narrow) {
+        return None;
+    }
     Some(gemm::most_shared(machine, count(&graph.tensor(id)?.dims)))
 }
 
