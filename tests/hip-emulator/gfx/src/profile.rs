@@ -4,9 +4,10 @@
 //! middle of the grid: so the lines of memory that a die's workgroups share are seen. Of long work a part of the first die's window is
 //! run, and what the rest would load anew is continued from the last half of that part.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use rotini_time::{Instruction, Path, Record, Residence, Step, clocks};
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::{
@@ -104,23 +105,24 @@ pub(crate) struct Profile {
     sums: Vec<Sums>,
     die: u64,
     /// Lines that a workgroup of the die's window has loaded
-    shared: HashSet<u64>,
+    shared: FxHashSet<u64>,
     /// Lines in the first-level cache, in the order in which they came
-    cached: HashSet<u64>,
+    cached: FxHashSet<u64>,
     order: VecDeque<u64>,
     cache: u64,
     /// Which lines of each page were touched
-    touched: HashMap<u64, [u64; PAGE_LINES as usize / 64]>,
+    touched: FxHashMap<u64, [u64; PAGE_LINES as usize / 64]>,
     followed: u64,
     /// Whether the wave in hand is the one that is followed
     follows: bool,
     runs: Vec<(u32, u32)>,
     /// The followed wave's instructions so far, and which of them wrote each row by a matrix instruction
     steps: u64,
-    writers: HashMap<u16, u64>,
+    writers: FxHashMap<u16, u64>,
     after: Vec<u8>,
     groups: u64,
-    executed: u64,
+    /// What the sample cost so far: instructions, segments of memory, and turns of LDS that conflicts added
+    work: u64,
     enough: u64,
     /// Workgroups of the first die's window
     window: u64,
@@ -136,19 +138,19 @@ impl Profile {
         Self {
             sums: vec![Sums::default(); count],
             die: DIES,
-            shared: HashSet::new(),
-            cached: HashSet::new(),
+            shared: FxHashSet::default(),
+            cached: FxHashSet::default(),
             order: VecDeque::new(),
             cache: (CACHED_LINES / resident.max(1)).max(16),
-            touched: HashMap::new(),
+            touched: FxHashMap::default(),
             followed: groups.followed(),
             follows: false,
             runs: Vec::new(),
             steps: 0,
-            writers: HashMap::new(),
+            writers: FxHashMap::default(),
             after: vec![0; count],
             groups: 0,
-            executed: 0,
+            work: 0,
             enough,
             window: groups.window(),
             half: Vec::new(),
@@ -159,14 +161,14 @@ impl Profile {
     /// Whether the workgroups before this one did enough to tell what a launch does.
     pub(crate) fn ends_before(&mut self, group: u64) -> bool {
         if self.groups > 0 && self.die != group % DIES {
-            return self.executed >= self.enough;
+            return self.work >= self.enough;
         }
         if self.groups >= self.window || !self.groups.is_power_of_two() {
             return false;
         }
         let now = self.sums.iter().map(|sums| (sums.fresh, sums.freshes)).collect();
         self.half = std::mem::replace(&mut self.now, now);
-        self.groups > 1 && self.executed / 2 >= self.enough
+        self.groups > 1 && self.work / 2 >= self.enough
     }
 
     /// Of a window that was not completed: as much as if the rest loaded as many fresh lines a workgroup as the last half did.
@@ -203,7 +205,7 @@ impl Profile {
             return;
         };
         sums.executions += 1;
-        self.executed += 1;
+        self.work += 1;
         let exec = wave.exec();
         match &inst.code {
             Code::Vmem(vmem) if exec != 0 => self.vmem(wave, vmem, pc, exec),
@@ -218,6 +220,7 @@ impl Profile {
 
     /// An LDS instruction took so many turns more than without bank conflicts.
     pub(crate) fn add_conflicts(&mut self, pc: usize, turns: u64) {
+        self.work += turns;
         if let Some(sums) = self.sums.get_mut(pc) {
             sums.conflicts += turns;
         }
@@ -243,6 +246,7 @@ impl Profile {
         segments.sort_unstable();
         segments.dedup();
         sums.segments += segments.len() as u64;
+        self.work += segments.len() as u64;
         segments.iter_mut().for_each(|segment| *segment >>= 1);
         segments.dedup();
         sums.lines += segments.len() as u64;
@@ -323,7 +327,7 @@ impl Profile {
         workgroups: u64,
     ) -> Record {
         self.complete();
-        let mut blocks: HashMap<u64, (u64, u64)> = HashMap::new();
+        let mut blocks: FxHashMap<u64, (u64, u64)> = FxHashMap::default();
         for (page, lines) in &self.touched {
             let count: u32 = lines.iter().map(|word| word.count_ones()).sum();
             let first = lines.iter().position(|word| *word != 0).unwrap_or(0);
