@@ -11,7 +11,7 @@ use crate::quirks::Quirk;
 use crate::value::{Operand, Ordered, Value, extent, extents};
 use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, NormalGraph, TensorId};
-use rotini_schedule::{Half, gemm};
+use rotini_schedule::gemm;
 
 /// Rows and columns of a matrix instruction.
 const INTRINSIC: i64 = 16;
@@ -173,13 +173,9 @@ fn are_uneven(lowering: &Lowering<'_, '_, '_>, types: [DataType; 2], extents: [i
     lowering.target().machine().is_some() && is_mixed && extents.iter().all(|&extent| extent >= INTRINSIC)
 }
 
-/// The type of factors that are floats of 16 bits, summed in f32.
-pub(crate) fn half(types: [DataType; 2], compute: DataType) -> Option<Half> {
-    match (types[0], types[1], compute) {
-        (DataType::F16, DataType::F16, DataType::F32) => Some(Half::F16),
-        (DataType::Bf16, DataType::Bf16, DataType::F32) => Some(Half::Bf16),
-        _ => None,
-    }
+/// Whether kernels of our own for AMD GPUs multiply such factors: floats of 16 bits, summed in f32.
+pub(crate) fn are_halves(types: [DataType; 2], compute: DataType) -> bool {
+    matches!(types, [DataType::F16, DataType::F16] | [DataType::Bf16, DataType::Bf16]) && compute == DataType::F32
 }
 
 /// The elements between neighbours along each logical axis; zero where there is one element, which stands for all.
@@ -204,7 +200,9 @@ fn as_kernel<'c, 'b>(
     (out, order): (&[i64], &[usize]),
     compute: DataType,
 ) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
-    let (Some(machine), Some(_)) = (lowering.target().machine(), half([a.dtype, b.dtype], compute)) else {
+    let are_codes = a.dtype.is_fnuz() && a.dtype == b.dtype && compute == DataType::F32;
+    let is_possible = are_codes || are_halves([a.dtype, b.dtype], compute);
+    let Some(machine) = lowering.target().machine().filter(|_| is_possible) else {
         return Ok(None);
     };
     let (row, column) = (out.len().saturating_sub(2), out.len().saturating_sub(1));

@@ -229,7 +229,7 @@ fn row(machine: &mut Machine, suite: &str, workload: &Workload) -> Result<(Row, 
     let by = slowest.context("it launches nothing")?.bound.0.to_string();
     let graph = rotini_wire::decode(&workload.graph)?;
     let summary = rotini_bench::summarise(&graph);
-    let least = MI300X.least(summary.bytes as f64, summary.flops.unwrap_or(0.0), 16);
+    let least = MI300X.least(summary.bytes as f64, summary.flops.unwrap_or(0.0), summary.bits);
     let published = workload.published.first().map(|time| time.microseconds);
     let row = Row {
         suite: suite.to_owned(),
@@ -252,17 +252,18 @@ fn row(machine: &mut Machine, suite: &str, workload: &Workload) -> Result<(Row, 
     Ok((row, line))
 }
 
-/// Whether kernels of such graphs were held against hardware: forward convolutions with channels innermost, and products whose summed axis
-/// is innermost in both operands.
+/// Whether kernels of such graphs were held against hardware: forward convolutions with channels innermost, and products of 16-bit floats
+/// whose summed axis is innermost in both operands.
 fn is_like_the_measured(graph: &Graph) -> bool {
     let has_unit_stride = |x, from_last| {
         let strides = graph.tensor(x).map_or(&[][..], |tensor| tensor.strides.as_slice());
         strides.iter().rev().nth(from_last) == Some(&1)
     };
     let is_last = |x| graph.tensor(x).is_some_and(|tensor| tensor.strides.get(1) == Some(&1));
+    let is_half = |x| graph.tensor(x).is_some_and(|tensor| tensor.dtype.bits() == 16);
     graph.nodes.iter().all(|node| match &node.op {
         Op::ConvFprop(conv) => is_last(conv.x),
-        Op::Matmul(product) => has_unit_stride(product.a, 0) && has_unit_stride(product.b, 1),
+        Op::Matmul(product) => has_unit_stride(product.a, 0) && has_unit_stride(product.b, 1) && is_half(product.a),
         Op::Pointwise(_) => true,
         _ => false,
     })

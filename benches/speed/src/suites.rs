@@ -106,8 +106,13 @@ pub(crate) fn suites(short: bool) -> Result<Vec<Suite>> {
         ("TN", [true, false]),
         ("TT", [true, true]),
     ] {
-        let graphs = PRODUCTS.map(|shape| product(name, F16, shape, turned));
+        let graphs = PRODUCTS.map(|shape| product(name, [F16; 2], shape, turned));
         all.push(of(&format!("matmul {name}"), graphs));
+    }
+    for (name, turned) in [("NN", [false, false]), ("NT", [false, true])] {
+        let types = [DataType::F8E4M3Fnuz, DataType::Bf16];
+        let graphs = PRODUCTS.map(|shape| product(name, types, shape, turned));
+        all.push(of(&format!("FP8 matmul {name}"), graphs));
     }
     all.push(library("NN", F16, [false, false])?);
     all.push(library("NT", DataType::Bf16, [false, true])?);
@@ -209,8 +214,13 @@ fn of(name: &str, graphs: impl IntoIterator<Item = Graph>) -> Suite {
     (name.to_owned(), graphs.into_iter().map(workload).collect())
 }
 
-/// A product of which either operand may be stored columns first.
-fn product(name: &str, dtype: DataType, [rows, columns, depth]: [i64; 3], [left, right]: [bool; 2]) -> Graph {
+/// A product of which either operand may be stored columns first, of the types of the operands and of the result.
+fn product(
+    name: &str,
+    [dtype, stored]: [DataType; 2],
+    [rows, columns, depth]: [i64; 3],
+    [left, right]: [bool; 2],
+) -> Graph {
     let mut b = GraphBuilder::new(&format!("{name}_{rows}x{columns}x{depth}"));
     let operand = |b: &mut GraphBuilder, name: &str, [rows, columns]: [i64; 2], turned: bool| {
         let strides = if turned { [1, rows] } else { [columns, 1] };
@@ -219,7 +229,7 @@ fn product(name: &str, dtype: DataType, [rows, columns, depth]: [i64; 3], [left,
     };
     let left = operand(&mut b, "a", [rows, depth], left);
     let right = operand(&mut b, "b", [depth, columns], right);
-    let c = b.buffer("c", dtype, &[1, rows, columns]);
+    let c = b.buffer("c", stored, &[1, rows, columns]);
     let node = Matmul { a: left, b: right, c };
     b.node("matmul", DataType::F32, node);
     b.build()
@@ -243,7 +253,7 @@ fn library(form: &str, dtype: DataType, turned: [bool; 2]) -> Result<Suite> {
         }
         let shape = [rows.parse()?, columns.parse()?, depth.parse()?];
         let operations = 2.0 * shape.iter().map(|&size: &i64| size as f64).product::<f64>();
-        let (_, mut made) = of(&suite, [product(form, dtype, shape, turned)]);
+        let (_, mut made) = of(&suite, [product(form, [dtype; 2], shape, turned)]);
         for graph in &mut made {
             graph.published.push(Published {
                 by: "hipBLASLt's table, gfx942".to_owned(),

@@ -19,12 +19,3 @@ pub mod machine;
 pub mod rows;
 
 pub use machine::Machine;
-
-/// The type of the factors of a product that matrix instructions sum in f32.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Half {
-    /// Of the IEEE.
-    F16,
-    /// With eight bits of exponent.
-    Bf16,
-}

@@ -5,7 +5,7 @@ use super::scores::{Attention, level};
 use super::softmax::{Softmax, Weighted};
 use super::told::{HEAD, KEY, QUERY};
 use crate::EmitError;
-use crate::contract::half;
+use crate::contract::are_halves;
 use crate::ir::MISSING;
 use crate::kernel::{
     Attended, Attention as Kernel, Decode, Gradients, Mask, Operand, Prefill, RowStrides, Side, Visible,
@@ -197,7 +197,7 @@ fn problem<'c, 'b>(
     let Data::Constant(scale) = &attention.scale.data else {
         return Ok(None);
     };
-    let is_half = q.dtype == k.dtype && half([k.dtype, v.dtype], attention.compute).is_some();
+    let is_half = q.dtype == k.dtype && are_halves([k.dtype, v.dtype], attention.compute);
     let has_one_count = extent(&v.dims, HEAD)? == extent(&k.dims, HEAD)?;
     if attention.alibi || !is_half || !has_one_count {
         return Ok(None);

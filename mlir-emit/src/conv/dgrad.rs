@@ -14,7 +14,7 @@
 use super::kernels::{factor, per_image};
 use super::shape::{Shape, channels_first, channels_last};
 use crate::EmitError;
-use crate::contract::{half, strides};
+use crate::contract::{are_halves, strides};
 use crate::ir::only;
 use crate::kernel::{Axis, Product, Window};
 use crate::lowering::Lowering;
@@ -107,7 +107,7 @@ pub(super) fn lower<'c, 'b>(
         return Ok(None);
     };
     let is_deep = shape.filters.checked_rem(WIDTH) == Some(0);
-    if half([dy.dtype, w.dtype], compute).is_none() || shape.groups != 1 || !is_deep {
+    if !are_halves([dy.dtype, w.dtype], compute) || shape.groups != 1 || !is_deep {
         return Ok(None);
     }
     let axes: Option<Vec<Along>> = (0..shape.spatial()).map(|axis| Along::new(shape, axis)).collect();

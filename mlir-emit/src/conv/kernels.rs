@@ -10,7 +10,7 @@
 
 use super::shape::{Shape, channels_first, channels_last};
 use crate::EmitError;
-use crate::contract::{half, strides};
+use crate::contract::{are_halves, strides};
 use crate::kernel::{Axis, Factor, Product, Strides, Window};
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
@@ -28,7 +28,7 @@ pub(super) fn lower<'c, 'b>(
     shape: &Shape<'_>,
     (order, compute, machine): (&[usize], DataType, &Machine),
 ) -> Result<Option<Ssa<'c, 'b>>, EmitError> {
-    if half([x.dtype, w.dtype], compute).is_none() || shape.groups != 1 {
+    if !are_halves([x.dtype, w.dtype], compute) || shape.groups != 1 {
         return Ok(None);
     }
     let rank = x.dims.len();
@@ -178,7 +178,7 @@ pub(super) fn wgrad<'c, 'b>(
     shape: &Shape<'_>,
     (compute, machine): (DataType, &Machine),
 ) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
-    if half([x.dtype, dy.dtype], compute).is_none() || shape.groups != 1 || shape.is_reversed() {
+    if !are_halves([x.dtype, dy.dtype], compute) || shape.groups != 1 || shape.is_reversed() {
         return Ok(None);
     }
     let spatial = shape.spatial();

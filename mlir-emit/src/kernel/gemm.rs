@@ -43,9 +43,10 @@ struct Kernel<'a, 'c> {
     subgroup: [Int<'c>; 2],
 }
 
-/// The type of elements in memory.
+/// The type of elements in memory. FNUZ codes are bytes until they are multiplied.
 pub(super) fn element(context: &Context, dtype: DataType) -> Option<Type<'_>> {
     Some(match dtype {
+        DataType::F8E4M3Fnuz | DataType::F8E5M2Fnuz => Type::integer(context, 8),
         DataType::F16 => Type::float(context, Float::F16),
         DataType::Bf16 => Type::float(context, Float::Bf16),
         DataType::F32 => Type::float(context, Float::F32),
@@ -364,6 +365,11 @@ impl<'c> Kernel<'_, 'c> {
         let code = self.code;
         let dtype = factors[0].dtype;
         let element = element(code.context(), dtype).ok_or(EmitError::Internal("a type that no kernel has"))?;
+        let float = match dtype {
+            DataType::F8E4M3Fnuz => Some(Float::E4M3Fnuz),
+            DataType::F8E5M2Fnuz => Some(Float::E5M2Fnuz),
+            _ => None,
+        };
         let chunk = 16 / dtype.bytes().unwrap_or(1).cast_signed();
         let vector = element.vector(&[chunk])?;
         let read = |side: usize, half: usize| {
@@ -384,8 +390,13 @@ impl<'c> Kernel<'_, 'c> {
             for part in 0..2 {
                 let taken: Vec<i64> = (part * each..(part + 1) * each).collect();
                 let take = |chunks: &[Ssa<'c>]| {
-                    let taken = chunks.iter().map(|&chunk| code.shuffle([chunk, chunk], &taken));
-                    taken.collect::<Result<Vec<_>, _>>()
+                    let taken = chunks.iter().map(|&chunk| {
+                        let taken = code.shuffle([chunk, chunk], &taken)?;
+                        let Some(float) = float else { return Ok(taken) };
+                        let floats = Type::float(code.context(), float).vector(&[each])?;
+                        code.one("vector.bitcast", &[taken], floats, &[])
+                    });
+                    taken.collect::<Result<Vec<_>, EmitError>>()
                 };
                 let (a, b) = (take(a)?, take(b)?);
                 let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (*a, *b)));
@@ -464,13 +475,14 @@ impl<'c> Kernel<'_, 'c> {
     }
 }
 
-/// One matrix instruction.
+/// One matrix instruction: each lane has a quarter of the terms of a row and of a column.
 pub(super) fn matrix<'c>(code: &Code<'c>, [a, b]: [Ssa<'c>; 2], sums: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
     let number = |value: i64| Attribute::text(&format!("{value} : i32"));
+    let (terms, _) = a.r#type().as_vector()?;
     let attributes = [
         ("m", number(INTRINSIC.cast_signed())),
         ("n", number(INTRINSIC.cast_signed())),
-        ("k", number(INTRINSIC.cast_signed())),
+        ("k", number(4 * terms.iter().product::<i64>())),
         ("blocks", number(1)),
         ("cbsz", number(0)),
         ("abid", number(0)),

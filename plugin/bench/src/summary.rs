@@ -1,6 +1,6 @@
 //! What a graph is and the least that it costs: words, operations, bytes.
 
-use rotini_graph::{Graph, Op, TensorId, TensorKind};
+use rotini_graph::{DataType, Graph, Op, TensorId, TensorKind};
 
 /// What is said of a graph before anything runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -9,6 +9,8 @@ pub struct Summary {
     pub words: String,
     /// The type of the operands of its largest product, else of its first tensor.
     pub dtype: String,
+    /// Bits of an element of that type.
+    pub bits: u32,
     /// Operations of its products; a multiply and an add are two. Absent where it has no product, or where masks that only an execution
     /// knows decide how many there are.
     pub flops: Option<f64>,
@@ -33,12 +35,13 @@ pub fn summarise(graph: &Graph) -> Summary {
     };
     let largest = products().max_by(|(_, a), (_, b)| a.unwrap_or(0.0).total_cmp(&b.unwrap_or(0.0)));
     let operand = largest.and_then(|(operand, _)| graph.tensor(operand));
-    let dtype = operand.or(graph.tensors.first()).map(|tensor| tensor.dtype.to_string());
+    let dtype = operand.or(graph.tensors.first()).map(|tensor| tensor.dtype);
     let all: Option<f64> = products().map(|(_, flops)| flops).sum();
     let stored = graph.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Buffer);
     Summary {
         words: words.join(" + "),
-        dtype: dtype.unwrap_or_default(),
+        dtype: dtype.map(|dtype| dtype.to_string()).unwrap_or_default(),
+        bits: dtype.map_or(32, DataType::bits),
         flops: all.filter(|&flops| flops > 0.0),
         bytes: stored
             .filter_map(|tensor| rotini_reference::span_bytes(tensor).ok())
@@ -126,7 +129,7 @@ mod tests {
         graph.pointwise(DataType::F32, PointwiseMode::ReluFwd, &[y], z);
         let summary = summarise(&graph.build());
         assert_eq!(summary.words, "convolution fprop + relu_fwd");
-        assert_eq!(summary.dtype, "f16");
+        assert_eq!((summary.dtype.as_str(), summary.bits), ("f16", 16));
         assert_eq!(summary.flops, Some(2.0 * (2 * 16 * 14 * 14 * 4 * 3 * 3) as f64));
         assert_eq!(summary.bytes, 2 * (2 * 8 * 14 * 14 + 16 * 4 * 9 + 2 * 16 * 14 * 14));
     }

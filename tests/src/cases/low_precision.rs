@@ -353,4 +353,29 @@ pub(super) fn matmuls(cases: &mut Cases) {
             );
         }
     }
+    // In kernels of our own: whole tiles and rests of them, sums that several workgroups share, all orders of the factors.
+    for (name, types) in [
+        ("e4m3fnuz_to_bf16", [E4M3_FNUZ, E4M3_FNUZ, BF16, F32]),
+        ("e5m2fnuz_to_f32", [E5M2_FNUZ, E5M2_FNUZ, F32, F32]),
+    ] {
+        for [rows, inner, columns] in [[64, 256, 128], [130, 300, 200], [17, 129, 35], [16, 4096, 64]] {
+            for (order, [a, b]) in [
+                ("nn", [false, false]),
+                ("nt", [false, true]),
+                ("tn", [true, false]),
+                ("tt", [true, true]),
+            ] {
+                let product = Product::new(rows, inner, columns, F32).types(types);
+                let name = format!("lp_matmul_{name}_{order}_{rows}x{inner}x{columns}");
+                cases.add(name.clone(), product.clone().transposed(a, b, false).alone());
+                if [a, b] == [false, true] {
+                    cases.add(format!("{name}_out"), product.clone().transposed(a, b, true).alone());
+                    cases.add(
+                        format!("{name}_batch"),
+                        product.batched(&[2], &[1]).transposed(a, b, false).alone(),
+                    );
+                }
+            }
+        }
+    }
 }

@@ -66,7 +66,7 @@ pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
         least: Least {
             bytes: summary.bytes,
             operations: summary.flops,
-            least_us: machine.least(summary.bytes as f64, summary.flops.unwrap_or(0.0), bits(&summary.dtype)),
+            least_us: machine.least(summary.bytes as f64, summary.flops.unwrap_or(0.0), summary.bits),
         },
         dtype: summary.dtype,
         products: rotini_emit::products(&plan.graph, &target)?
@@ -93,15 +93,6 @@ fn machine(target: &Target) -> Result<&'static Machine> {
         ))
     };
     Ok(machine.ok_or_else(known)?)
-}
-
-/// Bits of a type by its name: `bf16`, `f8_e4m3`.
-fn bits(dtype: &str) -> u32 {
-    let digits = dtype.trim_start_matches(|letter: char| !letter.is_ascii_digit());
-    let end = digits
-        .find(|letter: char| !letter.is_ascii_digit())
-        .unwrap_or(digits.len());
-    digits.get(..end).and_then(|digits| digits.parse().ok()).unwrap_or(32)
 }
 
 /// The kernels of a dump, in the order of the compiler's numbers.
@@ -185,14 +176,10 @@ fn launches(executed: Executed, kernels: &[Kernel], machine: &Machine) -> Result
 
 #[cfg(test)]
 mod tests {
-    use super::{bits, number};
+    use super::number;
 
     #[test]
-    fn names_tell_bits_and_numbers() {
-        assert_eq!(
-            ["f16", "bf16", "f8_e4m3_fnuz", "f64", "boolean"].map(bits),
-            [16, 16, 8, 64, 32]
-        );
+    fn names_tell_numbers() {
         assert_eq!(
             ["main_dispatch_12_conv_3x3", "main_dispatch_0", "other"].map(number),
             [12, 0, u64::MAX]
