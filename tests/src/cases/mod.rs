@@ -231,7 +231,7 @@ pub fn all() -> Vec<Case> {
 
 /// How the names of cases begin whose inputs have NaN, infinities, denormals and zeros of both signs among them, and how many of
 /// such a family there is one of: enough of each mode and type.
-const EDGES: [(&str, usize); 13] = [
+const EDGES: [(&str, usize); 15] = [
     ("reduce_", 8),
     ("matmul", 10),
     ("conv_", 25),
@@ -245,6 +245,8 @@ const EDGES: [(&str, usize); 13] = [
     ("sdpa_mask", 2),
     ("sdpa_empty_rows", 1),
     ("diamond", 1),
+    ("lp_matmul_e4m3fnuz_to_bf16", 5),
+    ("lp_matmul_e5m2fnuz_to_f32", 5),
 ];
 
 /// Cases to be run with special values among their inputs' elements.
