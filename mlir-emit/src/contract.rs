@@ -53,10 +53,11 @@ pub(crate) fn contract<'c, 'b>(
         _ => lowering.converted(factor.clone(), dtype),
     };
     let factors = [of_type(a, types[0])?, of_type(b, types[1])?];
-    let [a, b] = lowering.summable(factors, [extent(out, row)?, extent(out, column)?], &[inner], compute)?;
-    if let Some(product) = as_kernel(lowering, [&a, &b], None, (out, order), compute)? {
+    let [a, b] = &factors;
+    if let Some(product) = as_kernel(lowering, [a, b], None, (out, order), compute)? {
         return Ok(product);
     }
+    let [a, b] = lowering.summable(factors, [extent(out, row)?, extent(out, column)?], &[inner], compute)?;
     let (a, b) = (summed_last(lowering, a, column)?, summed_last(lowering, b, row)?);
     // The iteration's axes are the output's and, after them, the one that is summed over.
     let sum = rank;
@@ -222,6 +223,7 @@ fn as_kernel<'c, 'b>(
             strides: Strides {
                 batch: strides.get(..row).unwrap_or_default().to_vec(),
                 own: vec![along(own)],
+                other: Vec::new(),
                 sum: vec![along(sum)],
             },
             windows: Vec::new(),

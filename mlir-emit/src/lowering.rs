@@ -49,6 +49,9 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         if !product.can_be_addressed() {
             return Ok(None);
         }
+        if product.is_direct() {
+            return self.at.product(self.kernels, product).map(Some);
+        }
         let problem = product.problem();
         let tried = self.target.cut(machine, &problem);
         let Some(mut schedule) = tried.or_else(|| gemm::choose(machine, &problem)) else {

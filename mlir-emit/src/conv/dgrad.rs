@@ -11,7 +11,7 @@
 //! In general the phase r = h mod s of dx is Σ dy\[q + ⌊(r + pre) / s⌋ - t\] w\[(r + pre) mod s + s t\] over t. Phases are products side by
 //! side in one kernel: axes of its batch. No product is with a stuffed zero.
 
-use super::kernels::{factor, per_image};
+use super::kernels::{depthwise, factor, is_depthwise, per_image};
 use super::shape::{Shape, channels_first, channels_last};
 use crate::EmitError;
 use crate::contract::{are_halves, strides};
@@ -106,12 +106,28 @@ pub(super) fn lower<'c, 'b>(
     let Some(machine) = lowering.target().machine() else {
         return Ok(None);
     };
+    let axes: Option<Vec<Along>> = (0..shape.spatial()).map(|axis| Along::new(shape, axis)).collect();
+    let Some(axes) = axes else { return Ok(None) };
+    let logical: Vec<Axis> = [Axis::Row(0), Axis::Column(0)]
+        .into_iter()
+        .chain((0..axes.len()).map(|axis| Axis::Row(axis + 1)))
+        .collect();
+    let order_of_axes: Vec<Axis> = order.iter().filter_map(|&axis| logical.get(axis).copied()).collect();
+    let has_phases = axes.iter().any(|axis| axis.phases > 1);
+    if shape.groups > 1 && !has_phases && is_depthwise([dy.dtype, w.dtype], shape, compute) {
+        let product = product([dy, w], shape, &axes, (order_of_axes, compute))?;
+        let ssa = depthwise(lowering, product, [dy, w], (shape, machine))?;
+        return Ok(ssa.map(|ssa| Ordered {
+            ssa,
+            order: order.to_vec(),
+            dtype: compute,
+            dims: dims.to_vec(),
+        }));
+    }
     let is_deep = shape.filters.checked_rem(WIDTH) == Some(0);
     if !are_halves([dy.dtype, w.dtype], compute) || shape.groups != 1 || !is_deep {
         return Ok(None);
     }
-    let axes: Option<Vec<Along>> = (0..shape.spatial()).map(|axis| Along::new(shape, axis)).collect();
-    let Some(axes) = axes else { return Ok(None) };
     let rank = dims.len();
     let last = channels_last(rank);
     let image: i64 = shape.input.iter().product();
@@ -136,12 +152,7 @@ pub(super) fn lower<'c, 'b>(
     } else {
         w.clone()
     };
-    if axes.iter().all(|axis| axis.phases == 1) {
-        let logical: Vec<Axis> = [Axis::Row(0), Axis::Column(0)]
-            .into_iter()
-            .chain((0..axes.len()).map(|axis| Axis::Row(axis + 1)))
-            .collect();
-        let order_of_axes = order.iter().filter_map(|&axis| logical.get(axis).copied()).collect();
+    if !has_phases {
         return whole(product([dy, w], shape, &axes, (order_of_axes, compute))?);
     }
     side_by_side(

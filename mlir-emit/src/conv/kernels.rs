@@ -11,7 +11,7 @@
 use super::shape::{Shape, channels_first, channels_last};
 use crate::EmitError;
 use crate::contract::{are_halves, strides};
-use crate::kernel::{Axis, Factor, Product, Strides, Window};
+use crate::kernel::{Axis, DIRECT_TERMS, Factor, Product, Strides, Window};
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
 use crate::value::{Ordered, extent};
@@ -28,6 +28,10 @@ pub(super) fn lower<'c, 'b>(
     shape: &Shape<'_>,
     (order, compute, machine): (&[usize], DataType, &Machine),
 ) -> Result<Option<Ssa<'c, 'b>>, EmitError> {
+    if shape.groups > 1 && is_depthwise([x.dtype, w.dtype], shape, compute) {
+        let product = implicit([x, w], shape, (order, compute))?;
+        return depthwise(lowering, product, [x, w], (shape, machine));
+    }
     if !are_halves([x.dtype, w.dtype], compute) || shape.groups != 1 {
         return Ok(None);
     }
@@ -61,6 +65,33 @@ pub(super) fn lower<'c, 'b>(
         ..shape.clone()
     };
     lowering.kernel(machine, implicit([&x, &w], &shape, (order, compute))?)
+}
+
+/// Whether kernels of our own have a convolution with one channel and one filter for each group, or its gradient with respect to x.
+pub(super) fn is_depthwise(types: [DataType; 2], shape: &Shape<'_>, compute: DataType) -> bool {
+    let is_float = matches!(types[0], DataType::F16 | DataType::Bf16 | DataType::F32);
+    let taps = shape.window.iter().try_fold(1, |all: i64, &taps| all.checked_mul(taps));
+    let is_short = taps.is_some_and(|taps| taps <= DIRECT_TERMS);
+    let is_single = shape.channels == 1 && shape.filters == 1;
+    is_single && is_short && is_float && types[0] == types[1] && compute == DataType::F32
+}
+
+/// A product that is written for one group of a depthwise convolution, for all groups: its columns.
+pub(super) fn depthwise<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    mut product: Product,
+    [image, w]: [&Ordered<'c, 'b>; 2],
+    (shape, machine): (&Shape<'_>, &Machine),
+) -> Result<Option<Ssa<'c, 'b>>, EmitError> {
+    let [first, second] = &mut product.factors;
+    first.strides.other = vec![extent(&strides(image), 1)?];
+    second.strides.own = vec![extent(&strides(w), 0)?];
+    product.columns = vec![shape.groups];
+    product.name = format!("{}_depthwise", product.name);
+    if product.run_axis().is_none() {
+        return Ok(None);
+    }
+    lowering.kernel(machine, product)
 }
 
 /// x as the windows of a convolution read it.
@@ -119,7 +150,12 @@ pub(super) fn factor(
         elements: tensor.dims.iter().product(),
         dtype: tensor.dtype,
         first,
-        strides: Strides { batch, own, sum },
+        strides: Strides {
+            batch,
+            own,
+            other: Vec::new(),
+            sum,
+        },
         windows,
     }
 }

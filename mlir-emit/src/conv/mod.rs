@@ -68,7 +68,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let y = lowering.tensor(op.y)?;
     let mut shape = Shape::new(&x.dims, &w.dims, &y.dims, &op.geometry)?;
     let w = reversed(&at, w, &shape)?;
-    let [mut x, w] = lowering.summable([x, w], [shape.pixels(), shape.filters], &[shape.channels], compute)?;
+    let mut x = x;
     let strategy = lowering.target().conv_strategy();
     let avoids = lowering.quirks().avoids(Quirk::DilatedMultiplier);
     if avoids && strategy == ConvStrategy::Direct && shape.is_dilated_multiplier() {
@@ -84,7 +84,10 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
             let order = lowering.stored_order(op.y).unwrap_or_else(|| x.order.clone());
             on_gpus(lowering, [&x, &w], &shape, (&order, compute))?
         }
-        ConvStrategy::Staged => staged::lower(lowering, &x, &w, &shape, compute)?,
+        ConvStrategy::Staged => {
+            let [x, w] = summable(lowering, [x, w], &shape, compute)?;
+            staged::lower(lowering, &x, &w, &shape, compute)?
+        }
     };
     let result = Ordered {
         ssa,
@@ -108,7 +111,18 @@ fn on_gpus<'c, 'b>(
     {
         return Ok((ssa, order.to_vec()));
     }
-    direct::lower(&at, x, w, shape, compute)
+    let [x, w] = summable(lowering, [x.clone(), w.clone()], shape, compute)?;
+    direct::lower(&at, &x, &w, shape, compute)
+}
+
+/// The factors in types in which the compiler can sum them.
+fn summable<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    factors: [Ordered<'c, 'b>; 2],
+    shape: &Shape<'_>,
+    compute: DataType,
+) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
+    lowering.summable(factors, [shape.pixels(), shape.filters], &[shape.channels], compute)
 }
 
 /// Says whether a gradient with respect to x can be lowered.
@@ -190,13 +204,13 @@ pub(crate) fn lower_wgrad(
     let [x, dy] = lowering.factors([op.x, op.dy], compute)?;
     let dw = lowering.tensor(op.dw)?;
     let shape = Shape::new(&x.dims, &dw.dims, &dy.dims, &op.geometry)?;
-    let summed = [&[shape.batch], shape.output.as_slice()].concat();
-    let [x, dy] = lowering.summable([x, dy], [shape.channels, shape.filters], &summed, compute)?;
     if let Some(machine) = lowering.target().machine()
         && let Some(result) = kernels::wgrad(lowering, [&x, &dy], &shape, (compute, machine))?
     {
         return lowering.define_sums(op.dw, result, compute);
     }
+    let summed = [&[shape.batch], shape.output.as_slice()].concat();
+    let [x, dy] = lowering.summable([x, dy], [shape.channels, shape.filters], &summed, compute)?;
     // In the order in which it is stored, on CPUs: a copy of a large filter to another one takes longer than its gradient.
     let last = channels_last(dw.dims.len());
     let is_last = lowering.target().conv_strategy() == ConvStrategy::Staged

@@ -54,6 +54,32 @@ pub(super) fn element(context: &Context, dtype: DataType) -> Option<Type<'_>> {
     })
 }
 
+/// A kernel with its arguments, and its buffers.
+pub(super) fn arguments<'c>(
+    context: &'c Context,
+    (product, axes): (&Product, &Axes),
+    factors: &[Factor; 2],
+    epilogue: &Epilogue<'c>,
+) -> Result<(Code<'c>, Vec<Ssa<'c>>), EmitError> {
+    let mut arguments = vec![Type::index(context); 2];
+    for factor in factors {
+        let element =
+            element(context, factor.dtype).ok_or(EmitError::Internal("factors of a type that no kernel has"))?;
+        arguments.push(element.memref(&[factor.elements], None)?);
+    }
+    if product.chosen.is_some() {
+        let batches: i64 = axes.batch.iter().product();
+        arguments.push(Type::integer(context, 32).memref(&[batches], None)?);
+    }
+    for tensor in epilogue.tensors() {
+        arguments.push(tensor.element.memref(&[tensor.elements()], None)?);
+    }
+    let code = Code::new(context, &arguments);
+    let buffers = (2..arguments.len()).map(|index| code.argument(index));
+    let buffers = buffers.collect::<Result<Vec<_>, _>>()?;
+    Ok((code, buffers))
+}
+
 /// Writes the kernel of a product. Its arguments are the lane, the workgroup, and the buffers: factors, the list of chosen matrices if there is
 /// one, operands, what is stored.
 pub(super) fn write<'c>(
@@ -62,28 +88,9 @@ pub(super) fn write<'c>(
     factors: &[Factor; 2],
     epilogue: &Epilogue<'c>,
 ) -> Result<Written<'c>, EmitError> {
-    let types = factors
-        .iter()
-        .map(|factor| element(context, factor.dtype))
-        .collect::<Option<Vec<_>>>();
-    let types = types.ok_or(EmitError::Internal("factors of a type that no kernel has"))?;
-    let mut arguments = vec![Type::index(context); 2];
-    for (factor, r#type) in factors.iter().zip(&types) {
-        arguments.push(r#type.memref(&[factor.elements], None)?);
-    }
+    let (code, buffers) = arguments(context, (product, axes), factors, epilogue)?;
     let batches: i64 = axes.batch.iter().product();
-    let word = Type::integer(context, 32);
-    if product.chosen.is_some() {
-        arguments.push(word.memref(&[batches], None)?);
-    }
-    let read = arguments.len();
-    for tensor in epilogue.tensors() {
-        arguments.push(tensor.element.memref(&[tensor.elements()], None)?);
-    }
-    let code = Code::new(context, &arguments);
-    let buffers = (2..arguments.len())
-        .map(|index| code.argument(index))
-        .collect::<Result<Vec<_>, _>>()?;
+    let read = factors.len() + usize::from(product.chosen.is_some());
     let schedule = product.schedule;
     let [rows, columns] = schedule.tile.map(u64::cast_signed);
     let [down, across] = [axes.rows.iter().product::<i64>(), axes.columns.iter().product()];
@@ -121,7 +128,7 @@ pub(super) fn write<'c>(
     let count = counted(&code, batch, &product.terms)?;
     let chosen = match (product.chosen, buffers.get(factors.len())) {
         (Some(_), Some(&list)) => {
-            let number = code.load(list, (batch, Int::Known(0)), word)?;
+            let number = code.load(list, (batch, Int::Known(0)), Type::integer(context, 32))?;
             let number = code.one("arith.index_cast", &[number], code.index_type(), &[])?;
             Some(vec![Int::Made(number)])
         }
@@ -135,7 +142,9 @@ pub(super) fn write<'c>(
         lanes: schedule.lanes().cast_signed(),
     };
     let own = [&axes.rows, &axes.columns];
-    for (index, (factor, r#type)) in factors.iter().zip(types).enumerate() {
+    for (index, factor) in factors.iter().enumerate() {
+        let r#type =
+            element(context, factor.dtype).ok_or(EmitError::Internal("factors of a type that no kernel has"))?;
         let (Some(&own), Some(&first), Some(&tile), Some(&buffer)) = (
             own.get(index),
             kernel.corner.get(index),
@@ -167,7 +176,7 @@ pub(super) fn write<'c>(
         epilogue,
         (&batch, part),
         &sums,
-        buffers.get(read - 2..).unwrap_or_default(),
+        buffers.get(read..).unwrap_or_default(),
     )?;
     code.op("func.return", &[], &[], &[], Vec::new())?;
     Ok(Written {
@@ -190,7 +199,7 @@ fn counted<'c>(code: &Code<'c>, batch: Int<'c>, terms: &[i64]) -> Result<Option<
 }
 
 /// Numbers of workgroups such that each die has neighbours.
-fn by_die<'c>(code: &Code<'c>, workgroup: Int<'c>, workgroups: i64) -> Result<Int<'c>, EmitError> {
+pub(super) fn by_die<'c>(code: &Code<'c>, workgroup: Int<'c>, workgroups: i64) -> Result<Int<'c>, EmitError> {
     if workgroups < 2 * DIES {
         return Ok(workgroup);
     }

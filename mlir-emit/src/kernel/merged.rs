@@ -14,7 +14,7 @@ pub(super) struct Axes {
     pub(super) ends_with_columns: bool,
 }
 
-/// Merges what can be, in the product's factors and the epilogue's tensors.
+/// Merges what can be, in the product's factors and the epilogue's tensors. A direct product stays as it is.
 pub(super) fn merge(product: &Product, epilogue: &mut Epilogue<'_>) -> (Axes, [Factor; 2]) {
     let mut factors = product.factors.clone();
     let is_wide = |axis: &&Axis| product.extent(**axis) > 1;
@@ -26,6 +26,9 @@ pub(super) fn merge(product: &Product, epilogue: &mut Epilogue<'_>) -> (Axes, [F
         sum: product.sum.clone(),
         ends_with_columns: !matches!(last, Some(Axis::Row(_))),
     };
+    if product.is_direct() {
+        return (axes, factors);
+    }
     let [first, second] = &mut factors;
     let mut spreads: Vec<&mut Spread> = epilogue.operands.iter_mut().map(|tensor| &mut tensor.spread).collect();
     spreads.extend(epilogue.stored.iter_mut().map(|(_, tensor)| &mut tensor.spread));

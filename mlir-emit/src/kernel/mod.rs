@@ -9,6 +9,7 @@
 //! | `problem` | what a product is |
 //! | `fusion`, `epilogue` | what becomes part of its kernel, and how it is written |
 //! | `gemm`, `reader`, `places`, `merged` | the kernel |
+//! | `direct` | the kernel of a product whose lanes make sums by themselves |
 //! | `adding` | the kernel that adds the parts of sums that several workgroups share |
 //! | `rows` | rows that are combined, as in a normalization |
 //! | `turn` | copies in another memory order |
@@ -20,6 +21,7 @@ mod adding;
 mod attended;
 mod attention;
 mod code;
+mod direct;
 mod dots;
 mod epilogue;
 mod fusion;
@@ -35,6 +37,7 @@ pub(crate) use attended::Attention;
 pub(crate) use attention::{
     Decode, Gradients, LEAST_OF_MASK, Mask, Operand, Prefill, Problem as Attended, Side, Strides as RowStrides, Visible,
 };
+pub(crate) use direct::TERMS as DIRECT_TERMS;
 pub(crate) use dots::Dots;
 pub(crate) use problem::{Axis, Factor, Product, Strides, Window};
 pub(crate) use rows::is_possible as has_rows;
@@ -68,11 +71,12 @@ impl Kernels {
         self.products.borrow().is_empty() && self.complete.borrow().is_empty()
     }
 
-    /// What the products are, and how they are cut.
+    /// What the products are, and how they are cut; without those that are not.
     pub(crate) fn products(&self) -> Vec<(Problem, Schedule)> {
         let products = self.products.borrow();
         products
             .iter()
+            .filter(|product| !product.is_direct())
             .map(|product| (product.problem(), product.schedule))
             .collect()
     }
@@ -296,7 +300,13 @@ fn multiply<'c>(
     texts: &mut Vec<String>,
 ) -> Result<Operation, EmitError> {
     let (axes, factors) = merged::merge(product, epilogue);
-    let written = gemm::write(context, (product, &axes), &factors, epilogue)?;
+    let (written, lanes) = if product.is_direct() {
+        let written = direct::write(context, (product, &axes), &factors, epilogue)?;
+        (written, direct::LANES.unsigned_abs())
+    } else {
+        let written = gemm::write(context, (product, &axes), &factors, epilogue)?;
+        (written, product.schedule.lanes())
+    };
     let values = factors
         .iter()
         .map(|factor| factor.tensor)
@@ -308,7 +318,7 @@ fn multiply<'c>(
         .map(|(factor, element)| format!("memref<{}x{element}>", factor.elements));
     let count: i64 = product.batch.iter().product();
     let buffers = buffers.chain(product.chosen.map(|_| format!("memref<{count}xi32>")));
-    let kernel = (symbol, product.name.as_str(), Some(product.schedule.lanes()));
+    let kernel = (symbol, product.name.as_str(), Some(lanes));
     let read = (values, buffers.collect());
     let tensors = (epilogue.operands.as_slice(), epilogue.stored.as_slice());
     call(context, kernel, read, tensors, written, texts)

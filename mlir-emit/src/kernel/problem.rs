@@ -24,6 +24,8 @@ pub(crate) struct Strides {
     pub(crate) batch: Vec<i64>,
     /// Along the rows of the first factor and the columns of the second.
     pub(crate) own: Vec<i64>,
+    /// Along the columns of the first factor and the rows of the second: none but in a [direct](Product::is_direct) product.
+    pub(crate) other: Vec<i64>,
     pub(crate) sum: Vec<i64>,
 }
 
@@ -89,6 +91,14 @@ impl Product {
         extents.get(index).copied().unwrap_or(1)
     }
 
+    /// Whether a factor lies along the axes of the other one too, so that lanes make the sums without matrix instructions. Example: each
+    /// channel of a depthwise convolution has its own filter.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.factors
+            .iter()
+            .any(|factor| factor.strides.other.iter().any(|&stride| stride != 0))
+    }
+
     /// Axes of the batch, and that of parts if there are several.
     pub(crate) fn batch_axes(&self) -> usize {
         self.batch.len() + usize::from(self.schedule.parts > 1)
@@ -96,7 +106,7 @@ impl Product {
 
     /// The axis that runs of neighbours in memory go along: the last one with more than one element. `None` if it is not the last of the rows
     /// or columns: no kernel goes along such an axis.
-    pub(super) fn run_axis(&self) -> Option<Axis> {
+    pub(crate) fn run_axis(&self) -> Option<Axis> {
         let is_wide = |axis: &&Axis| self.extent(**axis) > 1;
         let axis = *self.order.iter().rev().find(is_wide).unwrap_or(&Axis::Column(0));
         let is_last = match axis {

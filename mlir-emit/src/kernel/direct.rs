@@ -1,0 +1,363 @@
+//! A product of few terms whose factors both lie along its columns, as a depthwise convolution: no matrix instruction has such factors.
+//!
+//! Example: y\[n, c, p, q\] = Σ x\[n, c, p + r - 1, q + s - 1\] w\[c, r, s\]. A lane makes the sums of a block: four neighbours in the memory of the
+//! result, in up to four lines. It loads each element of x that the block needs once, and lanes that are neighbours load neighbours.
+
+use super::code::{Code, Int, Ssa};
+use super::epilogue::{Epilogue, RUN, Spot};
+use super::gemm::{Written, arguments, by_die, element};
+use super::merged::Axes;
+use super::places::{coordinates, offset};
+use super::problem::{Axis, Factor, Product};
+use crate::EmitError;
+use crate::mlir::{Context, Float, Type};
+use std::collections::HashMap;
+
+/// Lanes of a workgroup.
+pub(super) const LANES: i64 = 256;
+/// Most terms of a sum: they are all written out.
+pub(crate) const TERMS: i64 = 64;
+/// Lines of a block.
+const LINES: i64 = 4;
+
+const MISSING: EmitError = EmitError::Internal("an axis that a product lacks");
+
+/// An axis of a product, with steps from block to block.
+struct Side {
+    axis: Axis,
+    extent: i64,
+    step: i64,
+}
+
+/// What the blocks of a product are.
+struct Blocks {
+    /// In the order of the result's memory.
+    sides: Vec<Side>,
+    /// The axis of the run, and that of the lines.
+    run: Axis,
+    line: Option<Axis>,
+}
+
+impl Blocks {
+    fn new(product: &Product) -> Result<Self, EmitError> {
+        let run = product.run_axis().ok_or(MISSING)?;
+        // Windows overlap along the spatial axes, which are the rows behind the first one.
+        let lines = (1..product.rows.len()).rev().map(Axis::Row);
+        let line = lines.into_iter().find(|&axis| axis != run && product.extent(axis) > 1);
+        let sides = product.order.iter().map(|&axis| {
+            let extent = product.extent(axis);
+            let step = match axis {
+                axis if axis == run => RUN,
+                axis if Some(axis) == line => extent.min(LINES),
+                _ => 1,
+            };
+            Side { axis, extent, step }
+        });
+        Ok(Blocks {
+            sides: sides.collect(),
+            run,
+            line,
+        })
+    }
+
+    fn step(&self, axis: Axis) -> i64 {
+        let side = self.sides.iter().find(|side| side.axis == axis);
+        side.map_or(1, |side| side.step)
+    }
+
+    fn counts(&self) -> Vec<i64> {
+        let counts = self.sides.iter().map(|side| (side.extent + side.step - 1) / side.step);
+        counts.collect()
+    }
+}
+
+/// A factor's stride along an axis of the product.
+fn stride(factor: &Factor, axis: Axis, is_first: bool) -> i64 {
+    let (rows, columns) = if is_first {
+        (&factor.strides.own, &factor.strides.other)
+    } else {
+        (&factor.strides.other, &factor.strides.own)
+    };
+    let (strides, index) = match axis {
+        Axis::Batch(index) => (&factor.strides.batch, index),
+        Axis::Row(index) => (rows, index),
+        Axis::Column(index) => (columns, index),
+    };
+    strides.get(index).copied().unwrap_or(0)
+}
+
+/// A factor as a lane reads it.
+struct Reader<'a, 'c> {
+    code: &'a Code<'c>,
+    factor: &'a Factor,
+    buffer: Ssa<'c>,
+    element: Type<'c>,
+    /// The element that the first term of the block's first result reads, but for what is known now.
+    base: Int<'c>,
+    /// Whether that is the first of four that are aligned.
+    is_aligned: bool,
+    /// Where that lies along each window.
+    along: Vec<Int<'c>>,
+    loaded: HashMap<i64, Ssa<'c>>,
+    inside: HashMap<(usize, i64), Int<'c>>,
+    elements: HashMap<(i64, Vec<i64>), Ssa<'c>>,
+}
+
+impl<'a, 'c> Reader<'a, 'c> {
+    fn new(
+        code: &'a Code<'c>,
+        (factor, buffer, is_first): (&'a Factor, Ssa<'c>, bool),
+        (blocks, firsts): (&Blocks, &[Int<'c>]),
+    ) -> Result<Self, EmitError> {
+        let element = element(code.context(), factor.dtype).ok_or(EmitError::Internal("a type that no kernel has"))?;
+        let strides: Vec<i64> = blocks
+            .sides
+            .iter()
+            .map(|side| stride(factor, side.axis, is_first))
+            .collect();
+        let steps = blocks.sides.iter().zip(&strides);
+        let is_aligned = factor.elements % RUN == 0
+            && steps
+                .into_iter()
+                .all(|(side, &stride)| side.extent <= side.step || (side.step * stride) % RUN == 0);
+        let mut along = Vec::new();
+        for window in &factor.windows {
+            let mut place = Int::Known(window.start);
+            for (side, &first) in blocks.sides.iter().zip(firsts) {
+                place = code.add(place, code.mul(first, step_of(window, side.axis, is_first))?)?;
+            }
+            along.push(place);
+        }
+        Ok(Reader {
+            code,
+            factor,
+            buffer,
+            element,
+            base: offset(code, firsts, &strides)?,
+            is_aligned,
+            along,
+            loaded: HashMap::new(),
+            inside: HashMap::new(),
+            elements: HashMap::new(),
+        })
+    }
+
+    /// The element so far from the base, and along the windows, in f32; zero where it is outside of one.
+    fn element(&mut self, offset: i64, along: Vec<i64>) -> Result<Ssa<'c>, EmitError> {
+        let key = (offset, along);
+        if let Some(&known) = self.elements.get(&key) {
+            return Ok(known);
+        }
+        let code = self.code;
+        let mut exists = Int::Known(1);
+        for (number, &further) in key.1.iter().enumerate() {
+            exists = code.and(exists, self.is_inside(number, further)?)?;
+        }
+        let value = self.load(offset)?;
+        let value = match exists {
+            Int::Known(0) => self.zero()?,
+            Int::Known(_) => value,
+            Int::Made(exists) => code.one("arith.select", &[exists, value, self.zero()?], self.element, &[])?,
+        };
+        let float = Type::float(code.context(), Float::F32);
+        let value = if self.element == float {
+            value
+        } else {
+            code.one("arith.extf", &[value], float, &[])?
+        };
+        self.elements.insert(key, value);
+        Ok(value)
+    }
+
+    fn zero(&self) -> Result<Ssa<'c>, EmitError> {
+        self.code.float("0.0", self.element)
+    }
+
+    fn is_inside(&mut self, number: usize, further: i64) -> Result<Int<'c>, EmitError> {
+        if let Some(&known) = self.inside.get(&(number, further)) {
+            return Ok(known);
+        }
+        let (Some(window), Some(&along)) = (self.factor.windows.get(number), self.along.get(number)) else {
+            return Err(MISSING);
+        };
+        let inside = self.code.is_below(self.code.add(along, further)?, window.extent)?;
+        self.inside.insert((number, further), inside);
+        Ok(inside)
+    }
+
+    /// What lies there in memory; what is beyond the buffer is zero.
+    fn load(&mut self, offset: i64) -> Result<Ssa<'c>, EmitError> {
+        let (place, r#type) = if self.is_aligned {
+            (offset - offset.rem_euclid(RUN), self.element.vector(&[RUN])?)
+        } else {
+            (offset, self.element)
+        };
+        let loaded = if let Some(&known) = self.loaded.get(&place) {
+            known
+        } else {
+            let from = self.code.add(self.base, place)?;
+            let loaded = self.code.load(self.buffer, (from, Int::Known(0)), r#type)?;
+            self.loaded.insert(place, loaded);
+            loaded
+        };
+        if self.is_aligned {
+            self.code.extract(loaded, offset - place, self.element)
+        } else {
+            Ok(loaded)
+        }
+    }
+}
+
+/// How far one step along an axis of the result goes along a window.
+fn step_of(window: &super::problem::Window, axis: Axis, is_first: bool) -> i64 {
+    let (index, step, is_along) = match axis {
+        Axis::Batch(index) => (index, window.batch, true),
+        Axis::Row(index) => (index, window.own, is_first),
+        Axis::Column(index) => (index, window.own, !is_first),
+    };
+    if is_along && step.0 == index { step.1 } else { 0 }
+}
+
+/// Writes the kernel of a product. Its arguments are those of [`gemm`](super::gemm).
+pub(super) fn write<'c>(
+    context: &'c Context,
+    (product, axes): (&Product, &Axes),
+    factors: &[Factor; 2],
+    epilogue: &Epilogue<'c>,
+) -> Result<Written<'c>, EmitError> {
+    let (code, buffers) = arguments(context, (product, axes), factors, epilogue)?;
+    let blocks = Blocks::new(product)?;
+    let counts = blocks.counts();
+    let count: i64 = counts.iter().product();
+    let workgroups = (count + LANES - 1) / LANES;
+    let workgroup = by_die(&code, Int::Made(code.argument(1)?), workgroups)?;
+    let number = code.add(code.mul(workgroup, LANES)?, Int::Made(code.argument(0)?))?;
+    let is_block = if count % LANES == 0 {
+        Int::Known(1)
+    } else {
+        code.is_below(number, count)?
+    };
+    let firsts = coordinates(&code, number, &counts)?
+        .into_iter()
+        .zip(&blocks.sides)
+        .map(|(index, side)| code.mul(index, side.step))
+        .collect::<Result<Vec<_>, _>>()?;
+    let (&[a, b], rest) = buffers.split_first_chunk().ok_or(MISSING)?;
+    let [first, second] = factors;
+    let mut readers = [
+        Reader::new(&code, (first, a, true), (&blocks, &firsts))?,
+        Reader::new(&code, (second, b, false), (&blocks, &firsts))?,
+    ];
+    let lines = blocks.line.map_or(1, |line| blocks.step(line));
+    let sums = sums(&code, product, &blocks, lines, &mut readers)?;
+
+    let place = |axis: Axis| {
+        let at = blocks.sides.iter().zip(&firsts).find(|(side, _)| side.axis == axis);
+        at.map_or(Int::Known(0), |(_, &first)| first)
+    };
+    let batch: Vec<Int<'c>> = (0..product.batch.len())
+        .map(|index| place(Axis::Batch(index)))
+        .collect();
+    let columns: Vec<Int<'c>> = (0..product.columns.len())
+        .map(|index| place(Axis::Column(index)))
+        .collect();
+    let along = matches!(blocks.run, Axis::Column(_));
+    let is_below = |index: Int<'c>, axis: Axis| {
+        let extent = product.extent(axis);
+        if extent % blocks.step(axis) == 0 {
+            Ok(Int::Known(1))
+        } else {
+            code.is_below(index, extent)
+        }
+    };
+    for (line, &sum) in (0..lines).zip(&sums) {
+        let mut rows: Vec<Int<'c>> = (0..product.rows.len()).map(|index| place(Axis::Row(index))).collect();
+        let mut is_there = is_block;
+        if let Some(Axis::Row(index)) = blocks.line
+            && let Some(row) = rows.get_mut(index)
+        {
+            *row = code.add(*row, line)?;
+            is_there = code.and(is_there, is_below(*row, Axis::Row(index))?)?;
+        }
+        let (mut run, mut exists) = (Vec::new(), Vec::new());
+        for next in 0..RUN {
+            let mut indices = if along { columns.clone() } else { rows.clone() };
+            let last = indices.last_mut().ok_or(MISSING)?;
+            *last = code.add(*last, next)?;
+            exists.push(code.and(is_there, is_below(*last, blocks.run)?)?);
+            run.push(indices);
+        }
+        let spot = Spot {
+            batch: &batch,
+            rows: &rows,
+            columns: &columns,
+            run: &run,
+            goes_along_columns: along,
+            exists: &exists,
+        };
+        epilogue.write(&code, (sum, product.extent(blocks.run)), &spot, rest)?;
+    }
+    drop(readers);
+    code.op("func.return", &[], &[], &[], Vec::new())?;
+    Ok(Written {
+        block: code.finish()?,
+        workgroups,
+    })
+}
+
+/// The sums of a block: a vector for each line.
+fn sums<'c>(
+    code: &Code<'c>,
+    product: &Product,
+    blocks: &Blocks,
+    lines: i64,
+    readers: &mut [Reader<'_, 'c>; 2],
+) -> Result<Vec<Ssa<'c>>, EmitError> {
+    let vector = Type::float(code.context(), Float::F32).vector(&[RUN])?;
+    let mut sums = vec![code.zeros(vector)?; usize::try_from(lines).map_err(|_| MISSING)?];
+    let terms: i64 = product.sum.iter().product();
+    for term in 0..terms {
+        // The term's index along each axis of the sum.
+        let mut rest = term;
+        let mut indices = vec![0; product.sum.len()];
+        for (index, &extent) in indices.iter_mut().zip(&product.sum).rev() {
+            (*index, rest) = (rest % extent, rest / extent);
+        }
+        for (line, sum) in (0..).zip(&mut sums) {
+            let mut operands = Vec::new();
+            for (reader, is_first) in readers.iter_mut().zip([true, false]) {
+                let factor = reader.factor;
+                let elements = (0..RUN).map(|next| {
+                    let moves = [(Some(blocks.run), next), (blocks.line, line)];
+                    let moves: Vec<(Axis, i64)> = moves
+                        .into_iter()
+                        .filter_map(|(axis, count)| Some((axis?, count)))
+                        .collect();
+                    let own: i64 = moves
+                        .iter()
+                        .map(|&(axis, count)| count * stride(factor, axis, is_first))
+                        .sum();
+                    let of_term: i64 = indices
+                        .iter()
+                        .zip(&factor.strides.sum)
+                        .map(|(index, stride)| index * stride)
+                        .sum();
+                    let along = factor.windows.iter().map(|window| {
+                        let own: i64 = moves
+                            .iter()
+                            .map(|&(axis, count)| count * step_of(window, axis, is_first))
+                            .sum();
+                        let (axis, step) = window.sum;
+                        own + step * indices.get(axis).copied().unwrap_or(0)
+                    });
+                    reader.element(factor.first + own + of_term, along.collect())
+                });
+                let elements = elements.collect::<Result<Vec<_>, _>>()?;
+                operands.push(code.one("vector.from_elements", &elements, vector, &[])?);
+            }
+            operands.push(*sum);
+            *sum = code.same("math.fma", &operands)?;
+        }
+    }
+    Ok(sums)
+}
