@@ -11,7 +11,7 @@
 use super::shape::{Shape, channels_first, channels_last};
 use crate::EmitError;
 use crate::contract::{are_halves, strides};
-use crate::kernel::{Axis, DIRECT_TERMS, Factor, Product, Strides, Window};
+use crate::kernel::{Axis, DIRECT_TERMS, Factor, Product, Strides, Window, parts_of_summed};
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
 use crate::value::{Ordered, extent};
@@ -214,7 +214,13 @@ pub(super) fn wgrad<'c, 'b>(
     shape: &Shape<'_>,
     (compute, machine): (DataType, &Machine),
 ) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
-    if !are_halves([x.dtype, dy.dtype], compute) || shape.groups != 1 || shape.is_reversed() {
+    if !are_halves([x.dtype, dy.dtype], compute) || shape.is_reversed() {
+        return Ok(None);
+    }
+    if shape.groups > 1 && is_depthwise([x.dtype, dy.dtype], shape, compute) {
+        return depthwise_wgrad(lowering, [x, dy], shape, (compute, machine));
+    }
+    if shape.groups != 1 {
         return Ok(None);
     }
     let spatial = shape.spatial();
@@ -279,6 +285,65 @@ pub(super) fn wgrad<'c, 'b>(
         order,
         dtype: compute,
         dims: [&[shape.filters, shape.channels], shape.window.as_slice()].concat(),
+    }))
+}
+
+/// The gradient with respect to the filter of a depthwise convolution: rows are taps, columns are groups.
+fn depthwise_wgrad<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    [x, dy]: [&Ordered<'c, 'b>; 2],
+    shape: &Shape<'_>,
+    (compute, machine): (DataType, &Machine),
+) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+    let (from, of_dy) = (strides(x), strides(dy));
+    let image = Image::new(x, shape)?;
+    let windows = image
+        .edges
+        .iter()
+        .map(|&(axis, [extent, start, step, dilation])| Window {
+            extent,
+            start,
+            own: (axis, dilation),
+            sum: (axis + 1, step),
+            batch: (0, 0),
+        });
+    let windows = windows.collect();
+    let sum = [vec![extent(&from, 0)?], image.steps].concat();
+    let places = [&[extent(&of_dy, 0)?], of_dy.get(2..).unwrap_or_default()].concat();
+    let mut of_x = factor(x, image.first, [vec![0], image.taps, sum], windows);
+    of_x.strides.other = vec![extent(&from, 1)?];
+    let mut product = Product {
+        // The one channel of a group.
+        batch: vec![1],
+        rows: shape.window.clone(),
+        columns: vec![shape.groups],
+        sum: [&[shape.batch], shape.output.as_slice()].concat(),
+        terms: Vec::new(),
+        chosen: None,
+        factors: [
+            of_x,
+            factor(dy, 0, [vec![0], vec![extent(&of_dy, 1)?], places], Vec::new()),
+        ],
+        order: [Axis::Column(0), Axis::Batch(0)]
+            .into_iter()
+            .chain((0..shape.spatial()).map(Axis::Row))
+            .collect(),
+        compute,
+        schedule: gemm::Schedule::default(),
+        name: format!("wgrad_{}_{}_depthwise", shape.groups, x.dtype),
+    };
+    let Some(parts) = parts_of_summed(&product, machine)? else {
+        return Ok(None);
+    };
+    product.schedule.parts = parts;
+    let Some(ssa) = lowering.kernel(machine, product)? else {
+        return Ok(None);
+    };
+    Ok(Some(Ordered {
+        ssa,
+        order: channels_first(x.dims.len()),
+        dtype: compute,
+        dims: [&[shape.groups, 1], shape.window.as_slice()].concat(),
     }))
 }
 

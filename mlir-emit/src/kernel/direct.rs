@@ -7,8 +7,8 @@ use super::code::{Code, Int, Ssa};
 use super::epilogue::{Epilogue, RUN, Spot};
 use super::gemm::{Written, arguments, by_die, element};
 use super::merged::Axes;
-use super::places::{coordinates, offset};
-use super::problem::{Axis, Factor, Product};
+use super::places::coordinates;
+use super::problem::{Axis, Factor, Product, Window};
 use crate::EmitError;
 use crate::mlir::{Context, Float, Type};
 use std::collections::HashMap;
@@ -87,7 +87,7 @@ fn stride(factor: &Factor, axis: Axis, is_first: bool) -> i64 {
 }
 
 /// A factor as a lane reads it.
-struct Reader<'a, 'c> {
+pub(super) struct Reader<'a, 'c> {
     code: &'a Code<'c>,
     factor: &'a Factor,
     buffer: Ssa<'c>,
@@ -103,38 +103,41 @@ struct Reader<'a, 'c> {
     elements: HashMap<(i64, Vec<i64>), Ssa<'c>>,
 }
 
+/// An axis along which a kernel has moved when it reads: by a number of elements that it makes, in steps.
+pub(super) struct Moved<'c> {
+    pub(super) first: Int<'c>,
+    pub(super) extent: i64,
+    pub(super) step: i64,
+    /// The factor's stride, and how far one step goes along each of its windows.
+    pub(super) stride: i64,
+    pub(super) along: Vec<i64>,
+}
+
 impl<'a, 'c> Reader<'a, 'c> {
-    fn new(
+    pub(super) fn new(
         code: &'a Code<'c>,
-        (factor, buffer, is_first): (&'a Factor, Ssa<'c>, bool),
-        (blocks, firsts): (&Blocks, &[Int<'c>]),
+        factor: &'a Factor,
+        buffer: Ssa<'c>,
+        moved: &[Moved<'c>],
     ) -> Result<Self, EmitError> {
         let element = element(code.context(), factor.dtype).ok_or(EmitError::Internal("a type that no kernel has"))?;
-        let strides: Vec<i64> = blocks
-            .sides
-            .iter()
-            .map(|side| stride(factor, side.axis, is_first))
-            .collect();
-        let steps = blocks.sides.iter().zip(&strides);
-        let is_aligned = factor.elements % RUN == 0
-            && steps
-                .into_iter()
-                .all(|(side, &stride)| side.extent <= side.step || (side.step * stride) % RUN == 0);
+        let is_even = |axis: &Moved<'_>| axis.extent <= axis.step || (axis.step * axis.stride) % RUN == 0;
         let mut along = Vec::new();
-        for window in &factor.windows {
-            let mut place = Int::Known(window.start);
-            for (side, &first) in blocks.sides.iter().zip(firsts) {
-                place = code.add(place, code.mul(first, step_of(window, side.axis, is_first))?)?;
-            }
-            along.push(place);
+        for (number, window) in factor.windows.iter().enumerate() {
+            let steps = moved
+                .iter()
+                .map(|axis| code.mul(axis.first, axis.along.get(number).copied().unwrap_or(0)));
+            let steps = steps.collect::<Result<Vec<_>, _>>()?;
+            along.push(code.sum(steps.into_iter().chain([Int::Known(window.start)]))?);
         }
+        let offsets = moved.iter().map(|axis| code.mul(axis.first, axis.stride));
         Ok(Reader {
             code,
             factor,
             buffer,
             element,
-            base: offset(code, firsts, &strides)?,
-            is_aligned,
+            base: code.sum(offsets.collect::<Result<Vec<_>, _>>()?)?,
+            is_aligned: factor.elements % RUN == 0 && moved.iter().all(is_even),
             along,
             loaded: HashMap::new(),
             inside: HashMap::new(),
@@ -143,7 +146,7 @@ impl<'a, 'c> Reader<'a, 'c> {
     }
 
     /// The element so far from the base, and along the windows, in f32; zero where it is outside of one.
-    fn element(&mut self, offset: i64, along: Vec<i64>) -> Result<Ssa<'c>, EmitError> {
+    pub(super) fn element(&mut self, offset: i64, along: Vec<i64>) -> Result<Ssa<'c>, EmitError> {
         let key = (offset, along);
         if let Some(&known) = self.elements.get(&key) {
             return Ok(known);
@@ -209,7 +212,7 @@ impl<'a, 'c> Reader<'a, 'c> {
 }
 
 /// How far one step along an axis of the result goes along a window.
-fn step_of(window: &super::problem::Window, axis: Axis, is_first: bool) -> i64 {
+fn step_of(window: &Window, axis: Axis, is_first: bool) -> i64 {
     let (index, step, is_along) = match axis {
         Axis::Batch(index) => (index, window.batch, true),
         Axis::Row(index) => (index, window.own, is_first),
@@ -244,9 +247,24 @@ pub(super) fn write<'c>(
         .collect::<Result<Vec<_>, _>>()?;
     let (&[a, b], rest) = buffers.split_first_chunk().ok_or(MISSING)?;
     let [first, second] = factors;
+    let moved = |factor: &Factor, is_first: bool| -> Vec<Moved<'c>> {
+        let axes = blocks.sides.iter().zip(&firsts);
+        axes.map(|(side, &first)| Moved {
+            first,
+            extent: side.extent,
+            step: side.step,
+            stride: stride(factor, side.axis, is_first),
+            along: factor
+                .windows
+                .iter()
+                .map(|window| step_of(window, side.axis, is_first))
+                .collect(),
+        })
+        .collect()
+    };
     let mut readers = [
-        Reader::new(&code, (first, a, true), (&blocks, &firsts))?,
-        Reader::new(&code, (second, b, false), (&blocks, &firsts))?,
+        Reader::new(&code, first, a, &moved(first, true))?,
+        Reader::new(&code, second, b, &moved(second, false))?,
     ];
     let lines = blocks.line.map_or(1, |line| blocks.step(line));
     let sums = sums(&code, product, &blocks, lines, &mut readers)?;

@@ -9,7 +9,7 @@
 //! | `problem` | what a product is |
 //! | `fusion`, `epilogue` | what becomes part of its kernel, and how it is written |
 //! | `gemm`, `reader`, `places`, `merged` | the kernel |
-//! | `direct` | the kernel of a product whose lanes make sums by themselves |
+//! | `direct`, `summed` | the kernels of products without matrix instructions, with short and with long sums |
 //! | `adding` | the kernel that adds the parts of sums that several workgroups share |
 //! | `rows` | rows that are combined, as in a normalization |
 //! | `turn` | copies in another memory order |
@@ -31,6 +31,7 @@ mod places;
 mod problem;
 mod reader;
 mod rows;
+mod summed;
 mod turn;
 
 pub(crate) use attended::Attention;
@@ -42,6 +43,7 @@ pub(crate) use dots::Dots;
 pub(crate) use problem::{Axis, Factor, Product, Strides, Window};
 pub(crate) use rows::is_possible as has_rows;
 pub(crate) use rows::problem::MARK as ROWS;
+pub(crate) use summed::parts as parts_of_summed;
 pub(crate) use turn::Turn;
 
 use crate::EmitError;
@@ -301,7 +303,12 @@ fn multiply<'c>(
 ) -> Result<Operation, EmitError> {
     let (axes, factors) = merged::merge(product, epilogue);
     let (written, lanes) = if product.is_direct() {
-        let written = direct::write(context, (product, &axes), &factors, epilogue)?;
+        let write = if product.schedule.parts > 1 {
+            summed::write
+        } else {
+            direct::write
+        };
+        let written = write(context, (product, &axes), &factors, epilogue)?;
         (written, direct::LANES.unsigned_abs())
     } else {
         let written = gemm::write(context, (product, &axes), &factors, epilogue)?;

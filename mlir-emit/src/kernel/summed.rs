@@ -1,0 +1,266 @@
+//! A [direct](super::direct) product of few rows and long sums, as the gradient of a depthwise convolution with respect to its filter.
+//!
+//! Example: dw\[c, r, s\] = Σ dy\[n, c, p, q\] x\[n, c, p + r - 1, q + s - 1\] over n, p and q. A lane has some channels, and a share of the
+//! positions: for each it adds to all taps. Then the lanes of a workgroup add what they have, and another kernel adds the workgroups' parts.
+//!
+//! Where channels lie side by side, lanes that are neighbours have neighbouring channels, else neighbouring positions.
+
+use super::code::{Int, Ssa};
+use super::direct::{LANES, Moved, Reader};
+use super::epilogue::Epilogue;
+use super::gemm::{Written, arguments, by_die};
+use super::merged::Axes;
+use super::places::{BEYOND, coordinates, offset};
+use super::problem::{Factor, Product};
+use crate::EmitError;
+use crate::mlir::{Context, Float, Type};
+use rotini_schedule::{Machine, gemm};
+
+/// Lanes of a subgroup.
+const SUBGROUP: i64 = gemm::LANES.cast_signed();
+/// Bytes of a sum.
+const BYTES: i64 = 4;
+/// Most sums of a lane.
+const SUMS: i64 = 128;
+/// Most results.
+const RESULTS: i64 = 1 << 20;
+
+const MISSING: EmitError = EmitError::Internal("an axis that a product lacks");
+
+/// How the lanes of a workgroup share a product.
+struct Share {
+    /// Columns of a lane.
+    width: i64,
+    /// Lanes side by side along the columns; the others share the sum.
+    across: i64,
+    /// Neighbouring terms of a sum's last axis that a lane takes at once.
+    cell: i64,
+    /// Cells along each axis of the sum.
+    counts: Vec<i64>,
+}
+
+impl Share {
+    fn new(product: &Product) -> Result<Self, EmitError> {
+        let (rows, columns) = extents(product);
+        let are_neighbours = product.factors[1].strides.own.last() == Some(&1);
+        let (width, across) = if are_neighbours && columns > 1 {
+            let width = [4, 2].into_iter().find(|width| width * rows <= SUMS).unwrap_or(1);
+            let lanes = (columns + width - 1) / width;
+            let across = [1, 2, 4, 8].into_iter().find(|&across| across >= lanes);
+            (width, across.unwrap_or(16))
+        } else {
+            (1, 1)
+        };
+        let last = product.sum.last().copied().ok_or(MISSING)?;
+        let most = if width > 1 { 4 } else { 8 };
+        let cell = (1..=most).rev().find(|cell| last % cell == 0).unwrap_or(1);
+        let mut counts = product.sum.clone();
+        if let Some(last) = counts.last_mut() {
+            *last /= cell;
+        }
+        Ok(Share {
+            width,
+            across,
+            cell,
+            counts,
+        })
+    }
+
+    /// Workgroups side by side along so many columns.
+    fn groups(&self, columns: i64) -> i64 {
+        let each = self.width * self.across;
+        (columns + each - 1) / each
+    }
+}
+
+/// The rows and the columns of a product.
+fn extents(product: &Product) -> (i64, i64) {
+    (product.rows.iter().product(), product.columns.iter().product())
+}
+
+/// How many workgroups share a sum of this product; `None` if there is no kernel for it.
+pub(crate) fn parts(product: &Product, machine: &Machine) -> Result<Option<u64>, EmitError> {
+    /// Workgroups of a compute unit.
+    const RESIDENT: i64 = 4;
+    /// Parts that the bound of the workspace counts on.
+    const MOST: i64 = 64;
+    let share = Share::new(product)?;
+    let (rows, columns) = extents(product);
+    let cells: i64 = share.counts.iter().product();
+    let wanted = RESIDENT * machine.units.cast_signed() / share.groups(columns).max(1);
+    // Two turns of each lane at least.
+    let most = cells / (2 * LANES / share.across).max(1);
+    let parts = wanted.min(most).clamp(2, MOST).unsigned_abs();
+    let is_possible = rows.saturating_mul(columns) <= RESULTS && product.can_be_shared(parts);
+    Ok(is_possible.then_some(parts))
+}
+
+/// Writes the kernel that stores the parts. Its arguments are those of [`gemm`](super::gemm).
+pub(super) fn write<'c>(
+    context: &'c Context,
+    (product, axes): (&Product, &Axes),
+    factors: &[Factor; 2],
+    epilogue: &Epilogue<'c>,
+) -> Result<Written<'c>, EmitError> {
+    let (code, buffers) = arguments(context, (product, axes), factors, epilogue)?;
+    let share = Share::new(product)?;
+    let (taps, columns) = extents(product);
+    let Share {
+        width, across, cell, ..
+    } = share;
+    let parts = product.schedule.parts.cast_signed();
+    let groups = share.groups(columns);
+    let workgroups = groups * parts;
+    let number = by_die(&code, Int::Made(code.argument(1)?), workgroups)?;
+    let (group, part) = (code.rem(number, groups)?, code.div(number, groups)?);
+    let lane = Int::Made(code.argument(0)?);
+    let (block, slice) = (code.rem(lane, across)?, code.div(lane, across)?);
+    let group_column = code.mul(group, across * width)?;
+    let column = code.add(group_column, code.mul(block, width)?)?;
+    let cells: i64 = share.counts.iter().product();
+    let each = (cells + parts - 1) / parts;
+    let start = code.mul(part, each)?;
+    let end = code.add(start, each)?;
+    let end = code.select(code.is_below(end, cells)?, end, cells)?;
+
+    let &[a, b, stored] = buffers.as_slice() else {
+        return Err(EmitError::Internal("parts with an epilogue"));
+    };
+    let float = Type::float(context, Float::F32);
+    let vector = float.vector(&[width])?;
+    let count = usize::try_from(taps).map_err(|_| MISSING)?;
+    let zeros = vec![code.zeros(vector)?; count];
+    let [first, second] = factors;
+    let tap_indices = |tap: i64| {
+        let mut rest = tap;
+        let mut indices = vec![0; product.rows.len()];
+        for (index, &extent) in indices.iter_mut().zip(&product.rows).rev() {
+            (*index, rest) = (rest % extent, rest / extent);
+        }
+        indices
+    };
+    let bounds = [code.add(start, slice)?, end, Int::Known(LANES / across)];
+    let sums = code.repeat(bounds, &zeros, |number, sums| {
+        let mut indices = coordinates(&code, number, &share.counts)?;
+        if let Some(last) = indices.last_mut() {
+            *last = code.mul(*last, cell)?;
+        }
+        let last = product.sum.len().saturating_sub(1);
+        let moved = |factor: &Factor, stride: i64| {
+            let along = vec![0; factor.windows.len()];
+            let of_column = Moved {
+                first: column,
+                extent: columns,
+                step: width,
+                stride,
+                along,
+            };
+            let of_sum = indices.iter().zip(&product.sum).enumerate();
+            let of_sum = of_sum.map(|(axis, (&first, &extent))| Moved {
+                first,
+                extent,
+                step: if axis == last { cell } else { 1 },
+                stride: factor.strides.sum.get(axis).copied().unwrap_or(0),
+                along: factor.windows.iter().map(|window| step(window.sum, axis)).collect(),
+            });
+            [of_column].into_iter().chain(of_sum).collect::<Vec<_>>()
+        };
+        let of_columns = [&first.strides.other, &second.strides.own].map(|strides| strides.last().copied());
+        let [of_a, of_b] = of_columns.map(|stride| stride.unwrap_or(0));
+        let mut x = Reader::new(&code, first, a, &moved(first, of_a))?;
+        let mut dy = Reader::new(&code, second, b, &moved(second, of_b))?;
+        let mut sums = sums.to_vec();
+        let along_last = |factor: &Factor| factor.strides.sum.get(last).copied().unwrap_or(0);
+        for term in 0..cell {
+            let loaded = (0..width)
+                .map(|next| dy.element(second.first + term * along_last(second) + next * of_b, Vec::new()))
+                .collect::<Result<Vec<_>, _>>()?;
+            let weights = code.one("vector.from_elements", &loaded, vector, &[])?;
+            for (tap, sum) in (0..).zip(&mut sums) {
+                let indices = tap_indices(tap);
+                let of_tap: i64 = indices
+                    .iter()
+                    .zip(&first.strides.own)
+                    .map(|(index, stride)| index * stride)
+                    .sum();
+                let along = first.windows.iter().map(|window| {
+                    let (axis, step_of_tap) = window.own;
+                    term * step(window.sum, last) + step_of_tap * indices.get(axis).copied().unwrap_or(0)
+                });
+                let along: Vec<i64> = along.collect();
+                let from = first.first + term * along_last(first) + of_tap;
+                let loaded = (0..width)
+                    .map(|next| x.element(from + next * of_a, along.clone()))
+                    .collect::<Result<Vec<_>, _>>()?;
+                let elements = code.one("vector.from_elements", &loaded, vector, &[])?;
+                *sum = code.same("math.fma", &[elements, weights, *sum])?;
+            }
+        }
+        Ok(sums)
+    })?;
+
+    // In LDS each subgroup has the sums of its lanes: of each block of columns, each tap. Behind them lanes write what nobody reads.
+    let of_subgroup = across * taps * width;
+    let subgroups = LANES / SUBGROUP;
+    let memory = code.shared(subgroups * of_subgroup + LANES * width, float)?;
+    let (own, subgroup) = (code.rem(lane, SUBGROUP)?, code.div(lane, SUBGROUP)?);
+    let is_first = code.is_below(own, across)?;
+    let beside = code.add(code.mul(lane, width)?, subgroups * of_subgroup)?;
+    for (tap, &sum) in (0..).zip(&sums) {
+        let mut elements = Vec::new();
+        for next in 0..width {
+            let mut element = code.extract(sum, next, float)?;
+            let mut distance = across;
+            while distance < SUBGROUP {
+                element = code.same("arith.addf", &[element, code.exchanged(element, distance)?])?;
+                distance *= 2;
+            }
+            elements.push(element);
+        }
+        let place = code.add(
+            code.mul(subgroup, of_subgroup)?,
+            code.mul(code.add(code.mul(block, taps)?, tap)?, width)?,
+        )?;
+        let place = code.select(is_first, place, beside)?;
+        code.write_shared(code.one("vector.from_elements", &elements, vector, &[])?, memory, place)?;
+    }
+    code.meet()?;
+    let (_, tensor) = epilogue.stored.first().ok_or(MISSING)?;
+    let spread = &tensor.spread;
+    for pass in 0..(of_subgroup + LANES - 1) / LANES {
+        let number = code.add(lane, pass * LANES)?;
+        let is_sum = code.is_below(number, of_subgroup)?;
+        let number = code.select(is_sum, number, 0)?;
+        let (local, tap) = (code.div(number, taps)?, code.rem(number, taps)?);
+        let (block, next) = (code.div(local, width)?, code.rem(local, width)?);
+        let place = code.add(code.mul(code.add(code.mul(block, taps)?, tap)?, width)?, next)?;
+        let mut total: Option<Ssa<'c>> = None;
+        for subgroup in 0..subgroups {
+            let place = code.index(code.add(place, subgroup * of_subgroup)?)?;
+            let read = code.one("memref.load", &[memory, place], float, &[])?;
+            total = Some(match total {
+                Some(total) => code.same("arith.addf", &[total, read])?,
+                None => read,
+            });
+        }
+        let column = code.add(group_column, local)?;
+        let exists = code.and(is_sum, code.is_below(column, columns)?)?;
+        let to = code.sum([
+            offset(&code, &[part], &spread.batch)?,
+            offset(&code, &[column], &spread.columns)?,
+            offset(&code, &coordinates(&code, tap, &product.rows)?, &spread.rows)?,
+        ])?;
+        let to = code.select(exists, to, BEYOND / BYTES)?;
+        code.store(total.ok_or(MISSING)?, stored, to)?;
+    }
+    code.op("func.return", &[], &[], &[], Vec::new())?;
+    Ok(Written {
+        block: code.finish()?,
+        workgroups,
+    })
+}
+
+/// How far a step along an axis goes along a window that goes along `along`.
+fn step(along: (usize, i64), axis: usize) -> i64 {
+    if along.0 == axis { along.1 } else { 0 }
+}
