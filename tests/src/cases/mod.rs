@@ -3,6 +3,8 @@
 //! | Module | Cases |
 //! |---|---|
 //! | `convolution` | convolutions, alone and with what is fused behind them |
+//! | `depthwise` | depthwise convolutions and their gradients |
+//! | `stressed`, `unpacked` | convolutions of shapes that stress a form, and of operands that need no packing |
 //! | `gradients` | dgrad and wgrad, alone and with what is fused around them |
 //! | `matmul` | transposes, batches that repeat, types, epilogues |
 //! | `moe` | matmuls grouped by expert, forward and backward |
@@ -12,7 +14,7 @@
 //! | `pointwise` | modes, types, parameters, broadcasting |
 //! | `norm` | batch, layer and RMS normalization, forward and backward |
 //! | `fusions` | what the engine is for, at the shapes of known networks, and small |
-//! | `attention` | scaled dot-product attention, forward and backward |
+//! | `attention`, `decode`, `prefill` | scaled dot-product attention: forward and backward, of few queries, of many |
 //! | `layout` | orders that differ between tensors, gaps, repeated elements, whatever the operation |
 //! | `low_precision` | types of eight bits and less: conversions, storage, operations on them |
 //! | `block_scale` | scales of blocks, quantised and back, and matmul on what is scaled |
@@ -39,6 +41,7 @@ mod convolution;
 mod custom;
 mod declined;
 mod decode;
+mod depthwise;
 mod found;
 mod functions;
 mod fusions;
@@ -226,12 +229,13 @@ pub fn all() -> Vec<Case> {
     peers::miopen(&mut cases);
     peers::hipblaslt(&mut cases);
     peers::fusilli(&mut cases);
+    depthwise::depthwise(&mut cases);
     cases.0
 }
 
 /// How the names of cases begin whose inputs have NaN, infinities, denormals and zeros of both signs among them, and how many of
 /// such a family there is one of: enough of each mode and type.
-const EDGES: [(&str, usize); 15] = [
+const EDGES: [(&str, usize); 16] = [
     ("reduce_", 8),
     ("matmul", 10),
     ("conv_", 25),
@@ -247,6 +251,7 @@ const EDGES: [(&str, usize); 15] = [
     ("diamond", 1),
     ("lp_matmul_e4m3fnuz_to_bf16", 5),
     ("lp_matmul_e5m2fnuz_to_f32", 5),
+    ("depthwise_", 9),
 ];
 
 /// Cases to be run with special values among their inputs' elements.
