@@ -11,7 +11,7 @@
 //! In general the phase r = h mod s of dx is Σ dy\[q + ⌊(r + pre) / s⌋ - t\] w\[(r + pre) mod s + s t\] over t. Phases are products side by
 //! side in one kernel: axes of its batch. No product is with a stuffed zero.
 
-use super::kernels::{depthwise, factor, is_depthwise, per_image};
+use super::kernels::{depthwise, factor, groups, has_tiles, is_depthwise, per_image};
 use super::shape::{Shape, channels_first, channels_last};
 use crate::EmitError;
 use crate::contract::{are_halves, strides};
@@ -108,7 +108,8 @@ pub(super) fn lower<'c, 'b>(
     };
     let axes: Option<Vec<Along>> = (0..shape.spatial()).map(|axis| Along::new(shape, axis)).collect();
     let Some(axes) = axes else { return Ok(None) };
-    let logical: Vec<Axis> = [Axis::Row(0), Axis::Column(0)]
+    let group = Axis::Group(axes.len());
+    let logical: Vec<Axis> = [Axis::Row(0), group]
         .into_iter()
         .chain((0..axes.len()).map(|axis| Axis::Row(axis + 1)))
         .collect();
@@ -125,7 +126,7 @@ pub(super) fn lower<'c, 'b>(
         }));
     }
     let is_deep = shape.filters.checked_rem(WIDTH) == Some(0);
-    if !are_halves([dy.dtype, w.dtype], compute) || shape.groups != 1 || !is_deep {
+    if !are_halves([dy.dtype, w.dtype], compute) || !has_tiles(shape) || !is_deep {
         return Ok(None);
     }
     let rank = dims.len();
@@ -142,7 +143,7 @@ pub(super) fn lower<'c, 'b>(
             dims: dims.to_vec(),
         }))
     };
-    if is_pointwise && image % 4 == 0 && dy.lies_in(&channels_first(rank)) && !dy.lies_in(&last) {
+    if shape.groups == 1 && is_pointwise && image % 4 == 0 && dy.lies_in(&channels_first(rank)) && !dy.lies_in(&last) {
         return whole(per_image([dy, w], [1, 0], (order, compute, "dgrad"))?);
     }
     let dy = &lowering.in_order(dy, &last)?;
@@ -173,8 +174,8 @@ fn side_by_side<'c, 'b>(
     ([stored, compute], machine): ([DataType; 2], &Machine),
 ) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
     // Logical axes: images, channels, and two for each spatial one: places and phases.
-    let mut split = vec![shape.batch, shape.channels];
-    let mut logical = vec![Axis::Row(0), Axis::Column(0)];
+    let mut split = vec![shape.batch, shape.groups * shape.channels];
+    let mut logical = vec![Axis::Row(0), Axis::Group(axes.len())];
     for (number, axis) in axes.iter().enumerate() {
         split.extend([axis.places, axis.phases]);
         logical.extend([Axis::Row(number + 1), Axis::Batch(number)]);
@@ -267,16 +268,26 @@ fn product(
     windows.extend(tap_windows.iter().copied());
     sum.push(extent(&of_dy, 1)?);
     taps.push(extent(&of_w, 0)?);
-    let phases: Vec<i64> = axes.iter().map(|axis| axis.phases).collect();
+    // Both lie along the filters of a group.
+    let (group, _) = groups(shape, [0; 2]);
+    if shape.groups > 1 {
+        batches.push(shape.filters * extent(&of_dy, 1)?);
+        tap_batches.push(shape.filters * extent(&of_w, 0)?);
+    }
     Ok(Product {
-        batch: phases,
+        batch: axes.iter().map(|axis| axis.phases).chain(group).collect(),
         rows: [shape.batch]
             .into_iter()
             .chain(axes.iter().map(|axis| axis.places))
             .collect(),
         columns: vec![shape.channels],
         sum: axes.iter().map(|axis| axis.taps).chain([shape.filters]).collect(),
-        terms: terms(axes, shape.filters),
+        // Of groups each would have its own numbers of terms. What is no tap is a zero then.
+        terms: if shape.groups == 1 {
+            terms(axes, shape.filters)
+        } else {
+            Vec::new()
+        },
         chosen: None,
         factors: [
             factor(dy, first, [batches, own, sum], windows),

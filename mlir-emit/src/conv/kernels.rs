@@ -32,7 +32,7 @@ pub(super) fn lower<'c, 'b>(
         let product = implicit([x, w], shape, (order, compute))?;
         return depthwise(lowering, product, [x, w], (shape, machine));
     }
-    if !are_halves([x.dtype, w.dtype], compute) || shape.groups != 1 {
+    if !are_halves([x.dtype, w.dtype], compute) || !has_tiles(shape) {
         return Ok(None);
     }
     let rank = x.dims.len();
@@ -44,7 +44,7 @@ pub(super) fn lower<'c, 'b>(
         .chain(&shape.geometry.stride)
         .all(|&extent| extent == 1);
     let is_first = x.lies_in(&channels_first(rank)) && !x.lies_in(&last);
-    if is_pointwise && shape.input == shape.output && image % 4 == 0 && is_first {
+    if shape.groups == 1 && is_pointwise && shape.input == shape.output && image % 4 == 0 && is_first {
         return lowering.kernel(machine, per_image([x, w], [0, 1], (order, compute, "conv"))?);
     }
     if shape.channels % WIDTH == 0 {
@@ -67,6 +67,20 @@ pub(super) fn lower<'c, 'b>(
     lowering.kernel(machine, implicit([&x, &w], &shape, (order, compute))?)
 }
 
+/// The groups as axes of a batch, and the strides along them of tensors with channels and with filters, which are so far apart.
+pub(super) fn groups(shape: &Shape<'_>, [channel, filter]: [i64; 2]) -> (Vec<i64>, [Vec<i64>; 2]) {
+    if shape.groups == 1 {
+        return Default::default();
+    }
+    let strides = [shape.channels * channel, shape.filters * filter];
+    (vec![shape.groups], strides.map(|stride| vec![stride]))
+}
+
+/// Whether kernels with matrix instructions have a convolution in these groups: several of few channels or filters leave most of a tile unused.
+pub(super) fn has_tiles(shape: &Shape<'_>) -> bool {
+    shape.groups == 1 || shape.channels % WIDTH == 0 && shape.filters % WIDTH == 0
+}
+
 /// Whether kernels of our own have a convolution with one channel and one filter for each group, or its gradient with respect to x.
 pub(super) fn is_depthwise(types: [DataType; 2], shape: &Shape<'_>, compute: DataType) -> bool {
     let is_float = matches!(types[0], DataType::F16 | DataType::Bf16 | DataType::F32);
@@ -87,6 +101,8 @@ pub(super) fn depthwise<'c, 'b>(
     first.strides.other = vec![extent(&strides(image), 1)?];
     second.strides.own = vec![extent(&strides(w), 0)?];
     product.columns = vec![shape.groups];
+    // The groups, which come last in the batch, are the columns.
+    product.batch.pop();
     product.name = format!("{}_depthwise", product.name);
     if product.run_axis().is_none() {
         return Ok(None);
@@ -182,22 +198,23 @@ fn implicit(
     let own = [vec![extent(&from, 0)?], image.steps].concat();
     let sum = [image.taps, vec![extent(&from, 1)?]].concat();
     let taps = [of_filter.get(2..).unwrap_or_default(), &[extent(&of_filter, 1)?]].concat();
+    let (batch, [of_x, of_w]) = groups(shape, [extent(&from, 1)?, extent(&of_filter, 0)?]);
     Ok(Product {
-        batch: Vec::new(),
+        batch,
         rows: [&[shape.batch], shape.output.as_slice()].concat(),
         columns: vec![shape.filters],
         sum: [shape.window.as_slice(), &[shape.channels]].concat(),
         terms: Vec::new(),
         chosen: None,
         factors: [
-            factor(x, image.first, [Vec::new(), own, sum], windows),
-            factor(w, 0, [Vec::new(), vec![extent(&of_filter, 0)?], taps], Vec::new()),
+            factor(x, image.first, [of_x, own, sum], windows),
+            factor(w, 0, [of_w, vec![extent(&of_filter, 0)?], taps], Vec::new()),
         ],
         order: order
             .iter()
             .map(|&axis| match axis {
                 0 => Axis::Row(0),
-                1 => Axis::Column(0),
+                1 => Axis::Group(0),
                 spatial => Axis::Row(spatial - 1),
             })
             .collect(),
@@ -220,7 +237,7 @@ pub(super) fn wgrad<'c, 'b>(
     if shape.groups > 1 && is_depthwise([x.dtype, dy.dtype], shape, compute) {
         return depthwise_wgrad(lowering, [x, dy], shape, (compute, machine));
     }
-    if shape.groups != 1 {
+    if !has_tiles(shape) {
         return Ok(None);
     }
     let spatial = shape.spatial();
@@ -258,18 +275,19 @@ pub(super) fn wgrad<'c, 'b>(
     let sum = [vec![extent(&from, 0)?], image.steps].concat();
     let places = [&[extent(&of_dy, 0)?], of_dy.get(2..).unwrap_or_default()].concat();
     let order: Vec<usize> = [0].into_iter().chain(2..spatial + 2).chain([1]).collect();
+    let (batch, [of_x, of_filters]) = groups(shape, [extent(&from, 1)?, extent(&of_dy, 1)?]);
     let product = Product {
-        batch: Vec::new(),
+        batch,
         rows: [shape.window.as_slice(), &[shape.channels]].concat(),
         columns: vec![shape.filters],
         sum: [&[shape.batch], shape.output.as_slice()].concat(),
         terms: Vec::new(),
         chosen: None,
         factors: [
-            factor(x, image.first, [Vec::new(), own, sum], windows),
-            factor(dy, 0, [Vec::new(), vec![extent(&of_dy, 1)?], places], Vec::new()),
+            factor(x, image.first, [of_x, own, sum], windows),
+            factor(dy, 0, [of_filters, vec![extent(&of_dy, 1)?], places], Vec::new()),
         ],
-        order: [Axis::Column(0)]
+        order: [Axis::Group(0)]
             .into_iter()
             .chain((0..=spatial).map(Axis::Row))
             .collect(),
@@ -284,7 +302,7 @@ pub(super) fn wgrad<'c, 'b>(
         ssa,
         order,
         dtype: compute,
-        dims: [&[shape.filters, shape.channels], shape.window.as_slice()].concat(),
+        dims: [&[shape.groups * shape.filters, shape.channels], shape.window.as_slice()].concat(),
     }))
 }
 

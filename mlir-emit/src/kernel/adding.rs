@@ -54,7 +54,7 @@ pub(super) fn write<'c>(
     let exists = exists.collect::<Result<Vec<_>, EmitError>>()?;
 
     // The index along each axis, of the run's first element.
-    let others: Vec<Axis> = product.order.iter().copied().filter(|&axis| axis != run).collect();
+    let others: Vec<Axis> = product.axes().into_iter().filter(|&axis| axis != run).collect();
     let extents: Vec<i64> = others.iter().map(|&axis| product.extent(axis)).collect();
     let indices = coordinates(&code, line, &extents)?;
     let index = |axis: Axis| {
@@ -76,7 +76,7 @@ pub(super) fn write<'c>(
     let (own, position) = match run {
         Axis::Column(position) => (&columns, position),
         Axis::Row(position) => (&rows, position),
-        Axis::Batch(_) => return Err(EmitError::Internal("parts along a batch")),
+        Axis::Batch(_) | Axis::Group(_) => return Err(EmitError::Internal("parts along a batch")),
     };
     let run_indices = (0..RUN).map(|next| {
         let mut indices = own.clone();

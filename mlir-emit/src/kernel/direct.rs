@@ -44,7 +44,7 @@ impl Blocks {
         // Windows overlap along the spatial axes, which are the rows behind the first one.
         let lines = (1..product.rows.len()).rev().map(Axis::Row);
         let line = lines.into_iter().find(|&axis| axis != run && product.extent(axis) > 1);
-        let sides = product.order.iter().map(|&axis| {
+        let sides = product.axes().into_iter().map(|axis| {
             let extent = product.extent(axis);
             let step = match axis {
                 axis if axis == run => RUN,
@@ -82,6 +82,7 @@ fn stride(factor: &Factor, axis: Axis, is_first: bool) -> i64 {
         Axis::Batch(index) => (&factor.strides.batch, index),
         Axis::Row(index) => (rows, index),
         Axis::Column(index) => (columns, index),
+        Axis::Group(_) => return 0,
     };
     strides.get(index).copied().unwrap_or(0)
 }
@@ -217,6 +218,7 @@ fn step_of(window: &Window, axis: Axis, is_first: bool) -> i64 {
         Axis::Batch(index) => (index, window.batch, true),
         Axis::Row(index) => (index, window.own, is_first),
         Axis::Column(index) => (index, window.own, !is_first),
+        Axis::Group(_) => return 0,
     };
     if is_along && step.0 == index { step.1 } else { 0 }
 }

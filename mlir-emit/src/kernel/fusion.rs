@@ -191,15 +191,25 @@ pub(super) fn spread(product: &Product, axes: &[Axis], shape: &[i64]) -> Spread 
         rows: vec![0; product.rows.len()],
         columns: vec![0; product.columns.len()],
     };
-    let mut stride = 1;
-    for (&axis, &extent) in axes.iter().zip(shape).rev() {
+    let mut set = |axis: Axis, stride: i64| {
         let slot = match axis {
             Axis::Batch(index) => spread.batch.get_mut(product.batch_axes() - product.batch.len() + index),
             Axis::Row(index) => spread.rows.get_mut(index),
             Axis::Column(index) => spread.columns.get_mut(index),
+            Axis::Group(_) => None,
         };
         if let Some(slot) = slot {
             *slot = stride;
+        }
+    };
+    let mut stride = 1;
+    for (&axis, &extent) in axes.iter().zip(shape).rev() {
+        // Where a tensor has one element for all of them, it has one along both.
+        if let Axis::Group(index) = axis {
+            set(Axis::Column(0), stride);
+            set(Axis::Batch(index), stride * product.extent(Axis::Column(0)));
+        } else {
+            set(axis, stride);
         }
         stride *= extent;
     }

@@ -16,6 +16,8 @@ pub(crate) enum Axis {
     Row(usize),
     /// Of its columns.
     Column(usize),
+    /// This axis of the batch, and within it the first one of the columns. Example: the filters of a convolution in groups.
+    Group(usize),
 }
 
 /// How far apart elements are that differ by one along each axis. An axis along which a tensor has the same elements has zero.
@@ -87,8 +89,19 @@ impl Product {
             Axis::Batch(index) => (&self.batch, index),
             Axis::Row(index) => (&self.rows, index),
             Axis::Column(index) => (&self.columns, index),
+            Axis::Group(index) => return self.extent(Axis::Batch(index)) * self.extent(Axis::Column(0)),
         };
         extents.get(index).copied().unwrap_or(1)
+    }
+
+    /// The axes in the order of the result's memory, with groups apart from what is in them, if there are several.
+    pub(super) fn axes(&self) -> Vec<Axis> {
+        let apart = |&axis: &Axis| match axis {
+            Axis::Group(index) if self.extent(Axis::Batch(index)) == 1 => vec![Axis::Column(0)],
+            Axis::Group(index) => vec![Axis::Batch(index), Axis::Column(0)],
+            axis => vec![axis],
+        };
+        self.order.iter().flat_map(apart).collect()
     }
 
     /// Whether a factor lies along the axes of the other one too, so that lanes make the sums without matrix instructions. Example: each
@@ -108,9 +121,10 @@ impl Product {
     /// or columns: no kernel goes along such an axis.
     pub(crate) fn run_axis(&self) -> Option<Axis> {
         let is_wide = |axis: &&Axis| self.extent(**axis) > 1;
-        let axis = *self.order.iter().rev().find(is_wide).unwrap_or(&Axis::Column(0));
+        let axes = self.axes();
+        let axis = *axes.iter().rev().find(is_wide).unwrap_or(&Axis::Column(0));
         let is_last = match axis {
-            Axis::Batch(_) => false,
+            Axis::Batch(_) | Axis::Group(_) => false,
             Axis::Row(position) => position + 1 == self.rows.len(),
             Axis::Column(position) => position + 1 == self.columns.len(),
         };

@@ -3,7 +3,7 @@
 //! | Module | Cases |
 //! |---|---|
 //! | `convolution` | convolutions, alone and with what is fused behind them |
-//! | `depthwise` | depthwise convolutions and their gradients |
+//! | `grouped` | convolutions in groups, depthwise ones among them, and their gradients |
 //! | `stressed`, `unpacked` | convolutions of shapes that stress a form, and of operands that need no packing |
 //! | `gradients` | dgrad and wgrad, alone and with what is fused around them |
 //! | `matmul` | transposes, batches that repeat, types, epilogues |
@@ -41,11 +41,11 @@ mod convolution;
 mod custom;
 mod declined;
 mod decode;
-mod depthwise;
 mod found;
 mod functions;
 mod fusions;
 mod gradients;
+mod grouped;
 mod layout;
 mod low_precision;
 mod matmul;
@@ -229,13 +229,14 @@ pub fn all() -> Vec<Case> {
     peers::miopen(&mut cases);
     peers::hipblaslt(&mut cases);
     peers::fusilli(&mut cases);
-    depthwise::depthwise(&mut cases);
+    grouped::depthwise(&mut cases);
+    grouped::tiled(&mut cases);
     cases.0
 }
 
 /// How the names of cases begin whose inputs have NaN, infinities, denormals and zeros of both signs among them, and how many of
 /// such a family there is one of: enough of each mode and type.
-const EDGES: [(&str, usize); 16] = [
+const EDGES: [(&str, usize); 17] = [
     ("reduce_", 8),
     ("matmul", 10),
     ("conv_", 25),
@@ -252,6 +253,7 @@ const EDGES: [(&str, usize); 16] = [
     ("lp_matmul_e4m3fnuz_to_bf16", 5),
     ("lp_matmul_e5m2fnuz_to_f32", 5),
     ("depthwise_", 9),
+    ("tiled_groups_", 9),
 ];
 
 /// Cases to be run with special values among their inputs' elements.

@@ -1,5 +1,5 @@
-//! Depthwise convolutions and their gradients, which are kernels of our own on AMD GPUs: rests of blocks, images that begin at odd places,
-//! every order of memory, windows of one to three axes, sums that many workgroups share.
+//! Convolutions in groups and their gradients, which are kernels of our own on AMD GPUs. Depthwise: rests of blocks, images that begin at
+//! odd places, every order of memory, windows of one to three axes, sums that many workgroups share. And groups of eight channels and more.
 
 use super::case::{Cases, FLOATS, Order};
 use super::convolution::Conv;
@@ -20,6 +20,38 @@ const SHAPES: [([i64; 4], [i64; 3]); 12] = [
     ([17, 36, 5, 3], [1, 1, 1]),
     ([2, 20, 16, 8], [4, 2, 1]),
 ];
+
+/// Batch, channels, filters, groups, then the extents of image and window, padding, stride.
+const TILED: [([i64; 4], [i64; 4]); 8] = [
+    ([2, 32, 32, 4], [14, 3, 1, 1]),
+    ([1, 64, 128, 4], [9, 3, 1, 2]),
+    ([3, 64, 32, 2], [7, 3, 1, 1]),
+    ([2, 96, 48, 6], [8, 3, 1, 2]),
+    ([1, 256, 256, 32], [14, 3, 1, 1]),
+    ([2, 64, 64, 8], [10, 1, 0, 1]),
+    ([2, 48, 24, 3], [12, 5, 2, 2]),
+    ([9, 128, 128, 2], [6, 1, 0, 2]),
+];
+
+/// Groups of whole chunks of channels and of filters.
+pub(super) fn tiled(cases: &mut Cases) {
+    for order in Order::BOTH {
+        for dtype in [DataType::F16, DataType::Bf16] {
+            for ([n, c, k, groups], [input, window, padding, stride]) in TILED {
+                let conv = Conv::new(n, c, k, input, window, padding, dtype, order).groups(groups);
+                let conv = conv.stride(stride);
+                let name = format!("{n}x{c}to{k}x{input}_{window}s{stride}_{}_{dtype}", order.name());
+                cases.add(format!("tiled_groups_{name}"), conv.alone());
+                cases.add(
+                    format!("tiled_groups_fused_{name}"),
+                    conv.fused(PointwiseMode::ReluFwd, true),
+                );
+                cases.add(format!("tiled_groups_dgrad_{name}"), conv.dgrad());
+                cases.add(format!("tiled_groups_wgrad_{name}"), conv.wgrad());
+            }
+        }
+    }
+}
 
 pub(super) fn depthwise(cases: &mut Cases) {
     for order in Order::BOTH {
