@@ -15,30 +15,36 @@ fn lowered(mut graph: Graph, target: &Target) -> Emitted {
     emit(&graph.normalise().0, target).expect("the graph is supported")
 }
 
-fn gradient() -> Graph {
+fn gradient(groups: i64) -> Graph {
     let mut b = GraphBuilder::new("wgrad");
     let x = b.buffer_channels_last("x", F16, &[32, 64, 56, 56]);
     let dy = b.buffer_channels_last("dy", F16, &[32, 64, 56, 56]);
-    let dw = b.buffer_channels_last("dw", F16, &[64, 64, 3, 3]);
+    let dw = b.buffer_channels_last("dw", F16, &[64, 64 / groups, 3, 3]);
     let geometry = ConvGeometry::same(2, 1);
     b.node("wgrad", DataType::F32, ConvWgrad { x, dy, dw, geometry });
     b.build()
 }
 
-fn convolution() -> Graph {
+fn convolution(groups: i64) -> Graph {
     let mut b = GraphBuilder::new("conv");
     let x = b.buffer_channels_last("x", F16, &[32, 128, 28, 28]);
-    let w = b.buffer_channels_last("w", F16, &[128, 128, 3, 3]);
+    let w = b.buffer_channels_last("w", F16, &[128, 128 / groups, 3, 3]);
     let y = b.buffer_channels_last("y", F16, &[32, 128, 28, 28]);
     let geometry = ConvGeometry::same(2, 1);
     b.node("conv", DataType::F32, ConvFprop { x, w, y, geometry });
     b.build()
 }
 
-fn product() -> Graph {
+fn product(dtype: DataType) -> Graph {
     let mut b = GraphBuilder::new("matmul");
-    let a = b.buffer("a", F16, &[1, 1024, 1024]);
-    let columns = b.tensor("b", F16, &[1, 1024, 2048], &[1024 * 2048, 1, 1024], TensorKind::Buffer);
+    let a = b.buffer("a", dtype, &[1, 1024, 1024]);
+    let columns = b.tensor(
+        "b",
+        dtype,
+        &[1, 1024, 2048],
+        &[1024 * 2048, 1, 1024],
+        TensorKind::Buffer,
+    );
     let c = b.buffer("c", F16, &[1, 1024, 2048]);
     b.node("matmul", DataType::F32, Matmul { a, b: columns, c });
     b.build()
@@ -51,19 +57,24 @@ fn schedules_are_for_the_machines_that_they_were_chosen_for() {
     assert_eq!(Target::parse(&plain.to_string()), Some(plain.clone()));
     assert_eq!(plain.unscheduled(), None);
     for (graph, word) in [
-        (gradient as fn() -> Graph, "@wgrad_64x64_f16_"),
-        (convolution, "@conv_25088x128_f16_"),
-        (product, "@matmul_1024x2048x1024_f16_"),
+        (gradient(1), "@wgrad_64x64_f16_"),
+        (gradient(4), "@wgrad_16x16_f16_"),
+        (gradient(64), "@wgrad_64_f16_depthwise_"),
+        (convolution(1), "@conv_25088x128_f16_"),
+        (convolution(4), "@conv_25088x32_f16_"),
+        (convolution(128), "@conv_25088x1_f16_depthwise_"),
+        (product(F16), "@matmul_1024x2048x1024_f16_"),
+        (product(DataType::F8E4M3Fnuz), "@matmul_1024x2048x1024_f8e4m3fnuz_"),
     ] {
-        let (ours, theirs) = (lowered(graph(), &mi300x), lowered(graph(), &plain));
+        let (ours, theirs) = (lowered(graph.clone(), &mi300x), lowered(graph.clone(), &plain));
         assert!(ours.mlir.contains(word), "{}", ours.mlir);
-        assert!(!theirs.mlir.contains("iree_gpu"));
+        assert!(!theirs.mlir.contains("flow.dispatch"));
         // The compiler is told the same machine.
         assert_eq!(ours.flags, theirs.flags);
         for other in ["cpu", "gfx90a", "sm_80"] {
             let other = Target::parse(other).expect("it is known");
             assert_eq!(other.unscheduled(), None);
-            let text = lowered(graph(), &other).mlir;
+            let text = lowered(graph.clone(), &other).mlir;
             assert!(!text.contains("flow.dispatch") && !text.contains("mma_kind"), "{other}");
         }
     }
@@ -73,13 +84,13 @@ fn schedules_are_for_the_machines_that_they_were_chosen_for() {
 fn a_schedule_can_be_tried() {
     let tried = Target::parse("mi300x:cut-64x64_2x2_b2_p4").expect("it is a target");
     assert_eq!(Target::device(&tried.to_string()), "mi300x");
-    let text = lowered(product(), &tried).mlir;
+    let text = lowered(product(F16), &tried).mlir;
     assert!(text.contains("@matmul_1024x2048x1024_f16_64x64_2x2_b2_p4_"), "{text}");
     // Where it does not fit, as where it is no schedule, products have their own.
     for word in ["64x64_2x2_b2_p64", "64x64_2x2_b9"] {
         let other = Target::parse(&format!("mi300x:cut-{word}")).expect("it is a target");
-        let own = lowered(product(), &Target::parse("mi300x").expect("it is known"));
-        assert_eq!(lowered(product(), &other).mlir, own.mlir);
+        let own = lowered(product(F16), &Target::parse("mi300x").expect("it is known"));
+        assert_eq!(lowered(product(F16), &other).mlir, own.mlir);
     }
 }
 
