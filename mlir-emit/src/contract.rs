@@ -247,6 +247,7 @@ fn as_kernel<'c, 'b>(
             .collect(),
         compute,
         schedule: gemm::Schedule::default(),
+        is_direct: false,
         name: format!("matmul_{rows}x{columns}x{terms}_{}", a.dtype),
     };
     let Some(ssa) = lowering.kernel(machine, product)? else {

@@ -49,7 +49,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         if !product.can_be_addressed() {
             return Ok(None);
         }
-        if product.is_direct() {
+        if product.is_direct {
             return self.at.product(self.kernels, product).map(Some);
         }
         let problem = product.problem();

@@ -11,7 +11,7 @@
 //! In general the phase r = h mod s of dx is Σ dy\[q + ⌊(r + pre) / s⌋ - t\] w\[(r + pre) mod s + s t\] over t. Phases are products side by
 //! side in one kernel: axes of its batch. No product is with a stuffed zero.
 
-use super::kernels::{depthwise, factor, groups, has_tiles, is_depthwise, per_image};
+use super::kernels::{direct, factor, groups, has_tiles, is_direct, per_image};
 use super::shape::{Shape, channels_first, channels_last};
 use crate::EmitError;
 use crate::contract::{are_halves, strides};
@@ -115,9 +115,9 @@ pub(super) fn lower<'c, 'b>(
         .collect();
     let order_of_axes: Vec<Axis> = order.iter().filter_map(|&axis| logical.get(axis).copied()).collect();
     let has_phases = axes.iter().any(|axis| axis.phases > 1);
-    if shape.groups > 1 && !has_phases && is_depthwise([dy.dtype, w.dtype], shape, compute) {
+    if !has_phases && is_direct([dy.dtype, w.dtype], (shape, shape.filters), compute) {
         let product = product([dy, w], shape, &axes, (order_of_axes, compute))?;
-        let ssa = depthwise(lowering, product, [dy, w], (shape, machine))?;
+        let ssa = direct(lowering, product, [dy, w], (shape, machine))?;
         return Ok(ssa.map(|ssa| Ordered {
             ssa,
             order: order.to_vec(),
@@ -296,6 +296,7 @@ fn product(
         order,
         compute,
         schedule: gemm::Schedule::default(),
+        is_direct: false,
         name: format!(
             "dgrad_{}x{}_{}",
             shape.batch * shape.input.iter().product::<i64>(),

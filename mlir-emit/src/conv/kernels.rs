@@ -20,6 +20,8 @@ use rotini_schedule::{Machine, gemm};
 
 /// Channels that lanes load at once.
 const WIDTH: i64 = 8;
+/// Channels of a group whose sums take longer than a copy of the image.
+const LONG: i64 = 32;
 
 /// The result in an order of its axes, if there is a kernel for these types and extents.
 pub(super) fn lower<'c, 'b>(
@@ -28,9 +30,9 @@ pub(super) fn lower<'c, 'b>(
     shape: &Shape<'_>,
     (order, compute, machine): (&[usize], DataType, &Machine),
 ) -> Result<Option<Ssa<'c, 'b>>, EmitError> {
-    if shape.groups > 1 && is_depthwise([x.dtype, w.dtype], shape, compute) {
+    if is_direct([x.dtype, w.dtype], (shape, shape.channels), compute) {
         let product = implicit([x, w], shape, (order, compute))?;
-        return depthwise(lowering, product, [x, w], (shape, machine));
+        return direct(lowering, product, [x, w], (shape, machine));
     }
     if !are_halves([x.dtype, w.dtype], compute) || !has_tiles(shape) {
         return Ok(None);
@@ -46,6 +48,11 @@ pub(super) fn lower<'c, 'b>(
     let is_first = x.lies_in(&channels_first(rank)) && !x.lies_in(&last);
     if shape.groups == 1 && is_pointwise && shape.input == shape.output && image % 4 == 0 && is_first {
         return lowering.kernel(machine, per_image([x, w], [0, 1], (order, compute, "conv"))?);
+    }
+    // The copy of an image of which windows skip much takes as long as the sums of few channels.
+    let has_long_sums = shape.groups == 1 || shape.channels >= LONG;
+    if !has_long_sums && !x.lies_in(&last) && shape.input != shape.output {
+        return Ok(None);
     }
     if shape.channels % WIDTH == 0 {
         let (x, w) = (lowering.in_order(x, &last)?, lowering.in_order(w, &last)?);
@@ -81,29 +88,39 @@ pub(super) fn has_tiles(shape: &Shape<'_>) -> bool {
     shape.groups == 1 || shape.channels % WIDTH == 0 && shape.filters % WIDTH == 0
 }
 
-/// Whether kernels of our own have a convolution with one channel and one filter for each group, or its gradient with respect to x.
-pub(super) fn is_depthwise(types: [DataType; 2], shape: &Shape<'_>, compute: DataType) -> bool {
+/// Whether lanes make the sums of a convolution in small groups by themselves, or those of its gradient with respect to x. So many channels, or
+/// filters, of a group are summed.
+pub(super) fn is_direct(types: [DataType; 2], (shape, summed): (&Shape<'_>, i64), compute: DataType) -> bool {
     let is_float = matches!(types[0], DataType::F16 | DataType::Bf16 | DataType::F32);
-    let taps = shape.window.iter().try_fold(1, |all: i64, &taps| all.checked_mul(taps));
-    let is_short = taps.is_some_and(|taps| taps <= DIRECT_TERMS);
-    let is_single = shape.channels == 1 && shape.filters == 1;
-    is_single && is_short && is_float && types[0] == types[1] && compute == DataType::F32
+    let mut axes = shape.window.iter().chain([&summed]);
+    let terms = axes.try_fold(1, |all: i64, &extent| all.checked_mul(extent));
+    let is_short = terms.is_some_and(|terms| terms <= DIRECT_TERMS);
+    let is_small = shape.groups > 1 && !has_tiles(shape);
+    is_small && is_short && is_float && types[0] == types[1] && compute == DataType::F32
 }
 
-/// A product that is written for one group of a depthwise convolution, for all groups: its columns.
-pub(super) fn depthwise<'c, 'b>(
+/// Whether groups have one channel and one filter.
+fn is_depthwise(shape: &Shape<'_>) -> bool {
+    shape.groups > 1 && shape.channels == 1 && shape.filters == 1
+}
+
+/// The sums of a convolution [by lanes](is_direct), of a product that was written for tiles.
+pub(super) fn direct<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     mut product: Product,
     [image, w]: [&Ordered<'c, 'b>; 2],
     (shape, machine): (&Shape<'_>, &Machine),
 ) -> Result<Option<Ssa<'c, 'b>>, EmitError> {
-    let [first, second] = &mut product.factors;
-    first.strides.other = vec![extent(&strides(image), 1)?];
-    second.strides.own = vec![extent(&strides(w), 0)?];
-    product.columns = vec![shape.groups];
-    // The groups, which come last in the batch, are the columns.
-    product.batch.pop();
-    product.name = format!("{}_depthwise", product.name);
+    product.is_direct = true;
+    product.name = format!("{}_direct", product.name);
+    if is_depthwise(shape) {
+        // The groups, which come last in the batch, are the columns: lanes go along them where channels lie innermost.
+        product.batch.pop();
+        product.columns = vec![shape.groups];
+        let [first, second] = &mut product.factors;
+        first.strides.other = vec![extent(&strides(image), 1)?];
+        second.strides.own = vec![extent(&strides(w), 0)?];
+    }
     if product.run_axis().is_none() {
         return Ok(None);
     }
@@ -220,6 +237,7 @@ fn implicit(
             .collect(),
         compute,
         schedule: gemm::Schedule::default(),
+        is_direct: false,
         name: format!("conv_{}x{}_{}", shape.pixels(), shape.filters, x.dtype),
     })
 }
@@ -234,7 +252,8 @@ pub(super) fn wgrad<'c, 'b>(
     if !are_halves([x.dtype, dy.dtype], compute) || shape.is_reversed() {
         return Ok(None);
     }
-    if shape.groups > 1 && is_depthwise([x.dtype, dy.dtype], shape, compute) {
+    let taps = shape.window.iter().try_fold(1, |all: i64, &taps| all.checked_mul(taps));
+    if is_depthwise(shape) && taps.is_some_and(|taps| taps <= DIRECT_TERMS) {
         return depthwise_wgrad(lowering, [x, dy], shape, (compute, machine));
     }
     if !has_tiles(shape) {
@@ -293,6 +312,7 @@ pub(super) fn wgrad<'c, 'b>(
             .collect(),
         compute,
         schedule: gemm::Schedule::default(),
+        is_direct: false,
         name: format!("wgrad_{}x{}_{}", shape.filters, shape.channels, x.dtype),
     };
     let Some(ssa) = lowering.kernel(machine, product)? else {
@@ -348,7 +368,8 @@ fn depthwise_wgrad<'c, 'b>(
             .collect(),
         compute,
         schedule: gemm::Schedule::default(),
-        name: format!("wgrad_{}_{}_depthwise", shape.groups, x.dtype),
+        is_direct: true,
+        name: format!("wgrad_{}_{}_direct", shape.groups, x.dtype),
     };
     let Some(parts) = parts_of_summed(&product, machine)? else {
         return Ok(None);
@@ -400,6 +421,7 @@ pub(super) fn per_image(
             .collect(),
         compute,
         schedule: gemm::Schedule::default(),
+        is_direct: false,
         name: format!("{name}_images_{positions}x{rows}_{}", image.dtype),
     })
 }

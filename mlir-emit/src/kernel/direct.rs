@@ -1,4 +1,5 @@
-//! A product of few terms whose factors both lie along its columns, as a depthwise convolution: no matrix instruction has such factors.
+//! A product of few terms whose sums lanes make by themselves: a convolution in groups of few channels, or of one. Matrix instructions would have
+//! few columns to do, or factors that both lie along the columns.
 //!
 //! Example: y\[n, c, p, q\] = Σ x\[n, c, p + r - 1, q + s - 1\] w\[c, r, s\]. A lane makes the sums of a block: four neighbours in the memory of the
 //! result, in up to four lines. It loads each element of x that the block needs once, and lanes that are neighbours load neighbours.

@@ -26,7 +26,7 @@ pub(super) fn merge(product: &Product, epilogue: &mut Epilogue<'_>) -> (Axes, [F
         sum: product.sum.clone(),
         ends_with_columns: !matches!(last, Some(Axis::Row(_))),
     };
-    if product.is_direct() {
+    if product.is_direct {
         return (axes, factors);
     }
     let [first, second] = &mut factors;

@@ -78,7 +78,7 @@ impl Kernels {
         let products = self.products.borrow();
         products
             .iter()
-            .filter(|product| !product.is_direct())
+            .filter(|product| !product.is_direct)
             .map(|product| (product.problem(), product.schedule))
             .collect()
     }
@@ -302,7 +302,7 @@ fn multiply<'c>(
     texts: &mut Vec<String>,
 ) -> Result<Operation, EmitError> {
     let (axes, factors) = merged::merge(product, epilogue);
-    let (written, lanes) = if product.is_direct() {
+    let (written, lanes) = if product.is_direct {
         let write = if product.schedule.parts > 1 {
             summed::write
         } else {

@@ -26,7 +26,7 @@ pub(crate) struct Strides {
     pub(crate) batch: Vec<i64>,
     /// Along the rows of the first factor and the columns of the second.
     pub(crate) own: Vec<i64>,
-    /// Along the columns of the first factor and the rows of the second: none but in a [direct](Product::is_direct) product.
+    /// Along the columns of the first factor and the rows of the second: none but in a direct product.
     pub(crate) other: Vec<i64>,
     pub(crate) sum: Vec<i64>,
 }
@@ -78,6 +78,9 @@ pub(crate) struct Product {
     /// The type of sums and result.
     pub(crate) compute: DataType,
     pub(crate) schedule: gemm::Schedule,
+    /// Whether lanes make the sums by themselves, without matrix instructions. Example: each channel of a depthwise convolution has its own
+    /// filter, so both factors lie along the columns, which no matrix instruction has.
+    pub(crate) is_direct: bool,
     /// What it is, for people who read the kernel's name: letters, digits and `_`.
     pub(crate) name: String,
 }
@@ -102,14 +105,6 @@ impl Product {
             axis => vec![axis],
         };
         self.order.iter().flat_map(apart).collect()
-    }
-
-    /// Whether a factor lies along the axes of the other one too, so that lanes make the sums without matrix instructions. Example: each
-    /// channel of a depthwise convolution has its own filter.
-    pub(crate) fn is_direct(&self) -> bool {
-        self.factors
-            .iter()
-            .any(|factor| factor.strides.other.iter().any(|&stride| stride != 0))
     }
 
     /// Axes of the batch, and that of parts if there are several.

@@ -53,6 +53,38 @@ pub(super) fn tiled(cases: &mut Cases) {
     }
 }
 
+/// Small groups: batch, channels, filters, groups, then the extents of image and window, padding, stride.
+const SMALL: [([i64; 4], [i64; 4]); 7] = [
+    ([2, 32, 32, 8], [14, 3, 1, 1]),
+    ([1, 16, 32, 16], [11, 3, 1, 2]),
+    ([2, 12, 36, 12], [9, 5, 2, 1]),
+    ([3, 30, 10, 10], [7, 3, 1, 1]),
+    ([1, 24, 48, 6], [28, 3, 1, 1]),
+    ([2, 14, 21, 7], [8, 1, 0, 1]),
+    ([1, 20, 20, 5], [13, 3, 2, 1]),
+];
+
+/// Groups of few channels or few filters.
+pub(super) fn small(cases: &mut Cases) {
+    for order in Order::BOTH {
+        for dtype in FLOATS {
+            for ([n, c, k, groups], [input, window, padding, stride]) in SMALL {
+                let conv = Conv::new(n, c, k, input, window, padding, dtype, order).groups(groups);
+                let conv = conv.stride(stride);
+                let name = format!("{n}x{c}to{k}x{input}_{window}s{stride}_{}_{dtype}", order.name());
+                cases.add(
+                    format!("small_groups_fused_{name}"),
+                    conv.fused(PointwiseMode::ReluFwd, true),
+                );
+                cases.add(format!("small_groups_dgrad_{name}"), conv.dgrad());
+                if dtype == DataType::F16 {
+                    cases.add(format!("small_groups_wgrad_{name}"), conv.wgrad());
+                }
+            }
+        }
+    }
+}
+
 pub(super) fn depthwise(cases: &mut Cases) {
     for order in Order::BOTH {
         for dtype in FLOATS {

@@ -231,12 +231,13 @@ pub fn all() -> Vec<Case> {
     peers::fusilli(&mut cases);
     grouped::depthwise(&mut cases);
     grouped::tiled(&mut cases);
+    grouped::small(&mut cases);
     cases.0
 }
 
 /// How the names of cases begin whose inputs have NaN, infinities, denormals and zeros of both signs among them, and how many of
 /// such a family there is one of: enough of each mode and type.
-const EDGES: [(&str, usize); 17] = [
+const EDGES: [(&str, usize); 18] = [
     ("reduce_", 8),
     ("matmul", 10),
     ("conv_", 25),
@@ -254,6 +255,7 @@ const EDGES: [(&str, usize); 17] = [
     ("lp_matmul_e5m2fnuz_to_f32", 5),
     ("depthwise_", 9),
     ("tiled_groups_", 9),
+    ("small_groups_", 9),
 ];
 
 /// Cases to be run with special values among their inputs' elements.
