@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-const ROUNDS: [u64; 2] = [10_000, 100_000];
+const ROUNDS: [u64; 2] = [5_000, 100_000];
 /// Accepted mutants that are compiled, and executed if their buffers are small.
 const COMPILED: usize = 40;
 const SMALL_BYTES: usize = 1 << 20;
