@@ -139,7 +139,7 @@ const TILES: [([u64; 2], [u64; 2]); 14] = [
 ];
 
 /// Numbers of parts that a sum may be cut into.
-const PARTS: [u64; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+pub const PARTS: [u64; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 /// Workgroups for each compute unit that shared sums may make.
 const WAVES: u64 = 3;
 

@@ -115,7 +115,17 @@ pub(super) fn lower<'c, 'b>(
         .collect();
     let order_of_axes: Vec<Axis> = order.iter().filter_map(|&axis| logical.get(axis).copied()).collect();
     let has_phases = axes.iter().any(|axis| axis.phases > 1);
-    if !has_phases && is_direct([dy.dtype, w.dtype], (shape, shape.filters), compute) {
+    let by_lanes = is_direct([dy.dtype, w.dtype], (shape, shape.filters), compute);
+    if by_lanes && has_phases && order.last() == Some(&1) {
+        return side_by_side(
+            lowering,
+            [dy, w],
+            (dims, order),
+            (shape, &axes),
+            ([stored, compute], machine),
+        );
+    }
+    if by_lanes && !has_phases {
         let product = product([dy, w], shape, &axes, (order_of_axes, compute))?;
         let ssa = direct(lowering, product, [dy, w], (shape, machine))?;
         return Ok(ssa.map(|ssa| Ordered {
@@ -183,9 +193,13 @@ fn side_by_side<'c, 'b>(
     let last = channels_last(split.len());
     let order_of_axes = last.iter().filter_map(|&axis| logical.get(axis).copied()).collect();
     let product = product(factors, shape, axes, (order_of_axes, compute))?;
-    let Some(ssa) = lowering.kernel(machine, product)? else {
-        return Ok(None);
+    let [dy, w] = factors;
+    let ssa = if is_direct([dy.dtype, w.dtype], (shape, shape.filters), compute) {
+        direct(lowering, product, factors, (shape, machine))?
+    } else {
+        lowering.kernel(machine, product)?
     };
+    let Some(ssa) = ssa else { return Ok(None) };
     let sums = Value::of(Ordered {
         ssa,
         order: last.clone(),

@@ -96,8 +96,8 @@ pub(super) struct Reader<'a, 'c> {
     element: Type<'c>,
     /// The element that the first term of the block's first result reads, but for what is known now.
     base: Int<'c>,
-    /// Whether that is the first of four that are aligned.
-    is_aligned: bool,
+    /// How many elements are loaded at once: that is the first of so many that are aligned.
+    width: i64,
     /// Where that lies along each window.
     along: Vec<Int<'c>>,
     loaded: HashMap<i64, Ssa<'c>>,
@@ -123,7 +123,10 @@ impl<'a, 'c> Reader<'a, 'c> {
         moved: &[Moved<'c>],
     ) -> Result<Self, EmitError> {
         let element = element(code.context(), factor.dtype).ok_or(EmitError::Internal("a type that no kernel has"))?;
-        let is_even = |axis: &Moved<'_>| axis.extent <= axis.step || (axis.step * axis.stride) % RUN == 0;
+        let fits = |width: i64| {
+            let is_even = |axis: &Moved<'_>| axis.extent <= axis.step || (axis.step * axis.stride) % width == 0;
+            factor.elements % width == 0 && moved.iter().all(is_even)
+        };
         let mut along = Vec::new();
         for (number, window) in factor.windows.iter().enumerate() {
             let steps = moved
@@ -139,7 +142,7 @@ impl<'a, 'c> Reader<'a, 'c> {
             buffer,
             element,
             base: code.sum(offsets.collect::<Result<Vec<_>, _>>()?)?,
-            is_aligned: factor.elements % RUN == 0 && moved.iter().all(is_even),
+            width: [RUN, RUN / 2].into_iter().find(|&width| fits(width)).unwrap_or(1),
             along,
             loaded: HashMap::new(),
             inside: HashMap::new(),
@@ -192,10 +195,11 @@ impl<'a, 'c> Reader<'a, 'c> {
 
     /// What lies there in memory; what is beyond the buffer is zero.
     fn load(&mut self, offset: i64) -> Result<Ssa<'c>, EmitError> {
-        let (place, r#type) = if self.is_aligned {
-            (offset - offset.rem_euclid(RUN), self.element.vector(&[RUN])?)
+        let place = offset - offset.rem_euclid(self.width);
+        let r#type = if self.width > 1 {
+            self.element.vector(&[self.width])?
         } else {
-            (offset, self.element)
+            self.element
         };
         let loaded = if let Some(&known) = self.loaded.get(&place) {
             known
@@ -205,7 +209,7 @@ impl<'a, 'c> Reader<'a, 'c> {
             self.loaded.insert(place, loaded);
             loaded
         };
-        if self.is_aligned {
+        if self.width > 1 {
             self.code.extract(loaded, offset - place, self.element)
         } else {
             Ok(loaded)

@@ -20,8 +20,8 @@ use rotini_schedule::{Machine, gemm};
 const SUBGROUP: i64 = gemm::LANES.cast_signed();
 /// Bytes of a sum.
 const BYTES: i64 = 4;
-/// Most sums of a lane.
-const SUMS: i64 = 128;
+/// Most sums of a lane: with more, registers leave room for one subgroup at a time.
+const SUMS: i64 = 98;
 /// Most results.
 const RESULTS: i64 = 1 << 20;
 
@@ -82,15 +82,15 @@ fn extents(product: &Product) -> (i64, i64) {
 pub(crate) fn parts(product: &Product, machine: &Machine) -> Result<Option<u64>, EmitError> {
     /// Workgroups of a compute unit.
     const RESIDENT: i64 = 4;
-    /// Parts that the bound of the workspace counts on.
-    const MOST: i64 = 64;
     let share = Share::new(product)?;
     let (rows, columns) = extents(product);
     let cells: i64 = share.counts.iter().product();
     let wanted = RESIDENT * machine.units.cast_signed() / share.groups(columns).max(1);
     // Two turns of each lane at least.
     let most = cells / (2 * LANES / share.across).max(1);
-    let parts = wanted.min(most).clamp(2, MOST).unsigned_abs();
+    // The kernel that adds them loads several at once if their number has such a divisor, and the bound of the workspace counts on these.
+    let most = wanted.min(most).unsigned_abs();
+    let parts = gemm::PARTS.into_iter().rev().find(|&parts| parts <= most).unwrap_or(2);
     let is_possible = rows.saturating_mul(columns) <= RESULTS && product.can_be_shared(parts);
     Ok(is_possible.then_some(parts))
 }
