@@ -201,14 +201,7 @@ fn as_kernel<'c, 'b>(
     (out, order): (&[i64], &[usize]),
     compute: DataType,
 ) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
-    // Lanes would load codes one by one where neighbours are not in fours.
-    let in_fours = |tensor: &Ordered<'c, 'b>| tensor.order.last().map(|&axis| extent(&tensor.dims, axis));
-    let are_in_fours = [a, b].map(in_fours).into_iter().flatten();
-    let are_in_fours = are_in_fours
-        .collect::<Result<Vec<_>, _>>()?
-        .iter()
-        .all(|extent| extent % 4 == 0);
-    let are_codes = a.dtype.is_fnuz() && a.dtype == b.dtype && compute == DataType::F32 && are_in_fours;
+    let are_codes = a.dtype.is_fnuz() && a.dtype == b.dtype && compute == DataType::F32;
     let is_possible = are_codes || are_halves([a.dtype, b.dtype], compute);
     let Some(machine) = lowering.target().machine().filter(|_| is_possible) else {
         return Ok(None);

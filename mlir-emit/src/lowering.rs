@@ -54,9 +54,10 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         }
         let problem = product.problem();
         let tried = self.target.cut(machine, &problem);
-        let Some(mut schedule) = tried.or_else(|| gemm::choose(machine, &problem)) else {
+        let Some(schedule) = tried.or_else(|| gemm::choose(machine, &problem)) else {
             return Ok(None);
         };
+        let mut schedule = product.cut_for_bytes(schedule);
         if !product.can_be_shared(schedule.parts) {
             schedule.parts = 1;
         }

@@ -12,7 +12,7 @@
 use super::code::{Code, Int, Ssa};
 use super::merged::along_the_sum;
 use super::places::{BEYOND, Place, Side, is_there, offset, windows};
-use super::problem::Factor;
+use super::problem::{Factor, Strides};
 use crate::EmitError;
 use crate::mlir::Type;
 use rotini_schedule::gemm::STEP_BYTES;
@@ -81,6 +81,20 @@ fn run(extents: &[i64], along: &[i64], across: &[i64], first: i64, bytes: i64) -
     let fits = |width: &i64| all().all(|number| number % width == 0);
     let widths = [CHUNK / bytes, 8 / bytes, 4 / bytes];
     widths.into_iter().filter(|&width| width > 1).find(fits).unwrap_or(1)
+}
+
+/// Whether lanes load the factor's bytes one by one, along its own axes with these extents and along the sum.
+pub(super) fn is_of_single_bytes(factor: &Factor, own: &[i64], sum: &[i64]) -> bool {
+    let Strides {
+        batch,
+        own: along_own,
+        sum: along_sum,
+        ..
+    } = &factor.strides;
+    let beside = |others: &[i64]| [batch.as_slice(), others].concat();
+    let is_single =
+        |extents: &[i64], along: &[i64], others: &[i64]| run(extents, along, &beside(others), factor.first, 1) == 1;
+    factor.dtype.bytes() == Some(1) && is_single(sum, along_sum, along_own) && is_single(own, along_own, along_sum)
 }
 
 impl<'c> Reader<'c> {

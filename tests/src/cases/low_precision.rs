@@ -358,7 +358,14 @@ pub(super) fn matmuls(cases: &mut Cases) {
         ("e4m3fnuz_to_bf16", [E4M3_FNUZ, E4M3_FNUZ, BF16, F32]),
         ("e5m2fnuz_to_f32", [E5M2_FNUZ, E5M2_FNUZ, F32, F32]),
     ] {
-        for [rows, inner, columns] in [[64, 256, 128], [130, 300, 200], [17, 129, 35], [16, 4096, 64]] {
+        for [rows, inner, columns] in [
+            [64, 256, 128],
+            [130, 300, 200],
+            [17, 129, 35],
+            [16, 4096, 64],
+            [33, 20_000, 65],
+            [2, 7, 132],
+        ] {
             for (order, [a, b]) in [
                 ("nn", [false, false]),
                 ("nt", [false, true]),
