@@ -6,7 +6,7 @@
 use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
-use crate::kernel::{Attention, Dots, Kernels, Product, Turn};
+use crate::kernel::{Attention, Dots, Kernels, Product, Turn, fitted};
 use crate::mlir::Value as Ssa;
 use crate::narrow::{contracted, factor_types};
 use crate::quirks::{Quirk, Quirks};
@@ -57,12 +57,8 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         let Some(schedule) = tried.or_else(|| gemm::choose(machine, &problem)) else {
             return Ok(None);
         };
-        let mut schedule = product.cut_for_bytes(schedule);
-        if !product.can_be_shared(schedule.parts) {
-            schedule.parts = 1;
-        }
-        product.schedule = schedule;
-        product.name = format!("{}_{}", product.name, schedule.word());
+        product.schedule = fitted(&product, schedule);
+        product.name = format!("{}_{}", product.name, product.schedule.word());
         self.at.product(self.kernels, product).map(Some)
     }
 

@@ -154,10 +154,8 @@ pub(crate) fn multiplied<'c, 'b>(
     factor: Ssa<'c, 'b>,
     dtype: DataType,
 ) -> Result<Ssa<'c, 'b>, EmitError> {
-    let float = match dtype {
-        DataType::F8E4M3Fnuz => Float::E4M3Fnuz,
-        DataType::F8E5M2Fnuz => Float::E5M2Fnuz,
-        _ => return Ok(factor),
+    let Some(float) = Float::of_fnuz(dtype) else {
+        return Ok(factor);
     };
     let (shape, byte) = factor.r#type().as_tensor()?;
     if byte != Type::integer(at.context(), 8) {

@@ -374,11 +374,7 @@ impl<'c> Kernel<'_, 'c> {
         let code = self.code;
         let dtype = factors[0].dtype;
         let element = element(code.context(), dtype).ok_or(EmitError::Internal("a type that no kernel has"))?;
-        let float = match dtype {
-            DataType::F8E4M3Fnuz => Some(Float::E4M3Fnuz),
-            DataType::F8E5M2Fnuz => Some(Float::E5M2Fnuz),
-            _ => None,
-        };
+        let float = Float::of_fnuz(dtype);
         let chunk = 16 / dtype.bytes().unwrap_or(1).cast_signed();
         let vector = element.vector(&[chunk])?;
         let read = |side: usize, half: usize| {

@@ -41,6 +41,7 @@ pub(crate) use attention::{
 pub(crate) use direct::TERMS as DIRECT_TERMS;
 pub(crate) use dots::Dots;
 pub(crate) use problem::{Axis, Factor, Product, Strides, Window};
+pub(crate) use reader::fitted;
 pub(crate) use rows::is_possible as has_rows;
 pub(crate) use rows::problem::MARK as ROWS;
 pub(crate) use summed::parts as parts_of_summed;

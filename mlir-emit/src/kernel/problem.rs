@@ -4,7 +4,6 @@
 //! windows (n, p, q), its columns the filters (k), its sum is over (r, s, c). x at row (n, p, q) and term (r, s, c) is the element
 //! `n H W C + (2 p + r - 1) W C + (2 q + s - 1) C + c`, if 2 p + r - 1 and 2 q + s - 1 are in the image, and zero else.
 
-use super::reader::is_of_single_bytes;
 use rotini_graph::DataType;
 use rotini_schedule::gemm;
 
@@ -106,20 +105,6 @@ impl Product {
             axis => vec![axis],
         };
         self.order.iter().flat_map(apart).collect()
-    }
-
-    /// The product cut as small as it can be, if lanes load bytes one by one: of larger tiles a lane would have more loads under way than the
-    /// hardware counts.
-    pub(crate) fn cut_for_bytes(&self, schedule: gemm::Schedule) -> gemm::Schedule {
-        let [a, b] = &self.factors;
-        if is_of_single_bytes(a, &self.rows, &self.sum) || is_of_single_bytes(b, &self.columns, &self.sum) {
-            gemm::Schedule {
-                parts: schedule.parts,
-                ..gemm::Schedule::default()
-            }
-        } else {
-            schedule
-        }
     }
 
     /// Axes of the batch, and that of parts if there are several.

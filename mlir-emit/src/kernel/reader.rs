@@ -12,10 +12,10 @@
 use super::code::{Code, Int, Ssa};
 use super::merged::along_the_sum;
 use super::places::{BEYOND, Place, Side, is_there, offset, windows};
-use super::problem::{Factor, Strides};
+use super::problem::{Factor, Product, Strides};
 use crate::EmitError;
 use crate::mlir::Type;
-use rotini_schedule::gemm::STEP_BYTES;
+use rotini_schedule::gemm::{STEP_BYTES, Schedule};
 
 /// Bytes of a chunk.
 const CHUNK: i64 = 16;
@@ -83,8 +83,23 @@ fn run(extents: &[i64], along: &[i64], across: &[i64], first: i64, bytes: i64) -
     widths.into_iter().filter(|&width| width > 1).find(fits).unwrap_or(1)
 }
 
+/// A schedule as a product can have it: with the smallest tiles if lanes load bytes one by one, for of larger ones a lane would have more loads
+/// under way than the hardware counts; and without parts if nothing can add them.
+pub(crate) fn fitted(product: &Product, schedule: Schedule) -> Schedule {
+    let [a, b] = &product.factors;
+    let is_single =
+        is_of_single_bytes(a, &product.rows, &product.sum) || is_of_single_bytes(b, &product.columns, &product.sum);
+    let cut = if is_single { Schedule::default() } else { schedule };
+    let parts = if product.can_be_shared(schedule.parts) {
+        schedule.parts
+    } else {
+        1
+    };
+    Schedule { parts, ..cut }
+}
+
 /// Whether lanes load the factor's bytes one by one, along its own axes with these extents and along the sum.
-pub(super) fn is_of_single_bytes(factor: &Factor, own: &[i64], sum: &[i64]) -> bool {
+fn is_of_single_bytes(factor: &Factor, own: &[i64], sum: &[i64]) -> bool {
     let Strides {
         batch,
         own: along_own,

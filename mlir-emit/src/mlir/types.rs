@@ -2,6 +2,7 @@
 
 use super::Context;
 use crate::EmitError;
+use rotini_graph::DataType;
 use std::fmt;
 
 /// The floating-point types that the lowering uses.
@@ -16,6 +17,15 @@ pub(crate) enum Float {
 }
 
 impl Float {
+    /// What FNUZ codes are when they are multiplied; `None` for other types.
+    pub(crate) const fn of_fnuz(dtype: DataType) -> Option<Self> {
+        match dtype {
+            DataType::F8E4M3Fnuz => Some(Float::E4M3Fnuz),
+            DataType::F8E5M2Fnuz => Some(Float::E5M2Fnuz),
+            _ => None,
+        }
+    }
+
     fn bits(self) -> u32 {
         match self {
             Float::E4M3Fnuz | Float::E5M2Fnuz => 8,
