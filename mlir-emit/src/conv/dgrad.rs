@@ -11,7 +11,7 @@
 //! In general the phase r = h mod s of dx is Σ dy\[q + ⌊(r + pre) / s⌋ - t\] w\[(r + pre) mod s + s t\] over t. Phases are products side by
 //! side in one kernel: axes of its batch. No product is with a stuffed zero.
 
-use super::kernels::{direct, factor, groups, has_tiles, is_direct, per_image};
+use super::kernels::{direct, factor, has_tiles, is_direct, per_image};
 use super::shape::{Shape, channels_first, channels_last};
 use crate::EmitError;
 use crate::contract::{are_halves, strides};
@@ -108,8 +108,7 @@ pub(super) fn lower<'c, 'b>(
     };
     let axes: Option<Vec<Along>> = (0..shape.spatial()).map(|axis| Along::new(shape, axis)).collect();
     let Some(axes) = axes else { return Ok(None) };
-    let group = Axis::Group(axes.len());
-    let logical: Vec<Axis> = [Axis::Row(0), group]
+    let logical: Vec<Axis> = [Axis::Row(0), Axis::Group(axes.len())]
         .into_iter()
         .chain((0..axes.len()).map(|axis| Axis::Row(axis + 1)))
         .collect();
@@ -282,14 +281,15 @@ fn product(
     windows.extend(tap_windows.iter().copied());
     sum.push(extent(&of_dy, 1)?);
     taps.push(extent(&of_w, 0)?);
+    let mut batch: Vec<i64> = axes.iter().map(|axis| axis.phases).collect();
     // Both lie along the filters of a group.
-    let (group, _) = groups(shape, [0; 2]);
     if shape.groups > 1 {
+        batch.push(shape.groups);
         batches.push(shape.filters * extent(&of_dy, 1)?);
         tap_batches.push(shape.filters * extent(&of_w, 0)?);
     }
     Ok(Product {
-        batch: axes.iter().map(|axis| axis.phases).chain(group).collect(),
+        batch,
         rows: [shape.batch]
             .into_iter()
             .chain(axes.iter().map(|axis| axis.places))

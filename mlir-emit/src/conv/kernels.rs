@@ -75,7 +75,7 @@ pub(super) fn lower<'c, 'b>(
 }
 
 /// The groups as axes of a batch, and the strides along them of tensors with channels and with filters, which are so far apart.
-pub(super) fn groups(shape: &Shape<'_>, [channel, filter]: [i64; 2]) -> (Vec<i64>, [Vec<i64>; 2]) {
+fn groups(shape: &Shape<'_>, [channel, filter]: [i64; 2]) -> (Vec<i64>, [Vec<i64>; 2]) {
     if shape.groups == 1 {
         return Default::default();
     }
@@ -168,6 +168,22 @@ impl Image {
             }
         }
         Ok(image)
+    }
+}
+
+impl Image {
+    /// Where a gradient with respect to the filter reads zeros: rows are taps, the sum is over images and positions.
+    fn windows_of_taps(&self) -> Vec<Window> {
+        let edges = self.edges.iter();
+        edges
+            .map(|&(axis, [extent, start, step, dilation])| Window {
+                extent,
+                start,
+                own: (axis, dilation),
+                sum: (axis + 1, step),
+                batch: (0, 0),
+            })
+            .collect()
     }
 }
 
@@ -279,17 +295,7 @@ pub(super) fn wgrad<'c, 'b>(
     let dy = &in_place(true, dy)?;
     let (from, of_dy) = (strides(x), strides(dy));
     let image = Image::new(x, shape)?;
-    let windows = image
-        .edges
-        .iter()
-        .map(|&(axis, [extent, start, step, dilation])| Window {
-            extent,
-            start,
-            own: (axis, dilation),
-            sum: (axis + 1, step),
-            batch: (0, 0),
-        });
-    let windows = windows.collect();
+    let windows = image.windows_of_taps();
     let own = [image.taps, vec![extent(&from, 1)?]].concat();
     let sum = [vec![extent(&from, 0)?], image.steps].concat();
     let places = [&[extent(&of_dy, 0)?], of_dy.get(2..).unwrap_or_default()].concat();
@@ -335,17 +341,7 @@ fn depthwise_wgrad<'c, 'b>(
 ) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
     let (from, of_dy) = (strides(x), strides(dy));
     let image = Image::new(x, shape)?;
-    let windows = image
-        .edges
-        .iter()
-        .map(|&(axis, [extent, start, step, dilation])| Window {
-            extent,
-            start,
-            own: (axis, dilation),
-            sum: (axis + 1, step),
-            batch: (0, 0),
-        });
-    let windows = windows.collect();
+    let windows = image.windows_of_taps();
     let sum = [vec![extent(&from, 0)?], image.steps].concat();
     let places = [&[extent(&of_dy, 0)?], of_dy.get(2..).unwrap_or_default()].concat();
     let mut of_x = factor(x, image.first, [vec![0], image.taps, sum], windows);

@@ -8,7 +8,7 @@ use super::code::{Code, Int, Ssa};
 use super::epilogue::{Epilogue, RUN, Spot};
 use super::gemm::{Written, arguments, by_die, element};
 use super::merged::Axes;
-use super::places::coordinates;
+use super::places::{coordinates, known_coordinates};
 use super::problem::{Axis, Factor, Product, Window};
 use crate::EmitError;
 use crate::mlir::{Context, Float, Type};
@@ -24,7 +24,7 @@ const LINES: i64 = 4;
 const MISSING: EmitError = EmitError::Internal("an axis that a product lacks");
 
 /// An axis of a product, with steps from block to block.
-struct Side {
+struct Steps {
     axis: Axis,
     extent: i64,
     step: i64,
@@ -33,7 +33,7 @@ struct Side {
 /// What the blocks of a product are.
 struct Blocks {
     /// In the order of the result's memory.
-    sides: Vec<Side>,
+    sides: Vec<Steps>,
     /// The axis of the run, and that of the lines.
     run: Axis,
     line: Option<Axis>,
@@ -52,7 +52,7 @@ impl Blocks {
                 axis if Some(axis) == line => extent.min(LINES),
                 _ => 1,
             };
-            Side { axis, extent, step }
+            Steps { axis, extent, step }
         });
         Ok(Blocks {
             sides: sides.collect(),
@@ -89,7 +89,7 @@ fn stride(factor: &Factor, axis: Axis, is_first: bool) -> i64 {
 }
 
 /// A factor as a lane reads it.
-pub(super) struct Reader<'a, 'c> {
+pub(super) struct Elements<'a, 'c> {
     code: &'a Code<'c>,
     factor: &'a Factor,
     buffer: Ssa<'c>,
@@ -115,7 +115,7 @@ pub(super) struct Moved<'c> {
     pub(super) along: Vec<i64>,
 }
 
-impl<'a, 'c> Reader<'a, 'c> {
+impl<'a, 'c> Elements<'a, 'c> {
     pub(super) fn new(
         code: &'a Code<'c>,
         factor: &'a Factor,
@@ -136,7 +136,7 @@ impl<'a, 'c> Reader<'a, 'c> {
             along.push(code.sum(steps.into_iter().chain([Int::Known(window.start)]))?);
         }
         let offsets = moved.iter().map(|axis| code.mul(axis.first, axis.stride));
-        Ok(Reader {
+        Ok(Elements {
             code,
             factor,
             buffer,
@@ -270,8 +270,8 @@ pub(super) fn write<'c>(
         .collect()
     };
     let mut readers = [
-        Reader::new(&code, first, a, &moved(first, true))?,
-        Reader::new(&code, second, b, &moved(second, false))?,
+        Elements::new(&code, first, a, &moved(first, true))?,
+        Elements::new(&code, second, b, &moved(second, false))?,
     ];
     let lines = blocks.line.map_or(1, |line| blocks.step(line));
     let sums = sums(&code, product, &blocks, lines, &mut readers)?;
@@ -336,18 +336,13 @@ fn sums<'c>(
     product: &Product,
     blocks: &Blocks,
     lines: i64,
-    readers: &mut [Reader<'_, 'c>; 2],
+    readers: &mut [Elements<'_, 'c>; 2],
 ) -> Result<Vec<Ssa<'c>>, EmitError> {
     let vector = Type::float(code.context(), Float::F32).vector(&[RUN])?;
     let mut sums = vec![code.zeros(vector)?; usize::try_from(lines).map_err(|_| MISSING)?];
     let terms: i64 = product.sum.iter().product();
     for term in 0..terms {
-        // The term's index along each axis of the sum.
-        let mut rest = term;
-        let mut indices = vec![0; product.sum.len()];
-        for (index, &extent) in indices.iter_mut().zip(&product.sum).rev() {
-            (*index, rest) = (rest % extent, rest / extent);
-        }
+        let indices = known_coordinates(term, &product.sum);
         for (line, sum) in (0..).zip(&mut sums) {
             let mut operands = Vec::new();
             for (reader, is_first) in readers.iter_mut().zip([true, false]) {

@@ -34,6 +34,16 @@ pub(super) fn coordinates<'c>(code: &Code<'c>, number: Int<'c>, extents: &[i64])
     Ok(indices)
 }
 
+/// The same of a number that is known now.
+pub(super) fn known_coordinates(number: i64, extents: &[i64]) -> Vec<i64> {
+    let mut rest = number;
+    let mut indices = vec![0; extents.len()];
+    for (index, &extent) in indices.iter_mut().zip(extents).rev() {
+        (*index, rest) = (rest % extent, rest / extent);
+    }
+    indices
+}
+
 /// The sum of indices, each times the stride of its axis.
 pub(super) fn offset<'c>(code: &Code<'c>, indices: &[Int<'c>], strides: &[i64]) -> Result<Int<'c>, EmitError> {
     let terms = indices

@@ -6,11 +6,11 @@
 //! Where channels lie side by side, lanes that are neighbours have neighbouring channels, else neighbouring positions.
 
 use super::code::{Int, Ssa};
-use super::direct::{LANES, Moved, Reader};
+use super::direct::{Elements, LANES, Moved};
 use super::epilogue::Epilogue;
 use super::gemm::{Written, arguments, by_die};
 use super::merged::Axes;
-use super::places::{BEYOND, coordinates, offset};
+use super::places::{BEYOND, coordinates, known_coordinates, offset};
 use super::problem::{Factor, Product};
 use crate::EmitError;
 use crate::mlir::{Context, Float, Type};
@@ -131,14 +131,6 @@ pub(super) fn write<'c>(
     let count = usize::try_from(taps).map_err(|_| MISSING)?;
     let zeros = vec![code.zeros(vector)?; count];
     let [first, second] = factors;
-    let tap_indices = |tap: i64| {
-        let mut rest = tap;
-        let mut indices = vec![0; product.rows.len()];
-        for (index, &extent) in indices.iter_mut().zip(&product.rows).rev() {
-            (*index, rest) = (rest % extent, rest / extent);
-        }
-        indices
-    };
     let bounds = [code.add(start, slice)?, end, Int::Known(LANES / across)];
     let sums = code.repeat(bounds, &zeros, |number, sums| {
         let mut indices = coordinates(&code, number, &share.counts)?;
@@ -167,8 +159,8 @@ pub(super) fn write<'c>(
         };
         let of_columns = [&first.strides.other, &second.strides.own].map(|strides| strides.last().copied());
         let [of_a, of_b] = of_columns.map(|stride| stride.unwrap_or(0));
-        let mut x = Reader::new(&code, first, a, &moved(first, of_a))?;
-        let mut dy = Reader::new(&code, second, b, &moved(second, of_b))?;
+        let mut x = Elements::new(&code, first, a, &moved(first, of_a))?;
+        let mut dy = Elements::new(&code, second, b, &moved(second, of_b))?;
         let mut sums = sums.to_vec();
         let along_last = |factor: &Factor| factor.strides.sum.get(last).copied().unwrap_or(0);
         for term in 0..cell {
@@ -177,7 +169,7 @@ pub(super) fn write<'c>(
                 .collect::<Result<Vec<_>, _>>()?;
             let weights = code.one("vector.from_elements", &loaded, vector, &[])?;
             for (tap, sum) in (0..).zip(&mut sums) {
-                let indices = tap_indices(tap);
+                let indices = known_coordinates(tap, &product.rows);
                 let of_tap: i64 = indices
                     .iter()
                     .zip(&first.strides.own)
