@@ -91,269 +91,270 @@ func.func private @compute(%0: tensor<1x11x8xbf16>, %1: tensor<1x11x5xbf16>, %2:
     %85 = "arith.minui"(%84, %81) : (index, index) -> (index)
     %86 = "tensor.extract"(%11, %85) : (tensor<2xi32>, index) -> (i32)
     %87 = "arith.select"(%82, %80, %86) : (i1, i32, i32) -> (i32)
-    %88 = "arith.cmpi"(%79, %87) {predicate = 2 : i64} : (i32, i32) -> (i1)
-    %89 = "arith.constant"() {value = -1 : i32} : () -> (i32)
-    %90 = "arith.select"(%88, %79, %89) : (i1, i32, i32) -> (i32)
-    "linalg.yield"(%90) : (i32) -> ()
+    %88 = "arith.subi"(%87, %78) : (i32, i32) -> (i32)
+    %89 = "arith.cmpi"(%77, %88) {predicate = 2 : i64} : (i32, i32) -> (i1)
+    %90 = "arith.constant"() {value = -1 : i32} : () -> (i32)
+    %91 = "arith.select"(%89, %79, %90) : (i1, i32, i32) -> (i32)
+    "linalg.yield"(%91) : (i32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 0, 1>} : (tensor<2x16xi32>) -> (tensor<2x16xi32>)
-  %91 = "tensor.empty"() : () -> (tensor<2x16x5xbf16>)
-  %92 = "linalg.generic"(%61, %91) ({
-  ^bb0(%93: i32, %94: bf16):
-    %95 = "arith.constant"() {value = 0 : i32} : () -> (i32)
-    %96 = "arith.cmpi"(%93, %95) {predicate = 5 : i64} : (i32, i32) -> (i1)
-    %97 = "arith.constant"() {value = 0 : i32} : () -> (i32)
-    %98 = "arith.select"(%96, %93, %97) : (i1, i32, i32) -> (i32)
-    %99 = "arith.index_cast"(%98) : (i32) -> (index)
-    %100 = "arith.constant"() {value = 0 : index} : () -> (index)
-    %101 = "linalg.index"() {dim = 2 : i64} : () -> (index)
-    %102 = "tensor.extract"(%1, %100, %99, %101) : (tensor<1x11x5xbf16>, index, index, index) -> (bf16)
-    %103 = "arith.constant"() {value = 0.0e0 : bf16} : () -> (bf16)
-    %104 = "arith.select"(%96, %102, %103) : (i1, bf16, bf16) -> (bf16)
-    "linalg.yield"(%104) : (bf16) -> ()
+  %92 = "tensor.empty"() : () -> (tensor<2x16x5xbf16>)
+  %93 = "linalg.generic"(%61, %92) ({
+  ^bb0(%94: i32, %95: bf16):
+    %96 = "arith.constant"() {value = 0 : i32} : () -> (i32)
+    %97 = "arith.cmpi"(%94, %96) {predicate = 5 : i64} : (i32, i32) -> (i1)
+    %98 = "arith.constant"() {value = 0 : i32} : () -> (i32)
+    %99 = "arith.select"(%97, %94, %98) : (i1, i32, i32) -> (i32)
+    %100 = "arith.index_cast"(%99) : (i32) -> (index)
+    %101 = "arith.constant"() {value = 0 : index} : () -> (index)
+    %102 = "linalg.index"() {dim = 2 : i64} : () -> (index)
+    %103 = "tensor.extract"(%1, %101, %100, %102) : (tensor<1x11x5xbf16>, index, index, index) -> (bf16)
+    %104 = "arith.constant"() {value = 0.0e0 : bf16} : () -> (bf16)
+    %105 = "arith.select"(%97, %103, %104) : (i1, bf16, bf16) -> (bf16)
+    "linalg.yield"(%105) : (bf16) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<2x16xi32>, tensor<2x16x5xbf16>) -> (tensor<2x16x5xbf16>)
-  %105 = "iree_tensor_ext.compute_barrier.start"(%92) : (tensor<2x16x5xbf16>) -> (tensor<2x16x5xbf16>)
-  %106 = "tensor.empty"() : () -> (tensor<2x16x8xbf16>)
-  %107 = "linalg.generic"(%61, %106) ({
-  ^bb0(%108: i32, %109: bf16):
-    %110 = "arith.constant"() {value = 0 : i32} : () -> (i32)
-    %111 = "arith.cmpi"(%108, %110) {predicate = 5 : i64} : (i32, i32) -> (i1)
-    %112 = "arith.constant"() {value = 0 : i32} : () -> (i32)
-    %113 = "arith.select"(%111, %108, %112) : (i1, i32, i32) -> (i32)
-    %114 = "arith.index_cast"(%113) : (i32) -> (index)
-    %115 = "arith.constant"() {value = 0 : index} : () -> (index)
-    %116 = "linalg.index"() {dim = 2 : i64} : () -> (index)
-    %117 = "tensor.extract"(%0, %115, %114, %116) : (tensor<1x11x8xbf16>, index, index, index) -> (bf16)
-    %118 = "arith.constant"() {value = 0.0e0 : bf16} : () -> (bf16)
-    %119 = "arith.select"(%111, %117, %118) : (i1, bf16, bf16) -> (bf16)
-    "linalg.yield"(%119) : (bf16) -> ()
+  %106 = "iree_tensor_ext.compute_barrier.start"(%93) : (tensor<2x16x5xbf16>) -> (tensor<2x16x5xbf16>)
+  %107 = "tensor.empty"() : () -> (tensor<2x16x8xbf16>)
+  %108 = "linalg.generic"(%61, %107) ({
+  ^bb0(%109: i32, %110: bf16):
+    %111 = "arith.constant"() {value = 0 : i32} : () -> (i32)
+    %112 = "arith.cmpi"(%109, %111) {predicate = 5 : i64} : (i32, i32) -> (i1)
+    %113 = "arith.constant"() {value = 0 : i32} : () -> (i32)
+    %114 = "arith.select"(%112, %109, %113) : (i1, i32, i32) -> (i32)
+    %115 = "arith.index_cast"(%114) : (i32) -> (index)
+    %116 = "arith.constant"() {value = 0 : index} : () -> (index)
+    %117 = "linalg.index"() {dim = 2 : i64} : () -> (index)
+    %118 = "tensor.extract"(%0, %116, %115, %117) : (tensor<1x11x8xbf16>, index, index, index) -> (bf16)
+    %119 = "arith.constant"() {value = 0.0e0 : bf16} : () -> (bf16)
+    %120 = "arith.select"(%112, %118, %119) : (i1, bf16, bf16) -> (bf16)
+    "linalg.yield"(%120) : (bf16) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<2x16xi32>, tensor<2x16x8xbf16>) -> (tensor<2x16x8xbf16>)
-  %120 = "iree_tensor_ext.compute_barrier.start"(%107) : (tensor<2x16x8xbf16>) -> (tensor<2x16x8xbf16>)
-  %121 = "tensor.empty"() : () -> (tensor<2x5x16xbf16>)
-  %122 = "linalg.generic"(%105, %121) ({
-  ^bb0(%123: bf16, %124: bf16):
-    "linalg.yield"(%123) : (bf16) -> ()
+  %121 = "iree_tensor_ext.compute_barrier.start"(%108) : (tensor<2x16x8xbf16>) -> (tensor<2x16x8xbf16>)
+  %122 = "tensor.empty"() : () -> (tensor<2x5x16xbf16>)
+  %123 = "linalg.generic"(%106, %122) ({
+  ^bb0(%124: bf16, %125: bf16):
+    "linalg.yield"(%124) : (bf16) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<2x16x5xbf16>, tensor<2x5x16xbf16>) -> (tensor<2x5x16xbf16>)
-  %125 = "iree_tensor_ext.compute_barrier.start"(%122) : (tensor<2x5x16xbf16>) -> (tensor<2x5x16xbf16>)
-  %126 = "tensor.empty"() : () -> (tensor<2x8x16xbf16>)
-  %127 = "linalg.generic"(%120, %126) ({
-  ^bb0(%128: bf16, %129: bf16):
-    "linalg.yield"(%128) : (bf16) -> ()
+  %126 = "iree_tensor_ext.compute_barrier.start"(%123) : (tensor<2x5x16xbf16>) -> (tensor<2x5x16xbf16>)
+  %127 = "tensor.empty"() : () -> (tensor<2x8x16xbf16>)
+  %128 = "linalg.generic"(%121, %127) ({
+  ^bb0(%129: bf16, %130: bf16):
+    "linalg.yield"(%129) : (bf16) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<2x16x8xbf16>, tensor<2x8x16xbf16>) -> (tensor<2x8x16xbf16>)
-  %130 = "iree_tensor_ext.compute_barrier.start"(%127) : (tensor<2x8x16xbf16>) -> (tensor<2x8x16xbf16>)
-  %131 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
-  %132 = "tensor.empty"() : () -> (tensor<2x5x8xf32>)
-  %133 = "linalg.fill"(%131, %132) ({
-  ^bb0(%134: f32, %135: f32):
-    "linalg.yield"(%134) : (f32) -> ()
+  %131 = "iree_tensor_ext.compute_barrier.start"(%128) : (tensor<2x8x16xbf16>) -> (tensor<2x8x16xbf16>)
+  %132 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %133 = "tensor.empty"() : () -> (tensor<2x5x8xf32>)
+  %134 = "linalg.fill"(%132, %133) ({
+  ^bb0(%135: f32, %136: f32):
+    "linalg.yield"(%135) : (f32) -> ()
   }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<2x5x8xf32>) -> (tensor<2x5x8xf32>)
-  %136 = "linalg.generic"(%125, %130, %133) ({
-  ^bb0(%137: bf16, %138: bf16, %139: f32):
-    %140 = "arith.extf"(%137) : (bf16) -> (f32)
+  %137 = "linalg.generic"(%126, %131, %134) ({
+  ^bb0(%138: bf16, %139: bf16, %140: f32):
     %141 = "arith.extf"(%138) : (bf16) -> (f32)
-    %142 = "arith.mulf"(%140, %141) : (f32, f32) -> (f32)
-    %143 = "arith.addf"(%139, %142) : (f32, f32) -> (f32)
-    "linalg.yield"(%143) : (f32) -> ()
+    %142 = "arith.extf"(%139) : (bf16) -> (f32)
+    %143 = "arith.mulf"(%141, %142) : (f32, f32) -> (f32)
+    %144 = "arith.addf"(%140, %143) : (f32, f32) -> (f32)
+    "linalg.yield"(%144) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d2, d3)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<2x5x16xbf16>, tensor<2x8x16xbf16>, tensor<2x5x8xf32>) -> (tensor<2x5x8xf32>)
-  %144 = "iree_tensor_ext.compute_barrier.start"(%136) : (tensor<2x5x8xf32>) -> (tensor<2x5x8xf32>)
-  %145 = "tensor.empty"() : () -> (tensor<2x5x8xf32>)
-  %146 = "linalg.generic"(%145) ({
-  ^bb0(%147: f32):
-    %148 = "linalg.index"() {dim = 0 : i64} : () -> (index)
-    %149 = "tensor.extract"(%27, %148) : (tensor<2xi32>, index) -> (i32)
-    %150 = "tensor.extract"(%11, %148) : (tensor<2xi32>, index) -> (i32)
-    %151 = "arith.constant"() {value = 11 : i32} : () -> (i32)
-    %152 = "arith.constant"() {value = 1 : index} : () -> (index)
-    %153 = "arith.cmpi"(%152, %148) {predicate = 7 : i64} : (index, index) -> (i1)
-    %154 = "arith.constant"() {value = 1 : index} : () -> (index)
-    %155 = "arith.addi"(%148, %154) : (index, index) -> (index)
-    %156 = "arith.minui"(%155, %152) : (index, index) -> (index)
-    %157 = "tensor.extract"(%11, %156) : (tensor<2xi32>, index) -> (i32)
-    %158 = "arith.select"(%153, %151, %157) : (i1, i32, i32) -> (i32)
-    %159 = "arith.subi"(%158, %150) : (i32, i32) -> (i32)
-    %160 = "arith.constant"() {value = 15 : i32} : () -> (i32)
-    %161 = "arith.addi"(%159, %160) : (i32, i32) -> (i32)
-    %162 = "arith.constant"() {value = 16 : i32} : () -> (i32)
-    %163 = "arith.divui"(%161, %162) : (i32, i32) -> (i32)
-    %164 = "arith.addi"(%149, %163) : (i32, i32) -> (i32)
-    %165 = "arith.index_cast"(%149) : (i32) -> (index)
-    %166 = "arith.index_cast"(%164) : (i32) -> (index)
-    %167 = "linalg.index"() {dim = 1 : i64} : () -> (index)
-    %168 = "linalg.index"() {dim = 2 : i64} : () -> (index)
-    %169 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
-    %170 = "arith.constant"() {value = 1 : index} : () -> (index)
-    %171 = "scf.for"(%165, %166, %170, %169) ({
-    ^bb0(%172: index, %173: f32):
-      %174 = "tensor.extract"(%144, %172, %167, %168) : (tensor<2x5x8xf32>, index, index, index) -> (f32)
-      %175 = "arith.addf"(%173, %174) : (f32, f32) -> (f32)
-      "scf.yield"(%175) : (f32) -> ()
+  %145 = "iree_tensor_ext.compute_barrier.start"(%137) : (tensor<2x5x8xf32>) -> (tensor<2x5x8xf32>)
+  %146 = "tensor.empty"() : () -> (tensor<2x5x8xf32>)
+  %147 = "linalg.generic"(%146) ({
+  ^bb0(%148: f32):
+    %149 = "linalg.index"() {dim = 0 : i64} : () -> (index)
+    %150 = "tensor.extract"(%27, %149) : (tensor<2xi32>, index) -> (i32)
+    %151 = "tensor.extract"(%11, %149) : (tensor<2xi32>, index) -> (i32)
+    %152 = "arith.constant"() {value = 11 : i32} : () -> (i32)
+    %153 = "arith.constant"() {value = 1 : index} : () -> (index)
+    %154 = "arith.cmpi"(%153, %149) {predicate = 7 : i64} : (index, index) -> (i1)
+    %155 = "arith.constant"() {value = 1 : index} : () -> (index)
+    %156 = "arith.addi"(%149, %155) : (index, index) -> (index)
+    %157 = "arith.minui"(%156, %153) : (index, index) -> (index)
+    %158 = "tensor.extract"(%11, %157) : (tensor<2xi32>, index) -> (i32)
+    %159 = "arith.select"(%154, %152, %158) : (i1, i32, i32) -> (i32)
+    %160 = "arith.subi"(%159, %151) : (i32, i32) -> (i32)
+    %161 = "arith.constant"() {value = 15 : i32} : () -> (i32)
+    %162 = "arith.addi"(%160, %161) : (i32, i32) -> (i32)
+    %163 = "arith.constant"() {value = 16 : i32} : () -> (i32)
+    %164 = "arith.divui"(%162, %163) : (i32, i32) -> (i32)
+    %165 = "arith.addi"(%150, %164) : (i32, i32) -> (i32)
+    %166 = "arith.index_cast"(%150) : (i32) -> (index)
+    %167 = "arith.index_cast"(%165) : (i32) -> (index)
+    %168 = "linalg.index"() {dim = 1 : i64} : () -> (index)
+    %169 = "linalg.index"() {dim = 2 : i64} : () -> (index)
+    %170 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+    %171 = "arith.constant"() {value = 1 : index} : () -> (index)
+    %172 = "scf.for"(%166, %167, %171, %170) ({
+    ^bb0(%173: index, %174: f32):
+      %175 = "tensor.extract"(%145, %173, %168, %169) : (tensor<2x5x8xf32>, index, index, index) -> (f32)
+      %176 = "arith.addf"(%174, %175) : (f32, f32) -> (f32)
+      "scf.yield"(%176) : (f32) -> ()
     }) : (index, index, index, f32) -> (f32)
-    "linalg.yield"(%171) : (f32) -> ()
+    "linalg.yield"(%172) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 0, 1>} : (tensor<2x5x8xf32>) -> (tensor<2x5x8xf32>)
-  %176 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
-  %177 = "tensor.empty"() : () -> (tensor<2x5xf32>)
-  %178 = "linalg.fill"(%176, %177) ({
-  ^bb0(%179: f32, %180: f32):
-    "linalg.yield"(%179) : (f32) -> ()
+  %177 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %178 = "tensor.empty"() : () -> (tensor<2x5xf32>)
+  %179 = "linalg.fill"(%177, %178) ({
+  ^bb0(%180: f32, %181: f32):
+    "linalg.yield"(%180) : (f32) -> ()
   }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<2x5xf32>) -> (tensor<2x5xf32>)
-  %181 = "linalg.generic"(%146, %178) ({
-  ^bb0(%182: f32, %183: f32):
-    %184 = "arith.addf"(%183, %182) : (f32, f32) -> (f32)
-    "linalg.yield"(%184) : (f32) -> ()
+  %182 = "linalg.generic"(%147, %179) ({
+  ^bb0(%183: f32, %184: f32):
+    %185 = "arith.addf"(%184, %183) : (f32, f32) -> (f32)
+    "linalg.yield"(%185) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<2x5x8xf32>, tensor<2x5xf32>) -> (tensor<2x5xf32>)
-  %185 = "tensor.empty"() : () -> (tensor<2x5xf32>)
-  %186 = "linalg.generic"(%181, %185) ({
-  ^bb0(%187: f32, %188: f32):
-    %189 = "arith.constant"() {value = 8.0e0 : f32} : () -> (f32)
-    %190 = "arith.divf"(%187, %189) : (f32, f32) -> (f32)
-    "linalg.yield"(%190) : (f32) -> ()
+  %186 = "tensor.empty"() : () -> (tensor<2x5xf32>)
+  %187 = "linalg.generic"(%182, %186) ({
+  ^bb0(%188: f32, %189: f32):
+    %190 = "arith.constant"() {value = 8.0e0 : f32} : () -> (f32)
+    %191 = "arith.divf"(%188, %190) : (f32, f32) -> (f32)
+    "linalg.yield"(%191) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<2x5xf32>, tensor<2x5xf32>) -> (tensor<2x5xf32>)
-  %191 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
-  %192 = "tensor.empty"() : () -> (tensor<2x5xf32>)
-  %193 = "linalg.fill"(%191, %192) ({
-  ^bb0(%194: f32, %195: f32):
-    "linalg.yield"(%194) : (f32) -> ()
+  %192 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %193 = "tensor.empty"() : () -> (tensor<2x5xf32>)
+  %194 = "linalg.fill"(%192, %193) ({
+  ^bb0(%195: f32, %196: f32):
+    "linalg.yield"(%195) : (f32) -> ()
   }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<2x5xf32>) -> (tensor<2x5xf32>)
-  %196 = "linalg.generic"(%146, %186, %193) ({
-  ^bb0(%197: f32, %198: f32, %199: f32):
-    %200 = "arith.subf"(%197, %198) : (f32, f32) -> (f32)
-    %201 = "arith.mulf"(%200, %200) : (f32, f32) -> (f32)
-    %202 = "math.copysign"(%201, %201) : (f32, f32) -> (f32)
-    %203 = "arith.addf"(%199, %202) : (f32, f32) -> (f32)
-    "linalg.yield"(%203) : (f32) -> ()
+  %197 = "linalg.generic"(%147, %187, %194) ({
+  ^bb0(%198: f32, %199: f32, %200: f32):
+    %201 = "arith.subf"(%198, %199) : (f32, f32) -> (f32)
+    %202 = "arith.mulf"(%201, %201) : (f32, f32) -> (f32)
+    %203 = "math.copysign"(%202, %202) : (f32, f32) -> (f32)
+    %204 = "arith.addf"(%200, %203) : (f32, f32) -> (f32)
+    "linalg.yield"(%204) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<2x5x8xf32>, tensor<2x5xf32>, tensor<2x5xf32>) -> (tensor<2x5xf32>)
-  %204 = "tensor.empty"() : () -> (tensor<2x5xf32>)
-  %205 = "linalg.generic"(%196, %204) ({
-  ^bb0(%206: f32, %207: f32):
-    %208 = "arith.constant"() {value = 8.0e0 : f32} : () -> (f32)
-    %209 = "arith.divf"(%206, %208) : (f32, f32) -> (f32)
-    "linalg.yield"(%209) : (f32) -> ()
+  %205 = "tensor.empty"() : () -> (tensor<2x5xf32>)
+  %206 = "linalg.generic"(%197, %205) ({
+  ^bb0(%207: f32, %208: f32):
+    %209 = "arith.constant"() {value = 8.0e0 : f32} : () -> (f32)
+    %210 = "arith.divf"(%207, %209) : (f32, f32) -> (f32)
+    "linalg.yield"(%210) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<2x5xf32>, tensor<2x5xf32>) -> (tensor<2x5xf32>)
-  %210 = "tensor.empty"() : () -> (tensor<2x5xf32>)
-  %211 = "linalg.generic"(%205, %210) ({
-  ^bb0(%212: f32, %213: f32):
-    %214 = "arith.constant"() {value = 1.0e-3 : f32} : () -> (f32)
-    %215 = "arith.addf"(%212, %214) : (f32, f32) -> (f32)
-    %216 = "arith.constant"() {value = 1.0e0 : f32} : () -> (f32)
-    %217 = "math.sqrt"(%215) : (f32) -> (f32)
-    %218 = "arith.divf"(%216, %217) : (f32, f32) -> (f32)
-    "linalg.yield"(%218) : (f32) -> ()
+  %211 = "tensor.empty"() : () -> (tensor<2x5xf32>)
+  %212 = "linalg.generic"(%206, %211) ({
+  ^bb0(%213: f32, %214: f32):
+    %215 = "arith.constant"() {value = 1.0e-3 : f32} : () -> (f32)
+    %216 = "arith.addf"(%213, %215) : (f32, f32) -> (f32)
+    %217 = "arith.constant"() {value = 1.0e0 : f32} : () -> (f32)
+    %218 = "math.sqrt"(%216) : (f32) -> (f32)
+    %219 = "arith.divf"(%217, %218) : (f32, f32) -> (f32)
+    "linalg.yield"(%219) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<2x5xf32>, tensor<2x5xf32>) -> (tensor<2x5xf32>)
-  %219 = "tensor.collapse_shape"(%4) {reassociation = [[0 : i64, 1 : i64, 2 : i64]]} : (tensor<1x1x8xbf16>) -> (tensor<8xbf16>)
-  %220 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
-  %221 = "tensor.empty"() : () -> (tensor<8xf32>)
-  %222 = "linalg.fill"(%220, %221) ({
-  ^bb0(%223: f32, %224: f32):
-    "linalg.yield"(%223) : (f32) -> ()
+  %220 = "tensor.collapse_shape"(%4) {reassociation = [[0 : i64, 1 : i64, 2 : i64]]} : (tensor<1x1x8xbf16>) -> (tensor<8xbf16>)
+  %221 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %222 = "tensor.empty"() : () -> (tensor<8xf32>)
+  %223 = "linalg.fill"(%221, %222) ({
+  ^bb0(%224: f32, %225: f32):
+    "linalg.yield"(%224) : (f32) -> ()
   }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<8xf32>) -> (tensor<8xf32>)
-  %225 = "linalg.generic"(%3, %146, %219, %211, %186, %222) ({
-  ^bb0(%226: bf16, %227: f32, %228: bf16, %229: f32, %230: f32, %231: f32):
-    %232 = "arith.extf"(%226) : (bf16) -> (f32)
-    %233 = "arith.extf"(%228) : (bf16) -> (f32)
-    %234 = "arith.mulf"(%232, %233) : (f32, f32) -> (f32)
-    %235 = "arith.subf"(%227, %230) : (f32, f32) -> (f32)
-    %236 = "arith.mulf"(%235, %229) : (f32, f32) -> (f32)
-    %237 = "arith.mulf"(%232, %236) : (f32, f32) -> (f32)
-    %238 = "arith.addf"(%231, %237) : (f32, f32) -> (f32)
-    "linalg.yield"(%238) : (f32) -> ()
+  %226 = "linalg.generic"(%3, %147, %220, %212, %187, %223) ({
+  ^bb0(%227: bf16, %228: f32, %229: bf16, %230: f32, %231: f32, %232: f32):
+    %233 = "arith.extf"(%227) : (bf16) -> (f32)
+    %234 = "arith.extf"(%229) : (bf16) -> (f32)
+    %235 = "arith.mulf"(%233, %234) : (f32, f32) -> (f32)
+    %236 = "arith.subf"(%228, %231) : (f32, f32) -> (f32)
+    %237 = "arith.mulf"(%236, %230) : (f32, f32) -> (f32)
+    %238 = "arith.mulf"(%233, %237) : (f32, f32) -> (f32)
+    %239 = "arith.addf"(%232, %238) : (f32, f32) -> (f32)
+    "linalg.yield"(%239) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d1, d2, d0)>, affine_map<(d0, d1, d2) -> (d1, d2, d0)>, affine_map<(d0, d1, d2) -> (d0)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 5, 1>} : (tensor<2x5x8xbf16>, tensor<2x5x8xf32>, tensor<8xbf16>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<8xf32>) -> (tensor<8xf32>)
-  %239 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
-  %240 = "tensor.empty"() : () -> (tensor<8xf32>)
-  %241 = "linalg.fill"(%239, %240) ({
-  ^bb0(%242: f32, %243: f32):
-    "linalg.yield"(%242) : (f32) -> ()
+  %240 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %241 = "tensor.empty"() : () -> (tensor<8xf32>)
+  %242 = "linalg.fill"(%240, %241) ({
+  ^bb0(%243: f32, %244: f32):
+    "linalg.yield"(%243) : (f32) -> ()
   }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<8xf32>) -> (tensor<8xf32>)
-  %244 = "linalg.generic"(%3, %241) ({
-  ^bb0(%245: bf16, %246: f32):
-    %247 = "arith.extf"(%245) : (bf16) -> (f32)
-    %248 = "arith.addf"(%246, %247) : (f32, f32) -> (f32)
-    "linalg.yield"(%248) : (f32) -> ()
+  %245 = "linalg.generic"(%3, %242) ({
+  ^bb0(%246: bf16, %247: f32):
+    %248 = "arith.extf"(%246) : (bf16) -> (f32)
+    %249 = "arith.addf"(%247, %248) : (f32, f32) -> (f32)
+    "linalg.yield"(%249) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d1, d2, d0)>, affine_map<(d0, d1, d2) -> (d0)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<2x5x8xbf16>, tensor<8xf32>) -> (tensor<8xf32>)
-  %249 = "tensor.collapse_shape"(%4) {reassociation = [[0 : i64, 1 : i64, 2 : i64]]} : (tensor<1x1x8xbf16>) -> (tensor<8xbf16>)
-  %250 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
-  %251 = "tensor.empty"() : () -> (tensor<2x5xf32>)
-  %252 = "linalg.fill"(%250, %251) ({
-  ^bb0(%253: f32, %254: f32):
-    "linalg.yield"(%253) : (f32) -> ()
+  %250 = "tensor.collapse_shape"(%4) {reassociation = [[0 : i64, 1 : i64, 2 : i64]]} : (tensor<1x1x8xbf16>) -> (tensor<8xbf16>)
+  %251 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %252 = "tensor.empty"() : () -> (tensor<2x5xf32>)
+  %253 = "linalg.fill"(%251, %252) ({
+  ^bb0(%254: f32, %255: f32):
+    "linalg.yield"(%254) : (f32) -> ()
   }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<2x5xf32>) -> (tensor<2x5xf32>)
-  %255 = "linalg.generic"(%3, %146, %249, %211, %186, %252) ({
-  ^bb0(%256: bf16, %257: f32, %258: bf16, %259: f32, %260: f32, %261: f32):
-    %262 = "arith.extf"(%256) : (bf16) -> (f32)
-    %263 = "arith.extf"(%258) : (bf16) -> (f32)
-    %264 = "arith.mulf"(%262, %263) : (f32, f32) -> (f32)
-    %265 = "arith.subf"(%257, %260) : (f32, f32) -> (f32)
-    %266 = "arith.mulf"(%265, %259) : (f32, f32) -> (f32)
-    %267 = "arith.mulf"(%264, %266) : (f32, f32) -> (f32)
-    %268 = "math.copysign"(%267, %267) : (f32, f32) -> (f32)
-    %269 = "arith.addf"(%261, %268) : (f32, f32) -> (f32)
-    "linalg.yield"(%269) : (f32) -> ()
+  %256 = "linalg.generic"(%3, %147, %250, %212, %187, %253) ({
+  ^bb0(%257: bf16, %258: f32, %259: bf16, %260: f32, %261: f32, %262: f32):
+    %263 = "arith.extf"(%257) : (bf16) -> (f32)
+    %264 = "arith.extf"(%259) : (bf16) -> (f32)
+    %265 = "arith.mulf"(%263, %264) : (f32, f32) -> (f32)
+    %266 = "arith.subf"(%258, %261) : (f32, f32) -> (f32)
+    %267 = "arith.mulf"(%266, %260) : (f32, f32) -> (f32)
+    %268 = "arith.mulf"(%265, %267) : (f32, f32) -> (f32)
+    %269 = "math.copysign"(%268, %268) : (f32, f32) -> (f32)
+    %270 = "arith.addf"(%262, %269) : (f32, f32) -> (f32)
+    "linalg.yield"(%270) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 5, 1>} : (tensor<2x5x8xbf16>, tensor<2x5x8xf32>, tensor<8xbf16>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>) -> (tensor<2x5xf32>)
-  %270 = "tensor.empty"() : () -> (tensor<2x5xf32>)
-  %271 = "linalg.generic"(%255, %270) ({
-  ^bb0(%272: f32, %273: f32):
-    %274 = "arith.constant"() {value = 8.0e0 : f32} : () -> (f32)
-    %275 = "arith.divf"(%272, %274) : (f32, f32) -> (f32)
-    "linalg.yield"(%275) : (f32) -> ()
+  %271 = "tensor.empty"() : () -> (tensor<2x5xf32>)
+  %272 = "linalg.generic"(%256, %271) ({
+  ^bb0(%273: f32, %274: f32):
+    %275 = "arith.constant"() {value = 8.0e0 : f32} : () -> (f32)
+    %276 = "arith.divf"(%273, %275) : (f32, f32) -> (f32)
+    "linalg.yield"(%276) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<2x5xf32>, tensor<2x5xf32>) -> (tensor<2x5xf32>)
-  %276 = "tensor.collapse_shape"(%4) {reassociation = [[0 : i64, 1 : i64, 2 : i64]]} : (tensor<1x1x8xbf16>) -> (tensor<8xbf16>)
-  %277 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
-  %278 = "tensor.empty"() : () -> (tensor<2x5xf32>)
-  %279 = "linalg.fill"(%277, %278) ({
-  ^bb0(%280: f32, %281: f32):
-    "linalg.yield"(%280) : (f32) -> ()
+  %277 = "tensor.collapse_shape"(%4) {reassociation = [[0 : i64, 1 : i64, 2 : i64]]} : (tensor<1x1x8xbf16>) -> (tensor<8xbf16>)
+  %278 = "arith.constant"() {value = 0.0e0 : f32} : () -> (f32)
+  %279 = "tensor.empty"() : () -> (tensor<2x5xf32>)
+  %280 = "linalg.fill"(%278, %279) ({
+  ^bb0(%281: f32, %282: f32):
+    "linalg.yield"(%281) : (f32) -> ()
   }) {operandSegmentSizes = array<i32: 1, 1>} : (f32, tensor<2x5xf32>) -> (tensor<2x5xf32>)
-  %282 = "linalg.generic"(%3, %276, %279) ({
-  ^bb0(%283: bf16, %284: bf16, %285: f32):
-    %286 = "arith.extf"(%283) : (bf16) -> (f32)
+  %283 = "linalg.generic"(%3, %277, %280) ({
+  ^bb0(%284: bf16, %285: bf16, %286: f32):
     %287 = "arith.extf"(%284) : (bf16) -> (f32)
-    %288 = "arith.mulf"(%286, %287) : (f32, f32) -> (f32)
-    %289 = "arith.addf"(%285, %288) : (f32, f32) -> (f32)
-    "linalg.yield"(%289) : (f32) -> ()
+    %288 = "arith.extf"(%285) : (bf16) -> (f32)
+    %289 = "arith.mulf"(%287, %288) : (f32, f32) -> (f32)
+    %290 = "arith.addf"(%286, %289) : (f32, f32) -> (f32)
+    "linalg.yield"(%290) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], operandSegmentSizes = array<i32: 2, 1>} : (tensor<2x5x8xbf16>, tensor<8xbf16>, tensor<2x5xf32>) -> (tensor<2x5xf32>)
-  %290 = "tensor.empty"() : () -> (tensor<2x5xf32>)
-  %291 = "linalg.generic"(%282, %290) ({
-  ^bb0(%292: f32, %293: f32):
-    %294 = "arith.constant"() {value = 8.0e0 : f32} : () -> (f32)
-    %295 = "arith.divf"(%292, %294) : (f32, f32) -> (f32)
-    "linalg.yield"(%295) : (f32) -> ()
+  %291 = "tensor.empty"() : () -> (tensor<2x5xf32>)
+  %292 = "linalg.generic"(%283, %291) ({
+  ^bb0(%293: f32, %294: f32):
+    %295 = "arith.constant"() {value = 8.0e0 : f32} : () -> (f32)
+    %296 = "arith.divf"(%293, %295) : (f32, f32) -> (f32)
+    "linalg.yield"(%296) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<2x5xf32>, tensor<2x5xf32>) -> (tensor<2x5xf32>)
-  %296 = "tensor.collapse_shape"(%4) {reassociation = [[0 : i64, 1 : i64, 2 : i64]]} : (tensor<1x1x8xbf16>) -> (tensor<8xbf16>)
-  %297 = "tensor.empty"() : () -> (tensor<2x5x8xf32>)
-  %298 = "linalg.generic"(%3, %146, %296, %211, %186, %271, %291, %297) ({
-  ^bb0(%299: bf16, %300: f32, %301: bf16, %302: f32, %303: f32, %304: f32, %305: f32, %306: f32):
-    %307 = "arith.extf"(%299) : (bf16) -> (f32)
-    %308 = "arith.extf"(%301) : (bf16) -> (f32)
-    %309 = "arith.mulf"(%307, %308) : (f32, f32) -> (f32)
-    %310 = "arith.subf"(%300, %303) : (f32, f32) -> (f32)
-    %311 = "arith.mulf"(%310, %302) : (f32, f32) -> (f32)
-    %312 = "arith.subf"(%309, %305) : (f32, f32) -> (f32)
-    %313 = "arith.mulf"(%311, %304) : (f32, f32) -> (f32)
-    %314 = "arith.subf"(%312, %313) : (f32, f32) -> (f32)
-    %315 = "arith.mulf"(%302, %314) : (f32, f32) -> (f32)
-    "linalg.yield"(%315) : (f32) -> ()
+  %297 = "tensor.collapse_shape"(%4) {reassociation = [[0 : i64, 1 : i64, 2 : i64]]} : (tensor<1x1x8xbf16>) -> (tensor<8xbf16>)
+  %298 = "tensor.empty"() : () -> (tensor<2x5x8xf32>)
+  %299 = "linalg.generic"(%3, %147, %297, %212, %187, %272, %292, %298) ({
+  ^bb0(%300: bf16, %301: f32, %302: bf16, %303: f32, %304: f32, %305: f32, %306: f32, %307: f32):
+    %308 = "arith.extf"(%300) : (bf16) -> (f32)
+    %309 = "arith.extf"(%302) : (bf16) -> (f32)
+    %310 = "arith.mulf"(%308, %309) : (f32, f32) -> (f32)
+    %311 = "arith.subf"(%301, %304) : (f32, f32) -> (f32)
+    %312 = "arith.mulf"(%311, %303) : (f32, f32) -> (f32)
+    %313 = "arith.subf"(%310, %306) : (f32, f32) -> (f32)
+    %314 = "arith.mulf"(%312, %305) : (f32, f32) -> (f32)
+    %315 = "arith.subf"(%313, %314) : (f32, f32) -> (f32)
+    %316 = "arith.mulf"(%303, %315) : (f32, f32) -> (f32)
+    "linalg.yield"(%316) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 7, 1>} : (tensor<2x5x8xbf16>, tensor<2x5x8xf32>, tensor<8xbf16>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5x8xf32>) -> (tensor<2x5x8xf32>)
-  %316 = "tensor.empty"() : () -> (tensor<1x1x8xf32>)
-  %317 = "linalg.generic"(%225, %316) ({
-  ^bb0(%318: f32, %319: f32):
-    "linalg.yield"(%318) : (f32) -> ()
+  %317 = "tensor.empty"() : () -> (tensor<1x1x8xf32>)
+  %318 = "linalg.generic"(%226, %317) ({
+  ^bb0(%319: f32, %320: f32):
+    "linalg.yield"(%319) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<8xf32>, tensor<1x1x8xf32>) -> (tensor<1x1x8xf32>)
-  %320 = "tensor.empty"() : () -> (tensor<1x1x8xf32>)
-  %321 = "linalg.generic"(%244, %320) ({
-  ^bb0(%322: f32, %323: f32):
-    "linalg.yield"(%322) : (f32) -> ()
+  %321 = "tensor.empty"() : () -> (tensor<1x1x8xf32>)
+  %322 = "linalg.generic"(%245, %321) ({
+  ^bb0(%323: f32, %324: f32):
+    "linalg.yield"(%323) : (f32) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<8xf32>, tensor<1x1x8xf32>) -> (tensor<1x1x8xf32>)
-  %324 = "tensor.empty"() : () -> (tensor<1x1x8xbf16>)
-  %325 = "linalg.generic"(%317, %324) ({
-  ^bb0(%326: f32, %327: bf16):
-    %328 = "arith.truncf"(%326) : (f32) -> (bf16)
-    "linalg.yield"(%328) : (bf16) -> ()
+  %325 = "tensor.empty"() : () -> (tensor<1x1x8xbf16>)
+  %326 = "linalg.generic"(%318, %325) ({
+  ^bb0(%327: f32, %328: bf16):
+    %329 = "arith.truncf"(%327) : (f32) -> (bf16)
+    "linalg.yield"(%329) : (bf16) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<1x1x8xf32>, tensor<1x1x8xbf16>) -> (tensor<1x1x8xbf16>)
-  %329 = "tensor.empty"() : () -> (tensor<1x1x8xbf16>)
-  %330 = "linalg.generic"(%321, %329) ({
-  ^bb0(%331: f32, %332: bf16):
-    %333 = "arith.truncf"(%331) : (f32) -> (bf16)
-    "linalg.yield"(%333) : (bf16) -> ()
+  %330 = "tensor.empty"() : () -> (tensor<1x1x8xbf16>)
+  %331 = "linalg.generic"(%322, %330) ({
+  ^bb0(%332: f32, %333: bf16):
+    %334 = "arith.truncf"(%332) : (f32) -> (bf16)
+    "linalg.yield"(%334) : (bf16) -> ()
   }) {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>], operandSegmentSizes = array<i32: 1, 1>} : (tensor<1x1x8xf32>, tensor<1x1x8xbf16>) -> (tensor<1x1x8xbf16>)
-  "func.return"(%298, %325, %330) : (tensor<2x5x8xf32>, tensor<1x1x8xbf16>, tensor<1x1x8xbf16>) -> ()
+  "func.return"(%299, %326, %331) : (tensor<2x5x8xf32>, tensor<1x1x8xbf16>, tensor<1x1x8xbf16>) -> ()
 }
   util.func public @main(%in0: !hal.buffer_view, %in1: !hal.buffer_view, %in2: !hal.buffer_view, %in3: !hal.buffer_view, %in4: !hal.buffer_view, %out0: !hal.buffer_view, %out1: !hal.buffer_view, %out2: !hal.buffer_view, %workspace: !hal.buffer, %wait: !hal.fence, %signal: !hal.fence) attributes {iree.abi.stub} {
     %i0 = hal.tensor.import wait(%wait) => %in0 : !hal.buffer_view -> tensor<1x11x8xbf16>

@@ -166,6 +166,47 @@ pub(crate) fn contract_chosen<'c, 'b>(
     as_kernel(lowering, [a, b], Some(chosen), (out, &[0, 1, 2]), compute)
 }
 
+impl<'c, 'b> Lowering<'_, 'c, 'b> {
+    /// Both factors of a contraction to a matrix of these `rows` and `columns` over loops of these `summed` extents, in types in which the
+    /// compiler can sum them. Where there are few rows or columns, threads do ([`Quirk::OddHalves`], [`Quirk::ThinFnuz`]).
+    pub(crate) fn summable(
+        &self,
+        factors: [Ordered<'c, 'b>; 2],
+        [rows, columns]: [i64; 2],
+        summed: &[i64],
+        compute: DataType,
+    ) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
+        let are = |is: fn(DataType) -> bool| factors.iter().all(|factor| is(factor.dtype)) && compute != DataType::F16;
+        let (quirk, is_met) = if are(|dtype| dtype == DataType::F16) {
+            (Quirk::OddHalves, sums_oddly([rows, columns], summed))
+        } else if are(DataType::is_fnuz) {
+            (Quirk::ThinFnuz, sums_uneven_codes([rows, columns], summed))
+        } else {
+            return Ok(factors);
+        };
+        if !is_met || !self.quirks().avoids(quirk) {
+            return Ok(factors);
+        }
+        let [a, b] = factors;
+        Ok([self.converted(a, compute)?, self.converted(b, compute)?])
+    }
+}
+
+/// Rows or columns up to which the compiler lets threads sum, not matrix cores.
+const FEW: i64 = 4;
+
+/// Whether threads may sum products of f16 to a matrix of these rows and columns in a way that does not compile: 5 or 7 at a time, as they
+/// do of an odd number ([`Quirk::OddHalves`]).
+pub(crate) fn sums_oddly([rows, columns]: [i64; 2], summed: &[i64]) -> bool {
+    let is_odd = |&extent: &i64| extent % 2 != 0 && (extent % 5 == 0 || extent % 7 == 0);
+    rows.min(columns) <= FEW && summed.iter().any(is_odd)
+}
+
+/// Whether threads may sum products of FNUZ codes that end within four of them ([`Quirk::ThinFnuz`]).
+fn sums_uneven_codes([rows, columns]: [i64; 2], summed: &[i64]) -> bool {
+    rows.min(columns) <= FEW && summed.iter().any(|extent| extent % 4 != 0)
+}
+
 /// Whether matrices of floats of 32 and of 16 bits are to be multiplied in f32: no matrix instruction has factors of both, and none is
 /// used if the compiler has to widen one of them. The extents: rows, columns and terms.
 fn are_uneven(lowering: &Lowering<'_, '_, '_>, types: [DataType; 2], extents: [i64; 3]) -> bool {

@@ -301,27 +301,6 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         })
     }
 
-    /// Both factors of a contraction to a matrix of these `rows` and `columns` over loops of these `summed` extents, in types in which they
-    /// can be summed.
-    ///
-    /// Products of f16 with so few rows or columns that no matrix core multiplies them are summed by threads. Where a thread takes 5 or 7
-    /// of them at a time, as it does of an odd number, these are widened ([`Quirk::OddHalves`]).
-    pub(crate) fn summable(
-        &self,
-        factors: [Ordered<'c, 'b>; 2],
-        [rows, columns]: [i64; 2],
-        summed: &[i64],
-        compute: DataType,
-    ) -> Result<[Ordered<'c, 'b>; 2], EmitError> {
-        let halves = factors.iter().all(|factor| factor.dtype == DataType::F16) && compute != DataType::F16;
-        let avoids = self.quirks().avoids(Quirk::OddHalves);
-        if !avoids || !halves || !sums_oddly([rows, columns], summed) {
-            return Ok(factors);
-        }
-        let [a, b] = factors;
-        Ok([self.converted(a, compute)?, self.converted(b, compute)?])
-    }
-
     /// A tensor with its elements converted, in a dispatch of its own.
     pub(crate) fn converted(&self, value: Ordered<'c, 'b>, dtype: DataType) -> Result<Ordered<'c, 'b>, EmitError> {
         let value = self.carry(value, dtype)?;
@@ -448,13 +427,6 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         let order = value.order.clone();
         self.round(&value, dtype, order)
     }
-}
-
-/// Whether threads may sum products of f16 to a matrix of these rows and columns in a way that does not compile ([`Quirk::OddHalves`]).
-pub(crate) fn sums_oddly([rows, columns]: [i64; 2], summed: &[i64]) -> bool {
-    const FEW: i64 = 4;
-    let is_odd = |&extent: &i64| extent % 2 != 0 && (extent % 5 == 0 || extent % 7 == 0);
-    rows.min(columns) <= FEW && summed.iter().any(is_odd)
 }
 
 /// The exchange of two neighbouring groups of axes, the second of which is innermost, that puts a tensor into this order, if it is one.

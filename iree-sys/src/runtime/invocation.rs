@@ -2,7 +2,7 @@
 
 use std::{ffi::c_void, ptr};
 
-use super::{Buffer, DeviceKind, Error, Result, Session, TensorType, handle::Handle};
+use super::{Buffer, DeviceKind, Error, Result, Session, TensorType, handle::Handle, wait::wait};
 use crate::{
     result::{Status, check},
     sys::runtime as sys,
@@ -36,6 +36,9 @@ impl Parameter {
         }
     }
 }
+
+/// A semaphore and the value that it is to reach.
+type Timepoint = (*mut sys::iree_hal_semaphore_t, u64);
 
 /// A function of a [`Session`] and its argument list.
 ///
@@ -364,24 +367,17 @@ impl Invocation {
 
     /// Invokes with a fence at `index` and waits for it.
     fn signalled(&mut self, index: usize) -> Result<()> {
-        let fence = self.next_timepoint().map_err(|source| self.failed(source))?;
+        let (fence, (semaphore, value)) = self.next_timepoint().map_err(|source| self.failed(source))?;
         // The list gets a reference of its own.
         // SAFETY: the fence is alive; the new reference is moved into the list.
         unsafe { set(&self.arguments, index, sys::iree_hal_fence_retain_ref(fence.as_ptr()))? };
         self.invoke()?;
-        // SAFETY: the fence is alive.
-        unsafe {
-            check(sys::iree_hal_fence_wait(
-                fence.as_ptr(),
-                sys::iree_infinite_timeout(),
-                0,
-            ))
-        }
-        .map_err(|source| self.failed(source))
+        // SAFETY: the fence keeps the semaphore.
+        unsafe { wait(semaphore, value) }.map_err(|source| self.failed(source))
     }
 
-    /// A fence at the next value of this invocation's semaphore.
-    fn next_timepoint(&mut self) -> Result<Handle<sys::iree_hal_fence_t>, Status> {
+    /// A fence at the next value of this invocation's semaphore, and both of these.
+    fn next_timepoint(&mut self) -> Result<(Handle<sys::iree_hal_fence_t>, Timepoint), Status> {
         let timeline = match self.timeline.take() {
             Some(timeline) => timeline,
             None => Timeline {
@@ -397,17 +393,14 @@ impl Invocation {
         let timeline = self.timeline.insert(timeline);
         // Does not wrap: at one a nanosecond it would take centuries.
         timeline.value = timeline.value.wrapping_add(1);
+        let timepoint = (timeline.semaphore.as_ptr(), timeline.value);
         // SAFETY: the semaphore is alive, the fence retains it; on success one owned reference is stored.
-        unsafe {
+        let fence = unsafe {
             Handle::create(|out| {
-                sys::iree_hal_fence_create_at(
-                    timeline.semaphore.as_ptr(),
-                    timeline.value,
-                    sys::iree_allocator_system(),
-                    out,
-                )
-            })
-        }
+                sys::iree_hal_fence_create_at(timepoint.0, timepoint.1, sys::iree_allocator_system(), out)
+            })?
+        };
+        Ok((fence, timepoint))
     }
 
     fn failed(&self, source: Status) -> Error {

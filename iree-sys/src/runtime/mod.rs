@@ -39,6 +39,7 @@ mod handle;
 mod invocation;
 mod module;
 mod record;
+mod wait;
 
 pub use buffer::{Buffer, ElementType, HOST_ALIGNMENT, TensorType};
 pub use device::{GpuOptions, HalDevice, Instance, TaskOptions};

@@ -3,7 +3,7 @@
 use super::avoid::{Rewriting, element, loops_of};
 use super::elements::{UNKNOWN, element_of, tensor_of};
 use crate::EmitError;
-use crate::lowering::sums_oddly;
+use crate::contract::sums_oddly;
 use crate::quirks::Quirk;
 use rotini_custom::{Body, Element, Generic, Loop, Operation, Scalar, Type, Value};
 

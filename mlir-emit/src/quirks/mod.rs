@@ -49,6 +49,7 @@ quirks! {
     SingleFnuz,
     UnsignedBytes,
     OddHalves,
+    ThinFnuz,
     MaskedBatches,
     StoredSums,
     FoldedSums,

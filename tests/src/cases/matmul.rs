@@ -110,7 +110,7 @@ pub(super) fn rounded() -> Result<Vec<Data>> {
 }
 
 pub(super) fn alone(cases: &mut Cases) {
-    use DataType::{Bf16, F16, F32, F64, I8, I32};
+    use DataType::{Bf16, F8E4M3Fnuz, F8E5M2Fnuz, F16, F32, F64, I8, I32};
     for dtype in FLOATS {
         for (a, b, c) in [
             (false, false, false),
@@ -252,6 +252,15 @@ pub(super) fn alone(cases: &mut Cases) {
     }
     let product = Product::new(8, 7, 2, F16).batched(&[9], &[1]);
     cases.add("matmul_thin_batch_f16", product.alone());
+    // The same of FNUZ codes: there it reads shared memory beyond the workgroup's.
+    for (rows, inner, columns, a) in [(2, 7, 132, true), (132, 10, 3, true), (4, 9, 100, false)] {
+        let codes = if a { F8E4M3Fnuz } else { F8E5M2Fnuz };
+        let product = Product::new(rows, inner, columns, codes).types([codes, codes, F32, F32]);
+        cases.add(
+            format!("matmul_thin_{rows}x{inner}x{columns}_fnuz"),
+            product.transposed(a, !a, false).alone(),
+        );
+    }
     // Batches innermost in what is stored, and no whole tiles: IREE 3.13 for gfx942 makes a scatter of it that it does not lower.
     for (dtype, extents) in [(F16, [12, 20, 8, 24]), (F32, [9, 17, 16, 20]), (F64, [5, 17, 16, 20])] {
         let [batch, rows, inner, columns] = extents;

@@ -9,8 +9,8 @@ use std::{cell::Cell, ffi::c_void, ptr};
 
 use super::tape::{Tape, refuse};
 use crate::{
-    result::{Status, check},
-    runtime::handle::Handle,
+    result::Status,
+    runtime::{handle::Handle, wait::wait},
     sys::runtime as sys,
 };
 
@@ -62,14 +62,7 @@ pub(in crate::runtime) fn setup<R>(body: impl FnOnce() -> Result<R, Status>) -> 
     let result = within(Mode::Setup(&raw mut signals), body)?;
     for (semaphore, value) in signals {
         // SAFETY: the semaphore is alive.
-        unsafe {
-            check(sys::iree_hal_semaphore_wait(
-                semaphore.as_ptr(),
-                value,
-                sys::iree_infinite_timeout(),
-                0,
-            ))?;
-        }
+        unsafe { wait(semaphore.as_ptr(), value)? };
     }
     Ok(result)
 }

@@ -170,6 +170,16 @@ pub(super) const PRODUCTS: &[Description] = &[
         ..UNREPORTED
     },
     Description {
+        quirk: Quirk::ThinFnuz,
+        backends: &[Backend::Amd],
+        effect: Wrong,
+        what: "Products of FNUZ codes with two to four rows or columns, whose sums are no multiple of four: code reads shared memory beyond the workgroup's.",
+        instead: "Both factors are widened.",
+        costs: Some("one pass over both factors, of four times the size"),
+        guard: Guard::Case(Backend::Amd, "matmul_thin_2x7x132_fnuz"),
+        ..UNREPORTED
+    },
+    Description {
         quirk: Quirk::MaskedBatches,
         backends: &[Backend::Amd],
         effect: Wrong,

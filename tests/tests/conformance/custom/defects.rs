@@ -50,7 +50,9 @@ fn meets(quirk: Quirk) -> Meets {
         Quirk::WideBf16 => Built("custom_between_bf16"),
         Quirk::SumsInPlace => Built("custom_row_sums_and_more"),
         Quirk::GatheredScales => Never("bodies have no blocks"),
-        Quirk::MixedFnuz | Quirk::SingleFnuz | Quirk::MaskedCodes => Never("bodies have no such types"),
+        Quirk::MixedFnuz | Quirk::SingleFnuz | Quirk::ThinFnuz | Quirk::MaskedCodes => {
+            Never("bodies have no such types")
+        }
         Quirk::SelectedSingle => Never("a body clamps no integers by itself"),
         Quirk::ConstantFolds => Never("each loop of a body is one of a tensor"),
         Quirk::YieldedOperand => Never("the compiler sees soon that such an operation of a body yields its operand"),

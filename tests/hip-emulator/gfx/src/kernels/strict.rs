@@ -165,6 +165,9 @@ fn loads_are_waited_for() {
         &v3,
         with(&first, "s_waitcnt vmcnt(1)"),
     );
+    // The counter ends at 63: one more load waits until the first is done.
+    let many = |others: usize| format!("{global}\n{}", vec![other; others].join("\n"));
+    defect(with(&many(62), "s_nop 0"), use3, &v3, with(&many(63), "s_nop 0"));
     // A store counts too.
     let store = format!("{global}\nglobal_store_dword v1, v0, s[6:7]");
     defect(

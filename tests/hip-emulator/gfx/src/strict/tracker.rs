@@ -8,6 +8,10 @@ use crate::{
     registers::{Counters, Footprint, Range, scalar_mask},
 };
 
+/// How far the counters of vector and of scalar memory reach: six and four bits. What would count further waits for the oldest to finish.
+const MOST_VECTOR: usize = 63;
+const MOST_SCALAR: usize = 15;
+
 /// An outstanding operation: what it will write, and whether it may finish out of order.
 #[derive(Clone, Copy)]
 struct Operation {
@@ -31,7 +35,8 @@ impl Queue {
         self.scalars = 0;
     }
 
-    fn push(&mut self, operation: Operation) {
+    fn push(&mut self, operation: Operation, most: usize) {
+        self.wait(most - 1);
         self.mark(operation.target);
         self.operations.push_back(operation);
     }
@@ -271,10 +276,10 @@ impl Tracker {
             unordered: counters.unordered,
         };
         if counters.vector {
-            self.vector.push(operation);
+            self.vector.push(operation, MOST_VECTOR);
         }
         if counters.scalar {
-            self.scalar.push(operation);
+            self.scalar.push(operation, MOST_SCALAR);
         }
     }
 
