@@ -138,8 +138,10 @@ const TILES: [([u64; 2], [u64; 2]); 14] = [
     ([16, 64], [1, 2]),
 ];
 
-/// Numbers of parts that a sum may be cut into.
-pub const PARTS: [u64; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+/// Numbers of parts that a sum may be cut into. Above 32 they are multiples of as many as are [loaded at once](PARTS_AT_ONCE), or nearly.
+pub const PARTS: [u64; 17] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 144, 192, 256, 288];
+/// Most parts that are loaded before the first is added.
+pub const PARTS_AT_ONCE: u64 = 32;
 /// Workgroups for each compute unit that shared sums may make.
 const WAVES: u64 = 3;
 
@@ -292,7 +294,9 @@ pub fn estimate(machine: &Machine, problem: &Problem, schedule: &Schedule) -> f6
     let clocks = each * (steps * step + (0.6 * LATENCY + storing) / at_once);
     let results = problem.count as f64 * problem.rows as f64 * problem.columns as f64;
     let after = if schedule.parts > 1 {
-        1.7 * machine.launch + results * (4.0 * schedule.parts as f64 + problem.stored as f64) / machine.memory
+        let turns = schedule.parts.div_ceil(PARTS_AT_ONCE) as f64;
+        let moved = results * (4.0 * schedule.parts as f64 + problem.stored as f64) / machine.memory;
+        1.7 * machine.launch + moved.max((turns - 1.0) * LATENCY / CLOCK)
     } else {
         0.35 * results * problem.stored as f64 / machine.memory
     };

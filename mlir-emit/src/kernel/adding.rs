@@ -1,6 +1,7 @@
 //! The second kernel of a product whose sums several workgroups share: it adds the parts, and makes of the sums what is made of them.
 //!
-//! A lane has a run of four neighbours of the result in memory. Parts lie one behind the other, each in the order of the result.
+//! A lane has a run of four neighbours of the result in memory. Parts lie one behind the other, each in the order of the result. Of many parts
+//! four lanes of a subgroup have a run together, each of them a quarter of the parts.
 
 use super::code::{Code, Int, Ssa};
 use super::epilogue::{Epilogue, RUN, Spot, Tensor};
@@ -9,11 +10,15 @@ use super::places::{BEYOND, coordinates};
 use super::problem::{Axis, Product};
 use crate::EmitError;
 use crate::mlir::{Context, Float, Type};
+use rotini_schedule::gemm::PARTS_AT_ONCE;
 
 /// Lanes of a workgroup: one subgroup, so that few results have many workgroups.
 pub(super) const LANES: i64 = 64;
 /// Most parts that are loaded before the first is added.
-const AT_ONCE: i64 = 8;
+const AT_ONCE: i64 = PARTS_AT_ONCE.cast_signed();
+/// From so many parts on, lanes share runs, and how many do.
+const MANY: i64 = 32;
+const SHARES: i64 = 4;
 /// Bytes of a sum.
 const BYTES: i64 = 4;
 
@@ -44,10 +49,18 @@ pub(super) fn write<'c>(
     let extent = product.extent(run);
     let lines = results / extent;
     let runs = (extent + RUN - 1) / RUN;
-    let number = code.add(
-        code.mul(Int::Made(code.argument(1)?), LANES)?,
-        Int::Made(code.argument(0)?),
-    )?;
+    let shares = if parts >= MANY && parts % SHARES == 0 {
+        SHARES
+    } else {
+        1
+    };
+    let lane = Int::Made(code.argument(0)?);
+    let together = LANES / shares;
+    let (within, share) = match shares {
+        1 => (lane, Int::Known(0)),
+        _ => (code.rem(lane, together)?, code.div(lane, together)?),
+    };
+    let number = code.add(code.mul(Int::Made(code.argument(1)?), together)?, within)?;
     let (line, first) = (code.div(number, runs)?, code.mul(code.rem(number, runs)?, RUN)?);
     let is_line = code.is_below(line, lines)?;
     let exists = (0..RUN).map(|next| code.and(is_line, code.is_below(code.add(first, next)?, extent)?));
@@ -86,6 +99,19 @@ pub(super) fn write<'c>(
         Ok(indices)
     });
     let run_indices = run_indices.collect::<Result<Vec<_>, EmitError>>()?;
+    let own = parts / shares;
+    let place = code.add(code.mul(line, extent)?, first)?;
+    let place = code.add(place, code.mul(share, own * results)?)?;
+    let mut sums = sums(&code, source, (place, &exists), (own, results, extent))?;
+    for distance in [together, 2 * together] {
+        if distance < LANES {
+            sums = with_others(&code, sums, distance)?;
+        }
+    }
+    // The first of the lanes that share a run stores it.
+    let is_first = code.is_below(share, 1)?;
+    let exists = exists.iter().map(|&exists| code.and(is_first, exists));
+    let exists = exists.collect::<Result<Vec<_>, EmitError>>()?;
     let spot = Spot {
         batch: &batch,
         rows: &rows,
@@ -94,8 +120,6 @@ pub(super) fn write<'c>(
         goes_along_columns,
         exists: &exists,
     };
-    let place = code.add(code.mul(line, extent)?, first)?;
-    let sums = sums(&code, source, (place, &exists), (parts, results, extent))?;
     let last = if goes_along_columns {
         product.columns.last()
     } else {
@@ -105,11 +129,20 @@ pub(super) fn write<'c>(
     code.op("func.return", &[], &[], &[], Vec::new())?;
     Ok(Written {
         block: code.finish()?,
-        workgroups: (lines * runs + LANES - 1) / LANES,
+        workgroups: (lines * runs + together - 1) / together,
     })
 }
 
-/// The sums of all parts of a run.
+/// The sums of a run, and of that of the lane that is so far away.
+fn with_others<'c>(code: &Code<'c>, sums: Ssa<'c>, distance: i64) -> Result<Ssa<'c>, EmitError> {
+    let float = Type::float(code.context(), Float::F32);
+    let others = (0..RUN).map(|number| code.exchanged(code.extract(sums, number, float)?, distance));
+    let others = others.collect::<Result<Vec<_>, EmitError>>()?;
+    let others = code.one("vector.from_elements", &others, sums.r#type(), &[])?;
+    code.same("arith.addf", &[sums, others])
+}
+
+/// The sums of a run over so many parts, the first of which is at this place.
 fn sums<'c>(
     code: &Code<'c>,
     source: Ssa<'c>,

@@ -13,10 +13,12 @@
 //! | `parts` | long rows, which several workgroups share |
 //! | `write` | the kernel |
 //! | `lanes` | the combination across lanes |
+//! | `pairs` | rows that begin anywhere |
 //! | `quotient` | divisions by a value of the row |
 
 mod find;
 mod lanes;
+mod pairs;
 mod parts;
 pub(super) mod problem;
 mod quotient;

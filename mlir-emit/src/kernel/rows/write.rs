@@ -4,13 +4,16 @@
 //! keeps its runs, what a run is made of is written once for all passes; if not, each pass is a loop that loads them. A lane with several rows
 //! loads all of them first, and what they have in common once. Of a row that several workgroups share, each has one part ([`Cut`]).
 
+mod elements;
+
 use super::lanes::{combine, combine_all, memory};
+use super::pairs::Pairs;
 use super::parts::Cut;
 use super::problem::{Kind, Rows, Step};
-use super::quotient::{Division, products};
+use super::quotient::Division;
 use crate::EmitError;
 use crate::kernel::code::{Code, Int, Ssa};
-use crate::kernel::epilogue::{RUN, Source, Spot, Tensor, load, one_for_all, store, written, written_with};
+use crate::kernel::epilogue::{RUN, Source, Tensor, one_for_all, store, written};
 use crate::kernel::gemm::Written;
 use crate::kernel::places::{BEYOND, coordinates, offset};
 use crate::mlir::{Attribute, Context, Type};
@@ -42,6 +45,8 @@ struct Writer<'a, 'c> {
     within: Int<'c>,
     /// The extent that says whether runs lie side by side in memory.
     extent: i64,
+    /// Which tensors lie in pairs, if no runs lie side by side.
+    pairs: Option<Pairs>,
     /// The row that is written.
     row: Row<'c>,
 }
@@ -54,6 +59,10 @@ struct Row<'c> {
     part: Int<'c>,
     /// Whether there is such a row.
     exists: Int<'c>,
+    /// By how much pairs of elements begin before it.
+    shift: Int<'c>,
+    /// The last elements of operands, where pairs may lose them.
+    lasts: Vec<Option<Ssa<'c>>>,
     /// What there is one of for each row.
     made: HashMap<Source, Ssa<'c>>,
     /// Runs that stay.
@@ -67,6 +76,8 @@ impl Row<'_> {
             indices: Vec::new(),
             part: Int::Known(0),
             exists: Int::Known(0),
+            shift: Int::Known(0),
+            lasts: Vec::new(),
             made: HashMap::new(),
             kept: Vec::new(),
         }
@@ -113,6 +124,11 @@ pub(super) fn write<'c>(
     let last = rows.columns.last().copied().unwrap_or(1);
     let lies_well = |tensor: &Tensor<'_>| tensor.is_same(true) || tensor.is_run(true, last);
     let extent = if rows.tensors().all(lies_well) { last } else { 1 };
+    let pairs = if extent % RUN == 0 {
+        None
+    } else {
+        Pairs::of(rows, schedule)
+    };
     let mut writer = Writer {
         code,
         rows,
@@ -122,6 +138,7 @@ pub(super) fn write<'c>(
         buffers,
         within,
         extent,
+        pairs,
         row: Row::nowhere(),
     };
     writer.rows(lane, &places)?;
@@ -142,7 +159,15 @@ impl<'c> Writer<'_, 'c> {
             let (number, part) = (self.code.div(number, across)?, self.code.rem(number, across)?);
             let indices = coordinates(&self.code, number, &self.rows.rows)?;
             let made = self.load_rows(&indices, exists)?;
+            let shift = self.pairs.as_ref().map(|pairs| pairs.shift(&self.code, &indices));
+            let operands = self.rows.operands.iter().zip(&self.buffers);
+            let lasts = self.pairs.iter().flat_map(|pairs| {
+                let last = |(tensor, &buffer)| pairs.last(&self.code, (tensor, buffer), &indices);
+                operands.clone().map(last)
+            });
             self.row = Row {
+                shift: shift.unwrap_or(Ok(Int::Known(0)))?,
+                lasts: lasts.collect::<Result<_, _>>()?,
                 indices,
                 part,
                 exists,
@@ -323,123 +348,6 @@ impl<'c> Writer<'_, 'c> {
         })
     }
 
-    /// A run of the lane's, by its number.
-    fn run(&self, number: Int<'c>) -> Result<Run<'c>, EmitError> {
-        let code = &self.code;
-        let (lanes, Cut { parts, length, .. }) = (self.schedule.lanes.cast_signed(), self.cut);
-        let rest = self.rows.length() - (parts - 1) * length;
-        let end = if rest == *length {
-            Int::Known(rest)
-        } else {
-            code.select(code.is_below(self.row.part, parts - 1)?, *length, rest)?
-        };
-        let first_of_part = code.mul(self.row.part, *length)?;
-        let is_side_by_side = self.extent % RUN == 0;
-        let mut run = Run::default();
-        for next in 0..RUN {
-            let element = if is_side_by_side {
-                let first = code.mul(code.add(code.mul(number, lanes)?, self.within)?, RUN)?;
-                code.add(first, next)?
-            } else {
-                let group = code.add(code.mul(number, RUN)?, next)?;
-                code.add(code.mul(group, lanes)?, self.within)?
-            };
-            // Runs before the last are whole, and so may be the last.
-            let is_whole = match number {
-                Int::Known(number) => (number + 1) * lanes * RUN <= rest,
-                Int::Made(_) => false,
-            };
-            let is_in_row = if is_whole {
-                Int::Known(1)
-            } else {
-                code.is_below(element, end)?
-            };
-            let element = code.add(element, first_of_part)?;
-            run.exists.push(code.and(self.row.exists, is_in_row)?);
-            run.indices.push(coordinates(code, element, &self.rows.columns)?);
-        }
-        Ok(run)
-    }
-
-    /// The elements of a value in a run.
-    fn element(&self, source: Source, run: &mut Run<'c>) -> Result<Ssa<'c>, EmitError> {
-        if let Some(&made) = run.made.get(&source) {
-            return Ok(made);
-        }
-        let code = &self.code;
-        let made = if let Some(&one) = self.row.made.get(&source) {
-            code.one("vector.broadcast", &[one], one.r#type().vector(&[RUN])?, &[])?
-        } else {
-            match source {
-                Source::Operand(number) => {
-                    let tensor = self.rows.operands.get(number).ok_or(MISSING)?;
-                    let buffer = *self.buffers.get(number).ok_or(MISSING)?;
-                    load(code, tensor, buffer, &self.spot(run), self.extent)?
-                }
-                Source::Step(number) => {
-                    let step = self.rows.steps.get(number).filter(|step| step.kind == Kind::Element);
-                    let step = step.ok_or(MISSING)?;
-                    let known = self.arguments(step, |source| self.element(source, run))?;
-                    let division = self.divisions.get(&number);
-                    let division = division.and_then(|one| Some((one.result, *self.row.made.get(&one.divisor)?)));
-                    written_with(code, &step.body, known, Some(RUN), |result, operands| {
-                        let (_, divisor) = division.filter(|(division, _)| *division == result)?;
-                        Some(products(code, *operands.first()?, divisor))
-                    })?
-                }
-                Source::Sums | Source::Unused => return Err(MISSING),
-            }
-        };
-        run.made.insert(source, made);
-        Ok(made)
-    }
-
-    /// What the arguments of a step's body are.
-    fn arguments(
-        &self,
-        step: &Step,
-        mut find: impl FnMut(Source) -> Result<Ssa<'c>, EmitError>,
-    ) -> Result<HashMap<usize, Ssa<'c>>, EmitError> {
-        let read = step.arguments.iter().zip(&step.sources);
-        let read = read.filter(|(_, source)| **source != Source::Unused);
-        read.map(|(&argument, &source)| Ok((argument, find(source)?))).collect()
-    }
-
-    /// The elements that are in the row; `otherwise` in the place of others.
-    fn if_there(&self, value: Ssa<'c>, otherwise: Ssa<'c>, exists: &[Int<'c>]) -> Result<Ssa<'c>, EmitError> {
-        // Of a row that one lane has it is known which elements there are.
-        if exists.iter().all(|exists| matches!(exists, Int::Known(1))) {
-            return Ok(value);
-        }
-        let code = &self.code;
-        let bit = Type::integer(code.context(), 1);
-        let truth = |exists: &Int<'c>| match *exists {
-            Int::Made(value) => Ok(value),
-            Int::Known(known) => {
-                let known = Attribute::text(if known == 0 { "false" } else { "true" });
-                code.one("arith.constant", &[], bit, &[("value", known)])
-            }
-        };
-        let exists = exists.iter().map(truth).collect::<Result<Vec<_>, EmitError>>()?;
-        let condition = if self.extent % RUN == 0 {
-            *exists.first().ok_or(MISSING)?
-        } else {
-            code.one("vector.from_elements", &exists, bit.vector(&[RUN])?, &[])?
-        };
-        code.one("arith.select", &[condition, value, otherwise], value.r#type(), &[])
-    }
-
-    fn spot<'a>(&'a self, run: &'a Run<'c>) -> Spot<'a, 'c> {
-        Spot {
-            batch: &[],
-            rows: &self.row.indices,
-            columns: run.indices.first().map_or(&[], Vec::as_slice),
-            run: &run.indices,
-            goes_along_columns: true,
-            exists: &run.exists,
-        }
-    }
-
     /// Stores all that has elements of rows.
     fn store_elements(&self, kept: &mut [Run<'c>]) -> Result<(), EmitError> {
         let outputs = self
@@ -454,7 +362,10 @@ impl<'c> Writer<'_, 'c> {
         let write = |run: &mut Run<'c>| {
             for ((source, tensor), buffer) in &outputs {
                 let value = self.element(*source, run)?;
-                store(&self.code, (value, tensor), **buffer, &self.spot(run), self.extent)?;
+                match self.pairs.as_ref().filter(|pairs| pairs.have(tensor)) {
+                    Some(pairs) => pairs.store(&self.code, (value, tensor, **buffer), &self.spot(run))?,
+                    None => store(&self.code, (value, tensor), **buffer, &self.spot(run), self.extent)?,
+                }
             }
             Ok::<_, EmitError>(())
         };

@@ -1,0 +1,173 @@
+//! Rows that begin anywhere, in pairs of elements.
+//!
+//! Example: rows of 129 elements of f16. Every other one begins in the middle of a word of four bytes, so lanes that count from its beginning
+//! load each element by itself. Here they count from the word's: of such a row, the first pair has one element, and the row is said to have a
+//! shift of one.
+
+use super::problem::Rows;
+use crate::EmitError;
+use crate::kernel::code::{Code, Int, Ssa};
+use crate::kernel::epilogue::{RUN, Spot, Tensor};
+use crate::kernel::places::{BEYOND, offset};
+use rotini_schedule::rows::Schedule;
+
+/// Elements of a pair.
+pub(super) const PAIR: i64 = 2;
+/// Bytes of a word, which the hardware loads at its own places alone.
+const WORD: i64 = 4;
+
+const MISSING: EmitError = EmitError::Internal("a pair that is missing");
+
+/// Which tensors are loaded and stored in pairs.
+#[derive(Debug)]
+pub(super) struct Pairs {
+    /// How far apart rows are in the tensors of 16 bits that have the same shift.
+    rows: Vec<i64>,
+    length: i64,
+}
+
+impl Pairs {
+    /// The pairs of rows that are not read in longer runs, if there are any.
+    pub(super) fn of(rows: &Rows<'_>, schedule: &Schedule) -> Option<Self> {
+        let &[length] = rows.columns.as_slice() else {
+            return None;
+        };
+        // With other lengths a lane's last run has place for a shift.
+        if length % RUN == 0 || schedule.each > 1 {
+            return None;
+        }
+        let halves = || {
+            rows.tensors()
+                .filter(|tensor| is_dense(tensor) && tensor.bytes() * PAIR == WORD)
+        };
+        let is_shifted = |tensor: &&Tensor<'_>| tensor.spread.rows.iter().any(|stride| stride % PAIR != 0);
+        let first = halves().find(is_shifted).or_else(|| halves().next());
+        let pairs = Pairs {
+            rows: first.map(|tensor| tensor.spread.rows.clone()).unwrap_or_default(),
+            length,
+        };
+        rows.tensors().any(|tensor| pairs.have(tensor)).then_some(pairs)
+    }
+
+    /// Whether a tensor is loaded or stored in pairs.
+    pub(super) fn have(&self, tensor: &Tensor<'_>) -> bool {
+        let same = |(a, b): (&i64, &i64)| (a - b) % PAIR == 0;
+        let has_shift = || tensor.spread.rows.iter().zip(&self.rows).all(same);
+        is_dense(tensor) && (tensor.bytes() == WORD || tensor.bytes() * PAIR == WORD && has_shift())
+    }
+
+    /// The shift of a row: 0 or 1.
+    pub(super) fn shift<'c>(&self, code: &Code<'c>, row: &[Int<'c>]) -> Result<Int<'c>, EmitError> {
+        if self.rows.iter().all(|stride| stride % PAIR == 0) {
+            return Ok(Int::Known(0));
+        }
+        code.rem(offset(code, row, &self.rows)?, PAIR)
+    }
+
+    /// The element of each row that a pair may lose where a tensor ends in the middle of a word, if it does: what a load has beyond the
+    /// end, it has not at all.
+    pub(super) fn last<'c>(
+        &self,
+        code: &Code<'c>,
+        (tensor, buffer): (&Tensor<'c>, Ssa<'c>),
+        row: &[Int<'c>],
+    ) -> Result<Option<Ssa<'c>>, EmitError> {
+        if !self.have(tensor) || tensor.bytes() == WORD || tensor.elements() % PAIR == 0 {
+            return Ok(None);
+        }
+        let place = code.add(offset(code, row, &tensor.spread.rows)?, self.length - 1)?;
+        code.load(buffer, (place, Int::Known(0)), tensor.element).map(Some)
+    }
+
+    /// Whether a pair has an element only in its first half, the row's last, and only in its second, the row's first.
+    fn halves<'c>(&self, code: &Code<'c>, spot: &Spot<'_, 'c>, pair: i64) -> Result<[Int<'c>; 2], EmitError> {
+        let (element, [first, second]) = (element(spot, pair)?, exist(spot, pair)?);
+        let is_last = match second {
+            Int::Known(1) => Int::Known(0),
+            _ => code.and(first, code.is_below(self.length - PAIR, element)?)?,
+        };
+        let is_first = match first {
+            Int::Known(1) => Int::Known(0),
+            // -1 is above all without a sign.
+            _ => code.and(second, code.is_below(self.length, element)?)?,
+        };
+        Ok([is_last, is_first])
+    }
+
+    /// A run of a tensor. `last`: what [`last`](Self::last) says.
+    pub(super) fn load<'c>(
+        &self,
+        code: &Code<'c>,
+        (tensor, buffer, last): (&Tensor<'c>, Ssa<'c>, Option<Ssa<'c>>),
+        spot: &Spot<'_, 'c>,
+    ) -> Result<Ssa<'c>, EmitError> {
+        let base = offset(code, spot.rows, &tensor.spread.rows)?;
+        let vector = tensor.element.vector(&[PAIR])?;
+        let mut pairs = Vec::new();
+        for pair in 0..RUN / PAIR {
+            let [first, second] = exist(spot, pair)?;
+            let place = code.add(base, element(spot, pair)?)?;
+            let place = code.select(code.or(first, second)?, place, BEYOND / tensor.bytes())?;
+            let mut loaded = code.load(buffer, (place, Int::Known(0)), vector)?;
+            let [is_last, _] = self.halves(code, spot, pair)?;
+            if let (Some(last), Int::Made(is_last)) = (last, is_last) {
+                let elements = [0, 1].map(|number| code.extract(loaded, number, tensor.element));
+                let [own, next] = elements;
+                let own = code.one("arith.select", &[is_last, last, own?], tensor.element, &[])?;
+                loaded = code.one("vector.from_elements", &[own, next?], vector, &[])?;
+            }
+            pairs.push(loaded);
+        }
+        let &[a, b] = pairs.as_slice() else {
+            return Err(EmitError::Internal("a run that is not two pairs"));
+        };
+        code.shuffle([a, b], &[0, 1, 2, 3])
+    }
+
+    /// Stores a run of a tensor.
+    pub(super) fn store<'c>(
+        &self,
+        code: &Code<'c>,
+        (value, tensor, buffer): (Ssa<'c>, &Tensor<'c>, Ssa<'c>),
+        spot: &Spot<'_, 'c>,
+    ) -> Result<(), EmitError> {
+        let base = offset(code, spot.rows, &tensor.spread.rows)?;
+        let beyond = BEYOND / tensor.bytes();
+        for pair in 0..RUN / PAIR {
+            let [first, second] = exist(spot, pair)?;
+            let place = code.add(base, element(spot, pair)?)?;
+            let both = code.shuffle([value, value], &[pair * PAIR, pair * PAIR + 1])?;
+            code.store(both, buffer, code.select(code.and(first, second)?, place, beyond)?)?;
+            let [is_last, is_first] = self.halves(code, spot, pair)?;
+            for (number, is_there) in [(0, is_last), (1, is_first)] {
+                // Few lanes have such a pair, and most subgroups none.
+                code.replaced(is_there, &[], || {
+                    let element = code.extract(value, pair * PAIR + number, tensor.element)?;
+                    let place = code.select(is_there, code.add(place, number)?, beyond)?;
+                    code.store(element, buffer, place)?;
+                    Ok(Vec::new())
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The index in its row of a pair's first element: -1 before the row.
+fn element<'c>(spot: &Spot<'_, 'c>, pair: i64) -> Result<Int<'c>, EmitError> {
+    let number = usize::try_from(pair * PAIR).ok();
+    let element = number.and_then(|number| spot.run.get(number)?.first());
+    element.copied().ok_or(MISSING)
+}
+
+/// Whether there are a pair's elements.
+fn exist<'c>(spot: &Spot<'_, 'c>, pair: i64) -> Result<[Int<'c>; 2], EmitError> {
+    let number = usize::try_from(pair * PAIR).ok();
+    let exists = number.and_then(|number| spot.exists.get(number..)?.first_chunk());
+    exists.copied().ok_or(MISSING)
+}
+
+/// Whether elements of a row are neighbours in memory.
+fn is_dense(tensor: &Tensor<'_>) -> bool {
+    tensor.spread.columns == [1]
+}
