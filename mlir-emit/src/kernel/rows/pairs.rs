@@ -49,11 +49,11 @@ impl Pairs {
         rows.tensors().any(|tensor| pairs.have(tensor)).then_some(pairs)
     }
 
-    /// Whether a tensor is loaded or stored in pairs.
+    /// Whether a tensor is loaded or stored in pairs. Rows with a shift begin behind an element of another one in each of these.
     pub(super) fn have(&self, tensor: &Tensor<'_>) -> bool {
         let same = |(a, b): (&i64, &i64)| (a - b) % PAIR == 0;
-        let has_shift = || tensor.spread.rows.iter().zip(&self.rows).all(same);
-        is_dense(tensor) && (tensor.bytes() == WORD || tensor.bytes() * PAIR == WORD && has_shift())
+        let has_shift = tensor.spread.rows.iter().zip(&self.rows).all(same);
+        is_dense(tensor) && has_shift && [WORD, WORD / PAIR].contains(&tensor.bytes())
     }
 
     /// The shift of a row: 0 or 1.

@@ -190,7 +190,7 @@ pub(super) fn layernorm(cases: &mut Cases) {
 
 /// Rows that frameworks send: lengths that are no multiples of a subgroup, several sums that depend on each other. The last ones are spread
 /// over lanes in each way that kernels of rows know: several rows in a subgroup, several subgroups for a row, rows that no lane keeps.
-const EVERYDAY: [&str; 42] = [
+const EVERYDAY: [&str; 56] = [
     "layernorm-training_4x300_f16",
     "layernorm-training_4x257_f16",
     "layernorm-training_4x1000_f16",
@@ -217,6 +217,20 @@ const EVERYDAY: [&str; 42] = [
     "batchnorm-backward_16x17x17x5_f32",
     "rmsnorm_7x2_f32",
     "layernorm_301x7_f16",
+    "layernorm-training_35x333_f16",
+    "layernorm-training_9x1023_bf16",
+    "layernorm-backward_9x129_bf16",
+    "layernorm_65x3_f16",
+    "layernorm_7x1026_bf16",
+    "rmsnorm_33x129_f16",
+    "rmsnorm-training_3x50257_f16",
+    "rmsnorm_5x1025_f32",
+    "softmax_33x129_bf16",
+    "softmax_7x130_f16",
+    "softmax_1x50257_f16",
+    "softmax_3x50257_bf16",
+    "softmax_9x1025_f32",
+    "spread_5x201_f16",
     "softmax_100x64_f16",
     "softmax_9x129_bf16",
     "layernorm-training_70x333_f16",
