@@ -36,10 +36,9 @@ impl Pairs {
         if length % RUN == 0 || schedule.each > 1 {
             return None;
         }
-        let halves = || {
-            rows.tensors()
-                .filter(|tensor| is_dense(tensor) && tensor.bytes() * PAIR == WORD)
-        };
+        let has_rows = |tensor: &&Tensor<'_>| tensor.spread.rows.iter().any(|&stride| stride != 0);
+        let is_half = |tensor: &&Tensor<'_>| is_dense(tensor) && tensor.bytes() * PAIR == WORD;
+        let halves = || rows.tensors().filter(has_rows).filter(is_half);
         let is_shifted = |tensor: &&Tensor<'_>| tensor.spread.rows.iter().any(|stride| stride % PAIR != 0);
         let first = halves().find(is_shifted).or_else(|| halves().next());
         let pairs = Pairs {
@@ -64,15 +63,15 @@ impl Pairs {
         code.rem(offset(code, row, &self.rows)?, PAIR)
     }
 
-    /// The element of each row that a pair may lose where a tensor ends in the middle of a word, if it does: what a load has beyond the
-    /// end, it has not at all.
+    /// The element of each row that a pair may lose where a tensor ends within a pair, if it does: of a load that is partly beyond the end
+    /// the hardware may read nothing.
     pub(super) fn last<'c>(
         &self,
         code: &Code<'c>,
         (tensor, buffer): (&Tensor<'c>, Ssa<'c>),
         row: &[Int<'c>],
     ) -> Result<Option<Ssa<'c>>, EmitError> {
-        if !self.have(tensor) || tensor.bytes() == WORD || tensor.elements() % PAIR == 0 {
+        if !self.have(tensor) || tensor.elements() % PAIR == 0 {
             return Ok(None);
         }
         let place = code.add(offset(code, row, &tensor.spread.rows)?, self.length - 1)?;
