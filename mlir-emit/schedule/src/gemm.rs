@@ -68,8 +68,9 @@ impl Schedule {
         self.can_be_launched(problem) && (self.parts == 1 || steps.div_ceil(self.parts) * (self.parts - 1) < steps)
     }
 
-    /// Whether there are no more lanes than a launch can have.
-    fn can_be_launched(&self, problem: &Problem) -> bool {
+    /// Whether there are no more lanes than a launch can have. Parts of a sum may be without a step: they store zeros.
+    #[must_use]
+    pub fn can_be_launched(&self, problem: &Problem) -> bool {
         groups(problem, self).saturating_mul(self.lanes()) < 1 << 32
     }
 
