@@ -139,9 +139,9 @@ const TILES: [([u64; 2], [u64; 2]); 14] = [
     ([16, 64], [1, 2]),
 ];
 
-/// Numbers of parts that a sum may be cut into. Above 32 they are multiples of as many as are [loaded at once](PARTS_AT_ONCE), or nearly.
+/// Numbers of parts that a sum may be cut into. From 32 on four lanes add them, so they are multiples of eight.
 pub const PARTS: [u64; 17] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 144, 192, 256, 288];
-/// Most parts that are loaded before the first is added.
+/// Most parts that a lane loads before it adds the first.
 pub const PARTS_AT_ONCE: u64 = 32;
 /// Workgroups for each compute unit that shared sums may make.
 const WAVES: u64 = 3;

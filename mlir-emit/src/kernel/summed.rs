@@ -91,9 +91,9 @@ pub(crate) fn parts(product: &Product, machine: &Machine) -> Result<Option<u64>,
     // The kernel that adds them loads several at once if their number has such a divisor, and the bound of the workspace counts on these.
     let most = wanted.min(most).unsigned_abs();
     let results = product.shape().iter().product::<i64>().unsigned_abs();
-    let is_bounded = |parts: u64| parts.saturating_mul(results) <= gemm::most_shared(machine, results);
-    let possible = gemm::PARTS.into_iter().rev().filter(|&parts| is_bounded(parts));
-    let parts = possible.into_iter().find(|&parts| parts <= most).unwrap_or(2);
+    let bound = gemm::most_shared(machine, results);
+    let fits = |parts: &u64| *parts <= most && parts.saturating_mul(results) <= bound;
+    let parts = gemm::PARTS.into_iter().rev().find(fits).unwrap_or(2);
     let is_possible = rows.saturating_mul(columns) <= RESULTS && product.can_be_shared(parts);
     Ok(is_possible.then_some(parts))
 }
