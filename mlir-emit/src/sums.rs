@@ -2,7 +2,7 @@
 //!
 //! The compiler adds the terms of a sum one after the other. In f32, such a sum is off by as many roundings as it has terms: a sum of ones
 //! stops at 2^24. GPUs spread the terms over many lanes. On CPUs, a sum in f32 is accumulated in f64, which costs nothing where memory is
-//! the bottleneck. A product of matrices is summed in blocks, and the blocks' sums in f64.
+//! the bottleneck. A product of matrices is summed in blocks, and the sums of many blocks in f64.
 
 use crate::EmitError;
 use crate::convert::convert;
@@ -16,9 +16,11 @@ use rotini_graph::DataType;
 /// Sums of no more terms than this are as right as any.
 const SHORT: i64 = 16;
 /// Products of matrices with no more terms than this are summed at once: matrix products are fast in f32 alone.
-const LONG: i64 = 512;
+pub(crate) const LONG: i64 = 512;
 /// Terms of a block.
 const BLOCK: std::ops::RangeInclusive<i64> = 64..=512;
+/// Sums of no more blocks than this are added pair by pair.
+const PAIRED: i64 = 8;
 /// No more elements than this are kept for all blocks together (256 MiB in f32).
 const MOST_PARTIAL: i64 = 1 << 26;
 
@@ -97,14 +99,49 @@ pub(crate) fn in_type<'c, 'b>(
     )
 }
 
-/// The sums of blocks, which lie along the first axis, in f64, and rounded once: a tensor with the rest of the extents.
+/// The sums of so many blocks, which lie along the first axis: a tensor with the rest of the extents. Those of few are added pair by pair,
+/// in the same kernel as what reads them; else in f64, and rounded once.
 pub(crate) fn blocks<'c, 'b>(
     at: &Emitter<'c, 'b>,
-    ssa: Ssa<'c, 'b>,
+    (ssa, count): (Ssa<'c, 'b>, i64),
     results: &[i64],
     compute: DataType,
 ) -> Result<Ssa<'c, 'b>, EmitError> {
     let rank = results.len();
+    if count <= PAIRED {
+        let sizes = [&[1], results].concat();
+        let groups: Vec<Vec<usize>> = (0..rank)
+            .map(|axis| if axis == 0 { vec![0, 1] } else { vec![axis + 1] })
+            .collect();
+        let ssa = at.barrier(ssa)?;
+        let identity = affine_map(rank, &(0..rank).map(dim).collect::<Vec<_>>());
+        let inputs = (0..count)
+            .map(|block| {
+                let offsets = [&[block], vec![0; rank].as_slice()].concat();
+                let slice = at.slice(ssa, &offsets, &sizes, compute)?;
+                let slice = reshape(at, "tensor.collapse_shape", slice, &groups, results, compute)?;
+                Ok((slice, compute, identity.clone()))
+            })
+            .collect::<Result<Vec<_>, EmitError>>()?;
+        return at.generic(
+            &vec![Loop::Parallel; rank],
+            &inputs,
+            (at.empty(results, compute)?, compute, identity),
+            |body, elements| {
+                let mut sums = elements.get(..inputs.len()).ok_or(MISSING)?.to_vec();
+                while sums.len() > 1 {
+                    sums = sums
+                        .chunks(2)
+                        .map(|pair| match *pair {
+                            [a, b] => body.same("arith.addf", &[a, b]),
+                            _ => only(pair),
+                        })
+                        .collect::<Result<_, _>>()?;
+                }
+                only(&sums)
+            },
+        );
+    }
     let mut loops = vec![Loop::Parallel; rank];
     loops.push(Loop::Reduction);
     let kept: Vec<String> = (0..rank).map(dim).collect();

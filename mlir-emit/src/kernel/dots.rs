@@ -2,8 +2,9 @@
 //!
 //! Example: 49 positions of 4608 terms by 512 filters. Packing the filter's 9 MB takes more than half as long as the products. A vector has
 //! 16 terms of a row, and its lanes are added at the end. A tile of 7 rows by 4 columns has 28 sums, which with what they are made of fill the
-//! 32 registers of AVX-512. It is for CPUs that have those: with the 16 registers of AVX2, packed tiles were faster in two of three
-//! shapes (1.7 against 2.2 ms, 3.1 against 4.8, 5.8 against 5.2; AMD Zen 4).
+//! 32 registers of AVX-512. It is for CPUs that have those: with the 16 registers of AVX2, packed tiles were faster in two of three shapes (1.7
+//! against 2.2 ms, 3.1 against 4.8, 5.8 against 5.2; AMD Zen 4). The last tiles end with the last row and column, and the last vector with the
+//! last term: what they share with those before is computed twice, or is zero.
 
 use super::code::{Code, Int, Ssa};
 use super::gemm::Written;
@@ -20,9 +21,11 @@ const STRIP: i64 = 32;
 const TILES: i64 = 8;
 /// Fewest terms that are worth the addition of lanes.
 const TERMS: i64 = 256;
+/// Terms whose sums stay in f32: 512 for each lane. The sums of longer products are added in f64.
+const TURN: i64 = 512 * LANES;
 
 /// Whether this machine's CPU, for which graphs are compiled, has 32 registers of 512 bits.
-fn has_wide_registers() -> bool {
+pub(super) fn has_wide_registers() -> bool {
     #[cfg(target_arch = "x86_64")]
     return std::arch::is_x86_feature_detected!("avx512f");
     #[cfg(not(target_arch = "x86_64"))]
@@ -45,8 +48,7 @@ impl Dots {
         has_wide_registers()
             && self.rows > 0
             && self.terms >= TERMS
-            && self.terms % LANES == 0
-            && self.columns % ACROSS == 0
+            && self.columns > 0
             && is_counted(self.rows, self.terms)
             && is_counted(self.columns, self.terms)
             && is_counted(self.rows, self.columns)
@@ -71,7 +73,10 @@ impl Dots {
             arguments.push(float.memref(&[count], None)?);
         }
         let code = Code::new(context, &arguments);
-        let down = DOWN.min(self.rows);
+        // Tiles of nearly the same rows: what they share is computed twice.
+        let tiles = (self.rows - 1) / DOWN + 1;
+        let down = (self.rows - 1) / tiles + 1;
+        let across = ACROSS.min(self.columns);
         // The last one has the rest too: no tile is shared with another workgroup.
         let [strips, blocks] =
             [(self.columns, STRIP), (self.rows, down * TILES)].map(|(all, each)| (all / each).max(1));
@@ -85,12 +90,12 @@ impl Dots {
         let columns = span(code.div(workgroup, blocks)?, (strips, STRIP, self.columns))?;
         let rows = span(code.rem(workgroup, blocks)?, (blocks, down * TILES, self.rows))?;
         let buffers = [code.argument(2)?, code.argument(3)?, code.argument(4)?];
-        code.repeat([columns[0], columns[1], ACROSS.into()], &[], |column, _| {
+        // The last tiles end with the last row and column.
+        code.repeat([columns[0], columns[1], across.into()], &[], |column, _| {
+            let column = code.lesser(column, self.columns - across)?;
             code.repeat([rows[0], rows[1], down.into()], &[], |row, _| {
-                // The last tile ends with the last row: what it shares with the one before is computed twice.
-                let last = self.rows - down;
-                let row = code.select(code.is_below(row, last)?, row, last)?;
-                self.tile(&code, buffers, [row, column], down)?;
+                let row = code.lesser(row, self.rows - down)?;
+                self.tile(&code, buffers, [row, column], [down, across])?;
                 Ok(Vec::new())
             })?;
             Ok(Vec::new())
@@ -108,48 +113,114 @@ impl Dots {
         code: &Code<'c>,
         [a, b, out]: [Ssa<'c>; 3],
         [row, column]: [Int<'c>; 2],
-        down: i64,
+        [down, across]: [i64; 2],
     ) -> Result<(), EmitError> {
-        let float = Type::float(code.context(), Float::F32);
-        let vector = float.vector(&[LANES])?;
         let starts = |first: Int<'c>, count: i64| -> Result<Vec<Int<'c>>, EmitError> {
             (0..count)
                 .map(|next| code.mul(code.add(first, next)?, self.terms))
                 .collect()
         };
-        let (rows, columns) = (starts(row, down)?, starts(column, ACROSS)?);
-        let zero = code.zeros(vector)?;
-        let zeros = vec![zero; rows.len() * columns.len()];
-        let sums = code.repeat([0.into(), self.terms.into(), LANES.into()], &zeros, |term, sums| {
-            let loaded = |buffer: Ssa<'c>, start: &Int<'c>| {
-                let place = code.index(code.add(*start, term)?)?;
-                code.one("vector.load", &[buffer, place], vector, &[])
+        let tile = Tile {
+            code,
+            vector: Type::float(code.context(), Float::F32).vector(&[LANES])?,
+            rows: (a, starts(row, down)?),
+            columns: (b, starts(column, across)?),
+        };
+        let rest = self.terms % LANES;
+        let whole = self.terms - rest;
+        let zeros = vec![code.zeros(tile.vector)?; tile.rows.1.len() * tile.columns.1.len()];
+        let turn = |span: [Int<'c>; 2]| {
+            code.repeat([span[0], span[1], LANES.into()], &zeros, |term, sums| {
+                tile.step(term, sums, LANES)
+            })
+        };
+        let ended = |sums: Vec<Ssa<'c>>| match rest {
+            0 => Ok(sums),
+            rest => tile.step((self.terms - LANES).into(), &sums, rest),
+        };
+        let sums = if whole <= TURN {
+            tile.added(&ended(turn([0.into(), whole.into()])?)?)?
+        } else {
+            let wide = Type::float(code.context(), Float::F64);
+            let so_far = |totals: &[Ssa<'c>], sums: Vec<Ssa<'c>>| -> Result<Vec<Ssa<'c>>, EmitError> {
+                let sums = tile.added(&sums)?;
+                let pairs = totals.iter().zip(sums);
+                pairs
+                    .map(|(&total, sum)| {
+                        code.same("arith.addf", &[total, code.one("arith.extf", &[sum], wide, &[])?])
+                    })
+                    .collect()
             };
-            let right: Vec<_> = columns.iter().map(|start| loaded(b, start)).collect::<Result<_, _>>()?;
-            let mut sums = sums.iter();
-            let mut next = Vec::new();
-            for start in &rows {
-                let left = loaded(a, start)?;
-                for (&right, &sum) in right.iter().zip(&mut sums) {
-                    next.push(code.one("vector.fma", &[left, right, sum], vector, &[])?);
-                }
-            }
-            Ok(next)
-        })?;
-        // In any order, else the lanes are added one after the other.
-        let added = [
-            ("kind", Attribute::text("#vector.kind<add>")),
-            ("fastmath", Attribute::text("#arith.fastmath<reassoc>")),
-        ];
+            let none = vec![code.float("0.0", wide)?; zeros.len()];
+            let totals = code.repeat([0.into(), whole.into(), TURN.into()], &none, |first, totals| {
+                let end = code.lesser(code.add(first, TURN)?, whole)?;
+                so_far(totals, turn([first, end])?)
+            })?;
+            let totals = so_far(&totals, ended(zeros.clone())?)?;
+            let float = Type::float(code.context(), Float::F32);
+            let rounded = totals.iter().map(|&total| code.one("arith.truncf", &[total], float, &[]));
+            rounded.collect::<Result<_, _>>()?
+        };
         let mut sums = sums.into_iter();
         for down in 0..down {
             let line = code.add(code.mul(code.add(row, down)?, self.columns)?, column)?;
-            for (across, sum) in (0..ACROSS).zip(&mut sums) {
-                let sum = code.one("vector.reduction", &[sum], float, &added)?;
+            for (across, sum) in (0..across).zip(&mut sums) {
                 let place = code.index(code.add(line, across)?)?;
                 code.op("memref.store", &[sum, out, place], &[], &[], Vec::new())?;
             }
         }
         Ok(())
+    }
+}
+
+/// Rows and columns whose products are summed in registers.
+struct Tile<'t, 'c> {
+    code: &'t Code<'c>,
+    vector: Type<'c>,
+    /// A matrix, and where these rows of it begin.
+    rows: (Ssa<'c>, Vec<Int<'c>>),
+    columns: (Ssa<'c>, Vec<Int<'c>>),
+}
+
+impl<'c> Tile<'_, 'c> {
+    /// The sums with a vector of terms more: the last `new` of those from here, since the ones before were added already.
+    fn step(&self, term: Int<'c>, sums: &[Ssa<'c>], new: i64) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let code = self.code;
+        let loaded = |buffer: Ssa<'c>, start: &Int<'c>| {
+            let place = code.index(code.add(*start, term)?)?;
+            let vector = code.one("vector.load", &[buffer, place], self.vector, &[])?;
+            if new == LANES {
+                return Ok(vector);
+            }
+            let lanes: Vec<i64> = (0..LANES)
+                .map(|lane| if lane < LANES - new { lane } else { LANES + lane })
+                .collect();
+            code.shuffle([code.zeros(self.vector)?, vector], &lanes)
+        };
+        let (a, rows) = &self.rows;
+        let (b, columns) = &self.columns;
+        let right: Vec<_> = columns.iter().map(|start| loaded(*b, start)).collect::<Result<_, _>>()?;
+        let mut sums = sums.iter();
+        let mut next = Vec::new();
+        for start in rows {
+            let left = loaded(*a, start)?;
+            for (&right, &sum) in right.iter().zip(&mut sums) {
+                next.push(code.one("vector.fma", &[left, right, sum], self.vector, &[])?);
+            }
+        }
+        Ok(next)
+    }
+
+    /// The lanes of each sum, added.
+    fn added(&self, sums: &[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError> {
+        // In any order, else the lanes are added one after the other.
+        let added = [
+            ("kind", Attribute::text("#vector.kind<add>")),
+            ("fastmath", Attribute::text("#arith.fastmath<reassoc>")),
+        ];
+        let float = Type::float(self.code.context(), Float::F32);
+        sums.iter()
+            .map(|&sum| self.code.one("vector.reduction", &[sum], float, &added))
+            .collect()
     }
 }

@@ -245,6 +245,17 @@ pub(super) fn alone(cases: &mut Cases) {
             cases.add(format!("matmul_vector_{name}_{dtype}"), product.alone());
         }
     }
+    // Long sums of f32. A CPU reads the first as they lie, and adds blocks of the others.
+    for (rows, inner, columns) in [(1, 4096, 24), (9, 517, 3), (8, 1000, 37), (10, 16397, 6), (57, 768, 66)] {
+        let product = Product::new(rows, inner, columns, F32).transposed(false, true, false);
+        cases.add(format!("matmul_long_{rows}x{inner}x{columns}_nt_f32"), product.alone());
+    }
+    for (rows, inner, columns) in [(20, 1536, 33), (70, 3584, 68), (3, 768, 20), (5, 5120, 7)] {
+        let product = Product::new(rows, inner, columns, F32);
+        let name = format!("matmul_long_{rows}x{inner}x{columns}_nn_f32");
+        cases.add(name.clone(), product.alone());
+        cases.add(format!("{name}_gelu"), product.fused(PointwiseMode::GeluFwd));
+    }
     // Few rows or columns of f16 and odd sums: IREE 3.13 for gfx942 does not compile what a thread makes of them.
     for (rows, inner, columns) in [(72, 7, 2), (100, 25, 3), (2, 77, 100)] {
         let product = Product::new(rows, inner, columns, F16);
