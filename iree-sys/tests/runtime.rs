@@ -443,3 +443,44 @@ fn hip_without_a_gpu_is_an_error() {
     }
     HalDevice::local_sync(&instance).unwrap();
 }
+
+/// The CPUs that each worker of this process may run on, as the system writes them.
+fn cpus_of_workers() -> Vec<String> {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let read = |thread: &std::fs::DirEntry, file: &str| std::fs::read_to_string(thread.path().join(file)).unwrap();
+    threads
+        .map(Result::unwrap)
+        .filter(|thread| read(thread, "comm").starts_with("iree-worker"))
+        .map(|thread| {
+            let status = read(&thread, "status");
+            let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+            list.unwrap().trim().to_owned()
+        })
+        .collect()
+}
+
+#[test]
+fn each_worker_stays_on_a_cpu_if_there_are_as_many() {
+    let instance = Instance::new().unwrap();
+    let count = rustix::thread::sched_getaffinity(None).unwrap().count() as usize;
+    // Threads set their names and CPUs when they start.
+    let are_soon = |workers: usize, is_right: fn(&[String]) -> bool| {
+        let options = TaskOptions {
+            workers,
+            ..TaskOptions::default()
+        };
+        let _pool = HalDevice::local_task(&instance, &options).unwrap();
+        let is_soon = (0..1000).any(|_| {
+            thread::sleep(std::time::Duration::from_millis(10));
+            let mut cpus = cpus_of_workers();
+            cpus.sort();
+            cpus.dedup_by(|a, b| a == b && a.parse::<usize>().is_ok());
+            cpus.len() == workers && is_right(&cpus)
+        });
+        assert!(is_soon, "{workers} workers on {:?}", cpus_of_workers());
+    };
+    are_soon(count, |cpus| cpus.iter().all(|cpu| cpu.parse::<usize>().is_ok()));
+    if count > 1 {
+        are_soon(count - 1, |cpus| cpus.iter().all(|cpus| cpus.contains(['-', ','])));
+    }
+}

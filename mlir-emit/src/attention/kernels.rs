@@ -1,4 +1,5 @@
-//! Attention by kernels of our own: of [few queries](Decode), where the keys are cut into parts, and of [many](Prefill); and [gradients](Gradients).
+//! Attention by kernels of our own: of [few queries](Decode), where the keys are cut into parts, and of [many](Prefill); [gradients](Gradients);
+//! and attention on [CPUs](OnCpu).
 
 use super::flash;
 use super::scores::{Attention, level};
@@ -8,10 +9,11 @@ use crate::EmitError;
 use crate::contract::are_halves;
 use crate::ir::MISSING;
 use crate::kernel::{
-    Attended, Attention as Kernel, Decode, Gradients, Mask, Operand, Prefill, RowStrides, Side, Visible,
+    Attended, Attention as Kernel, Decode, Gradients, Mask, OnCpu, Operand, Prefill, RowStrides, Side, Visible,
 };
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
+use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extent, extents};
 use rotini_graph::{DataType, Sdpa, SdpaBackward, TensorId};
 use rotini_schedule::attention;
@@ -22,6 +24,9 @@ pub(super) fn softmax<'c, 'b>(
     attention: &Attention<'c, 'b>,
     op: &Sdpa,
 ) -> Result<Option<Softmax<'c, 'b>>, EmitError> {
+    if *lowering.target() == Target::Cpu {
+        return on_cpu(lowering, attention, op);
+    }
     // A statistic may be that of a key whose mask was raised.
     let is_raised = |mask: &Value<'_, '_>| op.stats.is_some() && mask.dtype != DataType::F16;
     let asks_for_more = op.sink_token.is_some() || op.max.is_some() || op.sum_exp.is_some();
@@ -58,10 +63,60 @@ pub(super) fn softmax<'c, 'b>(
     } else {
         return Ok(None);
     };
+    let [quotient, greatest, total] = made(lowering, attention, (kernel, &out), op)?;
+    Softmax::of_online(lowering, Weighted::Quotient(quotient), &greatest, total).map(Some)
+}
+
+/// The same on a CPU.
+fn on_cpu<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    attention: &Attention<'c, 'b>,
+    op: &Sdpa,
+) -> Result<Option<Softmax<'c, 'b>>, EmitError> {
+    let mut out = Stored::of(lowering, op.o)?;
+    if op.sink_token.is_some() || attention.compute != DataType::F32 {
+        return Ok(None);
+    }
+    out.dtype = DataType::F32;
+    let possible = |attention: &Attention<'c, 'b>| {
+        let kernel = problem(lowering, attention, &out)?.map(|of| OnCpu { of });
+        Ok::<_, EmitError>(kernel.filter(OnCpu::is_possible))
+    };
+    if possible(attention)?.is_none() {
+        return Ok(None);
+    }
+    let converted = |tensor: &Ordered<'c, 'b>| lowering.converted(tensor.clone(), DataType::F32);
+    let attention = &Attention {
+        q: converted(&attention.q)?,
+        k: converted(&attention.k)?,
+        v: converted(&attention.v)?,
+        ..attention.clone()
+    };
+    let Some(kernel) = possible(attention)? else {
+        return Err(MISSING);
+    };
+    let made = made(lowering, attention, (Kernel::OnCpu(&kernel), &out), op)?;
+    let [quotient, greatest, total] = made;
+    // With 0 in the place of -∞, the statistics of a query that sees nothing are the same.
+    Ok(Some(Softmax {
+        weighted: Weighted::Quotient(quotient),
+        reference: greatest.clone(),
+        greatest,
+        total,
+    }))
+}
+
+/// The output, the greatest scores and the sums of exponentials, as a kernel makes them.
+fn made<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    attention: &Attention<'c, 'b>,
+    (kernel, out): (Kernel<'_>, &Stored),
+    op: &Sdpa,
+) -> Result<[Value<'c, 'b>; 3], EmitError> {
     let rows = attention.rows();
-    let row_order = vec![0, HEAD, QUERY];
-    let row_shape = extents(&rows, &row_order)?;
-    let made = lowering.attention(kernel, &[&out.shape()?, &row_shape, &row_shape])?;
+    let order = vec![0, HEAD, QUERY];
+    let shape = extents(&rows, &order)?;
+    let made = lowering.attention(kernel, &[&out.shape()?, &shape, &shape])?;
     let &[o, greatest, total] = made.as_slice() else {
         return Err(MISSING);
     };
@@ -72,12 +127,12 @@ pub(super) fn softmax<'c, 'b>(
     let [greatest, total] = [greatest, total].map(|ssa| {
         Value::of(Ordered {
             ssa,
-            order: row_order.clone(),
+            order: order.clone(),
             dtype: DataType::F32,
             dims: rows.clone(),
         })
     });
-    Softmax::of_online(lowering, Weighted::Quotient(Value::of(quotient)), &greatest, total).map(Some)
+    Ok([Value::of(quotient), greatest, total])
 }
 
 /// The gradients of q, k and v, without scores in memory; `None` as above.
@@ -197,9 +252,15 @@ fn problem<'c, 'b>(
     let Data::Constant(scale) = &attention.scale.data else {
         return Ok(None);
     };
-    let is_half = q.dtype == k.dtype && are_halves([k.dtype, v.dtype], attention.compute);
+    let is_own = match *lowering.target() {
+        // Which are converted.
+        Target::Cpu => [q, k, v]
+            .iter()
+            .all(|tensor| matches!(tensor.dtype, DataType::F32 | DataType::F16 | DataType::Bf16)),
+        _ => q.dtype == k.dtype && are_halves([k.dtype, v.dtype], attention.compute),
+    };
     let has_one_count = extent(&v.dims, HEAD)? == extent(&k.dims, HEAD)?;
-    if attention.alibi || !is_half || !has_one_count {
+    if attention.alibi || !is_own || !has_one_count {
         return Ok(None);
     }
     let [batch, queries, keys] = [0, QUERY, KEY].map(|axis| extent(dims, axis));
@@ -229,7 +290,11 @@ fn problem<'c, 'b>(
         q: of_q,
         k: of_k,
         v: of_v,
-        dtype: q.dtype,
+        dtype: if *lowering.target() == Target::Cpu {
+            DataType::F32
+        } else {
+            q.dtype
+        },
         batch,
         heads,
         group: extent(dims, HEAD)?.checked_div(heads).ok_or(MISSING)?,

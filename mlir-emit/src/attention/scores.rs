@@ -13,6 +13,7 @@ use crate::value::{Data, Ordered, Value, extent};
 use rotini_graph::{DataType, Scalar as Constant, TensorId};
 
 /// The operands of either direction.
+#[derive(Clone)]
 pub(super) struct Attention<'c, 'b> {
     pub(super) q: Ordered<'c, 'b>,
     /// With as many heads as there are of keys.

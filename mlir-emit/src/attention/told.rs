@@ -49,6 +49,7 @@ macro_rules! scores_of {
 pub(super) use scores_of;
 
 /// Which keys a query sees: those from `left` before its place on the diagonal to `right` after it.
+#[derive(Clone, Copy)]
 pub(super) struct Diagonal {
     pub(super) left: Option<i64>,
     pub(super) right: Option<i64>,

@@ -197,7 +197,11 @@ pub(super) fn filter<'c, 'b>(
             let dy = dy.split(at, &[&group[..], &[filter, blocks, position]].concat(), &runs)?;
             let partial = [&[blocks], &result[..]].concat();
             let partial = sum(at, [&patches, &dy], &partial, &[position], shape.geometry, compute)?;
-            Tensor::new(sums::blocks(at, (partial.ssa, blocks.1), &results, compute)?, compute, result)
+            Tensor::new(
+                sums::blocks(at, (partial.ssa, blocks.1), &results, compute)?,
+                compute,
+                result,
+            )
         }
         Summation::Wide => {
             let wide = sum(at, [&patches, &dy], &result, &[position], shape.geometry, DataType::F64)?;

@@ -1,6 +1,6 @@
 //! Calls of the kernels of attention: what they read, and what they store.
 
-use super::attention::{self, Decode, Gradients, Prefill, Problem};
+use super::attention::{self, Decode, Gradients, OnCpu, Prefill, Problem};
 use super::gemm;
 use super::{Buffer, Kernels, Whole};
 use crate::EmitError;
@@ -14,6 +14,8 @@ pub(crate) enum Attention<'a> {
     Decode(&'a Decode),
     /// The same of many queries.
     Prefill(&'a Prefill),
+    /// On a CPU. Results are the same, but the greatest score is as it is.
+    OnCpu(&'a OnCpu),
     /// Results are the gradients of one side.
     Gradients(&'a Gradients),
 }
@@ -37,6 +39,14 @@ impl Kernels {
                 read: read_by(context, &prefill.of)?,
                 stored: stored_by(context, &prefill.of, shapes)?,
                 written: prefill.write(context)?,
+            },
+            Attention::OnCpu(attention) => Whole {
+                kind: "attention",
+                name: attention.name(),
+                lanes: None,
+                read: read_by(context, &attention.of)?,
+                stored: stored_by(context, &attention.of, shapes)?,
+                written: attention.write(context)?,
             },
             Attention::Gradients(gradients) => Whole {
                 kind: "gradients",

@@ -146,9 +146,7 @@ impl Dots {
                 let sums = tile.added(&sums)?;
                 let pairs = totals.iter().zip(sums);
                 pairs
-                    .map(|(&total, sum)| {
-                        code.same("arith.addf", &[total, code.one("arith.extf", &[sum], wide, &[])?])
-                    })
+                    .map(|(&total, sum)| code.same("arith.addf", &[total, code.one("arith.extf", &[sum], wide, &[])?]))
                     .collect()
             };
             let none = vec![code.float("0.0", wide)?; zeros.len()];
@@ -158,7 +156,9 @@ impl Dots {
             })?;
             let totals = so_far(&totals, ended(zeros.clone())?)?;
             let float = Type::float(code.context(), Float::F32);
-            let rounded = totals.iter().map(|&total| code.one("arith.truncf", &[total], float, &[]));
+            let rounded = totals
+                .iter()
+                .map(|&total| code.one("arith.truncf", &[total], float, &[]));
             rounded.collect::<Result<_, _>>()?
         };
         let mut sums = sums.into_iter();
@@ -199,7 +199,10 @@ impl<'c> Tile<'_, 'c> {
         };
         let (a, rows) = &self.rows;
         let (b, columns) = &self.columns;
-        let right: Vec<_> = columns.iter().map(|start| loaded(*b, start)).collect::<Result<_, _>>()?;
+        let right: Vec<_> = columns
+            .iter()
+            .map(|start| loaded(*b, start))
+            .collect::<Result<_, _>>()?;
         let mut sums = sums.iter();
         let mut next = Vec::new();
         for start in rows {

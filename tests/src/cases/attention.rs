@@ -378,6 +378,38 @@ fn tiled() -> Vec<(String, Attention)> {
     kinds
 }
 
+/// Attentions that a CPU computes with a query in each lane: several blocks of keys and vectors of queries, and ends within both.
+fn in_lanes() -> Vec<(String, Attention)> {
+    use DiagonalAlignment::BottomRight;
+    let mut kinds = Vec::new();
+    let mut add = |name: &str, attention: Attention| kinds.push((format!("lanes_{name}"), attention));
+    for dtype in FLOATS {
+        let plain = Attention::new(1, 2, [40, 150], 64, dtype);
+        add(&format!("plain_{dtype}"), plain.clone());
+        add(&format!("causal_{dtype}"), plain.with(|op| op.right = Some(0)));
+    }
+    let plain = Attention::new(2, 2, [33, 129], 16, F32);
+    add("padding", plain.with(|op| op.padding = true));
+    add(
+        "gqa_bshd",
+        plain.with(|op| (op.heads, op.interleaved) = ([4, 2, 2], true)),
+    );
+    add("mask_keys", plain.with(|op| op.mask = Some(vec![2, 1, 1, 129])));
+    add("mask_queries", plain.with(|op| op.mask = Some(vec![2, 1, 33, 129])));
+    for (name, left, right) in [("window", Some(20), Some(3)), ("bottom_right", None, Some(0))] {
+        let bounded = plain.with(|op| (op.left, op.right, op.alignment) = (left, right, BottomRight));
+        add(name, bounded.clone());
+        add(&format!("{name}_short"), bounded.with(|op| op.lengths = [90, 20]));
+    }
+    // Most of what a kernel may have on the stack, and all of it.
+    for columns in [[80, 80], [192, 256]] {
+        let [of_key, of_value] = columns;
+        let wide = plain.with(|op| (op.batch, op.lengths, op.columns) = (1, [19, 70], columns));
+        add(&format!("{of_key}x{of_value}"), wide);
+    }
+    kinds
+}
+
 /// Adds attentions, with their statistics and without.
 pub(super) fn add(cases: &mut Cases, attentions: Vec<(String, Attention)>) {
     for (name, attention) in attentions {
@@ -389,6 +421,7 @@ pub(super) fn add(cases: &mut Cases, attentions: Vec<(String, Attention)>) {
 pub(super) fn forward(cases: &mut Cases) {
     add(cases, kinds());
     add(cases, tiled());
+    add(cases, in_lanes());
     for dtype in FLOATS {
         let op = Attention::new(2, 4, [8, 4], 16, dtype);
         let empty = op.with(|op| (op.right, op.alignment) = (Some(0), DiagonalAlignment::BottomRight));

@@ -1,0 +1,252 @@
+//! How a workgroup of an attention on a CPU goes over the keys.
+
+use super::cpu::{BLOCK, LANES, Tile};
+use super::{HIDDEN, MISSING};
+use crate::EmitError;
+use crate::kernel::code::{Int, Ssa};
+use crate::mlir::{Attribute, Type};
+
+/// Sums that are kept in registers.
+const SUMS: i64 = 16;
+
+/// Which keys each query sees, if not all do the same.
+struct Bounds<'c> {
+    /// For each vector the first keys that its queries see, and how many they see.
+    own: Vec<[Ssa<'c>; 2]>,
+}
+
+impl<'c> Tile<'_, 'c> {
+    /// Which keys each query sees: `None` if it is all of them.
+    fn bounds(&self, [first, end]: [Int<'c>; 2], ends: &[Int<'c>]) -> Result<Option<Bounds<'c>>, EmitError> {
+        let (code, visible) = (self.code, &self.of.visible);
+        if visible.is_same_for_all() {
+            return Ok(None);
+        }
+        let words = Type::integer(code.context(), 32).vector(&[LANES])?;
+        let numbers: Vec<String> = (0..LANES).map(|lane| lane.to_string()).collect();
+        let numbers = Attribute::text(&format!("dense<[{}]> : {words}", numbers.join(", ")));
+        let lanes = code.one("arith.constant", &[], words, &[("value", numbers)])?;
+        let all = |number: Int<'c>| code.one("vector.broadcast", &[code.word(number)?], words, &[]);
+        let mut own = Vec::new();
+        for vector in 0..self.vectors {
+            let queries = all(code.add(self.first, vector * LANES)?)?;
+            let queries = code.same("arith.addi", &[queries, lanes])?;
+            let moved = |by: i64| {
+                let by = by.clamp(-i64::from(i32::MAX) / 2, i64::from(i32::MAX) / 2);
+                code.same("arith.addi", &[queries, all(by.into())?])
+            };
+            let mut from = all(first)?;
+            if let Some(bound) = visible.from {
+                from = code.same("arith.maxsi", &[moved(bound)?, from])?;
+            }
+            let mut to = all(end)?;
+            if let Some(bound) = visible.to {
+                to = code.same("arith.minsi", &[moved(bound.saturating_add(1))?, to])?;
+            }
+            if let Some(&count) = ends.first() {
+                let less = [("predicate", Attribute::text("2 : i64"))];
+                let truths = Type::integer(code.context(), 1).vector(&[LANES])?;
+                let is_real = code.one("arith.cmpi", &[queries, all(count)?], truths, &less)?;
+                to = code.one("arith.select", &[is_real, to, all(0.into())?], words, &[])?;
+            }
+            let count = code.same("arith.subi", &[to, from])?;
+            own.push([from, code.same("arith.maxsi", &[count, all(0.into())?])?]);
+        }
+        Ok(Some(Bounds { own }))
+    }
+
+    /// Goes over the keys. For each vector the greatest scores and the sums of exponentials.
+    pub(super) fn sums(&self, ends: &[Int<'c>]) -> Result<Vec<[Ssa<'c>; 2]>, EmitError> {
+        let (code, visible) = (self.code, &self.of.visible);
+        let [mut first, mut end] = visible.keys.map(Int::from);
+        if let Some(&keys) = ends.get(1) {
+            end = code.lesser(end, keys)?;
+        }
+        let bounds = self.bounds([first, end], ends)?;
+        // Keys that none of these queries sees.
+        if let Some(from) = visible.from {
+            first = code.greater(code.add(self.first, from)?, first)?;
+        }
+        if let Some(to) = visible.to {
+            let last = code.add(self.first, to.saturating_add(self.vectors * LANES))?;
+            end = code.lesser(code.greater(last, 0)?, end)?;
+        }
+        let vectors = usize::try_from(self.vectors).map_err(|_| MISSING)?;
+        let (least, zeros) = (self.all(HIDDEN)?, code.zeros(self.vector)?);
+        let start = [vec![least; vectors], vec![zeros; vectors]].concat();
+        let found = code.repeat([first, end, BLOCK.into()], &start, |key, so_far| {
+            let rest = code.sub(end, key)?;
+            let count = code.lesser(rest, BLOCK)?;
+            let (so_far, totals) = so_far.split_at(vectors);
+            let greatest = self.scores(key, count, so_far, bounds.as_ref())?;
+            self.weigh(key, count, [so_far, &greatest, totals])
+        })?;
+        let (greatest, totals) = found.split_at(vectors);
+        Ok(greatest.iter().zip(totals).map(|(&a, &b)| [a, b]).collect())
+    }
+
+    /// Computes the scores of a block; returns the greatest ones so far.
+    fn scores(
+        &self,
+        key: Int<'c>,
+        count: Int<'c>,
+        greatest: &[Ssa<'c>],
+        bounds: Option<&Bounds<'c>>,
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let code = self.code;
+        let each = SUMS / self.vectors;
+        let whole = code.sub(count, code.rem(count, each)?)?;
+        let greatest = code.repeat([0.into(), whole, each.into()], greatest, |number, greatest| {
+            self.scores_of(each, [key, number], greatest, bounds)
+        })?;
+        code.repeat([whole, count, 1.into()], &greatest, |number, greatest| {
+            self.scores_of(1, [key, number], greatest, bounds)
+        })
+    }
+
+    /// The same of some keys of the block.
+    fn scores_of(
+        &self,
+        keys: i64,
+        [key, number]: [Int<'c>; 2],
+        greatest: &[Ssa<'c>],
+        bounds: Option<&Bounds<'c>>,
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let (code, of) = (self.code, self.of);
+        let [batch, head, head_of_keys] = self.places;
+        let key = code.add(key, number)?;
+        let place = of.k.strides.place(code, [batch, head_of_keys, key])?;
+        let sums = self.summed(
+            (0, of.columns[0].into()),
+            (self.buffer(1)?, place, [1, of.k.strides.row]),
+            keys,
+        )?;
+        let scale = [("value", Attribute::float(of.scale, self.float)?)];
+        let scale = code.one("arith.constant", &[], self.float, &scale)?;
+        let scale = code.one("vector.broadcast", &[scale], self.vector, &[])?;
+        let mut greatest = greatest.to_vec();
+        let mut sums = sums.into_iter();
+        for next in 0..keys {
+            let key = code.add(key, next)?;
+            let added = match of.mask {
+                None => None,
+                Some(mask) => {
+                    let [of_batch, of_head, _, of_key] = mask.strides;
+                    let parts = [(batch, of_batch), (head, of_head), (key, of_key)];
+                    let parts = parts.map(|(number, stride)| code.mul(number, stride));
+                    let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
+                    Some(self.broadcast(self.buffer(3)?, code.sum(parts)?)?)
+                }
+            };
+            for (vector, greatest) in (0..).zip(&mut greatest) {
+                let sum = sums.next().ok_or(MISSING)?;
+                let mut score = code.same("arith.mulf", &[sum, scale])?;
+                if let Some(added) = added {
+                    score = code.same("arith.addf", &[score, added])?;
+                }
+                if let Some(bounds) = bounds {
+                    score = self.seen(score, key, bounds.own.get(vector).ok_or(MISSING)?)?;
+                }
+                *greatest = code.same("arith.maxnumf", &[*greatest, score])?;
+                let vector = i64::try_from(vector).map_err(|_| MISSING)?;
+                self.write(score, 1, code.add(number, next)?, vector)?;
+            }
+        }
+        Ok(greatest)
+    }
+
+    /// Scores with a key, -∞ where the query does not see it.
+    fn seen(&self, score: Ssa<'c>, key: Int<'c>, [from, count]: &[Ssa<'c>; 2]) -> Result<Ssa<'c>, EmitError> {
+        let code = self.code;
+        let key = code.one("vector.broadcast", &[code.word(key)?], from.r#type(), &[])?;
+        let number = code.same("arith.subi", &[key, *from])?;
+        // MLIR's number of the predicate "unsigned less than".
+        let below = [("predicate", Attribute::text("6 : i64"))];
+        let truths = Type::integer(code.context(), 1).vector(&[LANES])?;
+        let is_seen = code.one("arith.cmpi", &[number, *count], truths, &below)?;
+        let hidden = self.all(HIDDEN)?;
+        code.one("arith.select", &[is_seen, score, hidden], self.vector, &[])
+    }
+
+    /// Products of so many rows of a matrix on the stack, of which each element is a vector, and numbers of a buffer from a place on: these are so
+    /// far apart along the rows and along the results. For each of so many results its vectors.
+    fn summed(
+        &self,
+        (memory, rows): (usize, Int<'c>),
+        (buffer, place, [of_row, of_result]): (Ssa<'c>, Int<'c>, [i64; 2]),
+        results: i64,
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let code = self.code;
+        let sums = usize::try_from(results * self.vectors).map_err(|_| MISSING)?;
+        let zeros = vec![code.zeros(self.vector)?; sums];
+        code.repeat([0.into(), rows, 1.into()], &zeros, |row, sums| {
+            let vectors = (0..self.vectors).map(|vector| self.read(memory, row, vector));
+            let vectors = vectors.collect::<Result<Vec<_>, _>>()?;
+            let place = code.add(place, code.mul(row, of_row)?)?;
+            let mut sums = sums.iter();
+            let mut next = Vec::new();
+            for result in 0..results {
+                let number = self.broadcast(buffer, code.add(place, result * of_result)?)?;
+                for &vector in &vectors {
+                    let &sum = sums.next().ok_or(MISSING)?;
+                    next.push(code.one("vector.fma", &[number, vector, sum], self.vector, &[])?);
+                }
+            }
+            Ok(next)
+        })
+    }
+
+    /// Makes exponentials of a block's scores, adds them, and adds the values that they weigh. Returns the greatest scores and the sums.
+    fn weigh(
+        &self,
+        key: Int<'c>,
+        count: Int<'c>,
+        [so_far, greatest, totals]: [&[Ssa<'c>]; 3],
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let code = self.code;
+        let (hidden, zeros) = (self.all(HIDDEN)?, code.zeros(self.vector)?);
+        let equal = [("predicate", Attribute::text("1 : i64"))];
+        let truths = Type::integer(code.context(), 1).vector(&[LANES])?;
+        let (mut references, mut factors) = (Vec::new(), Vec::new());
+        for (&so_far, &greatest) in so_far.iter().zip(greatest) {
+            // Nothing is as large as no key at all, whose weight must be 0 and not exp(-∞ + ∞).
+            let is_nothing = code.one("arith.cmpf", &[greatest, hidden], truths, &equal)?;
+            let reference = code.one("arith.select", &[is_nothing, zeros, greatest], self.vector, &[])?;
+            references.push(reference);
+            factors.push(code.same("math.exp", &[code.same("arith.subf", &[so_far, reference])?])?);
+        }
+        let none = vec![zeros; references.len()];
+        let added = code.repeat([0.into(), count, 1.into()], &none, |number, sums| {
+            let mut next = Vec::new();
+            for ((vector, &reference), &sum) in (0..).zip(&references).zip(sums) {
+                let score = self.read(1, number, vector)?;
+                let weight = code.same("math.exp", &[code.same("arith.subf", &[score, reference])?])?;
+                self.write(weight, 1, number, vector)?;
+                next.push(code.same("arith.addf", &[sum, weight])?);
+            }
+            Ok(next)
+        })?;
+        let [batch, _, head] = self.places;
+        let v = self.of.v.strides;
+        let first = v.place(code, [batch, head, key])?;
+        let each = SUMS / self.vectors;
+        code.repeat([0.into(), self.of.columns[1].into(), each.into()], &[], |column, _| {
+            let place = code.add(first, column)?;
+            let sums = self.summed((1, count), (self.buffer(2)?, place, [v.row, 1]), each)?;
+            let mut sums = sums.into_iter();
+            for next in 0..each {
+                let column = code.add(column, next)?;
+                for (vector, &factor) in (0..).zip(&factors) {
+                    let sum = [self.read(2, column, vector)?, factor, sums.next().ok_or(MISSING)?];
+                    self.write(code.same("math.fma", &sum)?, 2, column, vector)?;
+                }
+            }
+            Ok(Vec::new())
+        })?;
+        let totals = totals.iter().zip(&factors).zip(added);
+        let totals = totals.map(|((&total, &factor), added)| code.same("math.fma", &[total, factor, added]));
+        let mut found = greatest.to_vec();
+        found.extend(totals.collect::<Result<Vec<_>, _>>()?);
+        Ok(found)
+    }
+}
