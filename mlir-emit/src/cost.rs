@@ -150,18 +150,19 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
 /// 16 bits that are summed in f32 have such kernels.
 fn shared(graph: &NormalGraph, target: &Target, node: &NormalNode) -> Option<u64> {
     let machine = target.machine()?;
-    let (id, factors) = match &node.op {
-        Op::ConvFprop(op) => (op.y, [op.x, op.w]),
-        Op::ConvDgrad(op) => (op.dx, [op.dy, op.w]),
-        Op::ConvWgrad(op) => (op.dw, [op.x, op.dy]),
-        Op::Matmul(op) => (op.c, [op.a, op.b]),
+    let of = |id: TensorId| Some(count(&graph.tensor(id)?.dims));
+    let (sums, factors) = match &node.op {
+        Op::ConvFprop(op) => (of(op.y)?, [op.x, op.w]),
+        Op::ConvDgrad(op) => (of(op.dx)?, [op.dy, op.w]),
+        Op::ConvWgrad(op) => (conv::wgrad_sums(graph, op)?, [op.x, op.dy]),
+        Op::Matmul(op) => (of(op.c)?, [op.a, op.b]),
         _ => return None,
     };
     let is_narrow = |id: &TensorId| graph.tensor(*id).is_some_and(|tensor| tensor.dtype.bits() <= 16);
     if compute_type(node.compute) != Some(DataType::F32) || !factors.iter().all(is_narrow) {
         return None;
     }
-    Some(gemm::most_shared(machine, count(&graph.tensor(id)?.dims)))
+    Some(gemm::most_shared(machine, sums))
 }
 
 /// The extents of all axes but one, multiplied.

@@ -2,7 +2,7 @@
 
 use crate::contract::{check_product, contract, repeated};
 use crate::convert::compute_type;
-use crate::kernel::Dots;
+use crate::kernel::{Dots, Right};
 use crate::lowering::Lowering;
 use crate::sums::{LONG, Summation, blocks, in_blocks, in_type};
 use crate::value::{Ordered, extent, extents};
@@ -85,15 +85,23 @@ fn dots<'c, 'b>(
     };
     let in_rows: Vec<usize> = (0..out.len()).collect();
     let transposed: Vec<usize> = [&in_rows[..batch.len()], &[batch.len() + 1, batch.len()]].concat();
+    let terms = extent(&a.dims, batch.len() + 1)?;
+    let right = if b.lies_in(&in_rows) {
+        Right::Columns
+    } else {
+        Right::Terms
+    };
     let product = Dots {
         rows: *rows,
         columns: *columns,
-        terms: extent(&a.dims, batch.len() + 1)?,
+        terms,
+        right,
     };
     let is_f32 = [a.dtype, b.dtype, compute] == [DataType::F32; 3];
     let is_one = batch.iter().all(|&extent| extent == 1);
-    let lie_so = a.lies_in(&in_rows) && b.lies_in(&transposed) && order == in_rows;
-    if !is_f32 || !is_one || !lie_so || product.terms <= LONG || !lowering.has_dots(&product) {
+    let lies_so = right == Right::Columns || terms > LONG && b.lies_in(&transposed);
+    let lie_so = a.lies_in(&in_rows) && order == in_rows && lies_so;
+    if !is_f32 || !is_one || !lie_so || !lowering.has_dots(&product) {
         return Ok(None);
     }
     Ok(Some(Ordered {

@@ -59,6 +59,8 @@ fn schedules_are_for_the_machines_that_they_were_chosen_for() {
     for (graph, word) in [
         (gradient(1), "@wgrad_64x64_f16_"),
         (gradient(4), "@wgrad_16x16_f16_"),
+        // Four groups as one.
+        (gradient(16), "@wgrad_16x16_f16_"),
         (gradient(64), "@wgrad_64_f16_direct_"),
         (convolution(1), "@conv_25088x128_f16_"),
         (convolution(4), "@conv_25088x32_f16_"),

@@ -6,20 +6,22 @@
 //! | forward, one tap without steps | channels first | filters | positions, for each image | channels |
 //! | gradient with respect to w | channels innermost, or one tap without steps | taps, channels | filters | positions |
 //!
-//! x that lies otherwise is copied first.
+//! x that lies otherwise is copied first. In groups of few channels, the gradient with respect to w is that of fewer groups of more channels, of
+//! which a part is kept: example: of 32 groups of 4 channels and 4 filters, that of 8 groups of 16 and 16, a quarter of whose sums are real.
 
 use super::shape::{Shape, channels_first, channels_last};
 use crate::EmitError;
 use crate::contract::{are_halves, strides};
+use crate::ir::MISSING;
 use crate::kernel::{Axis, DIRECT_TERMS, Factor, Product, Strides, Window, parts_of_summed};
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
-use crate::value::{Ordered, extent};
+use crate::value::{Ordered, extent, extents};
 use rotini_graph::DataType;
 use rotini_schedule::{Machine, gemm};
 
 /// Channels that lanes load at once.
-const WIDTH: i64 = 8;
+pub(super) const WIDTH: i64 = 8;
 /// Channels of a group whose sums take longer than a copy of the image.
 const LONG: i64 = 32;
 
@@ -258,12 +260,13 @@ fn implicit(
     })
 }
 
-/// The gradient with respect to w, if there is a kernel for these types and extents: with channels innermost.
+/// The gradient with respect to w, if there is a kernel for these types and extents: with channels innermost. `is_read`: whether other
+/// operations read it.
 pub(super) fn wgrad<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [x, dy]: [&Ordered<'c, 'b>; 2],
     shape: &Shape<'_>,
-    (compute, machine): (DataType, &Machine),
+    (compute, machine, is_read): (DataType, &Machine, bool),
 ) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
     if !are_halves([x.dtype, dy.dtype], compute) || shape.is_reversed() {
         return Ok(None);
@@ -273,7 +276,19 @@ pub(super) fn wgrad<'c, 'b>(
         return depthwise_wgrad(lowering, [x, dy], shape, (compute, machine));
     }
     if !has_tiles(shape) {
-        return Ok(None);
+        let Some(merged) = shape.merged_groups() else {
+            return Ok(None);
+        };
+        let wide = Shape {
+            groups: shape.groups / merged,
+            channels: shape.channels * merged,
+            filters: shape.filters * merged,
+            ..shape.clone()
+        };
+        let sums = wgrad(lowering, [x, dy], &wide, (compute, machine, is_read))?;
+        return sums
+            .map(|sums| own_channels(lowering, &sums, (shape, merged, is_read)))
+            .transpose();
     }
     let spatial = shape.spatial();
     let is_pointwise = shape
@@ -330,6 +345,38 @@ pub(super) fn wgrad<'c, 'b>(
         dtype: compute,
         dims: [&[shape.groups * shape.filters, shape.channels], shape.window.as_slice()].concat(),
     }))
+}
+
+/// Of sums of so many groups together, for each filter those with the channels of its own group.
+fn own_channels<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    sums: &Ordered<'c, 'b>,
+    (shape, merged, is_read): (&Shape<'_>, i64, bool),
+) -> Result<Ordered<'c, 'b>, EmitError> {
+    let at = lowering.emitter();
+    let mut dims = sums.dims.clone();
+    *dims.get_mut(1).ok_or(MISSING)? = shape.channels;
+    let ssa = at.tabulate(&extents(&dims, &sums.order)?, sums.dtype, |body| {
+        let constant = |number: i64| body.integer(number, body.index_type());
+        let filter = sums.order.iter().position(|&axis| axis == 0).ok_or(MISSING)?;
+        let group = body.same("arith.divui", &[body.loop_index(filter)?, constant(shape.filters)?])?;
+        let place = body.same("arith.remui", &[group, constant(merged)?])?;
+        let first = body.same("arith.muli", &[place, constant(shape.channels)?])?;
+        let indices = sums.order.iter().enumerate().map(|(position, &axis)| {
+            let here = body.loop_index(position)?;
+            match axis {
+                1 => body.same("arith.addi", &[here, first]),
+                _ => Ok(here),
+            }
+        });
+        let indices = indices.collect::<Result<Vec<_>, EmitError>>()?;
+        body.extract(at.captured(sums.ssa), &indices, sums.dtype)
+    })?;
+    Ok(Ordered {
+        ssa: if is_read { at.barrier(ssa)? } else { ssa },
+        dims,
+        ..sums.clone()
+    })
 }
 
 /// The gradient with respect to the filter of a depthwise convolution: rows are taps, columns are groups.

@@ -205,7 +205,7 @@ pub(crate) fn lower_wgrad(
     let dw = lowering.tensor(op.dw)?;
     let shape = Shape::new(&x.dims, &dw.dims, &dy.dims, &op.geometry)?;
     if let Some(machine) = lowering.target().machine()
-        && let Some(result) = kernels::wgrad(lowering, [&x, &dy], &shape, (compute, machine))?
+        && let Some(result) = kernels::wgrad(lowering, [&x, &dy], &shape, (compute, machine, lowering.is_read(op.dw)))?
     {
         return lowering.define_sums(op.dw, result, compute);
     }
@@ -252,7 +252,20 @@ pub(crate) fn dgrad_elements(graph: &NormalGraph, op: &ConvDgrad, strategy: Conv
 /// The elements of what the lowering makes of the operands of a gradient with respect to w.
 pub(crate) fn wgrad_elements(graph: &NormalGraph, op: &ConvWgrad) -> Option<u64> {
     let (x, dy, dw) = (graph.tensor(op.x)?, graph.tensor(op.dy)?, graph.tensor(op.dw)?);
-    gradient::filter_elements(&Shape::new(&x.dims, &dw.dims, &dy.dims, &op.geometry).ok()?)
+    let shape = Shape::new(&x.dims, &dw.dims, &dy.dims, &op.geometry).ok()?;
+    let merged = match shape.merged_groups() {
+        Some(_) => wgrad_sums(graph, op)?,
+        None => 0,
+    };
+    gradient::filter_elements(&shape)?.checked_add(merged)
+}
+
+/// The sums that a kernel of our own makes for a gradient with respect to w.
+pub(crate) fn wgrad_sums(graph: &NormalGraph, op: &ConvWgrad) -> Option<u64> {
+    let (x, dy, dw) = (graph.tensor(op.x)?, graph.tensor(op.dy)?, graph.tensor(op.dw)?);
+    let shape = Shape::new(&x.dims, &dw.dims, &dy.dims, &op.geometry).ok()?;
+    let merged = u64::try_from(shape.merged_groups().unwrap_or(1)).ok()?;
+    shape.filter_elements()?.checked_mul(merged)
 }
 
 /// The elements of what the lowering makes of a convolution's operands, each thing once: copies, padded and widened tensors, patches,

@@ -1,5 +1,6 @@
 //! The extents of a convolution, and the memory orders that its tensors may have.
 
+use super::kernels::WIDTH;
 use crate::EmitError;
 use crate::ir::Emitter;
 use crate::mlir::Value as Ssa;
@@ -58,6 +59,19 @@ impl<'g> Shape<'g> {
             output: output.to_vec(),
             geometry,
         })
+    }
+
+    /// How many groups of few channels are summed as one, if any are: so many that there are whole tiles of channels and filters.
+    pub(super) fn merged_groups(&self) -> Option<i64> {
+        const TILE: i64 = 16;
+        let merged = [2, 4, 8].map(|count| (count, self.channels.min(self.filters).saturating_mul(count)));
+        let is_possible = |&(count, _): &(i64, i64)| {
+            let are_whole = |extent: i64| extent.checked_mul(count).is_some_and(|extent| extent % WIDTH == 0);
+            self.groups % count == 0 && are_whole(self.channels) && are_whole(self.filters)
+        };
+        let possible: Vec<_> = merged.into_iter().filter(is_possible).collect();
+        let full = possible.iter().find(|(_, least)| *least >= TILE);
+        full.or(possible.last()).map(|&(count, _)| count)
     }
 
     /// The elements of one channel of y.

@@ -7,7 +7,7 @@ use super::named::{Axis, Dim, Tensor, between, sum};
 use super::shape::{Shape, channels_first, channels_last, product};
 use crate::EmitError;
 use crate::ir::Emitter;
-use crate::kernel::Dots;
+use crate::kernel::{Dots, Right};
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
 use crate::value::Ordered;
@@ -135,6 +135,7 @@ fn dots<'c, 'b>(
         rows: positions,
         columns: shape.filters,
         terms: count,
+        right: Right::Terms,
     };
     let is_faster = positions <= FEW || count >= MANY && positions.saturating_mul(count) <= PATCHES;
     let lies_so = w.lies_in(&first) || w.lies_in(&last);

@@ -1,4 +1,7 @@
-//! Products of matrices on CPUs whose operands both have the summed axis innermost, as a filter has it: nothing is packed.
+//! Products of matrices on CPUs whose operands need no packing.
+//!
+//! Those of few rows are [`Lines`], if columns of the right matrix lie side by side. The others are here: their operands both
+//! have the summed axis innermost, as a filter has it.
 //!
 //! Example: 49 positions of 4608 terms by 512 filters. Packing the filter's 9 MB takes more than half as long as the products. A vector has
 //! 16 terms of a row, and its lanes are added at the end. A tile of 7 rows by 4 columns has 28 sums, which with what they are made of fill the
@@ -8,6 +11,7 @@
 
 use super::code::{Code, Int, Ssa};
 use super::gemm::Written;
+use super::lines::Lines;
 use crate::EmitError;
 use crate::mlir::{Attribute, Context, Float, Type};
 
@@ -32,12 +36,20 @@ pub(super) fn has_wide_registers() -> bool {
     false
 }
 
-/// The product of a \[rows, terms\] matrix and the transpose of a \[columns, terms\] one, in f32.
+/// What lies side by side in the right matrix of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Right {
+    Terms,
+    Columns,
+}
+
+/// The product of a \[rows, terms\] matrix and a right one, in f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dots {
     pub(crate) rows: i64,
     pub(crate) columns: i64,
     pub(crate) terms: i64,
+    pub(crate) right: Right,
 }
 
 impl Dots {
@@ -45,28 +57,46 @@ impl Dots {
     pub(crate) fn is_possible(&self) -> bool {
         const MOST: i64 = 1 << 40;
         let is_counted = |a: i64, b: i64| a.checked_mul(b).is_some_and(|count| count < MOST);
+        let has_kernel = match self.right {
+            Right::Terms => self.rows > 0 && self.columns > 0 && self.terms >= TERMS,
+            Right::Columns => self.lines().is_possible(),
+        };
         has_wide_registers()
-            && self.rows > 0
-            && self.terms >= TERMS
-            && self.columns > 0
+            && has_kernel
             && is_counted(self.rows, self.terms)
             && is_counted(self.columns, self.terms)
             && is_counted(self.rows, self.columns)
     }
 
+    fn lines(&self) -> Lines {
+        let Dots {
+            rows, columns, terms, ..
+        } = *self;
+        Lines { rows, columns, terms }
+    }
+
     /// Elements of both matrices and of the product.
     pub(super) fn elements(&self) -> [i64; 3] {
-        let Dots { rows, columns, terms } = *self;
+        let Dots {
+            rows, columns, terms, ..
+        } = *self;
         [rows * terms, columns * terms, rows * columns]
     }
 
     /// What it is, for people who read the kernel's name.
     pub(super) fn name(&self) -> String {
-        format!("dots_{}x{}x{}_f32", self.rows, self.columns, self.terms)
+        let kind = match self.right {
+            Right::Terms => "dots",
+            Right::Columns => "lines",
+        };
+        format!("{kind}_{}x{}x{}_f32", self.rows, self.columns, self.terms)
     }
 
     /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the buffers.
     pub(super) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
+        if self.right == Right::Columns {
+            return self.lines().write(context, self.elements());
+        }
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];
         for count in self.elements() {

@@ -14,7 +14,7 @@
 //! | `rows` | rows that are combined, as in a normalization |
 //! | `turn` | copies in another memory order |
 //! | `attention`, `attended` | attention of few queries and of many, its gradients, and where they are called |
-//! | `dots` | products on CPUs whose operands need no packing |
+//! | `dots`, `lines` | products on CPUs whose operands need no packing |
 //! | `code` | what kernels are written with |
 
 mod adding;
@@ -26,6 +26,7 @@ mod dots;
 mod epilogue;
 mod fusion;
 mod gemm;
+mod lines;
 mod merged;
 mod places;
 mod problem;
@@ -40,7 +41,7 @@ pub(crate) use attention::{
     Visible,
 };
 pub(crate) use direct::TERMS as DIRECT_TERMS;
-pub(crate) use dots::Dots;
+pub(crate) use dots::{Dots, Right};
 pub(crate) use problem::{Axis, Factor, Product, Strides, Window};
 pub(crate) use reader::fitted;
 pub(crate) use rows::is_possible as has_rows;

@@ -256,6 +256,11 @@ pub(super) fn alone(cases: &mut Cases) {
         cases.add(name.clone(), product.alone());
         cases.add(format!("{name}_gelu"), product.fused(PointwiseMode::GeluFwd));
     }
+    // Few rows, which a CPU multiplies by lines of the matrix as they lie.
+    for (rows, inner, columns) in [(1, 768, 1000), (7, 1030, 131), (1, 20, 4200), (3, 5, 64)] {
+        let product = Product::new(rows, inner, columns, F32);
+        cases.add(format!("matmul_lines_{rows}x{inner}x{columns}_f32"), product.alone());
+    }
     // Few rows or columns of f16 and odd sums: IREE 3.13 for gfx942 does not compile what a thread makes of them.
     for (rows, inner, columns) in [(72, 7, 2), (100, 25, 3), (2, 77, 100)] {
         let product = Product::new(rows, inner, columns, F16);
