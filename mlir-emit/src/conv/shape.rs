@@ -1,6 +1,6 @@
 //! The extents of a convolution, and the memory orders that its tensors may have.
 
-use super::kernels::WIDTH;
+use super::kernels::{WIDTH, has_tiles};
 use crate::EmitError;
 use crate::ir::Emitter;
 use crate::mlir::Value as Ssa;
@@ -64,6 +64,9 @@ impl<'g> Shape<'g> {
     /// How many groups of few channels are summed as one, if any are: so many that there are whole tiles of channels and filters.
     pub(super) fn merged_groups(&self) -> Option<i64> {
         const TILE: i64 = 16;
+        if has_tiles(self) {
+            return None;
+        }
         let merged = [2, 4, 8].map(|count| (count, self.channels.min(self.filters).saturating_mul(count)));
         let is_possible = |&(count, _): &(i64, i64)| {
             let are_whole = |extent: i64| extent.checked_mul(count).is_some_and(|extent| extent % WIDTH == 0);
