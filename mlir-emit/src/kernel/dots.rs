@@ -20,8 +20,8 @@ const LANES: i64 = 16;
 /// Rows and columns of a tile.
 const DOWN: i64 = 7;
 const ACROSS: i64 = 4;
-/// Columns of a workgroup, and tiles of its rows.
-const STRIP: i64 = 32;
+/// Tiles of a workgroup, along rows and along columns. IREE's workers take eight workgroups at a time if there are eight for each of them: with few
+/// more than that, one has twice as many as another.
 const TILES: i64 = 8;
 /// Fewest terms that are worth the addition of lanes.
 const TERMS: i64 = 256;
@@ -103,22 +103,29 @@ impl Dots {
             arguments.push(float.memref(&[count], None)?);
         }
         let code = Code::new(context, &arguments);
+        let ceil = |all: i64, each: i64| (all - 1) / each + 1;
         // Tiles of nearly the same rows: what they share is computed twice.
-        let tiles = (self.rows - 1) / DOWN + 1;
-        let down = (self.rows - 1) / tiles + 1;
+        let down = ceil(self.rows, ceil(self.rows, DOWN));
         let across = ACROSS.min(self.columns);
-        // The last one has the rest too: no tile is shared with another workgroup.
-        let [strips, blocks] =
-            [(self.columns, STRIP), (self.rows, down * TILES)].map(|(all, each)| (all / each).max(1));
+        let tiles = [ceil(self.rows, down), ceil(self.columns, across)];
+        // Nearly the same number of tiles for each. If there is more than one workgroup, each has several: what the last tile shares with the one
+        // before is no other's.
+        let [blocks, strips] = tiles.map(|tiles| ceil(tiles, TILES));
         let workgroup = Int::Made(code.argument(1)?);
-        let span = |number: Int<'c>, (count, each, all): (i64, i64, i64)| {
-            let first = code.mul(number, each)?;
-            let end = code.add(first, each)?;
-            Ok::<_, EmitError>([first, code.select(code.is_below(number, count - 1)?, end, all)?])
+        let span = |number: Int<'c>, (count, tiles, each): (i64, i64, i64)| {
+            let first = code.div(code.mul(number, tiles)?, count)?;
+            let end = code.div(code.mul(code.add(number, 1)?, tiles)?, count)?;
+            Ok::<_, EmitError>([code.mul(first, each)?, code.mul(end, each)?])
         };
-        // Neighbouring workgroups have the same columns.
-        let columns = span(code.div(workgroup, blocks)?, (strips, STRIP, self.columns))?;
-        let rows = span(code.rem(workgroup, blocks)?, (blocks, down * TILES, self.rows))?;
+        // Neighbouring workgroups have the same columns, or the same rows where there are many: the other operand is read from memory, or from a
+        // far cache, for each.
+        let [block, strip] = if self.columns < 2 * self.rows {
+            [code.div(workgroup, strips)?, code.rem(workgroup, strips)?]
+        } else {
+            [code.rem(workgroup, blocks)?, code.div(workgroup, blocks)?]
+        };
+        let rows = span(block, (blocks, tiles[0], down))?;
+        let columns = span(strip, (strips, tiles[1], across))?;
         let buffers = [code.argument(2)?, code.argument(3)?, code.argument(4)?];
         // The last tiles end with the last row and column.
         code.repeat([columns[0], columns[1], across.into()], &[], |column, _| {
