@@ -1,4 +1,4 @@
-//! Few positions or many terms in f32, whose filters CPUs read as they lie: tiles that overlap, strips and blocks with a rest, images of one
+//! Few positions or many terms in f32, whose filters CPUs read as they lie: tiles and vectors that overlap, workgroups with a rest, images of one
 //! position, and filters in either order with x in either. And their near misses, whose filters are packed.
 
 use super::case::{Cases, Order};
@@ -31,6 +31,8 @@ pub(super) fn unpacked(cases: &mut Cases) {
             ("one_position", conv(1, 1024, 40, 1, 1, 0)),
             ("few_positions", conv(5, 256, 68, 1, 1, 0)),
             ("many_terms", conv(3, 1040, 68, 7, 1, 0)),
+            ("38_filters", conv(1, 256, 38, 7, 1, 0)),
+            ("264_terms", conv(1, 264, 36, 7, 1, 0)),
             ("taps", conv(1, 32, 260, 5, 3, 1)),
             ("taps_stride2", conv(2, 48, 256, 9, 3, 1).stride(2)),
             ("taps_dilated", conv(1, 32, 256, 7, 3, 2).dilation(2)),
@@ -47,8 +49,6 @@ pub(super) fn unpacked(cases: &mut Cases) {
         let mut half = conv(1, 256, 36, 7, 1, 0);
         (half.dtype, half.out) = (DataType::F16, DataType::F16);
         for (kind, conv) in [
-            ("38_filters", conv(1, 256, 38, 7, 1, 0)),
-            ("264_terms", conv(1, 264, 36, 7, 1, 0)),
             ("240_terms", conv(1, 240, 36, 7, 1, 0)),
             ("100_positions", conv(1, 512, 36, 10, 1, 0)),
             ("two_groups", conv(1, 512, 72, 7, 1, 0).groups(2)),
