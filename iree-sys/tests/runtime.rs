@@ -447,14 +447,16 @@ fn hip_without_a_gpu_is_an_error() {
 /// The CPUs that each worker of this process may run on, as the system writes them.
 fn cpus_of_workers() -> Vec<String> {
     let threads = std::fs::read_dir("/proc/self/task").unwrap();
-    let read = |thread: &std::fs::DirEntry, file: &str| std::fs::read_to_string(thread.path().join(file)).unwrap();
+    // A thread may end meanwhile.
+    let read = |thread: &std::fs::DirEntry, file: &str| std::fs::read_to_string(thread.path().join(file)).ok();
     threads
-        .map(Result::unwrap)
-        .filter(|thread| read(thread, "comm").starts_with("iree-worker"))
-        .map(|thread| {
-            let status = read(&thread, "status");
+        .filter_map(|thread| {
+            let thread = thread.ok()?;
+            let status = read(&thread, "comm")
+                .filter(|name| name.starts_with("iree-worker"))
+                .and_then(|_| read(&thread, "status"))?;
             let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-            list.unwrap().trim().to_owned()
+            list.map(|list| list.trim().to_owned())
         })
         .collect()
 }

@@ -33,7 +33,7 @@ pub(super) fn softmax<'c, 'b>(
     if asks_for_more || attention.mask.as_ref().is_some_and(is_raised) {
         return Ok(None);
     }
-    let Some(machine) = lowering.target().machine() else {
+    let Some(machine) = lowering.target().machine().filter(|_| has_halves(attention)) else {
         return Ok(None);
     };
     let out = Stored::of(lowering, op.o)?;
@@ -74,18 +74,24 @@ fn on_cpu<'c, 'b>(
     op: &Sdpa,
 ) -> Result<Option<Softmax<'c, 'b>>, EmitError> {
     let mut out = Stored::of(lowering, op.o)?;
-    if op.sink_token.is_some() || attention.compute != DataType::F32 {
+    // What is of 16 bits is converted.
+    let is_float = |tensor: &Ordered<'_, '_>| matches!(tensor.dtype, DataType::F32 | DataType::F16 | DataType::Bf16);
+    let are_floats = [&attention.q, &attention.k, &attention.v].into_iter().all(is_float);
+    if op.sink_token.is_some() || attention.compute != DataType::F32 || !are_floats {
         return Ok(None);
     }
-    out.dtype = DataType::F32;
+    let dtype = DataType::F32;
+    out.dtype = dtype;
     let possible = |attention: &Attention<'c, 'b>| {
-        let kernel = problem(lowering, attention, &out)?.map(|of| OnCpu { of });
+        let kernel = problem(lowering, attention, &out)?.map(|of| OnCpu {
+            of: Attended { dtype, ..of },
+        });
         Ok::<_, EmitError>(kernel.filter(OnCpu::is_possible))
     };
     if possible(attention)?.is_none() {
         return Ok(None);
     }
-    let converted = |tensor: &Ordered<'c, 'b>| lowering.converted(tensor.clone(), DataType::F32);
+    let converted = |tensor: &Ordered<'c, 'b>| lowering.converted(tensor.clone(), dtype);
     let attention = &Attention {
         q: converted(&attention.q)?,
         k: converted(&attention.k)?,
@@ -141,7 +147,7 @@ pub(super) fn gradients<'c, 'b>(
     attention: &Attention<'c, 'b>,
     op: &SdpaBackward,
 ) -> Result<Option<[Value<'c, 'b>; 3]>, EmitError> {
-    let Some(machine) = lowering.target().machine() else {
+    let Some(machine) = lowering.target().machine().filter(|_| has_halves(attention)) else {
         return Ok(None);
     };
     let (dtype, own) = (attention.q.dtype, [op.q, op.k, op.d_o]);
@@ -242,6 +248,12 @@ pub(super) fn gradients<'c, 'b>(
     ]))
 }
 
+/// Whether all operands have the type that kernels for AMD GPUs multiply.
+fn has_halves(attention: &Attention<'_, '_>) -> bool {
+    let [q, k, v] = [&attention.q, &attention.k, &attention.v].map(|tensor| tensor.dtype);
+    q == k && are_halves([k, v], attention.compute)
+}
+
 /// The attention as kernels of our own have it, whose output is stored so; `None` if they have none of this kind.
 fn problem<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
@@ -252,15 +264,8 @@ fn problem<'c, 'b>(
     let Data::Constant(scale) = &attention.scale.data else {
         return Ok(None);
     };
-    let is_own = match *lowering.target() {
-        // Which are converted.
-        Target::Cpu => [q, k, v]
-            .iter()
-            .all(|tensor| matches!(tensor.dtype, DataType::F32 | DataType::F16 | DataType::Bf16)),
-        _ => q.dtype == k.dtype && are_halves([k.dtype, v.dtype], attention.compute),
-    };
     let has_one_count = extent(&v.dims, HEAD)? == extent(&k.dims, HEAD)?;
-    if attention.alibi || !is_own || !has_one_count {
+    if attention.alibi || !has_one_count {
         return Ok(None);
     }
     let [batch, queries, keys] = [0, QUERY, KEY].map(|axis| extent(dims, axis));
@@ -290,11 +295,7 @@ fn problem<'c, 'b>(
         q: of_q,
         k: of_k,
         v: of_v,
-        dtype: if *lowering.target() == Target::Cpu {
-            DataType::F32
-        } else {
-            q.dtype
-        },
+        dtype: q.dtype,
         batch,
         heads,
         group: extent(dims, HEAD)?.checked_div(heads).ok_or(MISSING)?,

@@ -6,9 +6,9 @@
 //! | `prefill`, `steps` | attention of many queries, in one kernel |
 //! | `gradients`, `gradient_steps` | the gradients of queries, and those of keys and values, in one kernel each |
 //! | `cpu`, `cpu_steps` | attention on CPUs |
-//! | `tile`, `passing` | what the two before share: the rows of a workgroup, and the rows of the other side, which pass through LDS |
+//! | `tile`, `passing` | what `prefill` and `gradients` share: the rows of a workgroup, and the rows of the other side, which pass through LDS |
 //!
-//! In all of them, the scores of a block are a matrix of 16 keys by 16 queries, and a lane has one query's scores of four keys. That is what it
+//! In all but those for CPUs, the scores of a block are a matrix of 16 keys by 16 queries, and a lane has one query's scores of four keys. That is what it
 //! needs of the exponentials for the second product. Of values it loads neighbouring columns of four keys, and each of these columns is a row of
 //! an instruction of its own. Scores are in powers of 2: they are multiplied by log2(e) with the scale. Where the gradients of keys and values
 //! are summed, keys and queries change places.
