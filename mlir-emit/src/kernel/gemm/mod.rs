@@ -1,20 +1,13 @@
 //! A product as one kernel: tiles in LDS, matrix instructions, and what is made of the sums before they are stored.
-//!
-//! ```text
-//! copy the first step to LDS
-//! for each further step:
-//!     begin to copy it from memory to registers
-//!     multiply what is in LDS
-//!     wait for the copy, and put it into LDS
-//! multiply the last step; make of the sums what is asked for; store
-//! ```
+
+mod sums;
 
 use super::code::{Code, Int, Ssa};
 use super::epilogue::{Epilogue, RUN, Spot};
 use super::merged::Axes;
 use super::places::coordinates;
 use super::problem::{Factor, Product};
-use super::reader::{Reader, Workgroup, place, terms};
+use super::reader::{Reader, Workgroup, terms};
 use crate::EmitError;
 use crate::mlir::{Attribute, Block, Context, Float, Type};
 use rotini_graph::DataType;
@@ -252,167 +245,6 @@ impl<'c> Kernel<'_, 'c> {
         let each = self.instructions().get(side).copied().unwrap_or(1) * INTRINSIC.cast_signed();
         let place = self.subgroup.get(side).copied().ok_or(EmitError::Internal("a side"))?;
         self.code.mul(place, each)
-    }
-
-    /// The sums of the workgroup's share of all products.
-    fn sums(
-        &self,
-        readers: [&Reader<'c>; 2],
-        factors: [&Factor; 2],
-        memories: &[Ssa<'c>],
-        (part, count): (Int<'c>, Option<Int<'c>>),
-    ) -> Result<Vec<Ssa<'c>>, EmitError> {
-        let code = self.code;
-        let bytes = factors[0].dtype.bytes().unwrap_or(1).cast_signed();
-        let step = terms(bytes);
-        let all: i64 = self.axes.sum.iter().product();
-        let parts = self.schedule.parts.cast_signed();
-        let steps = (all + step - 1) / step;
-        let each = (steps + parts - 1) / parts;
-        let start = code.mul(part, each * step)?;
-        let end = count.or((all % step != 0 || steps % parts != 0).then_some(Int::Known(all)));
-        let load = |from: Int<'c>| {
-            let [a, b] = readers;
-            Ok::<_, EmitError>([a.load(code, from, end)?, b.load(code, from, end)?].concat())
-        };
-        let split = readers[0].load_count();
-        let keep = |loaded: &[Ssa<'c>], buffer: Int<'c>| {
-            let (own, other) = loaded
-                .split_at_checked(split)
-                .ok_or(EmitError::Internal("lost copies"))?;
-            readers[0].keep(code, own, code.mul(buffer, readers[0].size())?)?;
-            readers[1].keep(code, other, code.mul(buffer, readers[1].size())?)
-        };
-        let [tall, wide] = self.instructions();
-        let instructions = usize::try_from(tall * wide).map_err(|_| EmitError::Internal("a large tile"))?;
-        let float = Type::float(code.context(), Float::F32);
-        let zeros = code.zeros(float.vector(&[RUN])?)?;
-        let mut sums = vec![zeros; instructions];
-        let zero = Int::Known(0);
-        keep(&load(start)?, zero)?;
-        let places = [self.places(0, bytes)?, self.places(1, bytes)?];
-        let multiply =
-            |sums: &[Ssa<'c>], buffer: Int<'c>| self.multiply(sums, factors, memories, &places, (readers, buffer));
-        let mut last = code.add(start, each * step)?;
-        if let Some(count) = count {
-            last = code.select(code.is_below(last, count)?, last, count)?;
-        }
-        if self.schedule.buffers == 1 || each == 1 {
-            code.meet()?;
-            sums = code.repeat(
-                [code.add(start, step)?, last, Int::Known(step)],
-                &sums,
-                |place, sums| {
-                    let next = load(place)?;
-                    code.keep_order()?;
-                    let sums = multiply(sums, zero)?;
-                    code.keep_order()?;
-                    code.meet()?;
-                    keep(&next, zero)?;
-                    code.meet()?;
-                    Ok(sums)
-                },
-            )?;
-            return multiply(&sums, zero);
-        }
-        let next = load(code.add(start, step)?)?;
-        code.meet()?;
-        // The sums, what is copied, and the buffer that is multiplied.
-        let carried = [sums, next, vec![code.index(zero)?]].concat();
-        let apart = |carried: &[Ssa<'c>]| {
-            let (buffer, rest) = carried.split_last().ok_or(EmitError::Internal("a lost buffer"))?;
-            let (sums, copies) = rest
-                .split_at_checked(instructions)
-                .ok_or(EmitError::Internal("lost sums"))?;
-            Ok::<_, EmitError>((sums.to_vec(), copies.to_vec(), Int::Made(*buffer)))
-        };
-        let bounds = [code.add(start, 2 * step)?, last, Int::Known(step)];
-        let carried = code.repeat(bounds, &carried, |place, carried| {
-            let (sums, copies, buffer) = apart(carried)?;
-            let next = load(place)?;
-            code.keep_order()?;
-            let sums = multiply(&sums, buffer)?;
-            code.keep_order()?;
-            let other = code.sub(1, buffer)?;
-            keep(&copies, other)?;
-            code.meet()?;
-            Ok([sums, next, vec![code.index(other)?]].concat())
-        })?;
-        let (sums, copies, buffer) = apart(&carried)?;
-        let sums = multiply(&sums, buffer)?;
-        code.keep_order()?;
-        let other = code.sub(1, buffer)?;
-        keep(&copies, other)?;
-        code.meet()?;
-        multiply(&sums, other)
-    }
-
-    /// Where a lane reads its terms of a side in LDS: for each half of a step, for each matrix instruction.
-    fn places(&self, side: usize, bytes: i64) -> Result<[Vec<Int<'c>>; 2], EmitError> {
-        let code = self.code;
-        let sixteen = INTRINSIC.cast_signed();
-        let (own, quarter) = (code.rem(self.lane, sixteen)?, code.div(self.lane, sixteen)?);
-        let first = code.add(self.first(side)?, own)?;
-        let count = self.instructions().get(side).copied().unwrap_or(1);
-        let half = |half: i64| {
-            let chunk = code.add(quarter, 4 * half)?;
-            let rows = (0..count).map(|index| place(code, code.add(first, index * sixteen)?, chunk, bytes));
-            rows.collect::<Result<Vec<_>, _>>()
-        };
-        Ok([half(0)?, half(1)?])
-    }
-
-    /// Adds the products of a step in LDS.
-    fn multiply(
-        &self,
-        sums: &[Ssa<'c>],
-        factors: [&Factor; 2],
-        memories: &[Ssa<'c>],
-        places: &[[Vec<Int<'c>>; 2]; 2],
-        (readers, buffer): ([&Reader<'c>; 2], Int<'c>),
-    ) -> Result<Vec<Ssa<'c>>, EmitError> {
-        let code = self.code;
-        let dtype = factors[0].dtype;
-        let element = element(code.context(), dtype).ok_or(EmitError::Internal("a type that no kernel has"))?;
-        let float = Float::of_fnuz(dtype);
-        let chunk = 16 / dtype.bytes().unwrap_or(1).cast_signed();
-        let vector = element.vector(&[chunk])?;
-        let read = |side: usize, half: usize| {
-            const MISSING: EmitError = EmitError::Internal("a side that a kernel lacks");
-            let places = places.get(side).and_then(|halves| halves.get(half)).ok_or(MISSING)?;
-            let memory = memories.get(side).copied().ok_or(MISSING)?;
-            let reader = readers.get(side).ok_or(MISSING)?;
-            let start = code.mul(buffer, reader.size())?;
-            let chunks = places
-                .iter()
-                .map(|&place| code.read_shared(memory, code.add(place, start)?, vector));
-            chunks.collect::<Result<Vec<_>, EmitError>>()
-        };
-        let mut sums = sums.to_vec();
-        let halves = [[read(0, 0)?, read(1, 0)?], [read(0, 1)?, read(1, 1)?]];
-        let each = chunk / 2;
-        for [a, b] in &halves {
-            for part in 0..2 {
-                let taken: Vec<i64> = (part * each..(part + 1) * each).collect();
-                let take = |chunks: &[Ssa<'c>]| {
-                    let taken = chunks.iter().map(|&chunk| {
-                        let taken = code.shuffle([chunk, chunk], &taken)?;
-                        let Some(float) = float else { return Ok(taken) };
-                        let floats = Type::float(code.context(), float).vector(&[each])?;
-                        code.one("vector.bitcast", &[taken], floats, &[])
-                    });
-                    taken.collect::<Result<Vec<_>, EmitError>>()
-                };
-                let (a, b) = (take(a)?, take(b)?);
-                let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (*a, *b)));
-                for ((a, b), sum) in pairs.zip(&mut sums) {
-                    // What comes second has its rows along lanes.
-                    let factors = if self.goes_along_columns() { [b, a] } else { [a, b] };
-                    *sum = matrix(code, factors, *sum)?;
-                }
-            }
-        }
-        Ok(sums)
     }
 
     /// Makes of the sums what is stored.

@@ -1,0 +1,270 @@
+//! Owns how a workgroup goes over a sum, step by step: from memory to registers, to LDS, to matrix instructions.
+//!
+//! With one buffer in LDS a step is on its way from memory while the one before is multiplied. With two buffers, two steps are:
+//!
+//! ```text
+//! copy step 0 to buffer 0; begin to copy the steps 1 and 2 to registers
+//! for each further pair of steps:
+//!     multiply buffer 0; put the odd step into buffer 1; begin to copy the next odd step
+//!     multiply buffer 1; put the even step into buffer 0; begin to copy the next even step
+//! multiply what is left
+//! ```
+//!
+//! Odd and even steps have registers of their own. A loop that went by single steps would hand on what it has just begun to copy from one set
+//! of registers to another, and so would wait for it.
+
+use super::super::code::{Code, Int, Ssa};
+use super::super::epilogue::RUN;
+use super::super::problem::Factor;
+use super::super::reader::{Reader, place, terms};
+use super::{Kernel, element, matrix};
+use crate::EmitError;
+use crate::mlir::{Float, Type};
+use rotini_schedule::gemm::INTRINSIC;
+
+/// What all steps have in common.
+struct Steps<'a, 'c> {
+    kernel: &'a Kernel<'a, 'c>,
+    factors: [&'a Factor; 2],
+    readers: [&'a Reader<'c>; 2],
+    memories: &'a [Ssa<'c>],
+    /// Where a lane reads its terms of both sides in LDS: for each half of a step, for each matrix instruction.
+    places: [[Vec<Int<'c>>; 2]; 2],
+    /// Where the sum ends, if a step can go beyond.
+    end: Option<Int<'c>>,
+}
+
+/// The steps of a workgroup.
+struct Share<'c> {
+    first: Int<'c>,
+    /// Where they end.
+    last: Int<'c>,
+    /// Terms of a step.
+    step: i64,
+    /// How many there are; at most, if `is_counted`.
+    count: i64,
+    /// The kernel counts the terms when it runs. What is beyond them is zero.
+    is_counted: bool,
+}
+
+impl<'c> Kernel<'_, 'c> {
+    /// The sums of the workgroup's share of all products.
+    pub(super) fn sums(
+        &self,
+        readers: [&Reader<'c>; 2],
+        factors: [&Factor; 2],
+        memories: &[Ssa<'c>],
+        (part, count): (Int<'c>, Option<Int<'c>>),
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let code = self.code;
+        let bytes = factors[0].dtype.bytes().unwrap_or(1).cast_signed();
+        let step = terms(bytes);
+        let all: i64 = self.axes.sum.iter().product();
+        let parts = self.schedule.parts.cast_signed();
+        let steps = (all + step - 1) / step;
+        let each = (steps + parts - 1) / parts;
+        let first = code.mul(part, each * step)?;
+        let mut last = code.add(first, each * step)?;
+        if let Some(count) = count {
+            last = code.select(code.is_below(last, count)?, last, count)?;
+        }
+        let share = Share {
+            first,
+            last,
+            step,
+            count: each,
+            is_counted: count.is_some(),
+        };
+        let steps = Steps {
+            kernel: self,
+            factors,
+            readers,
+            memories,
+            places: [self.places(0, bytes)?, self.places(1, bytes)?],
+            end: count.or((all % step != 0 || steps % parts != 0).then_some(Int::Known(all))),
+        };
+        if self.schedule.buffers == 1 || each == 1 {
+            steps.one_by_one(&share)
+        } else {
+            steps.in_pairs(&share)
+        }
+    }
+
+    /// Where a lane reads its terms of a side in LDS: for each half of a step, for each matrix instruction.
+    fn places(&self, side: usize, bytes: i64) -> Result<[Vec<Int<'c>>; 2], EmitError> {
+        let code = self.code;
+        let sixteen = INTRINSIC.cast_signed();
+        let (own, quarter) = (code.rem(self.lane, sixteen)?, code.div(self.lane, sixteen)?);
+        let first = code.add(self.first(side)?, own)?;
+        let count = self.instructions().get(side).copied().unwrap_or(1);
+        let half = |half: i64| {
+            let chunk = code.add(quarter, 4 * half)?;
+            let rows = (0..count).map(|index| place(code, code.add(first, index * sixteen)?, chunk, bytes));
+            rows.collect::<Result<Vec<_>, _>>()
+        };
+        Ok([half(0)?, half(1)?])
+    }
+}
+
+impl<'c> Steps<'_, 'c> {
+    fn code(&self) -> &Code<'c> {
+        self.kernel.code
+    }
+
+    /// The sums with one buffer.
+    fn one_by_one(&self, share: &Share<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let code = self.code();
+        self.keep(&self.load(share.first)?, 0)?;
+        code.meet()?;
+        let bounds = [code.add(share.first, share.step)?, share.last, Int::Known(share.step)];
+        let sums = code.repeat(bounds, &self.zeros()?, |place, sums| {
+            let next = self.load(place)?;
+            code.keep_order()?;
+            let sums = self.multiply(sums, 0)?;
+            code.keep_order()?;
+            code.meet()?;
+            self.keep(&next, 0)?;
+            code.meet()?;
+            Ok(sums)
+        })?;
+        self.multiply(&sums, 0)
+    }
+
+    /// The sums of two steps at least, with two buffers.
+    fn in_pairs(&self, share: &Share<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let code = self.code();
+        let &Share { first, last, step, .. } = share;
+        self.keep(&self.load(first)?, 0)?;
+        let zeros = self.zeros()?;
+        let odd = self.load(code.add(first, step)?)?;
+        if share.count == 2 {
+            code.meet()?;
+            let (sums, _) = self.turn(&zeros, 0, &odd, None)?;
+            return self.multiply(&sums, 1);
+        }
+        let even = self.load(code.add(first, 2 * step)?)?;
+        code.meet()?;
+        // An even number of steps leaves one without a partner. Counted steps may go beyond the sum by one.
+        let single = if share.count % 2 == 0 && !share.is_counted {
+            Some(code.sub(last, step)?)
+        } else {
+            None
+        };
+        let bounds = [code.add(first, 3 * step)?, single.unwrap_or(last), Int::Known(2 * step)];
+        let (own, copies) = (zeros.len(), odd.len());
+        let apart = |carried: &[Ssa<'c>]| match (
+            carried.get(..own),
+            carried.get(own..own + copies),
+            carried.get(own + copies..),
+        ) {
+            (Some(sums), Some(odd), Some(even)) => Ok([sums.to_vec(), odd.to_vec(), even.to_vec()]),
+            _ => Err(EmitError::Internal("lost copies")),
+        };
+        let carried = code.repeat(bounds, &[zeros, odd, even].concat(), |place, carried| {
+            let [sums, odd, even] = apart(carried)?;
+            let (sums, odd) = self.turn(&sums, 0, &odd, Some(place))?;
+            let (sums, even) = self.turn(&sums, 1, &even, Some(code.add(place, step)?))?;
+            Ok([sums, odd, even].concat())
+        })?;
+        let [sums, odd, even] = apart(&carried)?;
+        let (sums, odd) = self.turn(&sums, 0, &odd, single)?;
+        let (sums, _) = self.turn(&sums, 1, &even, None)?;
+        if single.is_none() {
+            return self.multiply(&sums, 0);
+        }
+        let (sums, _) = self.turn(&sums, 0, &odd, None)?;
+        self.multiply(&sums, 1)
+    }
+
+    /// Multiplies a buffer, puts copies into the other one, and begins the copies from `next` on, which take the registers of the former.
+    fn turn(
+        &self,
+        sums: &[Ssa<'c>],
+        buffer: i64,
+        copies: &[Ssa<'c>],
+        next: Option<Int<'c>>,
+    ) -> Result<(Vec<Ssa<'c>>, Vec<Ssa<'c>>), EmitError> {
+        let code = self.code();
+        let sums = self.multiply(sums, buffer)?;
+        code.keep_order()?;
+        self.keep(copies, 1 - buffer)?;
+        let next = next.map(|next| self.load(next)).transpose()?;
+        code.meet()?;
+        code.keep_order()?;
+        Ok((sums, next.unwrap_or_default()))
+    }
+
+    fn zeros(&self) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let code = self.code();
+        let float = Type::float(code.context(), Float::F32);
+        let zeros = code.zeros(float.vector(&[RUN])?)?;
+        let [tall, wide] = self.kernel.instructions();
+        let instructions = usize::try_from(tall * wide).map_err(|_| EmitError::Internal("a large tile"))?;
+        Ok(vec![zeros; instructions])
+    }
+
+    /// Copies both factors' terms of a step to registers.
+    fn load(&self, from: Int<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let [a, b] = self.readers.map(|reader| reader.load(self.code(), from, self.end));
+        Ok([a?, b?].concat())
+    }
+
+    /// Puts what was loaded into a buffer of LDS.
+    fn keep(&self, loaded: &[Ssa<'c>], buffer: i64) -> Result<(), EmitError> {
+        let code = self.code();
+        let [a, b] = self.readers;
+        let (own, other) = loaded
+            .split_at_checked(a.load_count())
+            .ok_or(EmitError::Internal("lost copies"))?;
+        a.keep(code, own, Int::Known(buffer * a.size()))?;
+        b.keep(code, other, Int::Known(buffer * b.size()))
+    }
+
+    /// Adds the products of a step in LDS.
+    fn multiply(&self, sums: &[Ssa<'c>], buffer: i64) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let code = self.code();
+        let dtype = self.factors[0].dtype;
+        let element = element(code.context(), dtype).ok_or(EmitError::Internal("a type that no kernel has"))?;
+        let float = Float::of_fnuz(dtype);
+        let chunk = 16 / dtype.bytes().unwrap_or(1).cast_signed();
+        let vector = element.vector(&[chunk])?;
+        let read = |side: usize, half: usize| {
+            const MISSING: EmitError = EmitError::Internal("a side that a kernel lacks");
+            let places = self.places.get(side).and_then(|halves| halves.get(half));
+            let memory = self.memories.get(side).copied().ok_or(MISSING)?;
+            let start = buffer * self.readers.get(side).ok_or(MISSING)?.size();
+            let chunks = places.ok_or(MISSING)?.iter();
+            let chunks = chunks.map(|&place| code.read_shared(memory, code.add(place, start)?, vector));
+            chunks.collect::<Result<Vec<_>, EmitError>>()
+        };
+        let mut sums = sums.to_vec();
+        let halves = [[read(0, 0)?, read(1, 0)?], [read(0, 1)?, read(1, 1)?]];
+        let each = chunk / 2;
+        for [a, b] in &halves {
+            for part in 0..2 {
+                let taken: Vec<i64> = (part * each..(part + 1) * each).collect();
+                let take = |chunks: &[Ssa<'c>]| {
+                    let taken = chunks.iter().map(|&chunk| {
+                        let taken = code.shuffle([chunk, chunk], &taken)?;
+                        let Some(float) = float else { return Ok(taken) };
+                        let floats = Type::float(code.context(), float).vector(&[each])?;
+                        code.one("vector.bitcast", &[taken], floats, &[])
+                    });
+                    taken.collect::<Result<Vec<_>, EmitError>>()
+                };
+                let (a, b) = (take(a)?, take(b)?);
+                let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (*a, *b)));
+                for ((a, b), sum) in pairs.zip(&mut sums) {
+                    // What comes second has its rows along lanes.
+                    let factors = if self.kernel.goes_along_columns() {
+                        [b, a]
+                    } else {
+                        [a, b]
+                    };
+                    *sum = matrix(code, factors, *sum)?;
+                }
+            }
+        }
+        Ok(sums)
+    }
+}
