@@ -5,6 +5,7 @@
 
 use crate::{Machine, known};
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 
 /// Bytes of a row of LDS: terms of one step.
 pub const STEP_BYTES: u64 = 128;
@@ -122,14 +123,17 @@ impl Default for Schedule {
 }
 
 /// What there is to choose from: tiles and subgroups, the largest first.
-const TILES: [([u64; 2], [u64; 2]); 14] = [
+const TILES: [([u64; 2], [u64; 2]); 17] = [
     ([256, 128], [4, 2]),
     ([128, 256], [2, 4]),
     ([128, 128], [2, 2]),
     ([256, 64], [4, 1]),
     ([64, 256], [1, 4]),
+    ([128, 64], [4, 2]),
+    ([64, 128], [2, 4]),
     ([128, 64], [2, 2]),
     ([64, 128], [2, 2]),
+    ([64, 64], [2, 4]),
     ([64, 64], [2, 2]),
     ([32, 128], [1, 4]),
     ([128, 32], [4, 1]),
@@ -157,6 +161,8 @@ pub struct Problem {
     pub columns: u64,
     /// Bytes of a row of the first factor: terms of a sum times their size.
     pub depth: u64,
+    /// Bytes of an element of the factors.
+    pub element: u64,
     /// Bytes of an element of the result where it is stored.
     pub stored: u64,
     /// Times that an element of the first factor is read as part of another sum: taps of a window.
@@ -183,7 +189,8 @@ pub fn choose(machine: &Machine, problem: &Problem) -> Option<Schedule> {
     known::schedule(machine, problem).or_else(|| estimated(machine, problem))
 }
 
-/// The one that is estimated to be the fastest: of those that nearly are, the one with the smallest tiles, which the estimates were seen to be unfair to.
+/// The one that is estimated to be the fastest: of those that nearly are, the one with the smallest tiles, and of those the one with
+/// the most subgroups: the estimates were seen to be unfair to them.
 #[must_use]
 pub fn estimated(machine: &Machine, problem: &Problem) -> Option<Schedule> {
     ranked(machine, problem).first().map(|&(schedule, _)| schedule)
@@ -199,7 +206,7 @@ pub fn ranked(machine: &Machine, problem: &Problem) -> Vec<(Schedule, f64)> {
     let least = all.first().map_or(0.0, |&(_, time)| time);
     let nearly = all.partition_point(|&(_, time)| time <= least * NEARLY);
     if let Some(nearly) = all.get_mut(..nearly) {
-        nearly.sort_by_key(|(schedule, _)| schedule.tile[0] * schedule.tile[1]);
+        nearly.sort_by_key(|(schedule, _)| (schedule.tile[0] * schedule.tile[1], Reverse(schedule.lanes())));
     }
     all
 }
@@ -244,26 +251,36 @@ fn groups(problem: &Problem, schedule: &Schedule) -> u64 {
         .saturating_mul(schedule.parts)
 }
 
-/// Microseconds, by a closed form. Its constants are those with which it is nearest to the predictions of `rotini-time` for some hundred
-/// kernels of ResNet-50's layers, which are about 12 % away.
+/// Microseconds, by a closed form. Its constants are those with which it is nearest to the predictions of `rotini-time` for 920 kernels of
+/// products and of ResNet-50's layers, which are about 10 % away.
 #[must_use]
 pub fn estimate(machine: &Machine, problem: &Problem, schedule: &Schedule) -> f64 {
     /// Clocks in a microsecond.
     const CLOCK: f64 = 2100.0;
     /// Bytes of second-level cache that a compute unit gets in a clock where all of them read.
-    const CACHE: f64 = 33.0;
+    const CACHE: f64 = 34.5;
     /// The same of what is beyond it.
-    const BEYOND: f64 = 20.0;
+    const BEYOND: f64 = 10.0;
+    /// Bytes of a line of the caches.
+    const LINE: f64 = 128.0;
     /// Bytes of a tile of the result that a compute unit stores in a clock.
-    const STORE: f64 = 6.8;
-    /// Clocks from a load to its data where that is beyond the second-level cache; and of a step with one buffer and with two, beside what
-    /// it does.
+    const STORE: f64 = 7.1;
+    /// Clocks from a load to its data where that is beyond the second-level cache.
     const LATENCY: f64 = 1880.0;
-    const TURN: [f64; 2] = [890.0, 750.0];
+    /// Clocks of a step with one buffer and with two, beside what it does.
+    const TURN: [f64; 2] = [1350.0, 330.0];
+    /// The same at least: with two buffers a step's loads are begun two steps before.
+    const LOADED: [f64; 2] = [0.0, 900.0];
     /// Clocks of a load of a row of 128 bytes.
-    const LOAD: f64 = 4.0;
-    /// How much of the shorter of two kinds of work is not hidden by the longer; more than all of it, as waves wait for one another.
-    const SHOWN: f64 = 1.3;
+    const LOAD: f64 = 3.7;
+    /// How much of the shorter of two kinds of work is not hidden by the longer; more than all of it where waves wait for one another. Of a
+    /// workgroup that is alone on its unit and of several, each with one buffer and with two.
+    const SHOWN: [[f64; 2]; 2] = [[1.72, 1.37], [1.19, 0.66]];
+    /// Clocks of a lane for each byte that it turns in registers, of elements of one byte and of two; and how much of it other waves do not hide.
+    const TURNED: [f64; 2] = [6.3, 3.0];
+    const TURNED_SHOWN: f64 = 0.16;
+    /// What adding the parts of sums takes beside its memory, in launches.
+    const ADDING: f64 = 0.8;
     let [rows, columns] = schedule.tile.map(|extent| extent as f64);
     let [down, across] = schedule.subgroups.map(|count| count as f64);
     let subgroups = down * across;
@@ -271,8 +288,8 @@ pub fn estimate(machine: &Machine, problem: &Problem, schedule: &Schedule) -> f6
     let groups = groups(problem, schedule) as f64;
     let registers = 40.0
         + rows * columns / (64.0 * subgroups)
-        + (rows + columns) * 8.0 / (16.0 * subgroups)
-        + (rows / down + columns / across) * 2.0 / 16.0 * 8.0;
+        + (rows + columns) * 8.0 / (16.0 * subgroups) * schedule.buffers as f64
+        + (rows / down + columns / across) / 16.0 * 8.0;
     let by_registers = (512.0 / registers).floor().max(1.0) * 4.0 / subgroups;
     let by_lds = (LDS / schedule.lds()) as f64;
     let resident = by_registers.min(by_lds).min(8.0).floor().max(1.0);
@@ -285,25 +302,40 @@ pub fn estimate(machine: &Machine, problem: &Problem, schedule: &Schedule) -> f6
     let lds = subgroups * (rows / down + columns / across) + rows + columns;
     let loads = LOAD * (rows + columns);
     let busy = (groups / units).min(1.0);
-    let cache = (rows + columns) * STEP_BYTES as f64 / CACHE * busy;
+    // A lane copies rows that are side by side in memory: of a narrow tile they are a part of a line.
+    let brought = |extent: f64, adjacent: bool| {
+        if adjacent {
+            extent
+        } else {
+            extent.max(LINE / problem.element as f64)
+        }
+    };
+    let [own, other] = problem.adjacent;
+    let cache = (brought(rows, own) + brought(columns, other)) * STEP_BYTES as f64 / CACHE * busy;
     // What the workgroups that run at once on a die load anew: whole rows and columns of tiles.
     let die = (at_once * units / 8.0).min(groups / 8.0).max(1.0);
     let tall = die.sqrt().min(problem.rows as f64 / rows).max(1.0);
     let wide = (die / tall).min(problem.columns as f64 / columns).max(1.0);
     let fresh = (tall * rows / problem.reuse as f64 + wide * columns) / die;
     let beyond = fresh * STEP_BYTES as f64 / BEYOND * busy;
-    let together = matrix.max(lds).max(loads).max(cache).max(beyond) + SHOWN * matrix.min(lds.max(loads).max(cache));
-    let turn = if schedule.buffers == 1 { TURN[0] } else { TURN[1] };
-    let alone = turn + matrix.max(lds) + (LATENCY - matrix - lds).max(0.0) / schedule.buffers as f64;
+    let of_buffers = |of: [f64; 2]| if schedule.buffers == 1 { of[0] } else { of[1] };
+    let [one, several] = SHOWN.map(of_buffers);
+    let shown = if at_once < 2.0 { one } else { several };
+    let together = matrix.max(lds).max(loads).max(cache).max(beyond) + shown * matrix.min(lds.max(loads).max(cache));
+    let turned = [(own, rows), (other, columns)].map(|(adjacent, rows)| if adjacent { 0.0 } else { rows });
+    let turned = turned.iter().sum::<f64>() * STEP_BYTES as f64 / (LANES as f64 * subgroups);
+    let turning = turned * if problem.element == 1 { TURNED[0] } else { TURNED[1] };
+    let together = together + TURNED_SHOWN * turning * subgroups;
+    let alone = (of_buffers(TURN) + matrix.max(lds)).max(of_buffers(LOADED)) + turning;
     let step = together.max(alone / at_once);
     let element = if schedule.parts > 1 { 4 } else { problem.stored };
     let storing = rows * columns * element as f64 / STORE * busy;
-    let clocks = each * (steps * step + (0.6 * LATENCY + storing) / at_once);
+    let clocks = each * (steps * step + (0.3 * LATENCY + storing) / at_once);
     let results = problem.count as f64 * problem.rows as f64 * problem.columns as f64;
     let after = if schedule.parts > 1 {
         let turns = schedule.parts.div_ceil(PARTS_AT_ONCE) as f64;
         let moved = results * (4.0 * schedule.parts as f64 + problem.stored as f64) / machine.memory;
-        1.7 * machine.launch + moved.max((turns - 1.0) * LATENCY / CLOCK)
+        ADDING * machine.launch + moved.max((turns - 1.0) * LATENCY / CLOCK)
     } else {
         0.35 * results * problem.stored as f64 / machine.memory
     };
@@ -334,6 +366,7 @@ mod tests {
                         rows,
                         columns,
                         depth,
+                        element: 2,
                         stored,
                         reuse: 1,
                         adjacent: [true; 2],
@@ -376,6 +409,7 @@ mod tests {
             rows: 64,
             columns: 576,
             depth: 200_704,
+            element: 2,
             stored: 2,
             reuse: 1,
             adjacent: [true; 2],

@@ -111,6 +111,7 @@ mod tests {
             rows: 17,
             columns: 19,
             depth: 202,
+            element: 2,
             stored: 2,
             reuse: 1,
             adjacent: [true, false],

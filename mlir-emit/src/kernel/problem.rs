@@ -152,6 +152,7 @@ impl Product {
             rows: count(&self.rows),
             columns: count(&self.columns),
             depth: count(&self.sum).saturating_mul(bytes),
+            element: bytes,
             stored: 2,
             reuse: (read / a.elements.unsigned_abs().max(1)).max(1),
             adjacent: [a, b].map(|factor| self.has_adjacent_terms(factor)),
