@@ -75,25 +75,42 @@ pub(crate) fn convert<'c, 'b>(
     if from.is_code() || to.is_code() {
         return convert_code(at, value, from, to);
     }
-    let target = at.element_type(to)?;
     match (from.is_float(), to.is_float()) {
         (true, true) => float_to_float(at, value, from, to),
         (true, false) => float_to_integer(at, value, from, to),
-        // Through f32, which loses digits of these, there would be two roundings.
-        (false, true) if matches!(from, DataType::I32 | DataType::I64) && to == DataType::Bf16 => {
-            let wide = convert(at, value, from, DataType::F64)?;
-            f64_to_half(at, wide, to)
-        }
         (false, true) => {
             let name = if from == DataType::U8 {
                 "arith.uitofp"
             } else {
                 "arith.sitofp"
             };
-            at.one(name, &[value], target, &[])
+            integer_to_float(at, name, (value, from.bits()), to)
         }
         (false, false) => integer_to_integer(at, value, from, to),
     }
+}
+
+/// An integer of so many bits as a float, by MLIR's operation of this name.
+pub(crate) fn integer_to_float<'c, 'b>(
+    at: &Emitter<'c, 'b>,
+    name: &str,
+    (value, bits): (Value<'c, 'b>, u32),
+    to: DataType,
+) -> Result<Value<'c, 'b>, EmitError> {
+    let is_folded = at.quirks().avoids(Quirk::FoldedBf16);
+    let made = match to {
+        // Through f32, which loses digits of these, there would be two roundings.
+        DataType::Bf16 if bits >= 32 => DataType::F64,
+        DataType::Bf16 if is_folded => DataType::F32,
+        other => other,
+    };
+    let float = at.element_type(made)?;
+    let mut number = at.one(name, &[value], float, &[])?;
+    if is_folded && made == DataType::F32 {
+        // No integer is -0, so this changes nothing.
+        number = at.same("arith.addf", &[number, at.float(0.0, float)?])?;
+    }
+    convert(at, number, made, to)
 }
 
 fn float_to_float<'c, 'b>(

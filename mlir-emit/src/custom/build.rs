@@ -1,10 +1,11 @@
 //! Builds the MLIR function of a body.
 
 use super::elements::{
-    UNKNOWN, any_type, constant, element_of, neutral, scalar_type, tensor_of, tensor_type, type_of, with_sign,
+    UNKNOWN, any_type, constant, element_of, float_of, neutral, scalar_type, tensor_of, tensor_type, type_of, with_sign,
 };
 use super::extremes::{Extreme, combined_as_integers};
 use crate::EmitError;
+use crate::convert::integer_to_float;
 use crate::ir::{Emitter, affine_map, argument, dim, first};
 use crate::math::Math;
 use crate::mlir::{Block, Context, Type, Value as Ssa, function_text};
@@ -431,6 +432,13 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
                 };
                 let negated = at.same("arith.negf", &[x])?;
                 at.same("math.copysign", &[negated, negated])
+            }
+            Arithmetic::Operation { name, operands, .. }
+                if matches!(*name, "arith.sitofp" | "arith.uitofp") && at.quirks().avoids(Quirk::FoldedBf16) =>
+            {
+                let &[x] = operands.as_slice() else { return Err(UNKNOWN) };
+                let bits = element_of(self.body, x)?.bits();
+                integer_to_float(at, name, (values.get(x)?, bits), float_of(element)?)
             }
             Arithmetic::Operation {
                 name,

@@ -4,6 +4,7 @@ use crate::EmitError;
 use crate::ir::Emitter;
 use crate::mlir::{Attribute, Float, Type, Value as Ssa};
 use rotini_custom::{Body, Element, TensorType, Type as Of, Value};
+use rotini_graph::DataType;
 
 pub(super) const UNKNOWN: EmitError = EmitError::Internal("a value of a body that is not there");
 
@@ -11,6 +12,17 @@ pub(super) fn element_of(body: &Body, value: Value) -> Result<Element, EmitError
     match type_of(body, value)? {
         Of::Scalar(element) => Ok(*element),
         Of::Tensor(_) => Err(EmitError::Internal("a tensor of a body instead of a scalar")),
+    }
+}
+
+/// A type of floats, as graphs have it.
+pub(super) fn float_of(element: Element) -> Result<DataType, EmitError> {
+    match element {
+        Element::F16 => Ok(DataType::F16),
+        Element::Bf16 => Ok(DataType::Bf16),
+        Element::F32 => Ok(DataType::F32),
+        Element::F64 => Ok(DataType::F64),
+        _ => Err(EmitError::Internal("an integer of a body instead of a float")),
     }
 }
 

@@ -62,6 +62,7 @@ quirks! {
     InnerLoops,
     GatheredScales,
     MissingFmax,
+    FoldedBf16,
     LostNan,
     CopiedSign,
     ConstantFolds,

@@ -95,6 +95,15 @@ pub(super) const STEPS: &[Description] = &[
         ..UNREPORTED
     },
     Description {
+        quirk: Quirk::FoldedBf16,
+        backends: &[Backend::Cpu],
+        effect: Rejected,
+        what: "An integer that becomes f32 and then bf16 is folded to one conversion, which becomes a call of __truncsfbf2 on x86 without arithmetic of bf16, and nothing brings that function.",
+        instead: "0 is added to the f32.",
+        guard: Guard::Compiled(Backend::Cpu, "lp_i4_to_bf16", &["--iree-llvmcpu-target-cpu=x86-64-v3"]),
+        ..UNREPORTED
+    },
+    Description {
         quirk: Quirk::LostNan,
         backends: GPUS,
         effect: Wrong,

@@ -43,6 +43,7 @@ fn meets(quirk: Quirk) -> Meets {
         Quirk::RepeatedFactors => Built("custom_repeated_weights"),
         Quirk::ForgottenFunctions => Built("custom_products_of_magnitudes_4x5x7x6"),
         Quirk::MissingFmax => Built("custom_larger_number_f16"),
+        Quirk::FoldedBf16 => Built("custom_ramp"),
         Quirk::LostNan => Built("custom_two_outputs"),
         Quirk::CopiedSign => Built("custom_sign_of_f64"),
         Quirk::ConstantSums => Built("custom_ones_summed_12"),
