@@ -252,7 +252,8 @@ fn groups(problem: &Problem, schedule: &Schedule) -> u64 {
 }
 
 /// Microseconds, by a closed form. Its constants are those with which it is nearest to the predictions of `rotini-time` for 920 kernels of
-/// products and of ResNet-50's layers, which are about 10 % away.
+/// products and of ResNet-50's layers, which are about 11 % away (root of the
+/// mean square).
 #[must_use]
 pub fn estimate(machine: &Machine, problem: &Problem, schedule: &Schedule) -> f64 {
     /// Clocks in a microsecond.

@@ -13,12 +13,12 @@
 //! Odd and even steps have registers of their own. A loop that went by single steps would hand on what it has just begun to copy from one set
 //! of registers to another, and so would wait for it.
 
-use super::super::code::{Code, Int, Ssa};
-use super::super::epilogue::RUN;
-use super::super::problem::Factor;
-use super::super::reader::{Reader, place, terms};
 use super::{Kernel, element, matrix};
 use crate::EmitError;
+use crate::kernel::code::{Code, Int, Ssa};
+use crate::kernel::epilogue::RUN;
+use crate::kernel::problem::Factor;
+use crate::kernel::reader::{Reader, place, terms};
 use crate::mlir::{Float, Type};
 use rotini_schedule::gemm::INTRINSIC;
 
@@ -41,7 +41,7 @@ struct Share<'c> {
     last: Int<'c>,
     /// Terms of a step.
     step: i64,
-    /// How many there are; at most, if `is_counted`.
+    /// How many there are; if `is_counted`, at most.
     count: i64,
     /// The kernel counts the terms when it runs. What is beyond them is zero.
     is_counted: bool,
@@ -176,7 +176,8 @@ impl<'c> Steps<'_, 'c> {
         self.multiply(&sums, 1)
     }
 
-    /// Multiplies a buffer, puts copies into the other one, and begins the copies from `next` on, which take the registers of the former.
+    /// The sums with what a buffer holds, and the copies of the step from `next` on, just begun. `copies` are put into the other buffer; the new ones
+    /// take their registers.
     fn turn(
         &self,
         sums: &[Ssa<'c>],

@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, OK, USAGE, built_library, has_compiler, plugin};
 use rotini_gfx::CodeObject;
-use rotini_graph::{DataType, Graph, GraphBuilder, Matmul};
+use rotini_graph::{DataType, Graph, GraphBuilder, Matmul, TensorKind};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -148,6 +148,30 @@ fn counts_are_those_of_llvms_disassembly() {
         matrix > 0,
         "no matrix instructions in any loop: the graphs are of no use here"
     );
+}
+
+/// With two buffers, loops move no copies between registers: a move waits for its load, and so nothing would be under way at a loop's end.
+#[test]
+fn loops_with_two_buffers_move_nothing() {
+    let bench = Bench::new();
+    if !has_compiler(&bench) {
+        return;
+    }
+    let mut graph = GraphBuilder::new("product");
+    let a = graph.buffer("a", DataType::F16, &[1, 256, 4096]);
+    let b = graph.tensor("b", DataType::F16, &[1, 4096, 128], &[1, 1, 4096], TensorKind::Buffer);
+    let c = graph.buffer("c", DataType::F16, &[1, 256, 128]);
+    graph.node("product", DataType::F32, Matmul { a, b, c });
+    std::fs::write(bench.path("product.fb"), rotini_wire::encode(&graph.build())).unwrap();
+    let target = ["--target", "mi300x:cut-64x64_2x2_b2", "--json"];
+    let document = bench.run(&[&["inspect", "product.fb"][..], &target].concat()).json(OK);
+    let [kernel] = document["kernels"].as_array().unwrap().as_slice() else {
+        panic!("{document}");
+    };
+    let hottest = &kernel["hottest_loop"]["instructions"];
+    assert_eq!(hottest["barrier"], 2, "{hottest}");
+    // Nothing of this product is turned or compared either.
+    assert_eq!(hottest.get("valu"), None, "{hottest}");
 }
 
 #[test]
