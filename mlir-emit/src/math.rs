@@ -1,7 +1,7 @@
 //! Scalar arithmetic inside the body of a structured operation, in one compute type.
 
 use crate::EmitError;
-use crate::convert::{FloatPredicate, IntegerPredicate, compare_float, compare_integer, convert};
+use crate::convert::{FloatPredicate, IntegerPredicate, compare_float, compare_integer, convert, integer_to_float};
 use crate::ir::Emitter;
 use crate::mlir::{Type, Value as Ssa};
 use crate::quirks::Quirk;
@@ -42,7 +42,7 @@ impl<'c, 'r> Math<'c, 'r> {
             at,
             ty: at.element_type(compute)?,
             compute,
-            lacks_math_library: *target == Target::Cpu,
+            lacks_math_library: target.is_cpu(),
             // AMD's device library is exact to the last digits whatever the angle.
             reduces_angles: compute == DataType::F32 && !matches!(target, Target::Rocm { .. }),
             copies_no_sign: compute == DataType::F32 && at.quirks().avoids(Quirk::CopiedSign),
@@ -220,12 +220,10 @@ impl<'c, 'r> Math<'c, 'r> {
 
     /// A condition as 1 or 0 of the compute type.
     pub(crate) fn flag(&self, condition: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
-        let name = if self.compute.is_float() {
-            "arith.uitofp"
-        } else {
-            "arith.extui"
-        };
-        self.at.one(name, &[condition], self.ty, &[])
+        if self.compute.is_float() {
+            return integer_to_float(&self.at, "arith.uitofp", (condition, 1), self.compute);
+        }
+        self.at.one("arith.extui", &[condition], self.ty, &[])
     }
 
     /// The position along a logical axis.
