@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// Buffers that one kernel may work on, but for the workspace and what else it is given.
 pub(crate) const fn most_buffers(target: &Target) -> usize {
     match target {
-        Target::Cpu => 24,
+        Target::Cpu | Target::X86(_) => 24,
         Target::Rocm { .. } | Target::Cuda { .. } => 12,
     }
 }

@@ -127,7 +127,7 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
             Op::CustomOp(op) => custom::elements(graph, target, op)?,
             Op::SdpaBackward(op) => attention::backward_elements(graph, op)?,
             // Statistics, each smaller than a tensor of the node. Where rows are cut into lanes, also a copy of the longer part of each row.
-            op if *target == Target::Cpu && !matches!(op, Op::Pointwise(_)) => {
+            op if target.is_cpu() && !matches!(op, Op::Pointwise(_)) => {
                 let mut largest = 0;
                 op.for_each_input(&mut |_, id| {
                     largest = largest.max(graph.tensor(id).map_or(0, |tensor| count(&tensor.dims)));
@@ -138,7 +138,7 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
         };
         let copies = match &node.op {
             // Too large to be generous with, and made once; code for CPUs packs it anew.
-            Op::MoeGroupedMatmul(_) | Op::MoeGroupedMatmulBwd(_) if *target != Target::Cpu => 1,
+            Op::MoeGroupedMatmul(_) | Op::MoeGroupedMatmulBwd(_) if !target.is_cpu() => 1,
             _ => COPIES,
         };
         total = total.checked_add(kept(made, copies)?)?;

@@ -21,7 +21,7 @@ impl Target {
     #[doc(hidden)]
     #[must_use]
     pub fn fallback_flags_avoiding(&self, quirks: Quirks) -> Vec<String> {
-        if *self == Target::Cpu {
+        if self.is_cpu() {
             return vec!["--iree-opt-data-tiling=false".to_owned()];
         }
         let flags = [
@@ -42,7 +42,7 @@ impl Target {
     /// The compiler's flags for a graph.
     pub(crate) fn flags_for(&self, graph: &NormalGraph, quirks: Quirks) -> Vec<String> {
         let mut flags = self.flags_avoiding(quirks);
-        if *self == Target::Cpu && packs_matrices(graph) {
+        if self.is_cpu() && packs_matrices(graph) {
             flags.push("--iree-opt-data-tiling".to_owned());
         }
         flags
@@ -64,11 +64,17 @@ impl Target {
             "--iree-opt-const-expr-hoisting=false",
         ]);
         flags.extend(match self {
-            Target::Cpu => own(&[
-                "--iree-hal-target-device=local",
-                "--iree-hal-local-target-device-backends=llvm-cpu",
-                "--iree-llvmcpu-target-cpu=host",
-            ]),
+            Target::Cpu | Target::X86(_) => {
+                let mut flags = own(&[
+                    "--iree-hal-target-device=local",
+                    "--iree-hal-local-target-device-backends=llvm-cpu",
+                ]);
+                flags.push(match self {
+                    Target::X86(level) => format!("--iree-llvmcpu-target-cpu={}", level.name()),
+                    _ => "--iree-llvmcpu-target-cpu=host".to_owned(),
+                });
+                flags
+            }
             Target::Rocm { arch } => {
                 let mut flags = own(&[
                     "--iree-hal-target-device=hip",

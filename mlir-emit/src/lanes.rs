@@ -39,7 +39,7 @@ impl Rows {
         shape: &Shape<'_>,
         reduced: &[usize],
     ) -> Option<Rows> {
-        if *target != Target::Cpu {
+        if !target.is_cpu() {
             return None;
         }
         let extent = |axis: usize| shape.dims.get(axis).copied();

@@ -60,7 +60,7 @@ pub use dispatch::check;
 pub use error::{EmitError, Unsupported};
 pub use quirks::{Backend, Description, Effect, Guard, Quirk, Quirks, REGISTER, document as quirks_document};
 pub use shell::{Argument, ENTRY_POINT, Signature, signature};
-pub use target::{ConvStrategy, GPU_ALIGNMENT, Target};
+pub use target::{ConvStrategy, GPU_ALIGNMENT, Level, Target};
 
 use ir::Emitter;
 use kernel::Kernels;

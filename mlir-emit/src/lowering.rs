@@ -64,7 +64,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
 
     /// Whether there is a kernel of our own for a product, on a CPU.
     pub(crate) fn has_dots(&self, dots: &Dots) -> bool {
-        *self.target == Target::Cpu && dots.is_possible()
+        self.target.has_wide_registers() && dots.is_possible()
     }
 
     /// A product on a CPU by a kernel of our own, which [there is](Self::has_dots), as a tensor of this shape.

@@ -59,7 +59,7 @@ pub(crate) fn check(
     let compute = check_compute(graph, compute, &operands)?;
     if compute.is_float() {
         // Code for the CPU comes without a math library: these functions are approximated in f32 alone.
-        if compute == DataType::F64 && *target == Target::Cpu && needs_math_library(op.mode) {
+        if compute == DataType::F64 && target.is_cpu() && needs_math_library(op.mode) {
             return Err(Unsupported::new(format!(
                 "{} in f64 is not available on the CPU",
                 op.mode.name()

@@ -27,7 +27,7 @@ const MOST_PARTIAL: i64 = 1 << 26;
 /// The type in which terms of the compute type are combined.
 pub(crate) fn accumulator(target: &Target, combiner: Combiner, compute: DataType, terms: i64) -> DataType {
     let adds_up = matches!(combiner, Combiner::Sum | Combiner::Product);
-    if *target == Target::Cpu && compute == DataType::F32 && adds_up && terms > SHORT {
+    if target.is_cpu() && compute == DataType::F32 && adds_up && terms > SHORT {
         DataType::F64
     } else {
         compute
@@ -48,7 +48,7 @@ pub(crate) enum Summation {
 impl Summation {
     /// That of so many products for each of so many results.
     pub(crate) fn of(target: &Target, compute: DataType, terms: i64, results: &[i64]) -> Self {
-        if *target != Target::Cpu || compute != DataType::F32 || terms <= LONG {
+        if !target.is_cpu() || compute != DataType::F32 || terms <= LONG {
             return Summation::AtOnce;
         }
         let Some(block) = BLOCK.rev().find(|block| terms % block == 0) else {

@@ -18,6 +18,8 @@ const CUT: &str = ":cut-";
 pub enum Target {
     /// The processor that the compiler runs on, with all its features.
     Cpu,
+    /// All x86-64 processors from a level on.
+    X86(Level),
     /// An AMD GPU, by architecture (`gfx942`) or product (`mi300x`), which also tells the number of compute units.
     Rocm {
         /// Architecture or product, as IREE's compiler spells it; with `:unscheduled` behind it, the compiler chooses all schedules;
@@ -32,6 +34,53 @@ pub enum Target {
     },
 }
 
+/// What a group of x86-64 processors has, as the psABI defines it and IREE's compiler spells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Level {
+    /// `x86-64-v3`: AVX2, with fused multiplication and addition.
+    V3,
+    /// `x86-64-v4`: AVX-512 as well.
+    V4,
+}
+
+impl Level {
+    /// Reads `x86-64-v3` or `x86-64-v4`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Level> {
+        [Level::V3, Level::V4].into_iter().find(|level| level.name() == text)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::V3 => "x86-64-v3",
+            Level::V4 => "x86-64-v4",
+        }
+    }
+
+    /// Whether this machine's processor has all that the level asks for.
+    #[must_use]
+    pub fn is_here(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::is_x86_feature_detected as has;
+            let of_v3 = has!("avx2")
+                && has!("bmi1")
+                && has!("bmi2")
+                && has!("f16c")
+                && has!("fma")
+                && has!("lzcnt")
+                && has!("movbe");
+            let of_v4 =
+                || has!("avx512f") && has!("avx512bw") && has!("avx512cd") && has!("avx512dq") && has!("avx512vl");
+            of_v3 && (self == Level::V3 || of_v4())
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        false
+    }
+}
+
 /// The form in which a convolution reaches the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConvStrategy {
@@ -43,7 +92,7 @@ pub enum ConvStrategy {
 }
 
 impl Target {
-    /// Reads `cpu`, an AMD architecture or product (`gfx942`, `mi300x`) or an NVIDIA one (`sm_80`).
+    /// Reads `cpu`, a level of x86-64 (`x86-64-v3`), an AMD architecture or product (`gfx942`, `mi300x`) or an NVIDIA one (`sm_80`).
     #[must_use]
     pub fn parse(text: &str) -> Option<Target> {
         let is_word = !text.is_empty()
@@ -52,6 +101,7 @@ impl Target {
                 .all(|byte| byte.is_ascii_alphanumeric() || b"_:+-".contains(&byte));
         match text {
             "cpu" => Some(Target::Cpu),
+            _ if text.starts_with("x86-64") => Level::parse(text).map(Target::X86),
             _ if !is_word => None,
             _ if text.starts_with("sm_") => Some(Target::Cuda { arch: text.to_owned() }),
             _ if text.starts_with("gfx") || text.starts_with("mi") => Some(Target::Rocm { arch: text.to_owned() }),
@@ -59,11 +109,27 @@ impl Target {
         }
     }
 
+    /// Whether it is a CPU.
+    #[must_use]
+    pub const fn is_cpu(&self) -> bool {
+        matches!(self, Target::Cpu | Target::X86(_))
+    }
+
+    /// Whether it is a CPU with 32 registers of 512 bits.
+    pub(crate) fn has_wide_registers(&self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Target::Cpu => std::arch::is_x86_feature_detected!("avx512f"),
+            Target::X86(level) => *level == Level::V4,
+            _ => false,
+        }
+    }
+
     /// The form of convolutions for this target.
     #[must_use]
     pub const fn conv_strategy(&self) -> ConvStrategy {
         match self {
-            Target::Cpu => ConvStrategy::Staged,
+            Target::Cpu | Target::X86(_) => ConvStrategy::Staged,
             Target::Rocm { .. } | Target::Cuda { .. } => ConvStrategy::Direct,
         }
     }
@@ -72,7 +138,7 @@ impl Target {
     #[must_use]
     pub const fn pointer_alignment(&self) -> i64 {
         match self {
-            Target::Cpu => 1,
+            Target::Cpu | Target::X86(_) => 1,
             Target::Rocm { .. } | Target::Cuda { .. } => GPU_ALIGNMENT as i64,
         }
     }
@@ -128,7 +194,7 @@ impl Target {
     /// The least number of lanes of a subgroup; `None` where there are none.
     pub(crate) fn least_subgroup(&self) -> Option<i64> {
         match self {
-            Target::Cpu => None,
+            Target::Cpu | Target::X86(_) => None,
             // CDNA; RDNA has both.
             Target::Rocm { arch } if arch.starts_with("gfx9") || arch.starts_with("mi") => Some(GREATEST_SUBGROUP),
             Target::Rocm { .. } | Target::Cuda { .. } => Some(32),
@@ -143,7 +209,38 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Target::Cpu => f.write_str("cpu"),
+            Target::X86(level) => f.write_str(level.name()),
             Target::Rocm { arch } | Target::Cuda { arch } => f.write_str(arch),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_read_as_they_are_written() {
+        for name in ["cpu", "x86-64-v3", "x86-64-v4", "gfx942", "mi300x:unscheduled", "sm_80"] {
+            assert_eq!(
+                Target::parse(name).map(|target| target.to_string()).as_deref(),
+                Some(name)
+            );
+        }
+        for name in ["", "x86-64", "x86-64-v2", "x86-64-v3 ", "arm64", "gfx942 --flag"] {
+            assert_eq!(Target::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_level_has_flags_and_registers_of_its_own() {
+        let registers = [Level::V3, Level::V4].map(|level| Target::X86(level).has_wide_registers());
+        assert_eq!(registers, [false, true]);
+        let flags = Target::X86(Level::V3).flags();
+        assert!(
+            flags.contains(&"--iree-llvmcpu-target-cpu=x86-64-v3".to_owned()),
+            "{flags:?}"
+        );
+        assert_eq!(Target::X86(Level::V3).flags().len(), Target::Cpu.flags().len());
     }
 }

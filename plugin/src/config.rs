@@ -7,6 +7,7 @@ use crate::settings::{PREFIX, is_known};
 pub use crate::settings::{Reader, SETTINGS, Setting, document};
 use bytesize::ByteSize;
 use iree_sys::compiler::{has_raised_privileges, own_file};
+use rotini_emit::{Level, Target};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,9 @@ pub struct Config {
     /// Where kernels run.
     pub device: DeviceChoice,
     /// What to compile for, if not for the device as it says it is.
-    pub target: Option<rotini_emit::Target>,
+    pub target: Option<Target>,
+    /// The CPU to compile for where graphs run on the CPU.
+    pub cpu: Target,
     /// Whether all schedules are the compiler's own choice.
     pub unscheduled: bool,
     /// The HIP library, if not the one that is found.
@@ -166,7 +169,15 @@ impl Values {
                     })
                 })
                 .unwrap_or(DeviceChoice::Auto),
-            target: self.parsed("ROTINI_TARGET", "cpu, gfx…, mi…, sm_…", rotini_emit::Target::parse),
+            target: self.parsed("ROTINI_TARGET", "cpu, gfx…, mi…, sm_…", |value| {
+                Target::parse(value).filter(|target| !matches!(target, Target::X86(_)))
+            }),
+            cpu: self
+                .parsed("ROTINI_CPU", "host, x86-64-v3, x86-64-v4", |value| match value {
+                    "host" => Some(Target::Cpu),
+                    level => Level::parse(level).map(Target::X86),
+                })
+                .unwrap_or(Target::Cpu),
             unscheduled: self
                 .parsed("ROTINI_SCHEDULES", "predicted, compiler", |value| match value {
                     "predicted" => Some(false),

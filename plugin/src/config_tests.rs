@@ -1,4 +1,6 @@
 use super::*;
+use crate::device::Device as _;
+use crate::device::host::Host;
 use std::path::Path;
 
 fn read(pairs: &[(&str, &str)]) -> Config {
@@ -16,7 +18,7 @@ fn defaults() {
         (config.device, config.compiler),
         (DeviceChoice::Auto, CompilerMode::Worker)
     );
-    assert_eq!(config.target, None);
+    assert_eq!((config.target, config.cpu), (None, Target::Cpu));
     assert!((1..=4).contains(&config.compile_workers));
     assert_eq!(config.compile_timeout, Duration::from_secs(120));
     assert_eq!((config.compile_memory, config.cache_size), (8 << 30, 4 << 30));
@@ -30,6 +32,7 @@ fn values() {
         ("ROTINI_DEVICE", "cpu"),
         ("ROTINI_CACHE_DIR", ""),
         ("ROTINI_TARGET", "gfx942"),
+        ("ROTINI_CPU", "x86-64-v3"),
         ("ROTINI_HIP_LIBRARY", "libamdhip64.so.7"),
         ("ROTINI_SCHEDULES", "compiler"),
         ("ROTINI_COMPILER", "cli"),
@@ -43,7 +46,8 @@ fn values() {
     assert_eq!((config.device, config.compiler), (DeviceChoice::Cpu, CompilerMode::Cli));
     assert_eq!((&config.cache_dir, &config.reproducers), (&None, &None));
     assert_eq!(config.hip_library.as_deref(), Some("libamdhip64.so.7"));
-    assert_eq!(config.target, Some(rotini_emit::Target::Rocm { arch: "gfx942".into() }));
+    assert_eq!(config.target, Some(Target::Rocm { arch: "gfx942".into() }));
+    assert_eq!(config.cpu, Target::X86(Level::V3));
     assert!(config.unscheduled);
     assert_eq!((config.compile_workers, config.compile_timeout.as_secs()), (3, 7));
     assert_eq!((config.compile_memory, config.cache_size), (512 << 20, 1 << 20));
@@ -91,6 +95,7 @@ fn nonsense_is_reported_and_harmless() {
     let config = read(&[
         ("ROTINI_DEVICE", "abacus"),
         ("ROTINI_TARGET", "--flag"),
+        ("ROTINI_CPU", "x86-64-v5"),
         ("ROTINI_COMPILER", "auto"),
         ("ROTINI_COMPILE_WORKERS", "0"),
         ("ROTINI_COMPILE_TIMEOUT", "-1"),
@@ -98,7 +103,7 @@ fn nonsense_is_reported_and_harmless() {
         ("ROTINI_CACHE_SIZE", "4 apples"),
         ("ROTINI_LOG", "loud"),
     ]);
-    assert_eq!(config.complaints.len(), 8, "{:?}", config.complaints);
+    assert_eq!(config.complaints.len(), 9, "{:?}", config.complaints);
     let complaints = config.complaints.clone();
     assert_eq!(
         Config {
@@ -108,6 +113,19 @@ fn nonsense_is_reported_and_harmless() {
         read(&[])
     );
     assert!(complaints.iter().all(|complaint| complaint.contains("not understood")));
+}
+
+/// Code for a CPU that has more than this one would end the process.
+#[test]
+fn a_cpu_that_is_not_here_is_refused() {
+    let instance = iree_sys::runtime::Instance::new().unwrap();
+    for level in [Level::V3, Level::V4] {
+        let config = read(&[("ROTINI_CPU", level.name())]);
+        match Host::new(&config, &instance) {
+            Ok(host) => assert!(level.is_here() && host.target() == Target::X86(level)),
+            Err(error) => assert!(!level.is_here() && error.to_string().contains(level.name()), "{error}"),
+        }
+    }
 }
 
 #[test]

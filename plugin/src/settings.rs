@@ -69,6 +69,13 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting(
         Reader::Plugin,
+        "ROTINI_CPU",
+        "`host`, `x86-64-v3`, `x86-64-v4`",
+        "`host`",
+        "The CPU to compile for where graphs run on the CPU: the one that is here, or all x86-64 processors from a level on, which can share compiled graphs.",
+    ),
+    setting(
+        Reader::Plugin,
         "ROTINI_SCHEDULES",
         "`predicted`, `compiler`",
         "`predicted`",

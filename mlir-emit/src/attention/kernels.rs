@@ -13,7 +13,6 @@ use crate::kernel::{
 };
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
-use crate::target::Target;
 use crate::value::{Data, Ordered, Value, extent, extents};
 use rotini_graph::{DataType, Sdpa, SdpaBackward, TensorId};
 use rotini_schedule::attention;
@@ -24,7 +23,7 @@ pub(super) fn softmax<'c, 'b>(
     attention: &Attention<'c, 'b>,
     op: &Sdpa,
 ) -> Result<Option<Softmax<'c, 'b>>, EmitError> {
-    if *lowering.target() == Target::Cpu {
+    if lowering.target().is_cpu() {
         return on_cpu(lowering, attention, op);
     }
     // A statistic may be that of a key whose mask was raised.
@@ -86,7 +85,7 @@ fn on_cpu<'c, 'b>(
         let kernel = problem(lowering, attention, &out)?.map(|of| OnCpu {
             of: Attended { dtype, ..of },
         });
-        Ok::<_, EmitError>(kernel.filter(OnCpu::is_possible))
+        Ok::<_, EmitError>(kernel.filter(|kernel| lowering.target().has_wide_registers() && kernel.is_possible()))
     };
     if possible(attention)?.is_none() {
         return Ok(None);

@@ -28,14 +28,6 @@ const TERMS: i64 = 256;
 /// Terms whose sums stay in f32: 512 for each lane. The sums of longer products are added in f64.
 const TURN: i64 = 512 * LANES;
 
-/// Whether this machine's CPU, for which graphs are compiled, has 32 registers of 512 bits.
-pub(super) fn has_wide_registers() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("avx512f");
-    #[cfg(not(target_arch = "x86_64"))]
-    false
-}
-
 /// What lies side by side in the right matrix of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Right {
@@ -53,7 +45,7 @@ pub(crate) struct Dots {
 }
 
 impl Dots {
-    /// Whether there is a kernel for it.
+    /// Whether there is a kernel for it, on CPUs with wide registers.
     pub(crate) fn is_possible(&self) -> bool {
         const MOST: i64 = 1 << 40;
         let is_counted = |a: i64, b: i64| a.checked_mul(b).is_some_and(|count| count < MOST);
@@ -61,8 +53,7 @@ impl Dots {
             Right::Terms => self.rows > 0 && self.columns > 0 && self.terms >= TERMS,
             Right::Columns => self.lines().is_possible(),
         };
-        has_wide_registers()
-            && has_kernel
+        has_kernel
             && is_counted(self.rows, self.terms)
             && is_counted(self.columns, self.terms)
             && is_counted(self.rows, self.columns)

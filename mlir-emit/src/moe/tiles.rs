@@ -257,7 +257,7 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
         )?)?;
         let ssa = match self.lowering.target() {
             Target::Rocm { .. } => ssa,
-            Target::Cpu | Target::Cuda { .. } => at.barrier(ssa)?,
+            Target::Cpu | Target::X86(_) | Target::Cuda { .. } => at.barrier(ssa)?,
         };
         Ok(Ordered {
             ssa,

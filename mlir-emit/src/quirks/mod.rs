@@ -99,7 +99,7 @@ impl Backend {
     #[must_use]
     pub const fn of(target: &Target) -> Self {
         match target {
-            Target::Cpu => Backend::Cpu,
+            Target::Cpu | Target::X86(_) => Backend::Cpu,
             Target::Rocm { .. } => Backend::Amd,
             Target::Cuda { .. } => Backend::Nvidia,
         }

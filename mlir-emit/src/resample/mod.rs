@@ -19,7 +19,6 @@ use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
 use crate::step::Shape;
-use crate::target::Target;
 use crate::value::{Ordered, Value, extents};
 use crate::windows::{Axis, Fold, Places, Windows, check_padded, divisor};
 use crate::{EmitError, Unsupported};
@@ -430,7 +429,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         lowering,
     };
     let is_plain = pooling.x.dtype == compute && (compute.is_integer() || op.resample_mode != M::Maxpool);
-    if *lowering.target() == Target::Cpu && !(is_plain && pooling.windows.is_exact()?) {
+    if lowering.target().is_cpu() && !(is_plain && pooling.windows.is_exact()?) {
         pooling.padded = Some(pooling.copied(op.resample_mode)?);
     } else if pooling.windows.is_exact()? {
         pooling.padded = Some(pooling.x.clone());

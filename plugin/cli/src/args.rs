@@ -463,7 +463,7 @@ pub(crate) struct TargetArgs {
 }
 
 fn target(text: &str) -> Result<Target, String> {
-    Target::parse(text).ok_or_else(|| "known are cpu, gfx…, mi… and sm_…".to_owned())
+    Target::parse(text).ok_or_else(|| "known are cpu, x86-64-v3, x86-64-v4, gfx…, mi… and sm_…".to_owned())
 }
 
 #[cfg(test)]

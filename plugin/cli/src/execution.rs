@@ -180,7 +180,7 @@ impl Twin {
     /// The memory that the plugin's device works on: on GPUs that of the first, which a handle is on unless told otherwise.
     fn place(&self) -> Result<Place> {
         let api = match self.device.target() {
-            Target::Cpu => return Ok(Place::Host),
+            Target::Cpu | Target::X86(_) => return Ok(Place::Host),
             Target::Rocm { .. } => Api::Hip,
             Target::Cuda { .. } => Api::Cuda,
         };

@@ -31,6 +31,7 @@ pub struct Host {
     sync: HalDevice,
     /// Started when first needed: most processes that ask for applicability never execute here.
     pool: OnceLock<Option<HalDevice>>,
+    target: Target,
     features: String,
     /// Bytes of workspace that an execution may have of ours.
     own_workspace: usize,
@@ -42,14 +43,27 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// If the runtime cannot be set up.
+    /// If the runtime cannot be set up; if code shall be for processors that have what this one lacks.
     pub fn new(config: &Config, instance: &Instance) -> Result<Self, Error> {
+        if let Target::X86(level) = config.cpu
+            && !level.is_here()
+        {
+            return Err(Error::NoDevice(format!(
+                "ROTINI_CPU={}: this CPU has not all that code for it needs",
+                level.name()
+            )));
+        }
         let sync = HalDevice::local_sync(instance).map_err(Error::runtime("the CPU device cannot be created"))?;
         Ok(Host {
             instance: instance.clone(),
             sync,
             pool: OnceLock::new(),
-            features: cpu_features(),
+            target: config.cpu.clone(),
+            features: match config.cpu {
+                Target::Cpu => cpu_features(),
+                // The level is all that its code depends on.
+                _ => String::new(),
+            },
             own_workspace: usize::try_from(config.own_workspace).unwrap_or(usize::MAX),
             retired: Arc::new(Mutex::new(Retired::new(MAX_RETIRED))),
         })
@@ -75,7 +89,7 @@ impl Host {
 
 impl Device for Host {
     fn target(&self) -> Target {
-        Target::Cpu
+        self.target.clone()
     }
 
     fn features(&self) -> &str {

@@ -13,7 +13,6 @@
 use super::{MISSING, Problem};
 use crate::EmitError;
 use crate::kernel::code::{Code, Int, Ssa};
-use crate::kernel::dots::has_wide_registers;
 use crate::kernel::gemm::Written;
 use crate::mlir::{Attribute, Context, Float, Type};
 use rotini_graph::DataType;
@@ -34,7 +33,7 @@ pub(crate) struct OnCpu {
 }
 
 impl OnCpu {
-    /// Whether there is a kernel for it.
+    /// Whether there is a kernel for it, on CPUs with wide registers.
     pub(crate) fn is_possible(&self) -> bool {
         const MOST: i64 = 1 << 40;
         let of = &self.of;
@@ -45,8 +44,7 @@ impl OnCpu {
         let has_mask = of
             .mask
             .is_none_or(|mask| mask.dtype == DataType::F32 && mask.strides[2] == 0 && mask.elements < MOST);
-        has_wide_registers()
-            && [of.dtype, of.out.0] == [DataType::F32; 2]
+        [of.dtype, of.out.0] == [DataType::F32; 2]
             && are_whole
             && self.stack(1).is_some_and(|bytes| bytes <= STACK)
             && of.queries >= FEW

@@ -15,7 +15,7 @@ impl TargetChoice {
     /// The target that was asked for, or that of the device that the plugin would use.
     pub(super) fn new(runtime: &Runtime, asked: Option<&Target>) -> Result<Self, Error> {
         match asked {
-            Some(target @ (Target::Rocm { .. } | Target::Cuda { .. })) => {
+            Some(target @ (Target::X86(_) | Target::Rocm { .. } | Target::Cuda { .. })) => {
                 // All that is compiled for is named by the target.
                 Ok(TargetChoice {
                     target: target.clone(),
