@@ -16,7 +16,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 /// What code is for whose cases have verdicts.
 const LEVEL: Level = Level::V3;
 /// One in so many cases is compiled for the CPU that is here.
-const SHARE: u64 = 40;
+const SHARE: u64 = 100;
 
 /// The plugin, in a process of this test alone. Its code is for [`LEVEL`], if `ROTINI_CPU` names nothing else.
 fn runner() -> Runner {
