@@ -28,7 +28,7 @@ pub fn encode(graph: &Graph) -> Vec<u8> {
         tensors: Some(builder.create_vector(&tensors)),
         nodes: Some(builder.create_vector(&nodes)),
         is_override_shape_enabled: graph.override_shapes,
-        min_required_engine_api_version: Some(&wire::ApiVersion::new(major, minor, patch)),
+        min_required_engine_api_version: Some(&wire::EngineApiVersion::new(major, minor, patch)),
         ..wire::GraphArgs::default()
     };
     let root = wire::Graph::create(builder, &args);

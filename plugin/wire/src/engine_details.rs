@@ -35,10 +35,10 @@ impl BehaviorNote {
     const fn to_wire(self) -> wire::BehaviorNote {
         match self {
             BehaviorNote::RuntimeCompilation => wire::BehaviorNote::RUNTIME_COMPILATION,
-            BehaviorNote::LayoutTransform => wire::BehaviorNote::LAYOUT_TRANSFORM,
-            BehaviorNote::GraphCapture => wire::BehaviorNote::GRAPH_CAPTURE,
-            BehaviorNote::ExternalLibrary => wire::BehaviorNote::EXTERNAL_LIBRARY,
-            BehaviorNote::PlanSerialization => wire::BehaviorNote::PLAN_SERIALIZATION,
+            BehaviorNote::LayoutTransform => wire::BehaviorNote::REQUIRES_LAYOUT_TRANSFORM,
+            BehaviorNote::GraphCapture => wire::BehaviorNote::SUPPORTS_GRAPH_CAPTURE,
+            BehaviorNote::ExternalLibrary => wire::BehaviorNote::EXTERNAL_LIBRARY_DEPENDENCY,
+            BehaviorNote::PlanSerialization => wire::BehaviorNote::SUPPORTS_EXECUTION_PLAN_SERIALIZATION,
         }
     }
 }

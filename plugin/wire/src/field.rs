@@ -233,7 +233,7 @@ enums! {
         Maxpool = MAXPOOL, AvgpoolExcludePadding = AVGPOOL_EXCLUDE_PADDING,
         AvgpoolIncludePadding = AVGPOOL_INCLUDE_PADDING,
     }
-    PaddingMode = PaddingMode { NotSet = NOT_SET, NegInf = NEG_INF_PAD, Zero = ZERO_PAD }
+    PaddingMode = PaddingMode { NotSet = PADDING_NOT_SET, NegInf = NEG_INF_PAD, Zero = ZERO_PAD }
     DiagonalAlignment = DiagonalAlignment { TopLeft = TOP_LEFT, BottomRight = BOTTOM_RIGHT }
     AttentionImplementation = AttentionImplementation { Auto = AUTO, Composite = COMPOSITE, Unified = UNIFIED }
     MoeMode = MoeGroupedMatmulMode { None = NONE, Gather = GATHER, Scatter = SCATTER }

@@ -202,6 +202,22 @@ fn data_types_from_18_on_are_unknown() {
 }
 
 #[test]
+fn unknown_defaults_are_unknown_types() {
+    for value in [19, 99, -1] {
+        let sample = |defaults| Sample {
+            defaults,
+            tensor_types: [0; 3],
+            node_type: 0,
+            ..Sample::default()
+        };
+        sample([1, 1, value]).fails(&format!("tensor 10: data type {value} is not known"), false);
+        sample([1, value, 1]).fails(&format!("tensor 11: data type {value} is not known"), false);
+        let place = "node 0 (PointwiseAttributes): compute data type";
+        sample([value, 1, 1]).fails(&format!("{place} {value} is not known"), false);
+    }
+}
+
+#[test]
 fn uids_must_be_known_and_unique() {
     let ragged = |uid| Sample {
         ragged_offset: Some(uid),

@@ -199,10 +199,10 @@ pub const ENUM_MAX_BEHAVIOR_NOTE: i32 = 4;
 #[allow(non_camel_case_types)]
 pub const ENUM_VALUES_BEHAVIOR_NOTE: [BehaviorNote; 5] = [
   BehaviorNote::RUNTIME_COMPILATION,
-  BehaviorNote::LAYOUT_TRANSFORM,
-  BehaviorNote::GRAPH_CAPTURE,
-  BehaviorNote::EXTERNAL_LIBRARY,
-  BehaviorNote::PLAN_SERIALIZATION,
+  BehaviorNote::REQUIRES_LAYOUT_TRANSFORM,
+  BehaviorNote::SUPPORTS_GRAPH_CAPTURE,
+  BehaviorNote::EXTERNAL_LIBRARY_DEPENDENCY,
+  BehaviorNote::SUPPORTS_EXECUTION_PLAN_SERIALIZATION,
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -211,28 +211,28 @@ pub struct BehaviorNote(pub i32);
 #[allow(non_upper_case_globals)]
 impl BehaviorNote {
   pub const RUNTIME_COMPILATION: Self = Self(0);
-  pub const LAYOUT_TRANSFORM: Self = Self(1);
-  pub const GRAPH_CAPTURE: Self = Self(2);
-  pub const EXTERNAL_LIBRARY: Self = Self(3);
-  pub const PLAN_SERIALIZATION: Self = Self(4);
+  pub const REQUIRES_LAYOUT_TRANSFORM: Self = Self(1);
+  pub const SUPPORTS_GRAPH_CAPTURE: Self = Self(2);
+  pub const EXTERNAL_LIBRARY_DEPENDENCY: Self = Self(3);
+  pub const SUPPORTS_EXECUTION_PLAN_SERIALIZATION: Self = Self(4);
 
   pub const ENUM_MIN: i32 = 0;
   pub const ENUM_MAX: i32 = 4;
   pub const ENUM_VALUES: &'static [Self] = &[
     Self::RUNTIME_COMPILATION,
-    Self::LAYOUT_TRANSFORM,
-    Self::GRAPH_CAPTURE,
-    Self::EXTERNAL_LIBRARY,
-    Self::PLAN_SERIALIZATION,
+    Self::REQUIRES_LAYOUT_TRANSFORM,
+    Self::SUPPORTS_GRAPH_CAPTURE,
+    Self::EXTERNAL_LIBRARY_DEPENDENCY,
+    Self::SUPPORTS_EXECUTION_PLAN_SERIALIZATION,
   ];
   /// Returns the variant's name or "" if unknown.
   pub fn variant_name(self) -> Option<&'static str> {
     match self {
       Self::RUNTIME_COMPILATION => Some("RUNTIME_COMPILATION"),
-      Self::LAYOUT_TRANSFORM => Some("LAYOUT_TRANSFORM"),
-      Self::GRAPH_CAPTURE => Some("GRAPH_CAPTURE"),
-      Self::EXTERNAL_LIBRARY => Some("EXTERNAL_LIBRARY"),
-      Self::PLAN_SERIALIZATION => Some("PLAN_SERIALIZATION"),
+      Self::REQUIRES_LAYOUT_TRANSFORM => Some("REQUIRES_LAYOUT_TRANSFORM"),
+      Self::SUPPORTS_GRAPH_CAPTURE => Some("SUPPORTS_GRAPH_CAPTURE"),
+      Self::EXTERNAL_LIBRARY_DEPENDENCY => Some("EXTERNAL_LIBRARY_DEPENDENCY"),
+      Self::SUPPORTS_EXECUTION_PLAN_SERIALIZATION => Some("SUPPORTS_EXECUTION_PLAN_SERIALIZATION"),
       _ => None,
     }
   }

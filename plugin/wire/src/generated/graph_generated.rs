@@ -542,7 +542,7 @@ pub const ENUM_MAX_PADDING_MODE: i8 = 2;
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
 #[allow(non_camel_case_types)]
 pub const ENUM_VALUES_PADDING_MODE: [PaddingMode; 3] = [
-  PaddingMode::NOT_SET,
+  PaddingMode::PADDING_NOT_SET,
   PaddingMode::NEG_INF_PAD,
   PaddingMode::ZERO_PAD,
 ];
@@ -552,21 +552,21 @@ pub const ENUM_VALUES_PADDING_MODE: [PaddingMode; 3] = [
 pub struct PaddingMode(pub i8);
 #[allow(non_upper_case_globals)]
 impl PaddingMode {
-  pub const NOT_SET: Self = Self(0);
+  pub const PADDING_NOT_SET: Self = Self(0);
   pub const NEG_INF_PAD: Self = Self(1);
   pub const ZERO_PAD: Self = Self(2);
 
   pub const ENUM_MIN: i8 = 0;
   pub const ENUM_MAX: i8 = 2;
   pub const ENUM_VALUES: &'static [Self] = &[
-    Self::NOT_SET,
+    Self::PADDING_NOT_SET,
     Self::NEG_INF_PAD,
     Self::ZERO_PAD,
   ];
   /// Returns the variant's name or "" if unknown.
   pub fn variant_name(self) -> Option<&'static str> {
     match self {
-      Self::NOT_SET => Some("NOT_SET"),
+      Self::PADDING_NOT_SET => Some("PADDING_NOT_SET"),
       Self::NEG_INF_PAD => Some("NEG_INF_PAD"),
       Self::ZERO_PAD => Some("ZERO_PAD"),
       _ => None,
@@ -1169,18 +1169,18 @@ impl<'a> ::flatbuffers::Verifiable for TensorValueType {
 }
 
 impl ::flatbuffers::SimpleToVerifyInSlice for TensorValueType {}
-// struct ApiVersion, aligned to 4
+// struct EngineApiVersion, aligned to 4
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq)]
-pub struct ApiVersion(pub [u8; 12]);
-impl Default for ApiVersion { 
+pub struct EngineApiVersion(pub [u8; 12]);
+impl Default for EngineApiVersion { 
   fn default() -> Self { 
     Self([0; 12])
   }
 }
-impl ::core::fmt::Debug for ApiVersion {
+impl ::core::fmt::Debug for EngineApiVersion {
   fn fmt(&self, f: &mut ::core::fmt::Formatter) -> ::core::fmt::Result {
-    f.debug_struct("ApiVersion")
+    f.debug_struct("EngineApiVersion")
       .field("major", &self.major())
       .field("minor", &self.minor())
       .field("patch", &self.patch())
@@ -1188,26 +1188,26 @@ impl ::core::fmt::Debug for ApiVersion {
   }
 }
 
-impl ::flatbuffers::SimpleToVerifyInSlice for ApiVersion {}
-impl<'a> ::flatbuffers::Follow<'a> for ApiVersion {
-  type Inner = &'a ApiVersion;
+impl ::flatbuffers::SimpleToVerifyInSlice for EngineApiVersion {}
+impl<'a> ::flatbuffers::Follow<'a> for EngineApiVersion {
+  type Inner = &'a EngineApiVersion;
   #[inline]
   unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
-    unsafe { <&'a ApiVersion>::follow(buf, loc) }
+    unsafe { <&'a EngineApiVersion>::follow(buf, loc) }
   }
 }
-impl<'a> ::flatbuffers::Follow<'a> for &'a ApiVersion {
-  type Inner = &'a ApiVersion;
+impl<'a> ::flatbuffers::Follow<'a> for &'a EngineApiVersion {
+  type Inner = &'a EngineApiVersion;
   #[inline]
   unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
-    unsafe { ::flatbuffers::follow_cast_ref::<ApiVersion>(buf, loc) }
+    unsafe { ::flatbuffers::follow_cast_ref::<EngineApiVersion>(buf, loc) }
   }
 }
-impl<'b> ::flatbuffers::Push for ApiVersion {
-    type Output = ApiVersion;
+impl<'b> ::flatbuffers::Push for EngineApiVersion {
+    type Output = EngineApiVersion;
     #[inline]
     unsafe fn push(&self, dst: &mut [u8], _written_len: usize) {
-        let src = unsafe { ::core::slice::from_raw_parts(self as *const ApiVersion as *const u8, <Self as ::flatbuffers::Push>::size()) };
+        let src = unsafe { ::core::slice::from_raw_parts(self as *const EngineApiVersion as *const u8, <Self as ::flatbuffers::Push>::size()) };
         dst.copy_from_slice(src);
     }
     #[inline]
@@ -1216,7 +1216,7 @@ impl<'b> ::flatbuffers::Push for ApiVersion {
     }
 }
 
-impl<'a> ::flatbuffers::Verifiable for ApiVersion {
+impl<'a> ::flatbuffers::Verifiable for EngineApiVersion {
   #[inline]
   fn run_verifier(
     v: &mut ::flatbuffers::Verifier, pos: usize
@@ -1225,7 +1225,7 @@ impl<'a> ::flatbuffers::Verifiable for ApiVersion {
   }
 }
 
-impl<'a> ApiVersion {
+impl<'a> EngineApiVersion {
   #[allow(clippy::too_many_arguments)]
   pub fn new(
     major: u32,
@@ -1328,43 +1328,43 @@ impl<'a> ApiVersion {
 
 }
 
-// struct GraphId, aligned to 1
+// struct Uuid, aligned to 1
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq)]
-pub struct GraphId(pub [u8; 16]);
-impl Default for GraphId { 
+pub struct Uuid(pub [u8; 16]);
+impl Default for Uuid { 
   fn default() -> Self { 
     Self([0; 16])
   }
 }
-impl ::core::fmt::Debug for GraphId {
+impl ::core::fmt::Debug for Uuid {
   fn fmt(&self, f: &mut ::core::fmt::Formatter) -> ::core::fmt::Result {
-    f.debug_struct("GraphId")
+    f.debug_struct("Uuid")
       .field("bytes", &self.bytes())
       .finish()
   }
 }
 
-impl ::flatbuffers::SimpleToVerifyInSlice for GraphId {}
-impl<'a> ::flatbuffers::Follow<'a> for GraphId {
-  type Inner = &'a GraphId;
+impl ::flatbuffers::SimpleToVerifyInSlice for Uuid {}
+impl<'a> ::flatbuffers::Follow<'a> for Uuid {
+  type Inner = &'a Uuid;
   #[inline]
   unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
-    unsafe { <&'a GraphId>::follow(buf, loc) }
+    unsafe { <&'a Uuid>::follow(buf, loc) }
   }
 }
-impl<'a> ::flatbuffers::Follow<'a> for &'a GraphId {
-  type Inner = &'a GraphId;
+impl<'a> ::flatbuffers::Follow<'a> for &'a Uuid {
+  type Inner = &'a Uuid;
   #[inline]
   unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
-    unsafe { ::flatbuffers::follow_cast_ref::<GraphId>(buf, loc) }
+    unsafe { ::flatbuffers::follow_cast_ref::<Uuid>(buf, loc) }
   }
 }
-impl<'b> ::flatbuffers::Push for GraphId {
-    type Output = GraphId;
+impl<'b> ::flatbuffers::Push for Uuid {
+    type Output = Uuid;
     #[inline]
     unsafe fn push(&self, dst: &mut [u8], _written_len: usize) {
-        let src = unsafe { ::core::slice::from_raw_parts(self as *const GraphId as *const u8, <Self as ::flatbuffers::Push>::size()) };
+        let src = unsafe { ::core::slice::from_raw_parts(self as *const Uuid as *const u8, <Self as ::flatbuffers::Push>::size()) };
         dst.copy_from_slice(src);
     }
     #[inline]
@@ -1373,7 +1373,7 @@ impl<'b> ::flatbuffers::Push for GraphId {
     }
 }
 
-impl<'a> ::flatbuffers::Verifiable for GraphId {
+impl<'a> ::flatbuffers::Verifiable for Uuid {
   #[inline]
   fn run_verifier(
     v: &mut ::flatbuffers::Verifier, pos: usize
@@ -1382,7 +1382,7 @@ impl<'a> ::flatbuffers::Verifiable for GraphId {
   }
 }
 
-impl<'a> GraphId {
+impl<'a> Uuid {
   #[allow(clippy::too_many_arguments)]
   pub fn new(
     bytes: &[u8; 16],
@@ -6088,7 +6088,7 @@ impl<'a> ResampleFwdAttributes<'a> {
     // Safety:
     // Created from valid Table for this object
     // which contains a valid value in this slot
-    unsafe { self._tab.get::<PaddingMode>(ResampleFwdAttributes::VT_PADDING_MODE, Some(PaddingMode::NOT_SET)).unwrap()}
+    unsafe { self._tab.get::<PaddingMode>(ResampleFwdAttributes::VT_PADDING_MODE, Some(PaddingMode::PADDING_NOT_SET)).unwrap()}
   }
   #[inline]
   pub fn generate_index(&self) -> bool {
@@ -6143,7 +6143,7 @@ impl<'a> Default for ResampleFwdAttributesArgs<'a> {
       stride: None,
       window: None,
       resample_mode: ResampleMode::NOT_SET,
-      padding_mode: PaddingMode::NOT_SET,
+      padding_mode: PaddingMode::PADDING_NOT_SET,
       generate_index: false,
     }
   }
@@ -6188,7 +6188,7 @@ impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> ResampleFwdAttributesBuilder<
   }
   #[inline]
   pub fn add_padding_mode(&mut self, padding_mode: PaddingMode) {
-    self.fbb_.push_slot::<PaddingMode>(ResampleFwdAttributes::VT_PADDING_MODE, padding_mode, PaddingMode::NOT_SET);
+    self.fbb_.push_slot::<PaddingMode>(ResampleFwdAttributes::VT_PADDING_MODE, padding_mode, PaddingMode::PADDING_NOT_SET);
   }
   #[inline]
   pub fn add_generate_index(&mut self, generate_index: bool) {
@@ -6584,7 +6584,7 @@ impl<'a> ResampleBwdAttributes<'a> {
     // Safety:
     // Created from valid Table for this object
     // which contains a valid value in this slot
-    unsafe { self._tab.get::<PaddingMode>(ResampleBwdAttributes::VT_PADDING_MODE, Some(PaddingMode::NOT_SET)).unwrap()}
+    unsafe { self._tab.get::<PaddingMode>(ResampleBwdAttributes::VT_PADDING_MODE, Some(PaddingMode::PADDING_NOT_SET)).unwrap()}
   }
 }
 
@@ -6630,7 +6630,7 @@ impl<'a> Default for ResampleBwdAttributesArgs<'a> {
       stride: None,
       window: None,
       resample_mode: ResampleMode::NOT_SET,
-      padding_mode: PaddingMode::NOT_SET,
+      padding_mode: PaddingMode::PADDING_NOT_SET,
     }
   }
 }
@@ -6674,7 +6674,7 @@ impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> ResampleBwdAttributesBuilder<
   }
   #[inline]
   pub fn add_padding_mode(&mut self, padding_mode: PaddingMode) {
-    self.fbb_.push_slot::<PaddingMode>(ResampleBwdAttributes::VT_PADDING_MODE, padding_mode, PaddingMode::NOT_SET);
+    self.fbb_.push_slot::<PaddingMode>(ResampleBwdAttributes::VT_PADDING_MODE, padding_mode, PaddingMode::PADDING_NOT_SET);
   }
   #[inline]
   pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> ResampleBwdAttributesBuilder<'a, 'b, A> {
@@ -8126,18 +8126,18 @@ impl<'a> Graph<'a> {
     unsafe { self._tab.get::<bool>(Graph::VT_IS_OVERRIDE_SHAPE_ENABLED, Some(false)).unwrap()}
   }
   #[inline]
-  pub fn min_required_engine_api_version(&self) -> Option<&'a ApiVersion> {
+  pub fn min_required_engine_api_version(&self) -> Option<&'a EngineApiVersion> {
     // Safety:
     // Created from valid Table for this object
     // which contains a valid value in this slot
-    unsafe { self._tab.get::<ApiVersion>(Graph::VT_MIN_REQUIRED_ENGINE_API_VERSION, None)}
+    unsafe { self._tab.get::<EngineApiVersion>(Graph::VT_MIN_REQUIRED_ENGINE_API_VERSION, None)}
   }
   #[inline]
-  pub fn id(&self) -> Option<&'a GraphId> {
+  pub fn id(&self) -> Option<&'a Uuid> {
     // Safety:
     // Created from valid Table for this object
     // which contains a valid value in this slot
-    unsafe { self._tab.get::<GraphId>(Graph::VT_ID, None)}
+    unsafe { self._tab.get::<Uuid>(Graph::VT_ID, None)}
   }
 }
 
@@ -8155,8 +8155,8 @@ impl ::flatbuffers::Verifiable for Graph<'_> {
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<Node>>>>("nodes", Self::VT_NODES, false)?
      .visit_field::<i64>("preferred_engine_id", Self::VT_PREFERRED_ENGINE_ID, false)?
      .visit_field::<bool>("is_override_shape_enabled", Self::VT_IS_OVERRIDE_SHAPE_ENABLED, false)?
-     .visit_field::<ApiVersion>("min_required_engine_api_version", Self::VT_MIN_REQUIRED_ENGINE_API_VERSION, false)?
-     .visit_field::<GraphId>("id", Self::VT_ID, false)?
+     .visit_field::<EngineApiVersion>("min_required_engine_api_version", Self::VT_MIN_REQUIRED_ENGINE_API_VERSION, false)?
+     .visit_field::<Uuid>("id", Self::VT_ID, false)?
      .finish();
     Ok(())
   }
@@ -8170,8 +8170,8 @@ pub struct GraphArgs<'a> {
     pub nodes: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<Node<'a>>>>>,
     pub preferred_engine_id: Option<i64>,
     pub is_override_shape_enabled: bool,
-    pub min_required_engine_api_version: Option<&'a ApiVersion>,
-    pub id: Option<&'a GraphId>,
+    pub min_required_engine_api_version: Option<&'a EngineApiVersion>,
+    pub id: Option<&'a Uuid>,
 }
 impl<'a> Default for GraphArgs<'a> {
   #[inline]
@@ -8229,12 +8229,12 @@ impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> GraphBuilder<'a, 'b, A> {
     self.fbb_.push_slot::<bool>(Graph::VT_IS_OVERRIDE_SHAPE_ENABLED, is_override_shape_enabled, false);
   }
   #[inline]
-  pub fn add_min_required_engine_api_version(&mut self, min_required_engine_api_version: &ApiVersion) {
-    self.fbb_.push_slot_always::<&ApiVersion>(Graph::VT_MIN_REQUIRED_ENGINE_API_VERSION, min_required_engine_api_version);
+  pub fn add_min_required_engine_api_version(&mut self, min_required_engine_api_version: &EngineApiVersion) {
+    self.fbb_.push_slot_always::<&EngineApiVersion>(Graph::VT_MIN_REQUIRED_ENGINE_API_VERSION, min_required_engine_api_version);
   }
   #[inline]
-  pub fn add_id(&mut self, id: &GraphId) {
-    self.fbb_.push_slot_always::<&GraphId>(Graph::VT_ID, id);
+  pub fn add_id(&mut self, id: &Uuid) {
+    self.fbb_.push_slot_always::<&Uuid>(Graph::VT_ID, id);
   }
   #[inline]
   pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> GraphBuilder<'a, 'b, A> {
