@@ -8,6 +8,7 @@
 //! | `scalars` | values that are read when an execution begins |
 //! | `logging` | logging functions that throw, panic or call the plugin |
 //! | `overrides` | executions with other shapes than declared |
+//! | `unknown` | numbers of newer versions, in every enumeration of a graph |
 //! | `c_host` | the same ABI from C, with AddressSanitizer and under valgrind |
 
 #![expect(
@@ -24,6 +25,7 @@ mod library;
 mod logging;
 mod overrides;
 mod scalars;
+mod unknown;
 
 use rotini_graph::{Graph, SlotRole, TensorId};
 use rotini_host::{Handle, HostError, Plugin};

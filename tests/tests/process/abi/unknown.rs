@@ -1,0 +1,68 @@
+//! Numbers that rotini does not know, in every enumeration of a graph: declined, with the reason in the log, and no error for the host.
+
+use super::cpu;
+use rotini_host::{HostError, engine_config};
+use std::collections::BTreeSet;
+use std::ffi::{CStr, c_char};
+use std::sync::Mutex;
+
+#[path = "../../../../plugin/wire/tests/common/mod.rs"]
+#[expect(clippy::wildcard_imports, reason = "it is another test's")]
+mod common;
+#[path = "../../../../plugin/wire/tests/enumerations/mod.rs"]
+mod enumerations;
+#[path = "../../../../plugin/wire/examples/upstream/fbs.rs"]
+#[allow(dead_code, reason = "a part of it is used")]
+mod fbs;
+
+const NOT_APPLICABLE: i32 = 5;
+const WARN: i32 = 1;
+
+static LOG: Mutex<Vec<(i32, String)>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn log(severity: i32, message: *const c_char) {
+    // SAFETY: the plugin passes a text with a terminator.
+    let text = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
+    LOG.lock().unwrap().push((severity, text));
+}
+
+#[test]
+fn unknown_numbers_are_declined_and_logged() {
+    let (plugin, handle, engine) = cpu();
+    plugin.set_logging(Some(log), 0).unwrap();
+    let (schema, config) = (enumerations::schema(), engine_config(engine));
+    let mut tried = BTreeSet::new();
+    for (kind, seed) in (0..common::OPERATIONS).flat_map(|kind| (0..24).map(move |seed| (kind, seed))) {
+        let bytes = rotini_wire::encode(&common::graph(seed, &[kind], true));
+        for place in enumerations::places(&schema, "Graph", &bytes) {
+            if !tried.insert(place.field.clone()) {
+                continue;
+            }
+            for byte in place.unknown() {
+                let mut changed = bytes.clone();
+                changed[place.at] = byte;
+                let reason = format!("{} is not known", place.number(byte));
+                LOG.lock().unwrap().clear();
+                assert!(
+                    handle.applicable(&changed).unwrap().is_empty(),
+                    "{}: {reason}",
+                    place.field
+                );
+                let told = std::mem::take(&mut *LOG.lock().unwrap());
+                let is_told = |(severity, text): &(i32, String)| *severity == WARN && text.contains(&reason);
+                assert!(told.iter().any(is_told), "{}: {reason}: {told:?}", place.field);
+                // "Not applicable" is what makes a host ask the next engine.
+                let error = handle.context(&config, &changed).map(drop).unwrap_err();
+                let HostError::Status { status, text, .. } = &error else {
+                    panic!("{}: {error}", place.field)
+                };
+                assert_eq!(*status, NOT_APPLICABLE, "{}: {text}", place.field);
+                assert!(text.contains(&reason), "{}: {text}", place.field);
+            }
+        }
+    }
+    let fields: BTreeSet<String> = enumerations::fields(&schema, "Graph").into_iter().collect();
+    // What a graph has for tensors and nodes without a type of their own, which these have.
+    let defaults = ["compute", "intermediate", "io"].map(|which| format!("Graph.{which}_data_type"));
+    assert_eq!(&fields - &tried, defaults.into(), "fields that were not tried");
+}
