@@ -7,7 +7,6 @@ use std::ffi::{CStr, c_char};
 use std::sync::Mutex;
 
 #[path = "../../../../plugin/wire/tests/common/mod.rs"]
-#[expect(clippy::wildcard_imports, reason = "it is another test's")]
 mod common;
 #[path = "../../../../plugin/wire/tests/enumerations/mod.rs"]
 mod enumerations;
