@@ -139,7 +139,7 @@ const ENUMS: [(&str, &str, &str); 11] = [
 ];
 
 const DATA_TYPES: &str = "F32=1 F16=2 Bf16=3 F64=4 U8=5 I32=6 I8=7 F8E4M3=8 F8E5M2=9 F8E8M0=10 F4E2M1=11 F6E2M3=12 \
-                          F6E3M2=13 I4=14 I64=15 F8E4M3Fnuz=16 F8E5M2Fnuz=17";
+                          F6E3M2=13 I4=14 I64=15 F8E4M3Fnuz=17 F8E5M2Fnuz=18";
 
 fn enum_number(op: &str, field: &str, member: &str) -> u8 {
     let (_, _, members) = ENUMS

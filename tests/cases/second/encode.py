@@ -18,7 +18,7 @@ SCALARS = {"u8": "<B", "i32": "<i", "i64": "<q", "f32": "<f", "f64": "<d"}
 TYPES = {
     name: number
     for number, name in enumerate(
-        "F32 F16 Bf16 F64 U8 I32 I8 F8E4M3 F8E5M2 F8E8M0 F4E2M1 F6E2M3 F6E3M2 I4 I64 F8E4M3Fnuz F8E5M2Fnuz".split(), 1
+        "F32 F16 Bf16 F64 U8 I32 I8 F8E4M3 F8E5M2 F8E8M0 F4E2M1 F6E2M3 F6E3M2 I4 I64 Bool F8E4M3Fnuz F8E5M2Fnuz".split(), 1
     )
 }
 MODES = {

@@ -242,8 +242,8 @@ fn values_are_read_as_their_member_and_rounded_to_the_tensors_type() {
     assert_eq!(value(6, &0.1_f64.to_le_bytes(), 1).x(), float(f64::from(0.1_f32)));
     assert_eq!(value(4, &[0x3c], 8).x(), float(1.5), "E4M3");
     assert_eq!(value(4, &[0x3c], 9).x(), float(1.0), "E5M2");
-    assert_eq!(value(4, &[0x44], 16).x(), float(1.5), "E4M3 FNUZ");
-    assert_eq!(value(4, &[0x40], 17).x(), float(1.0), "E5M2 FNUZ");
+    assert_eq!(value(4, &[0x44], 17).x(), float(1.5), "E4M3 FNUZ");
+    assert_eq!(value(4, &[0x40], 18).x(), float(1.0), "E5M2 FNUZ");
     assert_eq!(value(5, &(-3_i32).to_le_bytes(), 6).x(), integer(-3));
     assert_eq!(
         value(5, &3_i32.to_le_bytes(), 1).x(),

@@ -85,8 +85,8 @@ named! {
     DataType {
         1 "FLOAT" F32, 2 "HALF" F16, 3 "BFLOAT16" Bf16, 4 "DOUBLE" F64, 5 "UINT8" U8, 6 "INT32" I32, 7 "INT8" I8,
         8 "FP8_E4M3" F8E4M3, 9 "FP8_E5M2" F8E5M2, 10 "FP8_E8M0" F8E8M0, 11 "FP4_E2M1" F4E2M1, 12 "FP6_E2M3" F6E2M3,
-        13 "FP6_E3M2" F6E3M2, 14 "INT4" I4, 15 "INT64" I64, 16 "FP8_E4M3_FNUZ" F8E4M3Fnuz,
-        17 "FP8_E5M2_FNUZ" F8E5M2Fnuz,
+        13 "FP6_E3M2" F6E3M2, 14 "INT4" I4, 15 "INT64" I64, 17 "FP8_E4M3_FNUZ" F8E4M3Fnuz,
+        18 "FP8_E5M2_FNUZ" F8E5M2Fnuz,
     }
     ConvMode { 1 "CONVOLUTION" Convolution, 2 "CROSS_CORRELATION" CrossCorrelation }
     NormPhase { 1 "INFERENCE" Inference, 2 "TRAINING" Training }
