@@ -2,6 +2,8 @@
 //!
 //! Float to float rounds to nearest even. Float to integer truncates toward zero and saturates; NaN becomes 0. hipDNN's reference uses a C
 //! cast, which agrees where C defines it. Where C does not, this is the nearest sensible value.
+//!
+//! A truth value is 0 or 1, whatever byte it has in memory. What is converted to one is true unless it is 0: NaN is true, as in C.
 
 use crate::ir::Emitter;
 use crate::mlir::{Type, Value};
@@ -72,6 +74,12 @@ pub(crate) fn convert<'c, 'b>(
     if from == to {
         return Ok(value);
     }
+    if from == DataType::Bool {
+        return from_truth(at, value, to);
+    }
+    if to == DataType::Bool {
+        return to_truth(at, value, from);
+    }
     if from.is_code() || to.is_code() {
         return convert_code(at, value, from, to);
     }
@@ -88,6 +96,42 @@ pub(crate) fn convert<'c, 'b>(
         }
         (false, false) => integer_to_integer(at, value, from, to),
     }
+}
+
+/// Whether a byte in memory stands for true, as an i1.
+pub(crate) fn is_true<'c, 'b>(at: &Emitter<'c, 'b>, byte: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+    let zero = at.integer(0, at.element_type(DataType::Bool)?)?;
+    compare_integer(at, IntegerPredicate::NotEqual, byte, zero)
+}
+
+/// A truth value as 0 or 1 of another type.
+fn from_truth<'c, 'b>(at: &Emitter<'c, 'b>, byte: Value<'c, 'b>, to: DataType) -> Result<Value<'c, 'b>, EmitError> {
+    let flag = is_true(at, byte)?;
+    if to.is_code() {
+        let number = integer_to_float(at, "arith.uitofp", (flag, 1), DataType::F32)?;
+        return convert_code(at, number, DataType::F32, to);
+    }
+    if to.is_float() {
+        return integer_to_float(at, "arith.uitofp", (flag, 1), to);
+    }
+    at.one("arith.extui", &[flag], at.element_type(to)?, &[])
+}
+
+/// Whether a number is not 0, as the byte 0 or 1.
+fn to_truth<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, from: DataType) -> Result<Value<'c, 'b>, EmitError> {
+    let flag = if from.is_integer() {
+        let zero = at.integer(0, at.element_type(from)?)?;
+        compare_integer(at, IntegerPredicate::NotEqual, value, zero)?
+    } else {
+        let compared = match from {
+            DataType::F64 => DataType::F64,
+            _ => DataType::F32,
+        };
+        let number = convert(at, value, from, compared)?;
+        let zero = at.float(0.0, at.element_type(compared)?)?;
+        compare_float(at, FloatPredicate::UnorderedNotEqual, number, zero)?
+    };
+    at.one("arith.extui", &[flag], at.element_type(DataType::Bool)?, &[])
 }
 
 /// An integer of so many bits as a float, by MLIR's operation of this name.

@@ -26,6 +26,7 @@ pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
         check_tensor(tensor, target).map_err(|reason| Unsupported::of_tensor(TensorId(index), reason))?;
     }
     for (position, node) in graph.nodes().iter().enumerate() {
+        check_truths(graph, &node.op).map_err(|unsupported| unsupported.at_node(position))?;
         match &node.op {
             Op::ConvFprop(op) => conv::check(graph, node.compute, op),
             Op::Pointwise(op) => pointwise::check(graph, target, node.compute, op),
@@ -57,6 +58,33 @@ pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
     match workspace_bound(graph, target) {
         Ok(_) => Ok(()),
         Err(_) => Err(Unsupported::new("tensors on the way with more than 2^64 bytes")),
+    }
+}
+
+/// Declines truth values where nothing says what they would mean: they are operands and results of pointwise operations and reductions, and
+/// masks of attention.
+fn check_truths(graph: &NormalGraph, op: &Op) -> Result<(), Unsupported> {
+    let mask = match op {
+        Op::Pointwise(_) | Op::Reduction(_) => return Ok(()),
+        Op::Sdpa(op) => op.attn_mask,
+        Op::SdpaBackward(op) => op.attn_mask,
+        _ => None,
+    };
+    let mut found = None;
+    let mut look = |id: TensorId| {
+        let is_truth = graph.tensor(id).is_some_and(|tensor| tensor.dtype == DataType::Bool);
+        if is_truth && Some(id) != mask {
+            found = found.or(Some(id));
+        }
+    };
+    op.for_each_input(&mut |_, id| look(id));
+    op.for_each_output(&mut |_, id| look(id));
+    match found {
+        Some(id) => Err(Unsupported::of_tensor(
+            id,
+            "truth values (bool) other than in pointwise operations, in reductions and as attn_mask",
+        )),
+        None => Ok(()),
     }
 }
 
@@ -128,8 +156,9 @@ fn data(op: &Op) -> Vec<TensorId> {
 }
 
 fn check_tensor(tensor: &NormalTensor, target: &Target) -> Result<(), String> {
-    use DataType::{Bf16, F16, F32, F64, I8, I32, I64, U8};
-    if tensor.kind == NormalKind::RuntimeScalar && !matches!(tensor.dtype, F32 | F16 | Bf16 | F64 | U8 | I8 | I32 | I64)
+    use DataType::{Bf16, Bool, F16, F32, F64, I8, I32, I64, U8};
+    if tensor.kind == NormalKind::RuntimeScalar
+        && !matches!(tensor.dtype, F32 | F16 | Bf16 | F64 | U8 | I8 | I32 | I64 | Bool)
     {
         return Err(format!(
             "a scalar of type {} cannot be passed at execution",

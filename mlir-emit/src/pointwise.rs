@@ -57,6 +57,13 @@ pub(crate) fn check(
 ) -> Result<(), Unsupported> {
     let operands: Vec<_> = [Some(op.in_0), op.in_1, op.in_2].into_iter().flatten().collect();
     let compute = check_compute(graph, compute, &operands)?;
+    let is_truth = |id: TensorId| graph.tensor(id).is_some_and(|tensor| tensor.dtype == DataType::Bool);
+    if op.mode == M::GenIndex && is_truth(op.out_0) {
+        return Err(Unsupported::of_tensor(
+            op.out_0,
+            "an index that is stored as a truth value",
+        ));
+    }
     if compute.is_float() {
         // Code for the CPU comes without a math library: these functions are approximated in f32 alone.
         if compute == DataType::F64 && target.is_cpu() && needs_math_library(op.mode) {
@@ -186,7 +193,7 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
 /// What a selection takes: a single element that may be known not to be negative, an unsigned byte or what a comparison has made, is an
 /// i32 in a dispatch of its own ([`Quirk::SelectedSingle`]).
 fn read_alone<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, value: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
-    let is_narrow = matches!(value.dtype, DataType::U8 | DataType::I32);
+    let is_narrow = matches!(value.dtype, DataType::U8 | DataType::I32 | DataType::Bool);
     let is_single = is_narrow && value.dims.iter().all(|&dim| dim == 1);
     if !is_single || !matches!(value.data, Data::Tensor { .. }) {
         return Ok(value);

@@ -156,13 +156,7 @@ impl Runner {
     ///
     /// If any fails.
     pub fn expect_encoded<'a>(&self, encoded: &'a [Encoded]) {
-        let run = |Encoded { case, bytes }: &Encoded| {
-            let mut graph = case.graph.clone();
-            graph.validate().context("the case is not valid")?;
-            let decoded = rotini_wire::decode(bytes)?;
-            ensure!(decoded == graph, "decoded as {decoded:?}, not {graph:?}");
-            self.run_encoded(case, bytes, 64).map(drop)
-        };
+        let run = |encoded: &Encoded| self.run_second(encoded, 64).map(drop);
         let trial = |encoded: &'a Encoded| Trial {
             bytes: encoded.bytes.clone(),
             ..self.trial(&encoded.case, 64)
@@ -235,6 +229,19 @@ impl Runner {
     /// Whatever is not as it must be.
     pub fn run(&self, case: &Case, alignment: usize) -> Result<Outcome> {
         self.run_encoded(case, &rotini_wire::encode(&case.graph), alignment)
+    }
+
+    /// [`run`](Self::run) with bytes that the second encoder made, which must mean what they were made of.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is not as it must be.
+    pub fn run_second(&self, Encoded { case, bytes }: &Encoded, alignment: usize) -> Result<Outcome> {
+        let mut graph = case.graph.clone();
+        graph.validate().context("the case is not valid")?;
+        let decoded = rotini_wire::decode(bytes)?;
+        ensure!(decoded == graph, "decoded as {decoded:?}, not {graph:?}");
+        self.run_encoded(case, bytes, alignment)
     }
 
     /// [`run`](Self::run) with bytes that somebody else encoded.

@@ -37,6 +37,8 @@ pub enum DataType {
     I4,
     /// Signed 64-bit integer.
     I64,
+    /// A truth value in a byte, not packed: any byte but 0 is true when it is read, and 1 is written.
+    Bool,
     /// 8-bit float with 4 exponent bits as CDNA3 has it (FNUZ): no infinities, no negative zero, one NaN.
     F8E4M3Fnuz,
     /// 8-bit float with 5 exponent bits as CDNA3 has it (FNUZ): no infinities, no negative zero, one NaN.
@@ -88,6 +90,8 @@ enum Kind {
     Code,
     Signed,
     Unsigned,
+    /// The integers 0 and 1, whatever else the byte could hold.
+    Truth,
 }
 
 /// A row of the table of types.
@@ -101,7 +105,7 @@ struct Facts {
 
 impl DataType {
     /// Every type, in the order of the wire format.
-    pub const ALL: [DataType; 17] = [
+    pub const ALL: [DataType; 18] = [
         DataType::F32,
         DataType::F16,
         DataType::Bf16,
@@ -117,13 +121,14 @@ impl DataType {
         DataType::F6E3M2,
         DataType::I4,
         DataType::I64,
+        DataType::Bool,
         DataType::F8E4M3Fnuz,
         DataType::F8E5M2Fnuz,
     ];
 
     /// What is known of the type: the one table of types.
     const fn facts(self) -> Facts {
-        use Kind::{Code, Float, Signed, Unsigned};
+        use Kind::{Code, Float, Signed, Truth, Unsigned};
         let (name, bits, kind, storage) = match self {
             DataType::F32 => ("f32", 32, Float, Storage::F32),
             DataType::F16 => ("f16", 16, Float, Storage::F16),
@@ -140,6 +145,7 @@ impl DataType {
             DataType::F6E3M2 => ("f6e3m2", 6, Code, Storage::I8),
             DataType::I4 => ("i4", 4, Signed, Storage::I8),
             DataType::I64 => ("i64", 64, Signed, Storage::I64),
+            DataType::Bool => ("bool", 8, Truth, Storage::I8),
             DataType::F8E4M3Fnuz => ("f8e4m3fnuz", 8, Code, Storage::I8),
             DataType::F8E5M2Fnuz => ("f8e5m2fnuz", 8, Code, Storage::I8),
         };
@@ -193,10 +199,10 @@ impl DataType {
         }
     }
 
-    /// Whether this is an integer type.
+    /// Whether this is an integer type. Truth values are the integers 0 and 1.
     #[must_use]
     pub const fn is_integer(self) -> bool {
-        matches!(self.facts().kind, Kind::Signed | Kind::Unsigned)
+        matches!(self.facts().kind, Kind::Signed | Kind::Unsigned | Kind::Truth)
     }
 
     /// The values of an integer type; `None` for a floating-point type.
@@ -207,6 +213,7 @@ impl DataType {
             Kind::Float | Kind::Code => None,
             Kind::Signed => Some(i64::MIN >> (64 - bits)..=i64::MAX >> (64 - bits)),
             Kind::Unsigned => Some(0..=i64::MAX >> (63 - bits)),
+            Kind::Truth => Some(0..=1),
         }
     }
 
@@ -224,7 +231,7 @@ impl DataType {
             DataType::F4E2M1 => (2, 6),
             DataType::F8E8M0 => return value > 0 && magnitude.is_power_of_two(),
             DataType::F16 | DataType::Bf16 | DataType::F32 | DataType::F64 => return true,
-            DataType::U8 | DataType::I4 | DataType::I8 | DataType::I32 | DataType::I64 => {
+            DataType::U8 | DataType::I4 | DataType::I8 | DataType::I32 | DataType::I64 | DataType::Bool => {
                 let (least, most) = self.whole_range();
                 return least <= value && value <= most;
             }

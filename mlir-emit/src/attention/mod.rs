@@ -133,7 +133,15 @@ pub(crate) fn check_backward(graph: &NormalGraph, compute: DataType, op: &SdpaBa
         op.dropout_scale,
         op.dropout_scale_inv,
     ];
-    decline(&[(drops(op.dropout_probability, &dropout), "dropout is not supported")])?;
+    let mask = op.attn_mask.and_then(|id| graph.tensor(id));
+    let is_truth = mask.is_some_and(|mask| mask.dtype == DataType::Bool);
+    decline(&[
+        (drops(op.dropout_probability, &dropout), "dropout is not supported"),
+        (
+            is_truth && op.dbias.is_some(),
+            "a mask of truth values has no gradient (dbias)",
+        ),
+    ])?;
     check_not_constant(graph, &[op.d_o])?;
     check_scores(&scores_of!(op), graph, compute)
 }

@@ -4,7 +4,7 @@ use super::told::{Diagonal, HEAD, KEY, QUERY, Scores};
 use crate::EmitError;
 use crate::contract::{contract, repeated};
 use crate::convert::FloatPredicate as F;
-use crate::ir::MISSING;
+use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
@@ -53,7 +53,7 @@ impl<'c, 'b> Attention<'c, 'b> {
                 // Without either it is 1 in the newest hipDNN (`PlanUtils.hpp`), where older ones divided by the root of D.
                 (None, factor) => constant(factor.map_or(1.0, f64::from)),
             },
-            mask: op.mask.map(value).transpose()?,
+            mask: op.mask.map(|mask| added(lowering, value(mask)?)).transpose()?,
             lengths: match (op.padding, op.lengths) {
                 (true, [Some(queries), Some(keys)]) => Some([value(queries)?, value(keys)?]),
                 _ => None,
@@ -228,6 +228,53 @@ impl<'c, 'b> Attention<'c, 'b> {
         }
         Ok(score)
     }
+}
+
+/// What a mask adds to scores. Of truth values it is 0 where a key stays and -∞ where it is hidden, computed apart, in a type that the kernels
+/// of the target read.
+fn added<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, mask: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
+    if mask.dtype != DataType::Bool {
+        return Ok(mask);
+    }
+    let dtype = if lowering.target().is_cpu() {
+        DataType::F32
+    } else {
+        DataType::F16
+    };
+    let (order, mut dims) = match &mask.data {
+        Data::Constant(scalar) => {
+            let added = if scalar.to_f64() == 0.0 { f64::NEG_INFINITY } else { 0.0 };
+            return Ok(Value {
+                data: Data::Constant(Constant::float(added)),
+                dtype,
+                dims: mask.dims,
+            });
+        }
+        Data::Scalar(_) => (Vec::new(), mask.dims.clone()),
+        Data::Tensor { order, .. } => (order.clone(), mask.dims.clone()),
+    };
+    let shape = Shape {
+        dims: &dims,
+        order: &order,
+        dtype,
+    };
+    let made = lowering.map(&[&mask], &shape, DataType::F32, |math, elements| {
+        let hides = math.compare(F::Equal, only(elements)?, math.constant(0.0)?)?;
+        math.select(hides, math.constant(f64::NEG_INFINITY)?, math.constant(0.0)?)
+    })?;
+    let ssa = lowering.emitter().barrier(made.ssa)?;
+    // Where elements are repeated in memory, one is enough: it is broadcast.
+    for (axis, dim) in dims.iter_mut().enumerate() {
+        if !order.contains(&axis) {
+            *dim = 1;
+        }
+    }
+    Ok(Value::of(Ordered {
+        ssa,
+        order,
+        dtype,
+        dims,
+    }))
 }
 
 /// For each query, the sum of the products of output and gradient.

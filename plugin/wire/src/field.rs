@@ -221,7 +221,7 @@ enums! {
     DataType = DataType {
         F32 = FLOAT, F16 = HALF, Bf16 = BFLOAT16, F64 = DOUBLE, U8 = UINT8, I32 = INT32, I8 = INT8, F8E4M3 = FP8_E4M3,
         F8E5M2 = FP8_E5M2, F8E8M0 = FP8_E8M0, F4E2M1 = FP4_E2M1, F6E2M3 = FP6_E2M3, F6E3M2 = FP6_E3M2, I4 = INT4,
-        I64 = INT64, F8E4M3Fnuz = FP8_E4M3_FNUZ, F8E5M2Fnuz = FP8_E5M2_FNUZ,
+        I64 = INT64, Bool = BOOLEAN, F8E4M3Fnuz = FP8_E4M3_FNUZ, F8E5M2Fnuz = FP8_E5M2_FNUZ,
     }
     ConvMode = ConvMode { Convolution = CONVOLUTION, CrossCorrelation = CROSS_CORRELATION }
     NormPhase = NormFwdPhase { Inference = INFERENCE, Training = TRAINING }

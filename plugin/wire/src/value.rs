@@ -54,7 +54,11 @@ pub(crate) fn read(
             });
         }
     };
-    Ok(Some(scalar))
+    Ok(Some(match dtype {
+        // As in a buffer: what is not 0 is true, NaN too.
+        DataType::Bool => Scalar::Integer((scalar.to_f64() != 0.0).into()),
+        _ => scalar,
+    }))
 }
 
 /// The bytes of the union's value; `None` if there is none or it lies outside of the buffer.
@@ -98,6 +102,9 @@ pub(crate) fn write(
                 ),
             }
         }
+        (Scalar::Integer(value @ (0 | 1)), DataType::Bool) => {
+            (TensorValueType::BoolValue, builder.push(value == 1).as_union_value())
+        }
         (Scalar::Integer(value), _) => match i32::try_from(value) {
             Ok(value) => (TensorValueType::Int32Value, builder.push(value).as_union_value()),
             Err(_) => (TensorValueType::Int64Value, builder.push(value).as_union_value()),
@@ -113,7 +120,9 @@ fn round(value: f64, dtype: DataType) -> Option<f64> {
         DataType::F16 => f16::from_f64(value).to_f64(),
         DataType::Bf16 => bf16::from_f64(value).to_f64(),
         DataType::F32 => f64::from(value as f32),
-        DataType::F64 | DataType::U8 | DataType::I8 | DataType::I4 | DataType::I32 | DataType::I64 => value,
+        DataType::F64 | DataType::U8 | DataType::I8 | DataType::I4 | DataType::I32 | DataType::I64 | DataType::Bool => {
+            value
+        }
         DataType::F8E4M3
         | DataType::F8E5M2
         | DataType::F8E8M0

@@ -139,7 +139,7 @@ const ENUMS: [(&str, &str, &str); 11] = [
 ];
 
 const DATA_TYPES: &str = "F32=1 F16=2 Bf16=3 F64=4 U8=5 I32=6 I8=7 F8E4M3=8 F8E5M2=9 F8E8M0=10 F4E2M1=11 F6E2M3=12 \
-                          F6E3M2=13 I4=14 I64=15 F8E4M3Fnuz=16 F8E5M2Fnuz=17";
+                          F6E3M2=13 I4=14 I64=15 Bool=16 F8E4M3Fnuz=17 F8E5M2Fnuz=18";
 
 fn enum_number(op: &str, field: &str, member: &str) -> u8 {
     let (_, _, members) = ENUMS
@@ -359,9 +359,13 @@ fn tensors() {
                     let value = f64::from(f32::from_le_bytes(at.bytes()));
                     assert!(value.to_bits() == bits || value.is_nan() && f64::from_bits(bits).is_nan());
                 }
-                (4, Scalar::Float(_)) => assert!([8, 9, 16, 17].contains(&dtype)),
+                (4, Scalar::Float(_)) => assert!([8, 9, 17, 18].contains(&dtype)),
                 (6, Scalar::Float(bits)) => assert_eq!(u64::from_le_bytes(at.bytes()), bits),
                 (5, Scalar::Integer(value)) => assert_eq!(i64::from(i32::from_le_bytes(at.bytes())), value),
+                (8, Scalar::Integer(value)) => {
+                    assert_eq!(dtype, 16, "only truth values are stored so");
+                    assert_eq!(i64::from(at.bytes::<1>()[0]), value);
+                }
                 (7, Scalar::Integer(value)) => assert_eq!(at.long(), value),
                 other => panic!("{other:?}"),
             }

@@ -196,7 +196,7 @@ fn value(fields: &mut Fields<'_>) -> Made<Option<Scalar>> {
             .filter(|&value| i32::try_from(value).is_ok())
             .map(Scalar::Integer),
         "Int64Value" => value.as_i64().map(Scalar::Integer),
-        // hipDNN's table of names lacks this one, and then writes the first.
+        // Older versions of hipDNN lack this name, and then write the first of their table.
         "BoolValue" | "NONE" => value.as_bool().map(|value| Scalar::Integer(value.into())),
         _ => return Err(fields.error(format!("value_type {form} is not read"))),
     };

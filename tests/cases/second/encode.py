@@ -6,6 +6,8 @@ graph below. The ids of fields and the numbers of enums are those of hipDNN's pu
 projects/hipdnn/flatbuffers_sdk/schemas), written down here once more.
 
     encode.py DIRECTORY
+
+`random_types.py` beside it makes random graphs with truth values and FNUZ by the same encoder.
 """
 
 import json
@@ -18,19 +20,26 @@ SCALARS = {"u8": "<B", "i32": "<i", "i64": "<q", "f32": "<f", "f64": "<d"}
 TYPES = {
     name: number
     for number, name in enumerate(
-        "F32 F16 Bf16 F64 U8 I32 I8 F8E4M3 F8E5M2 F8E8M0 F4E2M1 F6E2M3 F6E3M2 I4 I64 F8E4M3Fnuz F8E5M2Fnuz".split(), 1
+        "F32 F16 Bf16 F64 U8 I32 I8 F8E4M3 F8E5M2 F8E8M0 F4E2M1 F6E2M3 F6E3M2 I4 I64 Bool F8E4M3Fnuz F8E5M2Fnuz".split(), 1
     )
 }
 MODES = {
     "ConvMode": {"Convolution": 1, "CrossCorrelation": 2},
     "NormPhase": {"Inference": 1, "Training": 2},
-    "ReductionMode": {"Add": 1, "Max": 4, "Avg": 6},
+    "ReductionMode": {"Add": 1, "Mul": 2, "Min": 3, "Max": 4, "Amax": 5, "Avg": 6, "Norm1": 7, "Norm2": 8, "MulNoZeros": 9},
     "ResampleMode": {"Maxpool": 1, "AvgpoolExcludePadding": 2, "AvgpoolIncludePadding": 3},
     "PaddingMode": {"NotSet": 0, "NegInf": 1, "Zero": 2},
     "MoeMode": {"None": 0, "Gather": 1, "Scatter": 2},
-    "PointwiseMode": {"Add": 2, "Mul": 30, "ReluFwd": 34, "SigmoidFwd": 37},
+    "PointwiseMode": {
+        "Abs": 1, "Add": 2, "BinarySelect": 4, "CmpEq": 6, "CmpGe": 7, "CmpGt": 8, "CmpLe": 9, "CmpLt": 10, "CmpNeq": 11,
+        "Identity": 23, "LogicalAnd": 25, "LogicalNot": 26, "LogicalOr": 27, "Max": 28, "Min": 29, "Mul": 30, "Neg": 31,
+        "ReluFwd": 34, "SigmoidFwd": 37, "Sub": 42,
+    },
     "DiagonalAlignment": {"TopLeft": 0, "BottomRight": 1},
+    "AttentionImplementation": {"Auto": 0, "Composite": 1, "Unified": 2},
 }
+# The schema's defaults, which the bytes leave out.
+DEFAULTS = {"DiagonalAlignment": "TopLeft", "AttentionImplementation": "Auto"}
 GEOMETRY = "geometry.pre_padding:longs geometry.post_padding:longs geometry.stride:longs geometry.dilation:longs geometry.mode:ConvMode"
 WINDOWS = "pre_padding:longs post_padding:longs stride:longs window:longs resample_mode:ResampleMode padding_mode:PaddingMode"
 WORK = "umd_flops:text umd_bytes:text"
@@ -44,6 +53,12 @@ OPERATIONS = {
     "ConvWgrad": (7, f"x dy dw {GEOMETRY} {WORK}"),
     "Matmul": (9, f"a b c {WORK}"),
     "RmsNorm": (10, "x scale epsilon y bias inv_rms phase:NormPhase"),
+    "Sdpa": (
+        12,
+        "q k v o attn_mask scale seq_len_q seq_len_kv - - - - - - - - - - - - - - stats - - - - - generate_stats:optional "
+        "alibi_mask:flag padding_mask:flag causal_mask:flag causal_mask_bottom_right:flag - attn_scale_value:f32 "
+        "left_bound:i64 right_bound:i64 - diagonal_alignment:DiagonalAlignment - implementation:AttentionImplementation",
+    ),
     "BlockScaleDequantize": (13, "x scale y block_size:ints is_negative_scale:flag"),
     "BlockScaleQuantize": (14, "x y scale block_size:i32 axis:i64 transpose:flag"),
     "SdpaBackward": (
@@ -198,7 +213,7 @@ class Graph:
                 table[slot] = ("at", out.vector("<B", value.encode()))
             elif kind == "text":
                 table[slot] = ("at", out.text(value))
-            elif kind == "flag":
+            elif kind in ("flag", "optional"):
                 table[slot] = ("u8", int(value))
             else:
                 table[slot] = (kind, value)
@@ -219,7 +234,10 @@ class Graph:
             }
             if tensor["virtual"]:
                 table[5] = ("u8", 1)
-            if tensor["value"] is not None:
+            if isinstance(tensor["value"], bool):
+                # BoolValue, the eighth member of the union (tensor_attributes.fbs of tvy-amd/rocm-libraries@4c94ac63153a).
+                table[6], table[7] = ("u8", 8), ("at", out.packed("<B", tensor["value"]))
+            elif tensor["value"] is not None:
                 table[6], table[7] = ("u8", 1), ("at", out.packed("<f", tensor["value"]))
             tensors.append(table)
         nodes = []
@@ -256,9 +274,8 @@ class Graph:
                     value = list(value.encode())
                 elif form == "flag":
                     value = bool(value)
-                elif form == "DiagonalAlignment" and value is None:
-                    # The schema's default, which the bytes leave out.
-                    value = "TopLeft"
+                elif value is None:
+                    value = DEFAULTS.get(form)
                 outer, _, inner = name.partition(".")
                 if inner:
                     op.setdefault(outer, {})[inner] = value
@@ -398,6 +415,19 @@ def graphs():
         c=graph.tensor("c", "F32", [32, 48]),
     )
 
+    graph = Graph("truths")
+    x, y = graph.tensor("x", "F32", [6, 40]), graph.tensor("y", "F32", [6, 40])
+    mask, above = graph.tensor("mask", "Bool", [6, 40]), graph.tensor("above", "Bool", [6, 40])
+    chosen, every = graph.tensor("chosen", "F32", [6, 40]), graph.tensor("every", "Bool", [1, 1], value=True)
+    both, count = graph.tensor("both", "Bool", [6, 40], virtual=True), graph.tensor("count", "I32", [6, 1])
+    graph.op("Pointwise", mode="CmpGt", in_0=x, in_1=y, out_0=above)
+    graph.op("Pointwise", mode="LogicalAnd", in_0=mask, in_1=every, out_0=both)
+    graph.op("Reduction", compute="I32", mode="Add", input=both, output=count)
+    yield graph.op("Pointwise", mode="BinarySelect", in_0=x, in_1=y, in_2=above, out_0=chosen)
+    graph = Graph("sdpa_truths")
+    ids = {name: graph.tensor(name, "F16", [1, 2, 16, 16]) for name in "qkvo"}
+    yield graph.op("Sdpa", **ids, attn_mask=graph.tensor("mask", "Bool", [1, 1, 16, 16]), attn_scale_value=0.25)
+
     yield attention("sdpa_backward", attn_scale_value=0.25, right_bound=0, diagonal_alignment="BottomRight")
     yield attention("sdpa_backward_mask", attn_scale_value=0.5, mask=True)
 
@@ -432,14 +462,19 @@ def graphs():
     yield graph.op("Pointwise", mode="SigmoidFwd", in_0=mean, out_0=y)
 
 
-def main():
-    [directory] = sys.argv[1:]
-    for graph in graphs():
+def write(directory, graphs):
+    """Writes both forms of each graph."""
+    for graph in graphs:
         with open(f"{directory}/{graph.name}.fb", "wb") as file:
             file.write(graph.encoded())
         with open(f"{directory}/{graph.name}.json", "w", encoding="utf-8") as file:
             json.dump(graph.described(), file, indent=1)
             file.write("\n")
+
+
+def main():
+    [directory] = sys.argv[1:]
+    write(directory, graphs())
 
 
 if __name__ == "__main__":

@@ -236,7 +236,7 @@ pub fn compare(tensor: &Tensor, got: &[u8], want: &[u8], tolerance: Tolerance) -
     check_gaps(tensor, got, want)?;
     let codec = Codec::of(tensor.dtype);
     let elements = Offsets::of(tensor)?.filter_map(|offset| {
-        let (got, want) = (codec.load_at(got, offset)?, codec.load_at(want, offset)?);
+        let (got, want) = (codec.of_byte().load_at(got, offset)?, codec.load_at(want, offset)?);
         let allowed = match want {
             Number::Integer(_) => 0.0,
             Number::Float(want) => tolerance.absolute + tolerance.relative * want.abs(),
@@ -281,7 +281,8 @@ impl Evaluation<'_> {
                 .zip(value.numbers.iter())
                 .zip(errors)
                 .filter_map(|((offset, want), error)| {
-                    let got = codec.load_at(got, offset)?;
+                    // A kernel stores truth values as 0 and 1.
+                    let got = codec.of_byte().load_at(got, offset)?;
                     Some(judged(codec, got, want, (error, tells_zeros)))
                 });
         summarise(tensor, elements)
@@ -321,6 +322,9 @@ fn judged(codec: Codec, got: Number, want: Number, (error, tells_zeros): (f64, b
     let end = |error: f64| codec.convert(Number::Float(value + error));
     let (low, high) = if error == 0.0 || special {
         (codec.convert(want), codec.convert(want))
+    } else if codec == Codec::Bool && value.abs() <= error {
+        // Either, if it may be 0.
+        (Number::Integer(0), Number::Integer(1))
     } else {
         (end(-error), end(error))
     };

@@ -19,6 +19,8 @@ pub(crate) enum Codec {
     I8,
     U8,
     I4,
+    /// A byte: any but 0 is true, and 1 is stored.
+    Bool,
     Narrow(Format),
 }
 
@@ -41,6 +43,7 @@ impl Codec {
             DataType::I8 => Codec::I8,
             DataType::U8 => Codec::U8,
             DataType::I4 => Codec::I4,
+            DataType::Bool => Codec::Bool,
             DataType::F8E4M3 => Codec::Narrow(Format::E4M3),
             DataType::F8E5M2 => Codec::Narrow(Format::E5M2),
             DataType::F8E8M0 => Codec::Narrow(Format::E8M0),
@@ -55,8 +58,16 @@ impl Codec {
     /// The type as one that nodes compute in; `None` for those that are for storage alone.
     pub(crate) fn of_compute(dtype: DataType) -> Option<Codec> {
         match Codec::of(dtype) {
-            Codec::I4 | Codec::Narrow(_) => None,
+            Codec::I4 | Codec::Bool | Codec::Narrow(_) => None,
             codec => Some(codec),
+        }
+    }
+
+    /// The type with the same bytes in which a truth value that is neither 0 nor 1 shows; other types as they are.
+    pub(crate) fn of_byte(self) -> Codec {
+        match self {
+            Codec::Bool => Codec::U8,
+            codec => codec,
         }
     }
 
@@ -66,7 +77,7 @@ impl Codec {
             Codec::F64 | Codec::I64 => 64,
             Codec::F32 | Codec::I32 => 32,
             Codec::F16 | Codec::Bf16 => 16,
-            Codec::I8 | Codec::U8 => 8,
+            Codec::I8 | Codec::U8 | Codec::Bool => 8,
             Codec::I4 => 4,
             Codec::Narrow(format) => format.bits(),
         }
@@ -127,6 +138,7 @@ impl Codec {
             Codec::U8 => Number::Integer(u8::from_le_bytes(*bytes.first_chunk()?).into()),
             // The shift brings the sign to where a byte has it.
             Codec::I4 => Number::Integer((i8::from_le_bytes([*bytes.first()? << 4]) >> 4).into()),
+            Codec::Bool => Number::Integer((*bytes.first()? != 0).into()),
             Codec::Narrow(format) => Number::Float(format.value(*bytes.first()?)),
         })
     }
@@ -137,6 +149,8 @@ impl Codec {
     /// |---|---|---|
     /// | float | nearest, ties to even; overflow is infinite, but see [`crate::narrow`] | toward zero, saturating; NaN becomes 0 |
     /// | integer | nearest, ties to even | saturating |
+    ///
+    /// To a truth value, everything but 0 becomes 1.
     ///
     /// C leaves a float outside an integer's range undefined, so something has to be chosen: saturation is what the hardware's
     /// conversions do and is monotone, so that a small error before the conversion stays small. Narrowing integers saturates too,
@@ -154,6 +168,7 @@ impl Codec {
             Codec::I8 => put(&number.to_integer(i8::MIN.into(), i8::MAX.into()).to_le_bytes()[..1]),
             Codec::U8 => put(&number.to_integer(0, u8::MAX.into()).to_le_bytes()[..1]),
             Codec::I4 => put(&[number.to_integer(-8, 7).to_le_bytes()[0] & 0xF]),
+            Codec::Bool => put(&[number.is_true().into()]),
             Codec::Narrow(format) => put(&[format.code(number.to_f64())]),
         }
     }
@@ -170,6 +185,7 @@ impl Codec {
             Codec::I8 => Number::Integer(number.to_integer(i8::MIN.into(), i8::MAX.into())),
             Codec::U8 => Number::Integer(number.to_integer(0, u8::MAX.into())),
             Codec::I4 => Number::Integer(number.to_integer(-8, 7)),
+            Codec::Bool => Number::Integer(number.is_true().into()),
             Codec::Narrow(format) => Number::Float(format.value(format.code(number.to_f64()))),
         }
     }
@@ -177,7 +193,7 @@ impl Codec {
     /// `value` rounded to this type. The value itself for integer types, which round nothing that they can hold.
     pub(crate) fn round(self, value: f64) -> f64 {
         match self {
-            Codec::F64 | Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 | Codec::I4 => value,
+            Codec::F64 | Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 | Codec::I4 | Codec::Bool => value,
             Codec::F32 | Codec::F16 | Codec::Bf16 | Codec::Narrow(_) => self.convert(Number::Float(value)).to_f64(),
         }
     }
@@ -190,7 +206,7 @@ impl Codec {
             Codec::F16 => Some(11),
             Codec::Bf16 => Some(8),
             Codec::Narrow(format) => Some(format.precision()),
-            Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 | Codec::I4 => None,
+            Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 | Codec::I4 | Codec::Bool => None,
         }
     }
 
@@ -202,7 +218,7 @@ impl Codec {
             Codec::F16 => f16::MAX.into(),
             Codec::Bf16 => bf16::MAX.into(),
             Codec::Narrow(format) => format.largest(),
-            Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 | Codec::I4 => {
+            Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 | Codec::I4 | Codec::Bool => {
                 self.convert(Number::Integer(i64::MAX)).to_f64()
             }
         }
@@ -216,7 +232,7 @@ impl Codec {
             Codec::I8 => Some((value as i8).into()),
             Codec::U8 => Some((value as u8).into()),
             Codec::I4 => Some((value << 60) >> 60),
-            Codec::F64 | Codec::F32 | Codec::F16 | Codec::Bf16 | Codec::Narrow(_) => None,
+            Codec::Bool | Codec::F64 | Codec::F32 | Codec::F16 | Codec::Bf16 | Codec::Narrow(_) => None,
         }
     }
 }
@@ -243,6 +259,14 @@ impl Number {
 
     fn to_bf16(self) -> bf16 {
         bf16::from_f32(to_odd(self.to_f64()))
+    }
+
+    /// Whether it is not 0, as C has it: NaN is true.
+    fn is_true(self) -> bool {
+        match self {
+            Number::Float(value) => value != 0.0,
+            Number::Integer(value) => value != 0,
+        }
     }
 
     fn to_integer(self, least: i64, most: i64) -> i64 {
@@ -359,6 +383,7 @@ mod tests {
             Codec::I32,
             Codec::I8,
             Codec::U8,
+            Codec::Bool,
         ] {
             for number in [
                 Number::Float(-3.3),

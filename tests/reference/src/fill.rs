@@ -7,7 +7,7 @@ use crate::tensors::{Buffers, inputs_and_outputs, span_bytes, tensor_of};
 use crate::walk::Offsets;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use rotini_graph::{Graph, MoeMode, Op, Pointwise, PointwiseMode, ReductionMode, TensorId, TensorKind};
+use rotini_graph::{DataType, Graph, MoeMode, Op, Pointwise, PointwiseMode, ReductionMode, TensorId, TensorKind};
 
 /// The byte of everything that is not an input's element: gaps, and outputs before they are written. As a float of any type this
 /// is NaN, which spreads if it is read.
@@ -26,7 +26,7 @@ pub enum Profile {
     Weights,
     /// Integers from -3 to 3 (u8: 0 to 6), which are often equal.
     SmallIntegers,
-    /// 0 and 1.
+    /// 0 and 1. Elements of truth values are 0 and other bytes in any profile.
     Booleans,
     /// From 0.5 to 2 in the steps of `Normal`; integers from 1 to 8. For divisors, roots and logarithms.
     Positive,
@@ -48,6 +48,7 @@ pub fn profile(graph: &Graph, id: TensorId) -> Profile {
         let storage = graph.tensor(id).filter(|tensor| tensor.kind == TensorKind::Buffer);
         storage.is_some_and(|tensor| Codec::of_compute(tensor.dtype).is_none())
     };
+    let is_truth = |id: TensorId| graph.tensor(id).is_some_and(|tensor| tensor.dtype == DataType::Bool);
     let is_alone = graph.nodes.len() == 1;
     let asked = |op: &Op| match op {
         Op::ConvFprop(conv) if conv.w == id => Profile::Weights,
@@ -60,6 +61,8 @@ pub fn profile(graph: &Graph, id: TensorId) -> Profile {
         Op::BlockScaleDequantize(blocks) if blocks.scale == id && blocks.is_negative_scale => Profile::SmallIntegers,
         // Nothing but conversions: what reads these, or what they make, is not asked to bear any number that there is.
         Op::BlockScaleQuantize(blocks) if is_alone && blocks.x == id => Profile::Patterns,
+        // Zeros among them.
+        Op::Pointwise(op) if is_alone && is_truth(op.out_0) => pointwise_profile(op, id).max(Profile::SmallIntegers),
         Op::Pointwise(op)
             if is_alone && op.mode == PointwiseMode::Identity && (is_narrow(id) || is_narrow(op.out_0)) =>
         {
@@ -174,7 +177,8 @@ pub fn fill_with(graph: &Graph, id: TensorId, seed: u64, profile: Profile) -> Re
 /// Bytes for one tensor's buffer from its elements in logical row-major order.
 fn fill_numbers(graph: &Graph, id: TensorId, numbers: impl Iterator<Item = Number>) -> Result<Vec<u8>, ReferenceError> {
     let tensor = tensor_of(graph, id)?;
-    let codec = Codec::of(tensor.dtype);
+    // Truth values as the bytes that they are.
+    let codec = Codec::of(tensor.dtype).of_byte();
     let mut bytes = vec![UNTOUCHED; span_bytes(tensor)?];
     let offsets = match tensor.kind {
         TensorKind::RuntimeScalar => Offsets::new(&[1], &[1]),
@@ -234,6 +238,9 @@ impl Source {
     }
 
     fn number(&mut self, profile: Profile, codec: Codec) -> Number {
+        if codec == Codec::Bool {
+            return Number::Integer(self.truth().into());
+        }
         let Some(steps) = steps(codec) else {
             return Number::Integer(self.integer(profile, codec).into());
         };
@@ -258,6 +265,17 @@ impl Source {
                 few.retain(|edge| !edge.is_finite() || edge.abs() <= 1.0);
                 self.edge(&few)
             }
+        }
+    }
+
+    /// The byte of a truth value: half of them are 0, and some of the others not 1, which is true as well.
+    fn truth(&mut self) -> i32 {
+        match self.between(0, 15) {
+            0..=7 => 0,
+            13 => 2,
+            14 => 0x80,
+            15 => 0xFF,
+            _ => 1,
         }
     }
 
@@ -314,7 +332,7 @@ fn steps(codec: Codec) -> Option<i32> {
         Codec::Bf16 => Some(1 << 7),
         // All of them, or all that have few bits more than 1 has.
         Codec::Narrow(format) => Some(1 << (format.precision() - 1)),
-        Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 | Codec::I4 => None,
+        Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 | Codec::I4 | Codec::Bool => None,
     }
 }
 

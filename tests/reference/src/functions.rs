@@ -383,7 +383,7 @@ pub(crate) fn pointwise_tolerance(codec: Codec) -> f64 {
         Codec::F32 => 1e-5,
         Codec::F16 => 1e-3,
         Codec::Bf16 => 1e-2,
-        Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 | Codec::I4 | Codec::Narrow(_) => 0.0,
+        Codec::I64 | Codec::I32 | Codec::I8 | Codec::U8 | Codec::I4 | Codec::Bool | Codec::Narrow(_) => 0.0,
     }
 }
 

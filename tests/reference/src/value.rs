@@ -106,7 +106,8 @@ impl Value {
     }
 }
 
-/// Errors of the converted elements: conversions are monotone, so the ends of the interval bound what is between them.
+/// Errors of the converted elements: conversions are monotone, so the ends of the interval bound what is between them. That to a truth value is
+/// not: between its ends may be 0, which alone is false.
 fn conversion_errors(numbers: &Numbers, errors: &[f64], codec: Codec) -> Vec<f64> {
     let converted = |value: f64| codec.convert(Number::Float(value)).to_f64();
     numbers
@@ -117,6 +118,9 @@ fn conversion_errors(numbers: &Numbers, errors: &[f64], codec: Codec) -> Vec<f64
                 return 0.0;
             }
             let value = number.to_f64();
+            if codec == Codec::Bool {
+                return f64::from(u8::from(value.abs() <= error));
+            }
             let middle = codec.convert(number).to_f64();
             distance(converted(value - error), middle).max(distance(converted(value + error), middle))
         })

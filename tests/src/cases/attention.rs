@@ -22,6 +22,8 @@ pub(super) struct Attention {
     pub(super) compute: DataType,
     /// Dims of an additive mask.
     pub(super) mask: Option<Vec<i64>>,
+    /// Whether the mask is of truth values instead.
+    pub(super) truths: bool,
     /// Dims of flags that choose what is added instead: nothing or this number.
     pub(super) flags: Option<(Vec<i64>, f64)>,
     /// Factor on the scores.
@@ -54,6 +56,7 @@ impl Attention {
             dtype,
             compute: F32,
             mask: None,
+            truths: false,
             flags: None,
             scale: Some(0.25),
             scale_tensor: false,
@@ -122,7 +125,8 @@ impl Attention {
             return Some(mask);
         }
         let dims = self.mask.as_ref()?;
-        Some(b.buffer("mask", self.dtype, dims))
+        let dtype = if self.truths { DataType::Bool } else { self.dtype };
+        Some(b.buffer("mask", dtype, dims))
     }
 
     fn scale_id(&self, b: &mut GraphBuilder) -> Option<TensorId> {
@@ -181,7 +185,7 @@ impl Attention {
         b.build()
     }
 
-    /// The gradients, with one of the mask if there is a mask.
+    /// The gradients, with one of the mask if there is a mask of numbers.
     pub(super) fn backward(&self) -> Graph {
         let mut b = GraphBuilder::new("sdpa_backward");
         let [q, k, v, o, d_o] = [
@@ -205,7 +209,11 @@ impl Attention {
             None => self.tensor(&mut b, name, dims),
         });
         let [dq, dk, dv] = made;
-        let dbias = self.mask.as_ref().map(|dims| b.buffer("dbias", self.dtype, dims));
+        let dbias = self
+            .mask
+            .as_ref()
+            .filter(|_| !self.truths)
+            .map(|dims| b.buffer("dbias", self.dtype, dims));
         let op = SdpaBackward {
             scale,
             attn_mask,

@@ -16,6 +16,7 @@
 //! | `fusions` | what the engine is for, at the shapes of known networks, and small |
 //! | `attention`, `decode`, `prefill` | scaled dot-product attention: forward and backward, of few queries, of many |
 //! | `layout` | orders that differ between tensors, gaps, repeated elements, whatever the operation |
+//! | `boolean` | truth values: masks, comparisons, selections, conversions, reductions, scalars |
 //! | `low_precision` | types of eight bits and less: conversions, storage, operations on them |
 //! | `block_scale` | scales of blocks, quantised and back, and matmul on what is scaled |
 //! | `custom` | bodies in MLIR that the caller wrote |
@@ -36,6 +37,7 @@
 mod attention;
 mod block_scale;
 mod bodies;
+mod boolean;
 mod case;
 mod convolution;
 mod custom;
@@ -76,7 +78,7 @@ pub use declined::declined;
 pub use fusions::{conv_gradients, fusions, residual_layernorms};
 pub use pointwise::WITHOUT_F64;
 pub use resnet50::resnet50;
-pub use second::{Encoded, second};
+pub use second::{Encoded, second, second_random};
 
 use anyhow::{Context as _, Result};
 use case::Cases;
@@ -95,6 +97,7 @@ pub fn with_data() -> Result<Vec<Data>> {
     data.extend(matmul::rounded()?);
     data.extend(block_scale::edges()?);
     data.extend(low_precision::halves()?);
+    data.extend(boolean::edges()?);
     data.extend(custom::extremes()?);
     data.extend(prefill::unusual()?);
     data.extend(quotients::all(false)?);
@@ -214,6 +217,7 @@ pub fn all() -> Vec<Case> {
     structure::several_nodes(&mut cases);
     structure::declared_otherwise(&mut cases);
     scalar::scalars(&mut cases);
+    boolean::all(&mut cases);
     low_precision::conversions(&mut cases);
     low_precision::tensors(&mut cases);
     low_precision::operations(&mut cases);

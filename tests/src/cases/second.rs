@@ -24,9 +24,26 @@ pub struct Encoded {
 ///
 /// If there is no `python3`, the encoder fails, or it describes what is no graph.
 pub fn second() -> Result<Vec<Encoded>> {
+    encoded("encode.py", "second", &[])
+}
+
+/// Random graphs of the second encoder, as many as asked for, with truth values and FNUZ: that of a seed is the same in any run.
+///
+/// # Errors
+///
+/// As [`second`].
+pub fn second_random(seed: u64, count: u64) -> Result<Vec<Encoded>> {
+    encoded("random_types.py", "random", &[seed, count])
+}
+
+/// What a script beside the second encoder writes.
+fn encoded(script: &str, prefix: &str, arguments: &[u64]) -> Result<Vec<Encoded>> {
     let directory = tempfile::tempdir()?;
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/second/encode.py");
-    let status = Command::new("python3").arg(script).arg(directory.path()).status();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/second").join(script);
+    let mut command = Command::new("python3");
+    // Nothing is written beside the sources.
+    command.arg("-B").arg(script).arg(directory.path());
+    let status = command.args(arguments.iter().map(u64::to_string)).status();
     ensure!(
         status.context("python3 is not there")?.success(),
         "the second encoder fails"
@@ -42,7 +59,7 @@ pub fn second() -> Result<Vec<Encoded>> {
         let graph = graph(&described).with_context(|| format!("the description of {name}"))?;
         encoded.push(Encoded {
             case: Case {
-                name: format!("second_{name}"),
+                name: format!("{prefix}_{name}"),
                 graph,
             },
             bytes: std::fs::read(file.with_extension("fb"))?,
@@ -68,10 +85,13 @@ fn graph(described: &Value) -> Result<Graph> {
             dtype: dtype(&tensor["dtype"])?,
             dims: serde_json::from_value(tensor["dims"].clone())?,
             strides: serde_json::from_value(tensor["strides"].clone())?,
-            kind: match (tensor["value"].as_f64(), tensor["virtual"].as_bool()) {
-                (Some(value), _) => TensorKind::Constant(Scalar::float(value)),
-                (None, Some(true)) => TensorKind::Virtual,
-                (None, _) => TensorKind::Buffer,
+            kind: match (&tensor["value"], tensor["virtual"].as_bool()) {
+                (Value::Bool(value), _) => TensorKind::Constant(Scalar::Integer((*value).into())),
+                (Value::Number(value), _) => {
+                    TensorKind::Constant(Scalar::float(value.as_f64().context("no binary64")?))
+                }
+                (_, Some(true)) => TensorKind::Virtual,
+                _ => TensorKind::Buffer,
             },
             ragged_offset: None,
             alignment: 16,

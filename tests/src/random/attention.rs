@@ -15,6 +15,8 @@ struct Attention {
     k: Known,
     v: Known,
     mask: Option<TensorId>,
+    /// Whether the mask hides keys.
+    hides: bool,
     scale: Option<TensorId>,
     attn_scale_value: Option<f32>,
     lengths: Option<[TensorId; 2]>,
@@ -58,7 +60,10 @@ fn attention(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<Attention> 
         Some([1, 1, sq, skv]),
         Some([b, 1, 1, skv]),
     ]);
-    let mask = mask_dims.map(|dims| draft.operand(choices, &dims, q.dtype, Profile::Normal, are_queries));
+    let mask = mask_dims.map(|dims| match choices.chance(30) {
+        true => draft.input(choices, &dims, DataType::Bool, Profile::Booleans),
+        false => draft.operand(choices, &dims, q.dtype, Profile::Normal, are_queries),
+    });
     let padded = choices.chance(20);
     let mut left = choices.pick(&[None, None, None, Some(0), Some(2), Some(-1)]);
     let mut right = choices.pick(&[None, None, Some(0), Some(1), Some(-1)]);
@@ -78,6 +83,7 @@ fn attention(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<Attention> 
         q,
         k,
         v,
+        hides: mask.as_ref().is_some_and(|known| known.dtype == DataType::Bool),
         mask: mask.map(|known| known.id),
         scale,
         attn_scale_value,
@@ -104,7 +110,8 @@ pub(super) fn sdpa(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
     // A row in which all is hidden is zeros.
     let o = draft.float_result(choices, &o_dims, attention.v.range.hull(Range::new(0.0, 0.0)));
     // The statistics of a row in which all is hidden are infinite: they are stored and not read.
-    let reads_all = attention.lengths.is_none() && attention.left.is_none() && attention.right.is_none();
+    let bounds = [attention.left, attention.right];
+    let reads_all = attention.lengths.is_none() && bounds == [None; 2] && !attention.hides;
     let stats = (reads_all && choices.chance(30)).then(|| {
         let range = Range::around(attention.score + 3.0);
         draft.float_result(choices, &rows, range)

@@ -49,6 +49,8 @@ pub(super) struct Draft {
     rare: bool,
     /// The type of most of its floats.
     float: DataType,
+    /// Whether the node in the making reads truth values as numbers, which most operations do not.
+    reads_truths: bool,
     names: usize,
 }
 
@@ -81,8 +83,14 @@ impl Draft {
                 DataType::Bf16,
                 DataType::F64,
             ]),
+            reads_truths: false,
             names: 0,
         }
+    }
+
+    /// Says before each step whether its operands may be truth values.
+    pub(super) fn read_truths(&mut self, reads_truths: bool) {
+        self.reads_truths = reads_truths;
     }
 
     pub(super) fn is_rare(&self) -> bool {
@@ -204,6 +212,7 @@ impl Draft {
             .iter()
             .rev()
             .filter(|known| known.filled.is_some() || self.written.contains(&known.id))
+            .filter(|known| known.dtype != DataType::Bool || self.reads_truths)
             .filter(|known| known.plays(role) && fits(known))
             .collect();
         if found.is_empty() || choices.chance(25) {
@@ -274,6 +283,8 @@ impl Draft {
         let name = self.name("out");
         let id = self.builder.tensor(&name, dtype, dims, &strides, kind);
         let range = match dtype.integer_range() {
+            // Whatever it is made of.
+            Some(_) if dtype == DataType::Bool => Range::new(0.0, 1.0),
             Some(range_of) => range
                 .map(f64::trunc)
                 .clamp(*range_of.start() as f64, *range_of.end() as f64),
@@ -295,6 +306,7 @@ impl Draft {
         let dtype = match choices.below(20) {
             0..=8 => self.float,
             19 => choices.pick(&[DataType::I32, DataType::I8, DataType::U8]),
+            16 if self.reads_truths => DataType::Bool,
             17 | 18 => choices.pick(&FLOATS),
             _ if self.float == DataType::F64 => DataType::F64,
             _ => DataType::F32,
@@ -396,6 +408,7 @@ fn filled_range(dtype: DataType, role: Profile) -> Range {
         };
     }
     match (role, dtype) {
+        (_, DataType::Bool) => Range::new(0.0, 1.0),
         (Profile::SmallIntegers, DataType::U8) => Range::new(0.0, 6.0),
         (Profile::SmallIntegers, _) => Range::around(3.0),
         (Profile::Booleans, _) => Range::new(0.0, 1.0),

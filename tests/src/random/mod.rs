@@ -12,6 +12,7 @@
 //! | `draft` | the graph so far: operands to choose from, memory orders, types |
 //! | `range` | between what a tensor's elements are, so that deep graphs keep bounds that say something |
 //! | `run` | the run: accepted graphs are right, declined ones have a reason |
+//! | `second` | the run of graphs that the second encoder makes, with truth values and FNUZ |
 //! | the others | one per family of operations |
 
 mod attention;
@@ -26,8 +27,10 @@ mod pooling;
 mod range;
 mod reduction;
 mod run;
+mod second;
 
 pub use run::{Settings, run};
+pub use second::run_second;
 
 use choices::Choices;
 use draft::Draft;
@@ -77,6 +80,16 @@ const FAMILIES: &[(Share, Add)] = &[
     (Share::Common(2), matmul::grouped),
     (Share::Common(2), matmul::grouped_backward),
     (Share::Rare, blocks::custom),
+];
+
+/// The families whose operands and results may be truth values.
+const READ_TRUTHS: [Add; 6] = [
+    pointwise::unary,
+    pointwise::binary,
+    pointwise::gradient,
+    pointwise::select,
+    pointwise::integer,
+    reduction::reduction,
 ];
 
 /// The weight of a rare family where there are any.
@@ -152,6 +165,7 @@ impl Recipe {
                 found
             });
             if let Some(((_, add), _)) = family {
+                draft.read_truths(READ_TRUTHS.iter().any(|&of| std::ptr::fn_addr_eq(of, *add)));
                 // What does not fit is left out.
                 _ = add(&mut draft, &mut Choices::new(&step.choices));
             }

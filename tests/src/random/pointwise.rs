@@ -242,7 +242,12 @@ pub(super) fn gradient(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<(
 pub(super) fn select(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()> {
     let x = draft.first(choices, Profile::Normal, anything, any_dims);
     let y = second(draft, choices, &x, Profile::Normal, anything);
-    let condition = second(draft, choices, &x, Profile::Booleans, anything);
+    let condition = if choices.chance(40) {
+        let dims = shrunk(choices, &x.dims);
+        draft.operand(choices, &dims, DataType::Bool, Profile::Booleans, anything)
+    } else {
+        second(draft, choices, &x, Profile::Booleans, anything)
+    };
     let compute = draft.compute(choices);
     let out = draft.float_result(choices, &x.dims, x.range.hull(y.range));
     let op = Pointwise::new(M::BinarySelect, x.id, Some(y.id), Some(condition.id), out);
@@ -279,7 +284,7 @@ pub(super) fn integer(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()
         M::LogicalAnd | M::LogicalOr | M::LogicalNot => Profile::Booleans,
         _ => Profile::Normal,
     };
-    let types = [DataType::I32, DataType::I8, DataType::U8, DataType::I64];
+    let types = [DataType::I32, DataType::I8, DataType::U8, DataType::I64, DataType::Bool];
     let is_whole = |known: &Known| known.dtype.is_integer() && known.exact;
     // The first is an input more often than elsewhere, since few tensors hold integers.
     let dtype = choices.pick(&types);
@@ -326,6 +331,7 @@ pub(super) fn integer(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<()
             DataType::I8,
             DataType::U8,
             DataType::I64,
+            DataType::Bool,
             DataType::F32,
         ]),
         None => choices.pick(&[DataType::I32, DataType::I64]),

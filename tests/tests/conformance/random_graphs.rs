@@ -4,13 +4,20 @@
 
 use rotini_graph::Op;
 use rotini_tests::harness::Runner;
-use rotini_tests::random::{Settings, recipe, run};
+use rotini_tests::random::{Settings, recipe, run, run_second};
 use std::collections::BTreeSet;
 
 #[test]
 fn random_graphs_are_right() {
     let runner = Runner::cpu().expect("the plugin loads");
     run(&runner, Settings::from_environment([100, 8000]));
+}
+
+/// Truth values and FNUZ, by an encoder that shares nothing with the plugin's decoder.
+#[test]
+fn random_types_are_right() {
+    let runner = Runner::cpu().expect("the plugin loads");
+    run_second(&runner, Settings::from_environment([24, 500]));
 }
 
 /// Every recipe makes a valid graph, and among the graphs is every operation.

@@ -2,7 +2,7 @@
 
 use rotini_plugin::config::Config;
 use rotini_tests::harness::Runner;
-use rotini_tests::random::{Settings, run};
+use rotini_tests::random::{Settings, run, run_second};
 
 #[test]
 fn random_graphs_are_right() {
@@ -16,4 +16,11 @@ fn random_graphs_without_schedules_are_right() {
     let runner = Runner::gpu_without_schedules().expect("the GPU and the plugin are there");
     assert!(Config::from_env().unscheduled, "the setting has another name");
     run(&runner, Settings::from_environment([6, 200]));
+}
+
+/// Truth values and FNUZ, by an encoder that shares nothing with the plugin's decoder.
+#[test]
+fn random_types_are_right() {
+    let runner = Runner::gpu().expect("the GPU and the plugin are there");
+    run_second(&runner, Settings::from_environment([8, 500]));
 }

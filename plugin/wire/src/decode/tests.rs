@@ -191,8 +191,8 @@ fn modes_and_operations_must_be_set_and_known() {
 }
 
 #[test]
-fn data_types_from_18_on_are_unknown() {
-    for value in [18, 127, -1] {
+fn data_types_from_19_on_are_unknown() {
+    for value in [19, 24, 127, -1] {
         let sample = Sample {
             tensor_types: [1, 1, value],
             ..Sample::default()
@@ -258,8 +258,8 @@ fn values_are_read_as_their_member_and_rounded_to_the_tensors_type() {
     assert_eq!(value(6, &0.1_f64.to_le_bytes(), 1).x(), float(f64::from(0.1_f32)));
     assert_eq!(value(4, &[0x3c], 8).x(), float(1.5), "E4M3");
     assert_eq!(value(4, &[0x3c], 9).x(), float(1.0), "E5M2");
-    assert_eq!(value(4, &[0x44], 16).x(), float(1.5), "E4M3 FNUZ");
-    assert_eq!(value(4, &[0x40], 17).x(), float(1.0), "E5M2 FNUZ");
+    assert_eq!(value(4, &[0x44], 17).x(), float(1.5), "E4M3 FNUZ");
+    assert_eq!(value(4, &[0x40], 18).x(), float(1.0), "E5M2 FNUZ");
     assert_eq!(value(5, &(-3_i32).to_le_bytes(), 6).x(), integer(-3));
     assert_eq!(
         value(5, &3_i32.to_le_bytes(), 1).x(),
@@ -270,6 +270,18 @@ fn values_are_read_as_their_member_and_rounded_to_the_tensors_type() {
     assert_eq!(value(8, &[1], 5).x(), integer(1));
     assert_eq!(value(8, &[0], 5).x(), integer(0));
     assert_eq!(value(8, &[2], 5).x(), integer(1), "any bits but 0 are true");
+    for (form, bytes, truth) in [
+        (8, &[0][..], 0),
+        (8, &[1], 1),
+        (8, &[0x80], 1),
+        (5, &2_i32.to_le_bytes(), 1),
+        (7, &0_i64.to_le_bytes(), 0),
+        (1, tenth, 1),
+        (6, &(-0.0_f64).to_le_bytes(), 0),
+        (1, &f32::NAN.to_le_bytes(), 1),
+    ] {
+        assert_eq!(value(form, bytes, 16).x(), integer(truth), "{form} {bytes:?}");
+    }
     let quiet = value(1, &f32::from_bits(0xffc0_1234).to_le_bytes(), 1).x();
     assert_eq!(quiet, float(f64::NAN), "all NaNs are one");
 }
@@ -295,6 +307,7 @@ fn values_that_cannot_be_read() {
         "tensor 10: a value stored as Float32Value cannot be read as f8e4m3",
         false,
     );
+    value(4, &[0x38], 16).fails("tensor 10: a value stored as Float8Value cannot be read as bool", false);
     value(1, &[0; 4], 6).fails("tensor 10: its value does not fit its type i32", true);
     value(1, &[], 1).fails("tensor 10: its value is not in the buffer", true);
 

@@ -6,10 +6,10 @@ extern crate alloc;
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
 pub const ENUM_MIN_DATA_TYPE: i8 = 0;
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
-pub const ENUM_MAX_DATA_TYPE: i8 = 17;
+pub const ENUM_MAX_DATA_TYPE: i8 = 18;
 #[deprecated(since = "2.0.0", note = "Use associated constants instead. This will no longer be generated in 2021.")]
 #[allow(non_camel_case_types)]
-pub const ENUM_VALUES_DATA_TYPE: [DataType; 18] = [
+pub const ENUM_VALUES_DATA_TYPE: [DataType; 19] = [
   DataType::UNSET,
   DataType::FLOAT,
   DataType::HALF,
@@ -26,6 +26,7 @@ pub const ENUM_VALUES_DATA_TYPE: [DataType; 18] = [
   DataType::FP6_E3M2,
   DataType::INT4,
   DataType::INT64,
+  DataType::BOOLEAN,
   DataType::FP8_E4M3_FNUZ,
   DataType::FP8_E5M2_FNUZ,
 ];
@@ -51,11 +52,12 @@ impl DataType {
   pub const FP6_E3M2: Self = Self(13);
   pub const INT4: Self = Self(14);
   pub const INT64: Self = Self(15);
-  pub const FP8_E4M3_FNUZ: Self = Self(16);
-  pub const FP8_E5M2_FNUZ: Self = Self(17);
+  pub const BOOLEAN: Self = Self(16);
+  pub const FP8_E4M3_FNUZ: Self = Self(17);
+  pub const FP8_E5M2_FNUZ: Self = Self(18);
 
   pub const ENUM_MIN: i8 = 0;
-  pub const ENUM_MAX: i8 = 17;
+  pub const ENUM_MAX: i8 = 18;
   pub const ENUM_VALUES: &'static [Self] = &[
     Self::UNSET,
     Self::FLOAT,
@@ -73,6 +75,7 @@ impl DataType {
     Self::FP6_E3M2,
     Self::INT4,
     Self::INT64,
+    Self::BOOLEAN,
     Self::FP8_E4M3_FNUZ,
     Self::FP8_E5M2_FNUZ,
   ];
@@ -95,6 +98,7 @@ impl DataType {
       Self::FP6_E3M2 => Some("FP6_E3M2"),
       Self::INT4 => Some("INT4"),
       Self::INT64 => Some("INT64"),
+      Self::BOOLEAN => Some("BOOLEAN"),
       Self::FP8_E4M3_FNUZ => Some("FP8_E4M3_FNUZ"),
       Self::FP8_E5M2_FNUZ => Some("FP8_E5M2_FNUZ"),
       _ => None,

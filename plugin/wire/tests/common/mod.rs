@@ -99,6 +99,7 @@ impl Generator {
                 DataType::I8 => self.rng.random_range(-128..=127),
                 DataType::I4 => self.rng.random_range(-8..=7),
                 DataType::I32 => i64::from(self.rng.random::<i32>()),
+                DataType::Bool => self.rng.random_range(0..=1),
                 // What each of them has.
                 _ if dtype.is_code() => 1 << self.rng.random_range(0..=2),
                 _ => self.rng.random(),

@@ -11,6 +11,9 @@ use serde_json::Value;
 
 /// An enum of the schema.
 trait Named: Copy + 'static {
+    /// Other names in upper case, each with the schema's.
+    const OTHERS: &'static [(&'static str, &'static str)] = &[];
+
     /// Each member's number, name and value.
     fn members() -> impl Iterator<Item = (i64, &'static str, Self)>;
 }
@@ -20,6 +23,8 @@ fn find<E: Named>(fields: &Fields<'_>, name: &str, value: &Value) -> Made<Option
     let found = match value {
         Value::String(text) => {
             let text = text.to_ascii_uppercase();
+            let other = E::OTHERS.iter().find(|(other, _)| *other == text);
+            let text = other.map_or(text, |(_, name)| (*name).to_owned());
             // `MAX_OP` is called `MAX` in some of hipDNN's tables.
             E::members().find(|(_, name, _)| *name == text || name.strip_suffix("_OP") == Some(text.as_str()))
         }
@@ -71,9 +76,19 @@ impl Named for PointwiseMode {
     }
 }
 
+/// What files of hipDNN call types that its table (`json/Common.hpp`) names otherwise: its golden data has "float16".
+const OTHER_TYPES: &[(&str, &str)] = &[
+    ("FLOAT16", "HALF"),
+    ("FLOAT32", "FLOAT"),
+    ("FLOAT64", "DOUBLE"),
+    ("BOOL", "BOOLEAN"),
+];
+
 macro_rules! named {
-    ($($ty:ident { $($number:literal $name:literal $member:ident),* $(,)? })*) => {$(
+    ($($ty:ident $(($others:ident))? { $($number:literal $name:literal $member:ident),* $(,)? })*) => {$(
         impl Named for $ty {
+            $(const OTHERS: &'static [(&'static str, &'static str)] = $others;)?
+
             fn members() -> impl Iterator<Item = (i64, &'static str, Self)> {
                 [$(($number, $name, $ty::$member)),*].into_iter()
             }
@@ -82,11 +97,11 @@ macro_rules! named {
 }
 
 named! {
-    DataType {
+    DataType (OTHER_TYPES) {
         1 "FLOAT" F32, 2 "HALF" F16, 3 "BFLOAT16" Bf16, 4 "DOUBLE" F64, 5 "UINT8" U8, 6 "INT32" I32, 7 "INT8" I8,
         8 "FP8_E4M3" F8E4M3, 9 "FP8_E5M2" F8E5M2, 10 "FP8_E8M0" F8E8M0, 11 "FP4_E2M1" F4E2M1, 12 "FP6_E2M3" F6E2M3,
-        13 "FP6_E3M2" F6E3M2, 14 "INT4" I4, 15 "INT64" I64, 16 "FP8_E4M3_FNUZ" F8E4M3Fnuz,
-        17 "FP8_E5M2_FNUZ" F8E5M2Fnuz,
+        13 "FP6_E3M2" F6E3M2, 14 "INT4" I4, 15 "INT64" I64, 16 "BOOLEAN" Bool, 17 "FP8_E4M3_FNUZ" F8E4M3Fnuz,
+        18 "FP8_E5M2_FNUZ" F8E5M2Fnuz,
     }
     ConvMode { 1 "CONVOLUTION" Convolution, 2 "CROSS_CORRELATION" CrossCorrelation }
     NormPhase { 1 "INFERENCE" Inference, 2 "TRAINING" Training }

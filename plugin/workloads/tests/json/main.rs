@@ -101,6 +101,35 @@ fn types_come_from_the_graph() {
 }
 
 #[test]
+fn types_have_all_names_that_hipdnn_gives_them() {
+    for (name, dtype) in [
+        ("boolean", DataType::Bool),
+        ("BOOLEAN", DataType::Bool),
+        ("bool", DataType::Bool),
+        ("float16", DataType::F16),
+        ("Float16", DataType::F16),
+        ("float32", DataType::F32),
+        ("float64", DataType::F64),
+        ("fp8_e4m3_fnuz", DataType::F8E4M3Fnuz),
+        ("fp8_e5m2_fnuz", DataType::F8E5M2Fnuz),
+    ] {
+        let text = ACTIVATION.replacen("\"half\", \"virtual\"", &format!("\"{name}\", \"virtual\""), 1);
+        assert_ne!(text, ACTIVATION);
+        let graph = rotini_wire::decode(&from_json(&text).unwrap().graph).unwrap();
+        assert_eq!(graph.tensors[1].dtype, dtype, "{name}");
+    }
+    for (number, dtype) in [
+        (16, DataType::Bool),
+        (17, DataType::F8E4M3Fnuz),
+        (18, DataType::F8E5M2Fnuz),
+    ] {
+        let text = ACTIVATION.replacen("\"half\", \"virtual\"", &format!("{number}, \"virtual\""), 1);
+        let graph = rotini_wire::decode(&from_json(&text).unwrap().graph).unwrap();
+        assert_eq!(graph.tensors[1].dtype, dtype, "{number}");
+    }
+}
+
+#[test]
 fn mistakes_are_named() {
     for (from, to, what) in [
         ("\"nodes\"", "\"knots\"", "the graph: has no nodes"),

@@ -2,8 +2,8 @@
 
 use rotini_graph::{
     BatchnormInferenceVariance, BlockScaleDequantize, BlockScaleQuantize, CustomOp, DataType, Graph, GraphBuilder,
-    LayernormBackward, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, Op, RmsNormBackward, Scalar, SdpaBackward,
-    TensorId,
+    LayernormBackward, MoeGroupedMatmul, MoeGroupedMatmulBwd, MoeMode, Op, Pointwise, PointwiseMode, RmsNormBackward,
+    Scalar, SdpaBackward, TensorId,
 };
 
 const F32: DataType = DataType::F32;
@@ -126,9 +126,20 @@ pub(super) fn others() -> Vec<Graph> {
             normalized_dim_count: 1,
         })
     });
+    let truths = single("truths", |b| {
+        let x = b.buffer("x", DataType::F8E4M3Fnuz, &[2, 3]);
+        let yes = b.constant("yes", DataType::Bool, &[1, 1], Scalar::Integer(1));
+        Op::from(Pointwise::new(
+            PointwiseMode::CmpGt,
+            x,
+            Some(yes),
+            None,
+            b.buffer("y", DataType::Bool, &[2, 3]),
+        ))
+    });
     let blocks = [dequantize, quantize, custom, experts, experts_gradient];
     blocks
         .into_iter()
-        .chain([attention, variance, rms_gradient, layer_gradient])
+        .chain([truths, attention, variance, rms_gradient, layer_gradient])
         .collect()
 }

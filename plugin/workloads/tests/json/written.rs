@@ -30,6 +30,7 @@ fn type_name(dtype: DataType) -> &'static str {
         DataType::F6E3M2 => "fp6_e3m2",
         DataType::I4 => "int4",
         DataType::I64 => "int64",
+        DataType::Bool => "boolean",
         DataType::F8E4M3Fnuz => "fp8_e4m3_fnuz",
         DataType::F8E5M2Fnuz => "fp8_e5m2_fnuz",
     }

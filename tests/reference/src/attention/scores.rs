@@ -2,6 +2,7 @@
 
 use crate::ReferenceError;
 use crate::context::Context;
+use crate::element::Codec;
 use crate::real::{Arithmetic, Real};
 use crate::walk::{Offsets, broadcast_strides};
 use rotini_graph::{DiagonalAlignment, TensorId};
@@ -102,8 +103,10 @@ pub(super) struct Attention {
     pub(super) k: Vec<Real>,
     pub(super) v: Vec<Real>,
     pub(super) scale: Real,
-    /// For each score.
+    /// For each score, what is added to it.
     pub(super) mask: Option<Vec<Real>>,
+    /// For each score, whether a mask of truth values lets it stay.
+    pub(super) stays: Option<Vec<bool>>,
     /// For each head.
     pub(super) slopes: Option<Vec<Real>>,
     /// For each batch: queries, keys.
@@ -168,6 +171,15 @@ impl Attention {
             // hipDNN's `PlanUtils.hpp` (foldSdpaScale) has 1 in its newest version; older ones divided by the root of D.
             (None, None) => Real::exactly(1.0),
         };
+        let mask = op
+            .mask
+            .map(|id| broadcast(&context.reals(id)?, &context.dims(id)?, &[batch, heads, queries, keys]))
+            .transpose()?;
+        // True keeps a key, as in PyTorch, whose masks hipDNN gets.
+        let is_truth = match op.mask {
+            Some(id) => context.codec(id)? == Codec::Bool,
+            None => false,
+        };
         Ok(Attention {
             arithmetic,
             extents,
@@ -175,10 +187,10 @@ impl Attention {
             k: factors(context, &arithmetic, op.k)?,
             v: context.reals(op.v)?,
             scale,
-            mask: op
-                .mask
-                .map(|id| broadcast(&context.reals(id)?, &context.dims(id)?, &[batch, heads, queries, keys]))
-                .transpose()?,
+            mask: mask.clone().filter(|_| !is_truth),
+            stays: mask
+                .filter(|_| is_truth)
+                .map(|mask| mask.iter().map(|real| real.value != 0.0).collect()),
             slopes: op.alibi.then(|| {
                 slopes(heads)
                     .into_iter()
@@ -241,7 +253,10 @@ impl Attention {
         let beyond = position(key)
             .saturating_sub(position(row.query))
             .saturating_sub(self.offset);
+        let score = self.extents.position(row) * self.extents.keys + key;
+        let is_masked = self.stays.as_ref().is_some_and(|stays| stays.get(score) != Some(&true));
         is_padding
+            || is_masked
             || self.right.is_some_and(|right| beyond > right)
             || self.left.is_some_and(|left| beyond < left.saturating_neg())
     }

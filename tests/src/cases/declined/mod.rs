@@ -1,6 +1,7 @@
 //! Graphs that rotini declines, with the reason.
 
 mod attention;
+mod boolean;
 mod custom;
 mod low_precision;
 mod windows;
@@ -44,6 +45,7 @@ pub fn declined() -> Vec<(Case, String)> {
     declined.norms();
     declined.sdpa();
     declined.low_precision();
+    declined.truths();
     declined.block_scale();
     declined.custom();
     declined.sdpa_backward();
