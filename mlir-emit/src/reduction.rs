@@ -62,7 +62,9 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         // Each element is alone.
         let alone = lowering.map(&[&input], &shape, compute, |math, elements| match (elements, key) {
             (&[element], Some(_)) => Ok(element),
-            (&[element], None) => how.0.combine(math, math.constant(how.1)?, combined(math, mode, element)?),
+            (&[element], None) => how
+                .0
+                .combine(math, math.constant(how.1)?, combined(math, mode, element)?),
             _ => Err(MISSING),
         })?;
         Value::of(alone)
@@ -77,7 +79,11 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     };
     let key = key.filter(|_| !axes.is_empty());
     let elements = count(&input.dims, &axes)? as f64;
-    let of_nan = if mode == M::Max { least_finite(declared) } else { -least_finite(declared) };
+    let of_nan = if mode == M::Max {
+        least_finite(declared)
+    } else {
+        -least_finite(declared)
+    };
     lowering.finish(op.output, &[&combined], compute, |math, operands| {
         let &[total] = operands else {
             return Err(MISSING);

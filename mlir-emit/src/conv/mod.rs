@@ -245,7 +245,9 @@ pub(crate) fn dgrad_elements(graph: &NormalGraph, op: &ConvDgrad, strategy: Conv
     let surrounded = cropped.elements(&dx.dims)?;
     if !forward.is_turned() {
         let collected = collected::elements(&forward)?;
-        return collected.checked_add(forward.reversed_elements()?)?.checked_add(surrounded);
+        return collected
+            .checked_add(forward.reversed_elements()?)?
+            .checked_add(surrounded);
     }
     let geometry = forward.turned_geometry();
     let shape = Shape {

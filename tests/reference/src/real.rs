@@ -50,13 +50,7 @@ impl Arithmetic {
     }
 
     pub(crate) fn sub(&self, a: Real, b: Real) -> Real {
-        self.add(
-            a,
-            Real {
-                value: -b.value,
-                ..b
-            },
-        )
+        self.add(a, Real { value: -b.value, ..b })
     }
 
     pub(crate) fn mul(&self, a: Real, b: Real) -> Real {

@@ -15,7 +15,9 @@ impl Graph {
             (a.dims.as_slice(), b.dims.as_slice(), ranks[2] == ranks[0].max(ranks[1]))
         else {
             let [a, b, c] = ranks;
-            let what = format!("ranks of a, b and c are {a}, {b} and {c}, but must be at least 2, and c must have the larger one");
+            let what = format!(
+                "ranks of a, b and c are {a}, {b} and {c}, but must be at least 2, and c must have the larger one"
+            );
             return Err(self.attribute(position, what));
         };
         if inner != b_inner {
