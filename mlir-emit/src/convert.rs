@@ -24,6 +24,17 @@ pub(crate) const fn compute_type(compute: DataType) -> Option<DataType> {
     }
 }
 
+/// The least finite number of a compute type.
+pub(crate) fn least_finite(compute: DataType) -> f64 {
+    match compute {
+        DataType::F16 => -65504.0,
+        DataType::Bf16 => -(2.0 - 2.0_f64.powi(-7)) * 2.0_f64.powi(127),
+        DataType::F32 => f64::from(f32::MIN),
+        DataType::F64 => f64::MIN,
+        _ => compute.whole_range().0 as f64,
+    }
+}
+
 /// The type in which a node is calculated that reads these tensors.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use crate::convert::compute_type;
 use crate::kernel::{Dots, Right};
 use crate::lowering::Lowering;
 use crate::sums::{LONG, Summation, blocks, in_blocks, in_type};
-use crate::value::{Ordered, extent, extents};
+use crate::value::{Ordered, extent, extents, reshape};
 use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, Matmul, NormalGraph};
 
@@ -20,10 +20,43 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let out = lowering.tensor(op.c)?.dims.clone();
     let [a, b] = lowering.factors([op.a, op.b], compute)?;
     let row = out.len().saturating_sub(2);
+    let (a, b) = (ranked(lowering, a, out.len())?, ranked(lowering, b, out.len())?);
     let (a, b) = (repeated(lowering, a, &out, row)?, repeated(lowering, b, &out, row)?);
     let order = lowering.stored_order(op.c).unwrap_or_else(|| (0..out.len()).collect());
     let product = long_contract(lowering, &a, &b, &out, &order, compute)?;
     lowering.define_sums(op.c, product, compute)
+}
+
+/// The matrices with as many axes as the result has. Batch axes that are missing come first, with an extent of 1.
+fn ranked<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    matrices: Ordered<'c, 'b>,
+    rank: usize,
+) -> Result<Ordered<'c, 'b>, EmitError> {
+    let missing = rank.saturating_sub(matrices.dims.len());
+    if missing == 0 {
+        return Ok(matrices);
+    }
+    let dims = [&vec![1; missing], matrices.dims.as_slice()].concat();
+    let order: Vec<usize> = (0..missing)
+        .chain(matrices.order.iter().map(|axis| axis + missing))
+        .collect();
+    let first = std::iter::once((0..=missing).collect());
+    let reassociation: Vec<Vec<usize>> = first.chain((missing + 1..rank).map(|axis| vec![axis])).collect();
+    let ssa = reshape(
+        &lowering.emitter(),
+        "tensor.expand_shape",
+        matrices.ssa,
+        &reassociation,
+        &extents(&dims, &order)?,
+        matrices.dtype,
+    )?;
+    Ok(Ordered {
+        ssa,
+        order,
+        dtype: matrices.dtype,
+        dims,
+    })
 }
 
 /// [`contract`], in blocks or in f64 where it would add up too much.

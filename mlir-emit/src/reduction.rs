@@ -1,8 +1,10 @@
 //! The reduction operation: what is supported, and its lowering to one combination along the reduced axes.
 //!
-//! MIN, MAX and AMAX ignore NaN, as hipDNN's reference does (`CpuFpReferenceReduction.hpp`).
+//! MIN, MAX and AMAX ignore NaN, as hipDNN's reference does (`CpuFpReferenceReduction.hpp` in ROCm/rocm-libraries@619fa521). Of nothing
+//! but NaN it gives what it starts from: MIN the greatest number of the compute type, MAX the least, AMAX 0. An infinity stays one here: MAX
+//! of nothing but -inf is -inf.
 
-use crate::convert::{check_compute, compute_type};
+use crate::convert::{FloatPredicate, check_compute, compute_type, least_finite};
 use crate::ir::MISSING;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
@@ -27,6 +29,7 @@ pub(crate) fn check(graph: &NormalGraph, compute: DataType, op: &Reduction) -> R
 
 /// Lowers the operation.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &Reduction) -> Result<(), EmitError> {
+    let declared = compute;
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
     let input = lowering.value(op.input)?.clone();
     let axes: Vec<usize> = input
@@ -54,15 +57,33 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         dtype: compute,
     };
     let key = key(mode, compute).filter(|_| lowering.quirks().avoids(Quirk::SignedExtremes));
-    let how = key.map_or(combiner(mode), |_| (Combiner::GreatestUnsigned, 0.0));
-    let combined = lowering.reduce(&[&input], &shape, &axes, how, |math, elements| match elements {
-        &[element] => match key {
-            Some(key) => turned(math, element, key),
-            None => combined(math, mode, element),
-        },
-        _ => Err(MISSING),
-    })?;
+    let how = key.map_or(combiner(mode, compute), |_| (Combiner::GreatestUnsigned, 0.0));
+    let combined = if axes.is_empty() {
+        // Each element is alone.
+        let alone = lowering.map(&[&input], &shape, compute, |math, elements| match (elements, key) {
+            (&[element], Some(_)) => Ok(element),
+            (&[element], None) => how
+                .0
+                .combine(math, math.constant(how.1)?, combined(math, mode, element)?),
+            _ => Err(MISSING),
+        })?;
+        Value::of(alone)
+    } else {
+        lowering.reduce(&[&input], &shape, &axes, how, |math, elements| match elements {
+            &[element] => match key {
+                Some(key) => turned(math, element, key),
+                None => combined(math, mode, element),
+            },
+            _ => Err(MISSING),
+        })?
+    };
+    let key = key.filter(|_| !axes.is_empty());
     let elements = count(&input.dims, &axes)? as f64;
+    let of_nan = if mode == M::Max {
+        least_finite(declared)
+    } else {
+        -least_finite(declared)
+    };
     lowering.finish(op.output, &[&combined], compute, |math, operands| {
         let &[total] = operands else {
             return Err(MISSING);
@@ -70,6 +91,10 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         match mode {
             M::Avg => math.div(total, math.constant(elements)?),
             M::Norm2 => math.function("math.sqrt", total),
+            M::Min | M::Max if compute.is_float() => {
+                let is_nan = math.compare(FloatPredicate::UnorderedNotEqual, total, total)?;
+                math.select(is_nan, math.constant(of_nan)?, total)
+            }
             M::Add | M::Mul | M::Min | M::Max | M::Amax | M::Norm1 | M::MulNoZeros => {
                 key.map_or(Ok(total), |key| turned(math, total, key))
             }
@@ -92,12 +117,15 @@ fn turned<'c, 'r>(math: &Math<'c, 'r>, x: Ssa<'c, 'r>, key: i64) -> Scalar<'c, '
     math.at.same("arith.xori", &[x, math.at.integer(key, math.ty)?])
 }
 
-/// How what is made of the elements becomes one, and what nothing combines to.
-const fn combiner(mode: M) -> (Combiner, f64) {
+/// How what is made of the elements becomes one, and what nothing combines to. NaN is that for extremes of floats, as it gives way to any
+/// number.
+const fn combiner(mode: M, compute: DataType) -> (Combiner, f64) {
     match mode {
         M::Add | M::Avg | M::Norm1 | M::Norm2 => (Combiner::Sum, 0.0),
         M::Mul | M::MulNoZeros => (Combiner::Product, 1.0),
-        // The ends of the range, for integers.
+        M::Min if compute.is_float() => (Combiner::Least, f64::NAN),
+        M::Max if compute.is_float() => (Combiner::Greatest, f64::NAN),
+        // The ends of the range.
         M::Min => (Combiner::Least, f64::INFINITY),
         M::Max => (Combiner::Greatest, f64::NEG_INFINITY),
         M::Amax => (Combiner::Greatest, 0.0),

@@ -77,7 +77,9 @@ impl Prepared {
 /// [`Error::Graph`] if it is malformed, [`Error::Unsupported`] if it uses something that rotini does not know.
 pub fn decode(bytes: &[u8]) -> Result<Prepared, Error> {
     let graph = rotini_wire::decode(bytes).map_err(|error| {
-        if error.is_malformed() {
+        let is_newer =
+            || rotini_wire::required_api_version(bytes).is_some_and(|needed| needed > crate::abi::API_VERSION);
+        if error.is_malformed() && !is_newer() {
             Error::Graph(error.to_string())
         } else {
             Error::Unsupported(error.to_string())

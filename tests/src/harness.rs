@@ -6,6 +6,7 @@ mod execution;
 pub(crate) mod inputs;
 mod memory;
 pub(crate) mod selection;
+mod special;
 mod watch;
 
 pub use environment::{cpu_only, gpu};
@@ -37,6 +38,8 @@ pub struct Runner {
     place: Place,
     /// What inputs are filled with, if not with what their consumers ask for.
     profile: Option<Profile>,
+    /// The seed of what inputs are filled with.
+    seed: u64,
     /// How often a context is executed.
     executions: usize,
 }
@@ -109,6 +112,7 @@ impl Runner {
             },
             place,
             profile: None,
+            seed: SEED,
         })
     }
 
@@ -187,7 +191,11 @@ impl Runner {
         trial: impl Fn(&'a T) -> Trial<'a> + Sync,
         run: impl Fn(&'a T) -> Result<()> + Sync,
     ) {
-        let verdicts = Verdicts::of_this_process(self.is_on_gpu());
+        // Verdicts are about the usual seed.
+        let verdicts = match self.seed {
+            SEED => Verdicts::of_this_process(self.is_on_gpu()),
+            _ => Ok(None),
+        };
         let verdicts = verdicts.unwrap_or_else(|error| panic!("nothing can be said of verdicts: {error:#}"));
         selection::expect(all, trial, self.is_on_gpu(), verdicts.as_ref(), run);
     }
@@ -284,8 +292,8 @@ impl Runner {
     /// What a case is executed on.
     fn inputs(&self, graph: &Graph) -> Result<Buffers> {
         Ok(match self.profile {
-            Some(profile) => fill_all_with(graph, SEED, profile)?,
-            None => fill_all(graph, SEED)?,
+            Some(profile) => fill_all_with(graph, self.seed, profile)?,
+            None => fill_all(graph, self.seed)?,
         })
     }
 

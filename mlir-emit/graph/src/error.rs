@@ -3,10 +3,11 @@
 use crate::DataType;
 use thiserror::Error;
 
-/// Why a graph is malformed. Every variant names the tensor or node that is at fault.
+/// Why a graph is not valid. Every variant names the tensor or node that is at fault.
 ///
-/// A malformed graph is an error of its author; a graph that is well formed and not supported is something else, and is told
-/// by the lowering's `check`.
+/// Some graphs have no meaning in any version of hipDNN; others break rules of today that a newer version may have given up:
+/// [`is_malformed`](GraphError::is_malformed) tells them apart. A graph that is valid and not supported is something else, and is told by the
+/// lowering's `check`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum GraphError {
@@ -150,7 +151,15 @@ pub enum GraphError {
     /// The graph stores nothing.
     #[error("every result of the graph is virtual: nothing is stored")]
     NoOutput,
-    /// An attribute that contradicts the tensors or itself.
+    /// What contradicts itself, however it is read: products of rows and columns of different lengths, an operand too few.
+    #[error("{node}: {what}")]
+    Contradiction {
+        /// The node.
+        node: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// An attribute or a tensor that an operation does not take today.
     #[error("{node}: {what}")]
     Attribute {
         /// The node.
@@ -178,4 +187,41 @@ pub enum GraphError {
         /// Its type.
         dtype: DataType,
     },
+}
+
+impl GraphError {
+    /// Whether no version of hipDNN can mean such a graph, so that its author made a mistake. All else is declined as not supported: hipDNN
+    /// asks the next engine only then.
+    ///
+    /// Malformed is what is wrong with the graph as such (references, definitions, cycles, sizes beyond any address space) and what contradicts
+    /// itself. Rules about what an operation takes may change: ranks, broadcasts, shapes that are inferred, attributes below their least values.
+    #[must_use]
+    pub const fn is_malformed(&self) -> bool {
+        match self {
+            GraphError::Empty
+            | GraphError::DuplicateUid { .. }
+            | GraphError::UnknownUid { .. }
+            | GraphError::UnknownTensor { .. }
+            | GraphError::Overflow { .. }
+            | GraphError::WritesValue { .. }
+            | GraphError::WrittenTwice { .. }
+            | GraphError::Undefined { .. }
+            | GraphError::Cycle { .. }
+            | GraphError::NoOutput
+            | GraphError::Contradiction { .. } => true,
+            // No strides may stand for packed ones.
+            GraphError::StrideRank { strides, .. } => *strides != 0,
+            // 0 is a tensor without elements, and -1 stands for an extent that is not known yet in many formats.
+            GraphError::Extent { extent, .. } => *extent < -1,
+            // 0 may stand for an alignment that is not known.
+            GraphError::Alignment { alignment, .. } => *alignment < 0,
+            GraphError::TooLarge { .. }
+            | GraphError::Rank { .. }
+            | GraphError::Stride { .. }
+            | GraphError::OverlappingOutput { .. }
+            | GraphError::Attribute { .. }
+            | GraphError::Shape { .. }
+            | GraphError::ValueType { .. } => false,
+        }
+    }
 }

@@ -240,7 +240,12 @@ impl Graph {
             }
             Op::Matmul(op) => {
                 let (a, b) = (dims(op.a)?, dims(op.b)?);
-                let mut c: Vec<i64> = a.iter().zip(b).map(|(a, b)| *a.max(b)).collect();
+                let mut c = vec![1; a.len().max(b.len())];
+                for dims in [a, b] {
+                    for (extent, dim) in c.iter_mut().rev().zip(dims.iter().rev()) {
+                        *extent = dim.max(extent).to_owned();
+                    }
+                }
                 let [.., rows, columns] = c.as_mut_slice() else {
                     return None;
                 };

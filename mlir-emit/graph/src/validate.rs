@@ -228,6 +228,15 @@ impl Graph {
         }
     }
 
+    /// What no version of the rules can allow.
+    pub(crate) fn contradiction(&self, position: usize, what: String) -> GraphError {
+        GraphError::Contradiction {
+            node: self.node_label(position),
+            what,
+        }
+    }
+
+    /// What the rules of today do not allow.
     pub(crate) fn attribute(&self, position: usize, what: String) -> GraphError {
         GraphError::Attribute {
             node: self.node_label(position),
@@ -257,7 +266,11 @@ impl Graph {
                 op.mode.name(),
                 operands.len()
             );
-            return Err(self.attribute(position, what));
+            return Err(if operands.len() < arity || !contiguous {
+                self.contradiction(position, what)
+            } else {
+                self.attribute(position, what)
+            });
         }
         if let Some((_, name)) = op.parameters().find(|(parameter, _)| !op.mode.takes(*parameter)) {
             return Err(self.attribute(position, format!("{name} means nothing to {}", op.mode.name())));
@@ -277,7 +290,11 @@ impl Graph {
                     rank.saturating_sub(1),
                     op.axis
                 );
-                return Err(self.attribute(position, what));
+                // From the last one backwards, some count below 0.
+                return Err(match op.axis {
+                    Some(..0) => self.attribute(position, what),
+                    _ => self.contradiction(position, what),
+                });
             }
         }
         // Operands broadcast against the declared output, which may be larger than all of them.

@@ -107,11 +107,17 @@ fn matmuls() {
     let fails = |a: &[i64], b: &[i64], c: &[i64]| message(matmul(a, b, c), "matmul");
     assert_eq!(
         fails(&[3], &[3], &[1]),
-        "ranks of a, b and c are 1, 1 and 1, but must be equal and at least 2"
+        "ranks of a, b and c are 1, 1 and 1, but must be at least 2, and c must have the larger one"
+    );
+    matmul(&[5, 2, 3], &[3, 4], &[5, 2, 4]).unwrap();
+    matmul(&[2, 3], &[6, 5, 3, 4], &[6, 5, 2, 4]).unwrap();
+    assert_eq!(
+        fails(&[1, 2, 3], &[3, 4], &[2, 4]),
+        "ranks of a, b and c are 3, 2 and 2, but must be at least 2, and c must have the larger one"
     );
     assert_eq!(
-        fails(&[1, 2, 3], &[3, 4], &[1, 2, 4]),
-        "ranks of a, b and c are 3, 2 and 3, but must be equal and at least 2"
+        fails(&[5, 2, 3], &[3, 4], &[1, 2, 4]),
+        "tensor 'c' (uid 3) has dims [1, 2, 4], but the operation makes [5, 2, 4]"
     );
     assert_eq!(
         fails(&[2, 3], &[4, 5], &[2, 5]),
@@ -152,10 +158,9 @@ fn reductions() {
         fails(&[1, 4], &[3, 1]),
         "tensor 'y' (uid 2) has extent 3 along axis 0, but tensor 'x' (uid 1) has 1: only that and 1 are possible"
     );
-    assert_eq!(
-        fails(&[1, 4], &[1, 4]),
-        "tensor 'y' (uid 2) has the dims of tensor 'x' (uid 1): nothing is reduced"
-    );
+    // One element is reduced to itself.
+    reduction(&[1, 4], &[1, 4]).unwrap();
+    reduction(&[3, 1], &[3, 1]).unwrap();
 }
 
 /// Pools 5 by 5 to 3 by 3.

@@ -316,9 +316,18 @@ fn convolutions() {
             geometry.pre_padding = vec![1; 3];
         },
     );
-    conv_fails(&at("post_padding -1 is below 0"), |_, geometry| {
-        geometry.post_padding = vec![1, -1]
-    });
+    conv_fails(
+        "node 'convolution' (convolution fprop): tensor 'y' (uid 3) has dims [2, 6, 8, 8], but the operation makes [2, 6, 8, 6]",
+        |_, geometry| geometry.post_padding = vec![1, -1],
+    );
+    conv_fails(
+        &at("the dilated filter does not fit the padded input along spatial axis 0"),
+        |_, geometry| geometry.pre_padding = vec![-7, 1],
+    );
+    conv_fails(
+        &at("the dilated filter does not fit the padded input along spatial axis 0"),
+        |_, geometry| geometry.pre_padding = vec![i64::MIN, 1],
+    );
     conv_fails(&at("stride 0 is below 1"), |_, geometry| geometry.stride = vec![0, 1]);
     conv_fails(&at("dilation 0 is below 1"), |_, geometry| {
         geometry.dilation = vec![1, 0]

@@ -4,6 +4,7 @@
 //! generation is fast only for operands of certain layouts and extents.
 
 mod collected;
+mod crop;
 mod dgrad;
 mod direct;
 mod gradient;
@@ -22,6 +23,7 @@ use crate::target::ConvStrategy;
 use crate::value::{Ordered, Value, extent, extents};
 use crate::windows::check_padded;
 use crate::{EmitError, Unsupported};
+use crop::Cropped;
 use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvWgrad, DataType, NormalGraph, TensorId};
 use shape::{Shape, channels_first, channels_last};
 
@@ -38,7 +40,8 @@ fn check_reached(graph: &NormalGraph, op: &ConvFprop) -> Result<(), Unsupported>
     let (Some(x), Some(w), Some(y)) = (graph.tensor(op.x), graph.tensor(op.w), graph.tensor(op.y)) else {
         return Ok(());
     };
-    let shape = Shape::new(&x.dims, &w.dims, &y.dims, &op.geometry);
+    let Cropped { dims, geometry, .. } = Cropped::new(&x.dims, &op.geometry);
+    let shape = Shape::new(&dims, &w.dims, &y.dims, &geometry);
     let is_reached = shape.is_ok_and(|shape| {
         shape
             .input
@@ -57,6 +60,8 @@ fn check_geometry(graph: &NormalGraph, input: TensorId, geometry: &ConvGeometry)
     if spatial > 3 {
         return Err(Unsupported::new(format!("{spatial} spatial dimensions, more than 3")));
     }
+    let dims = graph.tensor(input).map_or(&[][..], |tensor| &tensor.dims);
+    Cropped::new(dims, geometry).check()?;
     check_padded(graph, input, [&geometry.pre_padding, &geometry.post_padding])
 }
 
@@ -66,9 +71,10 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
     let [x, w] = lowering.factors([op.x, op.w], compute)?;
     let y = lowering.tensor(op.y)?;
-    let mut shape = Shape::new(&x.dims, &w.dims, &y.dims, &op.geometry)?;
+    let cropped = Cropped::new(&x.dims, &op.geometry);
+    let mut x = cropped.of(&at, x)?;
+    let mut shape = Shape::new(&x.dims, &w.dims, &y.dims, &cropped.geometry)?;
     let w = reversed(&at, w, &shape)?;
-    let mut x = x;
     let strategy = lowering.target().conv_strategy();
     let avoids = lowering.quirks().avoids(Quirk::DilatedMultiplier);
     if avoids && strategy == ConvStrategy::Direct && shape.is_dilated_multiplier() {
@@ -142,7 +148,9 @@ pub(crate) fn lower_dgrad(
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
     let [dy, w] = lowering.factors([op.dy, op.w], compute)?;
     let dx = lowering.tensor(op.dx)?;
-    let forward = Shape::new(&dx.dims, &w.dims, &dy.dims, &op.geometry)?;
+    let cropped = Cropped::new(&dx.dims, &op.geometry);
+    let dims = &cropped.dims;
+    let forward = Shape::new(dims, &w.dims, &dy.dims, &cropped.geometry)?;
     let order = lowering.stored_order(op.dx).unwrap_or_else(|| dy.order.clone());
     let stored = if lowering.is_read(op.dx) {
         lowering.carried_type(op.dx, compute)?
@@ -151,7 +159,8 @@ pub(crate) fn lower_dgrad(
     };
     if !forward.is_reversed() {
         let factors = [&dy, &w];
-        if let Some(result) = dgrad::lower(lowering, factors, (&dx.dims, &order), &forward, [stored, compute])? {
+        if let Some(result) = dgrad::lower(lowering, factors, (dims, &order), &forward, [stored, compute])? {
+            let result = cropped.surrounded(&at, result, &dx.dims)?;
             if forward.geometry.stride.iter().all(|&stride| stride == 1) {
                 return lowering.define_sums(op.dx, result, compute);
             }
@@ -163,13 +172,14 @@ pub(crate) fn lower_dgrad(
         let w = reversed(&at, w, &forward)?;
         let extents = [forward.positions(), forward.terms()];
         let [dy, w] = lowering.summable([dy, w], extents, &[forward.filters], compute)?;
-        let result = collected::collected(lowering, [&dy, &w], &dx.dims, &order, &forward, compute)?;
+        let result = collected::collected(lowering, [&dy, &w], dims, &order, &forward, compute)?;
+        let result = cropped.surrounded(&at, result, &dx.dims)?;
         return lowering.define_sums(op.dx, result, compute);
     }
     let extents = [forward.pixels(), forward.channels];
     let [dy, w] = lowering.summable([dy, w], extents, &[forward.filters], compute)?;
     let turned = gradient::turned(&at, &w, &forward)?;
-    let shape = Shape::new(&dy.dims, &turned.w.dims, &dx.dims, &turned.geometry)?;
+    let shape = Shape::new(&dy.dims, &turned.w.dims, dims, &turned.geometry)?;
     let (ssa, order) = match lowering.target().conv_strategy() {
         ConvStrategy::Direct => {
             let order = lowering.stored_order(op.dx).unwrap_or_else(|| dy.order.clone());
@@ -181,9 +191,9 @@ pub(crate) fn lower_dgrad(
         ssa,
         order,
         dtype: compute,
-        dims: dx.dims.clone(),
+        dims: dims.clone(),
     };
-    lowering.define_sums(op.dx, result, compute)
+    lowering.define_sums(op.dx, cropped.surrounded(&at, result, &dx.dims)?, compute)
 }
 
 /// Says whether a gradient with respect to w can be lowered.
@@ -203,7 +213,9 @@ pub(crate) fn lower_wgrad(
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
     let [x, dy] = lowering.factors([op.x, op.dy], compute)?;
     let dw = lowering.tensor(op.dw)?;
-    let shape = Shape::new(&x.dims, &dw.dims, &dy.dims, &op.geometry)?;
+    let cropped = Cropped::new(&x.dims, &op.geometry);
+    let x = cropped.of(&at, x)?;
+    let shape = Shape::new(&x.dims, &dw.dims, &dy.dims, &cropped.geometry)?;
     if let Some(machine) = lowering.target().machine()
         && let Some(result) = kernels::wgrad(lowering, [&x, &dy], &shape, (compute, machine, lowering.is_read(op.dw)))?
     {
@@ -228,10 +240,14 @@ pub(crate) fn lower_wgrad(
 /// The elements of what the lowering makes of the operands of a gradient with respect to x.
 pub(crate) fn dgrad_elements(graph: &NormalGraph, op: &ConvDgrad, strategy: ConvStrategy) -> Option<u64> {
     let (dy, w, dx) = (graph.tensor(op.dy)?, graph.tensor(op.w)?, graph.tensor(op.dx)?);
-    let forward = Shape::new(&dx.dims, &w.dims, &dy.dims, &op.geometry).ok()?;
+    let cropped = Cropped::new(&dx.dims, &op.geometry);
+    let forward = Shape::new(&cropped.dims, &w.dims, &dy.dims, &cropped.geometry).ok()?;
+    let surrounded = cropped.elements(&dx.dims)?;
     if !forward.is_turned() {
         let collected = collected::elements(&forward)?;
-        return collected.checked_add(forward.reversed_elements()?);
+        return collected
+            .checked_add(forward.reversed_elements()?)?
+            .checked_add(surrounded);
     }
     let geometry = forward.turned_geometry();
     let shape = Shape {
@@ -246,18 +262,23 @@ pub(crate) fn dgrad_elements(graph: &NormalGraph, op: &ConvDgrad, strategy: Conv
         ConvStrategy::Direct => direct::elements(&shape),
         ConvStrategy::Staged => staged::elements(&shape),
     };
-    convolution?.checked_add(gradient::turned_elements(&forward)?)
+    convolution?
+        .checked_add(gradient::turned_elements(&forward)?)?
+        .checked_add(surrounded)
 }
 
 /// The elements of what the lowering makes of the operands of a gradient with respect to w.
 pub(crate) fn wgrad_elements(graph: &NormalGraph, op: &ConvWgrad) -> Option<u64> {
     let (x, dy, dw) = (graph.tensor(op.x)?, graph.tensor(op.dy)?, graph.tensor(op.dw)?);
-    let shape = Shape::new(&x.dims, &dw.dims, &dy.dims, &op.geometry).ok()?;
+    let cropped = Cropped::new(&x.dims, &op.geometry);
+    let shape = Shape::new(&cropped.dims, &dw.dims, &dy.dims, &cropped.geometry).ok()?;
     let merged = match shape.merged_groups() {
         Some(_) => wgrad_sums(graph, op)?,
         None => 0,
     };
-    gradient::filter_elements(&shape)?.checked_add(merged)
+    gradient::filter_elements(&shape)?
+        .checked_add(merged)?
+        .checked_add(cropped.elements(&x.dims)?)
 }
 
 /// The sums that a kernel of our own makes for a gradient with respect to w.
@@ -272,8 +293,9 @@ pub(crate) fn wgrad_sums(graph: &NormalGraph, op: &ConvWgrad) -> Option<u64> {
 /// and the sum. `None` if there are too many to count.
 pub(crate) fn elements(graph: &NormalGraph, op: &ConvFprop, strategy: ConvStrategy) -> Option<u64> {
     let (x, w, y) = (graph.tensor(op.x)?, graph.tensor(op.w)?, graph.tensor(op.y)?);
-    let shape = Shape::new(&x.dims, &w.dims, &y.dims, &op.geometry).ok()?;
-    let reversed = shape.reversed_elements()?;
+    let cropped = Cropped::new(&x.dims, &op.geometry);
+    let shape = Shape::new(&cropped.dims, &w.dims, &y.dims, &cropped.geometry).ok()?;
+    let reversed = shape.reversed_elements()?.checked_add(cropped.elements(&x.dims)?)?;
     let elements = match strategy {
         ConvStrategy::Direct if shape.is_dilated_multiplier() => {
             let shape = shape.with_a_channel_per_filter();

@@ -12,7 +12,7 @@ mod gradient;
 pub(crate) use gradient::{check_backward, lower_backward};
 
 use crate::convert::{
-    FloatPredicate as F, IntegerPredicate as I, check_compute, compare_integer, compute_type, convert,
+    FloatPredicate as F, IntegerPredicate as I, check_compute, compare_integer, compute_type, convert, least_finite,
 };
 use crate::ir::{MISSING, Relation, affine_map, dim};
 use crate::lowering::Lowering;
@@ -397,17 +397,6 @@ fn least<'c, 'r>(math: &Math<'c, 'r>) -> Scalar<'c, 'r> {
         math.constant(f64::NEG_INFINITY)
     } else {
         math.at.integer(math.compute.whole_range().0, math.ty)
-    }
-}
-
-/// The least finite number of a compute type, which stands for a window of nothing but padding.
-fn least_finite(compute: DataType) -> f64 {
-    match compute {
-        DataType::F16 => -65504.0,
-        DataType::Bf16 => -(2.0 - 2.0_f64.powi(-7)) * 2.0_f64.powi(127),
-        DataType::F32 => f64::from(f32::MIN),
-        DataType::F64 => f64::MIN,
-        _ => compute.whole_range().0 as f64,
     }
 }
 

@@ -55,6 +55,15 @@ pub fn decode(bytes: &[u8]) -> Result<Graph, DecodeError> {
     Ok(graph)
 }
 
+/// The version of the engine API that a graph says it needs; `None` of bytes that are no graph. A graph that needs a newer one than a reader has
+/// may look malformed to it.
+#[must_use]
+pub fn required_api_version(bytes: &[u8]) -> Option<[u32; 3]> {
+    let root = wire::root_as_graph_with_opts(&verifier_options(MAX_TABLES), bytes).ok()?;
+    let version = root.min_required_engine_api_version()?;
+    Some([version.major(), version.minor(), version.patch()])
+}
+
 /// The first of `types` that is set.
 fn first_set(
     types: [wire::DataType; 2],

@@ -74,17 +74,14 @@ impl DecodeError {
     #[must_use]
     pub fn is_malformed(&self) -> bool {
         match self {
+            // What is not said may have a default one day.
             DecodeError::FirstGeneration(_)
             | DecodeError::TooLarge(_)
             | DecodeError::Unknown { .. }
-            | DecodeError::ValueForm { .. } => false,
-            DecodeError::Graph(GraphError::TooLarge { .. }) => false,
-            DecodeError::Graph(GraphError::Rank { rank, limit, .. }) => rank <= limit,
-            DecodeError::NotAGraph(_)
             | DecodeError::Unset { .. }
-            | DecodeError::MissingValue { .. }
-            | DecodeError::VirtualValue { .. }
-            | DecodeError::Graph(_) => true,
+            | DecodeError::ValueForm { .. } => false,
+            DecodeError::NotAGraph(_) | DecodeError::MissingValue { .. } | DecodeError::VirtualValue { .. } => true,
+            DecodeError::Graph(error) => error.is_malformed(),
         }
     }
 }

@@ -33,7 +33,7 @@ mod knob;
 mod operation;
 mod value;
 
-pub use decode::decode;
+pub use decode::{decode, required_api_version};
 pub use encode::encode;
 pub use error::DecodeError;
 pub use knob::KnobValue;

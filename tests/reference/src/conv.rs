@@ -141,7 +141,8 @@ struct Axis {
     output: usize,
     stride: usize,
     dilation: usize,
-    padding: usize,
+    /// Zeros before the first element; below 0, how many elements are cut off.
+    padding: i64,
     flipped: bool,
 }
 
@@ -160,8 +161,10 @@ impl Axis {
     /// The input position of a filter tap at an output position; `None` in the padding.
     fn source(&self, output: usize, tap: usize) -> Option<usize> {
         let tap = if self.flipped { self.filter - 1 - tap } else { tap };
-        (output * self.stride + tap * self.dilation)
+        i64::try_from(output * self.stride + tap * self.dilation)
+            .ok()?
             .checked_sub(self.padding)
+            .and_then(|position| usize::try_from(position).ok())
             .filter(|&position| position < self.input)
     }
 }
@@ -205,7 +208,7 @@ impl Problem {
                 output: extent(y)?,
                 stride: attribute(&geometry.stride)?,
                 dilation: attribute(&geometry.dilation)?,
-                padding: attribute(&geometry.pre_padding)?,
+                padding: geometry.pre_padding.get(index).copied().ok_or_else(wrong)?,
                 flipped: geometry.mode == ConvMode::Convolution,
             };
         }

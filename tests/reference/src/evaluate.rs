@@ -90,7 +90,7 @@ fn run(
         };
         let (compute, results) = (context.compute, compute(&context, node)?);
         for (id, mut value) in results {
-            if !matches!(node.op, Op::Pointwise(_)) {
+            if !tells_what_is_certain(&node.op) {
                 special_for_certain(&mut value);
             }
             let value = settle(graph, id, value, compute, options)?;
@@ -153,8 +153,24 @@ fn custom_op(context: &Context<'_>, op: &CustomOp) -> Result<Vec<(TensorId, Valu
     Ok(results)
 }
 
-/// Takes NaN and infinities for what they are: only pointwise operations tell whether an operand that is flushed to zero makes another
-/// special value of one.
+/// Whether bounds of NaN and infinities tell that a subnormal operand, which devices may take for zero, makes another special value of them:
+/// in pointwise operations and normalizations. Example: a scale of 1e-45 times an infinity is NaN for a kernel that flushes.
+const fn tells_what_is_certain(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Pointwise(_)
+            | Op::BatchnormInference(_)
+            | Op::BatchnormInferenceVariance(_)
+            | Op::Batchnorm(_)
+            | Op::BatchnormBackward(_)
+            | Op::Layernorm(_)
+            | Op::LayernormBackward(_)
+            | Op::RmsNorm(_)
+            | Op::RmsNormBackward(_)
+    )
+}
+
+/// Takes NaN and infinities for what they are.
 fn special_for_certain(value: &mut Value) {
     let errors = value.errors.iter_mut().flatten();
     for (error, number) in errors.zip(value.numbers.iter()) {

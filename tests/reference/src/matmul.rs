@@ -13,6 +13,9 @@ use rotini_graph::{Matmul, TensorId};
 pub(crate) fn matmul(context: &Context<'_>, op: &Matmul) -> Result<Value, ReferenceError> {
     let [a, b, c] = [op.a, op.b, op.c].map(|id| context.dims(id));
     let (a, b, c) = (a?, b?, c?);
+    // Batch axes that an operand lacks come first, with an extent of 1.
+    let ranked = |dims: Vec<usize>| [vec![1; c.len().saturating_sub(dims.len())], dims].concat();
+    let (a, b) = (ranked(a), ranked(b));
     contract(context, &Product::new(&a, &b, &c)?, op.a, op.b, c)
 }
 

@@ -22,6 +22,11 @@ impl Real {
     pub(crate) const fn exactly(value: f64) -> Self {
         Real { value, error: 0.0 }
     }
+
+    /// Whether a kernel may have zero for it where another has not.
+    fn may_be_zero(&self) -> bool {
+        self.error > 0.0 && self.value.abs() <= self.error
+    }
 }
 
 /// The arithmetic of a node that computes in floats.
@@ -37,19 +42,31 @@ pub(crate) struct Arithmetic {
 
 impl Arithmetic {
     pub(crate) fn add(&self, a: Real, b: Real) -> Real {
-        self.rounded(a.value + b.value, a.error + b.error, 1.0)
+        let value = a.value + b.value;
+        if !value.is_finite() {
+            return self.special(value, is_unknown(&[a, b]));
+        }
+        self.rounded(value, a.error + b.error, 1.0)
     }
 
     pub(crate) fn sub(&self, a: Real, b: Real) -> Real {
-        self.rounded(a.value - b.value, a.error + b.error, 1.0)
+        self.add(a, Real { value: -b.value, ..b })
     }
 
     pub(crate) fn mul(&self, a: Real, b: Real) -> Real {
-        self.rounded(a.value * b.value, product_error(a, b), 1.0)
+        let value = a.value * b.value;
+        if !value.is_finite() {
+            return self.special(value, is_unknown_product(a, b));
+        }
+        self.rounded(value, product_error(a, b), 1.0)
     }
 
     pub(crate) fn div(&self, a: Real, b: Real) -> Real {
         let value = a.value / b.value;
+        if !value.is_finite() {
+            let is_unknown = is_unknown(&[a, b]) || b.may_be_zero() || (b.value == 0.0 && a.may_be_zero());
+            return self.special(value, is_unknown);
+        }
         let least = b.value.abs() - b.error;
         let propagated = match a.error + value.abs() * b.error {
             0.0 => 0.0,
@@ -62,6 +79,9 @@ impl Arithmetic {
     /// 1 / sqrt(a).
     pub(crate) fn rsqrt(&self, a: Real) -> Real {
         let value = 1.0 / a.value.sqrt();
+        if !value.is_finite() {
+            return self.special(value, a.may_be_zero());
+        }
         let propagated = match a.error {
             0.0 => 0.0,
             error if a.value <= error => f64::INFINITY,
@@ -101,9 +121,12 @@ impl Arithmetic {
 
     /// The sum in any order.
     pub(crate) fn sum(&self, terms: &[Real]) -> Real {
-        let value = terms.iter().map(|term| term.value).sum();
+        let value: f64 = terms.iter().map(|term| term.value).sum();
         if !self.bounds {
             return Real::exactly(value);
+        }
+        if !value.is_finite() {
+            return self.special(value, is_unknown(terms));
         }
         let propagated: f64 = terms.iter().map(|term| term.error).sum();
         let magnitude: f64 = terms.iter().map(|term| term.value.abs()).sum();
@@ -114,9 +137,14 @@ impl Arithmetic {
     /// The sum of products in any order.
     pub(crate) fn dot(&self, a: &[Real], b: &[Real]) -> Real {
         let pairs = || a.iter().zip(b);
-        let value = pairs().map(|(a, b)| a.value * b.value).sum();
+        let value: f64 = pairs().map(|(a, b)| a.value * b.value).sum();
         if !self.bounds {
             return Real::exactly(value);
+        }
+        if !value.is_finite() {
+            let is_certain_nan = pairs().any(|(&a, &b)| (a.value * b.value).is_nan() && !is_unknown_product(a, b));
+            let is_unknown = pairs().any(|(&a, &b)| is_unknown_product(a, b));
+            return self.special(value, is_unknown && !is_certain_nan);
         }
         let magnitude: f64 = pairs().map(|(a, b)| (a.value * b.value).abs()).sum();
         let propagated: f64 = pairs()
@@ -135,7 +163,7 @@ impl Arithmetic {
 
     /// The same number with a relative error of this many units more.
     pub(crate) fn blurred(&self, a: Real, units: f64) -> Real {
-        if !self.bounds {
+        if !self.bounds || !a.value.is_finite() {
             return a;
         }
         Real {
@@ -152,6 +180,14 @@ impl Arithmetic {
         Real {
             value: a.value,
             error: a.error + rounding_error(codec, a.value.abs() + a.error, a.error == 0.0),
+        }
+    }
+
+    /// NaN or an infinity: for certain, or only if no kernel takes a number that is as good as zero for zero.
+    const fn special(&self, value: f64, is_unknown: bool) -> Real {
+        Real {
+            value,
+            error: if self.bounds && is_unknown { f64::INFINITY } else { 0.0 },
         }
     }
 
@@ -198,6 +234,19 @@ impl Arithmetic {
 
 fn values(reals: &[Real]) -> Vec<f64> {
     reals.iter().map(|real| real.value).collect()
+}
+
+/// Whether nothing is known of what is made of these by adding them: one of them is unknown, and none is NaN for certain.
+fn is_unknown(terms: &[Real]) -> bool {
+    let is_nan = |term: &Real| term.value.is_nan() && term.error == 0.0;
+    terms.iter().any(|term| term.error.is_infinite()) && !terms.iter().any(is_nan)
+}
+
+/// The same for a product. An infinity makes NaN of a factor that is taken for zero, and an infinity of any other.
+fn is_unknown_product(a: Real, b: Real) -> bool {
+    let is_nan = |factor: Real| factor.value.is_nan() && factor.error == 0.0;
+    let meets = |infinite: Real, other: Real| infinite.value.is_infinite() && other.may_be_zero();
+    !is_nan(a) && !is_nan(b) && (is_unknown(&[a, b]) || meets(a, b) || meets(b, a))
 }
 
 fn product_error(a: Real, b: Real) -> f64 {
@@ -320,6 +369,37 @@ mod tests {
             assert_eq!(F32.dot(&[unknown], &[known]).error, f64::INFINITY);
         }
         assert_eq!(F32.sum(&[unknown, Real::exactly(1.0)]).error, f64::INFINITY);
+    }
+
+    #[test]
+    fn infinities_are_certain_unless_they_meet_what_may_be_zero() {
+        let infinity = Real::exactly(f64::INFINITY);
+        let tiny = Real {
+            value: 1e-45,
+            error: 1e-45,
+        };
+        let certain = [
+            F32.mul(infinity, Real::exactly(2.0)),
+            F32.mul(infinity, Real::exactly(0.0)),
+            F32.add(infinity, tiny),
+            F32.sub(infinity, infinity),
+            F32.sum(&[infinity, tiny]),
+            F32.dot(&[infinity, tiny], &[Real::exactly(1.0); 2]),
+            F32.mul(Real::exactly(f64::NAN), tiny),
+        ];
+        assert!(certain.iter().all(|real| real.error == 0.0), "{certain:?}");
+        let unknown = F32.mul(infinity, tiny);
+        for real in [
+            unknown,
+            F32.add(unknown, Real::exactly(1.0)),
+            F32.dot(&[infinity, tiny], &[tiny, tiny]),
+            F32.div(infinity, tiny),
+            F32.rsqrt(Real { value: 0.0, ..tiny }),
+        ] {
+            assert_eq!(real.error, f64::INFINITY);
+        }
+        let nan = Real::exactly(f64::NAN);
+        assert_eq!((F32.add(unknown, nan).error, F32.mul(unknown, nan).error), (0.0, 0.0));
     }
 
     #[test]

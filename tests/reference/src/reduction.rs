@@ -3,6 +3,7 @@
 use crate::ReferenceError;
 use crate::context::Context;
 use crate::element::Codec;
+use crate::resample::least_finite;
 use crate::sums::{Sums, grid, odd_part};
 use crate::value::{Extreme, Numbers, Value, division_error, flushed, least_normal, rounding_error};
 use crate::walk::{Offsets, broadcast_strides};
@@ -11,8 +12,8 @@ use rotini_graph::{Reduction, ReductionMode};
 /// Each output is its elements combined. AVG divides their sum by their number, NORM1 sums magnitudes, NORM2 is the root of the sum
 /// of squares, AMAX the largest magnitude, MUL_NO_ZEROS the product of those that are not zero.
 ///
-/// MIN, MAX and AMAX pass over NaN, as `CpuReferenceReduction.hpp` and the GPU reference of hipDNN do. Those start at the ends of
-/// the finite range; here MIN and MAX start at the infinities, so that an infinity stays one.
+/// MIN, MAX and AMAX pass over NaN, as `CpuFpReferenceReduction.hpp` and the GPU reference of hipDNN do. Those start at the ends of
+/// the finite range of the compute type, AMAX at 0: that is what nothing but NaN gives. Otherwise an infinity stays one here.
 pub(crate) fn reduction(context: &Context<'_>, op: &Reduction) -> Result<Value, ReferenceError> {
     use ReductionMode as Mode;
     let dims = context.dims(op.output)?;
@@ -134,6 +135,10 @@ fn reduced(mode: ReductionMode, group: &Group<f64>, compute: Codec) -> (f64, f64
             });
             (value, if uncertain { f64::INFINITY } else { error })
         }
+        Mode::Min | Mode::Max if group.values.iter().all(|value| value.is_nan()) => {
+            let end = -least_finite(compute);
+            (if mode == Mode::Min { end } else { -end }, unknown(&group.errors))
+        }
         Mode::Min => {
             let (value, error) = extreme(group.values.iter().map(|value| -value), &group.errors, compute);
             (-value, error)
@@ -143,6 +148,15 @@ fn reduced(mode: ReductionMode, group: &Group<f64>, compute: Codec) -> (f64, f64
             let (value, error) = extreme(magnitudes(), &group.errors, compute);
             (value.max(0.0), error)
         }
+    }
+}
+
+/// How far off what is made of nothing but NaN is, if these may be numbers for a kernel.
+fn unknown(errors: &[f64]) -> f64 {
+    if errors.iter().any(|&error| error != 0.0) {
+        f64::INFINITY
+    } else {
+        0.0
     }
 }
 

@@ -224,7 +224,8 @@ fn largest(
     ((best.1, value_error), (best.0, index_error))
 }
 
-fn least_finite(compute: Codec) -> f64 {
+/// The least finite number of a compute type.
+pub(crate) fn least_finite(compute: Codec) -> f64 {
     match compute {
         Codec::F16 => f16::MIN.into(),
         Codec::Bf16 => bf16::MIN.into(),

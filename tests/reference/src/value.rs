@@ -218,6 +218,10 @@ impl Extreme {
         self.value = self.value.max(value);
         self.low = self.low.max(value - error);
         self.high = self.high.max(value + error);
+        // It may be anything.
+        if error.is_infinite() && !value.is_finite() {
+            self.high = f64::INFINITY;
+        }
     }
 
     pub(crate) fn error(&self) -> f64 {

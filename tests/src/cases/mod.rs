@@ -5,10 +5,12 @@
 //! | `convolution` | convolutions, alone and with what is fused behind them |
 //! | `grouped` | convolutions in groups, depthwise ones among them, and their gradients |
 //! | `stressed`, `unpacked` | convolutions of shapes that stress a form, and of operands that need no packing |
+//! | `cropped` | convolutions with padding below zero, in all directions |
 //! | `gradients` | dgrad and wgrad, alone and with what is fused around them |
 //! | `matmul` | transposes, batches that repeat, types, epilogues |
 //! | `moe` | matmuls grouped by expert, forward and backward |
 //! | `reduction` | modes, axes, types, what is fused before and after |
+//! | `unequal` | matmuls of unequal ranks, axes of one element, rows of NaN alone |
 //! | `pooling` | forward, with and without an index, and backward |
 //! | `functions` | pointwise modes over all magnitudes |
 //! | `pointwise` | modes, types, parameters, broadcasting |
@@ -40,6 +42,7 @@ mod bodies;
 mod boolean;
 mod case;
 mod convolution;
+mod cropped;
 mod custom;
 mod declined;
 mod decode;
@@ -66,6 +69,7 @@ mod stressed;
 mod structure;
 mod sums;
 mod uncompiled;
+mod unequal;
 mod unpacked;
 
 pub(crate) use norm::graph::Norm;
@@ -94,6 +98,7 @@ pub fn with_data() -> Result<Vec<Data>> {
     data.extend(pooling::edges()?);
     data.extend(pointwise::edges()?);
     data.extend(gradients::edges()?);
+    data.extend(unequal::rows_of_nan()?);
     data.extend(matmul::rounded()?);
     data.extend(block_scale::edges()?);
     data.extend(low_precision::halves()?);
@@ -233,6 +238,9 @@ pub fn all() -> Vec<Case> {
     peers::miopen(&mut cases);
     peers::hipblaslt(&mut cases);
     peers::fusilli(&mut cases);
+    cropped::cropped(&mut cases);
+    unequal::ranks(&mut cases);
+    unequal::single(&mut cases);
     grouped::depthwise(&mut cases);
     grouped::tiled(&mut cases);
     grouped::small(&mut cases);

@@ -3,7 +3,7 @@
 use super::case::{Cases, FLOATS, Order};
 use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode, Reduction, ReductionMode, TensorId, TensorKind};
 
-const MODES: [ReductionMode; 9] = [
+pub(super) const MODES: [ReductionMode; 9] = [
     ReductionMode::Add,
     ReductionMode::Mul,
     ReductionMode::Min,
@@ -15,7 +15,7 @@ const MODES: [ReductionMode; 9] = [
     ReductionMode::MulNoZeros,
 ];
 
-fn name_of(mode: ReductionMode) -> String {
+pub(super) fn name_of(mode: ReductionMode) -> String {
     format!("{mode:?}").to_lowercase()
 }
 
@@ -30,7 +30,7 @@ pub(super) fn reduce(b: &mut GraphBuilder, compute: DataType, mode: ReductionMod
 }
 
 /// One reduction with types of the input, the output and the computation.
-fn alone(mode: ReductionMode, types: [DataType; 3], from: &[i64], to: &[i64], order: Order) -> Graph {
+pub(super) fn alone(mode: ReductionMode, types: [DataType; 3], from: &[i64], to: &[i64], order: Order) -> Graph {
     let mut b = GraphBuilder::new("reduction");
     let x = order.buffer(&mut b, "x", types[0], from);
     let y = order.buffer(&mut b, "y", types[1], to);

@@ -103,6 +103,13 @@ fn special_values_are_right() {
     runner.filled_with(Profile::FewEdges).expect_all(&cases::edges(), 64);
 }
 
+/// The same on values that each run chooses anew: those of one seed say too little.
+#[test]
+fn other_special_values_are_right() {
+    let runner = runner();
+    runner.expect_other_special_values();
+}
+
 /// hipDNN promises 16 bytes, compiled code wants 64.
 #[test]
 fn pointers_need_only_sixteen_bytes() {

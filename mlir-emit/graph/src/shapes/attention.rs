@@ -188,7 +188,7 @@ impl Graph {
         if let Some(scale) = op.scale {
             if op.attn_scale_value.is_some() {
                 let what = "attn_scale_value and a scale tensor exclude each other";
-                return Err(self.attribute(position, what.to_owned()));
+                return Err(self.contradiction(position, what.to_owned()));
             }
             self.check_single(position, scale)?;
         }
@@ -235,7 +235,7 @@ impl Graph {
         } else {
             return Ok(());
         };
-        Err(self.attribute(position, contradiction.to_owned()))
+        Err(self.contradiction(position, contradiction.to_owned()))
     }
 
     /// One value per row of scores; the last 1 may be missing, as in hipDNN's first versions.

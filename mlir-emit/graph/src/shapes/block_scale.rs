@@ -27,7 +27,7 @@ impl Graph {
             return Err(self.attribute(position, what));
         };
         if let Some(bad) = op.block_size.iter().find(|&&size| size < 1) {
-            return Err(self.attribute(position, format!("block_size {bad} is below 1")));
+            return Err(self.contradiction(position, format!("block_size {bad} is below 1")));
         }
         let blocks = std::iter::repeat_n(1, leading).chain(op.block_size.iter().copied().map(i64::from));
         let expected: Vec<i64> = x
@@ -53,7 +53,7 @@ impl Graph {
             return Ok(());
         };
         if op.block_size < 1 {
-            return Err(self.attribute(position, format!("block_size {} is below 1", op.block_size)));
+            return Err(self.contradiction(position, format!("block_size {} is below 1", op.block_size)));
         }
         let last = x.dims.len().saturating_sub(1);
         let axis = op.axis.map_or(Some(last), |axis| usize::try_from(axis).ok());

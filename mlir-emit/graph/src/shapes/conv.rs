@@ -78,14 +78,15 @@ impl Graph {
             ..
         } = geometry;
         let lists = [
-            ("pre_padding", pre_padding.as_slice(), 0),
-            ("post_padding", post_padding, 0),
+            // Below 0, it cuts elements of x off.
+            ("pre_padding", pre_padding.as_slice(), i64::MIN),
+            ("post_padding", post_padding, i64::MIN),
             ("stride", stride, 1),
             ("dilation", dilation, 1),
         ];
         self.check_spatial(position, x_spatial.len(), &lists)?;
         if c % c_per_group != 0 || k % (c / c_per_group) != 0 {
-            return Err(self.attribute(
+            return Err(self.contradiction(
                 position,
                 format!("{c} input channels and {k} filters do not divide into groups of {c_per_group} channels"),
             ));
@@ -127,7 +128,13 @@ impl Graph {
                 return Err(self.attribute(position, what));
             }
             if let Some(bad) = list.iter().find(|&&value| value < least) {
-                return Err(self.attribute(position, format!("{name} {bad} is below {least}")));
+                let what = format!("{name} {bad} is below {least}");
+                // Steps and windows have a length; a padding below 0 has a meaning.
+                return Err(if least > 0 {
+                    self.contradiction(position, what)
+                } else {
+                    self.attribute(position, what)
+                });
             }
         }
         Ok(())

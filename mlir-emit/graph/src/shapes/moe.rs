@@ -23,7 +23,7 @@ impl Graph {
         };
         if inner != weight_inner {
             let what = format!("{token} has {inner} columns, but {weight} has {weight_inner} rows");
-            return Err(self.attribute(position, what));
+            return Err(self.contradiction(position, what));
         }
         self.check_offsets(position, offset)?;
         if offset.dims.first().is_none_or(|groups| groups % experts != 0) {
@@ -97,7 +97,7 @@ impl Graph {
         };
         if rows != tokens {
             let what = format!("{doutput} has {rows} rows, but {token} has {tokens}");
-            return Err(self.attribute(position, what));
+            return Err(self.contradiction(position, what));
         }
         self.check_offsets(position, offset)?;
         let experts = offset.dims.first().copied().unwrap_or_default();

@@ -135,7 +135,8 @@ impl Graph {
         };
         for input in inputs.iter().filter_map(|&id| self.tensor(id)) {
             if input.dims != model.dims {
-                return Err(self.not_dims(position, input, &model.dims));
+                let what = format!("{input} has dims {:?}, but must have {:?}", input.dims, model.dims);
+                return Err(self.contradiction(position, what));
             }
         }
         for output in outputs.iter().filter_map(|&id| self.tensor(id)) {

@@ -1,10 +1,11 @@
-//! Reductions along the dimensions whose output extent is 1.
+//! Reductions along the dimensions whose output extent is 1. Where the input's is 1 too, one element is reduced to itself, or to what the mode
+//! makes of one.
 
 use crate::op::Reduction;
 use crate::{Graph, GraphError};
 
 impl Graph {
-    /// Equal ranks; each output extent is the input's or 1, and at least one differs.
+    /// Equal ranks; each output extent is the input's or 1.
     pub(crate) fn check_reduction(&self, position: usize, op: &Reduction) -> Result<(), GraphError> {
         let (Some(input), Some(output)) = (self.tensor(op.input), self.tensor(op.output)) else {
             return Ok(());
@@ -24,12 +25,6 @@ impl Graph {
                 );
                 return Err(self.attribute(position, what));
             }
-        }
-        if input.dims == output.dims {
-            return Err(self.attribute(
-                position,
-                format!("{output} has the dims of {input}: nothing is reduced"),
-            ));
         }
         Ok(())
     }

@@ -1,0 +1,103 @@
+//! Padding below zero, which cuts elements of x off instead of adding zeros. Frameworks send it as the output padding of a transposed
+//! convolution, which is a gradient with respect to x whose last elements no window reaches.
+//!
+//! The forms of convolutions know no such padding: what is left of x is convolved with what is left of the padding. In a gradient with
+//! respect to x, what is cut off is zeros around the gradient of the rest.
+
+use crate::ir::Emitter;
+use crate::value::{Ordered, extents};
+use crate::{EmitError, Unsupported};
+use rotini_graph::ConvGeometry;
+
+/// What a padding leaves of x.
+pub(super) struct Cropped {
+    /// The geometry without padding below zero.
+    pub(super) geometry: ConvGeometry,
+    /// The extents of what is left of x.
+    pub(super) dims: Vec<i64>,
+    /// How many elements are cut off before and after each axis.
+    cut: Vec<(i64, i64)>,
+}
+
+impl Cropped {
+    /// From the extents of x.
+    pub(super) fn new(x: &[i64], geometry: &ConvGeometry) -> Self {
+        let paddings = geometry.pre_padding.iter().zip(&geometry.post_padding);
+        let below = |padding: i64| padding.min(0).saturating_neg();
+        let channels = x.len().saturating_sub(geometry.pre_padding.len());
+        let cut: Vec<(i64, i64)> = std::iter::repeat_n((0, 0), channels)
+            .chain(paddings.map(|(&pre, &post)| (below(pre), below(post))))
+            .collect();
+        let above = |paddings: &[i64]| paddings.iter().map(|&padding| padding.max(0)).collect();
+        Cropped {
+            geometry: ConvGeometry {
+                pre_padding: above(&geometry.pre_padding),
+                post_padding: above(&geometry.post_padding),
+                ..geometry.clone()
+            },
+            dims: x
+                .iter()
+                .zip(&cut)
+                .map(|(extent, (before, after))| extent.saturating_sub(*before).saturating_sub(*after))
+                .collect(),
+            cut,
+        }
+    }
+
+    /// Declines a padding that leaves nothing of x: the compiler has no tensor without elements.
+    pub(super) fn check(&self) -> Result<(), Unsupported> {
+        if self.dims.iter().all(|&extent| extent > 0) {
+            return Ok(());
+        }
+        Err(Unsupported::new("a padding below zero that cuts off all elements"))
+    }
+
+    fn is_whole(&self) -> bool {
+        self.cut.iter().all(|&cut| cut == (0, 0))
+    }
+
+    /// The elements of the copies that are made of x or its gradient; 0 if nothing is cut off.
+    pub(super) fn elements(&self, x: &[i64]) -> Option<u64> {
+        if self.is_whole() {
+            return Some(0);
+        }
+        let whole = super::shape::product(x)?;
+        whole.checked_mul(2)
+    }
+
+    /// What is left of x.
+    pub(super) fn of<'c, 'b>(&self, at: &Emitter<'c, 'b>, x: Ordered<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
+        if self.is_whole() {
+            return Ok(x);
+        }
+        let before: Vec<i64> = self.cut.iter().map(|(before, _)| *before).collect();
+        let [offsets, sizes] = [extents(&before, &x.order)?, extents(&self.dims, &x.order)?];
+        let ssa = at.slice(x.ssa, &offsets, &sizes, x.dtype)?;
+        Ok(Ordered {
+            ssa: at.barrier(ssa)?,
+            dims: self.dims.clone(),
+            ..x
+        })
+    }
+
+    /// The gradient of x from that of what is left of it.
+    pub(super) fn surrounded<'c, 'b>(
+        &self,
+        at: &Emitter<'c, 'b>,
+        rest: Ordered<'c, 'b>,
+        dims: &[i64],
+    ) -> Result<Ordered<'c, 'b>, EmitError> {
+        if self.is_whole() {
+            return Ok(rest);
+        }
+        let place = |&axis: &usize| self.cut.get(axis).copied().unwrap_or_default();
+        let around: Vec<(i64, i64)> = rest.order.iter().map(place).collect();
+        let sizes = extents(&rest.dims, &rest.order)?;
+        let (ssa, _) = at.pad(at.barrier(rest.ssa)?, &sizes, &around, (0.0, rest.dtype))?;
+        Ok(Ordered {
+            ssa: at.barrier(ssa)?,
+            dims: dims.to_vec(),
+            ..rest
+        })
+    }
+}
