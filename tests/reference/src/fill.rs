@@ -2,6 +2,7 @@
 
 use crate::ReferenceError;
 use crate::element::{Codec, Number};
+use crate::hidden::hide;
 use crate::narrow::Format;
 use crate::tensors::{Buffers, inputs_and_outputs, span_bytes, tensor_of};
 use crate::walk::Offsets;
@@ -186,12 +187,29 @@ fn fill_numbers(graph: &Graph, id: TensorId, numbers: impl Iterator<Item = Numbe
     Ok(bytes)
 }
 
-/// Bytes for every buffer and runtime scalar of a graph, by uid.
+/// Bytes for every buffer and runtime scalar of a graph, by uid. What lengths and bounds hide from every query of an attention is NaN or
+/// infinite.
 ///
 /// # Errors
 ///
 /// Those of [`fill`].
 pub fn fill_all(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
+    fill_around(graph, seed, Buffers::new())
+}
+
+/// [`fill_all`] where some buffers are given, such as those of lengths, which say what is hidden in the others.
+///
+/// # Errors
+///
+/// Those of [`fill`].
+pub fn fill_around(graph: &Graph, seed: u64, given: Buffers) -> Result<Buffers, ReferenceError> {
+    let mut buffers = fill_each(graph, seed)?;
+    buffers.extend(given);
+    hide(graph, &mut buffers)?;
+    Ok(buffers)
+}
+
+fn fill_each(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
     (0_u32..)
         .map(TensorId)
         .zip(&graph.tensors)
@@ -209,7 +227,7 @@ pub fn fill_all(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
 ///
 /// Those of [`fill`].
 pub fn fill_all_with(graph: &Graph, seed: u64, chosen: Profile) -> Result<Buffers, ReferenceError> {
-    let mut buffers = fill_all(graph, seed)?;
+    let mut buffers = fill_each(graph, seed)?;
     let (inputs, _) = inputs_and_outputs(graph);
     for (id, tensor) in (0_u32..).map(TensorId).zip(&graph.tensors) {
         let asked = profile(graph, id);
@@ -219,6 +237,7 @@ pub fn fill_all_with(graph: &Graph, seed: u64, chosen: Profile) -> Result<Buffer
             buffers.insert(tensor.uid, fill_with(graph, id, seed, chosen)?);
         }
     }
+    hide(graph, &mut buffers)?;
     Ok(buffers)
 }
 

@@ -1,6 +1,6 @@
 //! What every family of cases is made of: a graph with its name, buffers of its own, memory orders.
 
-use crate::harness::inputs::fill;
+use crate::harness::inputs::fill_with_given;
 use anyhow::{Context as _, Result};
 use rotini_graph::{DataType, Graph, GraphBuilder, TensorId, TensorKind};
 use rotini_reference::{Buffers, Profile, fill_with};
@@ -36,12 +36,13 @@ impl Data {
         elements: &[(&str, Vec<i32>)],
         has_meaning: bool,
     ) -> Result<Self> {
-        let mut inputs = fill(&graph)?;
+        let mut given = Buffers::new();
         for (name, elements) in elements {
             let tensor = graph.tensors.iter().find(|tensor| tensor.name == *name);
             let uid = tensor.with_context(|| format!("there is no tensor {name}"))?.uid;
-            inputs.insert(uid, elements.iter().flat_map(|element| element.to_le_bytes()).collect());
+            given.insert(uid, elements.iter().flat_map(|element| element.to_le_bytes()).collect());
         }
+        let inputs = fill_with_given(&graph, given)?;
         let name = name.into();
         Ok(Data {
             case: Case { name, graph },
