@@ -193,23 +193,31 @@ impl<'c, 'b> Attention<'c, 'b> {
         let operands = [Value::of(greatest), Value::of(total)];
         let operands = [&operands[0], &operands[1]];
         let greatest = lowering.map(&operands, &row, dtype, |math, elements| {
-            let &[greatest, total] = elements else { return Err(MISSING) };
+            let &[greatest, total] = elements else {
+                return Err(MISSING);
+            };
             let [batch, head, query, _] = places(&math.at)?;
             let is_nan = compare_float(&math.at, F::UnorderedNotEqual, total, total)?;
             math.at.replaced(is_nan, greatest, |body| {
                 let place = [batch, head, query].map(|place| math.at.captured(place));
                 let least = body.constant(f64::from(f32::MIN), dtype)?;
-                body.fold(seen(body, place[2], (terms, keys))?, (least, dtype), |inner, key, most| {
-                    let place = place.map(|place| body.captured(place));
-                    let power = power.of(&at, inner, place, key)?;
-                    let is_more = compare_float(inner, F::Greater, power, most)?;
-                    inner.one("arith.select", &[is_more, power, most], most.r#type(), &[])
-                })
+                body.fold(
+                    seen(body, place[2], (terms, keys))?,
+                    (least, dtype),
+                    |inner, key, most| {
+                        let place = place.map(|place| body.captured(place));
+                        let power = power.of(&at, inner, place, key)?;
+                        let is_more = compare_float(inner, F::Greater, power, most)?;
+                        inner.one("arith.select", &[is_more, power, most], most.r#type(), &[])
+                    },
+                )
             })
         })?;
         let greatest = Value::of(greatest);
         let total = lowering.map(&[operands[1], &greatest], &row, dtype, |math, elements| {
-            let &[total, greatest] = elements else { return Err(MISSING) };
+            let &[total, greatest] = elements else {
+                return Err(MISSING);
+            };
             let [batch, head, query, _] = places(&math.at)?;
             mended(&math.at, total, |body| {
                 let place = [batch, head, query].map(|place| math.at.captured(place));
@@ -233,7 +241,9 @@ impl<'c, 'b> Attention<'c, 'b> {
         };
         let v = &self.v;
         let weighted = lowering.map(&[&Value::of(weighted), &greatest], &wide, dtype, |math, elements| {
-            let &[weighted, greatest] = elements else { return Err(MISSING) };
+            let &[weighted, greatest] = elements else {
+                return Err(MISSING);
+            };
             let [batch, head, query, column] = places(&math.at)?;
             mended(&math.at, weighted, |body| {
                 let place = [batch, head, query].map(|place| math.at.captured(place));

@@ -50,8 +50,12 @@ pub(crate) fn hide(graph: &Graph, buffers: &mut Buffers) -> Result<(), Reference
     }
     for (id, seen) in seen {
         let tensor = tensor_of(graph, id)?;
-        let (Some(seen), true) = (seen, inputs.contains(&id)) else { continue };
-        let Some(bytes) = buffers.get_mut(&tensor.uid) else { continue };
+        let (Some(seen), true) = (seen, inputs.contains(&id)) else {
+            continue;
+        };
+        let Some(bytes) = buffers.get_mut(&tensor.uid) else {
+            continue;
+        };
         if tensor.kind != TensorKind::Buffer || !tensor.dtype.is_float() {
             continue;
         }

@@ -56,6 +56,36 @@ impl Data {
         Data::with(name, graph, &[], true)?.and(operand, profile)
     }
 
+    /// The same with one row of an operand of attention that is NaN, of every batch and head; its last columns are infinite, if there are
+    /// several.
+    pub(super) fn poisoned(mut self, operand: &str, row: i64) -> Result<Self> {
+        let tensor = self.case.graph.tensors.iter().find(|tensor| tensor.name == operand);
+        let tensor = tensor.with_context(|| format!("there is no tensor {operand}"))?;
+        let (&[batch, heads, _, columns], &[of_batch, of_head, of_row, of_column]) =
+            (tensor.dims.as_slice(), tensor.strides.as_slice())
+        else {
+            anyhow::bail!("{operand} is not of rank 4");
+        };
+        let infinity = match tensor.dtype {
+            DataType::F16 => vec![0x00, 0x7c],
+            DataType::Bf16 => vec![0x80, 0x7f],
+            DataType::F32 => f32::INFINITY.to_le_bytes().to_vec(),
+            _ => f64::INFINITY.to_le_bytes().to_vec(),
+        };
+        let nan = vec![0xff; infinity.len()];
+        let bytes = self.inputs.get_mut(&tensor.uid).context("no buffer")?;
+        for (batch, head) in (0..batch).flat_map(|batch| (0..heads).map(move |head| (batch, head))) {
+            for column in 0..columns {
+                let place = batch * of_batch + head * of_head + row * of_row + column * of_column;
+                let place = usize::try_from(place)? * nan.len();
+                let value = if column > columns / 2 { &infinity } else { &nan };
+                let element = bytes.get_mut(place..place + nan.len()).context("no such row")?;
+                element.copy_from_slice(value);
+            }
+        }
+        Ok(self)
+    }
+
     /// The same with another operand filled by a profile.
     pub(super) fn and(mut self, operand: &str, profile: Profile) -> Result<Self> {
         let graph = &self.case.graph;

@@ -143,6 +143,11 @@ impl<'c> Again<'_, 'c> {
         // MLIR's number of the predicate "ordered".
         let ordered = [("predicate", Attribute::text("7 : i64"))];
         let truth = Type::integer(self.code.context(), 1);
-        Ok(Int::Made(self.code.one("arith.cmpf", &[number, number], truth, &ordered)?))
+        Ok(Int::Made(self.code.one(
+            "arith.cmpf",
+            &[number, number],
+            truth,
+            &ordered,
+        )?))
     }
 }

@@ -21,7 +21,9 @@ impl<'c> Tile<'_, 'c> {
                 let &[sum] = sum else { return Err(MISSING) };
                 Ok(vec![code.same("arith.addf", &[sum, self.read(2, column, vector)?])?])
             })?;
-            let &[added] = added.as_slice() else { return Err(MISSING) };
+            let &[added] = added.as_slice() else {
+                return Err(MISSING);
+            };
             let truths = Type::integer(code.context(), 1).vector(&[LANES])?;
             let compared = |number: Ssa<'c>, predicate: &str| {
                 code.one(
@@ -124,11 +126,7 @@ impl<'c> Tile<'_, 'c> {
             }
             let weight = code.same("math.exp", &[code.same("arith.subf", &[score, greatest])?])?;
             code.repeat(columns, &[], |column, _| {
-                let factors = [
-                    weight,
-                    load(2, code.add(v, column)?)?,
-                    self.number(2, column, query)?,
-                ];
+                let factors = [weight, load(2, code.add(v, column)?)?, self.number(2, column, query)?];
                 self.set_number(code.same("math.fma", &factors)?, column, query)?;
                 Ok(Vec::new())
             })

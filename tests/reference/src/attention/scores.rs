@@ -113,11 +113,7 @@ pub(crate) struct Sight {
 
 impl Sight {
     /// Of queries and keys with these extents. Lengths count with a padding mask only.
-    fn new(
-        op: &Options,
-        [batch, heads, queries, keys]: [usize; 4],
-        lengths: Option<Vec<(usize, usize)>>,
-    ) -> Self {
+    fn new(op: &Options, [batch, heads, queries, keys]: [usize; 4], lengths: Option<Vec<(usize, usize)>>) -> Self {
         let bound = |bound: Option<i64>| bound.filter(|&bound| bound >= 0);
         let (left, right, alignment) = match (op.causal, op.causal_bottom_right) {
             (true, _) => (None, Some(0), DiagonalAlignment::TopLeft),
