@@ -1,5 +1,6 @@
 //! The gradients of attention.
 
+use super::hidden::{Rows, in_sequence};
 use super::kernels;
 use super::scores::{Attention, level, transposed};
 use super::told::{HEAD, scores_of};
@@ -63,17 +64,19 @@ pub(crate) fn lower(
         &[0, 1, 2, 3],
         compute,
     )?);
-    let gradient = lowering.map(
-        &[&Value::of(weights.clone()), &reached, &level],
-        &shape,
-        compute,
-        |math, elements| {
-            let &[weight, reached, level] = elements else {
-                return Err(MISSING);
-            };
-            math.mul(weight, math.sub(reached, level)?)
-        },
-    )?;
+    let weight = Value::of(weights.clone());
+    let mut operands = vec![&weight, &reached, &level];
+    operands.extend(attention.lengths.iter().flatten());
+    let gradient = lowering.map(&operands, &shape, compute, |math, elements| {
+        let (&[weight, reached, level], lengths) = elements.split_first_chunk().ok_or(MISSING)?;
+        let lengths = match lengths {
+            &[queries, keys] => Some([queries, keys]),
+            _ => None,
+        };
+        let gradient = math.mul(weight, math.sub(reached, level)?)?;
+        // The weight is 0, which makes NaN of NaN.
+        attention.hidden_as(math, (gradient, 0.0), lengths)
+    })?;
     let multiplied = attention.multiplied(lowering, &[op.q, op.k], attention.q.dtype)?;
     let factor = lowering.carry(gradient.clone(), multiplied)?;
     // Read by two matmuls: computed once.
@@ -82,33 +85,38 @@ pub(crate) fn lower(
         ..factor
     };
     let scale = attention.scale.clone();
+    let k = attention.for_each_head(lowering, &attention.present(lowering, &attention.k, Rows::Keys)?)?;
+    let q = attention.present(lowering, &attention.q, Rows::Queries)?;
+    let d_o = attention.present(lowering, &d_o, Rows::Queries)?;
     for (id, a, b, is_scaled) in [
-        (
-            op.dq,
-            factor.clone(),
-            attention.for_each_head(lowering, &attention.k)?,
-            true,
-        ),
-        (op.dk, transposed(&factor), attention.q.clone(), true),
+        (op.dq, factor.clone(), k, true),
+        (op.dk, transposed(&factor), q, true),
         (op.dv, transposed(&weights), d_o, false),
     ] {
+        let (rows, terms) = if id == op.dq {
+            (Rows::Queries, attention.keys_of_query()?)
+        } else {
+            (Rows::Keys, attention.queries_of_key()?)
+        };
         let dims = lowering.tensor(id)?.dims.clone();
         let mut full = dims.clone();
         if let Some(heads) = full.get_mut(HEAD) {
             *heads = extent(&attention.dims, HEAD)?;
         }
-        let product = contract(lowering, &a, &b, &full, &[0, 1, 2, 3], compute)?;
+        let product = attention.product(lowering, [&a, &b], &full, terms)?;
         let summed = shared(lowering, product, extent(&dims, HEAD)?)?;
-        if is_scaled {
-            lowering.finish(id, &[&summed, &scale], compute, |math, elements| {
-                let &[product, scale] = elements else {
-                    return Err(MISSING);
-                };
-                math.mul(product, scale)
-            })?;
-        } else {
-            lowering.finish(id, &[&summed], compute, |_, elements| only(elements))?;
-        }
+        let mut operands = vec![&summed];
+        operands.extend(is_scaled.then_some(&scale));
+        operands.extend(attention.length(rows));
+        lowering.finish(id, &operands, compute, |math, elements| {
+            let (&product, mut rest) = elements.split_first().ok_or(MISSING)?;
+            let mut scaled = product;
+            if is_scaled {
+                let (&scale, lengths) = rest.split_first().ok_or(MISSING)?;
+                (scaled, rest) = (math.mul(product, scale)?, lengths);
+            }
+            in_sequence(math, scaled, rest)
+        })?;
     }
     let Some(bias) = op.dbias else { return Ok(()) };
     let dims = &lowering.tensor(bias)?.dims;

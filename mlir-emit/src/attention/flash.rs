@@ -43,19 +43,18 @@ pub(super) fn softmax<'c, 'b>(
         Some(order) => order,
         None => order_of(&lowering.tensor(op.o)?.dims, &[&Value::of(q.clone())]),
     };
+    let problem = Problem {
+        operands: [q, k, v],
+        order: &order,
+        scale: scale.to_f64(),
+        mask: mask(lowering, attention)?,
+    };
+    let found = online(lowering, &problem)?;
     let Online {
         weighted,
         greatest,
         total,
-    } = online(
-        lowering,
-        &Problem {
-            operands: [q, k, v],
-            order: &order,
-            scale: scale.to_f64(),
-            mask: mask(lowering, attention)?,
-        },
-    )?;
+    } = attention.found_again(lowering, found, problem.mask.as_ref())?;
     let weighted = Weighted::Sum(weighted);
     Softmax::of_online(lowering, weighted, &greatest, total).map(Some)
 }

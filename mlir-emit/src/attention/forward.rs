@@ -1,15 +1,15 @@
 //! The forward direction: the softmax of the scores, and the sum of the values with the softmax as weights.
 
+use super::hidden::{Rows, in_sequence};
 use super::scores::Attention;
 use super::softmax::{Row, Softmax, Weighted, divided};
-use super::told::{KEY, scores_of};
+use super::told::{KEY, QUERY, scores_of};
 use super::{flash, kernels};
 use crate::EmitError;
-use crate::contract::contract;
 use crate::convert::{FloatPredicate as F, compute_type};
 use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
-use crate::step::Combiner;
+use crate::step::{Combiner, Shape};
 use crate::value::Value;
 use rotini_graph::{DataType, Sdpa, TensorId};
 
@@ -89,17 +89,26 @@ fn stepwise<'c, 'b>(
     let sum = lowering.reduce(&[&weights], &shape, &[KEY], (Combiner::Sum, 0.0), |_, elements| {
         only(elements)
     })?;
-    let v = attention.for_each_head(lowering, &attention.v)?;
+    let v = attention.for_each_head(lowering, &attention.present(lowering, &attention.v, Rows::Keys)?)?;
     let out = lowering.tensor(op.o)?.dims.clone();
     let factor = weights.materialise(&lowering.emitter())?;
-    let weighted = contract(
-        lowering,
-        &lowering.carry(factor, attention.multiplied(lowering, &[op.v], v.dtype)?)?,
-        &v,
-        &out,
-        &[0, 1, 2, 3],
-        compute,
-    )?;
+    let factor = lowering.carry(factor, attention.multiplied(lowering, &[op.v], v.dtype)?)?;
+    let weighted = Value::of(attention.product(lowering, [&factor, &v], &out, attention.keys_of_query()?)?);
+    let weighted = match attention.length(Rows::Queries) {
+        // The sink is a weight of hidden queries too.
+        Some(length) if sink.is_some() => {
+            let wide = Shape {
+                dims: &out,
+                order: &[0, 1, QUERY, KEY],
+                dtype: compute,
+            };
+            Value::of(lowering.map(&[&weighted, length], &wide, compute, |math, elements| {
+                let (&element, lengths) = elements.split_first().ok_or(MISSING)?;
+                in_sequence(math, element, lengths)
+            })?)
+        }
+        _ => weighted,
+    };
     let total = match &sink {
         Some(sink) => Value::of(lowering.map(
             &[&sum, sink, &reference],
@@ -115,7 +124,7 @@ fn stepwise<'c, 'b>(
         None => sum.clone(),
     };
     Ok(Softmax {
-        weighted: Weighted::Sum(Value::of(weighted)),
+        weighted: Weighted::Sum(weighted),
         greatest,
         reference,
         total,

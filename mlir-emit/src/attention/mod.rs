@@ -16,12 +16,14 @@
 //! | `flash` | the same by `iree_linalg_ext.online_attention` |
 //! | `kernels` | the same by kernels of our own, for few queries and for many, and gradients without scores in memory |
 //! | `online` | that operation's loops and operands |
+//! | `hidden` | what keeps NaN of hidden rows out of results |
 //! | `softmax` | what each of the three gives |
 //! | `backward` | the gradients |
 
 mod backward;
 mod flash;
 mod forward;
+mod hidden;
 mod kernels;
 mod online;
 mod scores;

@@ -202,13 +202,23 @@ impl<'c, 'b> Attention<'c, 'b> {
     pub(super) fn hidden<'r>(
         &self,
         math: &Math<'c, 'r>,
-        mut score: Ssa<'c, 'r>,
+        score: Ssa<'c, 'r>,
+        lengths: Option<[Ssa<'c, 'r>; 2]>,
+    ) -> Scalar<'c, 'r> {
+        self.hidden_as(math, (score, f64::NEG_INFINITY), lengths)
+    }
+
+    /// What is made of a score, or this number if diagonal or lengths hide the score.
+    pub(super) fn hidden_as<'r>(
+        &self,
+        math: &Math<'c, 'r>,
+        (mut score, nothing): (Ssa<'c, 'r>, f64),
         lengths: Option<[Ssa<'c, 'r>; 2]>,
     ) -> Scalar<'c, 'r> {
         if !self.hides_keys() && lengths.is_none() {
             return Ok(score);
         }
-        let nothing = math.constant(f64::NEG_INFINITY)?;
+        let nothing = math.constant(nothing)?;
         let (query, key) = (math.index(QUERY)?, math.index(KEY)?);
         let mut hide = |condition: Ssa<'c, 'r>| -> Result<(), EmitError> {
             score = math.select(condition, nothing, score)?;

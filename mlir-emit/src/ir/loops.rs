@@ -136,6 +136,23 @@ impl<'c, 'b> Emitter<'c, 'b> {
         first(self.op("scf.for", &[from, to, step, start], &[r#type], &[], vec![block.into()])?)
     }
 
+    /// A value, or where a condition holds what `body` makes in its place, which is computed there alone.
+    pub(crate) fn replaced(
+        &self,
+        condition: Value<'c, 'b>,
+        value: Value<'c, 'b>,
+        body: impl for<'r> FnOnce(&Emitter<'c, 'r>) -> Result<Value<'c, 'r>, EmitError>,
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let r#type = value.r#type();
+        let [made, kept] = [Block::new(&[]), Block::new(&[])];
+        {
+            let inner = self.inside(&made);
+            inner.terminate("scf.yield", &[body(&inner)?])?;
+            self.inside(&kept).terminate("scf.yield", &[self.captured(value)])?;
+        }
+        first(self.op("scf.if", &[condition], &[r#type], &[], vec![made.into(), kept.into()])?)
+    }
+
     /// The index of a loop, inside the body of a structured operation.
     pub(crate) fn loop_index(&self, index: usize) -> Result<Value<'c, 'b>, EmitError> {
         let index = i64::try_from(index).map_err(|_| EmitError::Internal("too many loops"))?;

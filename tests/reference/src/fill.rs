@@ -2,6 +2,7 @@
 
 use crate::ReferenceError;
 use crate::element::{Codec, Number};
+use crate::hidden::hide;
 use crate::narrow::Format;
 use crate::tensors::{Buffers, inputs_and_outputs, span_bytes, tensor_of};
 use crate::walk::Offsets;
@@ -124,7 +125,32 @@ pub fn fill(graph: &Graph, id: TensorId, seed: u64) -> Result<Vec<u8>, Reference
     if let Some(rows) = routing(graph, id) {
         return fill_numbers(graph, id, rows.into_iter().map(Number::Integer));
     }
+    if let Some(longest) = longest(graph, id) {
+        let mut source = Source::of(seed, id);
+        let lengths = std::iter::repeat_with(|| Number::Integer(source.between(1, longest).into()));
+        return fill_numbers(graph, id, lengths);
+    }
     fill_with(graph, id, seed, profile(graph, id))
+}
+
+/// The longest sequence that a tensor with lengths of an attention may tell: as long as the tensors of queries or keys. `None` for any
+/// other tensor.
+fn longest(graph: &Graph, id: TensorId) -> Option<i32> {
+    const SEQUENCE: usize = 2;
+    let of = |q, k, lengths: [Option<TensorId>; 2]| {
+        let tensor = match lengths.map(|length| length == Some(id)) {
+            [true, false] => q,
+            [false, true] => k,
+            _ => return None,
+        };
+        let dims = &graph.tensor(tensor)?.dims;
+        i32::try_from(*dims.get(SEQUENCE)?).ok()
+    };
+    graph.nodes.iter().find_map(|node| match &node.op {
+        Op::Sdpa(op) => of(op.q, op.k, [op.seq_len_q, op.seq_len_kv]),
+        Op::SdpaBackward(op) => of(op.q, op.k, [op.seq_len_q, op.seq_len_kv]),
+        _ => None,
+    })
 }
 
 /// The elements of a tensor that routes rows, which have to fit each other; `None` for any other tensor.
@@ -169,8 +195,7 @@ fn routing(graph: &Graph, id: TensorId) -> Option<Vec<i64>> {
 /// Those of [`fill`].
 pub fn fill_with(graph: &Graph, id: TensorId, seed: u64, profile: Profile) -> Result<Vec<u8>, ReferenceError> {
     let codec = Codec::of(tensor_of(graph, id)?.dtype);
-    let mut source = Source(ChaCha8Rng::seed_from_u64(seed));
-    source.0.set_stream(id.0.into());
+    let mut source = Source::of(seed, id);
     fill_numbers(graph, id, std::iter::repeat_with(|| source.number(profile, codec)))
 }
 
@@ -190,12 +215,29 @@ fn fill_numbers(graph: &Graph, id: TensorId, numbers: impl Iterator<Item = Numbe
     Ok(bytes)
 }
 
-/// Bytes for every buffer and runtime scalar of a graph, by uid.
+/// Bytes for every buffer and runtime scalar of a graph, by uid. What lengths and bounds hide from every query of an attention is NaN or
+/// infinite.
 ///
 /// # Errors
 ///
 /// Those of [`fill`].
 pub fn fill_all(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
+    fill_around(graph, seed, Buffers::new())
+}
+
+/// [`fill_all`] where some buffers are given, such as those of lengths, which say what is hidden in the others.
+///
+/// # Errors
+///
+/// Those of [`fill`].
+pub fn fill_around(graph: &Graph, seed: u64, given: Buffers) -> Result<Buffers, ReferenceError> {
+    let mut buffers = fill_each(graph, seed)?;
+    buffers.extend(given);
+    hide(graph, &mut buffers)?;
+    Ok(buffers)
+}
+
+fn fill_each(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
     (0_u32..)
         .map(TensorId)
         .zip(&graph.tensors)
@@ -213,7 +255,7 @@ pub fn fill_all(graph: &Graph, seed: u64) -> Result<Buffers, ReferenceError> {
 ///
 /// Those of [`fill`].
 pub fn fill_all_with(graph: &Graph, seed: u64, chosen: Profile) -> Result<Buffers, ReferenceError> {
-    let mut buffers = fill_all(graph, seed)?;
+    let mut buffers = fill_each(graph, seed)?;
     let (inputs, _) = inputs_and_outputs(graph);
     for (id, tensor) in (0_u32..).map(TensorId).zip(&graph.tensors) {
         let asked = profile(graph, id);
@@ -223,6 +265,7 @@ pub fn fill_all_with(graph: &Graph, seed: u64, chosen: Profile) -> Result<Buffer
             buffers.insert(tensor.uid, fill_with(graph, id, seed, chosen)?);
         }
     }
+    hide(graph, &mut buffers)?;
     Ok(buffers)
 }
 
@@ -230,6 +273,13 @@ pub fn fill_all_with(graph: &Graph, seed: u64, chosen: Profile) -> Result<Buffer
 struct Source(ChaCha8Rng);
 
 impl Source {
+    /// For a tensor.
+    fn of(seed: u64, id: TensorId) -> Self {
+        let mut source = Source(ChaCha8Rng::seed_from_u64(seed));
+        source.0.set_stream(id.0.into());
+        source
+    }
+
     /// Uniform from `least` to `most`, both included.
     fn between(&mut self, least: i32, most: i32) -> i32 {
         let count = u64::from(most.abs_diff(least)) + 1;

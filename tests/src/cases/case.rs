@@ -1,6 +1,6 @@
 //! What every family of cases is made of: a graph with its name, buffers of its own, memory orders.
 
-use crate::harness::inputs::fill;
+use crate::harness::inputs::fill_with_given;
 use anyhow::{Context as _, Result};
 use rotini_graph::{DataType, Graph, GraphBuilder, TensorId, TensorKind};
 use rotini_reference::{Buffers, Profile, fill_with};
@@ -36,12 +36,13 @@ impl Data {
         elements: &[(&str, Vec<i32>)],
         has_meaning: bool,
     ) -> Result<Self> {
-        let mut inputs = fill(&graph)?;
+        let mut given = Buffers::new();
         for (name, elements) in elements {
             let tensor = graph.tensors.iter().find(|tensor| tensor.name == *name);
             let uid = tensor.with_context(|| format!("there is no tensor {name}"))?.uid;
-            inputs.insert(uid, elements.iter().flat_map(|element| element.to_le_bytes()).collect());
+            given.insert(uid, elements.iter().flat_map(|element| element.to_le_bytes()).collect());
         }
+        let inputs = fill_with_given(&graph, given)?;
         let name = name.into();
         Ok(Data {
             case: Case { name, graph },
@@ -53,6 +54,36 @@ impl Data {
     /// The usual buffers, but one of them filled by a profile that no consumer asks for.
     pub(super) fn filled(name: impl Into<String>, graph: Graph, operand: &str, profile: Profile) -> Result<Self> {
         Data::with(name, graph, &[], true)?.and(operand, profile)
+    }
+
+    /// The same with one row of an operand of attention that is NaN, of every batch and head; its last columns are infinite, if there are
+    /// several.
+    pub(super) fn poisoned(mut self, operand: &str, row: i64) -> Result<Self> {
+        let tensor = self.case.graph.tensors.iter().find(|tensor| tensor.name == operand);
+        let tensor = tensor.with_context(|| format!("there is no tensor {operand}"))?;
+        let (&[batch, heads, _, columns], &[of_batch, of_head, of_row, of_column]) =
+            (tensor.dims.as_slice(), tensor.strides.as_slice())
+        else {
+            anyhow::bail!("{operand} is not of rank 4");
+        };
+        let infinity = match tensor.dtype {
+            DataType::F16 => vec![0x00, 0x7c],
+            DataType::Bf16 => vec![0x80, 0x7f],
+            DataType::F32 => f32::INFINITY.to_le_bytes().to_vec(),
+            _ => f64::INFINITY.to_le_bytes().to_vec(),
+        };
+        let nan = vec![0xff; infinity.len()];
+        let bytes = self.inputs.get_mut(&tensor.uid).context("no buffer")?;
+        for (batch, head) in (0..batch).flat_map(|batch| (0..heads).map(move |head| (batch, head))) {
+            for column in 0..columns {
+                let place = batch * of_batch + head * of_head + row * of_row + column * of_column;
+                let place = usize::try_from(place)? * nan.len();
+                let value = if column > columns / 2 { &infinity } else { &nan };
+                let element = bytes.get_mut(place..place + nan.len()).context("no such row")?;
+                element.copy_from_slice(value);
+            }
+        }
+        Ok(self)
     }
 
     /// The same with another operand filled by a profile.

@@ -16,7 +16,7 @@
 //! | `pointwise` | modes, types, parameters, broadcasting |
 //! | `norm` | batch, layer and RMS normalization, forward and backward |
 //! | `fusions` | what the engine is for, at the shapes of known networks, and small |
-//! | `attention`, `decode`, `prefill` | scaled dot-product attention: forward and backward, of few queries, of many |
+//! | `attention`, `decode`, `prefill`, `hidden` | scaled dot-product attention: forward and backward, of few queries, of many; what queries do not see |
 //! | `layout` | orders that differ between tensors, gaps, repeated elements, whatever the operation |
 //! | `boolean` | truth values: masks, comparisons, selections, conversions, reductions, scalars |
 //! | `low_precision` | types of eight bits and less: conversions, storage, operations on them |
@@ -51,6 +51,7 @@ mod functions;
 mod fusions;
 mod gradients;
 mod grouped;
+mod hidden;
 mod layout;
 mod low_precision;
 mod matmul;
@@ -86,7 +87,7 @@ pub use second::{Encoded, second, second_random};
 
 use anyhow::{Context as _, Result};
 use case::Cases;
-use rotini_graph::{DataType, Node, Op};
+use rotini_graph::DataType;
 
 /// Cases on buffers of their own.
 ///
@@ -105,6 +106,7 @@ pub fn with_data() -> Result<Vec<Data>> {
     data.extend(boolean::edges()?);
     data.extend(custom::extremes()?);
     data.extend(prefill::unusual()?);
+    data.extend(hidden::partly()?);
     data.extend(quotients::all(false)?);
     Ok(data)
 }
@@ -275,8 +277,7 @@ const EDGES: [(&str, usize); 18] = [
 pub fn edges() -> Vec<Case> {
     let all = all();
     let family = |&(prefix, step): &(&str, usize)| {
-        let is_of_family =
-            |case: &&Case| case.name.starts_with(prefix) && !order_counts(&case.name) && !may_see_hidden(case);
+        let is_of_family = |case: &&Case| case.name.starts_with(prefix) && !order_counts(&case.name);
         let of_family: Vec<&Case> = all.iter().filter(is_of_family).collect();
         of_family.into_iter().step_by(step).cloned().collect::<Vec<_>>()
     };
@@ -295,22 +296,6 @@ fn order_counts(name: &str) -> bool {
     let is_of_one_element = of_one_element.iter().any(|prefix| name.starts_with(prefix)) && name.ends_with("_f32");
     let name = name.trim_start_matches("read_sums_of_");
     is_of_one_element || THEIR.iter().any(|prefix| name.starts_with(prefix))
-}
-
-/// Whether AMD GPUs may multiply keys that a bound hides by the weight 0 or leave them out, so that their NaN and infinities are seen or
-/// not (`docs/semantics.md`).
-fn may_see_hidden(case: &Case) -> bool {
-    let is_one_kernel = ["sdpa_stats_tiled_", "sdpa_stats_scheduled_"]
-        .iter()
-        .any(|prefix| case.name.starts_with(prefix));
-    let has_bounds = |node: &Node| match &node.op {
-        Op::Sdpa(op) => {
-            let is_causal = op.causal_mask || op.causal_mask_bottom_right;
-            is_causal || op.padding_mask || op.left_bound.is_some() || op.right_bound.is_some()
-        }
-        _ => false,
-    };
-    is_one_kernel && case.graph.nodes.iter().any(has_bounds)
 }
 
 /// The case of a name.

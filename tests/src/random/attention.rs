@@ -2,6 +2,7 @@
 
 use super::choices::Choices;
 use super::draft::{Draft, Known, is_bounded};
+use super::is_about_attention;
 use super::range::Range;
 use rotini_graph::{DataType, DiagonalAlignment, Sdpa, SdpaBackward, TensorId};
 use rotini_reference::Profile;
@@ -28,6 +29,14 @@ struct Attention {
 }
 
 fn queries(choices: &mut Choices<'_>) -> Vec<i64> {
+    if is_about_attention() {
+        return vec![
+            choices.between(1, 2),
+            choices.pick(&[1, 2, 4]),
+            choices.pick(&[1, 3, 16, 33, 40, 64, 70]),
+            choices.pick(&[8, 32, 36, 64, 64, 80, 128]),
+        ];
+    }
     vec![
         choices.between(1, 2),
         choices.between(1, 4),
@@ -45,13 +54,25 @@ fn attention(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<Attention> 
     let [b, h, sq, d] = *q.dims.as_slice() else { return None };
     let divisors: Vec<i64> = (1..=h).rev().filter(|divisor| h % divisor == 0).collect();
     let [k_heads, v_heads] = [(); 2].map(|()| divisors[choices.below(divisors.len())]);
-    let (skv, dv) = (choices.between(1, 11), choices.between(1, 8));
+    let (skv, dv) = if is_about_attention() {
+        let same = choices.chance(80);
+        let dv = if same { d } else { choices.pick(&[16, 64, 128]) };
+        (choices.pick(&[5, 17, 48, 64, 100, 130]), dv)
+    } else {
+        (choices.between(1, 11), choices.between(1, 8))
+    };
     let mut next = |dims: [i64; 4]| draft.operand(choices, &dims, q.dtype, Profile::Normal, are_queries);
     let (k, v) = (next([b, k_heads, skv, d]), next([b, v_heads, skv, dv]));
     let (factor, scale, attn_scale_value) = match choices.below(3) {
         0 => (0.25, None, Some(0.25)),
         1 => (0.5, Some(draft.constant(&[1; 4], DataType::F32, 0.5).id), None),
         _ => (1.0, None, None),
+    };
+    let (factor, scale, attn_scale_value) = if is_about_attention() {
+        let factor = 2.0 / d as f64;
+        (factor, None, Some(factor as f32))
+    } else {
+        (factor, scale, attn_scale_value)
     };
     let mask_dims = choices.pick(&[
         None,
@@ -64,7 +85,7 @@ fn attention(draft: &mut Draft, choices: &mut Choices<'_>) -> Option<Attention> 
         true => draft.input(choices, &dims, DataType::Bool, Profile::Booleans),
         false => draft.operand(choices, &dims, q.dtype, Profile::Normal, are_queries),
     });
-    let padded = choices.chance(20);
+    let padded = choices.chance(if is_about_attention() { 50 } else { 20 });
     let mut left = choices.pick(&[None, None, None, Some(0), Some(2), Some(-1)]);
     let mut right = choices.pick(&[None, None, Some(0), Some(1), Some(-1)]);
     let mut alignment = choices.pick(&[DiagonalAlignment::TopLeft, DiagonalAlignment::BottomRight]);

@@ -92,6 +92,19 @@ const READ_TRUTHS: [Add; 6] = [
     reduction::reduction,
 ];
 
+/// The families of graphs about attention alone, which `ROTINI_FAMILY=attention` asks for.
+const OF_ATTENTION: &[(Share, Add)] = &[
+    (Share::Common(5), attention::sdpa),
+    (Share::Common(4), attention::sdpa_backward),
+    (Share::Common(1), pointwise::unary),
+    (Share::Common(1), pointwise::binary),
+];
+
+/// Whether graphs are to be about attention alone. Then it is large enough for all its kernels.
+fn is_about_attention() -> bool {
+    std::env::var("ROTINI_FAMILY").is_ok_and(|family| family == "attention")
+}
+
 /// The weight of a rare family where there are any.
 const RARE: usize = 3;
 
@@ -156,10 +169,11 @@ impl Recipe {
             Share::Rare if draft.is_rare() => RARE,
             Share::Rare => 0,
         };
-        let weights: Vec<usize> = FAMILIES.iter().map(|&(share, _)| weight(share)).collect();
+        let families = if is_about_attention() { OF_ATTENTION } else { FAMILIES };
+        let weights: Vec<usize> = families.iter().map(|&(share, _)| weight(share)).collect();
         for step in &self.steps {
             let mut drawn = Choices::new(&[step.family]).below(weights.iter().sum());
-            let family = FAMILIES.iter().zip(&weights).find(|(_, weight)| {
+            let family = families.iter().zip(&weights).find(|(_, weight)| {
                 let found = drawn < **weight;
                 drawn = drawn.saturating_sub(**weight);
                 found

@@ -134,6 +134,9 @@ impl OnCpu {
             .collect::<Result<Vec<_>, _>>()?;
         tile.copy_queries()?;
         let sums = tile.sums(&ends)?;
+        if of.visible.is_bounded() {
+            tile.mend(&sums, &ends)?;
+        }
         let outputs = [
             code.argument(stored)?,
             code.argument(stored + 1)?,

@@ -1,5 +1,6 @@
 //! What the lanes of a kernel of gradients do: the steps over passing rows.
 
+use super::again::Matrix;
 use super::passing::{BLOCKS, Copied, Passing};
 use super::tile::Tile;
 use super::{GREATEST, MISSING, SIXTEEN, product};
@@ -16,6 +17,8 @@ use std::f64::consts::LOG2_E;
 /// Sums are carried as a list: for each block of own rows, and of it for each tensor of which columns are summed, and of it for each column that a
 /// lane reads at once, the sums of four columns.
 pub(super) struct Lanes<'a, 'c> {
+    /// The tensors of the lane's own rows.
+    pub(super) own: [Matrix<'c>; 2],
     pub(super) tile: &'a Tile<'a, 'c>,
     /// Of scores.
     pub(super) scale: f64,
@@ -85,6 +88,79 @@ impl<'c> Lanes<'_, 'c> {
             self.summed().iter().map(of_tensor).collect()
         };
         (0..self.tile.own.blocks()).map(block).collect()
+    }
+
+    /// Sums, and those of rows with NaN among them once more, from what these rows see alone. Passing rows are those of the heads from the first
+    /// to before the second.
+    pub(super) fn mended(
+        &self,
+        sums: &[Ssa<'c>],
+        [batch, own_head]: [Int<'c>; 2],
+        [first_head, end_head]: [Int<'c>; 2],
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let (code, tile) = (self.tile.code, self.tile);
+        let again = tile.again();
+        let passing = self.passing.copied.each_ref().map(Copied::matrix);
+        let scale = code.float(&format!("{:e}", self.scale * LOG2_E), tile.float)?;
+        let mut all = Vec::new();
+        for ((number, block), &[from, end]) in (0..).zip(self.apart(sums)?).zip(&self.seen) {
+            let row = tile.row(number)?;
+            let both = block.concat();
+            all.extend(again.mended(&both, tile.exists(row)?, || {
+                let [own_scores, own_gradients] = self.own.map(|own| own.row(code, [batch, own_head, row]));
+                let (own_scores, own_gradients) = (own_scores?, own_gradients?);
+                let mut none = Vec::new();
+                for copied in self.summed() {
+                    none.extend(again.none(copied.columns)?);
+                }
+                let heads = [first_head, end_head, Int::Known(1)];
+                code.repeat(heads, &none, |head, sums| {
+                    code.repeat([from, end, Int::Known(1)], sums, |other, sums| {
+                        let [scores, gradients] = passing.map(|matrix| matrix.row(code, [batch, head, other]));
+                        let (scores, gradients) = (scores?, gradients?);
+                        let score = again.dot([own_scores, scores], passing[0].columns)?;
+                        let reached = again.dot([own_gradients, gradients], passing[1].columns)?;
+                        let [statistic, level] = self.numbers_of([batch, head, other], number)?;
+                        let weight = code.same("math.fma", &[score, scale, statistic])?;
+                        let weight = code.same("rocdl.exp2", &[weight])?;
+                        let gradient = code.same("arith.subf", &[reached, level])?;
+                        let gradient = code.same("arith.mulf", &[weight, gradient])?;
+                        let each = usize::try_from(RUN).map_err(|_| MISSING)?;
+                        let rows = [(gradient, scores), (weight, gradients)];
+                        let mut next = Vec::new();
+                        for ((sums, copied), (factor, row)) in sums.chunks(each).zip(self.summed()).zip(rows) {
+                            next.extend(again.added(sums, factor, (row, copied.columns))?);
+                        }
+                        Ok(next)
+                    })
+                })
+            })?);
+        }
+        Ok(all)
+    }
+
+    /// Both numbers of a query: the lane's own one of a block, or a passing one.
+    fn numbers_of(&self, [batch, head, row]: [Int<'c>; 3], block: i64) -> Result<[Ssa<'c>; 2], EmitError> {
+        let (code, tile) = (self.tile.code, self.tile);
+        match &self.numbers {
+            Numbers::Own(numbers) => {
+                let block = usize::try_from(block).map_err(|_| MISSING)?;
+                let &[statistic, level] = numbers.get(block).ok_or(MISSING)?;
+                Ok([
+                    code.extract(statistic, 0, tile.float)?,
+                    code.extract(level, 0, tile.float)?,
+                ])
+            }
+            &Numbers::Passing {
+                buffers,
+                extents: [heads, count],
+            } => {
+                let place = code.mul(code.add(code.mul(batch, heads)?, head)?, count)?;
+                let place = code.add(place, row)?;
+                let [statistic, level] = buffers.map(|buffer| code.load(buffer, (place, Int::Known(0)), tile.float));
+                Ok([subtracted(tile, statistic?)?, level?])
+            }
+        }
     }
 
     /// Adds what the rows of a head have.

@@ -11,6 +11,7 @@
 //!
 //! A query's head reads the keys that it shares with others. The gradients of keys are sums over all of these heads.
 
+use super::again::Matrix;
 use super::gradient_steps::{Lanes, Numbers};
 use super::passing::{Copied, Passing, STEP};
 use super::tile::{Own, Tile};
@@ -191,7 +192,16 @@ impl Gradients {
                 extents: [of.heads * of.group, of.queries],
             },
         };
+        let matrices = [0, 1].map(|side: usize| {
+            let (operand, buffer) = owned[side];
+            Matrix {
+                operand,
+                buffer,
+                columns: of.columns[side],
+            }
+        });
         let lanes = Lanes {
+            own: matrices,
             tile: &tile,
             scale: of.scale,
             passing,
@@ -205,6 +215,15 @@ impl Gradients {
             Side::Keys(_) => code.repeat([0, of.group, 1].map(Int::Known), &lanes.none()?, |among, sums| {
                 lanes.sums([batch, code.add(first_head, among)?], sums)
             })?,
+        };
+        let sums = if self.own().visible.is_same_for_all() {
+            sums
+        } else {
+            let passing_heads = match self.side {
+                Side::Queries => [head_of_keys, code.add(head_of_keys, 1)?],
+                Side::Keys(_) => [first_head, code.add(first_head, of.group)?],
+            };
+            lanes.mended(&sums, [batch, own_head], passing_heads)?
         };
         let scale = Attribute::float(of.scale, float)?;
         let scale = code.one("arith.constant", &[], float, &[("value", scale)])?;

@@ -6,6 +6,7 @@
 //! | `prefill`, `steps` | attention of many queries, in one kernel |
 //! | `gradients`, `gradient_steps` | the gradients of queries, and those of keys and values, in one kernel each |
 //! | `cpu`, `cpu_steps` | attention on CPUs |
+//! | `again`, `cpu_again` | sums that NaN of hidden rows has reached, computed once more |
 //! | `tile`, `passing` | what `prefill` and `gradients` share: the rows of a workgroup, and the rows of the other side, which pass through LDS |
 //!
 //! In all but those for CPUs, the scores of a block are a matrix of 16 keys by 16 queries, and a lane has one query's scores of four keys. That is what it
@@ -13,7 +14,9 @@
 //! an instruction of its own. Scores are in powers of 2: they are multiplied by log2(e) with the scale. Where the gradients of keys and values
 //! are summed, keys and queries change places.
 
+mod again;
 mod cpu;
+mod cpu_again;
 mod cpu_steps;
 mod decode;
 mod gradient_steps;
@@ -141,6 +144,11 @@ impl Visible {
     /// Whether queries see the same keys.
     fn is_same_for_all(&self) -> bool {
         self.from.is_none() && self.to.is_none() && self.lengths.is_none()
+    }
+
+    /// Whether bounds let some queries see keys that others do not.
+    fn is_bounded(&self) -> bool {
+        self.from.is_some() || self.to.is_some()
     }
 
     /// How many keys so many neighbouring queries see at most.

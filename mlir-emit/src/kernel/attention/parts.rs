@@ -1,5 +1,6 @@
 //! The kernel of the parts: one subgroup goes over the keys of one.
 
+use super::again::{Again, Matrix};
 use super::decode::{Decode, FOUND};
 use super::{HIDDEN, LEAST, MISSING, SIXTEEN, Strides, WIDE, greatest_of, of_query};
 use crate::EmitError;
@@ -89,6 +90,12 @@ impl Decode {
         };
         let q = lanes.queries(of_keys, code.argument(2)?)?;
         let sums = lanes.sums(&q, start)?;
+        let weighted = if self.of.visible.is_bounded() {
+            lanes.mended(&sums, of_keys, code.argument(2)?)?
+        } else {
+            sums.weighted.clone()
+        };
+        let sums = Sums { weighted, ..sums };
         lanes.store(&sums, workgroup, [code.argument(5 + count)?, code.argument(6 + count)?])?;
         code.op("func.return", &[], &[], &[], Vec::new())?;
         Ok(Written {
@@ -330,6 +337,44 @@ impl<'c> Lanes<'_, 'c> {
         });
         let all = all.collect::<Result<Vec<_>, EmitError>>()?;
         code.one("vector.from_elements", &all, run, &[])
+    }
+
+    /// The sums of the lane's query, from the keys that it sees alone if any is NaN.
+    fn mended(&self, sums: &Sums<'c>, of_keys: Int<'c>, q: Ssa<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let (code, of) = (self.code, &self.decode.of);
+        let again = Again {
+            code,
+            half: self.half,
+            float: self.float,
+            quarter: self.quarter,
+        };
+        let [of_key, of_value] = of.columns;
+        let matrix = |operand, buffer, columns| Matrix {
+            operand,
+            buffer,
+            columns,
+        };
+        let [of_keys_buffer, of_values_buffer] = self.buffers;
+        let (keys, values) = (
+            matrix(of.k, of_keys_buffer, of_key),
+            matrix(of.v, of_values_buffer, of_value),
+        );
+        let exists = code.is_below(self.column, self.decode.columns_of_group())?;
+        let scale = code.float(&format!("{:e}", of.scale * LOG2_E), self.float)?;
+        // Where the sum of weights is NaN, what is seen is.
+        let is_meant = code.and(exists, again.is_number(sums.total)?)?;
+        again.mended(&sums.weighted, is_meant, || {
+            let place = self.decode.query(code, of_keys, self.column)?;
+            let q = matrix(of.q, q, of_key).row(code, place)?;
+            let [from, end] = self.own;
+            code.repeat([from, end, Int::Known(1)], &again.none(of_value)?, |key, weighted| {
+                let k = keys.row(code, [self.batch, self.head, key])?;
+                let power = code.same("arith.mulf", &[again.dot([q, k], of_key)?, scale])?;
+                let weight = code.same("math.exp2", &[code.same("arith.subf", &[power, sums.greatest])?])?;
+                let v = values.row(code, [self.batch, self.head, key])?;
+                again.added(weighted, weight, (v, of_value))
+            })
+        })
     }
 
     /// Stores what the part found.

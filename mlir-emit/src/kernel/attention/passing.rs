@@ -1,6 +1,7 @@
 //! The rows of two tensors that pass through LDS, a step of them at a time. While a step is used, the next one is on its way from memory to
 //! registers.
 
+use super::again::Matrix;
 use super::tile::Tile;
 use super::{MISSING, Operand, SIXTEEN, WIDE};
 use crate::EmitError;
@@ -31,6 +32,15 @@ pub(super) struct Passing<'a, 'c> {
 }
 
 impl<'c> Copied<'c> {
+    /// The tensor in memory.
+    pub(super) fn matrix(&self) -> Matrix<'c> {
+        Matrix {
+            operand: self.operand,
+            buffer: self.buffer,
+            columns: self.columns,
+        }
+    }
+
     /// Columns that a lane reads at once where columns are rows of matrices.
     pub(super) fn width(&self) -> i64 {
         self.columns / SIXTEEN

@@ -13,6 +13,7 @@
 //! registers. Steps of keys that no query of the workgroup sees are left out. Keys are compared with the bounds only in steps where some query
 //! does not see some key.
 
+use super::again::Matrix;
 use super::passing::{Copied, Passing, STEP};
 use super::steps::Lanes;
 use super::tile::{Own, Tile};
@@ -120,6 +121,11 @@ impl Prefill {
                 None => None,
             },
             head: [batch, head],
+            q: Matrix {
+                operand: of.q,
+                buffer: code.argument(2)?,
+                columns: of_key,
+            },
             passing: Passing {
                 tile: &tile,
                 // Keys are read by rows, values by columns.

@@ -1,6 +1,7 @@
 //! What the lanes of a [prefill](Prefill) do: the steps over keys and values, and what is stored at the end.
 
-use super::passing::{BLOCKS, Passing};
+use super::again::Matrix;
+use super::passing::{BLOCKS, Copied, Passing};
 use super::prefill::Prefill;
 use super::tile::Tile;
 use super::{HIDDEN, INFINITE, LEAST, LEAST_OF_MASK, MISSING, Mask, SIXTEEN, greatest_of, of_query, product};
@@ -21,6 +22,8 @@ pub(super) struct Lanes<'a, 'c> {
     pub(super) mask: Option<(Mask, Ssa<'c>)>,
     /// Batch and head of q.
     pub(super) head: [Int<'c>; 2],
+    /// The queries.
+    pub(super) q: Matrix<'c>,
     /// Keys and values.
     pub(super) passing: Passing<'a, 'c>,
 }
@@ -237,6 +240,48 @@ impl<'c> Lanes<'_, 'c> {
         Ok(weights)
     }
 
+    /// The sums of values of a block's query, from the keys that it sees alone if any is NaN.
+    fn mended(
+        &self,
+        (block, seen): (i64, [Int<'c>; 2]),
+        sums: &Sums<'c>,
+        total: Ssa<'c>,
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let (code, tile, of) = (self.tile.code, self.tile, &self.prefill.of);
+        let again = tile.again();
+        let [batch, head] = self.head;
+        let head_of_keys = code.div(head, of.group)?;
+        let [keys, values] = self.passing.copied.each_ref().map(Copied::matrix);
+        let (query, columns) = (tile.row(block)?, values.columns);
+        // Where the sum of weights is NaN, what is seen is.
+        let is_meant = code.and(tile.exists(query)?, again.is_number(total)?)?;
+        let scale = code.float(&format!("{:e}", of.scale * LOG2_E), tile.float)?;
+        again.mended(&sums.weighted, is_meant, || {
+            let q = self.q.row(code, [batch, head, query])?;
+            let [from, end] = seen;
+            code.repeat([from, end, Int::Known(1)], &again.none(columns)?, |key, weighted| {
+                let k = keys.row(code, [batch, head_of_keys, key])?;
+                let score = again.dot([q, k], keys.columns)?;
+                let mut power = code.same("arith.mulf", &[score, scale])?;
+                if let Some((mask, buffer)) = &self.mask {
+                    let [of_batch, of_head, of_query, of_key] = mask.strides;
+                    let parts = [(batch, of_batch), (head, of_head), (query, of_query), (key, of_key)];
+                    let parts = parts.map(|(number, stride)| code.mul(number, stride));
+                    let place = code.sum(parts.into_iter().collect::<Result<Vec<_>, _>>()?)?;
+                    let element = element(code.context(), mask.dtype).ok_or(MISSING)?;
+                    let added = code.load(*buffer, (place, Int::Known(0)), element)?;
+                    let added = code.one("vector.broadcast", &[added], element.vector(&[RUN])?, &[])?;
+                    let added = code.extract(self.powers(mask.dtype, added)?, 0, tile.float)?;
+                    power = code.same("arith.addf", &[power, added])?;
+                }
+                let power = code.same("arith.subf", &[power, sums.greatest])?;
+                let weight = code.same("rocdl.exp2", &[power])?;
+                let v = values.row(code, [batch, head_of_keys, key])?;
+                again.added(weighted, weight, (v, columns))
+            })
+        })
+    }
+
     /// Stores what was found.
     pub(super) fn store(
         &self,
@@ -250,11 +295,17 @@ impl<'c> Lanes<'_, 'c> {
         let zero = code.float("0.0", tile.float)?;
         // MLIR's number of the predicate "ordered equal".
         let equal = [("predicate", Attribute::text("1 : i64"))];
-        for (block, sums) in (0..).zip(sums) {
+        let seen = tile.seen()?;
+        for ((block, sums), seen) in (0..).zip(sums).zip(seen) {
             let total = of_query(code, "arith.addf", sums.total)?;
+            let weighted = if of.visible.is_bounded() {
+                self.mended((block, seen), sums, total)?
+            } else {
+                sums.weighted.clone()
+            };
             let nothing = code.one("arith.cmpf", &[total, zero], Type::integer(code.context(), 1), &equal)?;
             let (dtype, strides) = of.out;
-            tile.store(block, &sums.weighted, (out, dtype, strides), [batch, head], |sum| {
+            tile.store(block, &weighted, (out, dtype, strides), [batch, head], |sum| {
                 let quotient = code.same("arith.divf", &[sum, total])?;
                 // Where there are no weights, the output is zero: the sum is 0 v, which may be NaN.
                 code.one("arith.select", &[nothing, zero, quotient], tile.float, &[])

@@ -3,6 +3,7 @@
 //! A subgroup has some blocks of 16 of the own rows. In a block of scores a lane has one own row, its column of the matrix, and four passing
 //! rows.
 
+use super::again::Again;
 use super::passing::{BLOCKS, STEP};
 use super::{MISSING, SIXTEEN, Strides, Visible, WIDE};
 use crate::EmitError;
@@ -138,6 +139,16 @@ impl<'a, 'c> Tile<'a, 'c> {
             range: own.range(code, first, &lengths)?,
             lengths,
         })
+    }
+
+    /// What computes sums once more.
+    pub(super) fn again(&self) -> Again<'a, 'c> {
+        Again {
+            code: self.code,
+            half: self.half,
+            float: self.float,
+            quarter: self.quarter,
+        }
     }
 
     /// The lane's row in a block of its subgroup.

@@ -42,9 +42,17 @@ pub(crate) fn sdpa_backward(
         let d = arithmetic.dot(&slice(&d_o), &slice(&o));
         let statistic = at(&stats, extents.position(row));
         for (key, score) in attention.scores(row).into_iter().enumerate() {
-            let probability = match score {
-                Some(score) if score.value != f64::NEG_INFINITY => arithmetic.exp(arithmetic.sub(score, statistic)),
-                _ => Real::default(),
+            let Some(score) = score else {
+                // What a row does not see adds nothing, whatever it is.
+                p.push(Real::default());
+                ds.push(Real::default());
+                factors.push(Real::default());
+                continue;
+            };
+            let probability = if score.value == f64::NEG_INFINITY {
+                Real::default()
+            } else {
+                arithmetic.exp(arithmetic.sub(score, statistic))
             };
             let probability = narrowed(probability, narrow);
             let dp = arithmetic.dot(&slice(&d_o), &rows(&attention.v, extents.dv, extents.value(row, key)));
@@ -86,8 +94,12 @@ impl Gradients<'_> {
         let gradient = |row: Row| {
             let ds = rows(&self.factors, extents.keys, extents.position(row));
             (0..extents.d).map(move |column| {
+                let element = |key| at(k, extents.key(row, key) * extents.d + column);
                 let k: Vec<Real> = (0..extents.keys)
-                    .map(|key| at(k, extents.key(row, key) * extents.d + column))
+                    .map(|key| {
+                        let is_seen = self.attention.sees(row, key);
+                        is_seen.then(|| element(key)).unwrap_or_default()
+                    })
                     .collect();
                 self.scaled(&ds, &k)
             })
@@ -160,7 +172,11 @@ impl Gradients<'_> {
                     for column in 0..columns {
                         let rows = (head * group..(head + 1) * group)
                             .flat_map(|head| (0..extents.queries).map(move |query| Row { batch, head, query }));
-                        all.push(rows.map(|row| factors(row, key, column)).unzip());
+                        let factors = |row: Row| {
+                            let is_seen = self.attention.sees(row, key);
+                            is_seen.then(|| factors(row, key, column)).unwrap_or_default()
+                        };
+                        all.push(rows.map(factors).unzip());
                     }
                 }
             }

@@ -8,3 +8,4 @@ mod scores;
 
 pub(crate) use backward::sdpa_backward;
 pub(crate) use forward::sdpa;
+pub(crate) use scores::{Sight, sight};

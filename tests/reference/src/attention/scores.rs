@@ -4,8 +4,9 @@ use crate::ReferenceError;
 use crate::context::Context;
 use crate::element::Codec;
 use crate::real::{Arithmetic, Real};
-use crate::walk::{Offsets, broadcast_strides};
-use rotini_graph::{DiagonalAlignment, TensorId};
+use crate::tensors::{Buffers, tensor_of};
+use crate::walk::{Offsets, broadcast_strides, extents};
+use rotini_graph::{DiagonalAlignment, Graph, Op, TensorId, TensorKind};
 
 /// The options of either operation, whose structs share the names of fields.
 macro_rules! options {
@@ -96,6 +97,104 @@ impl Extents {
     }
 }
 
+/// Which keys a query sees.
+pub(crate) struct Sight {
+    pub(crate) batch: usize,
+    pub(crate) heads: usize,
+    pub(crate) queries: usize,
+    pub(crate) keys: usize,
+    /// For each batch: queries, keys.
+    lengths: Option<Vec<(usize, usize)>>,
+    /// Keys before and after the diagonal, and what has to be added to a query for its diagonal.
+    left: Option<i64>,
+    right: Option<i64>,
+    offset: i64,
+}
+
+impl Sight {
+    /// Of queries and keys with these extents. Lengths count with a padding mask only.
+    fn new(op: &Options, [batch, heads, queries, keys]: [usize; 4], lengths: Option<Vec<(usize, usize)>>) -> Self {
+        let bound = |bound: Option<i64>| bound.filter(|&bound| bound >= 0);
+        let (left, right, alignment) = match (op.causal, op.causal_bottom_right) {
+            (true, _) => (None, Some(0), DiagonalAlignment::TopLeft),
+            (_, true) => (None, Some(0), DiagonalAlignment::BottomRight),
+            _ => (bound(op.left), bound(op.right), op.alignment),
+        };
+        let is_bottom_right = alignment == DiagonalAlignment::BottomRight && (left.is_some() || right.is_some());
+        let extent = |extent: usize| i64::try_from(extent).unwrap_or(i64::MAX);
+        Sight {
+            batch,
+            heads,
+            queries,
+            keys,
+            lengths,
+            left,
+            right,
+            offset: if is_bottom_right {
+                extent(keys) - extent(queries)
+            } else {
+                0
+            },
+        }
+    }
+
+    fn is_bottom_right(&self, op: &Options) -> bool {
+        let is_asked = match (op.causal, op.causal_bottom_right) {
+            (true, _) => false,
+            (_, true) => true,
+            _ => op.alignment == DiagonalAlignment::BottomRight,
+        };
+        is_asked && (self.left.is_some() || self.right.is_some())
+    }
+
+    /// Whether lengths, causal masks and windows let a query see a key.
+    pub(crate) fn sees(&self, batch: usize, query: usize, key: usize) -> bool {
+        let is_padding = self.lengths.as_ref().is_some_and(|lengths| {
+            let (queries, keys) = lengths.get(batch).copied().unwrap_or_default();
+            query >= queries || key >= keys
+        });
+        let position = |position: usize| i64::try_from(position).unwrap_or(i64::MAX);
+        let beyond = position(key)
+            .saturating_sub(position(query))
+            .saturating_sub(self.offset);
+        !is_padding
+            && self.right.is_none_or(|right| beyond <= right)
+            && self.left.is_none_or(|left| beyond >= left.saturating_neg())
+    }
+}
+
+/// Which keys queries see in an attention, whose lengths are in these buffers; `None` for other operations, for those that are not
+/// supported, and where lengths are not in buffers.
+pub(crate) fn sight(graph: &Graph, op: &Op, buffers: &Buffers) -> Result<Option<Sight>, ReferenceError> {
+    let op = match op {
+        Op::Sdpa(op) => options!(op),
+        Op::SdpaBackward(op) => options!(op),
+        _ => return Ok(None),
+    };
+    let [q, k] = [op.q, op.k].map(|id| extents(&tensor_of(graph, id)?.dims));
+    let (&[batch, heads, queries, _], &[_, _, keys, _]) = (q?.as_slice(), k?.as_slice()) else {
+        return Ok(None);
+    };
+    let lengths = |id: TensorId| {
+        let tensor = tensor_of(graph, id)?;
+        let bytes = buffers.get(&tensor.uid);
+        let (Some(bytes), TensorKind::Buffer) = (bytes, tensor.kind) else {
+            return Ok::<_, ReferenceError>(None);
+        };
+        let codec = Codec::of(tensor.dtype);
+        let lengths = Offsets::of(tensor)?.filter_map(|offset| codec.load_at(bytes, offset));
+        Ok(Some(lengths.map(|length| length.to_f64() as usize).collect::<Vec<_>>()))
+    };
+    let lengths = match (op.padding, op.seq_len_q, op.seq_len_kv) {
+        (true, Some(q), Some(kv)) => match (lengths(q)?, lengths(kv)?) {
+            (Some(q), Some(kv)) => Some(q.into_iter().zip(kv).collect()),
+            _ => return Ok(None),
+        },
+        _ => None,
+    };
+    Ok(Some(Sight::new(&op, [batch, heads, queries, keys], lengths)))
+}
+
 pub(super) struct Attention {
     pub(super) arithmetic: Arithmetic,
     pub(super) extents: Extents,
@@ -109,12 +208,7 @@ pub(super) struct Attention {
     pub(super) stays: Option<Vec<bool>>,
     /// For each head.
     pub(super) slopes: Option<Vec<Real>>,
-    /// For each batch: queries, keys.
-    pub(super) lengths: Option<Vec<(usize, usize)>>,
-    /// Keys before and after the diagonal, and what has to be added to a query for its diagonal.
-    pub(super) left: Option<i64>,
-    pub(super) right: Option<i64>,
-    pub(super) offset: i64,
+    pub(super) sight: Sight,
 }
 
 impl Attention {
@@ -146,14 +240,15 @@ impl Attention {
             d,
             dv,
         };
-        let bound = |bound: Option<i64>| bound.filter(|&bound| bound >= 0);
-        let (left, right, alignment) = match (op.causal, op.causal_bottom_right) {
-            (true, _) => (None, Some(0), DiagonalAlignment::TopLeft),
-            (_, true) => (None, Some(0), DiagonalAlignment::BottomRight),
-            _ => (bound(op.left), bound(op.right), op.alignment),
+        let lengths = match (op.padding, op.seq_len_q, op.seq_len_kv) {
+            (true, Some(q), Some(kv)) => {
+                let (q, kv) = (lengths(context, q)?, lengths(context, kv)?);
+                Some(q.into_iter().zip(kv).collect())
+            }
+            _ => None,
         };
-        let is_bottom_right = alignment == DiagonalAlignment::BottomRight && (left.is_some() || right.is_some());
-        let extent = |extent: usize| i64::try_from(extent).unwrap_or(i64::MAX);
+        let sight = Sight::new(op, [batch, heads, queries, keys], lengths);
+        let is_bottom_right = sight.is_bottom_right(op);
         if op.padding && is_bottom_right {
             // hipDNN has no reference that says whether the diagonal ends at the sequences' ends or at the tensors'.
             return Err(context.unsupported("a diagonal from the bottom right of padded sequences"));
@@ -161,7 +256,7 @@ impl Attention {
         if !op.padding && (op.seq_len_q.is_some() || op.seq_len_kv.is_some()) {
             return Err(context.unsupported("sequence lengths without a padding mask"));
         }
-        if op.alibi && (right != Some(0) || is_bottom_right) {
+        if op.alibi && (sight.right != Some(0) || is_bottom_right) {
             // The sign of a distance to keys after the query is nowhere told.
             return Err(context.unsupported("ALiBi without a causal mask from the top left"));
         }
@@ -197,27 +292,14 @@ impl Attention {
                     .map(|slope| arithmetic.blurred(Real::exactly(slope), 4.0))
                     .collect()
             }),
-            lengths: match (op.padding, op.seq_len_q, op.seq_len_kv) {
-                (true, Some(q), Some(kv)) => {
-                    let (q, kv) = (lengths(context, q)?, lengths(context, kv)?);
-                    Some(q.into_iter().zip(kv).collect())
-                }
-                _ => None,
-            },
-            left,
-            right,
-            offset: if is_bottom_right {
-                extent(keys) - extent(queries)
-            } else {
-                0
-            },
+            sight,
         })
     }
 
     /// The scores of a row after all masks but those that hide a key: `None` there.
     pub(super) fn scores(&self, row: Row) -> Vec<Option<Real>> {
         (0..self.extents.keys)
-            .map(|key| (!self.is_hidden(row, key)).then(|| self.score(row, key)))
+            .map(|key| self.sees(row, key).then(|| self.score(row, key)))
             .collect()
     }
 
@@ -244,26 +326,20 @@ impl Attention {
         score
     }
 
-    fn is_hidden(&self, row: Row, key: usize) -> bool {
-        let is_padding = self.lengths.as_ref().is_some_and(|lengths| {
-            let (queries, keys) = lengths.get(row.batch).copied().unwrap_or_default();
-            row.query >= queries || key >= keys
-        });
-        let position = |position: usize| i64::try_from(position).unwrap_or(i64::MAX);
-        let beyond = position(key)
-            .saturating_sub(position(row.query))
-            .saturating_sub(self.offset);
+    /// Whether a row has a score with a key. What it does not see is not read, whatever it is.
+    pub(super) fn sees(&self, row: Row, key: usize) -> bool {
         let score = self.extents.position(row) * self.extents.keys + key;
         let is_masked = self.stays.as_ref().is_some_and(|stays| stays.get(score) != Some(&true));
-        is_padding
-            || is_masked
-            || self.right.is_some_and(|right| beyond > right)
-            || self.left.is_some_and(|left| beyond < left.saturating_neg())
+        !is_masked && self.sight.sees(row.batch, row.query, key)
     }
 
+    /// A column of the values that a row sees, with zeros for others.
     pub(super) fn value_column(&self, row: Row, column: usize) -> Vec<Real> {
         (0..self.extents.keys)
-            .map(|key| at(&self.v, self.extents.value(row, key) * self.extents.dv + column))
+            .map(|key| {
+                let place = self.extents.value(row, key) * self.extents.dv + column;
+                self.sees(row, key).then(|| at(&self.v, place)).unwrap_or_default()
+            })
             .collect()
     }
 }

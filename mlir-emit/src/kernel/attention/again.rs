@@ -1,0 +1,153 @@
+//! Sums of a row that are NaN, computed once more from what the row sees alone.
+//!
+//! Matrix instructions multiply rows of values that one row of weights sees and another does not. The weight of a hidden row is 0, and 0 times
+//! NaN or an infinity is NaN. So a lane looks at its sums when all is summed. If any is NaN it goes over the rows that its own row sees, one by
+//! one. Else that costs an addition for each sum.
+
+use super::{MISSING, Operand, WIDE};
+use crate::EmitError;
+use crate::kernel::code::{Code, Int, Ssa};
+use crate::kernel::epilogue::RUN;
+use crate::mlir::{Attribute, Type};
+
+/// What is known of a lane.
+pub(super) struct Again<'a, 'c> {
+    pub(super) code: &'a Code<'c>,
+    /// The type of tensors' elements.
+    pub(super) half: Type<'c>,
+    pub(super) float: Type<'c>,
+    /// Which columns of sums the lane has: four groups of neighbours of every four groups.
+    pub(super) quarter: Int<'c>,
+}
+
+/// A row of a tensor: its buffer, and the place of its first element.
+#[derive(Clone, Copy)]
+pub(super) struct Row<'c> {
+    pub(super) buffer: Ssa<'c>,
+    pub(super) place: Int<'c>,
+}
+
+/// A tensor of one head of a batch.
+#[derive(Clone, Copy)]
+pub(super) struct Matrix<'c> {
+    pub(super) operand: Operand,
+    pub(super) buffer: Ssa<'c>,
+    pub(super) columns: i64,
+}
+
+impl<'c> Matrix<'c> {
+    /// The row of a batch, a head and a number.
+    pub(super) fn row(&self, code: &Code<'c>, place: [Int<'c>; 3]) -> Result<Row<'c>, EmitError> {
+        Ok(Row {
+            buffer: self.buffer,
+            place: self.operand.strides.place(code, place)?,
+        })
+    }
+}
+
+impl<'c> Again<'_, 'c> {
+    /// The sums of a row, or what `body` makes of them if any is NaN. `sums` are for each column that a lane reads at once the sums of four
+    /// columns. `body` makes for each of four groups of columns a vector of them.
+    pub(super) fn mended(
+        &self,
+        sums: &[Ssa<'c>],
+        is_meant: Int<'c>,
+        body: impl FnOnce() -> Result<Vec<Ssa<'c>>, EmitError>,
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let code = self.code;
+        let (&first, rest) = sums.split_first().ok_or(MISSING)?;
+        let mut all = first;
+        for &sum in rest {
+            all = code.same("arith.addf", &[all, sum])?;
+        }
+        let mut sum = code.extract(all, 0, self.float)?;
+        for number in 1..RUN {
+            sum = code.same("arith.addf", &[sum, code.extract(all, number, self.float)?])?;
+        }
+        // MLIR's number of the predicate "unordered".
+        let unordered = [("predicate", Attribute::text("14 : i64"))];
+        let is_nan = code.one("arith.cmpf", &[sum, sum], Type::integer(code.context(), 1), &unordered)?;
+        code.replaced(code.and(Int::Made(is_nan), is_meant)?, sums, || {
+            let run = self.float.vector(&[RUN])?;
+            let by_columns = body()?;
+            let width = usize::try_from(RUN).map_err(|_| MISSING)?;
+            let mut sums = Vec::new();
+            for groups in by_columns.chunks(width) {
+                let columns = groups.first().ok_or(MISSING)?.r#type().as_vector()?.0;
+                for column in 0..columns.first().copied().ok_or(MISSING)? {
+                    let own = groups.iter().map(|&group| code.extract(group, column, self.float));
+                    let own = own.collect::<Result<Vec<_>, _>>()?;
+                    sums.push(code.one("vector.from_elements", &own, run, &[])?);
+                }
+            }
+            Ok(sums)
+        })
+    }
+
+    /// No sums of a matrix with so many columns: a vector for each of four groups.
+    pub(super) fn none(&self, columns: i64) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let zeros = self.code.zeros(self.float.vector(&[self.width(columns)])?)?;
+        Ok(vec![zeros; usize::try_from(RUN).map_err(|_| MISSING)?])
+    }
+
+    /// Neighbouring columns that a lane has.
+    fn width(&self, columns: i64) -> i64 {
+        columns / super::SIXTEEN
+    }
+
+    /// The product of two rows.
+    pub(super) fn dot(&self, [a, b]: [Row<'c>; 2], columns: i64) -> Result<Ssa<'c>, EmitError> {
+        let code = self.code;
+        let (narrow, wide) = (self.half.vector(&[WIDE])?, self.float.vector(&[WIDE])?);
+        let bounds = [0, columns, WIDE].map(Int::Known);
+        let sums = code.repeat(bounds, &[code.zeros(wide)?], |column, sums| {
+            let &[sums] = sums else { return Err(MISSING) };
+            let [a, b] = [a, b].map(|row| {
+                let place = (code.add(row.place, column)?, Int::Known(0));
+                let loaded = code.load(row.buffer, place, narrow)?;
+                code.one("arith.extf", &[loaded], wide, &[])
+            });
+            Ok(vec![code.same("math.fma", &[a?, b?, sums])?])
+        })?;
+        let &[sums] = sums.as_slice() else { return Err(MISSING) };
+        let mut sum = code.extract(sums, 0, self.float)?;
+        for number in 1..WIDE {
+            sum = code.same("arith.addf", &[sum, code.extract(sums, number, self.float)?])?;
+        }
+        Ok(sum)
+    }
+
+    /// Sums with a factor times the lane's columns of a row.
+    pub(super) fn added(
+        &self,
+        sums: &[Ssa<'c>],
+        factor: Ssa<'c>,
+        (row, columns): (Row<'c>, i64),
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let code = self.code;
+        let width = self.width(columns);
+        let (narrow, wide) = (self.half.vector(&[width])?, self.float.vector(&[width])?);
+        let factor = code.one("vector.broadcast", &[factor], wide, &[])?;
+        let group = |(number, &sum): (i64, &Ssa<'c>)| {
+            let group = code.add(code.mul(self.quarter, RUN)?, number)?;
+            let place = code.add(row.place, code.mul(group, width)?)?;
+            let loaded = code.load(row.buffer, (place, Int::Known(0)), narrow)?;
+            let loaded = code.one("arith.extf", &[loaded], wide, &[])?;
+            code.same("math.fma", &[factor, loaded, sum])
+        };
+        (0..).zip(sums).map(group).collect()
+    }
+
+    /// Whether a number is one.
+    pub(super) fn is_number(&self, number: Ssa<'c>) -> Result<Int<'c>, EmitError> {
+        // MLIR's number of the predicate "ordered".
+        let ordered = [("predicate", Attribute::text("7 : i64"))];
+        let truth = Type::integer(self.code.context(), 1);
+        Ok(Int::Made(self.code.one(
+            "arith.cmpf",
+            &[number, number],
+            truth,
+            &ordered,
+        )?))
+    }
+}
