@@ -6,7 +6,7 @@
 use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
-use crate::kernel::{Attention, Dots, Kernels, Product, Turn, fitted};
+use crate::kernel::{Attention, Dots, Kernels, Own, Product, Turn, fitted};
 use crate::mlir::Value as Ssa;
 use crate::narrow::{contracted, factor_types};
 use crate::quirks::{Quirk, Quirks};
@@ -70,6 +70,20 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     /// A product on a CPU by a kernel of our own, which [there is](Self::has_dots), as a tensor of this shape.
     pub(crate) fn dots(&self, dots: &Dots, [a, b]: [Ssa<'c, 'b>; 2], shape: &[i64]) -> Result<Ssa<'c, 'b>, EmitError> {
         self.at.dots(self.kernels, (dots, [a.id(), b.id()]), shape)
+    }
+
+    /// What a kernel of our own for CPUs makes of these values, as a tensor of this shape; `None` if there is no such kernel.
+    pub(crate) fn own(
+        &self,
+        own: &Own,
+        values: &[Ssa<'c, 'b>],
+        shape: &[i64],
+    ) -> Result<Option<Ssa<'c, 'b>>, EmitError> {
+        if !own.is_possible() {
+            return Ok(None);
+        }
+        let values: Vec<usize> = values.iter().map(|value| value.id()).collect();
+        self.at.own(self.kernels, (own, &values), shape).map(Some)
     }
 
     /// An attention by kernels of our own: what they store, in these shapes.

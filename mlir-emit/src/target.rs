@@ -1,5 +1,6 @@
 //! What a kernel is compiled for, and the properties of that target.
 
+use crate::kernel::Registers;
 use rotini_schedule::Machine;
 use rotini_schedule::gemm::{self, Problem, Schedule};
 use rotini_schedule::rows;
@@ -123,6 +124,22 @@ impl Target {
             Target::X86(level) => *level == Level::V4,
             _ => false,
         }
+    }
+
+    /// The vector registers, if it is a CPU that multiplies and adds in one instruction and gathers: AVX2 or AVX-512.
+    pub(crate) fn registers(&self) -> Option<Registers> {
+        const WIDE: Registers = Registers { lanes: 16, count: 32 };
+        const NARROW: Registers = Registers { lanes: 8, count: 16 };
+        if self.has_wide_registers() {
+            return Some(WIDE);
+        }
+        let has_avx2 = match self {
+            #[cfg(target_arch = "x86_64")]
+            Target::Cpu => std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma"),
+            Target::X86(_) => true,
+            _ => false,
+        };
+        has_avx2.then_some(NARROW)
     }
 
     /// The form of convolutions for this target.

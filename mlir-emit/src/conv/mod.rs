@@ -10,8 +10,10 @@ mod direct;
 mod gradient;
 mod kernels;
 mod named;
+mod panels;
 mod shape;
 mod staged;
+mod taps;
 
 use crate::contract::repeated;
 use crate::convert::{check_compute, check_not_constant, compute_type};
@@ -91,8 +93,16 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
             on_gpus(lowering, [&x, &w], &shape, (&order, compute))?
         }
         ConvStrategy::Staged => {
+            let order = lowering.stored_order(op.y).unwrap_or_else(|| x.order.clone());
+            let is_bare = !lowering.is_read(op.y);
+            if has_panels(&shape, (&y.dims, &order), is_bare)
+                && let Some(result) = panels::forward(lowering, [&x, &w], &shape, (&y.dims, &order), compute)?
+            {
+                return lowering.define_sums(op.y, result, compute);
+            }
             let [x, w] = summable(lowering, [x, w], &shape, compute)?;
-            staged::lower(lowering, &x, &w, &shape, compute)?
+            let (ssa, made) = staged::lower(lowering, &x, &w, &shape, compute)?;
+            (stored_apart(lowering, op.y, (ssa, &made), &shape)?, made)
         }
     };
     let result = Ordered {
@@ -102,6 +112,34 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         dims: y.dims.clone(),
     };
     lowering.define_sums(op.y, result, compute)
+}
+
+/// Whether a convolution on a CPU is a kernel of our own if there is one: where nothing is made of its result and vectors lie along the
+/// positions of an image, and where patches would take much more memory than the operands.
+fn has_panels(shape: &Shape<'_>, (dims, order): (&[i64], &[usize]), is_bare: bool) -> bool {
+    let is_last = panels::is_last(dims, order);
+    if shape.is_depthwise() {
+        return false;
+    }
+    // Small images leave lanes idle, which costs more than a copy of the result.
+    let is_small =
+        staged::is_product(shape) && shape.terms() > shape.channels && shape.output.iter().product::<i64>() <= 64;
+    is_bare && !is_last && !is_small || staged::has_large_patches(shape)
+}
+
+/// The sums of a product in a dispatch of their own, if nothing is made of them and they are stored in another order: the compiler would fold
+/// the copy into the product, which then is not packed and takes ten times as long.
+fn stored_apart<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    id: TensorId,
+    (ssa, order): (Ssa<'c, 'b>, &[usize]),
+    shape: &Shape<'_>,
+) -> Result<Ssa<'c, 'b>, EmitError> {
+    let is_stored_otherwise = lowering.stored_order(id).is_some_and(|stored| stored != order);
+    if is_stored_otherwise && !lowering.is_read(id) && staged::is_product(shape) {
+        return lowering.emitter().barrier(ssa);
+    }
+    Ok(ssa)
 }
 
 /// The form for GPUs, and the order of its result: `order` if the kernel is one of our own.
@@ -168,6 +206,18 @@ pub(crate) fn lower_dgrad(
             return Ok(());
         }
     }
+    if lowering.target().conv_strategy() == ConvStrategy::Staged {
+        let is_bare = !lowering.is_read(op.dx);
+        let is_last = panels::is_last(&dx.dims, &order);
+        let is_wanted = if forward.is_depthwise() {
+            !forward.is_turned() && (!is_last || forward.filters == 1)
+        } else {
+            !forward.is_turned() || has_panels(&forward.exchanged(), (&dx.dims, &order), is_bare)
+        };
+        if is_wanted && let Some(result) = panels::dgrad(lowering, [&dy, &w], &forward, (&dx.dims, &order), compute)? {
+            return lowering.define_sums(op.dx, result, compute);
+        }
+    }
     if !forward.is_turned() {
         let w = reversed(&at, w, &forward)?;
         let extents = [forward.positions(), forward.terms()];
@@ -185,7 +235,10 @@ pub(crate) fn lower_dgrad(
             let order = lowering.stored_order(op.dx).unwrap_or_else(|| dy.order.clone());
             on_gpus(lowering, [&dy, &turned.w], &shape, (&order, compute))?
         }
-        ConvStrategy::Staged => staged::lower(lowering, &dy, &turned.w, &shape, compute)?,
+        ConvStrategy::Staged => {
+            let (ssa, made) = staged::lower(lowering, &dy, &turned.w, &shape, compute)?;
+            (stored_apart(lowering, op.dx, (ssa, &made), &shape)?, made)
+        }
     };
     let result = Ordered {
         ssa,
@@ -221,6 +274,9 @@ pub(crate) fn lower_wgrad(
     {
         return lowering.define_sums(op.dw, result, compute);
     }
+    if let Some(result) = wgrad_on_cpus(lowering, [&x, &dy], &shape, (op, compute))? {
+        return lowering.define_sums(op.dw, result, compute);
+    }
     let summed = [&[shape.batch], shape.output.as_slice()].concat();
     let [x, dy] = lowering.summable([x, dy], [shape.channels, shape.filters], &summed, compute)?;
     // In the order in which it is stored, on CPUs: a copy of a large filter to another one takes longer than its gradient.
@@ -235,6 +291,35 @@ pub(crate) fn lower_wgrad(
         dims: dw.dims.clone(),
     };
     lowering.define_sums(op.dw, result, compute)
+}
+
+/// A gradient with respect to w on a CPU by a kernel of our own, if there is one.
+fn wgrad_on_cpus<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    [x, dy]: [&Ordered<'c, 'b>; 2],
+    shape: &Shape<'_>,
+    (op, compute): (&ConvWgrad, DataType),
+) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+    if lowering.target().conv_strategy() != ConvStrategy::Staged {
+        return Ok(None);
+    }
+    let dims = &lowering.tensor(op.dw)?.dims;
+    if shape.is_depthwise() {
+        if let Some(result) = taps::lower(lowering, [x, dy], shape, dims, compute)? {
+            return Ok(Some(result));
+        }
+        // Vectors along channels, or none.
+        let are_last = [x, dy]
+            .iter()
+            .all(|tensor| panels::is_last(&tensor.dims, &tensor.order));
+        if shape.filters > 1 || !are_last {
+            return Ok(None);
+        }
+    }
+    let order = lowering
+        .stored_order(op.dw)
+        .unwrap_or_else(|| channels_first(dims.len()));
+    panels::wgrad(lowering, [x, dy], shape, (dims, &order), compute)
 }
 
 /// The elements of what the lowering makes of the operands of a gradient with respect to x.

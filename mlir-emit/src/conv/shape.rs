@@ -99,6 +99,25 @@ impl<'g> Shape<'g> {
         }
     }
 
+    /// Whether each group has one channel.
+    pub(super) fn is_depthwise(&self) -> bool {
+        self.groups > 1 && self.channels == 1
+    }
+
+    /// The shape of the convolution that its gradient with respect to x is, in extents; the geometry is this one.
+    pub(super) fn exchanged(&self) -> Self {
+        Shape {
+            batch: self.batch,
+            groups: self.groups,
+            channels: self.filters,
+            filters: self.channels,
+            input: self.output.clone(),
+            window: self.window.clone(),
+            output: self.input.clone(),
+            geometry: self.geometry,
+        }
+    }
+
     pub(super) fn spatial(&self) -> usize {
         self.output.len()
     }

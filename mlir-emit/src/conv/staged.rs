@@ -63,6 +63,31 @@ fn has_wide_rows(shape: &Shape<'_>) -> bool {
     shape.filters >= WIDE && shape.positions() <= 2 * shape.filters
 }
 
+/// Whether the convolution is a product of matrices.
+pub(super) fn is_product(shape: &Shape<'_>) -> bool {
+    Form::of(shape) == Form::Patches
+}
+
+/// Whether the lowering would make patches that take more than twice the memory of the operands, or would be slow.
+pub(super) fn has_large_patches(shape: &Shape<'_>) -> bool {
+    match Form::of(shape) {
+        Form::Patches => {
+            let image = product(&shape.input).unwrap_or(u64::MAX);
+            let channels = product(&[shape.batch, shape.groups, shape.channels]).unwrap_or(u64::MAX);
+            let operands = [
+                image.saturating_mul(channels),
+                shape.filter_elements().unwrap_or(u64::MAX),
+                product(&[shape.pixels(), shape.groups, shape.filters]).unwrap_or(u64::MAX),
+            ];
+            let patches = product(&[shape.pixels(), shape.groups, shape.terms()]).unwrap_or(u64::MAX);
+            let operands = operands.into_iter().fold(0_u64, u64::saturating_add);
+            product(&shape.window) > Some(1) && patches > operands.saturating_mul(2)
+        }
+        Form::Direct => true,
+        Form::Depthwise | Form::Convolution => false,
+    }
+}
+
 /// Lowers the convolution.
 pub(super) fn lower<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,

@@ -6,7 +6,7 @@ mod loops;
 mod tensors;
 
 use crate::EmitError;
-use crate::kernel::{Attention, Dots, Kernels, Product, Turn};
+use crate::kernel::{Attention, Dots, Kernels, Own, Product, Turn};
 use crate::mlir::{Attribute, Block, Context, Float, Region, Type, Value};
 use crate::quirks::{Quirk, Quirks};
 use rotini_graph::{DataType, Storage};
@@ -229,6 +229,16 @@ impl<'c, 'b> Emitter<'c, 'b> {
         shape: &[i64],
     ) -> Result<Value<'c, 'b>, EmitError> {
         kernels.dots(self.context, self.block, (dots, values, shape))
+    }
+
+    /// What a kernel of our own for CPUs makes of these values, as a tensor of this shape.
+    pub(crate) fn own(
+        &self,
+        kernels: &Kernels,
+        (own, values): (&Own, &[usize]),
+        shape: &[i64],
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        kernels.own(self.context, self.block, (own, values, shape))
     }
 
     /// An attention by kernels of our own, as tensors of these shapes.

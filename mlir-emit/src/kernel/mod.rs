@@ -15,6 +15,9 @@
 //! | `turn` | copies in another memory order |
 //! | `attention`, `attended` | attention of few queries and of many, its gradients, and where they are called |
 //! | `dots`, `lines` | products on CPUs whose operands need no packing |
+//! | `panels` | products on CPUs of tensors that are read by strides: convolutions and their gradients |
+//! | `taps` | gradients of depthwise filters on CPUs |
+//! | `pool` | max pooling on CPUs |
 //! | `code` | what kernels are written with |
 
 mod adding;
@@ -28,11 +31,14 @@ mod fusion;
 mod gemm;
 mod lines;
 mod merged;
+mod panels;
 mod places;
+mod pool;
 mod problem;
 mod reader;
 mod rows;
 mod summed;
+mod taps;
 mod turn;
 
 pub(crate) use attended::Attention;
@@ -42,11 +48,14 @@ pub(crate) use attention::{
 };
 pub(crate) use direct::TERMS as DIRECT_TERMS;
 pub(crate) use dots::{Dots, Right};
+pub(crate) use panels::{Along, Panels, Part, Registers};
+pub(crate) use pool::Pool;
 pub(crate) use problem::{Axis, Factor, Product, Strides, Window};
 pub(crate) use reader::fitted;
 pub(crate) use rows::is_possible as has_rows;
 pub(crate) use rows::problem::MARK as ROWS;
 pub(crate) use summed::parts as parts_of_summed;
+pub(crate) use taps::Taps;
 pub(crate) use turn::Turn;
 
 use crate::EmitError;
@@ -132,6 +141,40 @@ impl Kernels {
             .ok_or(EmitError::Internal("a product without a result"))
     }
 
+    /// Appends a kernel for CPUs that reads these values. Its result has this shape.
+    pub(crate) fn own<'c, 'b>(
+        &self,
+        context: &'c Context,
+        block: &'b Block<'c>,
+        (own, values, shape): (&Own, &[usize], &[i64]),
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let element = Type::float(context, Float::F32);
+        let (kind, name, counts, written) = match own {
+            Own::Panels(panels) => {
+                let counts = panels.elements.to_vec();
+                ("panels", panels.name.clone(), counts, panels.write(context)?)
+            }
+            Own::Pool(pool) => ("pool", pool.name(), pool.elements().to_vec(), pool.write(context)?),
+            Own::Taps(taps) => ("taps", taps.name(), taps.elements().to_vec(), taps.write(context)?),
+        };
+        let mut buffers = counts.into_iter().map(|count| Buffer { count, element });
+        let out = buffers
+            .next_back()
+            .ok_or(EmitError::Internal("a kernel without buffers"))?;
+        let kernel = Whole {
+            kind,
+            name,
+            lanes: None,
+            read: values.iter().copied().zip(buffers).collect(),
+            stored: vec![(out, element.tensor(shape)?)],
+            written,
+        };
+        let made = self.append_whole(context, block, kernel)?;
+        made.into_iter()
+            .next()
+            .ok_or(EmitError::Internal("a kernel without a result"))
+    }
+
     /// Appends a complete kernel, and returns what it stores.
     fn append_whole<'c, 'b>(
         &self,
@@ -200,6 +243,25 @@ impl Kernels {
         made.into_iter()
             .next()
             .ok_or(EmitError::Internal("a product without sums"))
+    }
+}
+
+/// A kernel for CPUs in f32, whose operands are read by their strides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Own {
+    Panels(Panels),
+    Pool(Pool),
+    Taps(Taps),
+}
+
+impl Own {
+    /// Whether there is a kernel for it.
+    pub(crate) fn is_possible(&self) -> bool {
+        match self {
+            Own::Panels(panels) => panels.is_possible(),
+            Own::Pool(pool) => pool.is_possible(),
+            Own::Taps(taps) => taps.is_possible(),
+        }
     }
 }
 

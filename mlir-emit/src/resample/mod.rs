@@ -8,6 +8,7 @@
 //! The combinations do not depend on their order, so the result does not depend on how the compiler tiles them. Nothing is written twice.
 
 mod gradient;
+mod own;
 
 pub(crate) use gradient::{check_backward, lower_backward};
 
@@ -417,6 +418,16 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         skips_padding: op.resample_mode == M::Maxpool && op.padding_mode == PaddingMode::NegInf,
         lowering,
     };
+    if op.resample_mode == M::Maxpool
+        && op.index.is_none()
+        && let Some(greatest) = pooling.own_greatest()?
+    {
+        pooling.order = greatest.order.clone();
+        let y = pooling.or_least(greatest, least)?;
+        let y = lowering.carry(y, lowering.carried_type(op.y, compute)?)?;
+        lowering.define(op.y, Value::of(y));
+        return Ok(());
+    }
     let is_plain = pooling.x.dtype == compute && (compute.is_integer() || op.resample_mode != M::Maxpool);
     if lowering.target().is_cpu() && !(is_plain && pooling.windows.is_exact()?) {
         pooling.padded = Some(pooling.copied(op.resample_mode)?);

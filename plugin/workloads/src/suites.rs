@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `quick` | a dozen small graphs, one of each family |
 //! | `resnet50` | the layers of ResNet-50, fused; or their gradients |
+//! | `bare` | convolutions with nothing behind them, and their gradients: both layouts, N from 1 to 32, f32 |
 //! | `unet` | layers of the UNet of Stable Diffusion 1.5, at 64 × 64 |
 //! | `bert` | a layer of BERT base: products, attention, normalization |
 //! | `llama` | a layer of Llama 3 8B, prompt and next token |
 //! | `miopen` | convolutions of MIOpen's database for MI300X, with the times in it |
 
+mod bare;
 mod miopen;
 
 use crate::blocks::{
@@ -32,9 +34,10 @@ pub struct SuiteOptions {
 }
 
 /// The names of the suites, with what is in them.
-pub const SUITES: [(&str, &str); 6] = [
+pub const SUITES: [(&str, &str); 7] = [
     ("quick", "a dozen small graphs, one of each family"),
     ("resnet50", "the layers of ResNet-50, fused; or their gradients"),
+    ("bare", "convolutions with nothing behind them, and their gradients"),
     ("unet", "layers of the UNet of Stable Diffusion 1.5"),
     ("bert", "a layer of BERT base"),
     ("llama", "a layer of Llama 3 8B, prompt and next token"),
@@ -53,6 +56,7 @@ pub fn suite(name: &str, options: &SuiteOptions) -> Result<Vec<Workload>, Worklo
     let graphs = match name {
         "quick" => quick(options),
         "resnet50" => resnet50(options),
+        "bare" => bare::bare(options),
         "unet" => unet(options),
         "bert" => bert(options),
         "llama" => llama(options),

@@ -323,11 +323,12 @@ pub(super) fn edges() -> Result<Vec<Data>> {
             Ok::<_, anyhow::Error>(())
         };
         let conv = |input, window, padding| Conv::new(2, 4, 6, input, window, padding, DataType::F32, order);
-        add("stride2", &conv(9, 3, 1).stride(2))?;
+        // No window outside dy, whose zeros CPUs multiply.
+        add("stride2", &conv(9, 3, 2).stride(2))?;
         add("stride_beyond_filter", &conv(13, 2, 0).stride(5))?;
         add("1x1_stride2", &conv(7, 1, 0).stride(2))?;
         add("stride2_dilation3", &conv(14, 3, 2).stride(2).dilation(3))?;
-        add("stride3_grouped", &conv(11, 4, 1).stride(3).groups(2))?;
+        add("stride3_grouped", &conv(11, 4, 3).stride(3).groups(2))?;
         add("padding_beyond_filter", &conv(5, 2, 3))?;
         for dtype in [DataType::F16, DataType::Bf16] {
             let conv = Conv::new(1, 16, 8, 8, 4, 1, dtype, order).stride(2);

@@ -6,6 +6,7 @@
 //! | `grouped` | convolutions in groups, depthwise ones among them, and their gradients |
 //! | `stressed`, `unpacked` | convolutions of shapes that stress a form, and of operands that need no packing |
 //! | `cropped` | convolutions with padding below zero, in all directions |
+//! | `bare` | convolutions and gradients with nothing behind them, of shapes that stress the kernels of CPUs |
 //! | `gradients` | dgrad and wgrad, alone and with what is fused around them |
 //! | `matmul` | transposes, batches that repeat, types, epilogues |
 //! | `moe` | matmuls grouped by expert, forward and backward |
@@ -37,6 +38,7 @@
 //! A family of operations has a module of its own here as it has in the lowering; [`all`] lists them.
 
 mod attention;
+mod bare;
 mod block_scale;
 mod bodies;
 mod boolean;
@@ -177,6 +179,7 @@ pub fn all() -> Vec<Case> {
     convolution::many(&mut cases);
     unpacked::unpacked(&mut cases);
     stressed::stressed(&mut cases);
+    bare::bare(&mut cases);
     convolution::turned(&mut cases);
     convolution::fused(&mut cases);
     gradients::alone(&mut cases);

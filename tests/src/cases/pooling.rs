@@ -191,6 +191,20 @@ pub(super) fn forward(cases: &mut Cases) {
             uneven.window = vec![2, 4];
             cases.add(format!("pool_{mode}_uneven_{order_name}"), uneven.forward(None));
         }
+        // More than one vector of pixels or channels, with a rest and without.
+        for (channels, extent, padding, stride, window) in [
+            (20, 39, 1, 2, 3),
+            (32, 34, 1, 1, 3),
+            (7, 64, 0, 2, 2),
+            (16, 50, 2, 3, 5),
+            (48, 9, 0, 1, 3),
+        ] {
+            for order in Order::BOTH {
+                let pool = Pool::new(&[1, channels, extent, extent], padding, stride, window, modes);
+                let name = format!("pool_{mode}_vectors_of_{channels}x{extent}_{}", order.name());
+                cases.add(name, pool.of(DataType::F32, order).forward(None));
+            }
+        }
         // Windows of nothing but padding.
         let beyond = Pool::new(&[1, 2, 3, 3], 2, 1, 2, modes);
         cases.add(format!("pool_{mode}_padding_only"), beyond.forward(None));

@@ -1,0 +1,476 @@
+//! Convolutions and their gradients on CPUs as one kernel of our own, which reads the operands by their strides ([`crate::kernel::Panels`]).
+//!
+//! Nothing is materialised but an operand with its padding. A gradient with respect to x of windows with steps has a part for each place
+//! that an element may have between two steps: there the same taps reach it.
+
+use super::shape::Shape;
+use crate::EmitError;
+use crate::kernel::{Along, Own, Panels, Part};
+use crate::lowering::Lowering;
+use crate::value::{Ordered, extents};
+use rotini_graph::DataType;
+
+/// Most parts of a gradient with steps: each has code of its own.
+const MOST_PARTS: usize = 16;
+
+/// Two factors and a result, and how loops move in them.
+struct Frame<'c, 'b> {
+    factors: [Ordered<'c, 'b>; 2],
+    /// Of both factors and of the result.
+    strides: [Vec<i64>; 3],
+    /// Whether vectors lie along an axis of the first factor, not of the second.
+    is_exchanged: bool,
+}
+
+impl<'c, 'b> Frame<'c, 'b> {
+    fn new(factors: [Ordered<'c, 'b>; 2], (dims, order): (&[i64], &[usize]), is_exchanged: bool) -> Self {
+        let [a, b] = [0, 1].map(|factor: usize| strides_of(&factors[factor].dims, &factors[factor].order));
+        Frame {
+            factors,
+            strides: [a, b, strides_of(dims, order)],
+            is_exchanged,
+        }
+    }
+
+    /// Numbers for both factors and the result, in the order of the kernel's tensors.
+    fn placed(&self, [a, b, out]: [i64; 3]) -> [i64; 3] {
+        if self.is_exchanged { [b, a, out] } else { [a, b, out] }
+    }
+
+    /// How far a number of steps along an axis of each tensor moves. `None`: the tensor does not vary.
+    fn moved(&self, steps: [Option<(usize, i64)>; 3]) -> [i64; 3] {
+        let moved = |tensor: usize| match steps[tensor] {
+            Some((axis, steps)) => self.strides[tensor].get(axis).map_or(0, |stride| stride * steps),
+            None => 0,
+        };
+        self.placed([moved(0), moved(1), moved(2)])
+    }
+
+    /// A loop that takes so many steps along an axis of each tensor.
+    fn along(&self, extent: i64, steps: [Option<(usize, i64)>; 3]) -> Along {
+        Along {
+            extent,
+            strides: self.moved(steps),
+        }
+    }
+
+    fn lower(
+        &self,
+        lowering: &Lowering<'_, 'c, 'b>,
+        (name, parts): (String, Vec<Part>),
+        (dims, order): (&[i64], &[usize]),
+    ) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+        let Some(registers) = lowering.target().registers() else {
+            return Ok(None);
+        };
+        let elements = |dims: &[i64]| {
+            let elements = dims.iter().try_fold(1_i64, |product, &dim| product.checked_mul(dim));
+            elements.unwrap_or(0)
+        };
+        let [a, b] = &self.factors;
+        let panels = Panels {
+            name,
+            parts,
+            elements: self.placed([elements(&a.dims), elements(&b.dims), elements(dims)]),
+            registers,
+        };
+        let read = if self.is_exchanged {
+            [b.ssa, a.ssa]
+        } else {
+            [a.ssa, b.ssa]
+        };
+        let ssa = lowering.own(&Own::Panels(panels), &read, &extents(dims, order)?)?;
+        Ok(ssa.map(|ssa| Ordered {
+            ssa,
+            order: order.to_vec(),
+            dtype: DataType::F32,
+            dims: dims.to_vec(),
+        }))
+    }
+}
+
+/// The strides of a tensor with these extents in this order.
+fn strides_of(dims: &[i64], order: &[usize]) -> Vec<i64> {
+    let mut strides = vec![0; dims.len()];
+    let mut next = 1_i64;
+    for &axis in order.iter().rev() {
+        if let (Some(slot), Some(&extent)) = (strides.get_mut(axis), dims.get(axis)) {
+            *slot = next;
+            next = next.saturating_mul(extent);
+        }
+    }
+    strides
+}
+
+/// Whether the second axis is the innermost one of more than one element.
+pub(super) fn is_last(dims: &[i64], order: &[usize]) -> bool {
+    innermost(dims, order) == Some(1)
+}
+
+/// The innermost axis of more than one element.
+fn innermost(dims: &[i64], order: &[usize]) -> Option<usize> {
+    let is_wide = |axis: &&usize| dims.get(**axis).is_some_and(|&extent| extent > 1);
+    order.iter().rev().find(is_wide).copied()
+}
+
+/// With so many zeros before and after each spatial axis, behind a barrier.
+fn padded<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    tensor: Ordered<'c, 'b>,
+    zeros: &[(i64, i64)],
+) -> Result<Ordered<'c, 'b>, EmitError> {
+    if zeros.iter().all(|&zeros| zeros == (0, 0)) {
+        return Ok(tensor);
+    }
+    let at = lowering.emitter();
+    let along = |axis: usize| axis.checked_sub(2).and_then(|spatial| zeros.get(spatial));
+    let zeros_of = |axis: usize| along(axis).copied().unwrap_or_default();
+    let padding: Vec<_> = tensor.order.iter().map(|&axis| zeros_of(axis)).collect();
+    let shape = extents(&tensor.dims, &tensor.order)?;
+    let (ssa, _) = at.pad(tensor.ssa, &shape, &padding, (0.0, tensor.dtype))?;
+    let dims = tensor.dims.iter().enumerate().map(|(axis, dim)| {
+        let (before, after) = zeros_of(axis);
+        dim + before + after
+    });
+    Ok(Ordered {
+        ssa: at.barrier(ssa)?,
+        dims: dims.collect(),
+        ..tensor
+    })
+}
+
+/// The loops, those that move the farthest in this tensor first.
+fn sorted(mut axes: Vec<Along>, tensor: usize) -> Vec<Along> {
+    axes.sort_by_key(|axis| std::cmp::Reverse(axis.strides[tensor].saturating_abs()));
+    axes
+}
+
+/// Both factors in f32, if they are floats of no more bits that are summed in f32, and there are vector registers.
+pub(super) fn floats<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    [a, b]: [&Ordered<'c, 'b>; 2],
+    compute: DataType,
+) -> Result<Option<[Ordered<'c, 'b>; 2]>, EmitError> {
+    let is_float = |dtype: DataType| matches!(dtype, DataType::F32 | DataType::F16 | DataType::Bf16);
+    let are_floats = compute == DataType::F32 && is_float(a.dtype) && is_float(b.dtype);
+    if !are_floats || lowering.target().registers().is_none() {
+        return Ok(None);
+    }
+    let wide = |factor: &Ordered<'c, 'b>| match factor.dtype {
+        DataType::F32 => Ok(factor.clone()),
+        _ => lowering.converted(factor.clone(), DataType::F32),
+    };
+    Ok(Some([wide(a)?, wide(b)?]))
+}
+
+/// Whether windows begin within the input, which these kernels do not know.
+fn has_negative_padding(shape: &Shape<'_>) -> bool {
+    shape.geometry.pre_padding.iter().any(|&pre| pre < 0)
+}
+
+/// Where the tap with this number along a spatial axis is in the filter, and how far away the next is.
+fn tap(shape: &Shape<'_>, axis: usize, number: i64) -> (i64, i64) {
+    let extent = shape.window.get(axis).copied().unwrap_or(1);
+    if shape.is_reversed() {
+        (extent - 1 - number, -1)
+    } else {
+        (number, 1)
+    }
+}
+
+/// The sum of places in each tensor.
+fn plus(a: [i64; 3], b: [i64; 3]) -> [i64; 3] {
+    [a[0] + b[0], a[1] + b[1], a[2] + b[2]]
+}
+
+/// Of each spatial axis the extents of y and of the window, the stride and the dilation; 1 for those that do not matter, which may be any number.
+fn spatial<'s>(shape: &'s Shape<'_>) -> impl Iterator<Item = (usize, [i64; 4])> + 's {
+    let geometry = shape.geometry;
+    let steps = geometry.stride.iter().zip(&geometry.dilation);
+    let extents = shape.output.iter().zip(&shape.window);
+    let axes = extents.zip(steps).enumerate();
+    axes.map(|(axis, ((&output, &window), (&stride, &dilation)))| {
+        let stride = if output > 1 { stride } else { 1 };
+        let dilation = if window > 1 { dilation } else { 1 };
+        (axis, [output, window, stride, dilation])
+    })
+}
+
+/// The convolution, its result in this order; `None` if there is no kernel for it.
+pub(super) fn forward<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    [x, w]: [&Ordered<'c, 'b>; 2],
+    shape: &Shape<'_>,
+    (dims, order): (&[i64], &[usize]),
+    compute: DataType,
+) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+    if has_negative_padding(shape) {
+        return Ok(None);
+    }
+    let Some([x, w]) = floats(lowering, [x, w], compute)? else {
+        return Ok(None);
+    };
+    let x = padded(lowering, x, &shape.padding())?;
+    // Vectors lie along the filters, or along the positions of an image.
+    let is_last = is_last(dims, order);
+    let frame = Frame::new([x, w], (dims, order), !is_last);
+    let images = frame.along(shape.batch, [Some((0, 1)), None, Some((0, 1))]);
+    let groups = frame.along(
+        shape.groups,
+        [
+            Some((1, shape.channels)),
+            Some((0, shape.filters)),
+            Some((1, shape.filters)),
+        ],
+    );
+    let filters = frame.along(shape.filters, [None, Some((0, 1)), Some((1, 1))]);
+    let mut first = [0; 3];
+    let (mut positions, mut terms) = (
+        Vec::new(),
+        vec![frame.along(shape.channels, [Some((1, 1)), Some((1, 1)), None])],
+    );
+    for (axis, [output, window, stride, dilation]) in spatial(shape) {
+        let (of_first, next) = tap(shape, axis, 0);
+        first = plus(first, frame.moved([None, Some((axis + 2, of_first)), None]));
+        positions.push(frame.along(output, [Some((axis + 2, stride)), None, Some((axis + 2, 1))]));
+        terms.push(frame.along(window, [Some((axis + 2, dilation)), Some((axis + 2, next)), None]));
+    }
+    let part = if is_last {
+        positions.insert(0, images);
+        Part {
+            first,
+            batch: vec![groups],
+            rows: sorted(positions, 2),
+            columns: vec![filters],
+            terms: sorted(terms, 1),
+        }
+    } else {
+        Part {
+            first,
+            batch: vec![images, groups],
+            rows: vec![filters],
+            columns: sorted(positions, 2),
+            terms: sorted(terms, 0),
+        }
+    };
+    let name = format!("conv_{}x{}x{}_f32", shape.pixels(), shape.filters, shape.terms());
+    frame.lower(lowering, (name, vec![part]), (dims, order))
+}
+
+/// The gradient with respect to w, in this order; `None` if there is no kernel for it.
+pub(super) fn wgrad<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    [x, dy]: [&Ordered<'c, 'b>; 2],
+    shape: &Shape<'_>,
+    (dims, order): (&[i64], &[usize]),
+    compute: DataType,
+) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+    if has_negative_padding(shape) {
+        return Ok(None);
+    }
+    let Some([x, dy]) = floats(lowering, [x, dy], compute)? else {
+        return Ok(None);
+    };
+    let x = padded(lowering, x, &shape.padding())?;
+    // Of channels with a filter each, vectors have one of each channel.
+    let is_depthwise = shape.channels == 1 && shape.filters == 1;
+    let frame = Frame::new([dy, x], (dims, order), is_depthwise);
+    let groups = frame.along(
+        shape.groups,
+        [
+            Some((1, shape.filters)),
+            Some((1, shape.channels)),
+            Some((0, shape.filters)),
+        ],
+    );
+    let mut first = [0; 3];
+    let mut of_filter = vec![frame.along(shape.channels, [None, Some((1, 1)), Some((1, 1))])];
+    let mut terms = vec![frame.along(shape.batch, [Some((0, 1)), Some((0, 1)), None])];
+    for (axis, [output, window, stride, dilation]) in spatial(shape) {
+        let (of_first, next) = tap(shape, axis, 0);
+        first = plus(first, frame.moved([None, Some((axis + 2, of_first * dilation)), None]));
+        of_filter.push(frame.along(window, [None, Some((axis + 2, dilation * next)), Some((axis + 2, 1))]));
+        terms.push(frame.along(output, [Some((axis + 2, 1)), Some((axis + 2, stride)), None]));
+    }
+    let of_filter = sorted(of_filter, 2);
+    let part = if is_depthwise {
+        Part {
+            first,
+            batch: Vec::new(),
+            rows: of_filter,
+            columns: vec![groups],
+            terms: sorted(terms, 1),
+        }
+    } else {
+        Part {
+            first,
+            batch: vec![groups],
+            rows: vec![frame.along(shape.filters, [Some((1, 1)), None, Some((0, 1))])],
+            columns: of_filter,
+            terms: sorted(terms, 0),
+        }
+    };
+    let name = format!("wgrad_{}x{}x{}_f32", shape.filters, shape.terms(), shape.pixels());
+    frame.lower(lowering, (name, vec![part]), (dims, order))
+}
+
+/// The elements of x along one axis that the same taps reach.
+#[derive(Clone, Copy, Debug)]
+struct Phase {
+    /// The first element, how many there are, and how far apart.
+    first: i64,
+    count: i64,
+    step: i64,
+    /// The first tap, how many there are, and how far apart.
+    tap: i64,
+    taps: i64,
+    next: i64,
+    /// Where dy is for the first element and tap, which may be outside, and how far the next tap moves back.
+    window: i64,
+    back: i64,
+}
+
+/// The phases along one axis; `None` if taps are spread and windows too.
+fn phases(shape: &Shape<'_>, axis: usize) -> Option<Vec<Phase>> {
+    let of = |list: &[i64]| list.get(axis).copied();
+    let (stride, dilation) = (of(&shape.geometry.stride)?, of(&shape.geometry.dilation)?);
+    let (pre, window, input) = (of(&shape.geometry.pre_padding)?, of(&shape.window)?, of(&shape.input)?);
+    let is_far = usize::try_from(stride).map_or(true, |stride| stride > MOST_PARTS);
+    if is_far || stride > 1 && dilation > 1 && window > 1 {
+        return None;
+    }
+    let back = if stride == 1 && window > 1 { dilation } else { 1 };
+    let mut phases = Vec::new();
+    for rest in 0..stride {
+        // Element stride * q + rest - pre, for q from here to there.
+        let from = (pre - rest).max(0);
+        let from = from / stride + i64::from(from % stride != 0);
+        let to = (input - 1 + pre - rest).div_euclid(stride);
+        if to < from {
+            continue;
+        }
+        phases.push(Phase {
+            first: stride * from + rest - pre,
+            count: to - from + 1,
+            step: stride,
+            tap: rest,
+            taps: if rest < window {
+                (window - 1 - rest) / stride + 1
+            } else {
+                0
+            },
+            next: stride,
+            window: from,
+            back,
+        });
+    }
+    Some(phases)
+}
+
+/// The gradient with respect to x, in this order; `None` if there is no kernel for it.
+pub(super) fn dgrad<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    [dy, w]: [&Ordered<'c, 'b>; 2],
+    shape: &Shape<'_>,
+    (dims, order): (&[i64], &[usize]),
+    compute: DataType,
+) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+    if has_negative_padding(shape) {
+        return Ok(None);
+    }
+    let axes: Option<Vec<Vec<Phase>>> = (0..shape.spatial()).map(|axis| phases(shape, axis)).collect();
+    let Some(axes) = axes else { return Ok(None) };
+    if axes.iter().map(Vec::len).product::<usize>() > MOST_PARTS {
+        return Ok(None);
+    }
+    let zeros: Vec<(i64, i64)> = axes
+        .iter()
+        .zip(&shape.output)
+        .map(|(phases, output)| {
+            let reached = phases.iter().filter(|phase| phase.taps > 0);
+            let before = reached
+                .clone()
+                .map(|phase| (phase.taps - 1) * phase.back - phase.window);
+            let after = reached.map(|phase| phase.window + phase.count - output);
+            (before.max().unwrap_or(0).max(0), after.max().unwrap_or(0).max(0))
+        })
+        .collect();
+    let Some([dy, w]) = floats(lowering, [dy, w], compute)? else {
+        return Ok(None);
+    };
+    let dy = padded(lowering, dy, &zeros)?;
+    let is_last = is_last(dims, order);
+    let frame = Frame::new([dy, w], (dims, order), !is_last);
+    let images = frame.along(shape.batch, [Some((0, 1)), None, Some((0, 1))]);
+    let groups = frame.along(
+        shape.groups,
+        [
+            Some((1, shape.filters)),
+            Some((0, shape.filters)),
+            Some((1, shape.channels)),
+        ],
+    );
+    let channels = frame.along(shape.channels, [None, Some((1, 1)), Some((1, 1))]);
+    let filters = frame.along(shape.filters, [Some((1, 1)), Some((0, 1)), None]);
+    let mut chosen: Vec<Vec<Phase>> = vec![Vec::new()];
+    for phases in &axes {
+        let with = |chosen: &Vec<Phase>| {
+            let chosen = chosen.clone();
+            phases
+                .iter()
+                .map(move |&phase| [chosen.as_slice(), &[phase]].concat())
+                .collect::<Vec<_>>()
+        };
+        chosen = chosen.iter().flat_map(with).collect();
+    }
+    let part = |phases: &Vec<Phase>| {
+        let mut first = [0; 3];
+        let (mut positions, mut terms) = (Vec::new(), vec![filters]);
+        for (spatial, (phase, &(before, _))) in phases.iter().zip(&zeros).enumerate() {
+            let axis = spatial + 2;
+            let (of_tap, next) = tap(shape, spatial, phase.tap);
+            // Where there are no taps, nothing is read.
+            let from = if phase.taps > 0 { phase.window + before } else { 0 };
+            first = plus(
+                first,
+                frame.moved([Some((axis, from)), Some((axis, of_tap)), Some((axis, phase.first))]),
+            );
+            positions.push(frame.along(phase.count, [Some((axis, 1)), None, Some((axis, phase.step))]));
+            let steps = [Some((axis, -phase.back)), Some((axis, next * phase.next)), None];
+            terms.push(frame.along(phase.taps, steps));
+        }
+        if is_last {
+            positions.insert(0, images);
+            // A group of one channel has no other columns.
+            let (batch, columns) = if shape.channels == 1 && shape.filters == 1 {
+                (Vec::new(), vec![groups])
+            } else {
+                (vec![groups], vec![channels])
+            };
+            Part {
+                first,
+                batch,
+                rows: sorted(positions, 2),
+                columns,
+                terms: sorted(terms, 1),
+            }
+        } else {
+            Part {
+                first,
+                batch: vec![images, groups],
+                rows: vec![channels],
+                columns: sorted(positions, 2),
+                terms: sorted(terms, 0),
+            }
+        }
+    };
+    let parts = chosen.iter().map(part).collect();
+    let positions: i64 = shape.input.iter().product();
+    let name = format!(
+        "dgrad_{}x{}x{}_f32",
+        shape.batch * positions,
+        shape.channels,
+        shape.filters
+    );
+    frame.lower(lowering, (name, parts), (dims, order))
+}

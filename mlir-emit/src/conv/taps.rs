@@ -1,0 +1,62 @@
+//! The gradient with respect to a depthwise filter on CPUs, by a kernel of our own.
+
+use super::panels::floats;
+use super::shape::Shape;
+use crate::EmitError;
+use crate::kernel::{Own, Taps};
+use crate::lowering::Lowering;
+use crate::value::Ordered;
+use rotini_graph::DataType;
+
+/// The gradient with respect to a depthwise filter of two axes, row-major, if pixels are innermost; `None` if there is no kernel for it.
+pub(super) fn lower<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    [x, dy]: [&Ordered<'c, 'b>; 2],
+    shape: &Shape<'_>,
+    dims: &[i64],
+    compute: DataType,
+) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+    let order: Vec<usize> = (0..dims.len()).collect();
+    let lie_so = x.lies_in(&order) && dy.lies_in(&order);
+    let Some(registers) = lowering.target().registers() else {
+        return Ok(None);
+    };
+    if !lie_so || shape.filters != 1 || shape.is_reversed() {
+        return Ok(None);
+    }
+    let both = |list: &[i64]| <[i64; 2]>::try_from(list).ok();
+    let geometry = shape.geometry;
+    let (Some(input), Some(output), Some(window)) = (both(&shape.input), both(&shape.output), both(&shape.window))
+    else {
+        return Ok(None);
+    };
+    let (Some(pre), Some(stride), Some(dilation)) = (
+        both(&geometry.pre_padding),
+        both(&geometry.stride),
+        both(&geometry.dilation),
+    ) else {
+        return Ok(None);
+    };
+    let taps = Taps {
+        batch: shape.batch,
+        channels: shape.groups,
+        input,
+        output,
+        window,
+        pre,
+        stride,
+        dilation,
+        registers,
+    };
+    let own = Own::Taps(taps);
+    let Some([x, dy]) = floats(lowering, [x, dy], compute)?.filter(|_| own.is_possible()) else {
+        return Ok(None);
+    };
+    let ssa = lowering.own(&own, &[x.ssa, dy.ssa], dims)?;
+    Ok(ssa.map(|ssa| Ordered {
+        ssa,
+        order,
+        dtype: DataType::F32,
+        dims: dims.to_vec(),
+    }))
+}

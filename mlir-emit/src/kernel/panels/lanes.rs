@@ -1,0 +1,251 @@
+//! Places of a vector's lanes.
+
+use super::{Along, LEFT, OUT, RIGHT, varies};
+use crate::EmitError;
+use crate::kernel::code::{Code, Int, Ssa};
+use crate::mlir::{Attribute, Float, Type};
+
+/// Where the lanes of a vector are: behind `first`, side by side, or each as far as `lanes` says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'c> {
+    first: Int<'c>,
+    lanes: Option<Ssa<'c>>,
+}
+
+/// The columns of one vector.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Column<'c> {
+    /// The lanes that have a column; `None` if all have.
+    mask: Option<Ssa<'c>>,
+    /// Where the left tensor varies along columns.
+    left: Option<Place<'c>>,
+    right: Place<'c>,
+    out: Place<'c>,
+}
+
+/// Writes vectors of lanes.
+#[derive(Clone, Copy)]
+pub(super) struct Lanes<'k, 'c> {
+    pub(super) code: &'k Code<'c>,
+    pub(super) count: i64,
+}
+
+impl<'c> Lanes<'_, 'c> {
+    /// The type of a vector.
+    pub(super) fn vector(&self) -> Result<Type<'c>, EmitError> {
+        Type::float(self.code.context(), Float::F32).vector(&[self.count])
+    }
+
+    fn words(&self) -> Result<Type<'c>, EmitError> {
+        Type::integer(self.code.context(), 32).vector(&[self.count])
+    }
+
+    fn truths(&self) -> Result<Type<'c>, EmitError> {
+        Type::integer(self.code.context(), 1).vector(&[self.count])
+    }
+
+    fn constant(&self, text: &str, r#type: Type<'c>) -> Result<Ssa<'c>, EmitError> {
+        let value = Attribute::text(&format!("dense<{text}> : {}", r#type));
+        self.code.one("arith.constant", &[], r#type, &[("value", value)])
+    }
+
+    fn splat(&self, number: i64) -> Result<Ssa<'c>, EmitError> {
+        self.constant(&number.to_string(), self.words()?)
+    }
+
+    /// A number and those after it, one in each lane.
+    fn from(&self, first: Int<'c>) -> Result<Ssa<'c>, EmitError> {
+        let numbers: Vec<String> = (0..self.count).map(|lane| lane.to_string()).collect();
+        let numbers = self.constant(&format!("[{}]", numbers.join(", ")), self.words()?)?;
+        let first = self.code.word(first)?;
+        let first = self.code.one("vector.broadcast", &[first], self.words()?, &[])?;
+        self.code.same("arith.addi", &[first, numbers])
+    }
+
+    fn below(&self, numbers: Ssa<'c>, end: i64) -> Result<Ssa<'c>, EmitError> {
+        // MLIR's number of the predicate "unsigned less than".
+        let predicate = [("predicate", Attribute::text("6 : i64"))];
+        let operands = [numbers, self.splat(end)?];
+        self.code.one("arith.cmpi", &operands, self.truths()?, &predicate)
+    }
+
+    /// Columns that lie side by side in the right tensor: the vector with this number of all, of which each run has whole ones.
+    pub(super) fn of_run(&self, columns: &[Along], number: Int<'c>) -> Result<Column<'c>, EmitError> {
+        let code = self.code;
+        let Some((inner, outer)) = columns.split_last() else {
+            return Err(EmitError::Internal("a run without columns"));
+        };
+        let vectors = (inner.extent + self.count - 1) / self.count;
+        let (run, within) = (code.div(number, vectors)?, code.rem(number, vectors)?);
+        let lane = code.mul(within, self.count)?;
+        let places = places(code, run, outer)?;
+        let mask = if inner.extent % self.count == 0 {
+            None
+        } else {
+            Some(self.below(self.from(lane)?, inner.extent)?)
+        };
+        let place = |tensor: usize| -> Result<Place<'c>, EmitError> {
+            let stride = inner.strides[tensor];
+            let lanes = match stride {
+                1 => None,
+                _ => {
+                    let numbers = self.from(0.into())?;
+                    Some(code.same("arith.muli", &[numbers, self.splat(stride)?])?)
+                }
+            };
+            Ok(Place {
+                first: code.add(places[tensor], code.mul(lane, stride)?)?,
+                lanes,
+            })
+        };
+        let left = if varies(columns) { Some(place(LEFT)?) } else { None };
+        Ok(Column {
+            mask,
+            left,
+            right: place(RIGHT)?,
+            out: place(OUT)?,
+        })
+    }
+
+    /// Columns that lie anywhere: the vector with this number, of so many columns in all.
+    pub(super) fn gathered(&self, columns: &[Along], number: Int<'c>, all: i64) -> Result<Column<'c>, EmitError> {
+        let code = self.code;
+        let first = code.mul(number, self.count)?;
+        let numbers = self.from(first)?;
+        let mask = if all % self.count == 0 {
+            None
+        } else {
+            Some(self.below(numbers, all)?)
+        };
+        // Lanes without a column have the last one's places.
+        let numbers = match mask {
+            Some(_) => code.same("arith.minui", &[numbers, self.splat(all - 1)?])?,
+            None => numbers,
+        };
+        let lanes = |tensor: usize| -> Result<Ssa<'c>, EmitError> {
+            let (mut rest, mut sum) = (numbers, self.splat(0)?);
+            for (position, axis) in columns.iter().enumerate().rev() {
+                let here = if position == 0 {
+                    rest
+                } else {
+                    let extent = self.splat(axis.extent)?;
+                    let here = code.same("arith.remui", &[rest, extent])?;
+                    rest = code.same("arith.divui", &[rest, extent])?;
+                    here
+                };
+                let moved = code.same("arith.muli", &[here, self.splat(axis.strides[tensor])?])?;
+                sum = code.same("arith.addi", &[sum, moved])?;
+            }
+            Ok(sum)
+        };
+        let right = Place {
+            first: 0.into(),
+            lanes: Some(lanes(RIGHT)?),
+        };
+        let out = match super::single(columns, OUT) {
+            Some(1) => Place { first, lanes: None },
+            _ => Place {
+                first: 0.into(),
+                lanes: Some(lanes(OUT)?),
+            },
+        };
+        let left = if varies(columns) {
+            Some(Place {
+                first: 0.into(),
+                lanes: Some(lanes(LEFT)?),
+            })
+        } else {
+            None
+        };
+        Ok(Column { mask, left, right, out })
+    }
+
+    /// The elements of the left tensor, from a place on: those of the columns, or one for all of them.
+    pub(super) fn left(&self, buffer: Ssa<'c>, from: Int<'c>, column: &Column<'c>) -> Result<Ssa<'c>, EmitError> {
+        if let Some(place) = column.left {
+            return self.load(buffer, from, place, column.mask);
+        }
+        let float = Type::float(self.code.context(), Float::F32);
+        let number = self
+            .code
+            .one("memref.load", &[buffer, self.code.index(from)?], float, &[])?;
+        self.code.one("vector.broadcast", &[number], self.vector()?, &[])
+    }
+
+    /// The elements of the right tensor, from a place on.
+    pub(super) fn right(&self, buffer: Ssa<'c>, from: Int<'c>, column: &Column<'c>) -> Result<Ssa<'c>, EmitError> {
+        self.load(buffer, from, column.right, column.mask)
+    }
+
+    /// The elements of the result, from a place on.
+    pub(super) fn out(&self, buffer: Ssa<'c>, from: Int<'c>, column: &Column<'c>) -> Result<Ssa<'c>, EmitError> {
+        self.load(buffer, from, column.out, column.mask)
+    }
+
+    fn load(
+        &self,
+        buffer: Ssa<'c>,
+        from: Int<'c>,
+        place: Place<'c>,
+        mask: Option<Ssa<'c>>,
+    ) -> Result<Ssa<'c>, EmitError> {
+        let code = self.code;
+        let vector = self.vector()?;
+        let first = code.index(code.add(from, place.first)?)?;
+        match (place.lanes, mask) {
+            (None, None) => code.one("vector.load", &[buffer, first], vector, &[]),
+            (None, Some(mask)) => {
+                let operands = [buffer, first, mask, code.zeros(vector)?];
+                code.one("vector.maskedload", &operands, vector, &[])
+            }
+            (Some(lanes), mask) => {
+                let operands = [buffer, first, lanes, self.mask(mask)?, code.zeros(vector)?];
+                code.one("vector.gather", &operands, vector, &[])
+            }
+        }
+    }
+
+    /// Stores a vector to the result, from a place on.
+    pub(super) fn store(
+        &self,
+        value: Ssa<'c>,
+        (buffer, from): (Ssa<'c>, Int<'c>),
+        column: &Column<'c>,
+    ) -> Result<(), EmitError> {
+        let code = self.code;
+        let first = code.index(code.add(from, column.out.first)?)?;
+        let (name, operands) = match (column.out.lanes, column.mask) {
+            (None, None) => ("vector.store", vec![value, buffer, first]),
+            (None, Some(mask)) => ("vector.maskedstore", vec![buffer, first, mask, value]),
+            (Some(lanes), mask) => ("vector.scatter", vec![buffer, first, lanes, self.mask(mask)?, value]),
+        };
+        code.op(name, &operands, &[], &[], Vec::new())?;
+        Ok(())
+    }
+
+    fn mask(&self, mask: Option<Ssa<'c>>) -> Result<Ssa<'c>, EmitError> {
+        match mask {
+            Some(mask) => Ok(mask),
+            None => self.constant("true", self.truths()?),
+        }
+    }
+}
+
+/// Where the step with this number of some loops is in each tensor.
+pub(super) fn places<'c>(code: &Code<'c>, number: Int<'c>, axes: &[Along]) -> Result<super::Places<'c>, EmitError> {
+    let mut places = [Int::Known(0); 3];
+    let mut rest = number;
+    for (position, axis) in axes.iter().enumerate().rev() {
+        let here = if position == 0 {
+            rest
+        } else {
+            let here = code.rem(rest, axis.extent)?;
+            rest = code.div(rest, axis.extent)?;
+            here
+        };
+        for (place, stride) in places.iter_mut().zip(axis.strides) {
+            *place = code.add(*place, code.mul(here, stride)?)?;
+        }
+    }
+    Ok(places)
+}

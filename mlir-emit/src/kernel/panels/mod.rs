@@ -1,0 +1,255 @@
+//! Sums of products on CPUs, of tensors that are read by strides: convolutions and their gradients without patches in memory.
+//!
+//! ```text
+//! for each tile of columns:
+//!     for each block of terms:
+//!         copy right[terms, columns] to the stack: a panel
+//!         for each tile of rows:
+//!             out[rows, columns] += left[rows, terms] · panel
+//! ```
+//!
+//! A vector has neighbouring columns. The left operand is read one number at a time, and each is multiplied by the vectors of a tile. A panel
+//! fits into the first cache. So nothing is materialised, whatever the size of a window; the panel is copied once for all rows of a workgroup.
+//!
+//! Example: a convolution of 1×1, channels first: rows are filters, columns are the positions of an image, terms are channels. In a gradient
+//! with respect to the filter rows are filters, columns are the filter's other axes, and terms are images and their positions.
+
+mod lanes;
+mod write;
+
+use crate::kernel::code::Int;
+
+/// Bytes of a panel and of the table beside it: what the compiler lets a kernel have on the stack, but for some numbers.
+const STACK: i64 = 31 << 10;
+/// Bytes of an entry of the table of terms.
+const ENTRY: i64 = 8;
+/// Workgroups that are enough for the cores of a CPU.
+const ENOUGH: i64 = 64;
+/// Fewest and most rows of a workgroup. The copy of a panel counts little beside that many, and their sums fit into the second cache.
+const ROWS: [i64; 2] = [64, 1024];
+/// Most elements of a tensor.
+const MOST: i64 = 1 << 40;
+
+/// The vector registers of a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Registers {
+    /// Numbers of 32 bits in one.
+    pub(crate) lanes: i64,
+    pub(crate) count: i64,
+}
+
+/// A loop: its extent, and the elements between neighbours along it in the left tensor, the right one and the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Along {
+    pub(crate) extent: i64,
+    pub(crate) strides: [i64; 3],
+}
+
+/// Some of the results: sums over `terms` for each batch, row and column.
+///
+/// The right tensor does not vary along rows, and the result not along terms. If the left one varies along columns, the products are element by
+/// element, and it is read in vectors too: channels that have a filter each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Where the first elements are.
+    pub(crate) first: [i64; 3],
+    pub(crate) batch: Vec<Along>,
+    pub(crate) rows: Vec<Along>,
+    pub(crate) columns: Vec<Along>,
+    pub(crate) terms: Vec<Along>,
+}
+
+/// Sums of products in f32. The parts make all results, each once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Panels {
+    pub(crate) name: String,
+    pub(crate) parts: Vec<Part>,
+    /// Elements of the tensors.
+    pub(crate) elements: [i64; 3],
+    pub(crate) registers: Registers,
+}
+
+/// The number of steps of some loops.
+fn count(axes: &[Along]) -> Option<i64> {
+    axes.iter()
+        .try_fold(1_i64, |product, axis| product.checked_mul(axis.extent))
+}
+
+/// The same loops as few: those of one step are left out, and neighbours whose steps are all alike are one.
+fn merged(axes: &[Along]) -> Vec<Along> {
+    let mut merged: Vec<Along> = Vec::new();
+    for &axis in axes.iter().filter(|axis| axis.extent != 1) {
+        match merged.last_mut() {
+            Some(last) if (0..3).all(|tensor| last.strides[tensor] == axis.strides[tensor] * axis.extent) => {
+                *last = Along {
+                    extent: last.extent * axis.extent,
+                    strides: axis.strides,
+                };
+            }
+            _ => merged.push(axis),
+        }
+    }
+    merged
+}
+
+/// The step along all loops as if they were one, in one of the tensors; `None` if there is none.
+fn single(axes: &[Along], tensor: usize) -> Option<i64> {
+    let axes: Vec<_> = axes
+        .iter()
+        .map(|axis| Along {
+            extent: axis.extent,
+            strides: [axis.strides[tensor]; 3],
+        })
+        .collect();
+    match merged(&axes).as_slice() {
+        [] => Some(0),
+        [axis] => Some(axis.strides[0]),
+        _ => None,
+    }
+}
+
+/// Whether the left tensor varies along columns.
+fn varies(columns: &[Along]) -> bool {
+    columns.iter().any(|axis| axis.strides[LEFT] != 0)
+}
+
+impl Part {
+    /// Whether a vector never crosses the end of a run: along the innermost columns, whose elements lie side by side. Lanes behind a run's end
+    /// are idle, so runs have to be long enough.
+    fn has_runs(&self, lanes: i64) -> bool {
+        match self.columns.as_slice() {
+            [.., inner] if inner.strides[1] == 1 => {
+                let wide = inner.extent.saturating_add(lanes - 1) / lanes * lanes;
+                self.columns.len() == 1 || wide.saturating_mul(10) <= inner.extent.saturating_mul(13)
+            }
+            _ => false,
+        }
+    }
+
+    /// With as few loops as possible.
+    fn merged(&self) -> Part {
+        Part {
+            first: self.first,
+            batch: merged(&self.batch),
+            rows: merged(&self.rows),
+            columns: merged(&self.columns),
+            terms: merged(&self.terms),
+        }
+    }
+}
+
+/// How a part is cut.
+#[derive(Clone, Copy, Debug)]
+struct Tiling {
+    /// Whether vectors end with runs ([`Part::has_runs`]).
+    has_runs: bool,
+    /// Vectors of all columns, and of a tile.
+    all: i64,
+    vectors: i64,
+    /// Rows in all, and of a tile.
+    rows: i64,
+    down: i64,
+    /// Tiles of rows that a workgroup has, and how many workgroups share the rows.
+    each: i64,
+    chunks: i64,
+    terms: i64,
+    /// Terms of a block.
+    block: i64,
+    /// Whether the places of terms in the left tensor are kept in a table.
+    has_table: bool,
+    batches: i64,
+}
+
+impl Tiling {
+    /// That of a part whose loops are [merged](Part::merged); `None` if numbers overflow.
+    fn of(part: &Part, registers: Registers) -> Option<Tiling> {
+        let Registers {
+            lanes,
+            count: registers,
+        } = registers;
+        let ceil = |all: i64, each: i64| (all + each - 1) / each;
+        let (columns, rows) = (count(&part.columns)?, count(&part.rows)?);
+        let (terms, batches) = (count(&part.terms)?, count(&part.batch)?);
+        let has_runs = part.has_runs(lanes);
+        let all = match part.columns.as_slice() {
+            [outer @ .., inner] if has_runs => count(outer)?.checked_mul(ceil(inner.extent, lanes))?,
+            _ => ceil(columns, lanes),
+        };
+        let is_wide = registers >= 32;
+        let vectors = match all {
+            1 | 2 => all,
+            4 if is_wide => 4,
+            _ if is_wide && !varies(&part.columns) => 3,
+            _ => 2,
+        };
+        let most = match (vectors, is_wide) {
+            (1, true) => 16,
+            (2, true) => 12,
+            (3, true) => 8,
+            (_, true) => 6,
+            (1, false) => 8,
+            _ => 6,
+        };
+        let down = ceil(rows, ceil(rows, most));
+        let tiles = ceil(rows, down);
+        let shared = batches.checked_mul(ceil(all, vectors))?;
+        let fewest = ceil(rows, ROWS[1]);
+        let wanted = ceil(ENOUGH, shared.max(1)).min(rows / ROWS[0]);
+        let each = ceil(tiles, wanted.max(fewest).max(1));
+        let has_table = single(&part.terms, 0).is_none();
+        let bytes = vectors * lanes * 4 + if has_table { ENTRY } else { 0 };
+        Some(Tiling {
+            has_runs,
+            all,
+            vectors,
+            rows,
+            down,
+            each,
+            chunks: ceil(tiles, each),
+            terms,
+            block: terms.min(STACK / bytes),
+            has_table,
+            batches,
+        })
+    }
+
+    /// Tiles of columns.
+    fn across(&self) -> i64 {
+        (self.all + self.vectors - 1) / self.vectors
+    }
+
+    fn workgroups(&self) -> Option<i64> {
+        self.batches.checked_mul(self.across())?.checked_mul(self.chunks)
+    }
+}
+
+impl Panels {
+    /// Whether there is a kernel for it: sizes that can be counted, and lanes that reach their elements with 31 bits.
+    pub(crate) fn is_possible(&self) -> bool {
+        const FAR: i64 = 1 << 31;
+        let is_near = |part: &Part| {
+            (0..3).all(|tensor| {
+                let far = part.columns.iter().try_fold(0_i64, |far, axis| {
+                    far.checked_add(axis.strides[tensor].checked_abs()?.checked_mul(axis.extent)?)
+                });
+                far.is_some_and(|far| far < FAR)
+            })
+        };
+        let is_counted = |part: &Part| {
+            let loops = [&part.batch, &part.rows, &part.columns, &part.terms];
+            let are_there = loops[..3].iter().all(|axes| axes.iter().all(|axis| axis.extent > 0));
+            let has_tiling = Tiling::of(&part.merged(), self.registers).and_then(|tiling| tiling.workgroups());
+            are_there && has_tiling.is_some_and(|count| count < FAR)
+        };
+        let are_sizes = self.elements.iter().all(|count| (1..MOST).contains(count));
+        are_sizes && !self.parts.is_empty() && self.parts.iter().all(|part| is_near(part) && is_counted(part))
+    }
+}
+
+/// The tensors by number.
+const LEFT: usize = 0;
+const RIGHT: usize = 1;
+const OUT: usize = 2;
+
+/// Where something is in each tensor.
+type Places<'c> = [Int<'c>; 3];

@@ -1,0 +1,300 @@
+//! The kernel.
+
+use super::lanes::{Column, Lanes, places};
+use super::{LEFT, OUT, Panels, Part, Places, RIGHT, Tiling, single};
+use crate::EmitError;
+use crate::kernel::code::{Code, Int, Ssa};
+use crate::kernel::gemm::Written;
+use crate::mlir::{Attribute, Context, Float, Type};
+
+const OVERFLOW: EmitError = EmitError::Internal("a sum of products that cannot be counted");
+
+impl Panels {
+    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the buffers.
+    pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
+        let (index, float) = (Type::index(context), Type::float(context, Float::F32));
+        let mut arguments = vec![index, index];
+        for count in self.elements {
+            arguments.push(float.memref(&[count], None)?);
+        }
+        let code = Code::new(context, &arguments);
+        let parts: Vec<Part> = self.parts.iter().map(Part::merged).collect();
+        let tilings = parts.iter().map(|part| Tiling::of(part, self.registers));
+        let tilings: Vec<Tiling> = tilings.collect::<Option<_>>().ok_or(OVERFLOW)?;
+        let most = |count: &dyn Fn(&Tiling) -> i64| tilings.iter().map(count).max().unwrap_or(1).max(1);
+        let lanes = self.registers.lanes;
+        let panel = most(&|tiling| tiling.block * tiling.vectors * lanes);
+        let memory = |count: i64, element: Type<'c>| {
+            let attributes = [
+                ("alignment", Attribute::text("64 : i64")),
+                ("operandSegmentSizes", Attribute::i32_array(&[0, 0])),
+            ];
+            code.one("memref.alloca", &[], element.memref(&[count], None)?, &attributes)
+        };
+        let panel = memory(panel, float)?;
+        let table = if tilings.iter().any(|tiling| tiling.has_table) {
+            Some(memory(most(&|tiling| tiling.block), Type::integer(context, 64))?)
+        } else {
+            None
+        };
+        let buffers = [code.argument(2)?, code.argument(3)?, code.argument(4)?];
+        let workgroup = Int::Made(code.argument(1)?);
+        let mut first = 0;
+        for (part, tiling) in parts.iter().zip(&tilings) {
+            let count = tiling.workgroups().ok_or(OVERFLOW)?;
+            let own = code.sub(workgroup, first)?;
+            let is_own = if parts.len() == 1 {
+                Int::Known(1)
+            } else {
+                code.is_below(own, count)?
+            };
+            let writer = Writer {
+                code: &code,
+                part,
+                tiling,
+                lanes: Lanes {
+                    code: &code,
+                    count: lanes,
+                },
+                buffers,
+                panel,
+                table,
+            };
+            code.replaced(is_own, &[], || {
+                writer.workgroup(own)?;
+                Ok(Vec::new())
+            })?;
+            first += count;
+        }
+        code.op("func.return", &[], &[], &[], Vec::new())?;
+        Ok(Written {
+            block: code.finish()?,
+            workgroups: first,
+        })
+    }
+}
+
+/// Writes one part.
+struct Writer<'k, 'c> {
+    code: &'k Code<'c>,
+    part: &'k Part,
+    tiling: &'k Tiling,
+    lanes: Lanes<'k, 'c>,
+    buffers: [Ssa<'c>; 3],
+    panel: Ssa<'c>,
+    table: Option<Ssa<'c>>,
+}
+
+/// Terms that are summed at a time.
+#[derive(Clone, Copy)]
+struct Terms<'c> {
+    first: Int<'c>,
+    count: Int<'c>,
+    /// Whether sums of terms before these are in the result.
+    are_more: Int<'c>,
+}
+
+impl<'c> Writer<'_, 'c> {
+    fn workgroup(&self, own: Int<'c>) -> Result<(), EmitError> {
+        let (code, tiling) = (self.code, self.tiling);
+        let across = tiling.across();
+        let (tile, rest) = (code.rem(own, across)?, code.div(own, across)?);
+        let (chunk, batch) = (code.rem(rest, tiling.chunks)?, code.div(rest, tiling.chunks)?);
+        let mut base = places(code, batch, &self.part.batch)?;
+        for (place, first) in base.iter_mut().zip(self.part.first) {
+            *place = code.add(*place, first)?;
+        }
+        let whole = tiling.all / tiling.vectors;
+        code.replaced(code.is_below(tile, whole)?, &[], || {
+            self.tile(base, tile, chunk, tiling.vectors)?;
+            Ok(Vec::new())
+        })?;
+        let rest = tiling.all % tiling.vectors;
+        if rest > 0 {
+            let is_last = code.is_below(code.sub(tile, whole)?, 1)?;
+            code.replaced(is_last, &[], || {
+                self.tile(base, tile, chunk, rest)?;
+                Ok(Vec::new())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The sums of a tile of columns, with so many vectors.
+    fn tile(&self, base: Places<'c>, tile: Int<'c>, chunk: Int<'c>, vectors: i64) -> Result<(), EmitError> {
+        let (code, tiling) = (self.code, self.tiling);
+        let all = super::count(&self.part.columns).ok_or(OVERFLOW)?;
+        let columns = (0..vectors).map(|vector| {
+            let number = code.add(code.mul(tile, tiling.vectors)?, vector)?;
+            if tiling.has_runs {
+                self.lanes.of_run(&self.part.columns, number)
+            } else {
+                self.lanes.gathered(&self.part.columns, number, all)
+            }
+        });
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let all_rows = |terms: Option<Terms<'c>>| -> Result<(), EmitError> {
+            let whole = tiling.rows / tiling.down;
+            let first = code.mul(chunk, tiling.each)?;
+            let end = code.lesser(code.add(first, tiling.each)?, whole)?;
+            code.repeat([first, end, 1.into()], &[], |number, _| {
+                let row = code.mul(number, tiling.down)?;
+                self.rows(base, &columns, (row, tiling.down), terms)?;
+                Ok(Vec::new())
+            })?;
+            let rest = tiling.rows % tiling.down;
+            if rest > 0 {
+                let is_last = code.is_below(code.sub(tiling.chunks - 1, chunk)?, 1)?;
+                code.replaced(is_last, &[], || {
+                    self.rows(base, &columns, ((whole * tiling.down).into(), rest), terms)?;
+                    Ok(Vec::new())
+                })?;
+            }
+            Ok(())
+        };
+        if tiling.terms == 0 {
+            return all_rows(None);
+        }
+        let block = |terms: Terms<'c>| {
+            self.copy(base[RIGHT], &columns, terms)?;
+            all_rows(Some(terms))
+        };
+        if tiling.terms <= tiling.block {
+            return block(Terms {
+                first: 0.into(),
+                count: tiling.terms.into(),
+                are_more: 0.into(),
+            });
+        }
+        code.repeat([0.into(), tiling.terms.into(), tiling.block.into()], &[], |first, _| {
+            block(Terms {
+                first,
+                count: code.lesser(code.sub(tiling.terms, first)?, tiling.block)?,
+                are_more: code.is_below(0, first)?,
+            })?;
+            Ok(Vec::new())
+        })?;
+        Ok(())
+    }
+
+    /// Copies the panel of some terms, and writes the table of their places in the left tensor.
+    fn copy(&self, right: Int<'c>, columns: &[Column<'c>], terms: Terms<'c>) -> Result<(), EmitError> {
+        let code = self.code;
+        code.repeat([0.into(), terms.count, 1.into()], &[], |term, _| {
+            let place = places(code, code.add(terms.first, term)?, &self.part.terms)?;
+            if let (Some(table), true) = (self.table, self.tiling.has_table) {
+                // The compiler crashes on a stack of indices.
+                let long = Type::integer(code.context(), 64);
+                let place = code.one("arith.index_cast", &[code.index(place[LEFT])?], long, &[])?;
+                let operands = [place, table, code.index(term)?];
+                code.op("memref.store", &operands, &[], &[], Vec::new())?;
+            }
+            let from = code.add(right, place[RIGHT])?;
+            for (number, column) in (0..).zip(columns) {
+                let elements = self.lanes.right(self.buffers[RIGHT], from, column)?;
+                code.write_shared(elements, self.panel, self.in_panel(term, number, columns.len())?)?;
+            }
+            Ok(Vec::new())
+        })?;
+        Ok(())
+    }
+
+    /// Where a vector of a term is in a panel of so many vectors.
+    fn in_panel(&self, term: Int<'c>, number: i64, vectors: usize) -> Result<Int<'c>, EmitError> {
+        let vectors = i64::try_from(vectors).map_err(|_| OVERFLOW)?;
+        let code = self.code;
+        code.add(code.mul(term, vectors * self.lanes.count)?, number * self.lanes.count)
+    }
+
+    /// Adds the products of some terms to the sums of some rows; without terms the sums are zeros.
+    fn rows(
+        &self,
+        base: Places<'c>,
+        columns: &[Column<'c>],
+        (row, down): (Int<'c>, i64),
+        terms: Option<Terms<'c>>,
+    ) -> Result<(), EmitError> {
+        let code = self.code;
+        let vector = self.lanes.vector()?;
+        let own = |tensor: usize| -> Result<Vec<Int<'c>>, EmitError> {
+            let rows = &self.part.rows;
+            let first = || code.add(base[tensor], places(code, row, rows)?[tensor]);
+            match single(rows, tensor) {
+                Some(stride) => {
+                    let first = first()?;
+                    (0..down).map(|next| code.add(first, next * stride)).collect()
+                }
+                None => (0..down)
+                    .map(|next| code.add(base[tensor], places(code, code.add(row, next)?, rows)?[tensor]))
+                    .collect(),
+            }
+        };
+        let out = own(OUT)?;
+        let pairs = || {
+            out.iter()
+                .flat_map(|&row| columns.iter().map(move |column| (row, column)))
+        };
+        let zeros = pairs().map(|_| code.zeros(vector)).collect::<Result<Vec<_>, _>>()?;
+        let sums = match terms {
+            None => zeros,
+            Some(terms) => {
+                let so_far = code.replaced(terms.are_more, &zeros, || {
+                    pairs()
+                        .map(|(row, column)| self.lanes.out(self.buffers[OUT], row, column))
+                        .collect()
+                })?;
+                self.products(&own(LEFT)?, columns, terms, &so_far)?
+            }
+        };
+        for (sum, (row, column)) in sums.into_iter().zip(pairs()) {
+            self.lanes.store(sum, (self.buffers[OUT], row), column)?;
+        }
+        Ok(())
+    }
+
+    /// The sums with the products of some terms, of rows that begin at these places of the left tensor.
+    fn products(
+        &self,
+        rows: &[Int<'c>],
+        columns: &[Column<'c>],
+        terms: Terms<'c>,
+        so_far: &[Ssa<'c>],
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let code = self.code;
+        let vector = self.lanes.vector()?;
+        let stride = single(&self.part.terms, LEFT);
+        code.repeat([0.into(), terms.count, 1.into()], so_far, |term, sums| {
+            let moved = match (stride, self.table) {
+                (Some(stride), _) => code.mul(code.add(terms.first, term)?, stride)?,
+                (None, Some(table)) => {
+                    let place = code.index(term)?;
+                    let long = Type::integer(code.context(), 64);
+                    let place = code.one("memref.load", &[table, place], long, &[])?;
+                    Int::Made(code.one("arith.index_cast", &[place], code.index_type(), &[])?)
+                }
+                (None, None) => return Err(EmitError::Internal("terms without a table")),
+            };
+            let vectors = columns.len();
+            let panel = (0_i64..)
+                .zip(0..vectors)
+                .map(|(number, _)| code.read_shared(self.panel, self.in_panel(term, number, vectors)?, vector));
+            let panel = panel.collect::<Result<Vec<_>, _>>()?;
+            let mut sums = sums.iter();
+            let mut next = Vec::new();
+            for &row in rows {
+                let place = code.add(row, moved)?;
+                let mut number = None;
+                for (column, &elements) in columns.iter().zip(&panel) {
+                    let left = match number.filter(|_| !super::varies(&self.part.columns)) {
+                        Some(number) => number,
+                        None => self.lanes.left(self.buffers[LEFT], place, column)?,
+                    };
+                    number = Some(left);
+                    let &sum = sums.next().ok_or(OVERFLOW)?;
+                    next.push(code.one("vector.fma", &[left, elements, sum], vector, &[])?);
+                }
+            }
+            Ok(next)
+        })
+    }
+}

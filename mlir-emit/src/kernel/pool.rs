@@ -1,0 +1,299 @@
+//! Max pooling on CPUs of images in f32, in vectors along the innermost axis: pixels or channels.
+//!
+//! An element outside the image is replaced by the nearest one inside, which the window has too. So each window is a chain of comparisons in the
+//! order of its elements, `v > m ? v : m`, which is one instruction. Of NaN only the first element of a window counts, as nothing is greater.
+
+use super::code::{Code, Int, Ssa};
+use super::gemm::Written;
+use super::panels::Registers;
+use crate::EmitError;
+use crate::mlir::{Attribute, Context, Float, Type};
+
+/// Most elements of a window: each is an instruction.
+const MOST: i64 = 64;
+
+/// The greatest of each window of two axes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pool {
+    /// Images and channels.
+    pub(crate) batch: [i64; 2],
+    /// Extents of both axes of the image, of the result and of a window; zeros before the image, and steps.
+    pub(crate) input: [i64; 2],
+    pub(crate) output: [i64; 2],
+    pub(crate) window: [i64; 2],
+    pub(crate) pre: [i64; 2],
+    pub(crate) stride: [i64; 2],
+    /// Whether channels are innermost, not pixels.
+    pub(crate) is_last: bool,
+    pub(crate) registers: Registers,
+}
+
+impl Pool {
+    /// Whether there is a kernel for it.
+    pub(crate) fn is_possible(&self) -> bool {
+        const FAR: i64 = 1 << 30;
+        let taps = self.window[0].saturating_mul(self.window[1]);
+        let extents = [self.batch, self.input, self.output, self.window, self.stride];
+        let are_there = extents.iter().flatten().all(|extent| (1..FAR).contains(extent));
+        let are_zeros = self.pre.iter().all(|pre| (0..FAR).contains(pre));
+        let product = |image: [i64; 2]| {
+            [self.batch[0], self.batch[1], image[0], image[1]]
+                .into_iter()
+                .try_fold(1_i64, i64::checked_mul)
+                .is_some_and(|count| count < 1 << 40)
+        };
+        taps <= MOST && are_there && are_zeros && product(self.input) && product(self.output)
+    }
+
+    pub(super) fn name(&self) -> String {
+        let [images, channels] = self.batch;
+        let [height, width] = self.output;
+        format!(
+            "maxpool_{images}x{channels}x{height}x{width}_{}x{}_f32",
+            self.window[0], self.window[1]
+        )
+    }
+
+    /// Elements of the images and of the result.
+    pub(super) fn elements(&self) -> [i64; 2] {
+        let all = self.batch[0] * self.batch[1];
+        [self.input, self.output].map(|[height, width]| all * height * width)
+    }
+
+    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the buffers.
+    pub(super) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
+        let (index, float) = (Type::index(context), Type::float(context, Float::F32));
+        let mut arguments = vec![index, index];
+        for count in self.elements() {
+            arguments.push(float.memref(&[count], None)?);
+        }
+        let code = Code::new(context, &arguments);
+        let writer = Writer {
+            code: &code,
+            of: self,
+            float,
+            vector: float.vector(&[self.registers.lanes])?,
+            x: code.argument(2)?,
+            y: code.argument(3)?,
+        };
+        let workgroup = Int::Made(code.argument(1)?);
+        let workgroups = if self.is_last {
+            writer.row_of_pixels(workgroup)?;
+            self.batch[0] * self.output[0]
+        } else {
+            writer.plane(workgroup)?;
+            self.batch[0] * self.batch[1]
+        };
+        code.op("func.return", &[], &[], &[], Vec::new())?;
+        Ok(Written {
+            block: code.finish()?,
+            workgroups,
+        })
+    }
+}
+
+struct Writer<'k, 'c> {
+    code: &'k Code<'c>,
+    of: &'k Pool,
+    float: Type<'c>,
+    vector: Type<'c>,
+    x: Ssa<'c>,
+    y: Ssa<'c>,
+}
+
+impl<'c> Writer<'_, 'c> {
+    /// Where a window's elements are along an axis, the nearest inside for those outside.
+    fn taps(&self, axis: usize, place: Int<'c>) -> Result<Vec<Int<'c>>, EmitError> {
+        let (code, of) = (self.code, self.of);
+        let first = code.sub(code.mul(place, of.stride[axis])?, of.pre[axis])?;
+        let tap = |tap: i64| code.lesser(code.greater(code.add(first, tap)?, 0)?, of.input[axis] - 1);
+        (0..of.window[axis]).map(tap).collect()
+    }
+
+    /// The greatest of values, in their order.
+    fn greatest(&self, values: impl IntoIterator<Item = Result<Ssa<'c>, EmitError>>) -> Result<Ssa<'c>, EmitError> {
+        let code = self.code;
+        let mut greatest = None;
+        // MLIR's number of the predicate "ordered greater".
+        let predicate = [("predicate", Attribute::text("2 : i64"))];
+        for value in values {
+            let value = value?;
+            greatest = Some(match greatest {
+                None => value,
+                Some(so_far) => {
+                    let truth = Type::integer(code.context(), 1);
+                    let truths = match value.r#type().as_vector() {
+                        Ok((count, _)) => truth.vector(&count)?,
+                        Err(_) => truth,
+                    };
+                    let is_greater = code.one("arith.cmpf", &[value, so_far], truths, &predicate)?;
+                    code.one("arith.select", &[is_greater, value, so_far], value.r#type(), &[])?
+                }
+            });
+        }
+        greatest.ok_or(EmitError::Internal("a window without elements"))
+    }
+
+    fn mask(&self, count: i64) -> Result<Ssa<'c>, EmitError> {
+        let truths = Type::integer(self.code.context(), 1).vector(&[self.of.registers.lanes])?;
+        let lanes: Vec<&str> = (0..self.of.registers.lanes)
+            .map(|lane| if lane < count { "true" } else { "false" })
+            .collect();
+        let value = Attribute::text(&format!("dense<[{}]> : {truths}", lanes.join(", ")));
+        self.code.one("arith.constant", &[], truths, &[("value", value)])
+    }
+
+    /// The first elements from a place on; all lanes, or so many.
+    fn load(&self, place: Int<'c>, count: i64) -> Result<Ssa<'c>, EmitError> {
+        let place = self.code.index(place)?;
+        if count >= self.of.registers.lanes {
+            return self.code.one("vector.load", &[self.x, place], self.vector, &[]);
+        }
+        let operands = [self.x, place, self.mask(count)?, self.code.zeros(self.vector)?];
+        self.code.one("vector.maskedload", &operands, self.vector, &[])
+    }
+
+    fn store(&self, value: Ssa<'c>, place: Int<'c>, count: i64) -> Result<(), EmitError> {
+        let place = self.code.index(place)?;
+        let (name, operands) = if count >= self.of.registers.lanes {
+            ("vector.store", vec![value, self.y, place])
+        } else {
+            ("vector.maskedstore", vec![self.y, place, self.mask(count)?, value])
+        };
+        self.code.op(name, &operands, &[], &[], Vec::new())?;
+        Ok(())
+    }
+
+    /// So many elements, as far apart as windows are along the innermost axis.
+    fn apart(&self, place: Int<'c>, count: i64) -> Result<Ssa<'c>, EmitError> {
+        let (code, lanes, stride) = (self.code, self.of.registers.lanes, self.of.stride[1]);
+        match stride {
+            1 => self.load(place, count),
+            2 => {
+                // The second vector ends with the last element that counts.
+                let reached = 2 * (count - 1) + 1;
+                let first = self.load(place, reached)?;
+                if reached <= lanes {
+                    let evens: Vec<i64> = (0..lanes).map(|lane| (2 * lane).min(lanes - 1)).collect();
+                    return code.shuffle([first, first], &evens);
+                }
+                let second = self.load(code.add(place, lanes - 1)?, reached - lanes + 1)?;
+                let evens: Vec<i64> = (0..lanes)
+                    .map(|lane| if 2 * lane < lanes { 2 * lane } else { 2 * lane + 1 })
+                    .collect();
+                code.shuffle([first, second], &evens)
+            }
+            _ => {
+                let words = Type::integer(code.context(), 32).vector(&[lanes])?;
+                let places: Vec<String> = (0..lanes).map(|lane| (lane * stride).to_string()).collect();
+                let value = Attribute::text(&format!("dense<[{}]> : {words}", places.join(", ")));
+                let places = code.one("arith.constant", &[], words, &[("value", value)])?;
+                let operands = [
+                    self.x,
+                    code.index(place)?,
+                    places,
+                    self.mask(count)?,
+                    code.zeros(self.vector)?,
+                ];
+                code.one("vector.gather", &operands, self.vector, &[])
+            }
+        }
+    }
+
+    /// One image of one channel, pixels innermost.
+    fn plane(&self, plane: Int<'c>) -> Result<(), EmitError> {
+        let (code, of) = (self.code, self.of);
+        let lanes = of.registers.lanes;
+        let ceil = |a: i64, b: i64| (a + b - 1) / b;
+        // Windows that are inside along the innermost axis.
+        let first = ceil(of.pre[1], of.stride[1]).min(of.output[1]);
+        let end = (of.input[1] + of.pre[1] - of.window[1]).div_euclid(of.stride[1]) + 1;
+        let end = end.clamp(first, of.output[1]);
+        let from = code.mul(plane, of.input[0] * of.input[1])?;
+        let to = code.mul(plane, of.output[0] * of.output[1])?;
+        code.repeat([0.into(), of.output[0].into(), 1.into()], &[], |row, _| {
+            let rows = self.taps(0, row)?;
+            let rows = rows.into_iter().map(|row| code.add(from, code.mul(row, of.input[1])?));
+            let rows = rows.collect::<Result<Vec<_>, _>>()?;
+            let to = code.add(to, code.mul(row, of.output[1])?)?;
+            for edge in [[0, first], [end, of.output[1]]] {
+                if edge[0] == edge[1] {
+                    continue;
+                }
+                code.repeat([edge[0].into(), edge[1].into(), 1.into()], &[], |column, _| {
+                    let columns = self.taps(1, column)?;
+                    let places = rows
+                        .iter()
+                        .flat_map(|&row| columns.iter().map(move |&column| (row, column)));
+                    let greatest = self.greatest(places.map(|(row, column)| {
+                        let place = code.index(code.add(row, column)?)?;
+                        code.one("memref.load", &[self.x, place], self.float, &[])
+                    }))?;
+                    let place = code.index(code.add(to, column)?)?;
+                    code.op("memref.store", &[greatest, self.y, place], &[], &[], Vec::new())?;
+                    Ok(Vec::new())
+                })?;
+            }
+            let inside = |column: Int<'c>, count: i64| {
+                let start = code.sub(code.mul(column, of.stride[1])?, of.pre[1])?;
+                let places = rows
+                    .iter()
+                    .flat_map(|&row| (0..of.window[1]).map(move |tap| (row, tap)));
+                let greatest = self.greatest(places.map(|(row, tap)| {
+                    let place = code.add(code.add(row, start)?, tap)?;
+                    self.apart(place, count)
+                }))?;
+                self.store(greatest, code.add(to, column)?, count)
+            };
+            let whole = first + (end - first) / lanes * lanes;
+            code.repeat([first.into(), whole.into(), lanes.into()], &[], |column, _| {
+                inside(column, lanes)?;
+                Ok(Vec::new())
+            })?;
+            if whole < end {
+                inside(whole.into(), end - whole)?;
+            }
+            Ok(Vec::new())
+        })?;
+        Ok(())
+    }
+
+    /// One row of an image, channels innermost.
+    fn row_of_pixels(&self, number: Int<'c>) -> Result<(), EmitError> {
+        let (code, of) = (self.code, self.of);
+        let (lanes, channels) = (of.registers.lanes, of.batch[1]);
+        let (image, row) = (code.div(number, of.output[0])?, code.rem(number, of.output[0])?);
+        let rows = self.taps(0, row)?.into_iter().map(|row| {
+            let row = code.add(code.mul(image, of.input[0])?, row)?;
+            code.mul(row, of.input[1] * channels)
+        });
+        let rows = rows.collect::<Result<Vec<_>, _>>()?;
+        let to = code.mul(number, of.output[1] * channels)?;
+        code.repeat([0.into(), of.output[1].into(), 1.into()], &[], |column, _| {
+            let columns = self.taps(1, column)?.into_iter();
+            let columns = columns
+                .map(|column| code.mul(column, channels))
+                .collect::<Result<Vec<_>, _>>()?;
+            let to = code.add(to, code.mul(column, channels)?)?;
+            let places = rows
+                .iter()
+                .flat_map(|&row| columns.iter().map(move |&column| (row, column)));
+            let places = places.map(|(row, column)| code.add(row, column));
+            let places = places.collect::<Result<Vec<_>, _>>()?;
+            let some = |channel: Int<'c>, count: i64| {
+                let loaded = places.iter().map(|&place| self.load(code.add(place, channel)?, count));
+                self.store(self.greatest(loaded)?, code.add(to, channel)?, count)
+            };
+            let whole = channels / lanes * lanes;
+            code.repeat([0.into(), whole.into(), lanes.into()], &[], |channel, _| {
+                some(channel, lanes)?;
+                Ok(Vec::new())
+            })?;
+            if whole < channels {
+                some(whole.into(), channels - whole)?;
+            }
+            Ok(Vec::new())
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! Max pooling on CPUs by a kernel of our own.
+
+use super::Pooling;
+use crate::EmitError;
+use crate::kernel::{Own, Pool};
+use crate::value::{Ordered, extents};
+use rotini_graph::DataType;
+
+impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
+    /// What is greatest under each window by a kernel of our own for CPUs, if there is one.
+    pub(super) fn own_greatest(&self) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+        let both = |list: &[i64]| <[i64; 2]>::try_from(list).ok();
+        let of = &self.windows;
+        let (Some(registers), Some(input), Some(output), Some(window)) = (
+            self.lowering.target().registers(),
+            both(of.input),
+            both(of.output),
+            both(of.window),
+        ) else {
+            return Ok(None);
+        };
+        let is_float = [self.x.dtype, self.compute] == [DataType::F32; 2];
+        let order = [[0, 1, 2, 3], [0, 2, 3, 1]]
+            .into_iter()
+            .find(|order| self.x.lies_in(order));
+        let (Some(order), &[images, channels, ..], true) = (order, self.dims, is_float && self.skips_padding) else {
+            return Ok(None);
+        };
+        let axes = of.axes()?;
+        let &[first, second] = axes.as_slice() else {
+            return Ok(None);
+        };
+        let pool = Pool {
+            batch: [images, channels],
+            input,
+            output,
+            window,
+            pre: [first.pre, second.pre],
+            stride: [first.stride, second.stride],
+            is_last: order[1] != 1,
+            registers,
+        };
+        let ssa = self
+            .lowering
+            .own(&Own::Pool(pool), &[self.x.ssa], &extents(self.dims, &order)?)?;
+        Ok(ssa.map(|ssa| Ordered {
+            ssa,
+            order: order.to_vec(),
+            dtype: self.compute,
+            dims: self.dims.to_vec(),
+        }))
+    }
+}

@@ -1,0 +1,75 @@
+//! The suite `bare`: convolutions with nothing before or behind them, and their gradients.
+//!
+//! Programs that call MIOpen's interface send such graphs. Fused layers do not stand for them: the compiler treats a sum that is stored in another
+//! way than one that a bias is added to.
+
+use super::{SuiteOptions, dtype_name, layout_name};
+use crate::blocks::{Convolution, Direction, Epilogue, Layout};
+use rotini_graph::{DataType, Graph};
+
+/// Channels, filters, extent of the input, filter, stride, groups.
+const SHAPES: [(i64, i64, i64, i64, i64, i64); 17] = [
+    (64, 64, 56, 1, 1, 1),
+    (64, 256, 56, 1, 1, 1),
+    (256, 64, 56, 1, 1, 1),
+    (256, 512, 28, 1, 2, 1),
+    (256, 1024, 14, 1, 1, 1),
+    (2048, 512, 7, 1, 1, 1),
+    (64, 64, 56, 3, 1, 1),
+    (128, 128, 28, 3, 1, 1),
+    (128, 128, 56, 3, 2, 1),
+    (256, 256, 14, 3, 1, 1),
+    (512, 512, 7, 3, 1, 1),
+    (3, 64, 224, 7, 2, 1),
+    (32, 64, 28, 5, 1, 1),
+    (128, 128, 28, 3, 1, 32),
+    (96, 96, 56, 3, 1, 96),
+    (144, 144, 56, 3, 2, 144),
+    (384, 384, 14, 3, 1, 384),
+];
+
+/// Images, unless the user says how many.
+const BATCHES: [i64; 4] = [1, 2, 8, 32];
+
+/// All shapes, in both layouts, all three directions and several numbers of images, as far as nothing is chosen.
+pub(super) fn bare(options: &SuiteOptions) -> Option<Vec<Graph>> {
+    let dtype = options.dtype.unwrap_or(DataType::F32);
+    let directions = [Direction::Forward, Direction::Dgrad, Direction::Wgrad];
+    let mut graphs = Vec::new();
+    for direction in directions {
+        if options.direction.is_some_and(|only| only != direction) {
+            continue;
+        }
+        for layout in [Layout::First, Layout::Last] {
+            if options.layout.is_some_and(|only| only != layout) {
+                continue;
+            }
+            let batches = options.batch.map_or(BATCHES.to_vec(), |batch| vec![batch]);
+            for (n, (c, k, extent, filter, stride, groups)) in
+                batches.into_iter().flat_map(|n| SHAPES.map(|shape| (n, shape)))
+            {
+                let convolution = Convolution {
+                    groups,
+                    ..Convolution::square(n, c, k, extent, filter, stride, layout, dtype)
+                };
+                let what = match direction {
+                    Direction::Forward => "forward",
+                    Direction::Dgrad => "dgrad",
+                    Direction::Wgrad => "wgrad",
+                };
+                let of_groups = if groups > 1 {
+                    format!("_g{groups}")
+                } else {
+                    String::new()
+                };
+                let name = format!(
+                    "bare_{what}_{c}to{k}{of_groups}_{filter}x{filter}_s{stride}_at{extent}_n{n}_{}_{}",
+                    layout_name(layout),
+                    dtype_name(dtype)
+                );
+                graphs.push(convolution.graph(&name, direction, Epilogue::None)?);
+            }
+        }
+    }
+    Some(graphs)
+}
