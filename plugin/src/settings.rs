@@ -257,6 +257,13 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting(
         Reader::Tests,
+        "ROTINI_FAMILY",
+        "`attention`",
+        "all",
+        "Random graphs of attention alone, with lengths, bounds and columns for all its kernels.",
+    ),
+    setting(
+        Reader::Tests,
         "ROTINI_GRAPHS",
         "a number",
         "100 (36 emulated, and 6 without schedules), 2000 bodies; 8000 (1800, 200) and 20000 in a full run",

@@ -54,7 +54,7 @@ pub(super) fn softmax<'c, 'b>(
         weighted,
         greatest,
         total,
-    } = attention.found_again(lowering, found, problem.mask.as_ref())?;
+    } = attention.found_again(lowering, found)?;
     let weighted = Weighted::Sum(weighted);
     Softmax::of_online(lowering, weighted, &greatest, total).map(Some)
 }
@@ -94,8 +94,8 @@ fn covers(target: &Target, quirks: Quirks, compute: DataType, op: &Sdpa, operand
         && [d, columns].into_iter().all(fits)
 }
 
-/// Whether the whole graph is an attention in one dispatch that IREE does not form by itself, because the mask is made of indices or of
-/// elements as wide as scores. Kernels of our own are none.
+/// Whether the whole graph is an attention in one dispatch that IREE does not form by itself, because the elements of the mask are as wide as
+/// scores. Kernels of our own are none.
 pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quirks) -> bool {
     let [node] = graph.nodes() else { return false };
     let Op::Sdpa(op) = &node.op else { return false };
@@ -114,13 +114,15 @@ pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quir
         .all(|tensor| order(tensor).is_some());
     let scale = op.scale.and_then(|id| graph.tensor(id));
     let has_constant_scale = scale.is_none_or(|scale| matches!(scale.kind, NormalKind::Constant(_)));
+    // With bounds, what NaN of hidden rows has reached is found again, which is a dispatch of its own.
     let diagonal = super::told::scores_of!(op).diagonal();
     let is_bound = diagonal.left.is_some() || diagonal.right.is_some();
     let is_wide = mask.is_some_and(|mask| mask.dtype == DataType::F32);
     let operands = [q, k, v].map(|tensor| (tensor.dims.as_slice(), tensor.dtype));
     is_dense
         && has_constant_scale
-        && (is_bound || is_wide)
+        && is_wide
+        && !is_bound
         && op.stats.is_none()
         && q.dims.get(HEAD) == k.dims.get(HEAD)
         && compute_type(node.compute).is_some_and(|compute| covers(target, quirks, compute, op, operands))

@@ -13,6 +13,7 @@ use crate::EmitError;
 use crate::contract::contract;
 use crate::convert::{FloatPredicate as F, compare_float, convert};
 use crate::ir::{Emitter, MISSING, only};
+use crate::kernel::LEAST_OF_MASK;
 use crate::lowering::Lowering;
 use crate::math::{Math, multiply_add};
 use crate::mlir::Value as Ssa;
@@ -155,7 +156,6 @@ impl<'c, 'b> Attention<'c, 'b> {
         &self,
         lowering: &Lowering<'_, 'c, 'b>,
         online: Online<'c, 'b>,
-        mask: Option<&Ordered<'c, 'b>>,
     ) -> Result<Online<'c, 'b>, EmitError> {
         let terms = self.keys_of_query()?;
         let Data::Constant(scale) = self.scale.data else {
@@ -166,9 +166,10 @@ impl<'c, 'b> Attention<'c, 'b> {
         }
         let at = lowering.emitter();
         let dtype = DataType::F32;
+        let mask = self.mask.as_ref().map(|mask| mask.materialise(&at)).transpose()?;
         let power = Power {
             operands: [&self.q, &self.k],
-            mask,
+            mask: mask.as_ref(),
             group: extent(&self.q.dims, HEAD)?
                 .checked_div(extent(&self.k.dims, HEAD)?)
                 .ok_or(MISSING)?,
@@ -376,13 +377,21 @@ impl<'c, 'b> Power<'_, 'c, 'b> {
         let Some(mask) = self.mask else { return Ok(scaled) };
         let places = [batch, head, query, key];
         let zero = index(0)?;
+        // Its axes are the last ones of scores.
+        let missing = places.len().saturating_sub(mask.dims.len());
         let places: Vec<_> = places
             .into_iter()
+            .skip(missing)
             .zip(&mask.dims)
             .map(|(place, &dim)| if dim == 1 { zero } else { place })
             .collect();
         let added = mask.element(at, body, &places)?;
         let added = convert(body, added, mask.dtype, dtype)?;
+        let [least, hiding] = [LEAST_OF_MASK, f64::NEG_INFINITY].map(|number| body.constant(number, dtype));
+        let (least, hiding) = (least?, hiding?);
+        let select = |condition, yes, no| body.one("arith.select", &[condition, yes, no], added.r#type(), &[]);
+        let raised = select(compare_float(body, F::Less, added, least)?, least, added)?;
+        let added = select(compare_float(body, F::Equal, added, hiding)?, added, raised)?;
         let added = body.same("arith.mulf", &[added, body.constant(LOG2_E, dtype)?])?;
         body.same("arith.addf", &[scaled, added])
     }
