@@ -7,6 +7,7 @@
 //! | `execution` | buffers in every state that a host may pass, contexts and handles on many threads |
 //! | `scalars` | values that are read when an execution begins |
 //! | `logging` | logging functions that throw, panic or call the plugin |
+//! | `newer` | what a newer hipDNN may mean is not supported; what no version can mean is not valid |
 //! | `overrides` | executions with other shapes than declared |
 //! | `unknown` | numbers of newer versions, in every enumeration of a graph |
 //! | `c_host` | the same ABI from C, with AddressSanitizer and under valgrind |
@@ -23,6 +24,7 @@ mod c_host;
 mod execution;
 mod library;
 mod logging;
+mod newer;
 mod overrides;
 mod scalars;
 mod unknown;
