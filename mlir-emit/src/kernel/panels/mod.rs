@@ -253,3 +253,46 @@ const OUT: usize = 2;
 
 /// Where something is in each tensor.
 type Places<'c> = [Int<'c>; 3];
+
+#[cfg(test)]
+mod tests {
+    use super::{Along, Part, Registers, Tiling, merged, single};
+
+    fn along(extent: i64, strides: [i64; 3]) -> Along {
+        Along { extent, strides }
+    }
+
+    #[test]
+    fn loops_that_move_alike_are_one() {
+        let image = [along(2, [0, 300, 200]), along(5, [0, 60, 40]), along(1, [7, 7, 7]), along(4, [0, 15, 10])];
+        assert_eq!(merged(&image), [along(40, [0, 15, 10])]);
+        let padded = [along(5, [0, 17, 10]), along(10, [0, 1, 1])];
+        assert_eq!(merged(&padded), padded);
+        assert_eq!(single(&padded, 2), Some(1));
+        assert_eq!(single(&padded, 1), None);
+    }
+
+    /// What the compiler lets a kernel have on the stack, and that all rows and columns have a tile.
+    #[test]
+    fn panels_fit_onto_the_stack() {
+        for registers in [Registers { lanes: 16, count: 32 }, Registers { lanes: 8, count: 16 }] {
+            for (rows, columns, terms) in [(1, 1, 1), (64, 49, 4608), (1000, 196, 9), (7, 3136, 160), (2048, 17, 100_000)] {
+                for strides in [1, 3] {
+                    let part = Part {
+                        first: [0; 3],
+                        batch: Vec::new(),
+                        rows: vec![along(rows, [terms, 0, columns])],
+                        columns: vec![along(columns, [0, strides, 1])],
+                        terms: vec![along(terms, [1, columns, 0]), along(2, [terms * 2, 1, 0])],
+                    };
+                    let tiling = Tiling::of(&part.merged(), registers).unwrap();
+                    let bytes = tiling.block * (tiling.vectors * registers.lanes * 4 + 8);
+                    assert!(bytes <= 32 << 10, "{bytes}");
+                    assert!(tiling.across() * tiling.vectors * registers.lanes >= columns);
+                    assert!(tiling.chunks * tiling.each * tiling.down >= rows);
+                    assert!((tiling.down + 1) * tiling.vectors < registers.count, "{tiling:?}");
+                }
+            }
+        }
+    }
+}
