@@ -65,7 +65,7 @@ pub fn operations(graph: &NormalGraph) -> u64 {
     total
 }
 
-/// An upper bound of the workspace, in bytes, that the compiled graph will need.
+/// A generous upper bound of the workspace, in bytes, that the compiled graph will need. It takes microseconds.
 ///
 /// Counts, in the widest type of the graph, whatever the lowering could make the compiler keep: the value of each tensor and a copy of
 /// it in another order, and what a convolution makes of its operands, each in up to `COPIES` versions. Most of it is fused away
@@ -74,7 +74,7 @@ pub fn operations(graph: &NormalGraph) -> u64 {
 /// # Errors
 ///
 /// If the sizes overflow.
-pub fn workspace_bound(graph: &NormalGraph, target: &Target) -> Result<u64, EmitError> {
+pub(crate) fn workspace_limit(graph: &NormalGraph, target: &Target) -> Result<u64, EmitError> {
     bound(graph, target).ok_or(EmitError::Internal("a workspace that overflows"))
 }
 

@@ -1,7 +1,7 @@
 //! The two `match`es over the operations: whether each can be lowered, and its lowering.
 
 use crate::bindings::crowded;
-use crate::cost::workspace_bound;
+use crate::cost::workspace_limit;
 use crate::ir::{Emitter, argument};
 use crate::kernel::Kernels;
 use crate::lowering::Lowering;
@@ -55,7 +55,7 @@ pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
         .map_err(|unsupported| unsupported.at_node(position))?;
     }
     check_dependence(graph)?;
-    match workspace_bound(graph, target) {
+    match workspace_limit(graph, target) {
         Ok(_) => Ok(()),
         Err(_) => Err(Unsupported::new("tensors on the way with more than 2^64 bytes")),
     }

@@ -54,8 +54,9 @@ mod sums;
 mod target;
 mod value;
 mod windows;
+mod workspace;
 
-pub use cost::{operations, workspace_bound};
+pub use cost::operations;
 pub use dispatch::check;
 pub use error::{EmitError, Unsupported};
 pub use quirks::{Backend, Description, Effect, Guard, Quirk, Quirks, REGISTER, document as quirks_document};
@@ -65,7 +66,7 @@ pub use target::{ConvStrategy, GPU_ALIGNMENT, Level, Target};
 use ir::Emitter;
 use kernel::Kernels;
 use mlir::{Block, Context, Region, Type, function_text};
-use rotini_graph::NormalGraph;
+use rotini_graph::{NormalGraph, Op};
 use rotini_schedule::gemm::{Problem, Schedule};
 
 /// Part of the cache key: the hash of all sources that decide what a graph is lowered to, in hexadecimal. The build makes it.
@@ -134,6 +135,24 @@ pub fn products(graph: &NormalGraph, target: &Target) -> Result<Vec<(Problem, Sc
     Ok(kernels.products())
 }
 
+/// An upper bound of the workspace, in bytes, that the compiled graph will need. The graph is lowered for that: it takes milliseconds.
+///
+/// # Errors
+///
+/// As [`emit`], or if the sizes overflow.
+pub fn workspace_bound(graph: &NormalGraph, target: &Target) -> Result<u64, EmitError> {
+    let limit = cost::workspace_limit(graph, target)?;
+    // Bodies of custom operations are functions of their own.
+    if graph.nodes().iter().any(|node| matches!(node.op, Op::CustomOp(_))) {
+        return Ok(limit);
+    }
+    check(graph, target)?;
+    let context = Context::new();
+    let (_, block, _) = lowered(&context, graph, (target, Quirks::of(target)), &Kernels::default(), &signature(graph)?)?;
+    let bound = workspace::bound(&context, &block.take());
+    Ok(bound.map_or(limit, |bound| bound.min(limit)))
+}
+
 /// Writes the whole graph as one dispatch, if IREE would split it and no kernel of our own is in it. Says whether it did.
 fn write_as_one_dispatch<'c, 'b>(
     inside: &Emitter<'c, 'b>,
@@ -165,10 +184,23 @@ fn write_as_one_dispatch<'c, 'b>(
 fn computation(
     context: &Context,
     graph: &NormalGraph,
-    (target, quirks): (&Target, Quirks),
+    target: (&Target, Quirks),
     kernels: &Kernels,
     signature: &Signature,
 ) -> Result<Vec<String>, EmitError> {
+    let (mut texts, block, results) = lowered(context, graph, target, kernels, signature)?;
+    texts.push(function_text(context, "compute", &results, block)?);
+    Ok(texts)
+}
+
+/// The texts of the kernels that the function `@compute` dispatches, its block, and the types of its results.
+fn lowered<'c>(
+    context: &'c Context,
+    graph: &NormalGraph,
+    (target, quirks): (&Target, Quirks),
+    kernels: &Kernels,
+    signature: &Signature,
+) -> Result<(Vec<String>, Block<'c>, Vec<Type<'c>>), EmitError> {
     let outer = Block::new(&[]);
     let (arguments, results) = shell::function_types(&Emitter::new(context, quirks, &outer), signature)?;
     let block = Block::new(&arguments);
@@ -177,7 +209,6 @@ fn computation(
         let values = dispatch::run(graph, target, inside, kernels, &block)?;
         inside.terminate("func.return", &values)?;
     }
-    let mut texts = kernel::place(context, &block, kernels, target)?;
-    texts.push(function_text(context, "compute", &results, block)?);
-    Ok(texts)
+    let texts = kernel::place(context, &block, kernels, target)?;
+    Ok((texts, block, results))
 }

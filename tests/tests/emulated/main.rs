@@ -13,6 +13,7 @@
 //! | `ordering` | seeded schedules over streams, contexts and threads: no stale read |
 //! | `quirks` | each defect of the compiler that the lowering avoids is there still |
 //! | `engines` | the plain engine works in a GPU's memory, behind what is on the stream |
+//! | `workspace` | the workspace that is reported before compiling follows what is needed |
 //! | `mutants` | the harness fails a plugin that is made worse, on the CPU and here |
 
 mod cases;
@@ -26,3 +27,4 @@ mod quirks;
 mod random_graphs;
 mod rows;
 mod schedules;
+mod workspace;

@@ -1,0 +1,172 @@
+//! The workspace that is reported before a graph is compiled, beside what its code needs for MI300. Nothing is executed here.
+//!
+//! | Variable | Meaning |
+//! |---|---|
+//! | `ROTINI_SUITES` | the suites whose graphs are compiled, as `resnet50,bert`, or `all`: `quick`, and all in a full run |
+//! | `ROTINI_GRAPHS`, `ROTINI_SEED` | how many random graphs, and the seed of the first: 16, and 500 in a full run |
+//!
+//! `ROTINI_TEST_CACHE` keeps the code, so a run that was ended goes on where it was.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot be set up has failed, and prints what it measured"
+)]
+
+use rayon::prelude::*;
+use rotini_emit::{Target, workspace_bound};
+use rotini_graph::DataType;
+use rotini_plugin::config::Config;
+use rotini_plugin::pipeline::{Prepared, Runtime, check};
+use rotini_tests::random::{Settings, recipe};
+use rotini_workloads::blocks::Direction;
+use rotini_workloads::suites::{SUITES, SuiteOptions, suite};
+use std::path::PathBuf;
+
+/// Reports of at most this many bytes are as good as exact: no allocation fails for them.
+const SMALL: u64 = 64 << 20;
+/// How far a larger report may be from what is needed.
+const WORST: u64 = 4;
+/// Up to this many bytes the host is asked for nothing.
+const LITTLE: u64 = 16 << 10;
+
+/// A graph with what is reported before it is compiled and what it needs, in bytes.
+struct Measured {
+    name: String,
+    reported: u64,
+    needed: u64,
+}
+
+impl Measured {
+    fn ratio(&self) -> f64 {
+        match (self.reported, self.needed) {
+            (0, 0) => 1.0,
+            (reported, needed) => reported as f64 / needed.max(1) as f64,
+        }
+    }
+
+    fn is_far(&self) -> bool {
+        self.reported > SMALL.max(self.needed.saturating_mul(WORST))
+    }
+}
+
+fn runtime() -> Runtime {
+    let mut config = Config::from_env();
+    if let Some(directory) = std::env::var_os("ROTINI_TEST_CACHE").filter(|directory| !directory.is_empty()) {
+        config.cache_dir = Some(PathBuf::from(directory));
+    } else {
+        config.cache_dir = None;
+    }
+    config.reproducers = None;
+    Runtime::new(config).expect("the plugin's state")
+}
+
+/// The graphs of the suites that are asked for, each once.
+fn suites() -> Vec<(String, Vec<u8>)> {
+    let asked = std::env::var("ROTINI_SUITES").unwrap_or_else(|_| rotini_tests::scaled(["quick", "all"]).to_owned());
+    let is_asked = |name: &str| asked == "all" || asked.split(',').any(|word| word == name);
+    let mut graphs: Vec<(String, Vec<u8>)> = Vec::new();
+    for (name, _) in SUITES.iter().filter(|(name, _)| is_asked(name)) {
+        let directions: &[Option<Direction>] = match *name {
+            "resnet50" => &[None, Some(Direction::Dgrad), Some(Direction::Wgrad)],
+            _ => &[None],
+        };
+        for &direction in directions {
+            for dtype in [None, Some(DataType::F16), Some(DataType::F32)] {
+                // In f32 the database of 400 convolutions says nothing new.
+                if *name == "miopen" && dtype.is_some() {
+                    continue;
+                }
+                let options = SuiteOptions {
+                    dtype,
+                    direction,
+                    ..SuiteOptions::default()
+                };
+                let workloads = suite(name, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
+                for workload in workloads {
+                    if graphs.iter().all(|(_, graph)| *graph != workload.graph) {
+                        let dtype = dtype.map_or(String::new(), |dtype| format!(" {dtype}"));
+                        graphs.push((format!("{name} {}{dtype}", workload.name), workload.graph));
+                    }
+                }
+            }
+        }
+    }
+    if is_asked("cases") {
+        let step = std::env::var("ROTINI_STEP").map_or(1, |text| text.parse().expect("a number"));
+        let cases = rotini_tests::cases::all().into_iter().step_by(step);
+        graphs.extend(cases.map(|case| (format!("case {}", case.name), rotini_wire::encode(&case.graph))));
+    }
+    graphs
+}
+
+/// What is measured of a graph; `None` if it is declined.
+fn measured(runtime: &Runtime, target: &Target, (name, bytes): &(String, Vec<u8>)) -> Option<Result<Measured, String>> {
+    let prepared = check(bytes, target).ok()?;
+    let needed = |prepared: &Prepared| -> Result<u64, String> {
+        let key = runtime.key(&prepared.graph, target, "").map_err(|error| error.to_string())?;
+        let found = runtime.compiled(&key, &prepared.source(bytes, target, ""));
+        let (entry, _) = found.map_err(|error| format!("{name}: {error}"))?;
+        Ok(entry.metadata.workspace_bytes)
+    };
+    let measure = || {
+        let reported = workspace_bound(&prepared.graph, target).map_err(|error| format!("{name}: {error}"))?;
+        let needed = needed(&prepared)?;
+        let asked = |bytes: u64| if bytes <= LITTLE { 0 } else { bytes };
+        // At once: there may be an hour until the end.
+        println!("{reported:16} {needed:16}  {name}");
+        if reported < needed {
+            return Err(format!("{name}: {reported} bytes are reported and {needed} needed"));
+        }
+        Ok(Measured {
+            name: name.clone(),
+            reported: asked(reported),
+            needed: asked(needed),
+        })
+    };
+    Some(measure())
+}
+
+/// What is reported is never too little, and not much more than what is needed.
+#[test]
+fn the_report_follows_what_is_compiled() {
+    let target = Target::parse("mi300x").expect("a known target");
+    let runtime = runtime();
+    let mut graphs = suites();
+    let Settings { seed, count } = Settings::from_environment([16, 500]);
+    graphs.extend((seed..seed + count).map(|seed| {
+        let graph = recipe(seed).graph();
+        (format!("seed {seed}"), rotini_wire::encode(&graph))
+    }));
+    let results: Vec<Result<Measured, String>> = graphs
+        .par_iter()
+        .with_max_len(1)
+        .filter_map(|graph| measured(&runtime, &target, graph))
+        .collect();
+    let mut faults = Vec::new();
+    let mut all = Vec::new();
+    for result in results {
+        match result {
+            Ok(measured) => all.push(measured),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    all.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
+    println!("{:>16} {:>16} {:>8}  graph", "reported", "needed", "ratio");
+    for Measured { name, reported, needed } in &all {
+        let ratio = *reported as f64 / (*needed).max(1) as f64;
+        println!("{reported:16} {needed:16} {ratio:8.2}  {name}");
+    }
+    let median = all.get(all.len() / 2).map_or(1.0, Measured::ratio);
+    let far: Vec<&str> = all.iter().filter(|one| one.is_far()).map(|one| one.name.as_str()).collect();
+    println!(
+        "{} graphs: median of reported over needed {median:.2}; {} farther than {WORST} times and {SMALL} bytes; {} below or not compiled",
+        all.len(),
+        far.len(),
+        faults.len()
+    );
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(far.is_empty(), "much more is reported than is needed: {}", far.join(", "));
+    assert!(median <= 1.2, "the median of reported over needed is {median}");
+}
