@@ -20,8 +20,8 @@ mod table;
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 use graph::Machine;
-use rotini_graph::{Graph, Op};
 use rotini_inspect::emulate::{EmulateError, SAMPLE};
+use rotini_inspect::is_like_the_measured;
 use rotini_time::{MI300X, Predicted};
 use rotini_workloads::Workload;
 use std::fs;
@@ -222,7 +222,8 @@ fn predict(args: &Args) -> Result<(Vec<Row>, Vec<Name>)> {
 /// A graph's row, and as it is printed.
 fn row(machine: &mut Machine, suite: &str, workload: &Workload) -> Result<(Row, String)> {
     let dispatches = machine.predict(&workload.graph)?;
-    let total: Predicted = dispatches.iter().map(|one| one.time).sum();
+    let total = Predicted::in_sequence(dispatches.iter().map(|one| one.time));
+    let warm = Predicted::in_sequence(dispatches.iter().map(|one| one.warm));
     let slowest = dispatches
         .iter()
         .max_by(|a, b| a.time.microseconds().total_cmp(&b.time.microseconds()));
@@ -237,6 +238,7 @@ fn row(machine: &mut Machine, suite: &str, workload: &Workload) -> Result<(Row, 
         times: suites::times(suite, &workload.name),
         dispatches: dispatches.len(),
         predicted_us: table::rounded(total.microseconds()),
+        warm_us: table::rounded(warm.microseconds()),
         by,
         extrapolated: !is_like_the_measured(&graph) || dispatches.iter().any(|one| !one.outside.is_empty()),
         least_us: table::rounded(least),
@@ -250,21 +252,4 @@ fn row(machine: &mut Machine, suite: &str, workload: &Workload) -> Result<(Row, 
         row.graph, row.dispatches, row.by
     );
     Ok((row, line))
-}
-
-/// Whether kernels of such graphs were held against hardware: forward convolutions with channels innermost, and products of 16-bit floats
-/// whose summed axis is innermost in both operands.
-fn is_like_the_measured(graph: &Graph) -> bool {
-    let has_unit_stride = |x, from_last| {
-        let strides = graph.tensor(x).map_or(&[][..], |tensor| tensor.strides.as_slice());
-        strides.iter().rev().nth(from_last) == Some(&1)
-    };
-    let is_last = |x| graph.tensor(x).is_some_and(|tensor| tensor.strides.get(1) == Some(&1));
-    let is_half = |x| graph.tensor(x).is_some_and(|tensor| tensor.dtype.bits() == 16);
-    graph.nodes.iter().all(|node| match &node.op {
-        Op::ConvFprop(conv) => is_last(conv.x),
-        Op::Matmul(product) => has_unit_stride(product.a, 0) && has_unit_stride(product.b, 1) && is_half(product.a),
-        Op::Pointwise(_) => true,
-        _ => false,
-    })
 }

@@ -8,6 +8,7 @@
 //! | [`census`] | instructions counted, of a kernel and of its hottest loop |
 //! | [`configuration`] | pipeline and tiles of each kernel, as the compiler dumps them |
 //! | [`emulate`] | one execution of a graph on an emulated GPU, and the reports of its launches |
+//! | `likeness` | which graphs resemble those whose kernels were compared with hardware |
 //!
 //! It needs no LLVM and executes no compiled code by itself.
 
@@ -16,6 +17,7 @@ mod class;
 pub mod configuration;
 mod decode;
 pub mod emulate;
+mod likeness;
 mod matrix;
 pub mod object;
 
@@ -24,4 +26,5 @@ pub use class::Class;
 pub use configuration::{Configuration, Lowering};
 pub use decode::DecodeError;
 pub use emulate::{Counts, EmulateError, Emulator, Launch};
+pub use likeness::is_like_the_measured;
 pub use object::{Kernel, ObjectError};

@@ -1,6 +1,7 @@
 //! Launches: spreads workgroups over threads, runs the waves of a workgroup in turns between barriers, sets their first registers.
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -13,6 +14,7 @@ use rotini_time::Residence;
 
 use crate::{
     error::{Fault, Trap},
+    executions::Executions,
     inst::{Program, sgpr},
     lanes::Mode,
     memory::{Global, KERNARG, Lds, Memory},
@@ -149,6 +151,9 @@ impl Launch<'_> {
             .profile
             .take()
             .map(|profile| Arc::new(profile.record(program, residence, &self.kernel.name, self.memory, groups)));
+        if let Some(record) = report.record.as_mut().and_then(Arc::get_mut) {
+            record.work = worker.work(groups, sample.enough)?;
+        }
         self.describe(&mut report, lanes, lds);
         report.time = start.elapsed();
         Ok(report)
@@ -313,6 +318,52 @@ impl<'a> Worker<'a> {
             self.context.lds.barrier();
         }
         Ok(())
+    }
+}
+
+/// Workgroups whose work is counted at most.
+const MOST_WORK: u64 = 96;
+/// Differences in work below which workgroups count as equal.
+const EVEN: f32 = 0.02;
+
+impl Worker<'_> {
+    /// The work of workgroups spread over the grid, in executed instructions relative to the middle one's, by workgroup number; empty if
+    /// all are equal. Stops after `enough` instructions, but not before the first, the last and three more.
+    fn work(&mut self, groups: u64, enough: u64) -> Result<Vec<(u64, f32)>, Fault> {
+        let mut found = BTreeMap::new();
+        let middle = self.instructions(groups / 2)?.max(1);
+        let mut spent = middle;
+        for number in 0..MOST_WORK.min(groups) {
+            let is_even = found.values().all(|work: &f32| (work - 1.0).abs() < EVEN);
+            if number >= 5 && (is_even || spent > enough) {
+                break;
+            }
+            let group = match number {
+                0 => 0,
+                1 => groups - 1,
+                // Golden-ratio steps: no power of two in the grid's order aliases with them.
+                _ => ((number as f64 * 0.618_033_988_749_895).fract() * groups as f64) as u64,
+            };
+            let count = self.instructions(group)?;
+            spent = spent.saturating_add(count);
+            found.insert(group, count as f32 / middle as f32);
+        }
+        let is_even = found.values().all(|work| (work - 1.0).abs() < EVEN);
+        Ok(if is_even {
+            Vec::new()
+        } else {
+            found.into_iter().collect()
+        })
+    }
+
+    /// Instructions that the waves of a workgroup execute.
+    fn instructions(&mut self, group: u64) -> Result<u64, Fault> {
+        let program = self.context.program;
+        self.context.executions = Executions::new(program);
+        self.workgroup(self.launch.place(group))?;
+        let mut report = Report::default();
+        self.context.executions.report(program, &mut report);
+        Ok(report.instructions.iter().sum())
     }
 }
 

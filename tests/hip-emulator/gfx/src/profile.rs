@@ -360,6 +360,7 @@ impl Profile {
             footprint: blocks.values().map(used).sum(),
             instructions: instructions.collect(),
             path: Path::of(&runs),
+            work: Vec::new(),
         }
     }
 }
@@ -446,8 +447,12 @@ fn step(code: &Code, class: Class, text: &str, sums: Sums) -> Step {
             bytes: mean(sums.lanes) * 4.0,
             conflicts: 0.0,
         },
+        Code::Valu(_) | Code::Lanes(_) if mnemonic.starts_with("v_exp_") => Step::Exp,
         Code::Valu(_) | Code::Lanes(_) => Step::Valu(clocks::vector(mnemonic)),
-        Code::Mfma(mfma) => Step::Mfma(clocks::matrix(mnemonic, mfma.opcode.operations())),
+        Code::Mfma(mfma) => Step::Mfma {
+            clocks: clocks::matrix(mnemonic, mfma.opcode.operations()),
+            operands: clocks::operands(mnemonic),
+        },
         Code::Smem(_) | Code::Time { .. } => Step::Scalar,
         Code::Branch { .. } | Code::SetPc { .. } => Step::Branch,
         Code::Nop if mnemonic == "s_nop" => {

@@ -16,7 +16,7 @@ struct Kernel {
 /// The mean of |ln(predicted / measured)| in percent.
 fn cost(kernels: &[&Kernel], parameters: &Parameters) -> f64 {
     let error = |kernel: &&Kernel| {
-        let predicted = predict(&kernel.record, &MI300X, parameters).time.microseconds();
+        let predicted = predict(&kernel.record, &MI300X, parameters).warm.microseconds();
         (predicted / kernel.measured).ln().abs()
     };
     100.0 * kernels.iter().map(error).sum::<f64>() / kernels.len() as f64
@@ -64,7 +64,7 @@ fn main() {
                         loop {
                             let mut next = best;
                             change(&mut next, factor);
-                            if next.bandwidth > 1.2 {
+                            if next.bandwidth > 1.0 {
                                 break;
                             }
                             let found = cost(&own, &next);

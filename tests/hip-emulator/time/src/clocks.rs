@@ -1,5 +1,7 @@
 //! Owns what one instruction occupies of its SIMD, by mnemonic.
 
+use crate::Operands;
+
 /// Clocks of a vector instruction: 64 lanes on 16 lanes' hardware take 4; products of 32 bits and transcendental functions have a
 /// quarter of that rate, shifts of 64 bits half.
 #[must_use]
@@ -46,4 +48,25 @@ pub fn matrix(mnemonic: &str, operations: u64) -> u16 {
         rate
     };
     u16::try_from(operations.div_ceil(rate).max(8)).unwrap_or(u16::MAX)
+}
+
+/// The type of a matrix instruction's operands.
+#[must_use]
+pub fn operands(mnemonic: &str) -> Operands {
+    let name = mnemonic.strip_suffix("_1k").unwrap_or(mnemonic);
+    match () {
+        () if name.ends_with("bf16") => Operands::Bf16,
+        () if name.ends_with("f16") => Operands::F16,
+        () if name.ends_with("_i8") || name.ends_with("fp8") || name.ends_with("bf8") => Operands::Byte,
+        () => Operands::Wide,
+    }
+}
+
+/// Operations of a SIMD's matrix unit in a clock.
+pub(crate) const fn rate(operands: Operands) -> f64 {
+    match operands {
+        Operands::Bf16 | Operands::F16 => 512.0,
+        Operands::Byte => 1024.0,
+        Operands::Wide => 64.0,
+    }
 }

@@ -9,6 +9,9 @@ pub enum RecordError {
     /// A path that leads outside of the instructions, or has no end
     #[error("the path of the wave leads outside of the kernel")]
     Path,
+    /// Work of workgroups that the launch does not have, or that no workgroup can have
+    #[error("the record's work of workgroups is not that of a launch")]
+    Work,
     /// Too many instructions
     #[error("the record has too many instructions")]
     Long,

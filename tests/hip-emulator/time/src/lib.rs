@@ -7,10 +7,13 @@
 //! | [`machine`] | the machines |
 //! | `parameters` | what was fitted |
 //! | `unit` | one compute unit, event by event |
+//! | `balance` | workgroups with different work on all compute units |
+//! | `traffic` | bytes from memory and from Infinity Cache |
 //! | `predict` | the time of a launch, its interval, what bounds it |
 //!
 //! The test `model` holds it against kernels that others measured on an MI300X.
 
+mod balance;
 pub mod clocks;
 mod error;
 pub mod machine;
@@ -20,6 +23,7 @@ mod predict;
 mod record;
 mod residence;
 mod step;
+mod traffic;
 mod unit;
 
 pub use error::RecordError;
@@ -29,4 +33,5 @@ pub use path::{Path, Run};
 pub use predict::{Bound, Predicted, Prediction, predict};
 pub use record::Record;
 pub use residence::Residence;
-pub use step::{Instruction, Step};
+pub use step::{Instruction, Operands, Step};
+pub use traffic::Caches;

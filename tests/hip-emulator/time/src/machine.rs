@@ -1,5 +1,7 @@
 //! Owns the machines: constants of products, and the parameters of the model.
 
+use crate::Operands;
+
 /// A product.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
@@ -23,13 +25,20 @@ pub struct Machine {
     pub peak_memory: f64,
     /// f16 operations a picosecond of the matrix units (TFLOP/s), as the data sheet has it
     pub peak_f16: f64,
+    /// Operations a picosecond (TFLOP/s) that the vendor's best kernels sustain at the machine's power limit: bf16, f16, and 8 bits
+    pub sustained: [f64; 3],
 }
+
+/// The share of [`Machine::sustained`] that a kernel reaches at most. The maximum is that of hand-written kernels, tuned for the one size at
+/// which it was measured.
+const REACHED: f64 = 0.85;
 
 /// Bytes a nanosecond that a die of 38 units gets from its second-level cache: 16.8 TB/s of eight dies (published: 15 read, 17 in
 /// Origami's tables). [`crate::Parameters::bandwidth`] is the share of it that was fitted.
 const DIE: f64 = 2100.0;
 
-/// 8 dies of 38 compute units, HBM3 5.3 TB/s, 1307 TFLOP/s: AMD's data sheet "Instinct MI300X". Infinity Cache 256 MB; 5.5 TB/s of it and
+/// 8 dies of 38 compute units, HBM3 5.3 TB/s, 1307 TFLOP/s: AMD's data sheet "Instinct MI300X". Sustained rates of products: AMD's "Measuring
+/// Max-Achievable FLOPs, Part 2" (ROCm blogs, ROCm 6.3), which also has the clocks: 1207 MHz in bf16, 1115 in f16, 1230 in FP8. Infinity Cache 256 MB; 5.5 TB/s of it and
 /// 4.1 TB/s of HBM are sustained in published measurements (Azure, Chips and Cheese; 5.4 to 7.3 and 4.0 to 4.3).
 pub const MI300X: Machine = Machine {
     name: "mi300x",
@@ -42,6 +51,7 @@ pub const MI300X: Machine = Machine {
     memory: 4100.0,
     peak_memory: 5300.0,
     peak_f16: 1307.4,
+    sustained: [708.0, 654.0, 1273.0],
 };
 
 /// 6 dies of 38 compute units, 981 TFLOP/s, HBM3 5.3 TB/s: AMD's data sheet "Instinct MI300A".
@@ -51,6 +61,8 @@ pub const MI300A: Machine = Machine {
     units: 228,
     near: 6.0 * DIE,
     peak_f16: 980.6,
+    // Nobody published them: those of the MI300X by compute units.
+    sustained: scaled(228.0 / 304.0),
     ..MI300X
 };
 
@@ -61,6 +73,7 @@ pub const MI308X: Machine = Machine {
     units: 80,
     near: 4.0 * DIE * 20.0 / 38.0,
     peak_f16: 344.0,
+    sustained: scaled(80.0 / 304.0),
     ..MI300X
 };
 
@@ -69,13 +82,33 @@ pub const MI325X: Machine = Machine {
     name: "mi325x",
     memory: 4100.0 * 6.0 / 5.3,
     peak_memory: 6000.0,
+    sustained: [843.0, 794.0, 1519.0],
     ..MI300X
 };
+
+/// The MI300X's sustained rates, scaled.
+const fn scaled(share: f64) -> [f64; 3] {
+    let [bf16, f16, byte] = MI300X.sustained;
+    [share * bf16, share * f16, share * byte]
+}
 
 /// All machines.
 pub const MACHINES: [Machine; 4] = [MI300X, MI300A, MI308X, MI325X];
 
 impl Machine {
+    /// Operations a picosecond (TFLOP/s) that no kernel exceeds for long, for operands of a type. f32 and f64 draw less power: theirs is the
+    /// data sheet's rate.
+    #[must_use]
+    pub fn ceiling(&self, operands: Operands) -> f64 {
+        let [bf16, f16, byte] = self.sustained;
+        match operands {
+            Operands::Bf16 => REACHED * bf16,
+            Operands::F16 => REACHED * f16,
+            Operands::Byte => REACHED * byte,
+            Operands::Wide => self.peak(32),
+        }
+    }
+
     /// Operations a picosecond (TFLOP/s) of products whose operands have so many bits, as the data sheet has it: twice the rate of f16 for
     /// eight bits, an eighth of it for f32 and f64.
     #[must_use]

@@ -7,9 +7,9 @@ pub struct Parameters {
     pub near: f64,
     /// Clocks from there on to Infinity Cache and memory
     pub far: f64,
-    /// What is had of the second-level caches' bandwidth, as a share of the machine's constant
+    /// What is had of the second-level caches' bandwidth, as a share of the machine's constant; at most 1
     pub bandwidth: f64,
-    /// How much longer a clock takes if the matrix units are always busy: the machine is limited by power
+    /// How much longer a clock takes if all matrix units are always busy, below the machine's power limit
     pub slowdown: f64,
     /// Microseconds that every kernel takes
     pub floor: f64,
@@ -32,20 +32,20 @@ impl Parameters {
     pub const fn fitted_on(half: Half) -> Self {
         match half {
             Half::Odd => Self {
-                near: 433.0,
-                far: 750.0,
-                bandwidth: 1.026,
-                slowdown: 0.168,
-                floor: 1.395,
+                near: 385.0,
+                far: 787.5,
+                bandwidth: 1.0,
+                slowdown: 0.165,
+                floor: 1.494,
                 store: 34.0,
             },
             Half::Even => Self {
-                near: 187.2,
-                far: 1136.0,
-                bandwidth: 1.2,
-                slowdown: 0.329,
-                floor: 1.754,
-                store: 32.64,
+                near: 236.2,
+                far: 1193.0,
+                bandwidth: 1.0,
+                slowdown: 0.125,
+                floor: 1.879,
+                store: 34.2,
             },
         }
     }

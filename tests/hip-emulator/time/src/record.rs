@@ -33,6 +33,8 @@ pub struct Record {
     pub instructions: Vec<Instruction>,
     /// How one wave went through them
     pub path: Path,
+    /// Work of some workgroups, by number, relative to the middle one's; empty if all have the same
+    pub work: Vec<(u64, f32)>,
 }
 
 /// The form in which a record is written.
@@ -49,6 +51,8 @@ struct Written {
     footprint: u64,
     steps: String,
     path: Vec<(u32, u32, u32, u32)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    work: Vec<(u64, f32)>,
 }
 
 impl Record {
@@ -56,7 +60,7 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// [`RecordError`]: sizes of 0, and a path that leaves the kernel.
+    /// [`RecordError`]: sizes of 0, work of workgroups that the launch does not have, and a path that leaves the kernel.
     pub fn check(&self) -> Result<(), RecordError> {
         for (name, value) in [
             ("workgroups", self.workgroups),
@@ -66,6 +70,10 @@ impl Record {
             if value == 0 {
                 return Err(RecordError::Zero(name));
             }
+        }
+        let is_work = |&(group, work): &(u64, f32)| group < self.workgroups && work.is_finite() && work >= 0.0;
+        if !self.work.iter().all(is_work) || !self.work.is_sorted_by(|a, b| a.0 < b.0) {
+            return Err(RecordError::Work);
         }
         self.path.check(self.instructions.len())
     }
@@ -90,6 +98,7 @@ impl Serialize for Record {
                 .iter()
                 .map(|run| (run.first, run.end, run.back, run.times))
                 .collect(),
+            work: self.work.clone(),
         };
         written.serialize(serializer)
     }
@@ -116,6 +125,7 @@ impl<'de> Deserialize<'de> for Record {
             footprint: written.footprint,
             instructions: step::read(&written.steps).map_err(serde::de::Error::custom)?,
             path: Path(written.path.into_iter().map(run).collect()),
+            work: written.work,
         };
         record.check().map_err(serde::de::Error::custom)?;
         Ok(record)

@@ -4,15 +4,51 @@ use std::{fmt, str::FromStr};
 
 use crate::RecordError;
 
+/// Operand types of matrix instructions that differ in rate or in the power that they draw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operands {
+    /// bf16
+    Bf16,
+    /// f16
+    F16,
+    /// FP8, BF8 or i8
+    Byte,
+    /// xf32, f32 or f64
+    Wide,
+}
+
+impl Operands {
+    /// All types.
+    pub const ALL: [Self; 4] = [Self::Bf16, Self::F16, Self::Byte, Self::Wide];
+
+    /// The suffix in a record's text. bf16 has none, as in records from before other types were
+    /// told apart: all of those are bf16.
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Bf16 => "",
+            Self::F16 => "h",
+            Self::Byte => "q",
+            Self::Wide => "w",
+        }
+    }
+}
+
 /// What an instruction of a kernel occupies. Figures of memory are means over its executions in the sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
     /// Vector arithmetic that occupies its SIMD for so many clocks
     Valu(u8),
+    /// An exponential: 16 clocks of its SIMD
+    Exp,
     /// Scalar arithmetic
     Salu,
-    /// A matrix instruction that occupies its SIMD's matrix unit for so many clocks
-    Mfma(u16),
+    /// A matrix instruction
+    Mfma {
+        /// Clocks that it occupies its SIMD's matrix unit
+        clocks: u16,
+        /// Type of its operands
+        operands: Operands,
+    },
     /// LDS: bytes of all active lanes, and turns beyond the bytes' own, which bank conflicts make
     Lds {
         /// Bytes of all active lanes
@@ -107,8 +143,9 @@ impl fmt::Display for Instruction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.step {
             Step::Valu(clocks) => write!(f, "v{clocks}"),
+            Step::Exp => write!(f, "e"),
             Step::Salu => write!(f, "s"),
-            Step::Mfma(clocks) => write!(f, "m{clocks}"),
+            Step::Mfma { clocks, operands } => write!(f, "m{clocks}{}", operands.suffix()),
             Step::Lds { bytes, conflicts } => write!(f, "l{},{}", Mean(bytes), Mean(conflicts)),
             Step::Load {
                 dwords,
@@ -187,10 +224,16 @@ impl FromStr for Instruction {
         };
         let (step, taken) = match kind {
             'v' => (Step::Valu(small(0)?), 1),
+            'e' => (Step::Exp, 0),
             's' => (Step::Salu, 0),
             'm' => {
-                let clocks = fields.first().and_then(|clocks| clocks.parse().ok());
-                (Step::Mfma(clocks.ok_or_else(wrong)?), 1)
+                let field = fields.first().copied().unwrap_or_default();
+                let digits = field.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+                let suffix = field.get(digits.len()..).unwrap_or_default();
+                let operands = Operands::ALL.into_iter().find(|operands| operands.suffix() == suffix);
+                let clocks = digits.parse().map_err(|_| wrong())?;
+                let operands = operands.ok_or_else(wrong)?;
+                (Step::Mfma { clocks, operands }, 1)
             }
             'l' => {
                 let (bytes, conflicts) = (mean(0)?, mean(1)?);

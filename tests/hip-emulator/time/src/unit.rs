@@ -10,7 +10,8 @@ pub(crate) struct Unit {
     /// Clocks from the first-level cache to the second, and from there on
     pub(crate) near: f64,
     pub(crate) far: f64,
-    /// Bytes a clock that this unit gets from the second-level cache, from beyond it, and to memory
+    /// Bytes a clock that this unit gets from the second-level cache, from beyond it, and to memory. What is read and written beyond the
+    /// cache shares one way
     pub(crate) cache_rate: f64,
     pub(crate) far_rate: f64,
     pub(crate) store_rate: f64,
@@ -25,6 +26,7 @@ mod fixed {
     pub(super) const SIMDS: usize = 4;
     /// From one instruction of a wave to its next
     pub(super) const ISSUE: f64 = 4.0;
+    pub(super) const EXPONENTIAL: f64 = 16.0;
     pub(super) const MATRIX_RESULT: f64 = 8.0;
     pub(super) const LDS: f64 = 64.0;
     pub(super) const LDS_BYTES: f32 = 128.0;
@@ -45,6 +47,8 @@ mod fixed {
 pub(crate) struct Busy {
     /// Clocks until the last workgroup ended
     pub(crate) clocks: f64,
+    /// Clocks of the average SIMD's matrix unit, which decide the power that is drawn
+    pub(crate) average_matrix: f64,
     /// Clocks of the busiest SIMD's matrix unit and vector unit; of LDS, the address unit, and the ways to caches and memory
     pub(crate) matrix: f64,
     pub(crate) vector: f64,
@@ -132,7 +136,6 @@ struct Simulation<'a> {
     addresses: Server,
     cache: Server,
     far: Server,
-    stores: Server,
     dispatcher: Server,
     end: f64,
 }
@@ -163,7 +166,6 @@ pub(crate) fn run(
         addresses: Server::default(),
         cache: Server::default(),
         far: Server::default(),
-        stores: Server::default(),
         dispatcher: Server::default(),
         end: 0.0,
     };
@@ -228,7 +230,7 @@ impl Simulation<'_> {
         if after > 0 {
             let made = wave.results[(wave.at + fixed::RESULTS - usize::from(after)) % fixed::RESULTS];
             // An accumulator goes straight to the next matrix instruction.
-            let late = if matches!(step, Step::Mfma(_)) {
+            let late = if matches!(step, Step::Mfma { .. }) {
                 fixed::MATRIX_RESULT
             } else {
                 0.0
@@ -239,11 +241,14 @@ impl Simulation<'_> {
         wave.at += 1;
         let simd = wave.simd;
         let next = match step {
-            Step::Valu(clocks) => {
-                let clocks = f64::from(clocks);
+            Step::Valu(_) | Step::Exp => {
+                let clocks = match step {
+                    Step::Valu(clocks) => f64::from(clocks),
+                    _ => fixed::EXPONENTIAL,
+                };
                 self.vector[simd].serve(time, clocks) + clocks
             }
-            Step::Mfma(clocks) => {
+            Step::Mfma { clocks, .. } => {
                 let clocks = f64::from(clocks);
                 let start = self.matrix[simd].serve(time, clocks);
                 wave.results[slot] = start + clocks + fixed::MATRIX_RESULT;
@@ -293,7 +298,7 @@ impl Simulation<'_> {
                 let clocks = (self.unit.store_clocks * f64::from(dwords)).max(segments.into());
                 let start = self.addresses.serve(time, clocks);
                 let turns = f64::from(bytes) / self.unit.store_rate;
-                let done = self.stores.serve(start, turns) + turns;
+                let done = self.far.serve(start, turns) + turns;
                 in_order(&mut wave.vector, done + fixed::FIRST_LEVEL + self.unit.near);
                 start + fixed::ISSUE
             }
@@ -367,15 +372,15 @@ impl Simulation<'_> {
 
     fn busy(&self) -> Busy {
         let most = |servers: &[Server]| servers.iter().map(|server| server.busy).fold(0.0, f64::max);
-        let stores = self.stores.free;
         Busy {
-            clocks: self.end.max(stores),
+            clocks: self.end.max(self.far.free),
+            average_matrix: self.matrix.iter().map(|unit| unit.busy).sum::<f64>() / fixed::SIMDS as f64,
             matrix: most(&self.matrix),
             vector: most(&self.vector),
             lds: self.lds.busy,
             addresses: self.addresses.busy,
             cache: self.cache.busy,
-            memory: self.far.busy + self.stores.busy,
+            memory: self.far.busy,
         }
     }
 }

@@ -110,6 +110,9 @@ pub(super) struct Launch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) counts: Option<Counts>,
     pub(super) time: Predicted,
+    /// The time with the operands in Infinity Cache, as far as they fit
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) warm: Option<Predicted>,
     /// Where the time is expected to lie
     pub(super) interval: [Predicted; 2],
     /// The unit that bounds it, and its share of the predicted time
@@ -117,7 +120,7 @@ pub(super) struct Launch {
     pub(super) predicted_bound_share: f64,
     /// Share of the predicted time in which the matrix units work
     pub(super) predicted_matrix_share: f64,
-    /// Why no kernel like this was held against hardware
+    /// Why no kernel like this was compared with hardware
     pub(super) extrapolated: Vec<String>,
 }
 
@@ -125,7 +128,7 @@ impl Document {
     /// What all launches are predicted to take together.
     pub(super) fn time(&self) -> Option<Predicted> {
         let launches = self.launches.as_ref()?;
-        Some(launches.iter().map(|launch| launch.time).sum())
+        Some(Predicted::in_sequence(launches.iter().map(|launch| launch.time)))
     }
 
     /// Share of the roofline, by the predicted time.

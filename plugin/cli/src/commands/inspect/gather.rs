@@ -8,8 +8,9 @@ use crate::failure::Failure;
 use crate::input::GraphFile;
 use anyhow::{Context as _, Result, bail, ensure};
 use rotini_emit::{Emitted, Target};
+use rotini_graph::Graph;
 use rotini_inspect::configuration::configurations;
-use rotini_inspect::object;
+use rotini_inspect::{is_like_the_measured, object};
 use rotini_plugin::config::Config;
 use rotini_plugin::pipeline::{self, Runtime};
 use rotini_time::{MI300X, Machine, Parameters, predict};
@@ -53,7 +54,7 @@ pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
         None => None,
         Some(how) => {
             let executed = execute(&bytes, &target, how == Emulate::All, args)?;
-            Some(launches(executed, &kernels, machine)?)
+            Some(launches(executed, &kernels, machine, &graph)?)
         }
     };
     Ok(Document {
@@ -137,7 +138,8 @@ fn number(kernel: &str) -> u64 {
 }
 
 /// Predicts each launch.
-fn launches(executed: Executed, kernels: &[Kernel], machine: &Machine) -> Result<Vec<Launch>> {
+fn launches(executed: Executed, kernels: &[Kernel], machine: &Machine, graph: &Graph) -> Result<Vec<Launch>> {
+    let unlike = (!is_like_the_measured(graph)).then(|| "no such operation, type or layout was measured".to_owned());
     let Executed { sampled, all } = executed;
     if let Some(all) = &all
         && all.len() != sampled.len()
@@ -164,11 +166,17 @@ fn launches(executed: Executed, kernels: &[Kernel], machine: &Machine) -> Result
             workgroups: record.workgroups,
             counts: counts.next().map(|launch| launch.counts),
             time: prediction.time,
+            warm: Some(prediction.warm),
             interval: prediction.interval,
             bound: prediction.bound.0.to_string(),
             predicted_bound_share: prediction.bound.1,
             predicted_matrix_share: prediction.matrix,
-            extrapolated: prediction.outside.into_iter().map(str::to_owned).collect(),
+            extrapolated: prediction
+                .outside
+                .into_iter()
+                .map(str::to_owned)
+                .chain(unlike.clone())
+                .collect(),
         })
     };
     sampled.into_iter().map(launch).collect()

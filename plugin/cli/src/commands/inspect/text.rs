@@ -226,13 +226,14 @@ fn launch(index: usize, launch: &Launch) -> String {
             counts.lds_bank_conflicts
         )
     });
+    let warm = launch.warm.map_or_else(String::new, |warm| format!(", {warm} warm"));
     let extrapolated = if launch.extrapolated.is_empty() {
         String::new()
     } else {
         format!(", extrapolated ({})", launch.extrapolated.join(", "))
     };
     format!(
-        "{index}: {}, {} ({from:.1} to {to:.1}){extrapolated}; bound by {} ({:.0} % of the predicted time), matrix units busy {:.0} % of it{counts}",
+        "{index}: {}, {} ({from:.1} to {to:.1}){warm}{extrapolated}; bound by {} ({:.0} % of the predicted time), matrix units busy {:.0} % of it{counts}",
         report::count(launch.workgroups, "workgroup", "workgroups"),
         launch.time,
         launch.bound,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rotini_time::{Record, Step};
+use rotini_time::{Operands, Record, Step};
 
 use super::{Test, test};
 use crate::{Sample, profile::Groups};
@@ -197,6 +197,31 @@ fn of_very_long_work_a_part_of_a_window_tells_what_the_whole_one_shares() {
     }
 }
 
+/// `v_mfma_f32_16x16x16_f16`.
+const MATRIX: Step = Step::Mfma {
+    clocks: 16,
+    operands: Operands::F16,
+};
+
+#[test]
+fn the_work_of_workgroups_is_known_if_it_differs() {
+    // Each workgroup goes around its loop as often as its number says, and once more.
+    let loops = "s_add_u32 s20, s2, 1\ns_sub_u32 s20, s20, 1\ns_cmp_lg_u32 s20, 0\ns_cbranch_scc1 -3";
+    let of = |text: &str| {
+        let mut launch = test(text);
+        launch.grid = 256;
+        record(launch, 8, None).work.clone()
+    };
+    let work = of(loops);
+    assert!(work.len() > 60, "{}", work.len());
+    assert_eq!((work[0].0, work.last().unwrap().0), (0, 255));
+    for (group, work) in work {
+        let expected = (f64::from(work), (group as f64 + 2.0) / 130.0);
+        assert!((expected.0 - expected.1).abs() < 0.05, "{group}: {expected:?}");
+    }
+    assert_eq!(of("s_nop 0"), []);
+}
+
 #[test]
 fn the_path_has_the_loops() {
     let text = "v_lshlrev_b32_e32 v1, 2, v0\nv_mov_b32_e32 v2, 0\nv_mov_b32_e32 v3, 0\ns_movk_i32 s20, 9\n\
@@ -214,10 +239,7 @@ fn the_path_has_the_loops() {
         .map(|number| steps[number as usize])
         .collect();
     let count = |step| ran.iter().filter(|&&other| other == step).count();
-    assert_eq!(
-        (count(Step::Mfma(16)), count(Step::Valu(16)), count(Step::Branch)),
-        (9, 9, 9)
-    );
+    assert_eq!((count(MATRIX), count(Step::Valu(16)), count(Step::Branch)), (9, 9, 9));
     assert_eq!(
         ran[ran.len() - 4..ran.len() - 2],
         [
@@ -229,7 +251,7 @@ fn the_path_has_the_loops() {
         ]
     );
     assert_eq!(ran.last(), Some(&Step::End));
-    let matrix = record.instructions.iter().find(|i| i.step == Step::Mfma(16)).unwrap();
+    let matrix = record.instructions.iter().find(|i| i.step == MATRIX).unwrap();
     assert_eq!(matrix.after, 5, "the round before made its accumulator");
 }
 

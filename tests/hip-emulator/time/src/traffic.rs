@@ -1,0 +1,67 @@
+//! Owns where a launch's bytes beyond the second-level caches come from: memory, or Infinity Cache.
+
+use crate::{Machine, Record, Step};
+
+/// Whether the launch's operands are in Infinity Cache when it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caches {
+    /// No: other buffers were used since. hipDNN's users rotate buffers, and a network has other layers in between
+    Cold,
+    /// Yes, as far as they fit: the same launch ran just before, as in most published measurements
+    Warm,
+}
+
+/// Bytes of all workgroups beyond the second-level caches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Traffic {
+    /// Read, by every die that needs them
+    read: f64,
+    /// Written
+    written: f64,
+    /// Touched, each counted once
+    footprint: f64,
+}
+
+impl Traffic {
+    /// The traffic of all workgroups, from one wave's path.
+    pub(crate) fn of(record: &Record, path: &[u32]) -> Self {
+        const LINE: f64 = 128.0;
+        let waves = record.workgroups as f64 * f64::from(record.waves);
+        let (mut read, mut written) = (0.0, 0.0);
+        for &number in path {
+            match record.instructions[number as usize].step {
+                Step::Load { fresh, .. } => read += f64::from(fresh) * LINE,
+                Step::Store { bytes, .. } => written += f64::from(bytes),
+                _ => {}
+            }
+        }
+        Self {
+            read: read * waves,
+            written: written * waves,
+            footprint: record.footprint as f64,
+        }
+    }
+
+    /// Share of the reads that are the first of their line. The others find it in Infinity Cache, where another die's read brought it.
+    fn first(&self) -> f64 {
+        let first = (self.footprint - self.written).clamp(0.0, self.read);
+        if self.read > 0.0 { first / self.read } else { 0.0 }
+    }
+
+    /// Bytes a nanosecond of all reads, and of all writes: memory and Infinity Cache serve both.
+    pub(crate) fn rates(&self, machine: &Machine, caches: Caches) -> [f64; 2] {
+        let kept = match caches {
+            Caches::Cold => 0.0,
+            Caches::Warm => (1.0 - self.footprint / machine.cache as f64).max(0.0),
+        };
+        let from_memory = self.first() * (1.0 - kept);
+        let read = from_memory / machine.memory + (1.0 - from_memory) / machine.cached;
+        [1.0 / read, machine.memory]
+    }
+
+    /// Nanoseconds that memory takes at least.
+    pub(crate) fn least(&self, machine: &Machine, caches: Caches) -> f64 {
+        let [read, write] = self.rates(machine, caches);
+        self.read / read + self.written / write
+    }
+}
