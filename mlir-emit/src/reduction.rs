@@ -1,8 +1,8 @@
 //! The reduction operation: what is supported, and its lowering to one combination along the reduced axes.
 //!
 //! MIN, MAX and AMAX ignore NaN, as hipDNN's reference does (`CpuFpReferenceReduction.hpp` in ROCm/rocm-libraries@619fa521). Of nothing
-//! but NaN it gives what it starts from: MIN the greatest number of the compute type, MAX the least, AMAX 0. An infinity stays one here: MAX
-//! of nothing but -inf is -inf.
+//! but NaN it gives what it starts from: MIN the greatest number of the compute type, MAX the least, AMAX 0. But MAX of
+//! nothing but -inf is -inf here, and MIN of nothing but +inf is +inf.
 
 use crate::convert::{FloatPredicate, check_compute, compute_type, least_finite};
 use crate::ir::MISSING;
@@ -57,14 +57,17 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         dtype: compute,
     };
     let key = key(mode, compute).filter(|_| lowering.quirks().avoids(Quirk::SignedExtremes));
-    let how = key.map_or(combiner(mode, compute), |_| (Combiner::GreatestUnsigned, 0.0));
+    let how = key.map_or(combiner(mode), |_| (Combiner::GreatestUnsigned, 0.0));
+    let of_nan = if mode == M::Max {
+        least_finite(declared)
+    } else {
+        -least_finite(declared)
+    };
     let combined = if axes.is_empty() {
         // Each element is alone.
-        let alone = lowering.map(&[&input], &shape, compute, |math, elements| match (elements, key) {
-            (&[element], Some(_)) => Ok(element),
-            (&[element], None) => how
-                .0
-                .combine(math, math.constant(how.1)?, combined(math, mode, element)?),
+        let alone = lowering.map(&[&input], &shape, compute, |math, elements| match elements {
+            &[element] if mode == M::Amax => math.max(math.constant(0.0)?, combined(math, mode, element, of_nan)?),
+            &[element] => combined(math, mode, element, of_nan),
             _ => Err(MISSING),
         })?;
         Value::of(alone)
@@ -72,18 +75,13 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         lowering.reduce(&[&input], &shape, &axes, how, |math, elements| match elements {
             &[element] => match key {
                 Some(key) => turned(math, element, key),
-                None => combined(math, mode, element),
+                None => combined(math, mode, element, of_nan),
             },
             _ => Err(MISSING),
         })?
     };
     let key = key.filter(|_| !axes.is_empty());
     let elements = count(&input.dims, &axes)? as f64;
-    let of_nan = if mode == M::Max {
-        least_finite(declared)
-    } else {
-        -least_finite(declared)
-    };
     lowering.finish(op.output, &[&combined], compute, |math, operands| {
         let &[total] = operands else {
             return Err(MISSING);
@@ -91,10 +89,6 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         match mode {
             M::Avg => math.div(total, math.constant(elements)?),
             M::Norm2 => math.function("math.sqrt", total),
-            M::Min | M::Max if compute.is_float() => {
-                let is_nan = math.compare(FloatPredicate::UnorderedNotEqual, total, total)?;
-                math.select(is_nan, math.constant(of_nan)?, total)
-            }
             M::Add | M::Mul | M::Min | M::Max | M::Amax | M::Norm1 | M::MulNoZeros => {
                 key.map_or(Ok(total), |key| turned(math, total, key))
             }
@@ -117,24 +111,26 @@ fn turned<'c, 'r>(math: &Math<'c, 'r>, x: Ssa<'c, 'r>, key: i64) -> Scalar<'c, '
     math.at.same("arith.xori", &[x, math.at.integer(key, math.ty)?])
 }
 
-/// How what is made of the elements becomes one, and what nothing combines to. NaN is that for extremes of floats, as it gives way to any
-/// number.
-const fn combiner(mode: M, compute: DataType) -> (Combiner, f64) {
+/// How what is made of the elements becomes one, and what nothing combines to.
+const fn combiner(mode: M) -> (Combiner, f64) {
     match mode {
         M::Add | M::Avg | M::Norm1 | M::Norm2 => (Combiner::Sum, 0.0),
         M::Mul | M::MulNoZeros => (Combiner::Product, 1.0),
-        M::Min if compute.is_float() => (Combiner::Least, f64::NAN),
-        M::Max if compute.is_float() => (Combiner::Greatest, f64::NAN),
-        // The ends of the range.
+        // The ends of the range, for integers.
         M::Min => (Combiner::Least, f64::INFINITY),
         M::Max => (Combiner::Greatest, f64::NEG_INFINITY),
         M::Amax => (Combiner::Greatest, 0.0),
     }
 }
 
-/// What of an element is combined.
-fn combined<'c, 'r>(math: &Math<'c, 'r>, mode: M, element: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
+/// What of an element is combined; for an extreme `of_nan` instead of NaN, so that nothing but NaN makes that. The combination would ignore NaN
+/// by itself, but then of nothing but NaN it leaves what the compiler starts from, which may be an infinity.
+fn combined<'c, 'r>(math: &Math<'c, 'r>, mode: M, element: Ssa<'c, 'r>, of_nan: f64) -> Scalar<'c, 'r> {
     match mode {
+        M::Min | M::Max if math.compute.is_float() => {
+            let is_nan = math.compare(FloatPredicate::UnorderedNotEqual, element, element)?;
+            math.select(is_nan, math.constant(of_nan)?, element)
+        }
         M::Add | M::Avg | M::Mul | M::Min | M::Max => Ok(element),
         M::Norm1 | M::Amax => math.abs(element),
         M::Norm2 => math.mul(element, element),

@@ -13,7 +13,7 @@ use rotini_graph::{Reduction, ReductionMode};
 /// of squares, AMAX the largest magnitude, MUL_NO_ZEROS the product of those that are not zero.
 ///
 /// MIN, MAX and AMAX pass over NaN, as `CpuFpReferenceReduction.hpp` and the GPU reference of hipDNN do. Those start at the ends of
-/// the finite range of the compute type, AMAX at 0: that is what nothing but NaN gives. Otherwise an infinity stays one here.
+/// the finite range of the compute type, AMAX at 0: that is what nothing but NaN gives. But nothing but -inf has the maximum -inf here.
 pub(crate) fn reduction(context: &Context<'_>, op: &Reduction) -> Result<Value, ReferenceError> {
     use ReductionMode as Mode;
     let dims = context.dims(op.output)?;
@@ -135,15 +135,16 @@ fn reduced(mode: ReductionMode, group: &Group<f64>, compute: Codec) -> (f64, f64
             });
             (value, if uncertain { f64::INFINITY } else { error })
         }
-        Mode::Min | Mode::Max if group.values.iter().all(|value| value.is_nan()) => {
-            let end = -least_finite(compute);
-            (if mode == Mode::Min { end } else { -end }, unknown(&group.errors))
-        }
+        // NaN counts as the end of the finite range.
         Mode::Min => {
-            let (value, error) = extreme(group.values.iter().map(|value| -value), &group.errors, compute);
+            let values = group.values.iter().map(|value| counted(-value, compute));
+            let (value, error) = extreme(values, &group.errors, compute);
             (-value, error)
         }
-        Mode::Max => extreme(group.values.iter().copied(), &group.errors, compute),
+        Mode::Max => {
+            let values = group.values.iter().map(|&value| counted(value, compute));
+            extreme(values, &group.errors, compute)
+        }
         Mode::Amax => {
             let (value, error) = extreme(magnitudes(), &group.errors, compute);
             (value.max(0.0), error)
@@ -151,13 +152,9 @@ fn reduced(mode: ReductionMode, group: &Group<f64>, compute: Codec) -> (f64, f64
     }
 }
 
-/// How far off what is made of nothing but NaN is, if these may be numbers for a kernel.
-fn unknown(errors: &[f64]) -> f64 {
-    if errors.iter().any(|&error| error != 0.0) {
-        f64::INFINITY
-    } else {
-        0.0
-    }
+/// What an element of a maximum counts as.
+fn counted(value: f64, compute: Codec) -> f64 {
+    if value.is_nan() { least_finite(compute) } else { value }
 }
 
 /// The largest element, NaN left out.
