@@ -97,8 +97,11 @@ impl Gradients<'_> {
                 let element = |key| at(k, extents.key(row, key) * extents.d + column);
                 let k: Vec<Real> = (0..extents.keys)
                     .map(|key| {
-                        let is_seen = self.attention.sees(row, key);
-                        is_seen.then(|| element(key)).unwrap_or_default()
+                        if self.attention.sees(row, key) {
+                            element(key)
+                        } else {
+                            Real::default()
+                        }
                     })
                     .collect();
                 self.scaled(&ds, &k)
@@ -173,8 +176,11 @@ impl Gradients<'_> {
                         let rows = (head * group..(head + 1) * group)
                             .flat_map(|head| (0..extents.queries).map(move |query| Row { batch, head, query }));
                         let factors = |row: Row| {
-                            let is_seen = self.attention.sees(row, key);
-                            is_seen.then(|| factors(row, key, column)).unwrap_or_default()
+                            if self.attention.sees(row, key) {
+                                factors(row, key, column)
+                            } else {
+                                Default::default()
+                            }
                         };
                         all.push(rows.map(factors).unzip());
                     }

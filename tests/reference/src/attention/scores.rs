@@ -338,7 +338,11 @@ impl Attention {
         (0..self.extents.keys)
             .map(|key| {
                 let place = self.extents.value(row, key) * self.extents.dv + column;
-                self.sees(row, key).then(|| at(&self.v, place)).unwrap_or_default()
+                if self.sees(row, key) {
+                    at(&self.v, place)
+                } else {
+                    Real::default()
+                }
             })
             .collect()
     }
