@@ -10,8 +10,8 @@ use crate::lowering::Lowering;
 use crate::value::{Ordered, extents};
 use rotini_graph::DataType;
 
-/// Most parts of a gradient with steps: each has code of its own.
-const MOST_PARTS: usize = 16;
+/// Most parts of a gradient with steps: each has code of its own, which takes the compiler a second.
+const MOST_PARTS: usize = 8;
 
 /// Two factors and a result, and how loops move in them.
 struct Frame<'c, 'b> {
