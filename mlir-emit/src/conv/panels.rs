@@ -10,8 +10,8 @@ use crate::lowering::Lowering;
 use crate::value::{Ordered, extents};
 use rotini_graph::DataType;
 
-/// Most parts of a gradient with steps: each has code of its own.
-const MOST_PARTS: usize = 16;
+/// Most parts of a gradient with steps: each has code of its own, which takes the compiler a second.
+const MOST_PARTS: usize = 8;
 
 /// Two factors and a result, and how loops move in them.
 struct Frame<'c, 'b> {
@@ -196,7 +196,7 @@ fn spatial<'s>(shape: &'s Shape<'_>) -> impl Iterator<Item = (usize, [i64; 4])> 
     })
 }
 
-/// The convolution, its result in this order; `None` if there is no kernel for it.
+/// The convolution, its result in this order; `None` if there is no kernel for it. A filter that is turned has been turned already.
 pub(super) fn forward<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [x, w]: [&Ordered<'c, 'b>; 2],
@@ -224,21 +224,18 @@ pub(super) fn forward<'c, 'b>(
         ],
     );
     let filters = frame.along(shape.filters, [None, Some((0, 1)), Some((1, 1))]);
-    let mut first = [0; 3];
     let (mut positions, mut terms) = (
         Vec::new(),
         vec![frame.along(shape.channels, [Some((1, 1)), Some((1, 1)), None])],
     );
     for (axis, [output, window, stride, dilation]) in spatial(shape) {
-        let (of_first, next) = tap(shape, axis, 0);
-        first = plus(first, frame.moved([None, Some((axis + 2, of_first)), None]));
         positions.push(frame.along(output, [Some((axis + 2, stride)), None, Some((axis + 2, 1))]));
-        terms.push(frame.along(window, [Some((axis + 2, dilation)), Some((axis + 2, next)), None]));
+        terms.push(frame.along(window, [Some((axis + 2, dilation)), Some((axis + 2, 1)), None]));
     }
     let part = if is_last {
         positions.insert(0, images);
         Part {
-            first,
+            first: [0; 3],
             batch: vec![groups],
             rows: sorted(positions, 2),
             columns: vec![filters],
@@ -246,7 +243,7 @@ pub(super) fn forward<'c, 'b>(
         }
     } else {
         Part {
-            first,
+            first: [0; 3],
             batch: vec![images, groups],
             rows: vec![filters],
             columns: sorted(positions, 2),

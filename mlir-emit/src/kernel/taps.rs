@@ -185,8 +185,8 @@ impl<'c> Writer<'_, 'c> {
         let (code, of) = (self.code, self.of);
         let count = of.registers.lanes;
         let place = code.add(row, self.start(lanes.first, tap)?)?;
-        match inside {
-            &[first, second] => {
+        match *inside {
+            [first, second] => {
                 let first = self.masked(self.buffers[0], place, first)?;
                 let second = self.masked(self.buffers[0], code.add(place, count)?, second)?;
                 let evens: Vec<i64> = (0..count).map(|lane| 2 * lane).collect();
@@ -197,8 +197,8 @@ impl<'c> Writer<'_, 'c> {
                 let operands = [lanes.mask, elements, code.zeros(self.vector)?];
                 code.one("arith.select", &operands, self.vector, &[])
             }
-            &[mask] if of.stride[1] == 1 => self.masked(self.buffers[0], place, mask),
-            &[mask] => {
+            [mask] if of.stride[1] == 1 => self.masked(self.buffers[0], place, mask),
+            [mask] => {
                 let places: Vec<String> = (0..count).map(|lane| (lane * of.stride[1]).to_string()).collect();
                 let places = self.constant(&format!("[{}]", places.join(", ")), self.words()?)?;
                 let operands = [

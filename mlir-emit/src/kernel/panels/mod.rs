@@ -264,7 +264,12 @@ mod tests {
 
     #[test]
     fn loops_that_move_alike_are_one() {
-        let image = [along(2, [0, 300, 200]), along(5, [0, 60, 40]), along(1, [7, 7, 7]), along(4, [0, 15, 10])];
+        let image = [
+            along(2, [0, 300, 200]),
+            along(5, [0, 60, 40]),
+            along(1, [7, 7, 7]),
+            along(4, [0, 15, 10]),
+        ];
         assert_eq!(merged(&image), [along(40, [0, 15, 10])]);
         let padded = [along(5, [0, 17, 10]), along(10, [0, 1, 1])];
         assert_eq!(merged(&padded), padded);
@@ -276,7 +281,13 @@ mod tests {
     #[test]
     fn panels_fit_onto_the_stack() {
         for registers in [Registers { lanes: 16, count: 32 }, Registers { lanes: 8, count: 16 }] {
-            for (rows, columns, terms) in [(1, 1, 1), (64, 49, 4608), (1000, 196, 9), (7, 3136, 160), (2048, 17, 100_000)] {
+            for (rows, columns, terms) in [
+                (1, 1, 1),
+                (64, 49, 4608),
+                (1000, 196, 9),
+                (7, 3136, 160),
+                (2048, 17, 100_000),
+            ] {
                 for strides in [1, 3] {
                     let part = Part {
                         first: [0; 3],
