@@ -27,7 +27,8 @@ fn chain(dtype: DataType, dims: &[i64], modes: &[PointwiseMode]) -> Graph {
         } else {
             b.virtual_tensor(&format!("t{position}"), dtype, dims)
         };
-        b.pointwise(dtype, mode, &[last], next);
+        let compute = if dtype.is_float() { dtype } else { DataType::I32 };
+        b.pointwise(compute, mode, &[last], next);
         last = next;
     }
     b.build()

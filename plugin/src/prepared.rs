@@ -1,6 +1,7 @@
 //! Prepared graphs: decoded from bytes, in normal form, checked.
 
 use crate::error::Error;
+use crate::own_thread::on_own_thread;
 use rotini_emit::Target;
 use rotini_graph::{Bindings, Graph, NormalGraph};
 
@@ -56,21 +57,24 @@ impl Prepared {
         match exact {
             Some(exact) if self.overridable.is_none() => Ok(exact),
             exact => {
-                let bound = rotini_emit::workspace_bound(&self.graph, target).map_err(failed)?;
+                // Lowered as for the compiler: not on a thread of the host's. Where there can be no other, the limit does.
+                let limit = rotini_emit::workspace_limit(&self.graph, target).map_err(failed)?;
+                let graph = &self.graph;
+                let bound = on_own_thread(|| rotini_emit::workspace_bound(graph, target))
+                    .map_or(Ok(limit), |bound| bound.map_err(failed))?;
                 let bound = bound.max(exact.unwrap_or(0));
                 if self.overridable.is_none() {
                     return Ok(bound);
                 }
                 // Other shapes may become other kernels, which leave more in memory: what they might need is reported as far as it is
                 // no burden.
-                let limit = rotini_emit::workspace_limit(&self.graph, target).map_err(failed)?;
                 Ok(bound.max(limit.min(bound.saturating_mul(TIMES).max(SMALL))))
             }
         }
     }
 
-    /// Refuses code that was not known when the host could ask for the workspace, and that needs more than was reported then: a host that
-    /// allocated that much would give too little. So does code that the compiler made in another way than the first.
+    /// Refuses code that was made after the host could ask for the workspace, and that needs more than was reported then: a host that
+    /// allocated that much would give too little. Code that the compiler made without schedules, for example, may need more.
     pub(crate) fn expect_reported(&self, target: &Target, needed: u64) -> Result<(), Error> {
         let reported = self.workspace_bytes(target, None)?;
         if needed > reported {
