@@ -67,7 +67,8 @@ fn runtime() -> Runtime {
 /// The graphs of the suites that are asked for, each once.
 fn suites() -> Vec<(String, Vec<u8>)> {
     let asked = std::env::var("ROTINI_SUITES").unwrap_or_else(|_| rotini_tests::scaled(["quick", "all"]).to_owned());
-    let is_asked = |name: &str| asked == "all" || asked.split(',').any(|word| word == name);
+    let is_named = |name: &str| asked.split(',').any(|word| word == name);
+    let is_asked = |name: &str| asked == "all" || is_named(name);
     let mut graphs: Vec<(String, Vec<u8>)> = Vec::new();
     for (name, _) in SUITES.iter().filter(|(name, _)| is_asked(name)) {
         let directions: &[Option<Direction>] = match *name {
@@ -95,7 +96,7 @@ fn suites() -> Vec<(String, Vec<u8>)> {
             }
         }
     }
-    if is_asked("cases") {
+    if is_named("cases") {
         let step = std::env::var("ROTINI_STEP").map_or(1, |text| text.parse().expect("a number"));
         let cases = rotini_tests::cases::all().into_iter().step_by(step);
         graphs.extend(cases.map(|case| (format!("case {}", case.name), rotini_wire::encode(&case.graph))));
