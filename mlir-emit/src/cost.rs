@@ -1,4 +1,4 @@
-//! What a graph costs: estimates of its work and bounds of its workspace, without compiling it.
+//! What a graph costs: estimates of its work and a limit of its workspace, without lowering it.
 
 use crate::convert::compute_type;
 use crate::sums::partial_elements;
@@ -65,7 +65,8 @@ pub fn operations(graph: &NormalGraph) -> u64 {
     total
 }
 
-/// A generous upper bound of the workspace, in bytes, that the compiled graph will need. It takes microseconds.
+/// Returns a generous upper bound of the workspace, in bytes, that the compiled graph will need, and that any graph of the same form
+/// with shorter extents will. It takes microseconds. [`workspace_bound`](crate::workspace_bound) is far closer.
 ///
 /// Counts, in the widest type of the graph, whatever the lowering could make the compiler keep: the value of each tensor and a copy of
 /// it in another order, and what a convolution makes of its operands, each in up to `COPIES` versions. Most of it is fused away
@@ -74,7 +75,7 @@ pub fn operations(graph: &NormalGraph) -> u64 {
 /// # Errors
 ///
 /// If the sizes overflow.
-pub(crate) fn workspace_limit(graph: &NormalGraph, target: &Target) -> Result<u64, EmitError> {
+pub fn workspace_limit(graph: &NormalGraph, target: &Target) -> Result<u64, EmitError> {
     bound(graph, target).ok_or(EmitError::Internal("a workspace that overflows"))
 }
 

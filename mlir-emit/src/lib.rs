@@ -14,6 +14,7 @@
 //! | `mlir` | types, values and operations of MLIR as data, and their text; it needs nothing of LLVM |
 //! | `quirks` | the compiler's defects that are avoided |
 //! | `shell` | the exported function around the computation |
+//! | `cost`, `workspace` | what a graph costs: its work, and the temporaries of the lowered function |
 //! | `target`, `flags` | what is compiled for, and the compiler's flags |
 
 mod attention;
@@ -56,7 +57,7 @@ mod value;
 mod windows;
 mod workspace;
 
-pub use cost::operations;
+pub use cost::{operations, workspace_limit};
 pub use dispatch::check;
 pub use error::{EmitError, Unsupported};
 pub use quirks::{Backend, Description, Effect, Guard, Quirk, Quirks, REGISTER, document as quirks_document};
@@ -135,7 +136,8 @@ pub fn products(graph: &NormalGraph, target: &Target) -> Result<Vec<(Problem, Sc
     Ok(kernels.products())
 }
 
-/// An upper bound of the workspace, in bytes, that the compiled graph will need. The graph is lowered for that: it takes milliseconds.
+/// Returns an upper bound of the workspace, in bytes, that the compiled graph will need. The graph is lowered for that, which takes
+/// milliseconds.
 ///
 /// # Errors
 ///
@@ -148,8 +150,14 @@ pub fn workspace_bound(graph: &NormalGraph, target: &Target) -> Result<u64, Emit
     }
     check(graph, target)?;
     let context = Context::new();
-    let (_, block, _) = lowered(&context, graph, (target, Quirks::of(target)), &Kernels::default(), &signature(graph)?)?;
-    let bound = workspace::bound(&context, &block.take());
+    let (_, block, _) = lowered(
+        &context,
+        graph,
+        (target, Quirks::of(target)),
+        &Kernels::default(),
+        &signature(graph)?,
+    )?;
+    let bound = workspace::bound(&context, &block.take(), target);
     Ok(bound.map_or(limit, |bound| bound.min(limit)))
 }
 

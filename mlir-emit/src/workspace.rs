@@ -9,20 +9,26 @@
 //! | an output that no other operation reads | is stored in the caller's buffer |
 //! | elements from elements, read by one operation of that kind | is in no memory, but for conversions (below) |
 //! | a reduction or a product, read element by element by one operation | is in no memory |
-//! | padding and slices, read by one reduction | is in no memory |
+//! | padding and slices, read by one reduction on an AMD GPU | is in no memory |
 //! | a fill that is the beginning of a reduction, or read element by element | is in no memory |
 //! | everything else | is stored in the workspace |
+//!
+//! On CPUs, operands and results of products are also packed into tiles, and with them what is combined with the results. Operations that
+//! are there twice become one, whose result is copied to the second output.
 //!
 //! IREE often fuses more than that, and lets temporaries share memory if they are not needed at the same time. So the sum is a bound.
 //! Conversions stay apart: IREE moves a conversion to a wider type to whoever reads it, and one to a narrower type to whoever makes it.
 
-use crate::mlir::{Context, Operation};
+use crate::mlir::{Context, Operation, Region, Type};
+use crate::target::Target;
 use std::collections::{HashMap, HashSet};
 
 /// IREE aligns each temporary to at most this many bytes.
 const ALIGNMENT: u64 = 256;
-/// IREE fuses operations that read more tensors together than it passes to a kernel, which are a few more than these, less eagerly.
+/// Operations that read more tensors together may stay apart: IREE passes a few more than these to a kernel.
 const MOST_READ: usize = 12;
+/// The extents of packed tiles on CPUs are at most this.
+const TILE: u64 = 16;
 
 /// How an operation reads a tensor that another one made.
 struct Use {
@@ -32,15 +38,16 @@ struct Use {
     operand: Option<usize>,
     /// Whether there is a barrier between the two.
     is_apart: bool,
-    /// Whether there is a reshape between the two.
-    is_reshaped: bool,
+    /// How many reshapes are between the two.
+    reshapes: usize,
 }
 
 /// An upper bound of the bytes that the temporaries of a lowered function take; `None` if they overflow.
-pub(crate) fn bound(context: &Context, operations: &[Operation]) -> Option<u64> {
+pub(crate) fn bound(context: &Context, operations: &[Operation], target: &Target) -> Option<u64> {
     let live = live(operations);
     let (uses, returned) = uses(operations, &live);
-    let mut kernels = Kernels::of(context, operations);
+    let mut kernels = Kernels::of(context, operations, matches!(target, Target::Rocm { .. }));
+    let alike = alike(operations, &live);
     let mut total: u64 = 0;
     for (position, operation) in operations.iter().enumerate() {
         let makes_none = is_view(operation) || matches!(operation.name(), "tensor.empty" | "arith.constant");
@@ -48,40 +55,144 @@ pub(crate) fn bound(context: &Context, operations: &[Operation]) -> Option<u64> 
             continue;
         }
         // All results of an operation are fused, or none. IREE may make an output that is also read apart from the caller's buffer, and
-        // copy it there.
-        let is_output = |id: &usize| returned.contains(id) && !uses.contains_key(id);
-        let stored: Vec<usize> = operation.results().iter().copied().filter(|id| !is_output(id)).collect();
+        // copy it there. So it does with one that is made twice.
+        let is_output = |id: &usize| returned.contains(id) && !uses.contains_key(id) && !alike.contains(&position);
+        let stored: Vec<usize> = operation
+            .results()
+            .iter()
+            .copied()
+            .filter(|id| !is_output(id))
+            .collect();
         let read: Vec<&Use> = stored.iter().filter_map(|id| uses.get(id)).flatten().collect();
         let is_returned = operation.results().iter().any(|id| returned.contains(id));
         if !is_returned && kernels.fuse(position, &read) {
             continue;
         }
         for result in stored {
-            let Some((count, bits)) = tensor(context, result) else {
-                continue;
-            };
-            // What has less than a byte is stored in one.
-            let bytes = count?.checked_mul(bits.div_ceil(8))?;
-            total = total.checked_add(bytes.checked_next_multiple_of(ALIGNMENT)?)?;
+            total = total.checked_add(bytes(context, result, 1)?)?;
+        }
+        total = total.checked_add(nested(context, operation)?)?;
+    }
+    if target.is_cpu() {
+        // Which extents are packed, and into what, depends on the processor: twice as much is enough.
+        total = total.checked_add(packed_bytes(context, operations)?)?.checked_mul(2)?;
+    }
+    Some(total)
+}
+
+/// The bytes of what IREE packs into tiles on CPUs: the operands and results of products, and what is combined with these.
+fn packed_bytes(context: &Context, operations: &[Operation]) -> Option<u64> {
+    let mut total: u64 = 0;
+    let mut packed: HashSet<usize> = HashSet::new();
+    for operation in operations {
+        let reads_packed = operation.operands().iter().any(|id| packed.contains(id));
+        let is_packed = is_contraction(context, operation) || reads_packed && is_elementwise(operation);
+        if is_packed {
+            for &operand in operation.operands() {
+                total = total.checked_add(bytes(context, operand, TILE)?)?;
+            }
+        }
+        if is_packed || reads_packed && is_view(operation) {
+            packed.extend(operation.results());
         }
     }
     Some(total)
 }
 
-/// The number of a tensor's elements, `None` if it overflows, and the bits of each; nothing for other values.
-fn tensor(context: &Context, value: usize) -> Option<(Option<u64>, u64)> {
-    let (shape, element) = context.value(value).r#type().as_tensor().ok()?;
-    let count = shape
-        .iter()
-        .try_fold(1_u64, |count, &extent| count.checked_mul(u64::try_from(extent).ok()?));
-    // An index has 64.
-    Some((count, u64::from(element.bits().unwrap_or(64))))
+/// The positions of operations of which there are two: the compiler keeps one of them.
+fn alike(operations: &[Operation], live: &[bool]) -> HashSet<usize> {
+    // The first value that is the same as each.
+    let mut same: HashMap<usize, usize> = HashMap::new();
+    let mut known: HashMap<String, usize> = HashMap::new();
+    let mut alike = HashSet::new();
+    for (position, operation) in operations.iter().enumerate() {
+        if live.get(position) != Some(&true) {
+            continue;
+        }
+        let operands: Vec<usize> = operation
+            .operands()
+            .iter()
+            .map(|id| same.get(id).copied().unwrap_or(*id))
+            .collect();
+        let text = format!(
+            "{} {operands:?} {:?} {:?}",
+            operation.name(),
+            operation.attributes(),
+            inner(operation)
+        );
+        let first = *known.entry(text).or_insert(position);
+        if first == position {
+            continue;
+        }
+        alike.extend([first, position]);
+        let results = operations.get(first).map_or(&[][..], Operation::results);
+        same.extend(operation.results().iter().copied().zip(results.iter().copied()));
+    }
+    alike
+}
+
+/// The names and attributes of all operations inside of another.
+fn inner(operation: &Operation) -> Vec<String> {
+    let bodies = operation.regions().iter().filter_map(Region::body);
+    let inside = bodies.flat_map(|(_, operations)| operations);
+    inside
+        .flat_map(|one| {
+            [format!("{} {:?}", one.name(), one.attributes())]
+                .into_iter()
+                .chain(inner(one))
+        })
+        .collect()
+}
+
+/// The bytes that the temporaries inside of a loop take, if it is one.
+fn nested(context: &Context, operation: &Operation) -> Option<u64> {
+    // Bodies on elements, and what is one kernel.
+    let is_kernel = ["linalg.", "tensor.", "iree_linalg_ext.", "flow."];
+    if is_kernel.iter().any(|dialect| operation.name().starts_with(dialect)) {
+        return Some(0);
+    }
+    let bodies = operation.regions().iter().filter_map(Region::body);
+    let mut total: u64 = 0;
+    for inner in bodies.flat_map(|(_, operations)| operations) {
+        if !is_view(inner) && inner.name() != "tensor.empty" {
+            for &result in inner.results() {
+                total = total.checked_add(bytes(context, result, 1)?)?;
+            }
+        }
+        total = total.checked_add(nested(context, inner)?)?;
+    }
+    Some(total)
+}
+
+/// Bytes of a tensor whose last two extents are multiples of `tile`, 0 for other values; `None` if they overflow.
+fn bytes(context: &Context, value: usize, tile: u64) -> Option<u64> {
+    let Ok((shape, element)) = context.value(value).r#type().as_tensor() else {
+        return Some(0);
+    };
+    let mut bytes = u64::from(bits(element).div_ceil(8));
+    for (axis, &extent) in shape.iter().rev().enumerate() {
+        let extent = u64::try_from(extent).ok()?;
+        let extent = if axis < 2 {
+            extent.checked_next_multiple_of(tile)?
+        } else {
+            extent
+        };
+        bytes = bytes.checked_mul(extent)?;
+    }
+    bytes.checked_next_multiple_of(ALIGNMENT)
+}
+
+/// The bits of an element, of which an index has 64.
+fn bits(element: Type<'_>) -> u32 {
+    element.bits().unwrap_or(64)
 }
 
 /// What IREE makes one kernel of, as far as it is known.
 struct Kernels<'a> {
     context: &'a Context,
     operations: &'a [Operation],
+    /// Whether padding becomes part of the reduction that reads it, as the target's flags have it.
+    fuses_padding: bool,
     /// For each operation what is in its kernel so far.
     members: Vec<Members>,
 }
@@ -96,7 +207,7 @@ struct Members {
 }
 
 impl<'a> Kernels<'a> {
-    fn of(context: &'a Context, operations: &'a [Operation]) -> Self {
+    fn of(context: &'a Context, operations: &'a [Operation], fuses_padding: bool) -> Self {
         let members = |operation: &Operation| Members {
             is_rooted: !is_elementwise(operation),
             read: operation.operands().len(),
@@ -104,6 +215,7 @@ impl<'a> Kernels<'a> {
         Kernels {
             context,
             operations,
+            fuses_padding,
             members: operations.iter().map(members).collect(),
         }
     }
@@ -139,12 +251,19 @@ impl<'a> Kernels<'a> {
         if is_attention(operation) {
             return is_elementwise(reader) && captures(self.context, reader).is_empty();
         }
-        if uses.iter().any(|one| one.operand.is_none_or(|operand| operand >= inputs(reader))) {
+        if uses
+            .iter()
+            .any(|one| one.operand.is_none_or(|operand| operand >= inputs(reader)))
+        {
             return false;
         }
-        let is_reshaped = uses.iter().any(|one| one.is_reshaped);
+        let reshapes = uses.iter().map(|one| one.reshapes).max().unwrap_or(0);
+        if reshapes > 1 {
+            return false;
+        }
+        let is_reshaped = reshapes > 0;
         if matches!(operation.name(), "tensor.pad" | "tensor.extract_slice") {
-            return !is_reshaped && reader.name() == "linalg.generic" && !is_elementwise(reader);
+            return self.fuses_padding && !is_reshaped && reader.name() == "linalg.generic" && !is_elementwise(reader);
         }
         let (Some(own), Some(theirs)) = (self.members.get(position), self.members.get(first.reader)) else {
             return false;
@@ -163,6 +282,7 @@ impl<'a> Kernels<'a> {
             && together.read <= MOST_READ
             && !(own.is_rooted && theirs.is_rooted)
             && !self.converts(operation, reader, uses)
+            && (!is_reshaped || !own.is_rooted || is_contraction(self.context, operation))
             && captures(self.context, reader).is_empty()
             && uses.iter().all(|one| maps(reader, one, is_placed));
         if is_possible && let Some(members) = self.members.get_mut(first.reader) {
@@ -173,7 +293,10 @@ impl<'a> Kernels<'a> {
 
     /// Whether an operation makes fewer bits of an operand than that has, or its reader makes more of what it reads.
     fn converts(&self, operation: &Operation, reader: &Operation, uses: &[&Use]) -> bool {
-        let bits = |id: &usize| tensor(self.context, *id).map_or(0, |(_, bits)| bits);
+        let bits = |id: &usize| {
+            let tensor = self.context.value(*id).r#type().as_tensor();
+            tensor.map_or(0, |(_, element)| bits(element))
+        };
         let made = operation.results().iter().map(bits).min().unwrap_or(0);
         let read = operation.operands().iter().map(bits).max().unwrap_or(0);
         let kept = uses.iter().filter_map(|one| reader.operands().get(one.operand?));
@@ -185,12 +308,18 @@ impl<'a> Kernels<'a> {
 /// Whether the reader's index map for what it reads is a selection of axes; in the order of its own axes and all of them if `in_order`.
 fn maps(reader: &Operation, one: &Use, in_order: bool) -> bool {
     let maps = reader.attribute("indexing_maps").unwrap_or_default();
-    let mut maps = maps.split("affine_map<").skip(1).filter_map(|map| map.split_once(" -> ("));
+    let mut maps = maps
+        .split("affine_map<")
+        .skip(1)
+        .filter_map(|map| map.split_once(" -> ("));
     let Some((from, to)) = one.operand.and_then(|operand| maps.nth(operand)) else {
         return false;
     };
     let to = to.split(')').next().unwrap_or_default();
-    let is_axis = |text: &str| text.strip_prefix('d').is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_axis = |text: &str| {
+        text.strip_prefix('d')
+            .is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
     if in_order {
         from.trim_start_matches('(').trim_end_matches(')') == to
     } else {
@@ -203,15 +332,19 @@ fn captures(context: &Context, operation: &Operation) -> Vec<usize> {
     let all = operation.all_operands();
     let inside = all.into_iter().skip(operation.operands().len());
     let defined = defined(operation);
-    inside.filter(|id| !defined.contains(id) && tensor(context, *id).is_some()).collect()
+    inside
+        .filter(|id| !defined.contains(id) && context.value(*id).r#type().as_tensor().is_ok())
+        .collect()
 }
 
 /// The values that are defined inside of an operation.
 fn defined(operation: &Operation) -> HashSet<usize> {
-    let bodies = operation.regions().iter().filter_map(crate::mlir::Region::body);
+    let bodies = operation.regions().iter().filter_map(Region::body);
     bodies
         .flat_map(|(arguments, operations)| {
-            let made = operations.iter().flat_map(|inner| inner.results().iter().copied().chain(defined(inner)));
+            let made = operations
+                .iter()
+                .flat_map(|inner| inner.results().iter().copied().chain(defined(inner)));
             arguments.iter().copied().chain(made).collect::<Vec<_>>()
         })
         .collect()
@@ -233,16 +366,23 @@ fn live(operations: &[Operation]) -> Vec<bool> {
 /// The readers of each value that is no view, and the values that the function returns.
 fn uses(operations: &[Operation], live: &[bool]) -> (HashMap<usize, Vec<Use>>, HashSet<usize>) {
     // What each view is of, and what is between the two.
-    let mut sources: HashMap<usize, (usize, bool, bool)> = HashMap::new();
+    let mut sources: HashMap<usize, (usize, bool, usize)> = HashMap::new();
     let mut uses: HashMap<usize, Vec<Use>> = HashMap::new();
     let mut returned = HashSet::new();
-    for (reader, operation) in operations.iter().enumerate().filter(|&(reader, _)| live.get(reader) == Some(&true)) {
-        let source = |id: usize| sources.get(&id).copied().unwrap_or((id, false, false));
+    for (reader, operation) in operations
+        .iter()
+        .enumerate()
+        .filter(|&(reader, _)| live.get(reader) == Some(&true))
+    {
+        let source = |id: usize| sources.get(&id).copied().unwrap_or((id, false, 0));
         if is_view(operation) {
             if let (&[operand], &[result]) = (operation.operands(), operation.results()) {
-                let (of, is_apart, is_reshaped) = source(operand);
+                let (of, is_apart, reshapes) = source(operand);
                 let is_barrier = operation.name().starts_with("iree_tensor_ext.compute_barrier");
-                sources.insert(result, (of, is_apart || is_barrier, is_reshaped || !is_barrier));
+                sources.insert(
+                    result,
+                    (of, is_apart || is_barrier, reshapes + usize::from(!is_barrier)),
+                );
             }
             continue;
         }
@@ -255,12 +395,12 @@ fn uses(operations: &[Operation], live: &[bool]) -> (HashMap<usize, Vec<Use>>, H
         let captured = captured.iter().skip(direct.len()).map(|&id| (None, id));
         let direct = direct.iter().enumerate().map(|(position, &id)| (Some(position), id));
         for (operand, id) in direct.chain(captured) {
-            let (of, is_apart, is_reshaped) = source(id);
+            let (of, is_apart, reshapes) = source(id);
             uses.entry(of).or_default().push(Use {
                 reader,
                 operand,
                 is_apart,
-                is_reshaped,
+                reshapes,
             });
         }
     }
@@ -285,6 +425,13 @@ fn inputs(operation: &Operation) -> usize {
         return 0;
     }
     operation.operands().len().saturating_sub(operation.results().len())
+}
+
+/// Whether the operation sums products of tensors.
+fn is_contraction(context: &Context, operation: &Operation) -> bool {
+    let is_tensor = |id: &&usize| context.value(**id).r#type().as_tensor().is_ok();
+    let read = operation.operands().iter().take(inputs(operation));
+    !is_elementwise(operation) && read.filter(is_tensor).count() > 1
 }
 
 /// Whether the operation makes elements from elements.

@@ -77,6 +77,17 @@ pub enum Error {
         /// What the caller knows of.
         told: u64,
     },
+    /// Code that was just made and needs more workspace than was reported while there was none.
+    #[error(
+        "the graph is not supported this time: its code needs {needed} bytes of workspace, more than the {reported} that were reported before it \
+         was compiled; from now on {needed} are reported"
+    )]
+    UnreportedWorkspace {
+        /// What is needed.
+        needed: u64,
+        /// What the caller may know of.
+        reported: u64,
+    },
     /// No workspace, though one is needed.
     #[error("the workspace is null, but {0} bytes are needed")]
     MissingWorkspace(u64),
@@ -163,9 +174,12 @@ impl Error {
             | Error::Shapes(_)
             | Error::DamagedContext(_)
             | Error::OtherGpu { .. } => Status::InvalidValue,
-            Error::Unsupported(_) | Error::ForeignEngine(_) | Error::ForeignContext(_) | Error::FailedBefore(_) => {
-                Status::NotApplicable
-            }
+            Error::Unsupported(_)
+            | Error::ForeignEngine(_)
+            | Error::ForeignContext(_)
+            | Error::FailedBefore(_)
+            // The host's next engine may need what it has.
+            | Error::UnreportedWorkspace { .. } => Status::NotApplicable,
             Error::NoMemory(_) => Status::AllocFailed,
             Error::Driver(error) if error.out_of_memory => Status::AllocFailed,
             Error::Driver(_)

@@ -76,7 +76,10 @@ impl Runtime {
     pub fn create_context(&self, device: &Arc<dyn Device>, bytes: &[u8]) -> Result<ExecutionContext, Error> {
         let target = device.target();
         let prepared = check(bytes, &target)?;
-        let code = self.code_of(device, &prepared, bytes)?;
+        let (code, is_new) = self.code_of(device, &prepared, bytes)?;
+        if is_new {
+            prepared.expect_reported(&target, code.executable.workspace_bytes())?;
+        }
         let variable = match prepared.overridable.clone() {
             None => None,
             Some(graph) => {
@@ -94,11 +97,12 @@ impl Runtime {
         ))
     }
 
-    fn code_of(&self, device: &Arc<dyn Device>, prepared: &Prepared, bytes: &[u8]) -> Result<Arc<Code>, Error> {
+    /// The code of a graph, and whether it was made only now.
+    fn code_of(&self, device: &Arc<dyn Device>, prepared: &Prepared, bytes: &[u8]) -> Result<(Arc<Code>, bool), Error> {
         let target = device.target();
         let keys = self.keys(&prepared.graph, &target, device.features())?;
         match keys.iter().find_map(|key| self.codes.get(device, key)) {
-            Some(code) => Ok(code),
+            Some(code) => Ok((code, false)),
             None => self.code(device, &keys, prepared, &target, bytes),
         }
     }
@@ -154,7 +158,7 @@ impl Runtime {
         }
     }
 
-    /// Loads a graph's code from the cache, or compiles it.
+    /// Loads a graph's code from the cache, or compiles it. Says whether it was made only now.
     fn code(
         &self,
         device: &Arc<dyn Device>,
@@ -162,7 +166,7 @@ impl Runtime {
         prepared: &Prepared,
         target: &Target,
         bytes: &[u8],
-    ) -> Result<Arc<Code>, Error> {
+    ) -> Result<(Arc<Code>, bool), Error> {
         let find = |key: &Key| match self.compiler() {
             Ok(_) => self.compiled(key, &prepared.source(bytes, target, device.features())),
             Err(error) => self.cache.peek(key).map(|entry| (entry, Origin::Disk)).ok_or(error),
@@ -187,9 +191,9 @@ impl Runtime {
                 // Intact, and of no use: made again, once.
                 Err(error) if error.is_refused_code() && !matches!(origin, Origin::Created { .. }) => {
                     self.cache.reject(key, &error);
-                    find(key).and_then(|(entry, _)| load(key, &entry))
+                    find(key).and_then(|(entry, origin)| Ok((load(key, &entry)?, is_new(origin))))
                 }
-                result => result,
+                result => Ok((result?, is_new(origin))),
             });
             match result {
                 Ok(code) => return Ok(code),
@@ -198,6 +202,11 @@ impl Runtime {
         }
         Err(last)
     }
+}
+
+/// Whether an entry was not in the cache when it was asked for.
+const fn is_new(origin: Origin) -> bool {
+    !matches!(origin, Origin::Memory | Origin::Disk)
 }
 
 /// The code of a valid graph that is not as it was declared: from loaded code, from the cache, or compiled now.
@@ -209,5 +218,5 @@ pub(crate) fn specialised(runtime: &Runtime, device: &Arc<dyn Device>, graph: Gr
     let bytes = rotini_wire::encode(&graph);
     let prepared = Prepared::new(graph);
     prepared.check(&device.target())?;
-    runtime.code_of(device, &prepared, &bytes)
+    runtime.code_of(device, &prepared, &bytes).map(|(code, _)| code)
 }

@@ -1,8 +1,14 @@
 //! Prepared graphs: decoded from bytes, in normal form, checked.
 
 use crate::error::Error;
+use crate::own_thread::on_own_thread;
 use rotini_emit::Target;
 use rotini_graph::{Bindings, Graph, NormalGraph};
+
+/// A graph whose executions may be of other shapes is reported to need as much more as it might, up to this many bytes, or this many times
+/// what the declared shapes need.
+const SMALL: u64 = 64 << 20;
+const TIMES: u64 = 4;
 
 /// A graph that was decoded and brought into its normal form, ready to be checked and compiled.
 pub struct Prepared {
@@ -45,16 +51,36 @@ impl Prepared {
             .map_err(|unsupported| Error::Unsupported(unsupported.describe(&self.bindings)))
     }
 
-    /// The workspace to tell: an upper bound as long as the code is not known, and for executions of other shapes.
+    /// The workspace to report: an upper bound as long as the code is not known, and for executions of other shapes.
     pub(crate) fn workspace_bytes(&self, target: &Target, exact: Option<u64>) -> Result<u64, Error> {
+        let failed = |error: rotini_emit::EmitError| Error::Internal(error.to_string());
         match exact {
             Some(exact) if self.overridable.is_none() => Ok(exact),
             exact => {
-                let bound = rotini_emit::workspace_bound(&self.graph, target)
-                    .map_err(|error| Error::Internal(error.to_string()))?;
-                Ok(bound.max(exact.unwrap_or(0)))
+                // Lowered as for the compiler: not on a thread of the host's. Where there can be no other, the limit does.
+                let limit = rotini_emit::workspace_limit(&self.graph, target).map_err(failed)?;
+                let graph = &self.graph;
+                let bound = on_own_thread(|| rotini_emit::workspace_bound(graph, target))
+                    .map_or(Ok(limit), |bound| bound.map_err(failed))?;
+                let bound = bound.max(exact.unwrap_or(0));
+                if self.overridable.is_none() {
+                    return Ok(bound);
+                }
+                // Other shapes may become other kernels, which leave more in memory: what they might need is reported as far as it is
+                // no burden.
+                Ok(bound.max(limit.min(bound.saturating_mul(TIMES).max(SMALL))))
             }
         }
+    }
+
+    /// Refuses code that was made after the host could ask for the workspace, and that needs more than was reported then: a host that
+    /// allocated that much would give too little. Code that the compiler made without schedules, for example, may need more.
+    pub(crate) fn expect_reported(&self, target: &Target, needed: u64) -> Result<(), Error> {
+        let reported = self.workspace_bytes(target, None)?;
+        if needed > reported {
+            return Err(Error::UnreportedWorkspace { needed, reported });
+        }
+        Ok(())
     }
 
     /// The graph as what is to be compiled for a target with these features.

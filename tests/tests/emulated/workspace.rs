@@ -2,7 +2,9 @@
 //!
 //! | Variable | Meaning |
 //! |---|---|
-//! | `ROTINI_SUITES` | the suites whose graphs are compiled, as `resnet50,bert`, or `all`: `quick`, and all in a full run |
+//! | `ROTINI_SUITES` | the suites whose graphs are compiled, as `resnet50,bert`, or `all`; `cases` are those of the conformance suite: `quick`, and all but the cases in a full run |
+//! | `ROTINI_STEP` | of the cases, every first, second, … |
+//! | `ROTINI_TARGET` | another target than `mi300x` |
 //! | `ROTINI_GRAPHS`, `ROTINI_SEED` | how many random graphs, and the seed of the first: 16, and 500 in a full run |
 //!
 //! `ROTINI_TEST_CACHE` keeps the code, so a run that was ended goes on where it was.
@@ -16,7 +18,7 @@
 
 use rayon::prelude::*;
 use rotini_emit::{Target, workspace_bound};
-use rotini_graph::DataType;
+use rotini_graph::{ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, SdpaBackward};
 use rotini_plugin::config::Config;
 use rotini_plugin::pipeline::{Prepared, Runtime, check};
 use rotini_tests::random::{Settings, recipe};
@@ -65,7 +67,8 @@ fn runtime() -> Runtime {
 /// The graphs of the suites that are asked for, each once.
 fn suites() -> Vec<(String, Vec<u8>)> {
     let asked = std::env::var("ROTINI_SUITES").unwrap_or_else(|_| rotini_tests::scaled(["quick", "all"]).to_owned());
-    let is_asked = |name: &str| asked == "all" || asked.split(',').any(|word| word == name);
+    let is_named = |name: &str| asked.split(',').any(|word| word == name);
+    let is_asked = |name: &str| asked == "all" || is_named(name);
     let mut graphs: Vec<(String, Vec<u8>)> = Vec::new();
     for (name, _) in SUITES.iter().filter(|(name, _)| is_asked(name)) {
         let directions: &[Option<Direction>] = match *name {
@@ -93,7 +96,7 @@ fn suites() -> Vec<(String, Vec<u8>)> {
             }
         }
     }
-    if is_asked("cases") {
+    if is_named("cases") {
         let step = std::env::var("ROTINI_STEP").map_or(1, |text| text.parse().expect("a number"));
         let cases = rotini_tests::cases::all().into_iter().step_by(step);
         graphs.extend(cases.map(|case| (format!("case {}", case.name), rotini_wire::encode(&case.graph))));
@@ -105,7 +108,9 @@ fn suites() -> Vec<(String, Vec<u8>)> {
 fn measured(runtime: &Runtime, target: &Target, (name, bytes): &(String, Vec<u8>)) -> Option<Result<Measured, String>> {
     let prepared = check(bytes, target).ok()?;
     let needed = |prepared: &Prepared| -> Result<u64, String> {
-        let key = runtime.key(&prepared.graph, target, "").map_err(|error| error.to_string())?;
+        let key = runtime
+            .key(&prepared.graph, target, "")
+            .map_err(|error| error.to_string())?;
         let found = runtime.compiled(&key, &prepared.source(bytes, target, ""));
         let (entry, _) = found.map_err(|error| format!("{name}: {error}"))?;
         Ok(entry.metadata.workspace_bytes)
@@ -128,12 +133,37 @@ fn measured(runtime: &Runtime, target: &Target, (name, bytes): &(String, Vec<u8>
     Some(measure())
 }
 
+/// What public reports were about: without scores and patches in memory, these need little.
+fn reported_by_users() -> Vec<(String, Vec<u8>)> {
+    let bf16 = DataType::Bf16;
+    let mut b = GraphBuilder::new("wgrad of a 3D convolution");
+    let x = b.buffer_channels_last("x", bf16, &[1, 128, 67, 258, 258]);
+    let dy = b.buffer_channels_last("dy", bf16, &[1, 128, 65, 256, 256]);
+    let dw = b.buffer_channels_last("dw", bf16, &[128, 128, 3, 3, 3]);
+    let geometry = ConvGeometry::same(3, 0);
+    b.node("wgrad", DataType::F32, ConvWgrad { x, dy, dw, geometry });
+    let mut graphs = vec![b.build()];
+    for keys in [4096, 32768] {
+        let mut b = GraphBuilder::new(&format!("gradients of attention over {keys} keys"));
+        let mut buffer = |name: &str| b.buffer(name, DataType::F16, &[1, 32, keys, 128]);
+        let [q, k, v, o, d_o, dq, dk, dv] = ["q", "k", "v", "o", "do", "dq", "dk", "dv"].map(&mut buffer);
+        let stats = b.buffer("stats", DataType::F32, &[1, 32, keys, 1]);
+        let op = SdpaBackward::new([q, k, v, o, d_o, stats], [dq, dk, dv]);
+        b.node("sdpa", DataType::F32, Box::new(op));
+        graphs.push(b.build());
+    }
+    let encoded = |graph: Graph| (graph.name.clone(), rotini_wire::encode(&graph));
+    graphs.into_iter().map(encoded).collect()
+}
+
 /// What is reported is never too little, and not much more than what is needed.
 #[test]
 fn the_report_follows_what_is_compiled() {
-    let target = Target::parse("mi300x").expect("a known target");
+    let name = std::env::var("ROTINI_TARGET").unwrap_or_else(|_| "mi300x".to_owned());
+    let target = Target::parse(&name).expect("a known target");
     let runtime = runtime();
     let mut graphs = suites();
+    graphs.extend(reported_by_users());
     let Settings { seed, count } = Settings::from_environment([16, 500]);
     graphs.extend((seed..seed + count).map(|seed| {
         let graph = recipe(seed).graph();
@@ -159,7 +189,11 @@ fn the_report_follows_what_is_compiled() {
         println!("{reported:16} {needed:16} {ratio:8.2}  {name}");
     }
     let median = all.get(all.len() / 2).map_or(1.0, Measured::ratio);
-    let far: Vec<&str> = all.iter().filter(|one| one.is_far()).map(|one| one.name.as_str()).collect();
+    let far: Vec<&str> = all
+        .iter()
+        .filter(|one| one.is_far())
+        .map(|one| one.name.as_str())
+        .collect();
     println!(
         "{} graphs: median of reported over needed {median:.2}; {} farther than {WORST} times and {SMALL} bytes; {} below or not compiled",
         all.len(),
@@ -167,6 +201,10 @@ fn the_report_follows_what_is_compiled() {
         faults.len()
     );
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    assert!(far.is_empty(), "much more is reported than is needed: {}", far.join(", "));
+    assert!(
+        far.is_empty(),
+        "much more is reported than is needed: {}",
+        far.join(", ")
+    );
     assert!(median <= 1.2, "the median of reported over needed is {median}");
 }

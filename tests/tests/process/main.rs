@@ -18,6 +18,7 @@
 //! | `stale` | code of an older lowering serves its own build and no other |
 //! | `unload` | closing the library leaves nothing of it in the process |
 //! | `workers` | compile workers that crash, hang or talk nonsense, and programs that are not to be run |
+//! | `workspace` | code that needs more workspace than was reported is refused once |
 
 #![expect(
     clippy::expect_used,
@@ -43,6 +44,7 @@ mod shortage;
 mod stale;
 mod unload;
 mod workers;
+mod workspace;
 
 use rotini_host::{Context, HostError, Plugin, engine_config};
 use rotini_tests::cases::Case;
