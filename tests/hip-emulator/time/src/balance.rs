@@ -109,7 +109,9 @@ mod tests {
 
     #[test]
     fn many_rounds_even_out() {
-        let known: Vec<(u64, f32)> = (0..16).map(|n| (n * 2048 + 1024, 2.0 * (15 - n) as f32 / 15.0)).collect();
+        let known: Vec<(u64, f32)> = (0..16)
+            .map(|n| (n * 2048 + 1024, 2.0 * (15 - n) as f32 / 15.0))
+            .collect();
         let work = Work::of(&known, 32768).unwrap();
         let stretch = work.stretch(&MI300X, &[100.0, 150.0]);
         assert!((stretch - 1.0).abs() < 0.06, "{stretch}");
