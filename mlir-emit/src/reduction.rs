@@ -5,7 +5,7 @@
 //! nothing but -inf is -inf here, and MIN of nothing but +inf is +inf.
 
 use crate::convert::{FloatPredicate, check_compute, compute_type, least_finite};
-use crate::ir::MISSING;
+use crate::ir::{MISSING, only};
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
 use crate::mlir::Value as Ssa;
@@ -71,10 +71,12 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     };
     let combined = if axes.is_empty() {
         // Each element is alone.
-        let alone = lowering.map(&[&input], &shape, compute, |math, elements| match elements {
-            &[element] if mode == M::Amax => math.max(math.constant(0.0)?, combined(math, mode, element, of_nan)?),
-            &[element] => combined(math, mode, element, of_nan),
-            _ => Err(MISSING),
+        let alone = lowering.map(&[&input], &shape, compute, |math, elements| {
+            let element = combined(math, mode, only(elements)?, of_nan)?;
+            match mode {
+                M::Amax => math.max(math.constant(0.0)?, element),
+                _ => Ok(element),
+            }
         })?;
         Value::of(alone)
     } else {

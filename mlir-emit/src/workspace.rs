@@ -55,8 +55,9 @@ pub(crate) fn bound(context: &Context, operations: &[Operation], target: &Target
             continue;
         }
         // All results of an operation are fused, or none. IREE may make an output that is also read apart from the caller's buffer, and
-        // copy it there. So it does with one that is made twice.
-        let is_output = |id: &usize| returned.contains(id) && !uses.contains_key(id) && !alike.contains(&position);
+        // copy it there. So it does with one that is made twice, and with padding.
+        let is_copied = alike.contains(&position) || operation.name() == "tensor.pad";
+        let is_output = |id: &usize| returned.contains(id) && !uses.contains_key(id) && !is_copied;
         let stored: Vec<usize> = operation
             .results()
             .iter()

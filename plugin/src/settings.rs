@@ -271,6 +271,20 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting(
         Reader::Tests,
+        "ROTINI_STEP",
+        "a number",
+        "1",
+        "Of the conformance cases whose workspace is compared, one in this many.",
+    ),
+    setting(
+        Reader::Tests,
+        "ROTINI_SUITES",
+        "names, separated by commas, or `all`, `cases`",
+        "`quick`; `all` in a full run",
+        "The suites whose workspace before compiling is compared with what their code needs.",
+    ),
+    setting(
+        Reader::Tests,
         "ROTINI_QUIRKS",
         "names, separated by commas, or `all`",
         "three, others each day",

@@ -208,13 +208,14 @@ pub(crate) fn lower_dgrad(
     }
     if lowering.target().conv_strategy() == ConvStrategy::Staged {
         let is_bare = !lowering.is_read(op.dx);
-        let is_last = panels::is_last(&dx.dims, &order);
+        let is_last = panels::is_last(dims, &order);
         let is_wanted = if forward.is_depthwise() {
             !forward.is_turned() && (!is_last || forward.filters == 1)
         } else {
-            !forward.is_turned() || has_panels(&forward.exchanged(), (&dx.dims, &order), is_bare)
+            !forward.is_turned() || has_panels(&forward.exchanged(), (dims, &order), is_bare)
         };
-        if is_wanted && let Some(result) = panels::dgrad(lowering, [&dy, &w], &forward, (&dx.dims, &order), compute)? {
+        if is_wanted && let Some(result) = panels::dgrad(lowering, [&dy, &w], &forward, (dims, &order), compute)? {
+            let result = cropped.surrounded(&at, result, &dx.dims)?;
             return lowering.define_sums(op.dx, result, compute);
         }
     }

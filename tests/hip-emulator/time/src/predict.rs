@@ -340,7 +340,7 @@ fn outside(launch: &Launch<'_>, timed: &Timed) -> Vec<&'static str> {
         (2 * narrow > loads, "narrow loads"),
         (timed.rate > FASTEST, "above 450 TFLOP/s"),
         (timed.average_matrix > BUSIEST, "matrix units busy above 45 %"),
-        (timed.time < SHORTEST, "below 10 µs"),
+        (timed.time < SHORTEST, "under ten microseconds"),
     ]
     .into_iter()
     .filter_map(|(holds, reason)| holds.then_some(reason))

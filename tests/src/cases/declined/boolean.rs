@@ -2,7 +2,7 @@
 
 use super::{Declined, F32, pointwise};
 use crate::cases::attention::Attention;
-use rotini_graph::{DataType, GraphBuilder, Matmul, Op, PointwiseMode, Scalar, SdpaBackward};
+use rotini_graph::{DataType, GraphBuilder, Matmul, Op, PointwiseMode, Scalar};
 
 const BOOL: DataType = DataType::Bool;
 
@@ -50,11 +50,7 @@ impl Declined {
         gradient.tensors.push(dbias);
         for node in &mut gradient.nodes {
             if let Op::SdpaBackward(op) = &mut node.op {
-                let old: &SdpaBackward = op;
-                *op = Box::new(SdpaBackward {
-                    dbias: Some(id),
-                    ..old.clone()
-                });
+                op.dbias = Some(id);
             }
         }
         self.add(
