@@ -56,7 +56,16 @@ pub fn suite(name: &str, options: &SuiteOptions) -> Result<Vec<Workload>, Worklo
     let graphs = match name {
         "quick" => quick(options),
         "resnet50" => resnet50(options),
-        "bare" => bare::bare(options),
+        "bare" => {
+            let layouts = [Layout::First, Layout::Last];
+            let directions = [Direction::Forward, Direction::Dgrad, Direction::Wgrad];
+            bare::bare(
+                options.dtype.unwrap_or(DataType::F32),
+                options.batch,
+                options.layout.as_ref().map_or(&layouts, std::slice::from_ref),
+                options.direction.as_ref().map_or(&directions, std::slice::from_ref),
+            )
+        }
         "unet" => unet(options),
         "bert" => bert(options),
         "llama" => llama(options),

@@ -3,7 +3,6 @@
 //! Programs that call MIOpen's interface send such graphs. Fused layers do not stand for them: the compiler treats a sum that is stored in another
 //! way than one that a bias is added to.
 
-use super::{SuiteOptions, dtype_name, layout_name};
 use crate::blocks::{Convolution, Direction, Epilogue, Layout};
 use rotini_graph::{DataType, Graph};
 
@@ -31,31 +30,31 @@ const SHAPES: [(i64, i64, i64, i64, i64, i64); 17] = [
 /// Images, unless the user says how many.
 const BATCHES: [i64; 4] = [1, 2, 8, 32];
 
-/// All shapes, in both layouts, all three directions and several numbers of images, as far as nothing is chosen.
-pub(super) fn bare(options: &SuiteOptions) -> Option<Vec<Graph>> {
-    let dtype = options.dtype.unwrap_or(DataType::F32);
-    let directions = [Direction::Forward, Direction::Dgrad, Direction::Wgrad];
+/// The shapes for a number of images each (1, 2, 8 and 32 if none is chosen), in each layout and direction.
+pub(super) fn bare(
+    dtype: DataType,
+    batch: Option<i64>,
+    layouts: &[Layout],
+    directions: &[Direction],
+) -> Option<Vec<Graph>> {
+    let batches = batch.map_or(BATCHES.to_vec(), |batch| vec![batch]);
     let mut graphs = Vec::new();
-    for direction in directions {
-        if options.direction.is_some_and(|only| only != direction) {
-            continue;
-        }
-        for layout in [Layout::First, Layout::Last] {
-            if options.layout.is_some_and(|only| only != layout) {
-                continue;
-            }
-            let batches = options.batch.map_or(BATCHES.to_vec(), |batch| vec![batch]);
-            for (n, (c, k, extent, filter, stride, groups)) in
-                batches.into_iter().flat_map(|n| SHAPES.map(|shape| (n, shape)))
-            {
+    for &direction in directions {
+        let what = match direction {
+            Direction::Forward => "forward",
+            Direction::Dgrad => "dgrad",
+            Direction::Wgrad => "wgrad",
+        };
+        for &layout in layouts {
+            let layout_name = match layout {
+                Layout::First => "nchw",
+                Layout::Last => "nhwc",
+            };
+            let shapes = batches.iter().flat_map(|&n| SHAPES.map(|shape| (n, shape)));
+            for (n, (c, k, extent, filter, stride, groups)) in shapes {
                 let convolution = Convolution {
                     groups,
                     ..Convolution::square(n, c, k, extent, filter, stride, layout, dtype)
-                };
-                let what = match direction {
-                    Direction::Forward => "forward",
-                    Direction::Dgrad => "dgrad",
-                    Direction::Wgrad => "wgrad",
                 };
                 let of_groups = if groups > 1 {
                     format!("_g{groups}")
@@ -63,9 +62,7 @@ pub(super) fn bare(options: &SuiteOptions) -> Option<Vec<Graph>> {
                     String::new()
                 };
                 let name = format!(
-                    "bare_{what}_{c}to{k}{of_groups}_{filter}x{filter}_s{stride}_at{extent}_n{n}_{}_{}",
-                    layout_name(layout),
-                    dtype_name(dtype)
+                    "bare_{what}_{c}to{k}{of_groups}_{filter}x{filter}_s{stride}_at{extent}_n{n}_{layout_name}_{dtype}"
                 );
                 graphs.push(convolution.graph(&name, direction, Epilogue::None)?);
             }
