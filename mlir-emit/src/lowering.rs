@@ -72,7 +72,8 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         self.at.dots(self.kernels, (dots, [a.id(), b.id()]), shape)
     }
 
-    /// What a kernel of our own for CPUs makes of these values, as a tensor of this shape; `None` if there is no such kernel.
+    /// Returns the result of a CPU kernel on these operands, as a tensor of this shape; `None` if no
+    /// kernel fits.
     pub(crate) fn own(
         &self,
         own: &Own,

@@ -71,7 +71,7 @@ fn gradients_of_attention_are_reported_as_their_kernels_need() {
     assert!(reported(graph(4096), "mi300x:unscheduled") > 32 * 4096 * 4096 * 4);
 }
 
-/// A product that is also an output is stored for who reads it; the parts of a long sum are stored.
+/// A product that is also an output is stored for its readers; partial sums of split-K are stored.
 #[test]
 fn what_others_read_is_counted() {
     let product = |stored: bool| {

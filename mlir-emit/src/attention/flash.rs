@@ -95,7 +95,7 @@ fn covers(target: &Target, quirks: Quirks, compute: DataType, op: &Sdpa, operand
 }
 
 /// Whether the whole graph is an attention in one dispatch that IREE does not form by itself, because the elements of the mask are as wide as
-/// scores. Kernels of our own are none.
+/// scores. rotini's own kernels need no such bound.
 pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quirks) -> bool {
     let [node] = graph.nodes() else { return false };
     let Op::Sdpa(op) = &node.op else { return false };

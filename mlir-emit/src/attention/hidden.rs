@@ -272,7 +272,8 @@ impl<'c, 'b> Attention<'c, 'b> {
     }
 }
 
-/// An element of a row, or zero if the row is before the first one, from the second number on, or behind the sequence's end, of so many rows.
+/// Returns an element of a row, or zero if the row is outside of `first..end` or behind the
+/// sequence's end. `count`: rows of the tensor.
 fn shown<'c, 'r>(
     math: &Math<'c, 'r>,
     mut element: Ssa<'c, 'r>,
@@ -323,7 +324,7 @@ fn mended<'c, 'r>(
     body.replaced(is_nan, number, again)
 }
 
-/// The first of so many terms that a row sees, and the one after the last.
+/// Returns the first of `count` terms that a row sees, and the one after the last.
 fn seen<'c, 'r>(
     body: &Emitter<'c, 'r>,
     row: Ssa<'c, 'r>,
@@ -403,7 +404,7 @@ fn power_group(q: &Ordered<'_, '_>, of: &Ordered<'_, '_>) -> Result<i64, EmitErr
     extent(&q.dims, HEAD)?.checked_div(heads).ok_or(MISSING)
 }
 
-/// The head of keys that a head of q reads, if so many share one.
+/// Returns the head of keys that a head of q reads. `group`: heads of q for each head of keys.
 fn power_head<'c, 'r>(body: &Emitter<'c, 'r>, head: Ssa<'c, 'r>, group: i64) -> Result<Ssa<'c, 'r>, EmitError> {
     if group == 1 {
         return Ok(head);

@@ -208,7 +208,7 @@ impl<'c, 'b> Attention<'c, 'b> {
         self.hidden_as(math, (score, f64::NEG_INFINITY), lengths)
     }
 
-    /// What is made of a score, or this number if diagonal or lengths hide the score.
+    /// Returns a value derived from a score, or `nothing` if diagonal or lengths hide the score.
     pub(super) fn hidden_as<'r>(
         &self,
         math: &Math<'c, 'r>,

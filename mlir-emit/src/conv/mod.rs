@@ -114,8 +114,9 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     lowering.define_sums(op.y, result, compute)
 }
 
-/// Whether a convolution on a CPU is a kernel of our own if there is one: where nothing is made of its result and vectors lie along the
-/// positions of an image, and where patches would take much more memory than the operands.
+/// Returns true if a convolution on a CPU uses the panels kernel where that fits: no epilogue and
+/// vectors along the positions of an image, or patches that would take much more memory than the
+/// operands.
 fn has_panels(shape: &Shape<'_>, (dims, order): (&[i64], &[usize]), is_bare: bool) -> bool {
     let is_last = panels::is_last(dims, order);
     if shape.is_depthwise() {
@@ -294,7 +295,7 @@ pub(crate) fn lower_wgrad(
     lowering.define_sums(op.dw, result, compute)
 }
 
-/// A gradient with respect to w on a CPU by a kernel of our own, if there is one.
+/// Returns the gradient with respect to w from one of the CPU kernels, or `None` if none fits.
 fn wgrad_on_cpus<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [x, dy]: [&Ordered<'c, 'b>; 2],

@@ -1,4 +1,5 @@
-//! Convolutions and their gradients on CPUs as one kernel of our own, which reads the operands by their strides ([`crate::kernel::Panels`]).
+//! Convolutions and their gradients on CPUs as one kernel, which reads the operands by their
+//! strides ([`crate::kernel::Panels`]).
 //!
 //! Nothing is materialised but an operand with its padding. A gradient with respect to x of windows with steps has a part for each place
 //! that an element may have between two steps: there the same taps reach it.
@@ -46,7 +47,7 @@ impl<'c, 'b> Frame<'c, 'b> {
         self.placed([moved(0), moved(1), moved(2)])
     }
 
-    /// A loop that takes so many steps along an axis of each tensor.
+    /// Returns a loop with a step along an axis of each tensor.
     fn along(&self, extent: i64, steps: [Option<(usize, i64)>; 3]) -> Along {
         Along {
             extent,
@@ -113,7 +114,7 @@ fn innermost(dims: &[i64], order: &[usize]) -> Option<usize> {
     order.iter().rev().find(is_wide).copied()
 }
 
-/// With so many zeros before and after each spatial axis, behind a barrier.
+/// Returns the tensor with zeros before and after each spatial axis, behind a barrier.
 fn padded<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     tensor: Ordered<'c, 'b>,

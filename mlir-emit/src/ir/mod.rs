@@ -231,7 +231,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
         kernels.dots(self.context, self.block, (dots, values, shape))
     }
 
-    /// What a kernel of our own for CPUs makes of these values, as a tensor of this shape.
+    /// Returns the result of a CPU kernel on these operands, as a tensor of this shape.
     pub(crate) fn own(
         &self,
         kernels: &Kernels,

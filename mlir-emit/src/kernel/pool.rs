@@ -164,7 +164,7 @@ impl<'c> Writer<'_, 'c> {
         Ok(())
     }
 
-    /// So many elements, as far apart as windows are along the innermost axis.
+    /// Loads `lanes` elements at the distance of windows along the innermost axis.
     fn apart(&self, place: Int<'c>, count: i64) -> Result<Ssa<'c>, EmitError> {
         let (code, lanes, stride) = (self.code, self.of.registers.lanes, self.of.stride[1]);
         match stride {

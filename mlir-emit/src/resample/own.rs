@@ -1,4 +1,4 @@
-//! Max pooling on CPUs by a kernel of our own.
+//! Max pooling on CPUs by a kernel of its own.
 
 use super::Pooling;
 use crate::EmitError;
@@ -7,7 +7,7 @@ use crate::value::{Ordered, extents};
 use rotini_graph::DataType;
 
 impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
-    /// What is greatest under each window by a kernel of our own for CPUs, if there is one.
+    /// Returns the maximum of each window from the CPU kernel, or `None` if it does not fit.
     pub(super) fn own_greatest(&self) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
         let both = |list: &[i64]| <[i64; 2]>::try_from(list).ok();
         let of = &self.windows;

@@ -84,7 +84,7 @@ impl<'c> Again<'_, 'c> {
         })
     }
 
-    /// No sums of a matrix with so many columns: a vector for each of four groups.
+    /// Returns zeroed sums of a matrix with `columns` columns: a vector for each of four groups.
     pub(super) fn none(&self, columns: i64) -> Result<Vec<Ssa<'c>>, EmitError> {
         let zeros = self.code.zeros(self.float.vector(&[self.width(columns)])?)?;
         Ok(vec![zeros; usize::try_from(RUN).map_err(|_| MISSING)?])

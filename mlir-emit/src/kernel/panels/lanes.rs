@@ -107,7 +107,7 @@ impl<'c> Lanes<'_, 'c> {
         })
     }
 
-    /// Columns that lie anywhere: the vector with this number, of so many columns in all.
+    /// Returns the vector `number` of columns at arbitrary strides. `all`: columns in total.
     pub(super) fn gathered(&self, columns: &[Along], number: Int<'c>, all: i64) -> Result<Column<'c>, EmitError> {
         let code = self.code;
         let first = code.mul(number, self.count)?;

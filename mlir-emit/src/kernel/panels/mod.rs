@@ -92,7 +92,8 @@ fn merged(axes: &[Along]) -> Vec<Along> {
     merged
 }
 
-/// The step along all loops as if they were one, in one of the tensors; `None` if there is none.
+/// Returns the stride of all loops as one loop, in one of the tensors; `None` if they have no common
+/// stride.
 fn single(axes: &[Along], tensor: usize) -> Option<i64> {
     let axes: Vec<_> = axes
         .iter()

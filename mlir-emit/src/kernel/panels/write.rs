@@ -120,7 +120,7 @@ impl<'c> Writer<'_, 'c> {
         Ok(())
     }
 
-    /// The sums of a tile of columns, with so many vectors.
+    /// Computes the sums of a tile of columns. `vectors`: vectors of the tile.
     fn tile(&self, base: Places<'c>, tile: Int<'c>, chunk: Int<'c>, vectors: i64) -> Result<(), EmitError> {
         let (code, tiling) = (self.code, self.tiling);
         let all = super::count(&self.part.columns).ok_or(OVERFLOW)?;
@@ -199,7 +199,7 @@ impl<'c> Writer<'_, 'c> {
         Ok(())
     }
 
-    /// Where a vector of a term is in a panel of so many vectors.
+    /// Returns the offset of a term's vector in a panel. `vectors`: vectors of the panel.
     fn in_panel(&self, term: Int<'c>, number: i64, vectors: usize) -> Result<Int<'c>, EmitError> {
         let vectors = i64::try_from(vectors).map_err(|_| OVERFLOW)?;
         let code = self.code;
@@ -243,7 +243,11 @@ impl<'c> Writer<'_, 'c> {
                         .map(|(row, column)| self.lanes.out(self.buffers[OUT], row, column))
                         .collect()
                 })?;
-                self.products(&own(LEFT)?, columns, terms, &so_far)?
+                // A block by itself, and then the blocks' sums: fewer roundings than one long sum has.
+                let sums = self.products(&own(LEFT)?, columns, terms, &zeros)?;
+                let both = sums.into_iter().zip(so_far);
+                both.map(|(sum, so_far)| code.same("arith.addf", &[sum, so_far]))
+                    .collect::<Result<_, _>>()?
             }
         };
         for (sum, (row, column)) in sums.into_iter().zip(pairs()) {
@@ -252,18 +256,18 @@ impl<'c> Writer<'_, 'c> {
         Ok(())
     }
 
-    /// The sums with the products of some terms, of rows that begin at these places of the left tensor.
+    /// Returns the sums of the products of some terms, added to `start`, of rows that begin at these places of the left tensor.
     fn products(
         &self,
         rows: &[Int<'c>],
         columns: &[Column<'c>],
         terms: Terms<'c>,
-        so_far: &[Ssa<'c>],
+        start: &[Ssa<'c>],
     ) -> Result<Vec<Ssa<'c>>, EmitError> {
         let code = self.code;
         let vector = self.lanes.vector()?;
         let stride = single(&self.part.terms, LEFT);
-        code.repeat([0.into(), terms.count, 1.into()], so_far, |term, sums| {
+        code.repeat([0.into(), terms.count, 1.into()], start, |term, sums| {
             let moved = match (stride, self.table) {
                 (Some(stride), _) => code.mul(code.add(terms.first, term)?, stride)?,
                 (None, Some(table)) => {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub(crate) enum Class {
     /// A pointer, to whatever.
     Pointer,
-    /// An integer or an enumeration of so many bits, with a sign or without.
+    /// An integer or an enumeration: bits, and whether it has a sign.
     Integer(bool, u32),
     /// Something that is not known here.
     Other(String),
