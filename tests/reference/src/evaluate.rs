@@ -154,7 +154,8 @@ fn custom_op(context: &Context<'_>, op: &CustomOp) -> Result<Vec<(TensorId, Valu
 }
 
 /// Whether bounds of NaN and infinities tell that a subnormal operand, which devices may take for zero, makes another special value of them:
-/// in pointwise operations and normalizations. Example: a scale of 1e-45 times an infinity is NaN for a kernel that flushes.
+/// in pointwise operations, normalizations and attention. Examples: a scale of 1e-45 times an infinity, or a weight of 1e-40 times an
+/// infinite value, is NaN for a kernel that flushes.
 const fn tells_what_is_certain(op: &Op) -> bool {
     matches!(
         op,
@@ -167,6 +168,8 @@ const fn tells_what_is_certain(op: &Op) -> bool {
             | Op::LayernormBackward(_)
             | Op::RmsNorm(_)
             | Op::RmsNormBackward(_)
+            | Op::Sdpa(_)
+            | Op::SdpaBackward(_)
     )
 }
 

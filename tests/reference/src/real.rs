@@ -236,7 +236,7 @@ fn values(reals: &[Real]) -> Vec<f64> {
     reals.iter().map(|real| real.value).collect()
 }
 
-/// Whether nothing is known of what is made of these by adding them: one of them is unknown, and none is NaN for certain.
+/// Returns true if nothing is known of a sum of these: one is unknown, and none is NaN for certain.
 fn is_unknown(terms: &[Real]) -> bool {
     let is_nan = |term: &Real| term.value.is_nan() && term.error == 0.0;
     terms.iter().any(|term| term.error.is_infinite()) && !terms.iter().any(is_nan)

@@ -6,7 +6,7 @@ use crate::{scaled, seed};
 use rotini_reference::Profile;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// In a usual run, one in so many cases.
+/// In a usual run, one case in this many.
 const SHARE: u64 = 8;
 
 impl Runner {
