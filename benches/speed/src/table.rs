@@ -241,7 +241,7 @@ mod tests {
                     (..=16, _) => 0.85 * 654.0,
                     _ => 163.4,
                 };
-                // Of an image whose pixels are not all in a window, less than all is read.
+                // A stride beyond the window skips pixels: fewer bytes are read than the image has.
                 let bytes = if skips_pixels(&graph) { 0 } else { summary.bytes };
                 let least = (summary.flops.unwrap_or(0.0) / rate / 1e6)
                     .max(bytes as f64 / 4.3e6)

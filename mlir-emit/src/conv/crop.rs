@@ -90,7 +90,7 @@ impl Cropped {
         if self.is_whole() {
             return Ok(rest);
         }
-        let place = |&axis: &usize| self.cut.get(axis).copied().unwrap_or_default();
+        let place = |&axis: &usize| self.cut[axis];
         let around: Vec<(i64, i64)> = rest.order.iter().map(place).collect();
         let sizes = extents(&rest.dims, &rest.order)?;
         let (ssa, _) = at.pad(at.barrier(rest.ssa)?, &sizes, &around, (0.0, rest.dtype))?;

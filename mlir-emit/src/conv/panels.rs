@@ -17,7 +17,7 @@ const MOST_PARTS: usize = 8;
 /// Two factors and a result, and how loops move in them.
 struct Frame<'c, 'b> {
     factors: [Ordered<'c, 'b>; 2],
-    /// Of both factors and of the result.
+    /// Strides of both factors and of the result.
     strides: [Vec<i64>; 3],
     /// Whether vectors lie along an axis of the first factor, not of the second.
     is_exchanged: bool,
@@ -184,7 +184,7 @@ fn plus(a: [i64; 3], b: [i64; 3]) -> [i64; 3] {
     [a[0] + b[0], a[1] + b[1], a[2] + b[2]]
 }
 
-/// Of each spatial axis the extents of y and of the window, the stride and the dilation; 1 for those that do not matter, which may be any number.
+/// Extents of y and of the window, stride and dilation of each spatial axis; 1 for those that do not matter, which may be any number.
 fn spatial<'s>(shape: &'s Shape<'_>) -> impl Iterator<Item = (usize, [i64; 4])> + 's {
     let geometry = shape.geometry;
     let steps = geometry.stride.iter().zip(&geometry.dilation);
@@ -270,7 +270,7 @@ pub(super) fn wgrad<'c, 'b>(
         return Ok(None);
     };
     let x = padded(lowering, x, &shape.padding())?;
-    // Of channels with a filter each, vectors have one of each channel.
+    // Depthwise: each lane of a vector is another channel.
     let is_depthwise = shape.channels == 1 && shape.filters == 1;
     let frame = Frame::new([dy, x], (dims, order), is_depthwise);
     let groups = frame.along(

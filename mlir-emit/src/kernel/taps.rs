@@ -6,7 +6,8 @@
 //!         sums[tap] += dy · (x moved by the tap)
 //! ```
 //!
-//! Of what lies outside the image zeros are read, by masks. The sums of an image stay in f32; those of images are added in f64.
+//! Masked loads read zeros outside the image. Sums within an image are in f32; the images' sums are
+//! added in f64.
 
 use super::code::{Code, Int, Ssa};
 use super::gemm::Written;

@@ -136,7 +136,7 @@ fn modes(cases: &mut Cases) {
         let graph = packed(M::BinarySelect, &[dtype, dtype, Bool], dtype, compute, &dims);
         cases.add(format!("bool_select_{dtype}"), graph);
     }
-    // Of single elements, which a selection in i32 reads apart.
+    // Single elements, which a selection in i32 reads separately.
     let single = packed(M::BinarySelect, &[Bool, I32, Bool], I32, I32, &[1, 1]);
     cases.add("bool_select_single", single);
     // Any other arithmetic reads them as 0 and 1.

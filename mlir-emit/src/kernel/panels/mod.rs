@@ -162,7 +162,7 @@ struct Tiling {
 }
 
 impl Tiling {
-    /// That of a part whose loops are [merged](Part::merged); `None` if numbers overflow.
+    /// Returns the tiling of a part whose loops are [merged](Part::merged); `None` if numbers overflow.
     fn of(part: &Part, registers: Registers) -> Option<Tiling> {
         let Registers {
             lanes,
