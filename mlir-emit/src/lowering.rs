@@ -6,7 +6,7 @@
 use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
-use crate::kernel::{Attention, Dots, Kernels, Own, Product, Turn, fitted};
+use crate::kernel::{Attention, Dots, Kernels, Own, Product, Scatter, Turn, fitted};
 use crate::mlir::Value as Ssa;
 use crate::narrow::{contracted, factor_types};
 use crate::quirks::{Quirk, Quirks};
@@ -70,6 +70,11 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     /// A product on a CPU by a kernel of our own, which [there is](Self::has_dots), as a tensor of this shape.
     pub(crate) fn dots(&self, dots: &Dots, [a, b]: [Ssa<'c, 'b>; 2], shape: &[i64]) -> Result<Ssa<'c, 'b>, EmitError> {
         self.at.dots(self.kernels, (dots, [a.id(), b.id()]), shape)
+    }
+
+    /// Returns a span with gaps, updated in place with the elements of a dense tensor.
+    pub(crate) fn scattered(&self, scatter: &Scatter, values: [Ssa<'c, 'b>; 2]) -> Result<Ssa<'c, 'b>, EmitError> {
+        self.at.scatter(self.kernels, scatter, values)
     }
 
     /// Returns the result of a CPU kernel on these operands, as a tensor of this shape; `None` if no

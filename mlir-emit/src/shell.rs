@@ -32,7 +32,8 @@ pub struct Argument {
     pub dtype: DataType,
     /// Extents in memory order; the whole span in elements if it has gaps; nothing for a scalar.
     pub shape: Vec<i64>,
-    /// Whether the elements fill their span. If not, an output's gaps are read and written back.
+    /// Whether the elements fill their span. If not, an output is updated in place: its gaps are
+    /// neither read nor written.
     pub packed: bool,
 }
 
@@ -159,14 +160,19 @@ fn write_shell(text: &mut String, signature: &Signature) -> Result<(), std::fmt:
         operands.join(", "),
         operand_types.join(", ")
     )?;
-    for ((index, (ty, _)), result) in outputs.iter().enumerate().zip(&results) {
+    for ((index, (ty, packed)), result) in outputs.iter().enumerate().zip(&results) {
+        // What has gaps is imported, and updated in place.
+        let mut stored = result.clone();
+        if *packed {
+            stored = format!("%a{index}");
+            writeln!(
+                text,
+                "    {stored} = hal.tensor.alias wait(%wait) => {result} : {ty} to %out{index} : !hal.buffer_view"
+            )?;
+        }
         writeln!(
             text,
-            "    %a{index} = hal.tensor.alias wait(%wait) => {result} : {ty} to %out{index} : !hal.buffer_view"
-        )?;
-        writeln!(
-            text,
-            "    %t{index} = hal.tensor.transients %a{index} : {ty} from %workspace : !hal.buffer"
+            "    %t{index} = hal.tensor.transients {stored} : {ty} from %workspace : !hal.buffer"
         )?;
     }
     let stored = (0..outputs.len())

@@ -6,7 +6,7 @@ mod loops;
 mod tensors;
 
 use crate::EmitError;
-use crate::kernel::{Attention, Dots, Kernels, Own, Product, Turn};
+use crate::kernel::{Attention, Dots, Kernels, Own, Product, Scatter, Turn};
 use crate::mlir::{Attribute, Block, Context, Float, Region, Type, Value};
 use crate::quirks::{Quirk, Quirks};
 use rotini_graph::{DataType, Storage};
@@ -219,6 +219,16 @@ impl<'c, 'b> Emitter<'c, 'b> {
     /// A copy in another memory order, by a kernel of our own.
     pub(crate) fn turn(&self, kernels: &Kernels, turn: &Turn, shape: &[i64]) -> Result<Value<'c, 'b>, EmitError> {
         kernels.turn(self.context, self.block, (turn, shape))
+    }
+
+    /// Returns a span with gaps, updated in place with the elements of a dense tensor.
+    pub(crate) fn scatter(
+        &self,
+        kernels: &Kernels,
+        scatter: &Scatter,
+        values: [Value<'c, 'b>; 2],
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        kernels.scatter(self.context, self.block, (scatter, values))
     }
 
     /// A product of these values on a CPU, by a kernel of our own, as a tensor of this shape.

@@ -12,6 +12,7 @@
 //! | `direct`, `summed` | the kernels of products without matrix instructions, with short and with long sums |
 //! | `adding` | the kernel that adds the parts of sums that several workgroups share |
 //! | `rows` | rows that are combined, as in a normalization |
+//! | `scatter` | stores into buffers with gaps, in place |
 //! | `turn` | copies in another memory order |
 //! | `attention`, `attended` | attention of few queries and of many, its gradients, and where they are called |
 //! | `dots`, `lines` | products on CPUs whose operands need no packing |
@@ -37,6 +38,7 @@ mod pool;
 mod problem;
 mod reader;
 mod rows;
+mod scatter;
 mod summed;
 mod taps;
 mod turn;
@@ -54,6 +56,7 @@ pub(crate) use problem::{Axis, Factor, Product, Strides, Window};
 pub(crate) use reader::fitted;
 pub(crate) use rows::is_possible as has_rows;
 pub(crate) use rows::problem::MARK as ROWS;
+pub(crate) use scatter::Scatter;
 pub(crate) use summed::parts as parts_of_summed;
 pub(crate) use taps::Taps;
 pub(crate) use turn::Turn;
@@ -116,6 +119,30 @@ impl Kernels {
         made.into_iter()
             .next()
             .ok_or(EmitError::Internal("a copy without a result"))
+    }
+
+    /// Appends a copy of a dense tensor into a span with gaps. The result is the span, updated in
+    /// place: nothing else of it is accessed.
+    pub(crate) fn scatter<'c, 'b>(
+        &self,
+        context: &'c Context,
+        block: &'b Block<'c>,
+        (scatter, [tensor, span]): (&Scatter, [Value<'c, 'b>; 2]),
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        let element = scatter.element(context);
+        let [read, stored] = scatter.elements().map(|count| Buffer { count, element });
+        let kernel = Whole {
+            kind: "scatter",
+            name: scatter.name(),
+            lanes: scatter.is_on_gpu.then_some(scatter::LANES.unsigned_abs()),
+            read: vec![(tensor.id(), read)],
+            stored: vec![(stored, span.r#type())],
+            written: scatter.write(context)?,
+        };
+        let made = self.append_updating(context, block, kernel, Some(span.id()))?;
+        made.into_iter()
+            .next()
+            .ok_or(EmitError::Internal("a scatter without a result"))
     }
 
     /// Appends a product of these values on a CPU to a block. Its result has this shape.
@@ -182,6 +209,18 @@ impl Kernels {
         block: &'b Block<'c>,
         kernel: Whole<'c>,
     ) -> Result<Vec<Value<'c, 'b>>, EmitError> {
+        self.append_updating(context, block, kernel, None)
+    }
+
+    /// Appends a complete kernel, and returns what it stores. If a value is given, the only
+    /// result is that value's memory, updated in place.
+    fn append_updating<'c, 'b>(
+        &self,
+        context: &'c Context,
+        block: &'b Block<'c>,
+        kernel: Whole<'c>,
+        updated: Option<usize>,
+    ) -> Result<Vec<Value<'c, 'b>>, EmitError> {
         let mut complete = self.complete.borrow_mut();
         let symbol = format!("rotini_{}_{}", kernel.kind, complete.len());
         // No two kernels of a module have one name.
@@ -200,9 +239,14 @@ impl Kernels {
         let operands: Vec<_> = kernel
             .read
             .iter()
-            .map(|&(tensor, _)| context.value(tensor).captured())
+            .map(|&(tensor, _)| tensor)
+            .chain(updated)
+            .map(|tensor| context.value(tensor).captured())
             .collect();
-        let attributes = dispatched(&symbol, &name, operands.len());
+        let mut attributes = dispatched(&symbol, &name, operands.len());
+        if updated.is_some() {
+            attributes.push(("tied_operands", format!("[{} : index]", kernel.read.len())));
+        }
         let attributes: Vec<_> = attributes
             .into_iter()
             .map(|(name, text)| (name, Attribute::text(&text)))

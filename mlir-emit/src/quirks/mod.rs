@@ -70,7 +70,6 @@ quirks! {
     ConstantSums,
     ConstantTransposed,
     RoundedTwice,
-    SelectedBf16,
     SelectedSingle,
     WideBf16,
     SumsInPlace,

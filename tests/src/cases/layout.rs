@@ -114,6 +114,21 @@ pub(super) fn strided(cases: &mut Cases) {
     let y = b.tensor("y", DataType::Bf16, &[3, 5], &[16, 3], TensorKind::Buffer);
     b.pointwise(DataType::F32, PointwiseMode::Erf, &[x], y);
     cases.add("gaps_bf16", b.build());
+    // A slot of a cache, rows of one element, and planes, in elements of all widths.
+    for dtype in [DataType::U8, DataType::F16, DataType::F32, DataType::F64] {
+        for (label, dims, strides) in [
+            ("slot", [2, 3, 1, 96], [98_304, 32_768, 32_768, 1]),
+            ("slots", [2, 3, 7, 33], [9_000, 3_000, 40, 1]),
+            ("column", [5, 7, 11, 1], [1_000, 99, 9, 1]),
+            ("planes", [300, 2, 9, 5], [120, 1, 10, 2]),
+        ] {
+            let mut b = GraphBuilder::new("store with gaps");
+            let x = b.buffer("x", dtype, &dims);
+            let y = b.tensor("y", dtype, &dims, &strides, TensorKind::Buffer);
+            b.pointwise(DataType::F32, PointwiseMode::Identity, &[x], y);
+            cases.add(format!("gaps_{label}_{dtype}"), b.build());
+        }
+    }
     // A result that depends on no input.
     let mut b = GraphBuilder::new("index with gaps");
     let x = b.buffer("x", DataType::F32, &[3, 11]);

@@ -19,8 +19,10 @@ mod write;
 
 use crate::kernel::code::Int;
 
-/// Bytes of a panel and of the table beside it: what the compiler lets a kernel have on the stack, but for some numbers.
-const STACK: i64 = 31 << 10;
+/// Most bytes of a panel and of the table beside it. The parts of a kernel share both, and the
+/// compiler lets a kernel have 32 KiB on the stack.
+const PANEL: i64 = 27 << 10;
+const TABLE: i64 = 4 << 10;
 /// Bytes of an entry of the table of terms.
 const ENTRY: i64 = 8;
 /// Workgroups that are enough for the cores of a CPU.
@@ -198,7 +200,7 @@ impl Tiling {
         let wanted = ceil(ENOUGH, shared.max(1)).min(rows / ROWS[0]);
         let each = ceil(tiles, wanted.max(fewest).max(1));
         let has_table = single(&part.terms, 0).is_none();
-        let bytes = vectors * lanes * 4 + if has_table { ENTRY } else { 0 };
+        let most = if has_table { TABLE / ENTRY } else { terms };
         Some(Tiling {
             has_runs,
             all,
@@ -208,7 +210,7 @@ impl Tiling {
             each,
             chunks: ceil(tiles, each),
             terms,
-            block: terms.min(STACK / bytes),
+            block: terms.min(PANEL / (vectors * lanes * 4)).min(most),
             has_table,
             batches,
         })
@@ -257,7 +259,7 @@ type Places<'c> = [Int<'c>; 3];
 
 #[cfg(test)]
 mod tests {
-    use super::{Along, Part, Registers, Tiling, merged, single};
+    use super::{Along, ENTRY, PANEL, Part, Registers, TABLE, Tiling, merged, single};
 
     fn along(extent: i64, strides: [i64; 3]) -> Along {
         Along { extent, strides }
@@ -281,6 +283,7 @@ mod tests {
     /// What the compiler lets a kernel have on the stack, and that all rows and columns have a tile.
     #[test]
     fn panels_fit_onto_the_stack() {
+        assert!(PANEL + TABLE < 32 << 10);
         for registers in [Registers { lanes: 16, count: 32 }, Registers { lanes: 8, count: 16 }] {
             for (rows, columns, terms) in [
                 (1, 1, 1),
@@ -298,8 +301,8 @@ mod tests {
                         terms: vec![along(terms, [1, columns, 0]), along(2, [terms * 2, 1, 0])],
                     };
                     let tiling = Tiling::of(&part.merged(), registers).unwrap();
-                    let bytes = tiling.block * (tiling.vectors * registers.lanes * 4 + 8);
-                    assert!(bytes <= 32 << 10, "{bytes}");
+                    assert!(tiling.block * tiling.vectors * registers.lanes * 4 <= PANEL);
+                    assert!(!tiling.has_table || tiling.block * ENTRY <= TABLE);
                     assert!(tiling.across() * tiling.vectors * registers.lanes >= columns);
                     assert!(tiling.chunks * tiling.each * tiling.down >= rows);
                     assert!((tiling.down + 1) * tiling.vectors < registers.count, "{tiling:?}");

@@ -164,14 +164,6 @@ pub(super) const STEPS: &[Description] = &[
         ..UNREPORTED
     },
     Description {
-        quirk: Quirk::SelectedBf16,
-        effect: Wrong,
-        what: "bf16 is selected in f32, and on the way back what is no number changes.",
-        instead: "It is selected as bits.",
-        guard: Guard::Case(Backend::Cpu, "gaps_bf16"),
-        ..UNREPORTED
-    },
-    Description {
         quirk: Quirk::SelectedSingle,
         backends: &[Backend::Amd],
         effect: Slow,

@@ -58,7 +58,6 @@ fn meets(quirk: Quirk) -> Meets {
         Quirk::ConstantFolds => Never("each loop of a body is one of a tensor"),
         Quirk::YieldedOperand => Never("the compiler sees soon that such an operation of a body yields its operand"),
         Quirk::RoundedTwice => Never("a body says each rounding"),
-        Quirk::SelectedBf16 => Never("a body selects no 16-bit floats, and a concatenation selects bits"),
         Quirk::SingleTile | Quirk::SharedGather => Never("a body reads at no computed index"),
         Quirk::UntiledAttention => Never("a body has no such operation"),
         Quirk::ImplicitGemm | Quirk::PaddedTiles | Quirk::AggressiveFusion | Quirk::CudaMatmuls => FLAGS,

@@ -1,7 +1,7 @@
 //! Executions with buffers in every state that a host may pass, with several handles, contexts and threads.
 
 use super::{assert_fails, buffers, cpu};
-use rotini_graph::{Graph, SlotRole};
+use rotini_graph::{DataType, Graph, GraphBuilder, PointwiseMode, SlotRole, TensorId, TensorKind};
 use rotini_host::{Context, DeviceBuffer, Handle, HostError, engine_config};
 use rotini_reference::{Buffers, evaluate};
 use rotini_tests::cases;
@@ -391,4 +391,71 @@ fn contexts_outlive_nothing_they_need() {
     let mut memories = subject.memories();
     subject.execute(&pack(&mut memories)).unwrap();
     subject.judge(&memories);
+}
+
+/// A result with gaps of 3 GiB, of which only the pages that hold elements can be accessed: a kernel
+/// that read or wrote what is between them would end the process.
+#[test]
+fn gaps_are_not_accessed() {
+    const ROWS: usize = 4;
+    const COLUMNS: usize = 300;
+    const STRIDE: usize = 1 << 28;
+    const PAGE: usize = 4096;
+    const SPAN: usize = (ROWS - 1) * STRIDE * 4 + PAGE;
+    let (_plugin, handle, engine) = cpu();
+    let mut b = GraphBuilder::new("gaps");
+    let dims = [ROWS as i64, COLUMNS as i64];
+    let x = b.buffer("x", DataType::F32, &dims);
+    let strides = [STRIDE as i64, 1];
+    let spread = [true, false].map(|is_read| {
+        let name = if is_read { "spread" } else { "y" };
+        b.tensor(name, DataType::F32, &dims, &strides, TensorKind::Buffer)
+    });
+    b.pointwise(DataType::F32, PointwiseMode::Add, &[x, spread[0]], spread[1]);
+    let graph = b.build();
+    let uid = |id: TensorId| graph.tensors[id.index()].uid;
+    let uids = [uid(x), uid(spread[0]), uid(spread[1])];
+    let context = handle
+        .context(&engine_config(engine), &rotini_wire::encode(&graph))
+        .unwrap();
+
+    // SAFETY: addresses that nothing else has, and no memory behind them yet.
+    let spans: [*mut u8; 2] = std::array::from_fn(|_| unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let start = libc::mmap(std::ptr::null_mut(), SPAN, libc::PROT_NONE, flags, -1, 0);
+        assert_ne!(start, libc::MAP_FAILED);
+        for row in 0..ROWS {
+            let page = start.cast::<u8>().add(row * STRIDE * 4);
+            let is_open = libc::mprotect(page.cast(), PAGE, libc::PROT_READ | libc::PROT_WRITE);
+            assert_eq!(is_open, 0);
+        }
+        start.cast()
+    });
+    // SAFETY: the rows are within the pages that can be accessed, and no reference to them is kept.
+    let row_of = |span: *mut u8, row: usize| unsafe {
+        std::slice::from_raw_parts_mut(span.add(row * STRIDE * 4).cast::<f32>(), PAGE / 4)
+    };
+    let mut dense: Vec<f32> = (0_u16..1200).map(f32::from).collect();
+    for row in 0..ROWS {
+        row_of(spans[0], row).fill(0.5);
+        row_of(spans[1], row).fill(-1.0);
+    }
+    let pointers = [dense.as_mut_ptr().cast(), spans[0].cast(), spans[1].cast()];
+    let pack: Vec<DeviceBuffer> = uids
+        .into_iter()
+        .zip(pointers)
+        .map(|(uid, ptr)| DeviceBuffer { uid, ptr })
+        .collect();
+    let mut workspace = Memory::new(&vec![0; context.workspace().unwrap()], ALIGNMENT);
+    // SAFETY: the pack has the elements of each tensor.
+    unsafe { context.execute(workspace.pointer().cast(), &pack).unwrap() };
+    for (row, expected) in dense.chunks(COLUMNS).enumerate() {
+        let (stored, behind) = row_of(spans[1], row).split_at(COLUMNS);
+        assert!(stored.iter().zip(expected).all(|(stored, x)| *stored == x + 0.5));
+        assert!(behind.iter().all(|&element| element.to_bits() == (-1.0_f32).to_bits()));
+    }
+    for span in spans {
+        // SAFETY: as it was mapped, and not used any more.
+        assert_eq!(unsafe { libc::munmap(span.cast(), SPAN) }, 0);
+    }
 }

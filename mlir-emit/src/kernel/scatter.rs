@@ -1,0 +1,157 @@
+//! A dense tensor's elements stored into a buffer that has gaps between them. Nothing else of the
+//! buffer is read or written, so its size does not matter, and others may write to the gaps
+//! meanwhile.
+//!
+//! Elements are copied as integers of their width. On GPUs each lane stores elements. On CPUs a
+//! workgroup stores some rows, in vectors where the elements of a row are neighbours.
+
+use super::code::{Code, Int, Ssa};
+use super::gemm::Written;
+use crate::EmitError;
+use crate::mlir::{Context, Type};
+
+/// Lanes of a workgroup on GPUs.
+pub(super) const LANES: i64 = 256;
+/// Most workgroups on GPUs, whose lanes have numbers of 32 bits.
+const MOST_WORKGROUPS: i64 = 1 << 22;
+/// Bytes of a vector on CPUs.
+const VECTOR_BYTES: i64 = 32;
+/// Elements of a workgroup on CPUs, about.
+const ELEMENTS: i64 = 1 << 14;
+
+/// The copy of a dense tensor, whose axes lie in the order of `axes`, into a span with gaps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Scatter {
+    /// Bits of an element: 8, 16, 32 or 64.
+    pub(crate) bits: u32,
+    /// Extent and stride of each axis, from the largest stride to the smallest, both at least 1.
+    pub(crate) axes: Vec<[i64; 2]>,
+    /// Elements of the span.
+    pub(crate) span: i64,
+    pub(crate) is_on_gpu: bool,
+}
+
+impl Scatter {
+    pub(super) fn name(&self) -> String {
+        let axes: Vec<String> = self
+            .axes
+            .iter()
+            .map(|[extent, stride]| format!("{extent}s{stride}"))
+            .collect();
+        format!("scatter_{}_i{}", axes.join("x"), self.bits)
+    }
+
+    /// Elements of the tensor, and of the span.
+    pub(super) fn elements(&self) -> [i64; 2] {
+        [self.axes.iter().map(|[extent, _]| extent).product(), self.span]
+    }
+
+    /// The type of an element as a kernel copies it.
+    pub(super) fn element<'c>(&self, context: &'c Context) -> Type<'c> {
+        Type::integer(context, self.bits)
+    }
+
+    /// The axes without those of one element, neighbours that have one common stride as one.
+    fn merged(&self) -> Vec<[i64; 2]> {
+        let mut merged: Vec<[i64; 2]> = Vec::new();
+        for &[extent, stride] in self.axes.iter().filter(|[extent, _]| *extent > 1) {
+            match merged.last_mut() {
+                Some([outer, of_outer]) if *of_outer == extent * stride => {
+                    (*outer, *of_outer) = (*outer * extent, stride)
+                }
+                _ => merged.push([extent, stride]),
+            }
+        }
+        merged
+    }
+
+    /// Returns the kernel. Its arguments are the lane, the workgroup, and both buffers.
+    pub(super) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
+        let (index, element) = (Type::index(context), self.element(context));
+        let [read, span] = self.elements();
+        let buffers = [element.memref(&[read], None)?, element.memref(&[span], None)?];
+        let code = Code::new(context, &[index, index, buffers[0], buffers[1]]);
+        let workgroups = if self.is_on_gpu {
+            self.by_lanes(&code)?
+        } else {
+            self.by_rows(&code)?
+        };
+        code.op("func.return", &[], &[], &[], Vec::new())?;
+        Ok(Written {
+            block: code.finish()?,
+            workgroups,
+        })
+    }
+
+    /// Returns the place in the span of an element, by its number among those of these axes.
+    fn place<'c>(code: &Code<'c>, axes: &[[i64; 2]], number: Int<'c>) -> Result<Int<'c>, EmitError> {
+        let (mut rest, mut place) = (number, Int::Known(0));
+        for (axis, &[extent, stride]) in axes.iter().enumerate().rev() {
+            let coordinate = if axis == 0 { rest } else { code.rem(rest, extent)? };
+            rest = code.div(rest, extent)?;
+            place = code.add(place, code.mul(coordinate, stride)?)?;
+        }
+        Ok(place)
+    }
+
+    /// Copies an element, or a vector of neighbours.
+    fn copy<'c>(
+        code: &Code<'c>,
+        value: Type<'c>,
+        [source, target]: [Ssa<'c>; 2],
+        [from, to]: [Int<'c>; 2],
+    ) -> Result<(), EmitError> {
+        let is_vector = value.as_vector().is_ok();
+        let [load, store] = if is_vector {
+            ["vector.load", "vector.store"]
+        } else {
+            ["memref.load", "memref.store"]
+        };
+        let loaded = code.one(load, &[source, code.index(from)?], value, &[])?;
+        let operands = [loaded, target, code.index(to)?];
+        code.op(store, &operands, &[], &[], Vec::new())?;
+        Ok(())
+    }
+
+    fn by_lanes<'c>(&self, code: &Code<'c>) -> Result<i64, EmitError> {
+        let [count, _] = self.elements();
+        let (axes, element) = (self.merged(), self.element(code.context()));
+        let workgroups = ((count + LANES - 1) / LANES).min(MOST_WORKGROUPS);
+        let buffers = [code.argument(2)?, code.argument(3)?];
+        let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
+        let first = code.add(code.mul(workgroup, LANES)?, lane)?;
+        code.repeat([first, count.into(), (workgroups * LANES).into()], &[], |number, _| {
+            let place = Self::place(code, &axes, number)?;
+            Self::copy(code, element, buffers, [number, place])?;
+            Ok(Vec::new())
+        })?;
+        Ok(workgroups)
+    }
+
+    fn by_rows<'c>(&self, code: &Code<'c>) -> Result<i64, EmitError> {
+        let axes = self.merged();
+        let (&[columns, stride], outer) = axes.split_last().unwrap_or((&[1, 1], &[]));
+        let [count, _] = self.elements();
+        let rows = count / columns;
+        let of_workgroup = (ELEMENTS / columns).max(1);
+        let element = self.element(code.context());
+        let width = VECTOR_BYTES * 8 / i64::from(self.bits);
+        let whole = if stride == 1 { columns / width * width } else { 0 };
+        let vector = element.vector(&[width])?;
+        let buffers = [code.argument(2)?, code.argument(3)?];
+        let start = code.mul(Int::Made(code.argument(1)?), of_workgroup)?;
+        let end = code.lesser(code.add(start, of_workgroup)?, rows)?;
+        code.repeat([start, end, 1.into()], &[], |row, _| {
+            let (from, to) = (code.mul(row, columns)?, Self::place(code, outer, row)?);
+            for (range, value) in [([0, whole, width], vector), ([whole, columns, 1], element)] {
+                code.repeat(range.map(Int::Known), &[], |column, _| {
+                    let to = code.add(to, code.mul(column, stride)?)?;
+                    Self::copy(code, value, buffers, [code.add(from, column)?, to])?;
+                    Ok(Vec::new())
+                })?;
+            }
+            Ok(Vec::new())
+        })?;
+        Ok((rows + of_workgroup - 1) / of_workgroup)
+    }
+}
