@@ -333,7 +333,7 @@ const MOST_WORK: u64 = 96;
 /// Differences in work below which workgroups count as equal.
 const EVEN: f32 = 0.02;
 
-/// The workgroup whose work is nearest to the mean; none if all have the same.
+/// Returns the workgroup whose work is nearest to the mean; none if all have the same.
 ///
 /// The middle one of the grid need not be: where the tiles of a head follow each other, as below a causal mask, work is a sawtooth.
 fn typical(work: &BTreeMap<u64, u64>) -> Option<u64> {
@@ -344,8 +344,8 @@ fn typical(work: &BTreeMap<u64, u64>) -> Option<u64> {
 }
 
 impl Worker<'_> {
-    /// The work of workgroups spread over the grid, in executed instructions by workgroup number; empty if all have the same. Stops after
-    /// `enough` instructions, but not before the first, the last and three more.
+    /// Returns the work of workgroups spread over the grid, in executed instructions by workgroup number; empty if all have the same. Stops
+    /// after `enough` instructions, but not before the first, the last and three more.
     fn work(&mut self, groups: u64, enough: u64) -> Result<BTreeMap<u64, u64>, Fault> {
         let mut found = BTreeMap::new();
         let middle = self.instructions(groups / 2)?.max(1);
