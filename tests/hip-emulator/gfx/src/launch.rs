@@ -158,7 +158,8 @@ impl Launch<'_> {
         if let Some(record) = report.record.as_mut().and_then(Arc::get_mut)
             && let Some(followed) = typical(&work).and_then(|group| work.get(&group))
         {
-            let relative = |(group, count): (&u64, &u64)| (*group, *count as f32 / (*followed).max(1) as f32);
+            let of = (*followed).max(1) as f32;
+            let relative = |(&group, &count): (&u64, &u64)| (group, count as f32 / of);
             record.work = work.iter().map(relative).collect();
         }
         self.describe(&mut report, lanes, lds);
@@ -335,7 +336,8 @@ const EVEN: f32 = 0.02;
 
 /// Returns the workgroup whose work is nearest to the mean; none if all have the same.
 ///
-/// The middle one of the grid need not be: where the tiles of a head follow each other, as below a causal mask, work is a sawtooth.
+/// The middle one of the grid need not be: where the tiles of a head follow each other, as below a
+/// causal mask, work is a sawtooth.
 fn typical(work: &BTreeMap<u64, u64>) -> Option<u64> {
     let mean = work.values().sum::<u64>() / (work.len() as u64).max(1);
     work.iter()
@@ -344,8 +346,9 @@ fn typical(work: &BTreeMap<u64, u64>) -> Option<u64> {
 }
 
 impl Worker<'_> {
-    /// Returns the work of workgroups spread over the grid, in executed instructions by workgroup number; empty if all have the same. Stops
-    /// after `enough` instructions, but not before the first, the last and three more.
+    /// Returns the work of workgroups spread over the grid, in executed instructions by workgroup
+    /// number; empty if all have the same. Stops after `enough` instructions, but not before the
+    /// first, the last and three more.
     fn work(&mut self, groups: u64, enough: u64) -> Result<BTreeMap<u64, u64>, Fault> {
         let mut found = BTreeMap::new();
         let middle = self.instructions(groups / 2)?.max(1);

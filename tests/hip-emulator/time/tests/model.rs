@@ -225,7 +225,8 @@ fn parameters_are_the_fit_of_their_half() {
     }
 }
 
-/// A published rate, and what is predicted of a Triton kernel for each configuration that its autotuner may have chosen.
+/// A published rate, and what is predicted of a Triton kernel for each configuration that its
+/// autotuner may have chosen.
 struct Published {
     name: String,
     /// Operations, or bytes
@@ -332,9 +333,11 @@ fn errors<'a>(
     Errors { mean, largest }
 }
 
-/// Large products in Triton (TLX). Bars of the field: mean error at most 12 %, none above 25 %. **Both are missed**: 15.5 % and 39 % are
-/// reached. Of three rows nobody said which configuration ran, and no autotuner chose it: without them it is 12.5 % and 26 %. Nearly all
-/// predictions are too fast. The tile of 64x64, which is bound by the second-level caches here, wins where hardware took others.
+/// Large products in Triton (TLX). Bars of the field: mean error at most 12 %, none above 25 %.
+/// **Both are missed**: 15.5 % and 39 % are reached. Of three rows nobody said which configuration
+/// ran, and no autotuner chose it: without them it is 12.5 % and 26 %. Nearly all predictions are
+/// too fast. The tile of 64x64, which is bound by the second-level caches here, wins where hardware
+/// took others.
 #[test]
 fn large_products_of_triton_are_predicted() {
     let rows = published(TRITON_GEMM, "", Caches::Warm);
@@ -356,8 +359,9 @@ fn large_products_of_triton_are_predicted() {
     );
 }
 
-/// A published fact of the kernel's authors: with tiles of 64x64, 4096^3 has 0.54 of aten's rate (facebookexperimental/triton #2891). The
-/// model is a quarter too fast. Where the second-level caches limit a kernel, it gives them more than they have.
+/// A published fact of the kernel's authors: with tiles of 64x64, 4096^3 has 0.54 of aten's rate
+/// (facebookexperimental/triton #2891). The model is a quarter too fast. Where the second-level
+/// caches limit a kernel, it gives them more than they have.
 #[test]
 fn tiles_of_64_are_too_fast_at_4096() {
     let rows = published(TRITON_GEMM, "2891/mm/bf16/4096x4096x4096 64x64x64", Caches::Warm);
@@ -372,8 +376,9 @@ fn tiles_of_64_are_too_fast_at_4096() {
     assert!(error.abs() <= 30.0, "{error} %");
 }
 
-/// Bar of the field: mean error at most 20 % on 30 rows. Reached: 15.6 %. Of norms, sums and the rotary embedding the measured kernels'
-/// code is not known; BabelStream and RMSNorm are what they are.
+/// Bar of the field: mean error at most 20 % on 30 rows. Reached: 15.6 %. Of norms, sums and the
+/// rotary embedding the measured kernels' code is not known; BabelStream and RMSNorm are what they
+/// are.
 #[test]
 fn rows_and_reductions_are_predicted() {
     let rows = published(TRITON_ROWS, "", Caches::Cold);
@@ -385,10 +390,11 @@ fn rows_and_reductions_are_predicted() {
     assert!(streams.mean <= 8.0, "{} %", streams.mean);
 }
 
-/// Causal attention in Triton. Bar of the field: mean error at most 20 %. **It is missed**: 44 % is reached, all of it too fast, if the
-/// autotuner chose what the model says is fastest. Of configurations that keep all in registers it is 24 %; for heads of 128 columns,
-/// where that is one workgroup a compute unit, 4 %. Counters of the same kernels say that the clock falls to 1.5 to 1.9 GHz with a
-/// third of the matrix units busy. The model has 2.0.
+/// Causal attention in Triton. Bar of the field: mean error at most 20 %. **It is missed**: 44 % is
+/// reached, all of it too fast, if the autotuner chose what the model says is fastest. Of
+/// configurations that keep all in registers it is 24 %; for heads of 128 columns, where that is
+/// one workgroup a compute unit, 4 %. Counters of the same kernels say that the clock falls to 1.5
+/// to 1.9 GHz with a third of the matrix units busy. The model has 2.0.
 #[test]
 fn attention_of_triton_is_predicted() {
     let rows = published(TRITON_ATTENTION, "triton", Caches::Warm);
@@ -402,8 +408,9 @@ fn attention_of_triton_is_predicted() {
     assert!(wide.mean <= 10.0, "{} %", wide.mean);
 }
 
-/// How much less causal attention takes than full: our Triton kernel by prediction, AITER's assembly by measurement. Bar of the field:
-/// within 15 %. The mean of 12 shapes is, 11.5 %; 8 of them are. The worst are those of one batch, where few workgroups leave units idle.
+/// How much less causal attention takes than full: our Triton kernel by prediction, AITER's
+/// assembly by measurement. Bar of the field: within 15 %. The mean of 12 shapes is, 11.5 %; 8 of
+/// them are. The worst are those of one batch, where few workgroups leave units idle.
 #[test]
 fn causal_attention_takes_its_share_of_full() {
     let rows = published(TRITON_ATTENTION, "aiter", Caches::Warm);
@@ -414,7 +421,7 @@ fn causal_attention_takes_its_share_of_full() {
         let measured = causal.measured / full.measured;
         let predicted = causal.best(|_| true).microseconds / full.best(|_| true).microseconds;
         let error = 100.0 * (predicted / measured - 1.0);
-        println!("{shape}: causal takes {measured:.2} of full, predicted {predicted:.2}, {error:+.0} %");
+        println!("{shape}: {measured:.2} of full, predicted {predicted:.2}, {error:+.0} %");
         all.push(error.abs());
     }
     let mean = all.iter().sum::<f64>() / all.len() as f64;
