@@ -1,7 +1,8 @@
 //! Prints the record that the time model wants of kernels in code objects, which run on zeros.
 //!
-//! Each line of stdin is a launch: `NAME CODE-OBJECT GRID-X GRID-Y GRID-Z BYTES...`, with the sizes of the buffers that are the kernel's
-//! arguments. Each line of stdout is `NAME` and the record. `record WORKGROUPS` says how many workgroups are run at most.
+//! Each line of stdin is a launch: `NAME CODE-OBJECT GRID-X GRID-Y GRID-Z ARGUMENT...`. An argument is the size of a buffer in bytes,
+//! or `=NUMBER` for 32 bits by value, or, which is no argument of the kernel, `lds=BYTES` of dynamic LDS. Each line of stdout is `NAME`
+//! and the record. `record WORKGROUPS` says how many workgroups are run at most.
 
 use std::error::Error;
 use std::io::{BufRead, Write};
@@ -36,22 +37,30 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut next = || words.next().ok_or("a launch has a name, a file, a grid and buffers");
         let (name, file) = (next()?, next()?);
         let grid = [next()?.parse()?, next()?.parse()?, next()?.parse()?];
-        let sizes: Vec<usize> = words.map(str::parse).collect::<Result<_, _>>()?;
-        let mut memory: Vec<Vec<u8>> = sizes.iter().map(|&bytes| vec![0; bytes]).collect();
+        let mut memory: Vec<Vec<u8>> = Vec::new();
+        let mut kernarg: Vec<u8> = Vec::new();
+        let mut dynamic_lds = 0;
+        for word in words {
+            if let Some(bytes) = word.strip_prefix("lds=") {
+                dynamic_lds = bytes.parse()?;
+            } else if let Some(number) = word.strip_prefix('=') {
+                kernarg.extend(number.parse::<u32>()?.to_le_bytes());
+            } else {
+                memory.push(vec![0; word.parse()?]);
+                kernarg.resize(kernarg.len().next_multiple_of(8), 0);
+                kernarg.extend((memory.len() as u64 * APART).to_le_bytes());
+            }
+        }
         let buffers = Buffers(memory.iter_mut().map(|m| (m.as_mut_ptr(), m.len() as u64)).collect());
         let object = CodeObject::parse(&std::fs::read(file)?)?;
         let kernel = object.kernels().first().ok_or("no kernel")?;
-        let mut kernarg: Vec<u8> = (1..=sizes.len() as u64)
-            .flat_map(|n| (n * APART).to_le_bytes())
-            .collect();
         kernarg.resize(kernarg.len().max(kernel.kernarg_bytes as usize), 0);
         let launch = Launch {
             kernel,
             grid,
-            block: kernel
-                .required_workgroup
-                .ok_or("the kernel does not say its workgroup")?,
-            dynamic_lds: 0,
+            // Triton's kernels only say the most lanes, which are all of them.
+            block: kernel.required_workgroup.unwrap_or([kernel.max_workgroup, 1, 1]),
+            dynamic_lds,
             kernarg: &kernarg,
             memory: &buffers,
             strict: false,

@@ -131,8 +131,12 @@ impl Launch<'_> {
         };
         let mut worker = Worker::new(&launch, program, lanes, lds);
         let resident = u64::from(residence.workgroups()).min(groups.div_ceil(DIES * UNITS));
+        let mut work = BTreeMap::new();
         if groups > 0 {
-            let chosen = Groups::new(sample, resident, groups);
+            work = worker.work(groups, sample.enough)?;
+            worker.context.executions = Executions::new(program);
+            worker.context.report = Report::default();
+            let chosen = Groups::new(sample, resident, groups, typical(&work));
             worker.profile = Some(Box::new(Profile::new(program, &chosen, resident, sample.enough)));
             for group in chosen.iter() {
                 if let Some(profile) = &mut worker.profile {
@@ -151,8 +155,12 @@ impl Launch<'_> {
             .profile
             .take()
             .map(|profile| Arc::new(profile.record(program, residence, &self.kernel.name, self.memory, groups)));
-        if let Some(record) = report.record.as_mut().and_then(Arc::get_mut) {
-            record.work = worker.work(groups, sample.enough)?;
+        if let Some(record) = report.record.as_mut().and_then(Arc::get_mut)
+            && let Some(followed) = typical(&work).and_then(|group| work.get(&group))
+        {
+            let of = (*followed).max(1) as f32;
+            let relative = |(&group, &count): (&u64, &u64)| (group, count as f32 / of);
+            record.work = work.iter().map(relative).collect();
         }
         self.describe(&mut report, lanes, lds);
         report.time = start.elapsed();
@@ -326,16 +334,31 @@ const MOST_WORK: u64 = 96;
 /// Differences in work below which workgroups count as equal.
 const EVEN: f32 = 0.02;
 
+/// Returns the workgroup whose work is nearest to the mean; none if all have the same.
+///
+/// The middle one of the grid need not be: where the tiles of a head follow each other, as below a
+/// causal mask, work is a sawtooth.
+fn typical(work: &BTreeMap<u64, u64>) -> Option<u64> {
+    let mean = work.values().sum::<u64>() / (work.len() as u64).max(1);
+    work.iter()
+        .min_by_key(|(_, count)| count.abs_diff(mean))
+        .map(|(&group, _)| group)
+}
+
 impl Worker<'_> {
-    /// The work of workgroups spread over the grid, in executed instructions relative to the middle one's, by workgroup number; empty if
-    /// all are equal. Stops after `enough` instructions, but not before the first, the last and three more.
-    fn work(&mut self, groups: u64, enough: u64) -> Result<Vec<(u64, f32)>, Fault> {
+    /// Returns the work of workgroups spread over the grid, in executed instructions by workgroup
+    /// number; empty if all have the same. Stops after `enough` instructions, but not before the
+    /// first, the last and three more.
+    fn work(&mut self, groups: u64, enough: u64) -> Result<BTreeMap<u64, u64>, Fault> {
         let mut found = BTreeMap::new();
         let middle = self.instructions(groups / 2)?.max(1);
+        let is_even = |found: &BTreeMap<u64, u64>| {
+            let mut relative = found.values().map(|&count| count as f32 / middle as f32);
+            relative.all(|work| (work - 1.0).abs() < EVEN)
+        };
         let mut spent = middle;
         for number in 0..MOST_WORK.min(groups) {
-            let is_even = found.values().all(|work: &f32| (work - 1.0).abs() < EVEN);
-            if number >= 5 && (is_even || spent > enough) {
+            if number >= 5 && (is_even(&found) || spent > enough) {
                 break;
             }
             let group = match number {
@@ -346,14 +369,9 @@ impl Worker<'_> {
             };
             let count = self.instructions(group)?;
             spent = spent.saturating_add(count);
-            found.insert(group, count as f32 / middle as f32);
+            found.insert(group, count);
         }
-        let is_even = found.values().all(|work| (work - 1.0).abs() < EVEN);
-        Ok(if is_even {
-            Vec::new()
-        } else {
-            found.into_iter().collect()
-        })
+        Ok(if is_even(&found) { BTreeMap::new() } else { found })
     }
 
     /// Instructions that the waves of a workgroup execute.

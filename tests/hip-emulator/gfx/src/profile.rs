@@ -1,8 +1,10 @@
 //! Counts what the time model needs on a sample of workgroups: it looks at a wave before each instruction, and changes nothing.
 //!
-//! Workgroups go to the dies (XCDs) in turn, and a die runs a window of them at once. The sample has windows of some dies, from the
-//! middle of the grid: so the lines of memory that a die's workgroups share are seen. Of long work a part of the first die's window is
-//! run, and what the rest would load anew is continued from the last half of that part.
+//! Workgroups go to the dies (XCDs) in turn, and a die runs a window of them at once. The sample
+//! has windows of some dies, from the middle of the grid, or around a workgroup of mean work if
+//! work differs: so the lines of memory that a die's workgroups share are seen. Of long work a part
+//! of the first die's window is run, and what the rest would load anew is continued from the last
+//! half of that part.
 
 use std::collections::VecDeque;
 
@@ -52,17 +54,21 @@ const ORDER: [u64; DIES as usize] = [3, 6, 0, 5, 2, 7, 4, 1];
 pub(crate) struct Groups(Vec<u64>);
 
 impl Groups {
-    /// Workgroups that run at once on a die, from the middle of the grid; of as many dies as the sample has room for.
-    pub(crate) fn new(sample: Sample, resident: u64, groups: u64) -> Self {
+    /// Workgroups that run at once on a die, around the typical one, or the middle of the grid if
+    /// all do the same; of as many dies as the sample has room for.
+    pub(crate) fn new(sample: Sample, resident: u64, groups: u64, typical: Option<u64>) -> Self {
         let window = sample.window.unwrap_or(UNITS * resident).max(1);
         let dies = (sample.workgroups / window).clamp(1, DIES) as usize;
-        let chosen = ORDER.into_iter().filter(|&die| die < groups).take(dies);
+        let own = typical.map(|group| group % DIES);
+        let others = ORDER.into_iter().filter(|&die| Some(die) != own);
+        let chosen = own.into_iter().chain(others).filter(|&die| die < groups).take(dies);
         let of_die = |die: u64| {
             let of_die = (groups - die).div_ceil(DIES);
             let count = window.min(of_die).min(sample.workgroups.max(1));
-            // Work may grow along the grid, as below a causal mask: the middle one's is the mean.
-            // It comes first, for the sample may end before it has all of the window.
-            let (first, middle) = ((of_die - count) / 2, (of_die - count) / 2 + count / 2);
+            // The middle one comes first, for the sample may end before it has all of the window.
+            let centre = (of_die - count) / 2 + count / 2;
+            let middle = typical.map_or(centre, |group| (group / DIES).min(of_die - 1));
+            let first = middle.saturating_sub(count / 2).min(of_die - count);
             let numbers = (middle..first + count).chain(first..middle);
             numbers.map(move |number| number * DIES + die)
         };
@@ -73,7 +79,7 @@ impl Groups {
         self.0.iter().copied()
     }
 
-    /// The one whose first wave is followed: the middle one of the first die's.
+    /// The one whose first wave is followed: the first of the first die's.
     fn followed(&self) -> u64 {
         self.0.first().copied().unwrap_or(0)
     }

@@ -8,7 +8,7 @@ use crate::Machine;
 /// Workgroups above which the launch is so long that its end does not matter.
 const MANY: u64 = 1 << 15;
 
-/// The work of each workgroup of a launch, relative to the middle one's.
+/// The work of each workgroup of a launch, relative to the one whose path is kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work<'a> {
     /// Known work by workgroup number, sorted

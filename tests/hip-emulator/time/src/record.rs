@@ -33,7 +33,7 @@ pub struct Record {
     pub instructions: Vec<Instruction>,
     /// How one wave went through them
     pub path: Path,
-    /// Work of some workgroups, by number, relative to the middle one's; empty if all have the same
+    /// Work of some workgroups, by number, relative to the one whose path is kept; empty if all have the same
     pub work: Vec<(u64, f32)>,
 }
 

@@ -12,10 +12,13 @@
 
 use std::collections::BTreeMap;
 
-use rotini_time::{Half, MI300X, Parameters, Record, predict};
+use rotini_time::{Caches, Half, MI300X, Parameters, Predicted, Record, predict};
 
 const TABLE: &str = include_str!("../data/iree-mi300x-conv.txt");
 const CANDIDATES: &str = include_str!("../data/candidates.txt");
+const TRITON_GEMM: &str = include_str!("../data/triton-gemm.txt");
+const TRITON_ROWS: &str = include_str!("../data/triton-rows.txt");
+const TRITON_ATTENTION: &str = include_str!("../data/triton-attention.txt");
 
 struct Kernel {
     row: u32,
@@ -220,4 +223,213 @@ fn parameters_are_the_fit_of_their_half() {
             }
         }
     }
+}
+
+/// A published rate, and what is predicted of a Triton kernel for each configuration that its
+/// autotuner may have chosen.
+struct Published {
+    name: String,
+    /// Operations, or bytes
+    count: f64,
+    /// Microseconds
+    measured: f64,
+    predicted: Vec<Predictions>,
+}
+
+/// The predicted time of a configuration.
+struct Predictions {
+    configuration: String,
+    microseconds: f64,
+    /// Whether a wave keeps all that it has in registers
+    in_registers: bool,
+}
+
+impl Published {
+    /// Returns the fastest configuration: the autotuner's choice, if the model is right.
+    fn best(&self, wanted: impl Fn(&Predictions) -> bool) -> &Predictions {
+        let candidates = self.predicted.iter().filter(|one| wanted(one));
+        candidates
+            .min_by(|a, b| a.microseconds.total_cmp(&b.microseconds))
+            .unwrap()
+    }
+}
+
+/// Returns the rows of a file of `scripts/ground-truth-triton` whose lines begin with `name`.
+fn published(text: &str, name: &str, caches: Caches) -> Vec<Published> {
+    let mut rows: Vec<(Published, Vec<Vec<Predicted>>)> = Vec::new();
+    for line in text
+        .lines()
+        .filter(|line| !line.starts_with('#') && line.starts_with(name))
+    {
+        let fields: Vec<&str> = line.splitn(6, ' ').collect();
+        let record: Record = serde_json::from_str(fields[5]).unwrap();
+        let prediction = predict(&record, &MI300X, &Parameters::default());
+        let time = match caches {
+            Caches::Cold => prediction.time,
+            Caches::Warm => prediction.warm,
+        };
+        if rows.last().is_none_or(|(row, _)| row.name != fields[0]) {
+            let row = Published {
+                name: fields[0].to_owned(),
+                count: fields[2].parse().unwrap(),
+                measured: fields[3].parse().unwrap(),
+                predicted: Vec::new(),
+            };
+            rows.push((row, Vec::new()));
+        }
+        let (row, launches) = rows.last_mut().unwrap();
+        if fields[4] == "0" {
+            row.predicted.push(Predictions {
+                configuration: fields[1].to_owned(),
+                microseconds: 0.0,
+                in_registers: record.scratch == 0,
+            });
+            launches.push(Vec::new());
+        }
+        launches.last_mut().unwrap().push(time);
+    }
+    let finish = |(mut row, launches): (Published, Vec<Vec<Predicted>>)| {
+        for (one, launches) in row.predicted.iter_mut().zip(launches) {
+            one.microseconds = Predicted::in_sequence(launches.into_iter()).microseconds();
+        }
+        row
+    };
+    rows.into_iter().map(finish).collect()
+}
+
+/// What the errors of some predictions are, in percent.
+struct Errors {
+    mean: f64,
+    largest: f64,
+}
+
+/// Returns the errors of the fastest configurations among those wanted, and prints them.
+fn errors<'a>(
+    what: &str,
+    rows: impl Iterator<Item = &'a Published>,
+    wanted: impl Fn(&Predictions) -> bool + Copy,
+) -> Errors {
+    let mut all = Vec::new();
+    for row in rows {
+        let best = row.best(wanted);
+        let error = 100.0 * (best.microseconds / row.measured - 1.0);
+        let rate = |time: f64| row.count / time / 1e6;
+        println!(
+            "{}: measured {:.1} µs ({:.3} T/s), predicted {:.1} µs ({:.3}) with {}, {error:+.0} %",
+            row.name,
+            row.measured,
+            rate(row.measured),
+            best.microseconds,
+            rate(best.microseconds),
+            best.configuration,
+        );
+        all.push(error);
+    }
+    let count = all.len() as f64;
+    let mean = all.iter().map(|error| error.abs()).sum::<f64>() / count;
+    let largest = all.iter().map(|error| error.abs()).fold(0.0, f64::max);
+    let bias = all.iter().sum::<f64>() / count;
+    println!("{count} {what}: mean error {mean:.1} %, largest {largest:.1} %, bias {bias:+.1} %");
+    Errors { mean, largest }
+}
+
+/// Large products in Triton (TLX). Bars of the field: mean error at most 12 %, none above 25 %.
+/// **Both are missed**: 15.5 % and 39 % are reached. Of three rows nobody said which configuration
+/// ran, and no autotuner chose it: without them it is 12.5 % and 26 %. Nearly all predictions are
+/// too fast. The tile of 64x64, which is bound by the second-level caches here, wins where hardware
+/// took others.
+#[test]
+fn large_products_of_triton_are_predicted() {
+    let rows = published(TRITON_GEMM, "", Caches::Warm);
+    let all = errors("large products", rows.iter(), |_| true);
+    let is_known = |row: &&Published| !row.name.starts_with("3481") || row.predicted.len() == 1;
+    let known = errors("of a known choice", rows.iter().filter(is_known), |_| true);
+    assert!(rows.len() >= 15);
+    assert!(
+        all.mean <= 17.0 && all.largest <= 42.0,
+        "{} %, {} %",
+        all.mean,
+        all.largest
+    );
+    assert!(
+        known.mean <= 14.0 && known.largest <= 29.0,
+        "{} %, {} %",
+        known.mean,
+        known.largest
+    );
+}
+
+/// A published fact of the kernel's authors: with tiles of 64x64, 4096^3 has 0.54 of aten's rate
+/// (facebookexperimental/triton #2891). The model is a quarter too fast. Where the second-level
+/// caches limit a kernel, it gives them more than they have.
+#[test]
+fn tiles_of_64_are_too_fast_at_4096() {
+    let rows = published(TRITON_GEMM, "2891/mm/bf16/4096x4096x4096 64x64x64", Caches::Warm);
+    let row = &rows[0];
+    let small = row.best(|_| true);
+    let measured = row.count / (0.54 * 612.3) / 1e6;
+    let error = 100.0 * (small.microseconds / measured - 1.0);
+    println!(
+        "tiles of 64x64 at 4096: measured {measured:.0} µs, predicted {:.0}, {error:+.0} %",
+        small.microseconds
+    );
+    assert!(error.abs() <= 30.0, "{error} %");
+}
+
+/// Bar of the field: mean error at most 20 % on 30 rows. Reached: 15.6 %. Of norms, sums and the
+/// rotary embedding the measured kernels' code is not known; BabelStream and RMSNorm are what they
+/// are.
+#[test]
+fn rows_and_reductions_are_predicted() {
+    let rows = published(TRITON_ROWS, "", Caches::Cold);
+    let all = errors("rows", rows.iter(), |_| true);
+    assert!(rows.len() >= 30);
+    assert!(all.mean <= 20.0, "{} %", all.mean);
+    let is_stream = |row: &&Published| row.name.starts_with("azure");
+    let streams = errors("streams", rows.iter().filter(is_stream), |_| true);
+    assert!(streams.mean <= 8.0, "{} %", streams.mean);
+}
+
+/// Causal attention in Triton. Bar of the field: mean error at most 20 %. **It is missed**: 44 % is
+/// reached, all of it too fast, if the autotuner chose what the model says is fastest. Of
+/// configurations that keep all in registers it is 24 %; for heads of 128 columns, where that is
+/// one workgroup a compute unit, 4 %. Counters of the same kernels say that the clock falls to 1.5
+/// to 1.9 GHz with a third of the matrix units busy. The model has 2.0.
+#[test]
+fn attention_of_triton_is_predicted() {
+    let rows = published(TRITON_ATTENTION, "triton", Caches::Warm);
+    let all = errors("of causal attention", rows.iter(), |_| true);
+    let kept = errors("of causal attention in registers", rows.iter(), |one| one.in_registers);
+    let wide = rows.iter().filter(|row| row.name.contains("x128/"));
+    let wide = errors("of these with 128 columns", wide, |one| one.in_registers);
+    assert_eq!(rows.len(), 10);
+    assert!(all.mean <= 47.0, "{} %", all.mean);
+    assert!(kept.mean <= 27.0, "{} %", kept.mean);
+    assert!(wide.mean <= 10.0, "{} %", wide.mean);
+}
+
+/// How much less causal attention takes than full: our Triton kernel by prediction, AITER's
+/// assembly by measurement. Bar of the field: within 15 %. The mean of 12 shapes is, 11.5 %; 8 of
+/// them are. The worst are those of one batch, where few workgroups leave units idle.
+#[test]
+fn causal_attention_takes_its_share_of_full() {
+    let rows = published(TRITON_ATTENTION, "aiter", Caches::Warm);
+    let mut all = Vec::new();
+    for full in rows.iter().filter(|row| row.name.ends_with("/full")) {
+        let shape = full.name.strip_suffix("/full").unwrap();
+        let causal = rows.iter().find(|row| row.name == format!("{shape}/causal")).unwrap();
+        let measured = causal.measured / full.measured;
+        let predicted = causal.best(|_| true).microseconds / full.best(|_| true).microseconds;
+        let error = 100.0 * (predicted / measured - 1.0);
+        println!("{shape}: {measured:.2} of full, predicted {predicted:.2}, {error:+.0} %");
+        all.push(error.abs());
+    }
+    let mean = all.iter().sum::<f64>() / all.len() as f64;
+    let within = all.iter().filter(|&&error| error <= 15.0).count();
+    println!(
+        "causal to full: mean error {mean:.1} %, {within} of {} within 15 %",
+        all.len()
+    );
+    assert_eq!(all.len(), 12);
+    assert!(mean <= 17.0, "{mean} %");
 }

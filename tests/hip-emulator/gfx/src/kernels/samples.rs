@@ -108,7 +108,7 @@ fn a_sample_lies_in_the_middle() {
                 window: None,
                 enough: 0,
             };
-            let chosen: Vec<u64> = Groups::new(sample, 2, groups).iter().collect();
+            let chosen: Vec<u64> = Groups::new(sample, 2, groups, None).iter().collect();
             let mean = chosen.iter().sum::<u64>() as f64 / chosen.len() as f64;
             let middle = (groups - 1) as f64 / 2.0;
             assert!(
@@ -220,6 +220,24 @@ fn the_work_of_workgroups_is_known_if_it_differs() {
         assert!((expected.0 - expected.1).abs() < 0.05, "{group}: {expected:?}");
     }
     assert_eq!(of("s_nop 0"), []);
+}
+
+#[test]
+fn the_way_is_that_of_a_workgroup_with_mean_work() {
+    // A sawtooth, as of the tiles of a head below a causal mask: the middle of the grid begins a
+    // head, and has the least to do.
+    let text = "s_and_b32 s20, s2, 31\ns_lshl_b32 s20, s20, 3\ns_add_u32 s20, s20, 1\n\
+                s_sub_u32 s20, s20, 1\ns_cmp_lg_u32 s20, 0\ns_cbranch_scc1 -3";
+    for groups in [256, 1024, 4096] {
+        let mut launch = test(text);
+        launch.grid = groups;
+        let record = record(launch, 76, None);
+        let rounds = record.path.len() as f64 / 3.0;
+        assert!((rounds - 8.0 * 15.5).abs() < 20.0, "{groups}: {rounds}");
+        let work = record.work.iter().map(|&(_, work)| work);
+        let mean = work.sum::<f32>() / record.work.len() as f32;
+        assert!((mean - 1.0).abs() < 0.1, "{groups}: {mean}");
+    }
 }
 
 #[test]
