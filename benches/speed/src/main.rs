@@ -8,11 +8,13 @@
 //! | `suites` | the graphs |
 //! | `graph` | one graph on the emulated MI300X, in rotini's form |
 //! | `predecessor` | the same in the predecessor's form |
+//! | `peers` | predictions beside published times, by the kernel that was measured |
 //! | `found` | schedules that are found by trying |
 //! | `table` | rows, sums, and their form in the documents |
 
 mod found;
 mod graph;
+mod peers;
 mod predecessor;
 mod suites;
 mod table;
@@ -112,13 +114,14 @@ fn main() -> Result<ExitCode> {
     };
     let lost: Vec<_> = failed.iter().filter(|name| was_kept(name)).collect();
     let (sums, is_worse) = table::sums(&rows, &kept);
-    writeln!(std::io::stdout(), "\n{sums}")?;
+    let peers = peers::table(&rows, &suites::suites(false)?);
+    writeln!(std::io::stdout(), "\n{sums}\n{peers}")?;
     if let (Some(path), false) = (&args.json, args.from.is_empty()) {
         table::write(&rows, path)?;
     }
     if let Some(path) = &args.document {
         let document = fs::read_to_string(path)?;
-        fs::write(path, table::into_document(&document, &sums)?)?;
+        fs::write(path, table::into_document(&document, &format!("{sums}\n{peers}"))?)?;
     }
     // A sum without them is another sum.
     for (suite, graph) in &lost {

@@ -2,7 +2,7 @@
 
 use super::attention::{self, Decode, Gradients, OnCpu, Prefill, Problem};
 use super::gemm;
-use super::{Buffer, Kernels, Whole};
+use super::{Buffer, Kernels, Lanes, Whole};
 use crate::EmitError;
 use crate::mlir::{Block, Context, Float, Type, Value};
 
@@ -35,7 +35,7 @@ impl Kernels {
             Attention::Prefill(prefill) => Whole {
                 kind: "prefill",
                 name: prefill.name(),
-                lanes: Some(prefill.lanes()),
+                lanes: Lanes::Wave64(prefill.lanes()),
                 read: read_by(context, &prefill.of)?,
                 stored: stored_by(context, &prefill.of, shapes)?,
                 written: prefill.write(context)?,
@@ -43,7 +43,7 @@ impl Kernels {
             Attention::OnCpu(attention) => Whole {
                 kind: "attention",
                 name: attention.name(),
-                lanes: None,
+                lanes: Lanes::Single,
                 read: read_by(context, &attention.of)?,
                 stored: stored_by(context, &attention.of, shapes)?,
                 written: attention.write(context)?,
@@ -51,7 +51,7 @@ impl Kernels {
             Attention::Gradients(gradients) => Whole {
                 kind: "gradients",
                 name: gradients.name(),
-                lanes: Some(gradients.lanes()),
+                lanes: Lanes::Wave64(gradients.lanes()),
                 read: read_by_gradients(context, gradients)?,
                 stored: stored_by_gradients(context, gradients, shapes)?,
                 written: gradients.write(context)?,
@@ -73,7 +73,7 @@ impl Kernels {
         for buffer in between {
             stored.push((buffer, float.tensor(&[buffer.count])?));
         }
-        let lanes = Some(attention::LANES.unsigned_abs());
+        let lanes = Lanes::Wave64(attention::LANES.unsigned_abs());
         let parts = Whole {
             kind: "decode",
             name: decode.name(),

@@ -110,7 +110,7 @@ impl Kernels {
         let kernel = Whole {
             kind: "turn",
             name: turn.name(),
-            lanes: Some(turn::LANES.unsigned_abs()),
+            lanes: Lanes::Wave64(turn::LANES.unsigned_abs()),
             read: vec![(turn.tensor, read)],
             stored: vec![(written, element.tensor(shape)?)],
             written: turn.write(context)?,
@@ -134,7 +134,10 @@ impl Kernels {
         let kernel = Whole {
             kind: "scatter",
             name: scatter.name(),
-            lanes: scatter.is_on_gpu.then_some(scatter::LANES.unsigned_abs()),
+            lanes: match scatter.is_on_gpu {
+                true => Lanes::AnyWave(scatter::LANES.unsigned_abs()),
+                false => Lanes::Single,
+            },
             read: vec![(tensor.id(), read)],
             stored: vec![(stored, span.r#type())],
             written: scatter.write(context)?,
@@ -157,7 +160,7 @@ impl Kernels {
         let kernel = Whole {
             kind: "dots",
             name: dots.name(),
-            lanes: None,
+            lanes: Lanes::Single,
             read: values.into_iter().zip([a, b]).collect(),
             stored: vec![(out, element.tensor(shape)?)],
             written: dots.write(context)?,
@@ -191,7 +194,7 @@ impl Kernels {
         let kernel = Whole {
             kind,
             name,
-            lanes: None,
+            lanes: Lanes::Single,
             read: values.iter().copied().zip(buffers).collect(),
             stored: vec![(out, element.tensor(shape)?)],
             written,
@@ -309,6 +312,17 @@ impl Own {
     }
 }
 
+/// The lanes of a workgroup.
+#[derive(Clone, Copy)]
+enum Lanes {
+    /// One thread, on CPUs.
+    Single,
+    /// On GPUs, in subgroups of 64 lanes.
+    Wave64(u64),
+    /// On GPUs, in subgroups of any size.
+    AnyWave(u64),
+}
+
 /// Memory that a kernel has.
 #[derive(Clone, Copy)]
 struct Buffer<'c> {
@@ -321,8 +335,7 @@ struct Whole<'c> {
     /// What its symbol begins with.
     kind: &'static str,
     name: String,
-    /// Lanes of a workgroup; none on CPUs.
-    lanes: Option<u64>,
+    lanes: Lanes,
     /// The numbers of the values that it reads.
     read: Vec<(usize, Buffer<'c>)>,
     /// What it stores, and the types of the results.
@@ -376,7 +389,11 @@ pub(crate) fn place<'c>(
             let written = adding::write(context, product, &epilogue)?;
             let (symbol, name) = (format!("{symbol}_parts"), format!("{}_parts", product.name));
             let read = (vec![value], vec![memref(&parts)]);
-            let kernel = (symbol.as_str(), name.as_str(), Some(adding::LANES.unsigned_abs()));
+            let kernel = (
+                symbol.as_str(),
+                name.as_str(),
+                Lanes::Wave64(adding::LANES.unsigned_abs()),
+            );
             let tensors = (epilogue.operands.as_slice(), epilogue.stored.as_slice());
             calls.push(call(context, kernel, read, tensors, written, &mut texts)?);
         } else {
@@ -395,7 +412,7 @@ pub(crate) fn place<'c>(
         block.put(next);
     }
     rows::place(context, block, target, |made| {
-        let kernel = (made.symbol.as_str(), made.name.as_str(), Some(made.lanes));
+        let kernel = (made.symbol.as_str(), made.name.as_str(), Lanes::Wave64(made.lanes));
         let read = (Vec::new(), Vec::new());
         let tensors = (made.operands, made.stored);
         call(context, kernel, read, tensors, made.written, &mut texts)
@@ -434,7 +451,7 @@ fn multiply<'c>(
         .map(|(factor, element)| format!("memref<{}x{element}>", factor.elements));
     let count: i64 = product.batch.iter().product();
     let buffers = buffers.chain(product.chosen.map(|_| format!("memref<{count}xi32>")));
-    let kernel = (symbol, product.name.as_str(), Some(lanes));
+    let kernel = (symbol, product.name.as_str(), Lanes::Wave64(lanes));
     let read = (values, buffers.collect());
     let tensors = (epilogue.operands.as_slice(), epilogue.stored.as_slice());
     call(context, kernel, read, tensors, written, texts)
@@ -443,7 +460,7 @@ fn multiply<'c>(
 /// Appends the text of a kernel, and returns its call. It reads these values, whose buffers have these types, and the operands.
 fn call<'c>(
     context: &'c Context,
-    (symbol, name, lanes): (&str, &str, Option<u64>),
+    (symbol, name, lanes): (&str, &str, Lanes),
     (mut values, mut buffers): (Vec<usize>, Vec<String>),
     (operands, stored): (&[Tensor<'c>], &[(Source, Tensor<'c>)]),
     written: gemm::Written<'c>,
@@ -478,7 +495,7 @@ fn dispatched(symbol: &str, name: &str, operands: usize) -> Vec<(&'static str, S
 /// A kernel as IREE's executable.
 fn executable(
     context: &Context,
-    (symbol, name, lanes): (&str, &str, Option<u64>),
+    (symbol, name, lanes): (&str, &str, Lanes),
     (buffers, read): (&[String], usize),
     written: gemm::Written<'_>,
 ) -> Result<String, EmitError> {
@@ -487,12 +504,15 @@ fn executable(
         format!("#hal.pipeline.binding<storage_buffer{flags}>")
     };
     let bindings: Vec<String> = (0..buffers.len()).map(binding).collect();
+    let on_gpu = |lanes: u64, subgroup: &str| {
+        let pipeline = "#iree_gpu.pipeline<BaseLowering>";
+        let translation = format!("{pipeline} workgroup_size = [{lanes}, 1, 1]{subgroup}");
+        (translation, "gpu.thread_id x")
+    };
     let (translation, lane) = match lanes {
-        Some(lanes) => (
-            format!("#iree_gpu.pipeline<BaseLowering> workgroup_size = [{lanes}, 1, 1] subgroup_size = 64"),
-            "gpu.thread_id x",
-        ),
-        None => ("#iree_cpu.pipeline<Default>".to_owned(), "arith.constant 0 : index"),
+        Lanes::Single => ("#iree_cpu.pipeline<Default>".to_owned(), "arith.constant 0 : index"),
+        Lanes::Wave64(lanes) => on_gpu(lanes, " subgroup_size = 64"),
+        Lanes::AnyWave(lanes) => on_gpu(lanes, ""),
     };
     let layout = format!("#hal.pipeline.layout<bindings = [{}]>", bindings.join(", "));
     let mut text = format!(

@@ -9,8 +9,10 @@
 //! | `bert` | a layer of BERT base: products, attention, normalization |
 //! | `llama` | a layer of Llama 3 8B, prompt and next token |
 //! | `miopen` | convolutions of MIOpen's database for MI300X, with the times in it |
+//! | `constants` | graphs whose times say what the model of an MI300X takes for constants |
 
 mod bare;
+pub mod constants;
 mod miopen;
 
 use crate::blocks::{
@@ -34,7 +36,7 @@ pub struct SuiteOptions {
 }
 
 /// The names of the suites, with what is in them.
-pub const SUITES: [(&str, &str); 7] = [
+pub const SUITES: [(&str, &str); 8] = [
     ("quick", "a dozen small graphs, one of each family"),
     ("resnet50", "the layers of ResNet-50, fused; or their gradients"),
     ("bare", "convolutions with nothing behind them, and their gradients"),
@@ -44,6 +46,10 @@ pub const SUITES: [(&str, &str); 7] = [
     (
         "miopen",
         "convolutions of MIOpen's database for MI300X, with the times in it",
+    ),
+    (
+        "constants",
+        "graphs whose times say what the model of an MI300X takes for constants",
     ),
 ];
 
@@ -69,6 +75,7 @@ pub fn suite(name: &str, options: &SuiteOptions) -> Result<Vec<Workload>, Worklo
         "unet" => unet(options),
         "bert" => bert(options),
         "llama" => llama(options),
+        "constants" => constants::constants(),
         "miopen" => return miopen::miopen(options),
         _ => {
             let known: Vec<&str> = SUITES.iter().map(|(name, _)| *name).collect();

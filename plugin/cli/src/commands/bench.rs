@@ -1,5 +1,7 @@
 //! `rotini bench`: engines of hipDNN side by side.
 
+mod constants;
+
 use super::answer::Answer;
 use crate::args::{Bench, EngineArg, SERVE_ENGINE};
 use crate::failure::Failure;
@@ -484,6 +486,21 @@ fn summary(results: &Results, output: &Output) -> Result<()> {
         if let (Some(against), Some(first)) = (&verdict.against, results.engines.first()) {
             output.line(&format!("  {} against it: {}", first.label, against.sentence()))?;
         }
+    }
+    let constants = constants::constants(results);
+    if !constants.is_empty() {
+        let mut table = report::table(&["constant", "measured", "MI300X, model", ""]);
+        for constant in constants {
+            let number = |value: f64| rotini_bench::format::significant(value, 3);
+            let model = constant.model.map(number).unwrap_or_default();
+            table.add_row([
+                constant.name,
+                number(constant.measured),
+                model,
+                constant.unit.to_owned(),
+            ]);
+        }
+        output.line(&format!("\n{table}"))?;
     }
     Ok(())
 }

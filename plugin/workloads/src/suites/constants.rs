@@ -1,0 +1,71 @@
+//! The suite `constants`: graphs whose times on a device say what a model of its speed takes for
+//! constants.
+//!
+//! | Graphs | What their times say |
+//! |---|---|
+//! | `product_*` | the rate that the power limit sustains, for each type |
+//! | `attention_*` | how much a causal mask saves: what unequal workgroups cost |
+//! | `layernorm_*` | bandwidth with operands in the caches, and without |
+//! | `launches_*` | what one more dependent launch takes |
+//! | `rows_*` | what strides that are powers of two cost |
+
+use crate::blocks::{Convolution, Direction, Epilogue, Layout, attention, layernorm, product};
+use rotini_graph::DataType::{Bf16, F16, F32};
+use rotini_graph::{ConvGeometry, Graph, GraphBuilder, PointwiseMode, TensorKind};
+
+/// Launches of the longer graph of dependent convolutions.
+pub const LAUNCHES: usize = 100;
+/// Elements from row to row: powers of two, and a little more.
+pub const STRIDES: [i64; 5] = [512, 576, 4096, 4160, 4224];
+/// Rows of the products, and their columns and terms.
+pub const PRODUCTS: [i64; 2] = [4096, 8192];
+
+/// Returns the graphs; `None` if an extent overflows, which those of this file do not.
+pub(super) fn constants() -> Option<Vec<Graph>> {
+    const ROWS: i64 = 8192;
+    const COLUMNS: i64 = 512;
+    let mut graphs = Vec::new();
+    for extent in PRODUCTS {
+        for dtype in [F16, Bf16] {
+            let name = format!("product_{extent}_{dtype}");
+            let extents = [1, extent, extent, extent];
+            graphs.push(product(&name, extents, true, dtype, Epilogue::None));
+        }
+    }
+    for (name, is_causal) in [("full", false), ("causal", true)] {
+        let name = format!("attention_{name}_4096");
+        graphs.push(attention(&name, [1, 16, 4096, 128], [16, 4096], is_causal, F16));
+    }
+    graphs.push(layernorm("layernorm_8192x4096", [ROWS, 4096], false, F16));
+    let conv = Convolution::square(8, 64, 64, 56, 1, 1, Layout::Last, F16);
+    graphs.push(conv.graph("launches_1", Direction::Forward, Epilogue::None)?);
+    graphs.push(chain(LAUNCHES));
+    for stride in STRIDES {
+        let mut b = GraphBuilder::new(&format!("rows_{stride}"));
+        let strides = [stride, 1];
+        let x = b.tensor("x", F16, &[ROWS, COLUMNS], &strides, TensorKind::Buffer);
+        let y = b.buffer("y", F16, &[ROWS, COLUMNS]);
+        b.pointwise(F32, PointwiseMode::Identity, &[x], y);
+        graphs.push(b.build());
+    }
+    Some(graphs)
+}
+
+/// Returns convolutions of 1×1, 64→64 channels at 56×56, each of which reads the one before.
+fn chain(count: usize) -> Graph {
+    let dims = [8, 64, 56, 56];
+    let mut b = GraphBuilder::new(&format!("launches_{count}"));
+    let mut x = b.buffer_channels_last("x", F16, &dims);
+    let w = b.buffer_channels_last("w", F16, &[64, 64, 1, 1]);
+    for number in 1..=count {
+        let y = if number == count {
+            b.buffer_channels_last("y", F16, &dims)
+        } else {
+            let strides = [64 * 56 * 56, 1, 64 * 56, 64];
+            b.tensor(&format!("y{number}"), F16, &dims, &strides, TensorKind::Virtual)
+        };
+        b.conv_fprop(F32, x, w, y, ConvGeometry::same(2, 0));
+        x = y;
+    }
+    b.build()
+}
