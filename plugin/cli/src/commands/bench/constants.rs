@@ -58,7 +58,8 @@ pub(super) fn constants(results: &Results) -> Vec<Constant> {
     );
     let bytes = row("layernorm_8192x4096").map(|row| row.bytes as f64);
     let rate = |time: Option<f64>| bytes.zip(time).map(|(bytes, time)| bytes / time / 1e6);
-    let [near, far] = [warm, cold].map(|time| rate(time("layernorm_8192x4096")));
+    let near = rate(warm("layernorm_8192x4096"));
+    let far = rate(cold("layernorm_8192x4096"));
     add(
         "layernorm 8192×4096, warm".to_owned(),
         near,
