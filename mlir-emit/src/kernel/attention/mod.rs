@@ -6,6 +6,7 @@
 //! | `prefill`, `steps` | attention of many queries, in one kernel |
 //! | `gradients`, `gradient_steps` | the gradients of queries, and those of keys and values, in one kernel each |
 //! | `cpu`, `cpu_steps` | attention on CPUs |
+//! | `cpu_lanes` | what kernels on CPUs share: rows in lanes |
 //! | `again`, `cpu_again` | sums that NaN of hidden rows has reached, computed once more |
 //! | `tile`, `passing` | what `prefill` and `gradients` share: the rows of a workgroup, and the rows of the other side, which pass through LDS |
 //!
@@ -17,6 +18,7 @@
 mod again;
 mod cpu;
 mod cpu_again;
+mod cpu_lanes;
 mod cpu_steps;
 mod decode;
 mod gradient_steps;
