@@ -285,31 +285,18 @@ impl<'c> Tile<'_, 'c> {
             let count = code.lesser(code.sub(end, start)?, BLOCK)?;
             let each = self.at_once / self.lanes.vectors;
             let whole = code.sub(count, code.rem(count, each)?)?;
-            self.in_groups([whole, count], each, |number, rows| {
-                self.weigh((head, code.add(start, number)?), number, rows)
-            })?;
+            for (range, rows) in [([0.into(), whole], each), ([whole, count], 1)] {
+                let [from, to] = range;
+                code.repeat([from, to, rows.into()], &[], |number, _| {
+                    self.weigh((head, code.add(start, number)?), number, rows)?;
+                    Ok(Vec::new())
+                })?;
+            }
             for (sum, passing) in self.sums.iter().zip(self.passing) {
                 self.add((sum, passing), (head, start, count))?;
             }
             Ok(Vec::new())
         })?;
-        Ok(())
-    }
-
-    /// Does something for so many numbers at once, up to the first end, and for each up to the second one.
-    fn in_groups(
-        &self,
-        [whole, end]: [Int<'c>; 2],
-        each: i64,
-        body: impl Fn(Int<'c>, i64) -> Result<(), EmitError>,
-    ) -> Result<(), EmitError> {
-        for (range, each) in [([0.into(), whole], each), ([whole, end], 1)] {
-            let [start, end] = range;
-            self.lanes.code.repeat([start, end, each.into()], &[], |number, _| {
-                body(number, each)?;
-                Ok(Vec::new())
-            })?;
-        }
         Ok(())
     }
 
@@ -382,20 +369,24 @@ impl<'c> Tile<'_, 'c> {
         let each = (self.at_once / few).min(lanes.each());
         let whole = code.sub(self.real, code.rem(self.real, each)?)?;
         let whole = code.select(self.all_see(start, count)?, whole, 0)?;
-        self.in_groups([whole, self.real], each, |row, rows| {
-            let range = if rows == 1 {
-                self.seen_by(row, start, count)?
-            } else {
-                [0.into(), count]
-            };
-            let vectors = if rows == 1 { many } else { few };
-            let columns = [0.into(), sum.columns.into(), (vectors * lanes.count).into()];
-            code.repeat(columns, &[], |column, _| {
-                self.add_columns((sum, passing), (head, start, range), (row, rows), (column, vectors))?;
+        let columns = |vectors: i64| [0.into(), sum.columns.into(), (vectors * lanes.count).into()];
+        let of = (sum, passing);
+        // Columns of a block stay in the first cache until all rows have them.
+        code.repeat(columns(few), &[], |column, _| {
+            code.repeat([0.into(), whole, each.into()], &[], |row, _| {
+                let block = (head, start, [0.into(), count]);
+                self.add_columns(of, block, (row, each), (column, few))?;
                 Ok(Vec::new())
-            })?;
-            Ok(())
-        })
+            })
+        })?;
+        code.repeat([whole, self.real, 1.into()], &[], |row, _| {
+            let block = (head, start, self.seen_by(row, start, count)?);
+            code.repeat(columns(many), &[], |column, _| {
+                self.add_columns(of, block, (row, 1), (column, many))?;
+                Ok(Vec::new())
+            })
+        })?;
+        Ok(())
     }
 
     /// Whether all own rows see all passing rows of a block.
