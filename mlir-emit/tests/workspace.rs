@@ -80,7 +80,7 @@ fn gradients_of_attention_on_cpus_keep_no_scores() {
     for target in ["x86-64-v3", "x86-64-v4"] {
         for dtype in [F32, F16, DataType::Bf16] {
             let reported = reported(gradients(dtype, 4096), target);
-            let bytes = dtype.bytes().expect("it has whole ones") as u64;
+            let bytes = dtype.bytes().expect("it has whole ones");
             let operands = 8 * 32 * 4096 * 128 * bytes + 32 * 4096 * 4;
             let most = if dtype == F32 { 2 } else { 5 } * operands;
             assert!(reported <= most, "{dtype} for {target}: {reported} of {operands}");
