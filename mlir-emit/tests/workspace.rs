@@ -2,7 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
-use rotini_emit::{Target, workspace_bound, workspace_limit};
+use rotini_emit::{Target, emit, workspace_bound, workspace_limit};
 use rotini_graph::{DataType, Graph, GraphBuilder, Matmul, PointwiseMode, SdpaBackward};
 
 const F16: DataType = DataType::F16;
@@ -52,23 +52,48 @@ fn elements_from_elements_are_in_no_memory() {
     }
 }
 
+/// The gradients of 32 heads of attention with 128 columns.
+fn gradients(dtype: DataType, queries: i64) -> Graph {
+    let mut b = GraphBuilder::new("gradients");
+    let mut buffer = |name: &str| b.buffer(name, dtype, &[1, 32, queries, 128]);
+    let [q, k, v, o, d_o, dq, dk, dv] = ["q", "k", "v", "o", "do", "dq", "dk", "dv"].map(&mut buffer);
+    let stats = b.buffer("stats", F32, &[1, 32, queries, 1]);
+    let op = SdpaBackward::new([q, k, v, o, d_o, stats], [dq, dk, dv]);
+    b.node("sdpa", F32, Box::new(op));
+    b.build()
+}
+
 /// Rows of dO · O are stored, a number for each query, and no scores.
 #[test]
 fn gradients_of_attention_are_reported_as_their_kernels_need() {
-    let graph = |queries: i64| {
-        let mut b = GraphBuilder::new("gradients");
-        let mut buffer = |name: &str| b.buffer(name, F16, &[1, 32, queries, 128]);
-        let [q, k, v, o, d_o, dq, dk, dv] = ["q", "k", "v", "o", "do", "dq", "dk", "dv"].map(&mut buffer);
-        let stats = b.buffer("stats", F32, &[1, 32, queries, 1]);
-        let op = SdpaBackward::new([q, k, v, o, d_o, stats], [dq, dk, dv]);
-        b.node("sdpa", F32, Box::new(op));
-        b.build()
-    };
     for queries in [4096, 32768] {
-        assert_eq!(reported(graph(queries), "mi300x"), 32 * queries.unsigned_abs() * 4);
+        let reported = reported(gradients(F16, queries), "mi300x");
+        assert_eq!(reported, 32 * queries.unsigned_abs() * 4);
     }
     // The compiler's own kernels have the scores in memory.
-    assert!(reported(graph(4096), "mi300x:unscheduled") > 32 * 4096 * 4096 * 4);
+    assert!(reported(gradients(F16, 4096), "mi300x:unscheduled") > 32 * 4096 * 4096 * 4);
+}
+
+/// The same on CPUs, whose kernels read and store f32: types of 16 bits are converted.
+#[test]
+fn gradients_of_attention_on_cpus_keep_no_scores() {
+    for target in ["x86-64-v3", "x86-64-v4"] {
+        for dtype in [F32, F16, DataType::Bf16] {
+            let reported = reported(gradients(dtype, 4096), target);
+            let bytes = dtype.bytes().expect("it has whole ones");
+            let operands = 8 * 32 * 4096 * 128 * bytes + 32 * 4096 * 4;
+            let most = if dtype == F32 { 2 } else { 5 } * operands;
+            assert!(reported <= most, "{dtype} for {target}: {reported} of {operands}");
+            let mut graph = gradients(dtype, 4096);
+            graph.validate().expect("the graph is valid");
+            let target = Target::parse(target).expect("it is known");
+            let text = emit(&graph.normalise().0, &target)
+                .expect("the graph is supported")
+                .mlir;
+            assert!(!text.contains("4096x4096xf"), "{dtype} for {target}");
+            assert!(text.contains("gradients_of_queries_") && text.contains("gradients_of_keys_"));
+        }
+    }
 }
 
 /// A product that is also an output is stored for its readers; partial sums of split-K are stored.

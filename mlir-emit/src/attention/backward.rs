@@ -1,7 +1,7 @@
 //! The gradients of attention.
 
+use super::gradients::gradients;
 use super::hidden::{Rows, in_sequence};
-use super::kernels;
 use super::scores::{Attention, level, transposed};
 use super::told::{HEAD, scores_of};
 use crate::EmitError;
@@ -21,7 +21,7 @@ pub(crate) fn lower(
 ) -> Result<(), EmitError> {
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
     let attention = Attention::new(lowering, &scores_of!(op), compute)?;
-    if let Some(gradients) = kernels::gradients(lowering, &attention, op)? {
+    if let Some(gradients) = gradients(lowering, &attention, op)? {
         for (id, gradient) in [op.dq, op.dk, op.dv].into_iter().zip(gradients) {
             lowering.define(id, gradient);
         }

@@ -1,20 +1,17 @@
-//! Attention by kernels of our own: of [few queries](Decode), where the keys are cut into parts, and of [many](Prefill); [gradients](Gradients);
-//! and attention on [CPUs](OnCpu).
+//! Attention by kernels of our own: of [few queries](Decode), where the keys are cut into parts, and of [many](Prefill); and on [CPUs](OnCpu).
 
 use super::flash;
-use super::scores::{Attention, level};
+use super::scores::Attention;
 use super::softmax::{Softmax, Weighted};
 use super::told::{HEAD, KEY, QUERY};
 use crate::EmitError;
 use crate::contract::are_halves;
 use crate::ir::MISSING;
-use crate::kernel::{
-    Attended, Attention as Kernel, Decode, Gradients, Mask, OnCpu, Operand, Prefill, RowStrides, Side, Visible,
-};
+use crate::kernel::{Attended, Attention as Kernel, Decode, Mask, OnCpu, Operand, Prefill, RowStrides, Visible};
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
 use crate::value::{Data, Ordered, Value, extent, extents};
-use rotini_graph::{DataType, Sdpa, SdpaBackward, TensorId};
+use rotini_graph::{DataType, Sdpa, TensorId};
 use rotini_schedule::attention;
 
 /// Softmax and weighted sum; `None` where there is no kernel for such types and columns, more is asked for, or scores in memory are faster.
@@ -73,10 +70,7 @@ fn on_cpu<'c, 'b>(
     op: &Sdpa,
 ) -> Result<Option<Softmax<'c, 'b>>, EmitError> {
     let mut out = Stored::of(lowering, op.o)?;
-    // What is of 16 bits is converted.
-    let is_float = |tensor: &Ordered<'_, '_>| matches!(tensor.dtype, DataType::F32 | DataType::F16 | DataType::Bf16);
-    let are_floats = [&attention.q, &attention.k, &attention.v].into_iter().all(is_float);
-    if op.sink_token.is_some() || attention.compute != DataType::F32 || !are_floats {
+    if op.sink_token.is_some() || !is_for_cpus(attention) {
         return Ok(None);
     }
     let dtype = DataType::F32;
@@ -90,13 +84,7 @@ fn on_cpu<'c, 'b>(
     if possible(attention)?.is_none() {
         return Ok(None);
     }
-    let converted = |tensor: &Ordered<'c, 'b>| lowering.converted(tensor.clone(), dtype);
-    let attention = &Attention {
-        q: converted(&attention.q)?,
-        k: converted(&attention.k)?,
-        v: converted(&attention.v)?,
-        ..attention.clone()
-    };
+    let attention = &converted(lowering, attention)?;
     let Some(kernel) = possible(attention)? else {
         return Err(MISSING);
     };
@@ -140,121 +128,39 @@ fn made<'c, 'b>(
     Ok([Value::of(quotient), greatest, total])
 }
 
-/// The gradients of q, k and v, without scores in memory; `None` as above.
-pub(super) fn gradients<'c, 'b>(
+/// Whether kernels for CPUs compute in the type that is asked for, and all operands are of it or of 16 bits: these are converted.
+pub(super) fn is_for_cpus(attention: &Attention<'_, '_>) -> bool {
+    let operands = [&attention.q, &attention.k, &attention.v];
+    attention.compute == DataType::F32 && operands.into_iter().all(|tensor| is_float(tensor.dtype))
+}
+
+/// Whether it is f32, or a type of 16 bits that is converted to it.
+pub(super) const fn is_float(dtype: DataType) -> bool {
+    matches!(dtype, DataType::F32 | DataType::F16 | DataType::Bf16)
+}
+
+/// The same attention of operands in f32.
+pub(super) fn converted<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     attention: &Attention<'c, 'b>,
-    op: &SdpaBackward,
-) -> Result<Option<[Value<'c, 'b>; 3]>, EmitError> {
-    let Some(machine) = lowering.target().machine().filter(|_| has_halves(attention)) else {
-        return Ok(None);
-    };
-    let (dtype, own) = (attention.q.dtype, [op.q, op.k, op.d_o]);
-    let is_own = attention.multiplied(lowering, &own, dtype)? == dtype && lowering.value(op.d_o)?.dtype == dtype;
-    if op.dbias.is_some() || attention.mask.is_some() || !is_own {
-        return Ok(None);
-    }
-    let stored = [op.dq, op.dk, op.dv].map(|id| Stored::of(lowering, id));
-    let [of_queries, of_keys, of_values] = stored;
-    let (of_queries, of_keys, of_values) = (of_queries?, of_keys?, of_values?);
-    let Some(of) = problem(lowering, attention, &of_queries)? else {
-        return Ok(None);
-    };
-    let (Some(keys_strides), Some(values_strides)) = (of_keys.strides(), of_values.strides()) else {
-        return Ok(None);
-    };
-    let keys = extent(&attention.dims, KEY)?;
-    let batches = count(of.batch.saturating_mul(of.heads))?;
-    let group = count(of.group)?;
-    let of_q = batches.saturating_mul(group);
-    // Each of the keys is seen by queries of all heads of a group.
-    let turned = of.visible.turned([of.queries, keys]);
-    let sides = [(of_q, of.queries, of.visible, 1), (batches, keys, turned, group)];
-    let (mut schedules, mut time) = (Vec::new(), 0_u64);
-    for (batches, rows, visible, heads) in sides {
-        let schedule = attention::prefill(machine, batches, count(rows)?);
-        let seen = count(visible.seen_by(schedule.rows().cast_signed()))?;
-        time = time.saturating_add(schedule.time(machine, [batches, count(rows)?], [seen, heads]));
-        schedules.push(schedule);
-    }
-    let rows = of_q.saturating_mul(count(of.queries)?);
-    if time > attention::time_of_gradients(rows.saturating_mul(count(of.visible.count())?)) {
-        return Ok(None);
-    }
-    let &[by_queries, by_keys] = schedules.as_slice() else {
-        return Err(MISSING);
-    };
-    let d_o = lowering.settled(op.d_o)?;
-    let Some(of_d_o) = operand(&d_o) else { return Ok(None) };
-    let statistics = lowering
-        .value(op.stats)?
-        .clone()
-        .with_dims(&lowering.emitter(), &attention.rows())?;
-    let of_output = Gradients {
-        of,
-        d_o: of_d_o,
-        numbers: [0; 2],
-        keys,
-        side: Side::Queries,
-        schedule: by_queries,
-    };
-    let possible = |numbers| {
-        let queries = Gradients {
-            numbers,
-            ..of_output.clone()
-        };
-        let of_keys = Gradients {
-            of: Attended {
-                out: (of_keys.dtype, keys_strides),
-                ..queries.of.clone()
-            },
-            side: Side::Keys((of_values.dtype, values_strides)),
-            schedule: by_keys,
-            ..queries.clone()
-        };
-        Some([queries, of_keys]).filter(|both| both.iter().all(Gradients::is_possible))
-    };
-    if possible([0; 2]).is_none() {
-        return Ok(None);
-    }
-    let order = [0, HEAD, QUERY, KEY];
-    let level = level(lowering, (&Value::of(d_o), op.o), &order, DataType::F32)?;
-    let mut numbers = [0; 2];
-    for (value, number) in [statistics, level].into_iter().zip(&mut numbers) {
-        let rows = lowering.carry(value.materialise(&lowering.emitter())?, DataType::F32)?;
-        *number = lowering.in_order(&rows, &order)?.ssa.id();
-    }
-    let Some([queries, keys]) = possible(numbers) else {
-        return Err(MISSING);
-    };
-    let dq = lowering.attention(Kernel::Gradients(&queries), &[&of_queries.shape()?])?;
-    let both = lowering.attention(Kernel::Gradients(&keys), &[&of_keys.shape()?, &of_values.shape()?])?;
-    let (&[dq], &[dk, dv]) = (dq.as_slice(), both.as_slice()) else {
-        return Err(MISSING);
-    };
-    let gradient = |stored: &Stored, ssa, id| {
-        let ordered = stored.ordered(ssa);
-        Ok::<_, EmitError>(Value::of(if lowering.is_read(id) {
-            lowering.carry(ordered, stored.carried)?
-        } else {
-            ordered
-        }))
-    };
-    Ok(Some([
-        gradient(&of_queries, dq, op.dq)?,
-        gradient(&of_keys, dk, op.dk)?,
-        gradient(&of_values, dv, op.dv)?,
-    ]))
+) -> Result<Attention<'c, 'b>, EmitError> {
+    let converted = |tensor: &Ordered<'c, 'b>| lowering.converted(tensor.clone(), DataType::F32);
+    Ok(Attention {
+        q: converted(&attention.q)?,
+        k: converted(&attention.k)?,
+        v: converted(&attention.v)?,
+        ..attention.clone()
+    })
 }
 
 /// Whether all operands have the type that kernels for AMD GPUs multiply.
-fn has_halves(attention: &Attention<'_, '_>) -> bool {
+pub(super) fn has_halves(attention: &Attention<'_, '_>) -> bool {
     let [q, k, v] = [&attention.q, &attention.k, &attention.v].map(|tensor| tensor.dtype);
     q == k && are_halves([k, v], attention.compute)
 }
 
 /// The attention as kernels of our own have it, whose output is stored so; `None` if they have none of this kind.
-fn problem<'c, 'b>(
+pub(super) fn problem<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     attention: &Attention<'c, 'b>,
     out: &Stored,
@@ -307,21 +213,21 @@ fn problem<'c, 'b>(
     }))
 }
 
-fn count(number: i64) -> Result<u64, EmitError> {
+pub(super) fn count(number: i64) -> Result<u64, EmitError> {
     u64::try_from(number).map_err(|_| MISSING)
 }
 
 /// How a kernel stores a tensor.
-struct Stored {
+pub(super) struct Stored {
     dims: Vec<i64>,
-    dtype: DataType,
+    pub(super) dtype: DataType,
     order: Vec<usize>,
     /// The type in which other operations read it, if any do.
-    carried: DataType,
+    pub(super) carried: DataType,
 }
 
 impl Stored {
-    fn of(lowering: &Lowering<'_, '_, '_>, id: TensorId) -> Result<Self, EmitError> {
+    pub(super) fn of(lowering: &Lowering<'_, '_, '_>, id: TensorId) -> Result<Self, EmitError> {
         let tensor = lowering.tensor(id)?;
         let carried = if lowering.is_read(id) {
             lowering.carried_type(id, DataType::F32)?
@@ -342,16 +248,16 @@ impl Stored {
         })
     }
 
-    fn strides(&self) -> Option<RowStrides> {
+    pub(super) fn strides(&self) -> Option<RowStrides> {
         strides(&self.dims, &self.order)
     }
 
     /// Its extents in memory.
-    fn shape(&self) -> Result<Vec<i64>, EmitError> {
+    pub(super) fn shape(&self) -> Result<Vec<i64>, EmitError> {
         extents(&self.dims, &self.order)
     }
 
-    fn ordered<'c, 'b>(&self, ssa: Ssa<'c, 'b>) -> Ordered<'c, 'b> {
+    pub(super) fn ordered<'c, 'b>(&self, ssa: Ssa<'c, 'b>) -> Ordered<'c, 'b> {
         Ordered {
             ssa,
             order: self.order.clone(),
@@ -407,7 +313,7 @@ fn mask(lowering: &Lowering<'_, '_, '_>, value: &Value<'_, '_>) -> Result<Option
 }
 
 /// Where a tensor's elements are; `None` if its columns do not lie side by side, or there are too many.
-fn operand(tensor: &Ordered<'_, '_>) -> Option<Operand> {
+pub(super) fn operand(tensor: &Ordered<'_, '_>) -> Option<Operand> {
     let elements = tensor
         .dims
         .iter()

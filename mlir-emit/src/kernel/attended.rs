@@ -1,6 +1,6 @@
 //! Calls of the kernels of attention: what they read, and what they store.
 
-use super::attention::{self, Decode, Gradients, OnCpu, Prefill, Problem};
+use super::attention::{self, Backward, Decode, Gradients, GradientsOnCpu, OnCpu, Prefill, Problem};
 use super::gemm;
 use super::{Buffer, Kernels, Lanes, Whole};
 use crate::EmitError;
@@ -18,6 +18,8 @@ pub(crate) enum Attention<'a> {
     OnCpu(&'a OnCpu),
     /// Results are the gradients of one side.
     Gradients(&'a Gradients),
+    /// The same on a CPU.
+    GradientsOnCpu(&'a GradientsOnCpu),
 }
 
 const LOST: EmitError = EmitError::Internal("an attention that no kernel has");
@@ -52,8 +54,16 @@ impl Kernels {
                 kind: "gradients",
                 name: gradients.name(),
                 lanes: Lanes::Wave64(gradients.lanes()),
-                read: read_by_gradients(context, gradients)?,
-                stored: stored_by_gradients(context, gradients, shapes)?,
+                read: read_by_gradients(context, &gradients.problem)?,
+                stored: stored_by_gradients(context, &gradients.problem, shapes)?,
+                written: gradients.write(context)?,
+            },
+            Attention::GradientsOnCpu(gradients) => Whole {
+                kind: "gradients",
+                name: gradients.name(),
+                lanes: Lanes::Single,
+                read: read_by_gradients(context, &gradients.problem)?,
+                stored: stored_by_gradients(context, &gradients.problem, shapes)?,
                 written: gradients.write(context)?,
             },
         };
@@ -153,7 +163,7 @@ fn row<'c>(context: &'c Context, of: &Problem) -> Buffer<'c> {
 
 /// What a kernel of gradients reads: q, k, v, the output's gradient, two numbers for each query, and how many rows each batch has if that is
 /// told.
-fn read_by_gradients<'c>(context: &'c Context, gradients: &Gradients) -> Result<Vec<(usize, Buffer<'c>)>, EmitError> {
+fn read_by_gradients<'c>(context: &'c Context, gradients: &Backward) -> Result<Vec<(usize, Buffer<'c>)>, EmitError> {
     let of = &gradients.of;
     let element = gemm::element(context, of.dtype).ok_or(LOST)?;
     let operands = [of.q, of.k, of.v, gradients.d_o].map(|operand| {
@@ -171,7 +181,7 @@ fn read_by_gradients<'c>(context: &'c Context, gradients: &Gradients) -> Result<
 /// What it stores, in tensors of these shapes.
 fn stored_by_gradients<'c>(
     context: &'c Context,
-    gradients: &Gradients,
+    gradients: &Backward,
     shapes: &[&[i64]],
 ) -> Result<Vec<(Buffer<'c>, Type<'c>)>, EmitError> {
     let stored = gradients.stored().into_iter().zip(shapes);

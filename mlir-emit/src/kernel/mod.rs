@@ -45,8 +45,8 @@ mod turn;
 
 pub(crate) use attended::Attention;
 pub(crate) use attention::{
-    Decode, Gradients, LEAST_OF_MASK, Mask, OnCpu, Operand, Prefill, Problem as Attended, Side, Strides as RowStrides,
-    Visible,
+    Backward, Decode, Gradients, GradientsOnCpu, LEAST_OF_MASK, Mask, OnCpu, Operand, Prefill, Problem as Attended,
+    Side, Strides as RowStrides, Visible,
 };
 pub(crate) use direct::TERMS as DIRECT_TERMS;
 pub(crate) use dots::{Dots, Right};

@@ -455,6 +455,16 @@ pub(super) fn backward(cases: &mut Cases) {
         let causal = long.with(|op| (op.columns, op.right) = ([128; 2], Some(0)));
         cases.add(format!("sdpa_backward_long_causal_{dtype}"), causal.backward());
     }
+    for (name, attention) in in_lanes() {
+        if attention.mask.is_none() {
+            cases.add(format!("sdpa_backward_{name}"), attention.backward());
+        }
+    }
+    for dtype in FLOATS {
+        let long = Attention::new(2, 4, [300, 300], 64, dtype)
+            .with(|op| (op.heads, op.right, op.padding) = ([4, 2, 2], Some(0), true));
+        cases.add(format!("sdpa_backward_lanes_long_{dtype}"), long.backward());
+    }
     // More heads share one than an AMD GPU sums in a lane, and their sum has one batch and one head.
     let many = Attention::new(1, 40, [7, 9], 8, F32).with(|op| op.heads = [40, 1, 1]);
     cases.add("sdpa_backward_mqa_of_forty", many.backward());

@@ -10,6 +10,7 @@
 //! Both products multiply a vector of queries by one number of a key or a value, which are read as they lie: nothing is packed, and no lanes are
 //! added. Example: 12 heads of 384 queries and keys with 64 columns take 4.9 ms on one core (AMD Zen 4), and 6.7 ms with scores in memory.
 
+use super::cpu_lanes::{BLOCK, Lanes, STACK, length, turned};
 use super::{MISSING, Problem};
 use crate::EmitError;
 use crate::kernel::code::{Code, Int, Ssa};
@@ -19,10 +20,6 @@ use rotini_graph::DataType;
 
 /// Queries of a vector.
 pub(super) const LANES: i64 = 16;
-/// Keys of a block.
-pub(super) const BLOCK: i64 = 64;
-/// Bytes on the stack that the compiler lets a kernel have.
-const STACK: i64 = 32 << 10;
 /// Fewest queries that are worth a vector.
 const FEW: i64 = 8;
 
@@ -108,29 +105,21 @@ impl OnCpu {
         let first = code.mul(code.rem(workgroup, tiles)?, each)?;
         let heads = of.heads * of.group;
         let (batch, head) = (code.div(number, heads)?, code.rem(number, heads)?);
-        let memory = |columns: i64| {
-            let buffer = float.memref(&[columns * each], None)?;
-            let attributes = [
-                ("alignment", Attribute::text("64 : i64")),
-                ("operandSegmentSizes", Attribute::i32_array(&[0, 0])),
-            ];
-            code.one("memref.alloca", &[], buffer, &attributes)
-        };
+        let places = [batch, head, code.div(head, of.group)?];
+        let lanes = Lanes::new(&code, [LANES, vectors], (first, of.queries))?;
+        let memory = [of.columns[0], BLOCK, of.columns[1]].map(|columns| lanes.memory(columns));
+        let [queries, scores, sums] = memory;
         let tile = Tile {
-            code: &code,
             of,
-            vectors,
-            vector: float.vector(&[LANES])?,
-            float,
-            first,
-            places: [batch, head, code.div(head, of.group)?],
+            memory: [queries?, scores?, sums?],
+            lanes,
+            places,
             buffers: (2..lengths)
                 .map(|argument| code.argument(argument))
                 .collect::<Result<_, _>>()?,
-            memory: [memory(of.columns[0])?, memory(BLOCK)?, memory(of.columns[1])?],
         };
         let ends = (lengths..stored)
-            .map(|argument| tile.length(argument))
+            .map(|argument| length(&code, code.argument(argument)?, batch))
             .collect::<Result<Vec<_>, _>>()?;
         tile.copy_queries()?;
         let sums = tile.sums(&ends)?;
@@ -153,13 +142,8 @@ impl OnCpu {
 
 /// The queries of a workgroup.
 pub(super) struct Tile<'a, 'c> {
-    pub(super) code: &'a Code<'c>,
     pub(super) of: &'a Problem,
-    pub(super) vectors: i64,
-    pub(super) vector: Type<'c>,
-    pub(super) float: Type<'c>,
-    /// The first query.
-    pub(super) first: Int<'c>,
+    pub(super) lanes: Lanes<'a, 'c>,
     /// Batch, head, and head of keys.
     pub(super) places: [Int<'c>; 3],
     /// Queries, keys, values, and what is added to scores.
@@ -169,74 +153,30 @@ pub(super) struct Tile<'a, 'c> {
 }
 
 impl<'c> Tile<'_, 'c> {
-    /// A number of queries or keys that is told for the batch.
-    fn length(&self, argument: usize) -> Result<Int<'c>, EmitError> {
-        let code = self.code;
-        let place = code.index(self.places[0])?;
-        let word = Type::integer(code.context(), 32);
-        let length = code.one("memref.load", &[code.argument(argument)?, place], word, &[])?;
-        let length = code.one("arith.index_cast", &[length], code.index_type(), &[])?;
-        code.greater(Int::Made(length), 0)
-    }
-
-    /// Where this vector of this column or key is.
-    fn place(&self, row: Int<'c>, vector: i64) -> Result<Int<'c>, EmitError> {
-        let code = self.code;
-        code.add(code.mul(row, self.vectors * LANES)?, vector * LANES)
-    }
-
     pub(super) fn buffer(&self, number: usize) -> Result<Ssa<'c>, EmitError> {
         self.buffers.get(number).copied().ok_or(MISSING)
     }
 
     pub(super) fn read(&self, memory: usize, row: Int<'c>, vector: i64) -> Result<Ssa<'c>, EmitError> {
         let memory = *self.memory.get(memory).ok_or(MISSING)?;
-        self.code.read_shared(memory, self.place(row, vector)?, self.vector)
+        self.lanes.read(memory, row, vector)
     }
 
     pub(super) fn write(&self, value: Ssa<'c>, memory: usize, row: Int<'c>, vector: i64) -> Result<(), EmitError> {
         let memory = *self.memory.get(memory).ok_or(MISSING)?;
-        self.code.write_shared(value, memory, self.place(row, vector)?)
+        self.lanes.write(value, memory, row, vector)
     }
 
-    /// A number for all queries.
-    pub(super) fn all(&self, number: &str) -> Result<Ssa<'c>, EmitError> {
-        let value = [("value", Attribute::text(&format!("dense<{number}> : {}", self.vector)))];
-        self.code.one("arith.constant", &[], self.vector, &value)
-    }
-
-    /// An element of a buffer, for all queries.
-    pub(super) fn broadcast(&self, buffer: Ssa<'c>, place: Int<'c>) -> Result<Ssa<'c>, EmitError> {
-        let place = self.code.index(place)?;
-        let number = self.code.one("memref.load", &[buffer, place], self.float, &[])?;
-        self.code.one("vector.broadcast", &[number], self.vector, &[])
-    }
-
-    /// Copies the queries, each column's side by side, and fills the sums with zeros. What is behind the last query is the last query.
+    /// Copies the queries, each column's side by side, and fills the sums with zeros.
     fn copy_queries(&self) -> Result<(), EmitError> {
-        let code = self.code;
+        let code = self.lanes.code;
         let [batch, head, _] = self.places;
         let [of_query, of_value] = self.of.columns;
-        let q = self.buffer(0)?;
-        for vector in 0..self.vectors {
-            let mut rows = Vec::new();
-            for lane in 0..LANES {
-                let query = code.add(self.first, vector * LANES + lane)?;
-                let query = code.lesser(query, self.of.queries - 1)?;
-                rows.push(self.of.q.strides.place(code, [batch, head, query])?);
-            }
-            code.repeat([0.into(), of_query.into(), LANES.into()], &[], |column, _| {
-                let load = |row: &Int<'c>| code.read_shared(q, code.add(*row, column)?, self.vector);
-                let loaded = rows.iter().map(load).collect::<Result<Vec<_>, _>>()?;
-                for (number, turned) in (0..LANES).zip(turned(code, loaded)?) {
-                    self.write(turned, 0, code.add(column, number)?, vector)?;
-                }
-                Ok(Vec::new())
-            })?;
-        }
-        let zeros = code.zeros(self.vector)?;
+        let q = (self.buffer(0)?, self.of.q.strides);
+        self.lanes.copy(q, [batch, head], (of_query, self.memory[0]))?;
+        let zeros = code.zeros(self.lanes.vector)?;
         code.repeat([0.into(), of_value.into(), 1.into()], &[], |column, _| {
-            for vector in 0..self.vectors {
+            for vector in 0..self.lanes.vectors {
                 self.write(zeros, 2, column, vector)?;
             }
             Ok(Vec::new())
@@ -251,14 +191,14 @@ impl<'c> Tile<'_, 'c> {
         [out, of_greatest, of_total]: [Ssa<'c>; 3],
         number: Int<'c>,
     ) -> Result<(), EmitError> {
-        let code = self.code;
+        let code = self.lanes.code;
         let [batch, head, _] = self.places;
         let (_, strides) = self.of.out;
-        let zeros = code.zeros(self.vector)?;
+        let zeros = code.zeros(self.lanes.vector)?;
         let equal = [("predicate", Attribute::text("1 : i64"))];
         let truths = Type::integer(code.context(), 1).vector(&[LANES])?;
         for (vector, &[greatest, total]) in (0..).zip(sums) {
-            let first = code.add(self.first, vector * LANES)?;
+            let first = code.add(self.lanes.first, vector * LANES)?;
             let is_nothing = code.one("arith.cmpf", &[total, zeros], truths, &equal)?;
             let stored = |lane: i64, body: &dyn Fn(Int<'c>) -> Result<(), EmitError>| {
                 let query = code.add(first, lane)?;
@@ -272,7 +212,7 @@ impl<'c> Tile<'_, 'c> {
                 for next in 0..LANES {
                     let sum = self.read(2, code.add(column, next)?, vector)?;
                     let quotient = code.same("arith.divf", &[sum, total])?;
-                    quotients.push(code.one("arith.select", &[is_nothing, zeros, quotient], self.vector, &[])?);
+                    quotients.push(code.one("arith.select", &[is_nothing, zeros, quotient], self.lanes.vector, &[])?);
                 }
                 for (lane, row) in (0..LANES).zip(turned(code, quotients)?) {
                     stored(lane, &|query| {
@@ -287,7 +227,7 @@ impl<'c> Tile<'_, 'c> {
                 stored(lane, &|query| {
                     let place = code.index(code.add(row, query)?)?;
                     for (numbers, buffer) in [(greatest, of_greatest), (total, of_total)] {
-                        let number = code.extract(numbers, lane, self.float)?;
+                        let number = code.extract(numbers, lane, self.lanes.float)?;
                         code.op("memref.store", &[number, buffer, place], &[], &[], Vec::new())?;
                     }
                     Ok(())
@@ -296,25 +236,4 @@ impl<'c> Tile<'_, 'c> {
         }
         Ok(())
     }
-}
-
-/// 16 vectors of 16 elements, rows for columns.
-fn turned<'c>(code: &Code<'c>, mut rows: Vec<Ssa<'c>>) -> Result<Vec<Ssa<'c>>, EmitError> {
-    for step in [1, 2, 4, 8] {
-        let keeps = |lane: i64| lane & step == 0;
-        let upper: Vec<i64> = (0..LANES)
-            .map(|lane| if keeps(lane) { lane } else { LANES + lane - step })
-            .collect();
-        let lower: Vec<i64> = (0..LANES)
-            .map(|lane| if keeps(lane) { lane + step } else { LANES + lane })
-            .collect();
-        let distance = usize::try_from(step).map_err(|_| MISSING)?;
-        for pairs in rows.chunks_mut(2 * distance) {
-            let (above, below) = pairs.split_at_mut_checked(distance).ok_or(MISSING)?;
-            for (a, b) in above.iter_mut().zip(below) {
-                (*a, *b) = (code.shuffle([*a, *b], &upper)?, code.shuffle([*a, *b], &lower)?);
-            }
-        }
-    }
-    Ok(rows)
 }

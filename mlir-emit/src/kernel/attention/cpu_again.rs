@@ -13,8 +13,8 @@ impl<'c> Tile<'_, 'c> {
     /// Replaces the sums of values of all queries that have NaN among them, while what they see is none. `sums` are the greatest scores and the
     /// sums of exponentials, `ends` how many queries and keys the batch has, if that is told.
     pub(super) fn mend(&self, sums: &[[Ssa<'c>; 2]], ends: &[Int<'c>]) -> Result<(), EmitError> {
-        let code = self.code;
-        let zeros = code.zeros(self.vector)?;
+        let code = self.lanes.code;
+        let zeros = code.zeros(self.lanes.vector)?;
         for (vector, &[greatest, total]) in (0..).zip(sums) {
             let columns = [0.into(), self.of.columns[1].into(), 1.into()];
             let added = code.repeat(columns, &[zeros], |column, sum| {
@@ -38,13 +38,13 @@ impl<'c> Tile<'_, 'c> {
             let is_meant = code.same("arith.andi", &is_meant)?;
             let words = Type::integer(code.context(), 32).vector(&[LANES])?;
             let flags = code.one("arith.extui", &[is_meant], words, &[])?;
-            let flags = code.one("arith.sitofp", &[flags], self.vector, &[])?;
+            let flags = code.one("arith.sitofp", &[flags], self.lanes.vector, &[])?;
             // The scores' memory is free.
             self.write(flags, 1, 0.into(), vector)?;
             self.write(greatest, 1, 1.into(), vector)?;
             code.repeat([0.into(), LANES.into(), 1.into()], &[], |lane, _| {
                 let flag = self.number(1, 0.into(), (vector, lane))?;
-                let half = code.float("0.5", self.float)?;
+                let half = code.float("0.5", self.lanes.float)?;
                 // MLIR's number of the predicate "ordered greater".
                 let greater = [("predicate", Attribute::text("2 : i64"))];
                 let truth = Type::integer(code.context(), 1);
@@ -60,31 +60,33 @@ impl<'c> Tile<'_, 'c> {
 
     /// Where a query's element of a column or a key is.
     fn place_of(&self, row: Int<'c>, (vector, lane): (i64, Int<'c>)) -> Result<Ssa<'c>, EmitError> {
-        let code = self.code;
-        let row = code.mul(row, self.vectors * LANES)?;
+        let code = self.lanes.code;
+        let row = code.mul(row, self.lanes.vectors * LANES)?;
         code.index(code.sum([row, Int::Known(vector * LANES), lane])?)
     }
 
     fn number(&self, memory: usize, row: Int<'c>, query: (i64, Int<'c>)) -> Result<Ssa<'c>, EmitError> {
         let memory = *self.memory.get(memory).ok_or(MISSING)?;
         let place = self.place_of(row, query)?;
-        self.code.one("memref.load", &[memory, place], self.float, &[])
+        self.lanes
+            .code
+            .one("memref.load", &[memory, place], self.lanes.float, &[])
     }
 
     fn set_number(&self, number: Ssa<'c>, row: Int<'c>, query: (i64, Int<'c>)) -> Result<(), EmitError> {
         let operands = [number, self.memory[2], self.place_of(row, query)?];
-        self.code.op("memref.store", &operands, &[], &[], Vec::new())?;
+        self.lanes.code.op("memref.store", &operands, &[], &[], Vec::new())?;
         Ok(())
     }
 
     /// Sums the values of one query.
     fn sum_again(&self, query: (i64, Int<'c>), ends: &[Int<'c>]) -> Result<(), EmitError> {
-        let (code, of) = (self.code, self.of);
+        let (code, of) = (self.lanes.code, self.of);
         let [batch, head, head_of_keys] = self.places;
         let [of_key, of_value] = of.columns;
         let (vector, lane) = query;
-        let number = code.sum([self.first, Int::Known(vector * LANES), lane])?;
-        let zero = code.float("0.0", self.float)?;
+        let number = code.sum([self.lanes.first, Int::Known(vector * LANES), lane])?;
+        let zero = code.float("0.0", self.lanes.float)?;
         let columns = [0.into(), of_value.into(), 1.into()];
         code.repeat(columns, &[], |column, _| {
             self.set_number(zero, column, query)?;
@@ -100,12 +102,9 @@ impl<'c> Tile<'_, 'c> {
         if let &[queries, keys] = ends {
             end = code.select(code.is_below(number, queries)?, code.lesser(end, keys)?, 0)?;
         }
-        let load = |buffer: usize, place: Int<'c>| {
-            let place = code.index(place)?;
-            code.one("memref.load", &[self.buffer(buffer)?, place], self.float, &[])
-        };
-        let scale = [("value", Attribute::float(of.scale, self.float)?)];
-        let scale = code.one("arith.constant", &[], self.float, &scale)?;
+        let load = |buffer: usize, place: Int<'c>| self.lanes.element(self.buffer(buffer)?, place);
+        let scale = [("value", Attribute::float(of.scale, self.lanes.float)?)];
+        let scale = code.one("arith.constant", &[], self.lanes.float, &scale)?;
         let greatest = self.number(1, 1.into(), query)?;
         code.repeat([from, end, 1.into()], &[], |key, _| {
             let k = of.k.strides.place(code, [batch, head_of_keys, key])?;

@@ -1,6 +1,7 @@
 //! How a workgroup of an attention on a CPU goes over the keys.
 
-use super::cpu::{BLOCK, LANES, Tile};
+use super::cpu::{LANES, Tile};
+use super::cpu_lanes::BLOCK;
 use super::{HIDDEN, MISSING};
 use crate::EmitError;
 use crate::kernel::code::{Int, Ssa};
@@ -18,7 +19,7 @@ struct Bounds<'c> {
 impl<'c> Tile<'_, 'c> {
     /// Which keys each query sees: `None` if it is all of them.
     fn bounds(&self, [first, end]: [Int<'c>; 2], ends: &[Int<'c>]) -> Result<Option<Bounds<'c>>, EmitError> {
-        let (code, visible) = (self.code, &self.of.visible);
+        let (code, visible) = (self.lanes.code, &self.of.visible);
         if visible.is_same_for_all() {
             return Ok(None);
         }
@@ -28,8 +29,8 @@ impl<'c> Tile<'_, 'c> {
         let lanes = code.one("arith.constant", &[], words, &[("value", numbers)])?;
         let all = |number: Int<'c>| code.one("vector.broadcast", &[code.word(number)?], words, &[]);
         let mut own = Vec::new();
-        for vector in 0..self.vectors {
-            let queries = all(code.add(self.first, vector * LANES)?)?;
+        for vector in 0..self.lanes.vectors {
+            let queries = all(code.add(self.lanes.first, vector * LANES)?)?;
             let queries = code.same("arith.addi", &[queries, lanes])?;
             let moved = |by: i64| {
                 let by = by.clamp(-i64::from(i32::MAX) / 2, i64::from(i32::MAX) / 2);
@@ -57,7 +58,7 @@ impl<'c> Tile<'_, 'c> {
 
     /// Goes over the keys. For each vector the greatest scores and the sums of exponentials.
     pub(super) fn sums(&self, ends: &[Int<'c>]) -> Result<Vec<[Ssa<'c>; 2]>, EmitError> {
-        let (code, visible) = (self.code, &self.of.visible);
+        let (code, visible) = (self.lanes.code, &self.of.visible);
         let [mut first, mut end] = visible.keys.map(Int::from);
         if let Some(&keys) = ends.get(1) {
             end = code.lesser(end, keys)?;
@@ -65,14 +66,14 @@ impl<'c> Tile<'_, 'c> {
         let bounds = self.bounds([first, end], ends)?;
         // Keys that none of these queries sees.
         if let Some(from) = visible.from {
-            first = code.greater(code.add(self.first, from)?, first)?;
+            first = code.greater(code.add(self.lanes.first, from)?, first)?;
         }
         if let Some(to) = visible.to {
-            let last = code.add(self.first, to.saturating_add(self.vectors * LANES))?;
+            let last = code.add(self.lanes.first, to.saturating_add(self.lanes.vectors * LANES))?;
             end = code.lesser(code.greater(last, 0)?, end)?;
         }
-        let vectors = usize::try_from(self.vectors).map_err(|_| MISSING)?;
-        let (least, zeros) = (self.all(HIDDEN)?, code.zeros(self.vector)?);
+        let vectors = usize::try_from(self.lanes.vectors).map_err(|_| MISSING)?;
+        let (least, zeros) = (self.lanes.all(HIDDEN)?, code.zeros(self.lanes.vector)?);
         let start = [vec![least; vectors], vec![zeros; vectors]].concat();
         let found = code.repeat([first, end, BLOCK.into()], &start, |key, so_far| {
             let rest = code.sub(end, key)?;
@@ -93,8 +94,8 @@ impl<'c> Tile<'_, 'c> {
         greatest: &[Ssa<'c>],
         bounds: Option<&Bounds<'c>>,
     ) -> Result<Vec<Ssa<'c>>, EmitError> {
-        let code = self.code;
-        let each = SUMS / self.vectors;
+        let code = self.lanes.code;
+        let each = SUMS / self.lanes.vectors;
         let whole = code.sub(count, code.rem(count, each)?)?;
         let greatest = code.repeat([0.into(), whole, each.into()], greatest, |number, greatest| {
             self.scores_of(each, [key, number], greatest, bounds)
@@ -112,18 +113,16 @@ impl<'c> Tile<'_, 'c> {
         greatest: &[Ssa<'c>],
         bounds: Option<&Bounds<'c>>,
     ) -> Result<Vec<Ssa<'c>>, EmitError> {
-        let (code, of) = (self.code, self.of);
+        let (code, of) = (self.lanes.code, self.of);
         let [batch, head, head_of_keys] = self.places;
         let key = code.add(key, number)?;
         let place = of.k.strides.place(code, [batch, head_of_keys, key])?;
-        let sums = self.summed(
-            (0, of.columns[0].into()),
+        let sums = self.lanes.summed(
+            (self.memory[0], of.columns[0].into()),
             (self.buffer(1)?, place, [1, of.k.strides.row]),
             keys,
         )?;
-        let scale = [("value", Attribute::float(of.scale, self.float)?)];
-        let scale = code.one("arith.constant", &[], self.float, &scale)?;
-        let scale = code.one("vector.broadcast", &[scale], self.vector, &[])?;
+        let scale = self.lanes.scale(of.scale)?;
         let mut greatest = greatest.to_vec();
         let mut sums = sums.into_iter();
         for next in 0..keys {
@@ -135,7 +134,7 @@ impl<'c> Tile<'_, 'c> {
                     let parts = [(batch, of_batch), (head, of_head), (key, of_key)];
                     let parts = parts.map(|(number, stride)| code.mul(number, stride));
                     let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
-                    Some(self.broadcast(self.buffer(3)?, code.sum(parts)?)?)
+                    Some(self.lanes.broadcast(self.buffer(3)?, code.sum(parts)?)?)
                 }
             };
             for (vector, greatest) in (0..).zip(&mut greatest) {
@@ -157,43 +156,15 @@ impl<'c> Tile<'_, 'c> {
 
     /// Scores with a key, -∞ where the query does not see it.
     fn seen(&self, score: Ssa<'c>, key: Int<'c>, [from, count]: &[Ssa<'c>; 2]) -> Result<Ssa<'c>, EmitError> {
-        let code = self.code;
+        let code = self.lanes.code;
         let key = code.one("vector.broadcast", &[code.word(key)?], from.r#type(), &[])?;
         let number = code.same("arith.subi", &[key, *from])?;
         // MLIR's number of the predicate "unsigned less than".
         let below = [("predicate", Attribute::text("6 : i64"))];
         let truths = Type::integer(code.context(), 1).vector(&[LANES])?;
         let is_seen = code.one("arith.cmpi", &[number, *count], truths, &below)?;
-        let hidden = self.all(HIDDEN)?;
-        code.one("arith.select", &[is_seen, score, hidden], self.vector, &[])
-    }
-
-    /// Products of so many rows of a matrix on the stack, of which each element is a vector, and numbers of a buffer from a place on: these are so
-    /// far apart along the rows and along the results. For each of so many results its vectors.
-    fn summed(
-        &self,
-        (memory, rows): (usize, Int<'c>),
-        (buffer, place, [of_row, of_result]): (Ssa<'c>, Int<'c>, [i64; 2]),
-        results: i64,
-    ) -> Result<Vec<Ssa<'c>>, EmitError> {
-        let code = self.code;
-        let sums = usize::try_from(results * self.vectors).map_err(|_| MISSING)?;
-        let zeros = vec![code.zeros(self.vector)?; sums];
-        code.repeat([0.into(), rows, 1.into()], &zeros, |row, sums| {
-            let vectors = (0..self.vectors).map(|vector| self.read(memory, row, vector));
-            let vectors = vectors.collect::<Result<Vec<_>, _>>()?;
-            let place = code.add(place, code.mul(row, of_row)?)?;
-            let mut sums = sums.iter();
-            let mut next = Vec::new();
-            for result in 0..results {
-                let number = self.broadcast(buffer, code.add(place, result * of_result)?)?;
-                for &vector in &vectors {
-                    let &sum = sums.next().ok_or(MISSING)?;
-                    next.push(code.one("vector.fma", &[number, vector, sum], self.vector, &[])?);
-                }
-            }
-            Ok(next)
-        })
+        let hidden = self.lanes.all(HIDDEN)?;
+        code.one("arith.select", &[is_seen, score, hidden], self.lanes.vector, &[])
     }
 
     /// Makes exponentials of a block's scores, adds them, and adds the values that they weigh. Returns the greatest scores and the sums.
@@ -203,15 +174,15 @@ impl<'c> Tile<'_, 'c> {
         count: Int<'c>,
         [so_far, greatest, totals]: [&[Ssa<'c>]; 3],
     ) -> Result<Vec<Ssa<'c>>, EmitError> {
-        let code = self.code;
-        let (hidden, zeros) = (self.all(HIDDEN)?, code.zeros(self.vector)?);
+        let code = self.lanes.code;
+        let (hidden, zeros) = (self.lanes.all(HIDDEN)?, code.zeros(self.lanes.vector)?);
         let equal = [("predicate", Attribute::text("1 : i64"))];
         let truths = Type::integer(code.context(), 1).vector(&[LANES])?;
         let (mut references, mut factors) = (Vec::new(), Vec::new());
         for (&so_far, &greatest) in so_far.iter().zip(greatest) {
             // Nothing is as large as no key at all, whose weight must be 0 and not exp(-∞ + ∞).
             let is_nothing = code.one("arith.cmpf", &[greatest, hidden], truths, &equal)?;
-            let reference = code.one("arith.select", &[is_nothing, zeros, greatest], self.vector, &[])?;
+            let reference = code.one("arith.select", &[is_nothing, zeros, greatest], self.lanes.vector, &[])?;
             references.push(reference);
             factors.push(code.same("math.exp", &[code.same("arith.subf", &[so_far, reference])?])?);
         }
@@ -229,10 +200,12 @@ impl<'c> Tile<'_, 'c> {
         let [batch, _, head] = self.places;
         let v = self.of.v.strides;
         let first = v.place(code, [batch, head, key])?;
-        let each = SUMS / self.vectors;
+        let each = SUMS / self.lanes.vectors;
         code.repeat([0.into(), self.of.columns[1].into(), each.into()], &[], |column, _| {
             let place = code.add(first, column)?;
-            let sums = self.summed((1, count), (self.buffer(2)?, place, [v.row, 1]), each)?;
+            let sums = self
+                .lanes
+                .summed((self.memory[1], count), (self.buffer(2)?, place, [v.row, 1]), each)?;
             let mut sums = sums.into_iter();
             for next in 0..each {
                 let column = code.add(column, next)?;

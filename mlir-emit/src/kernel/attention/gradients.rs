@@ -12,10 +12,11 @@
 //! A query's head reads the keys that it shares with others. The gradients of keys are sums over all of these heads.
 
 use super::again::Matrix;
+use super::backward::{Backward, Side};
 use super::gradient_steps::{Lanes, Numbers};
 use super::passing::{Copied, Passing, STEP};
 use super::tile::{Own, Tile};
-use super::{MISSING, Operand, Problem, SIXTEEN, Strides, is_within, lengths_of};
+use super::{MISSING, SIXTEEN, is_within, lengths_of};
 use crate::EmitError;
 use crate::kernel::code::{Code, Int};
 use crate::kernel::gemm::{Written, element};
@@ -23,36 +24,19 @@ use crate::mlir::{Attribute, Context, Float, Type};
 use rotini_graph::DataType;
 use rotini_schedule::attention::Prefill as Schedule;
 
-/// The rows that a kernel has gradients of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    Queries,
-    /// Of keys, and of values with this type and memory.
-    Keys((DataType, Strides)),
-}
-
-/// The gradients of one side of an attention.
+/// The gradients of one side of an attention on an AMD GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Gradients {
-    /// The attention. Its output is the gradient of queries or keys.
-    pub(crate) of: Problem,
-    /// The gradient of the attention's output.
-    pub(crate) d_o: Operand,
-    /// The numbers of two values with a number for each query, in the order of batches, heads and queries: statistics, and sums of products of
-    /// output and gradient.
-    pub(crate) numbers: [usize; 2],
-    /// Keys of a head.
-    pub(crate) keys: i64,
-    pub(crate) side: Side,
+    pub(crate) problem: Backward,
     pub(crate) schedule: Schedule,
 }
 
 impl Gradients {
     /// Whether there is a kernel for it.
     pub(crate) fn is_possible(&self) -> bool {
-        let of = &self.of;
+        let Backward { of, d_o, keys, .. } = &self.problem;
         let [of_key, of_value] = of.columns;
-        let keys = of.batch.saturating_mul(of.heads).saturating_mul(self.keys);
+        let keys = of.batch.saturating_mul(of.heads).saturating_mul(*keys);
         let bytes = |rows: i64, columns: i64| rows.checked_mul(columns.saturating_mul(4));
         let stored = [bytes(of.rows(), of_key), bytes(keys, of_key), bytes(keys, of_value)];
         let can_copy = |&columns: &i64| self.own().can_copy(columns) && [4 * SIXTEEN, 8 * SIXTEEN].contains(&columns);
@@ -60,42 +44,19 @@ impl Gradients {
             && of.mask.is_none()
             && of.columns.iter().all(can_copy)
             && self.own().visible.count() > 0
-            && is_within(self.d_o.elements.checked_mul(2))
+            && is_within(d_o.elements.checked_mul(2))
             && stored.into_iter().all(is_within)
-            && self.stored().iter().all(|(dtype, ..)| is_float(*dtype))
-    }
-
-    /// What it stores: type, memory, and elements.
-    pub(in crate::kernel) fn stored(&self) -> Vec<(DataType, Strides, i64)> {
-        let of = &self.of;
-        let [of_key, of_value] = of.columns;
-        let (dtype, strides) = of.out;
-        let keys = of.batch * of.heads * self.keys;
-        match self.side {
-            Side::Queries => vec![(dtype, strides, of.rows() * of_key)],
-            Side::Keys((of_values, values)) => {
-                vec![(dtype, strides, keys * of_key), (of_values, values, keys * of_value)]
-            }
-        }
+            && self.problem.stored().iter().all(|(dtype, ..)| is_float(*dtype))
     }
 
     /// The rows that it has gradients of.
     fn own(&self) -> Own {
-        let extents = [self.of.queries, self.keys];
-        let (count, visible) = match self.side {
-            Side::Queries => (self.of.queries, self.of.visible),
-            Side::Keys(_) => (self.keys, self.of.visible.turned(extents)),
-        };
+        let (count, visible) = self.problem.own();
         Own {
             count,
             visible,
             schedule: self.schedule,
         }
-    }
-
-    /// The numbers of two values with how many own and passing rows each batch has.
-    pub(in crate::kernel) fn lengths(&self) -> Option<[usize; 2]> {
-        self.own().visible.lengths
     }
 
     /// Lanes of a workgroup.
@@ -105,46 +66,34 @@ impl Gradients {
 
     /// What it is, for people who read the kernel's name.
     pub(in crate::kernel) fn name(&self) -> String {
-        let [of_key, of_value] = self.of.columns;
-        let side = match self.side {
-            Side::Queries => "queries",
-            Side::Keys(_) => "keys",
-        };
-        format!(
-            "gradients_of_{side}_{}x{}x{}x{}x{of_key}x{of_value}_{}_{}x{}",
-            self.of.batch * self.of.heads,
-            self.of.group,
-            self.of.queries,
-            self.of.visible.count(),
-            self.of.dtype,
-            self.schedule.subgroups,
-            self.schedule.blocks
-        )
+        let Schedule { subgroups, blocks, .. } = self.schedule;
+        format!("{}_{subgroups}x{blocks}", self.problem.name())
     }
 
     /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, the gradient of the output, both numbers of each query, lengths
     /// if there are any, and the gradients.
     pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
-        let (of, own) = (&self.of, self.own());
+        let (of, own) = (&self.problem.of, self.own());
+        let Backward { d_o: of_d_o, side, .. } = &self.problem;
         let half = element(context, of.dtype).ok_or(MISSING)?;
         let float = Type::float(context, Float::F32);
         let (index, word) = (Type::index(context), Type::integer(context, 32));
         let mut arguments = vec![index, index];
-        for operand in [of.q, of.k, of.v, self.d_o] {
+        for operand in [of.q, of.k, of.v, *of_d_o] {
             arguments.push(half.memref(&[operand.elements], None)?);
         }
         arguments.extend([float.memref(&[of.rows()], None)?; 2]);
-        let lengths = self.lengths().map_or(0, |lengths| lengths.len());
+        let lengths = self.problem.lengths().map_or(0, |lengths| lengths.len());
         for _ in 0..lengths {
             arguments.push(word.memref(&[of.batch], None)?);
         }
-        for (dtype, _, elements) in self.stored() {
+        for (dtype, _, elements) in self.problem.stored() {
             arguments.push(element(context, dtype).ok_or(MISSING)?.memref(&[elements], None)?);
         }
         let code = Code::new(context, &arguments);
         let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
         let of_keys = of.batch * of.heads;
-        let group = match self.side {
+        let group = match side {
             Side::Queries => of.group,
             Side::Keys(_) => 1,
         };
@@ -155,11 +104,11 @@ impl Gradients {
         let (batch, head_of_keys) = (code.div(number, of.heads)?, code.rem(number, of.heads)?);
         let first_head = code.mul(head_of_keys, of.group)?;
         let [q, k, v, d_o] = [2, 3, 4, 5].map(|argument| code.argument(argument));
-        let sides = [[(of.q, q?), (self.d_o, d_o?)], [(of.k, k?), (of.v, v?)]];
+        let sides = [[(of.q, q?), (*of_d_o, d_o?)], [(of.k, k?), (of.v, v?)]];
         let numbers = [code.argument(6)?, code.argument(7)?];
         let stored = 8 + lengths;
         let tile = Tile::new(&code, own, half, [lane, tile], lengths_of(&code, 8, lengths, batch)?)?;
-        let (owned, passing, own_head) = match self.side {
+        let (owned, passing, own_head) = match side {
             Side::Queries => (sides[0], sides[1], code.add(first_head, among)?),
             Side::Keys(_) => (sides[1], sides[0], head_of_keys),
         };
@@ -182,7 +131,7 @@ impl Gradients {
             let (operand, buffer) = owned[side];
             tile.factors((buffer, operand.strides, of.columns[side]), [batch, own_head])
         };
-        let numbers = match self.side {
+        let numbers = match side {
             Side::Queries => {
                 let row = code.add(code.mul(batch, of.heads * of.group)?, own_head)?;
                 Numbers::own(&tile, numbers, code.mul(row, of.queries)?)?
@@ -209,7 +158,7 @@ impl Gradients {
             numbers,
             seen: tile.seen()?,
         };
-        let sums = match self.side {
+        let sums = match side {
             Side::Queries => lanes.sums([batch, head_of_keys], &lanes.none()?)?,
             Side::Keys(_) if of.group == 1 => lanes.sums([batch, first_head], &lanes.none()?)?,
             Side::Keys(_) => code.repeat([0, of.group, 1].map(Int::Known), &lanes.none()?, |among, sums| {
@@ -219,7 +168,7 @@ impl Gradients {
         let sums = if self.own().visible.is_same_for_all() {
             sums
         } else {
-            let passing_heads = match self.side {
+            let passing_heads = match side {
                 Side::Queries => [head_of_keys, code.add(head_of_keys, 1)?],
                 Side::Keys(_) => [first_head, code.add(first_head, of.group)?],
             };
@@ -227,7 +176,7 @@ impl Gradients {
         };
         let scale = Attribute::float(of.scale, float)?;
         let scale = code.one("arith.constant", &[], float, &[("value", scale)])?;
-        for (number, (dtype, strides, _)) in self.stored().into_iter().enumerate() {
+        for (number, (dtype, strides, _)) in self.problem.stored().into_iter().enumerate() {
             let to = code.argument(stored + number)?;
             for (block, sums) in (0..).zip(lanes.apart(&sums)?) {
                 let sums = sums.get(number).ok_or(MISSING)?;

@@ -6,6 +6,9 @@
 //! | `prefill`, `steps` | attention of many queries, in one kernel |
 //! | `gradients`, `gradient_steps` | the gradients of queries, and those of keys and values, in one kernel each |
 //! | `cpu`, `cpu_steps` | attention on CPUs |
+//! | `cpu_gradients` | the gradients on CPUs |
+//! | `cpu_lanes` | what both share: rows in lanes |
+//! | `backward` | what gradients are computed, on any device |
 //! | `again`, `cpu_again` | sums that NaN of hidden rows has reached, computed once more |
 //! | `tile`, `passing` | what `prefill` and `gradients` share: the rows of a workgroup, and the rows of the other side, which pass through LDS |
 //!
@@ -15,8 +18,11 @@
 //! are summed, keys and queries change places.
 
 mod again;
+mod backward;
 mod cpu;
 mod cpu_again;
+mod cpu_gradients;
+mod cpu_lanes;
 mod cpu_steps;
 mod decode;
 mod gradient_steps;
@@ -28,10 +34,12 @@ mod steps;
 mod sum;
 mod tile;
 
+pub(crate) use backward::{Backward, Side};
 pub(crate) use cpu::OnCpu;
+pub(crate) use cpu_gradients::GradientsOnCpu;
 pub(crate) use decode::Decode;
 pub(super) use decode::LANES;
-pub(crate) use gradients::{Gradients, Side};
+pub(crate) use gradients::Gradients;
 pub(crate) use prefill::Prefill;
 
 use super::code::{Code, Int, Ssa};

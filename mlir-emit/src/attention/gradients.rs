@@ -1,0 +1,214 @@
+//! Gradients of attention by kernels of our own, without scores in memory: one for queries, and one for keys and values. On [AMD
+//! GPUs](Gradients) and on [CPUs](GradientsOnCpu).
+
+use super::kernels::{Stored, converted, count, has_halves, is_float, is_for_cpus, operand, problem};
+use super::scores::{Attention, level};
+use super::told::{HEAD, KEY, QUERY};
+use crate::EmitError;
+use crate::ir::MISSING;
+use crate::kernel::{Attended, Attention as Kernel, Backward, Gradients, GradientsOnCpu, Registers, Side};
+use crate::lowering::Lowering;
+use crate::value::{Ordered, Value, extent};
+use rotini_graph::{DataType, SdpaBackward};
+use rotini_schedule::{Machine, attention};
+
+/// The gradients of q, k and v; `None` where there is no kernel for such types and columns, more is asked for, or scores in memory are faster.
+pub(super) fn gradients<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    attention: &Attention<'c, 'b>,
+    op: &SdpaBackward,
+) -> Result<Option<[Value<'c, 'b>; 3]>, EmitError> {
+    if op.dbias.is_some() || attention.mask.is_some() {
+        return Ok(None);
+    }
+    let stored = [op.dq, op.dk, op.dv].map(|id| Stored::of(lowering, id));
+    let [of_queries, of_keys, of_values] = stored;
+    let stored = [of_queries?, of_keys?, of_values?];
+    if let Some(machine) = lowering.target().machine() {
+        return on_gpu(lowering, attention, op, (machine, stored));
+    }
+    match lowering.target().registers() {
+        Some(registers) => on_cpu(lowering, attention, op, (registers, stored)),
+        None => Ok(None),
+    }
+}
+
+fn on_gpu<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    attention: &Attention<'c, 'b>,
+    op: &SdpaBackward,
+    (machine, stored): (&Machine, [Stored; 3]),
+) -> Result<Option<[Value<'c, 'b>; 3]>, EmitError> {
+    if !has_halves(attention) {
+        return Ok(None);
+    }
+    let (dtype, own) = (attention.q.dtype, [op.q, op.k, op.d_o]);
+    let is_own = attention.multiplied(lowering, &own, dtype)? == dtype && lowering.value(op.d_o)?.dtype == dtype;
+    if !is_own {
+        return Ok(None);
+    }
+    let d_o = lowering.settled(op.d_o)?;
+    let Some([queries, keys]) = sides(lowering, attention, &d_o, &stored)? else {
+        return Ok(None);
+    };
+    let Some([by_queries, by_keys]) = schedules(machine, &queries)? else {
+        return Ok(None);
+    };
+    let kernels = |numbers: [usize; 2]| {
+        [(&queries, by_queries), (&keys, by_keys)].map(|(problem, schedule)| Gradients {
+            problem: Backward {
+                numbers,
+                ..problem.clone()
+            },
+            schedule,
+        })
+    };
+    if !kernels([0; 2]).iter().all(Gradients::is_possible) {
+        return Ok(None);
+    }
+    let kernels = kernels(numbers(lowering, attention, op, d_o)?);
+    made(lowering, kernels.each_ref().map(Kernel::Gradients), op, &stored).map(Some)
+}
+
+/// Schedules of both sides; `None` where scores in memory are estimated to be faster.
+fn schedules(machine: &Machine, queries: &Backward) -> Result<Option<[attention::Prefill; 2]>, EmitError> {
+    let Backward { of, keys, .. } = queries;
+    let batches = count(of.batch.saturating_mul(of.heads))?;
+    let group = count(of.group)?;
+    let of_q = batches.saturating_mul(group);
+    // Each of the keys is seen by queries of all heads of a group.
+    let turned = of.visible.turned([of.queries, *keys]);
+    let sides = [(of_q, of.queries, of.visible, 1), (batches, *keys, turned, group)];
+    let (mut schedules, mut time) = (Vec::new(), 0_u64);
+    for (batches, rows, visible, heads) in sides {
+        let schedule = attention::prefill(machine, batches, count(rows)?);
+        let seen = count(visible.seen_by(schedule.rows().cast_signed()))?;
+        time = time.saturating_add(schedule.time(machine, [batches, count(rows)?], [seen, heads]));
+        schedules.push(schedule);
+    }
+    let rows = of_q.saturating_mul(count(of.queries)?);
+    let is_slower = time > attention::time_of_gradients(rows.saturating_mul(count(of.visible.count())?));
+    let &[by_queries, by_keys] = schedules.as_slice() else {
+        return Err(MISSING);
+    };
+    Ok(Some([by_queries, by_keys]).filter(|_| !is_slower))
+}
+
+/// The same on a CPU, whose kernels read and store f32.
+fn on_cpu<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    attention: &Attention<'c, 'b>,
+    op: &SdpaBackward,
+    (registers, mut stored): (Registers, [Stored; 3]),
+) -> Result<Option<[Value<'c, 'b>; 3]>, EmitError> {
+    let d_o = lowering.settled(op.d_o)?;
+    if !is_for_cpus(attention) || !is_float(d_o.dtype) {
+        return Ok(None);
+    }
+    let dtype = DataType::F32;
+    for stored in &mut stored {
+        stored.dtype = dtype;
+    }
+    let kernels = |attention: &Attention<'c, 'b>, d_o: &Ordered<'c, 'b>, numbers: [usize; 2]| {
+        let sides = sides(lowering, attention, d_o, &stored)?;
+        let kernels = sides.map(|sides| {
+            sides.map(|problem| GradientsOnCpu {
+                problem: Backward {
+                    of: Attended { dtype, ..problem.of },
+                    numbers,
+                    ..problem
+                },
+                registers,
+            })
+        });
+        Ok::<_, EmitError>(kernels.filter(|kernels| kernels.iter().all(GradientsOnCpu::is_possible)))
+    };
+    if kernels(attention, &d_o, [0; 2])?.is_none() {
+        return Ok(None);
+    }
+    let numbers = numbers(lowering, attention, op, d_o.clone())?;
+    let d_o = lowering.converted(d_o, dtype)?;
+    let Some(kernels) = kernels(&converted(lowering, attention)?, &d_o, numbers)? else {
+        return Err(MISSING);
+    };
+    made(lowering, kernels.each_ref().map(Kernel::GradientsOnCpu), op, &stored).map(Some)
+}
+
+/// What both kernels compute, without the numbers of each query; `None` if kernels of our own have no such attention.
+fn sides<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    attention: &Attention<'c, 'b>,
+    d_o: &Ordered<'c, 'b>,
+    [of_queries, of_keys, of_values]: &[Stored; 3],
+) -> Result<Option<[Backward; 2]>, EmitError> {
+    let (Some(of), Some(d_o)) = (problem(lowering, attention, of_queries)?, operand(d_o)) else {
+        return Ok(None);
+    };
+    let (Some(keys), Some(values)) = (of_keys.strides(), of_values.strides()) else {
+        return Ok(None);
+    };
+    let queries = Backward {
+        of,
+        d_o,
+        numbers: [0; 2],
+        keys: extent(&attention.dims, KEY)?,
+        side: Side::Queries,
+    };
+    let keys = Backward {
+        of: Attended {
+            out: (of_keys.dtype, keys),
+            ..queries.of.clone()
+        },
+        side: Side::Keys((of_values.dtype, values)),
+        ..queries.clone()
+    };
+    Ok(Some([queries, keys]))
+}
+
+/// The values with both numbers of each query: the statistics, and the sums of products of output and gradient.
+fn numbers<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    attention: &Attention<'c, 'b>,
+    op: &SdpaBackward,
+    d_o: Ordered<'c, 'b>,
+) -> Result<[usize; 2], EmitError> {
+    let statistics = lowering
+        .value(op.stats)?
+        .clone()
+        .with_dims(&lowering.emitter(), &attention.rows())?;
+    let order = [0, HEAD, QUERY, KEY];
+    let level = level(lowering, (&Value::of(d_o), op.o), &order, DataType::F32)?;
+    let mut numbers = [0; 2];
+    for (value, number) in [statistics, level].into_iter().zip(&mut numbers) {
+        let rows = lowering.carry(value.materialise(&lowering.emitter())?, DataType::F32)?;
+        *number = lowering.in_order(&rows, &order)?.ssa.id();
+    }
+    Ok(numbers)
+}
+
+/// The gradients, as both kernels make them.
+fn made<'c, 'b>(
+    lowering: &Lowering<'_, 'c, 'b>,
+    [queries, keys]: [Kernel<'_>; 2],
+    op: &SdpaBackward,
+    [of_queries, of_keys, of_values]: &[Stored; 3],
+) -> Result<[Value<'c, 'b>; 3], EmitError> {
+    let dq = lowering.attention(queries, &[&of_queries.shape()?])?;
+    let both = lowering.attention(keys, &[&of_keys.shape()?, &of_values.shape()?])?;
+    let (&[dq], &[dk, dv]) = (dq.as_slice(), both.as_slice()) else {
+        return Err(MISSING);
+    };
+    let gradient = |stored: &Stored, ssa, id| {
+        let ordered = stored.ordered(ssa);
+        Ok::<_, EmitError>(Value::of(if lowering.is_read(id) {
+            lowering.carry(ordered, stored.carried)?
+        } else {
+            ordered
+        }))
+    };
+    Ok([
+        gradient(of_queries, dq, op.dq)?,
+        gradient(of_keys, dk, op.dk)?,
+        gradient(of_values, dv, op.dv)?,
+    ])
+}

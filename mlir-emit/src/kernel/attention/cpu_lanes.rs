@@ -1,0 +1,194 @@
+//! What kernels of attention on CPUs share: vectors that have a row of a head in each lane, and matrices of them on the stack.
+
+use super::{MISSING, Strides};
+use crate::EmitError;
+use crate::kernel::code::{Code, Int, Ssa};
+use crate::mlir::{Attribute, Float, Type};
+
+/// Bytes on the stack that the compiler lets a kernel have.
+pub(super) const STACK: i64 = 32 << 10;
+/// Rows of the other side that are a block.
+pub(super) const BLOCK: i64 = 64;
+
+/// The rows of a workgroup, each in a lane of its own.
+pub(super) struct Lanes<'a, 'c> {
+    pub(super) code: &'a Code<'c>,
+    /// Lanes of a vector.
+    pub(super) count: i64,
+    pub(super) vectors: i64,
+    pub(super) vector: Type<'c>,
+    pub(super) float: Type<'c>,
+    /// The first row.
+    pub(super) first: Int<'c>,
+    /// Rows of a head.
+    pub(super) rows: i64,
+}
+
+impl<'a, 'c> Lanes<'a, 'c> {
+    /// The lanes for so many rows of a head, from the first one on.
+    pub(super) fn new(
+        code: &'a Code<'c>,
+        [count, vectors]: [i64; 2],
+        (first, rows): (Int<'c>, i64),
+    ) -> Result<Self, EmitError> {
+        let float = Type::float(code.context(), Float::F32);
+        Ok(Lanes {
+            code,
+            count,
+            vectors,
+            vector: float.vector(&[count])?,
+            float,
+            first,
+            rows,
+        })
+    }
+
+    /// Rows of the workgroup.
+    pub(super) fn each(&self) -> i64 {
+        self.vectors * self.count
+    }
+
+    /// Memory on the stack with a number for each row of the workgroup and each of so many columns or rows of the other side.
+    pub(super) fn memory(&self, columns: i64) -> Result<Ssa<'c>, EmitError> {
+        let buffer = self.float.memref(&[columns * self.each()], None)?;
+        let attributes = [
+            ("alignment", Attribute::text("64 : i64")),
+            ("operandSegmentSizes", Attribute::i32_array(&[0, 0])),
+        ];
+        self.code.one("memref.alloca", &[], buffer, &attributes)
+    }
+
+    /// Where this vector of this column is.
+    pub(super) fn place(&self, column: Int<'c>, vector: i64) -> Result<Int<'c>, EmitError> {
+        let code = self.code;
+        code.add(code.mul(column, self.each())?, vector * self.count)
+    }
+
+    /// A vector of a column of memory on the stack.
+    pub(super) fn read(&self, memory: Ssa<'c>, column: Int<'c>, vector: i64) -> Result<Ssa<'c>, EmitError> {
+        let place = self.place(column, vector)?;
+        self.code.read_shared(memory, place, self.vector)
+    }
+
+    /// Stores such a vector.
+    pub(super) fn write(&self, value: Ssa<'c>, memory: Ssa<'c>, column: Int<'c>, vector: i64) -> Result<(), EmitError> {
+        let place = self.place(column, vector)?;
+        self.code.write_shared(value, memory, place)
+    }
+
+    /// A number for all rows.
+    pub(super) fn all(&self, number: &str) -> Result<Ssa<'c>, EmitError> {
+        let value = [("value", Attribute::text(&format!("dense<{number}> : {}", self.vector)))];
+        self.code.one("arith.constant", &[], self.vector, &value)
+    }
+
+    /// The factor on scores, for all rows.
+    pub(super) fn scale(&self, scale: f64) -> Result<Ssa<'c>, EmitError> {
+        let scale = [("value", Attribute::float(scale, self.float)?)];
+        let scale = self.code.one("arith.constant", &[], self.float, &scale)?;
+        self.code.one("vector.broadcast", &[scale], self.vector, &[])
+    }
+
+    /// An element of a buffer.
+    pub(super) fn element(&self, buffer: Ssa<'c>, place: Int<'c>) -> Result<Ssa<'c>, EmitError> {
+        let place = self.code.index(place)?;
+        self.code.one("memref.load", &[buffer, place], self.float, &[])
+    }
+
+    /// An element of a buffer, for all rows.
+    pub(super) fn broadcast(&self, buffer: Ssa<'c>, place: Int<'c>) -> Result<Ssa<'c>, EmitError> {
+        let number = self.element(buffer, place)?;
+        self.code.one("vector.broadcast", &[number], self.vector, &[])
+    }
+
+    /// The row of a lane, or the head's last one where it has no more.
+    pub(super) fn row(&self, vector: i64, lane: i64) -> Result<Int<'c>, EmitError> {
+        let row = self.code.add(self.first, vector * self.count + lane)?;
+        self.code.lesser(row, self.rows - 1)
+    }
+
+    /// Copies the rows of a head to the stack, each column's side by side. What is behind the last row is the last row.
+    pub(super) fn copy(
+        &self,
+        (buffer, strides): (Ssa<'c>, Strides),
+        [batch, head]: [Int<'c>; 2],
+        (columns, memory): (i64, Ssa<'c>),
+    ) -> Result<(), EmitError> {
+        let code = self.code;
+        for vector in 0..self.vectors {
+            let mut rows = Vec::new();
+            for lane in 0..self.count {
+                rows.push(strides.place(code, [batch, head, self.row(vector, lane)?])?);
+            }
+            code.repeat([0.into(), columns.into(), self.count.into()], &[], |column, _| {
+                let load = |row: &Int<'c>| code.read_shared(buffer, code.add(*row, column)?, self.vector);
+                let loaded = rows.iter().map(load).collect::<Result<Vec<_>, _>>()?;
+                for (number, turned) in (0..).zip(turned(code, loaded)?) {
+                    self.write(turned, memory, code.add(column, number)?, vector)?;
+                }
+                Ok(Vec::new())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Products of so many columns of a matrix on the stack, of which each element is a vector, and numbers of a buffer from a place on: these are
+    /// so far apart along the columns and along the results. For each of so many results its vectors.
+    pub(super) fn summed(
+        &self,
+        (memory, columns): (Ssa<'c>, Int<'c>),
+        (buffer, place, [of_column, of_result]): (Ssa<'c>, Int<'c>, [i64; 2]),
+        results: i64,
+    ) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let code = self.code;
+        let sums = usize::try_from(results * self.vectors).map_err(|_| MISSING)?;
+        let zeros = vec![code.zeros(self.vector)?; sums];
+        code.repeat([0.into(), columns, 1.into()], &zeros, |column, sums| {
+            let vectors = (0..self.vectors).map(|vector| self.read(memory, column, vector));
+            let vectors = vectors.collect::<Result<Vec<_>, _>>()?;
+            let place = code.add(place, code.mul(column, of_column)?)?;
+            let mut sums = sums.iter();
+            let mut next = Vec::new();
+            for result in 0..results {
+                let number = self.broadcast(buffer, code.add(place, result * of_result)?)?;
+                for &vector in &vectors {
+                    let &sum = sums.next().ok_or(MISSING)?;
+                    next.push(code.one("vector.fma", &[number, vector, sum], self.vector, &[])?);
+                }
+            }
+            Ok(next)
+        })
+    }
+}
+
+/// A number of rows that is told for the batch: negative ones are zero.
+pub(super) fn length<'c>(code: &Code<'c>, lengths: Ssa<'c>, batch: Int<'c>) -> Result<Int<'c>, EmitError> {
+    let word = Type::integer(code.context(), 32);
+    let length = code.one("memref.load", &[lengths, code.index(batch)?], word, &[])?;
+    let length = code.one("arith.index_cast", &[length], code.index_type(), &[])?;
+    code.greater(Int::Made(length), 0)
+}
+
+/// As many vectors as each has elements, rows for columns.
+pub(super) fn turned<'c>(code: &Code<'c>, mut rows: Vec<Ssa<'c>>) -> Result<Vec<Ssa<'c>>, EmitError> {
+    let lanes = i64::try_from(rows.len()).map_err(|_| MISSING)?;
+    let mut step = 1;
+    while step < lanes {
+        let keeps = |lane: i64| lane & step == 0;
+        let upper: Vec<i64> = (0..lanes)
+            .map(|lane| if keeps(lane) { lane } else { lanes + lane - step })
+            .collect();
+        let lower: Vec<i64> = (0..lanes)
+            .map(|lane| if keeps(lane) { lane + step } else { lanes + lane })
+            .collect();
+        let distance = usize::try_from(step).map_err(|_| MISSING)?;
+        for pairs in rows.chunks_mut(2 * distance) {
+            let (above, below) = pairs.split_at_mut_checked(distance).ok_or(MISSING)?;
+            for (a, b) in above.iter_mut().zip(below) {
+                (*a, *b) = (code.shuffle([*a, *b], &upper)?, code.shuffle([*a, *b], &lower)?);
+            }
+        }
+        step *= 2;
+    }
+    Ok(rows)
+}
