@@ -167,7 +167,7 @@ mod tests {
             constant.map(|constant| (constant.measured * 100.0).round() / 100.0)
         };
         assert_eq!(of("4096³ in f16"), Some(549.6));
-        assert_eq!(of("4096³ in f16, clock at least"), Some(882.78));
+        assert_eq!(of("4096³ in f16, clock at least"), Some(882.79));
         assert_eq!(of("causal : full attention"), Some(0.6));
         assert_eq!(of("layernorm 8192×4096, warm"), Some(5.0));
         assert_eq!(of("layernorm 8192×4096, cold"), Some(4.0));
