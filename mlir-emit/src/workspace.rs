@@ -47,7 +47,7 @@ pub(crate) fn bound(context: &Context, operations: &[Operation], target: &Target
     let live = live(operations);
     let (uses, returned) = uses(operations, &live);
     let mut kernels = Kernels::of(context, operations, matches!(target, Target::Rocm { .. }));
-    let alike = alike(operations, &live);
+    let alike = alike(context, operations, &live);
     let mut total: u64 = 0;
     for (position, operation) in operations.iter().enumerate() {
         let makes_none = is_view(operation) || matches!(operation.name(), "tensor.empty" | "arith.constant");
@@ -100,8 +100,13 @@ fn packed_bytes(context: &Context, operations: &[Operation]) -> Option<u64> {
     Some(total)
 }
 
-/// The positions of operations of which there are two: the compiler keeps one of them.
-fn alike(operations: &[Operation], live: &[bool]) -> HashSet<usize> {
+/// The positions of operations of which there are two: the compiler keeps one of them. Those on
+/// integers count as the same if they read the same: simplified, their bodies may be equal.
+fn alike(context: &Context, operations: &[Operation], live: &[bool]) -> HashSet<usize> {
+    let is_integer = |id: &usize| {
+        let tensor = context.value(*id).r#type().as_tensor();
+        tensor.is_ok_and(|(_, element)| element.is_integer())
+    };
     // The first value that is the same as each.
     let mut same: HashMap<usize, usize> = HashMap::new();
     let mut known: HashMap<String, usize> = HashMap::new();
@@ -115,11 +120,16 @@ fn alike(operations: &[Operation], live: &[bool]) -> HashSet<usize> {
             .iter()
             .map(|id| same.get(id).copied().unwrap_or(*id))
             .collect();
-        let text = format!(
-            "{} {operands:?} {:?} {:?}",
-            operation.name(),
-            operation.attributes(),
+        let mut values = operation.operands().iter().chain(operation.results());
+        let body = if is_elementwise(operation) && values.all(is_integer) {
+            Vec::new()
+        } else {
             inner(operation)
+        };
+        let text = format!(
+            "{} {operands:?} {:?} {body:?}",
+            operation.name(),
+            operation.attributes()
         );
         let first = *known.entry(text).or_insert(position);
         if first == position {

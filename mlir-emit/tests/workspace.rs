@@ -3,7 +3,7 @@
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed")]
 
 use rotini_emit::{Target, emit, workspace_bound, workspace_limit};
-use rotini_graph::{DataType, Graph, GraphBuilder, Matmul, PointwiseMode, SdpaBackward};
+use rotini_graph::{DataType, Graph, GraphBuilder, Matmul, PointwiseMode, Scalar, SdpaBackward};
 
 const F16: DataType = DataType::F16;
 const F32: DataType = DataType::F32;
@@ -124,4 +124,17 @@ fn what_others_read_is_counted() {
     b.node("product", F32, Matmul { a, b: by, c });
     let parts = reported(b.build(), "mi300x");
     assert!(parts >= 2 * 64 * 64 * 4 && parts.is_multiple_of(64 * 64 * 4), "{parts}");
+}
+
+/// The compiler finds that both results are `x`, computes one and copies it.
+#[test]
+fn results_that_become_the_same_are_counted() {
+    use PointwiseMode::{BinarySelect, LogicalAnd};
+    let mut b = GraphBuilder::new("both x");
+    let dims = [8, 6];
+    let [x, selected, both] = ["x", "selected", "both"].map(|name| b.buffer(name, DataType::Bool, &dims));
+    let truth = b.constant("true", DataType::Bool, &[1, 1], Scalar::Integer(1));
+    b.pointwise(DataType::I64, BinarySelect, &[x, x, x], selected);
+    b.pointwise(DataType::I32, LogicalAnd, &[x, truth], both);
+    assert!(reported(b.build(), "x86-64-v3") >= 48);
 }
