@@ -20,6 +20,7 @@
 //! | `taps` | gradients of depthwise filters on CPUs |
 //! | `pool` | max pooling on CPUs |
 //! | `code` | what kernels are written with |
+//! | `executable` | kernels as IREE's executables |
 
 mod adding;
 mod attended;
@@ -28,6 +29,7 @@ mod code;
 mod direct;
 mod dots;
 mod epilogue;
+mod executable;
 mod fusion;
 mod gemm;
 mod lines;
@@ -62,14 +64,14 @@ pub(crate) use taps::Taps;
 pub(crate) use turn::Turn;
 
 use crate::EmitError;
-use crate::mlir::{Attribute, Block, Context, Float, Operation, Type, Value, body_text};
+use crate::mlir::{Attribute, Block, Context, Float, Operation, Type, Value};
 use crate::target::Target;
 use code::DISPATCH;
 use epilogue::{Epilogue, Source, Tensor};
+use executable::{Lanes, dispatched, executable};
 use fusion::Fused;
 use rotini_schedule::gemm::{Problem, Schedule};
 use std::cell::RefCell;
-use std::fmt::Write as _;
 
 /// The operation that stands for the sums of a product until its kernel is written.
 const PRODUCT: &str = "rotini.product";
@@ -312,17 +314,6 @@ impl Own {
     }
 }
 
-/// The lanes of a workgroup.
-#[derive(Clone, Copy)]
-enum Lanes {
-    /// One thread, on CPUs.
-    Single,
-    /// On GPUs, in subgroups of 64 lanes.
-    Wave64(u64),
-    /// On GPUs, in subgroups of any size.
-    AnyWave(u64),
-}
-
 /// Memory that a kernel has.
 #[derive(Clone, Copy)]
 struct Buffer<'c> {
@@ -482,56 +473,4 @@ fn call<'c>(
 
 fn memref(tensor: &Tensor<'_>) -> String {
     format!("memref<{}x{}>", tensor.elements(), tensor.element)
-}
-
-/// The attributes of a call of a kernel.
-fn dispatched(symbol: &str, name: &str, operands: usize) -> Vec<(&'static str, String)> {
-    vec![
-        ("entry_points", format!("[@{symbol}::@{name}]")),
-        ("operandSegmentSizes", format!("array<i32: 0, {operands}, 0, 0>")),
-    ]
-}
-
-/// A kernel as IREE's executable.
-fn executable(
-    context: &Context,
-    (symbol, name, lanes): (&str, &str, Lanes),
-    (buffers, read): (&[String], usize),
-    written: gemm::Written<'_>,
-) -> Result<String, EmitError> {
-    let binding = |number: usize| {
-        let flags = if number < read { ", ReadOnly" } else { "" };
-        format!("#hal.pipeline.binding<storage_buffer{flags}>")
-    };
-    let bindings: Vec<String> = (0..buffers.len()).map(binding).collect();
-    let on_gpu = |lanes: u64, subgroup: &str| {
-        let pipeline = "#iree_gpu.pipeline<BaseLowering>";
-        let translation = format!("{pipeline} workgroup_size = [{lanes}, 1, 1]{subgroup}");
-        (translation, "gpu.thread_id x")
-    };
-    let (translation, lane) = match lanes {
-        Lanes::Single => ("#iree_cpu.pipeline<Default>".to_owned(), "arith.constant 0 : index"),
-        Lanes::Wave64(lanes) => on_gpu(lanes, " subgroup_size = 64"),
-        Lanes::AnyWave(lanes) => on_gpu(lanes, ""),
-    };
-    let layout = format!("#hal.pipeline.layout<bindings = [{}]>", bindings.join(", "));
-    let mut text = format!(
-        "  hal.executable.source private @{symbol} {{\n    hal.executable.export public @{name} ordinal(0) layout({layout}) count(%device: \
-         !hal.device) -> (index, index, index) {{\n      %x = arith.constant {} : index\n      %one = arith.constant 1 : index\n      \
-         hal.return %x, %one, %one : index, index, index\n    }}\n    builtin.module {{\n      func.func @{name}() attributes {{\
-         translation_info = #iree_codegen.translation_info<pipeline = {translation}>}} {{\n        %zero = arith.constant 0 : \
-         index\n        %0 = {lane}\n        %1 = hal.interface.workgroup.id[0] : index\n",
-        written.workgroups,
-    );
-    for (number, r#type) in buffers.iter().enumerate() {
-        let flags = if number < read { " flags(ReadOnly)" } else { "" };
-        writeln!(
-            text,
-            "        %{} = hal.interface.binding.subspan layout({layout}) binding({number}) alignment(64) offset(%zero){flags} : {type}",
-            number + 2,
-        )?;
-    }
-    text.push_str(&body_text(context, written.block, 4)?);
-    text.push_str("      }\n    }\n  }");
-    Ok(text)
 }

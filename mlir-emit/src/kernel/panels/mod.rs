@@ -283,7 +283,7 @@ mod tests {
     /// What the compiler lets a kernel have on the stack, and that all rows and columns have a tile.
     #[test]
     fn panels_fit_onto_the_stack() {
-        assert!(PANEL + TABLE < 32 << 10);
+        const { assert!(PANEL + TABLE < 32 << 10) };
         for registers in [Registers { lanes: 16, count: 32 }, Registers { lanes: 8, count: 16 }] {
             for (rows, columns, terms) in [
                 (1, 1, 1),

@@ -487,20 +487,5 @@ fn summary(results: &Results, output: &Output) -> Result<()> {
             output.line(&format!("  {} against it: {}", first.label, against.sentence()))?;
         }
     }
-    let constants = constants::constants(results);
-    if !constants.is_empty() {
-        let mut table = report::table(&["constant", "measured", "MI300X, model", ""]);
-        for constant in constants {
-            let number = |value: f64| rotini_bench::format::significant(value, 3);
-            let model = constant.model.map(number).unwrap_or_default();
-            table.add_row([
-                constant.name,
-                number(constant.measured),
-                model,
-                constant.unit.to_owned(),
-            ]);
-        }
-        output.line(&format!("\n{table}"))?;
-    }
-    Ok(())
+    constants::show(results, output)
 }

@@ -1,20 +1,43 @@
 //! What a run of the suite `constants` says of the device, beside what the time model takes for it.
 
+use crate::output::Output;
+use crate::report;
+use anyhow::Result;
 use rotini_bench::results::{Clock, Results, Row, Times};
 use rotini_time::{MI300X, Operands};
 use rotini_workloads::suites::constants::{LAUNCHES, PRODUCTS, STRIDES};
 
+/// Shows the constants, if the run has any.
+pub(super) fn show(results: &Results, output: &Output) -> Result<()> {
+    let constants = constants(results);
+    if constants.is_empty() {
+        return Ok(());
+    }
+    let mut table = report::table(&["constant", "measured", "MI300X, model", ""]);
+    for constant in constants {
+        let number = |value: f64| rotini_bench::format::significant(value, 3);
+        let model = constant.model.map(number).unwrap_or_default();
+        table.add_row([
+            constant.name,
+            number(constant.measured),
+            model,
+            constant.unit.to_owned(),
+        ]);
+    }
+    output.line(&format!("\n{table}"))
+}
+
 /// A quantity as it was measured, and as the model of an MI300X has it.
 #[derive(Debug, PartialEq)]
-pub(super) struct Constant {
-    pub(super) name: String,
-    pub(super) measured: f64,
-    pub(super) model: Option<f64>,
-    pub(super) unit: &'static str,
+struct Constant {
+    name: String,
+    measured: f64,
+    model: Option<f64>,
+    unit: &'static str,
 }
 
 /// Returns the constants that a run on a GPU measured with its first engine.
-pub(super) fn constants(results: &Results) -> Vec<Constant> {
+fn constants(results: &Results) -> Vec<Constant> {
     if results.machine.clock != Clock::Gpu {
         return Vec::new();
     }

@@ -1,0 +1,69 @@
+//! Kernels as IREE's executables: their text around a kernel's body, and the attributes of a call.
+
+use super::gemm::Written;
+use crate::EmitError;
+use crate::mlir::{Context, body_text};
+use std::fmt::Write as _;
+
+/// The lanes of a workgroup.
+#[derive(Clone, Copy)]
+pub(super) enum Lanes {
+    /// One thread, on CPUs.
+    Single,
+    /// On GPUs, in subgroups of 64 lanes.
+    Wave64(u64),
+    /// On GPUs, in subgroups of any size.
+    AnyWave(u64),
+}
+
+/// The attributes of a call of a kernel.
+pub(super) fn dispatched(symbol: &str, name: &str, operands: usize) -> Vec<(&'static str, String)> {
+    vec![
+        ("entry_points", format!("[@{symbol}::@{name}]")),
+        ("operandSegmentSizes", format!("array<i32: 0, {operands}, 0, 0>")),
+    ]
+}
+
+/// A kernel as IREE's executable.
+pub(super) fn executable(
+    context: &Context,
+    (symbol, name, lanes): (&str, &str, Lanes),
+    (buffers, read): (&[String], usize),
+    written: Written<'_>,
+) -> Result<String, EmitError> {
+    let binding = |number: usize| {
+        let flags = if number < read { ", ReadOnly" } else { "" };
+        format!("#hal.pipeline.binding<storage_buffer{flags}>")
+    };
+    let bindings: Vec<String> = (0..buffers.len()).map(binding).collect();
+    let on_gpu = |lanes: u64, subgroup: &str| {
+        let pipeline = "#iree_gpu.pipeline<BaseLowering>";
+        let translation = format!("{pipeline} workgroup_size = [{lanes}, 1, 1]{subgroup}");
+        (translation, "gpu.thread_id x")
+    };
+    let (translation, lane) = match lanes {
+        Lanes::Single => ("#iree_cpu.pipeline<Default>".to_owned(), "arith.constant 0 : index"),
+        Lanes::Wave64(lanes) => on_gpu(lanes, " subgroup_size = 64"),
+        Lanes::AnyWave(lanes) => on_gpu(lanes, ""),
+    };
+    let layout = format!("#hal.pipeline.layout<bindings = [{}]>", bindings.join(", "));
+    let mut text = format!(
+        "  hal.executable.source private @{symbol} {{\n    hal.executable.export public @{name} ordinal(0) layout({layout}) count(%device: \
+         !hal.device) -> (index, index, index) {{\n      %x = arith.constant {} : index\n      %one = arith.constant 1 : index\n      \
+         hal.return %x, %one, %one : index, index, index\n    }}\n    builtin.module {{\n      func.func @{name}() attributes {{\
+         translation_info = #iree_codegen.translation_info<pipeline = {translation}>}} {{\n        %zero = arith.constant 0 : \
+         index\n        %0 = {lane}\n        %1 = hal.interface.workgroup.id[0] : index\n",
+        written.workgroups,
+    );
+    for (number, r#type) in buffers.iter().enumerate() {
+        let flags = if number < read { " flags(ReadOnly)" } else { "" };
+        writeln!(
+            text,
+            "        %{} = hal.interface.binding.subspan layout({layout}) binding({number}) alignment(64) offset(%zero){flags} : {type}",
+            number + 2,
+        )?;
+    }
+    text.push_str(&body_text(context, written.block, 4)?);
+    text.push_str("      }\n    }\n  }");
+    Ok(text)
+}
