@@ -122,9 +122,16 @@ pub(crate) fn sums(rows: &[Row], kept: &[Row]) -> (String, bool) {
             sums.largest = sums.largest.max(row.predicted_us / before);
         }
     }
-    let mut text = "| suite | graphs | extrapolated | sum | least µs | published, measured | the same, ours | mean ratio | rank | of what was kept: sum, mean, largest |\n\
-                    |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
-        .to_owned();
+    let mut text =
+        "| suite | graphs | extrapolated | sum | least µs | published, measured | the same, ours | mean ratio | rank |"
+            .to_owned();
+    let (heading, rule) = if kept.is_empty() {
+        ("", "")
+    } else {
+        (" of what was kept: sum, mean, largest |", "--:|")
+    };
+    // Writing to a String does not fail.
+    let _ = writeln!(text, "{heading}\n|---|--:|--:|--:|--:|--:|--:|--:|--:|{rule}");
     let mut is_worse = false;
     for (suite, sums) in by_suite {
         is_worse |= sums.then > 0.0 && sums.now > SLACK * sums.then;
@@ -143,15 +150,17 @@ pub(crate) fn sums(rows: &[Row], kept: &[Row]) -> (String, bool) {
         } else {
             format!("predicted {:.2}", rank(&sums.rates))
         };
-        let change = if sums.then > 0.0 {
+        let change = if kept.is_empty() {
+            String::new()
+        } else if sums.then > 0.0 {
             let mean = (sums.changes / sums.shared as f64).exp();
             format!(
-                "{:+.1} %, {mean:.2}, {:.2}",
+                " {:+.1} %, {mean:.2}, {:.2} |",
                 100.0 * (sums.now / sums.then - 1.0),
                 sums.largest
             )
         } else {
-            String::new()
+            " |".to_owned()
         };
         let Sums {
             graphs,
@@ -160,10 +169,9 @@ pub(crate) fn sums(rows: &[Row], kept: &[Row]) -> (String, bool) {
             least,
             ..
         } = sums;
-        // Writing to a String does not fail.
         let _ = writeln!(
             text,
-            "| {suite} | {graphs} | {extrapolated} | predicted {predicted:.0} µs | {least:.0} | {theirs} | {ours} | {ratio} | {rank} | {change} |"
+            "| {suite} | {graphs} | {extrapolated} | predicted {predicted:.0} µs | {least:.0} | {theirs} | {ours} | {ratio} | {rank} |{change}"
         );
     }
     (text, is_worse)
@@ -329,7 +337,7 @@ mod tests {
         let line = text.lines().last().unwrap();
         assert_eq!(
             line,
-            "| a | 2 | 0 | predicted 450 µs | 2 | 200 µs | predicted 450 µs | predicted 1.41 |  |  |"
+            "| a | 2 | 0 | predicted 450 µs | 2 | 200 µs | predicted 450 µs | predicted 1.41 |  |"
         );
     }
 
