@@ -7,7 +7,7 @@ use rotini_graph::DataType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Queries,
-    /// Of keys, and of values with this type and memory.
+    /// Gradients of keys and of values; the latter have this type and these strides.
     Keys((DataType, Strides)),
 }
 

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The products that make `s` and `d` have an own row in each lane, as the forward direction does; those that weigh rows have a column in each
-//! lane and read these rows as they lie. The gradients are summed where they are stored, so only `ds` and `p` of a block are on the stack.
+//! lane and read these rows in their own order. The gradients are summed where they are stored, so only `ds` and `p` of a block are on the stack.
 //!
 //! Blocks that all own rows see are multiplied for several own rows at once. Of other blocks each own row is multiplied alone, by the rows that it
 //! sees: what is hidden is read by no sum, whatever it is.
@@ -179,9 +179,9 @@ impl GradientsOnCpu {
 
 /// The statistic of each query, and the sum of products of its output and gradient.
 enum Numbers<'c> {
-    /// Of own rows: both for each vector.
+    /// The row's own numbers: both for each vector.
     Own(Vec<[Ssa<'c>; 2]>),
-    /// Where those of passing rows are, of batches with so many heads of so many rows.
+    /// The buffers with the numbers of passing rows; extents: heads of a batch, rows of a head.
     Passing { buffers: [Ssa<'c>; 2], extents: [i64; 2] },
 }
 
@@ -204,7 +204,7 @@ struct Tile<'a, 'c> {
     /// The same of passing rows.
     passing: [(Ssa<'c>, Strides); 2],
     numbers: Numbers<'c>,
-    /// Of scores.
+    /// The factor of the scores.
     scale: f64,
     /// The gradients of scores weigh the first, weights the second.
     sums: Vec<Sum<'c>>,
@@ -248,7 +248,7 @@ impl<'c> Tile<'_, 'c> {
         strides.place(code, [batch, head, code.add(self.lanes.first, row)?])
     }
 
-    /// Fills the gradients of so many rows with zeros.
+    /// Stores zeros in the gradients of the first `owned` rows.
     fn clear(&self, owned: Int<'c>) -> Result<(), EmitError> {
         let code = self.lanes.code;
         let zeros = code.zeros(self.lanes.vector)?;
@@ -300,8 +300,8 @@ impl<'c> Tile<'_, 'c> {
         Ok(())
     }
 
-    /// Computes the gradients of scores of so many passing rows from one on, and their weights where these are needed. `number`: of the first
-    /// among those of the block.
+    /// Computes the gradients of scores for `rows` passing rows from `row` on, and their weights
+    /// where these are needed. `number` is the first row's position in the block.
     fn weigh(&self, (head, row): (Int<'c>, Int<'c>), number: Int<'c>, rows: i64) -> Result<(), EmitError> {
         let (code, lanes) = (self.lanes.code, &self.lanes);
         let [batch, _] = self.places;

@@ -25,7 +25,7 @@ pub(super) struct Lanes<'a, 'c> {
 }
 
 impl<'a, 'c> Lanes<'a, 'c> {
-    /// The lanes for so many rows of a head, from the first one on.
+    /// Returns the lanes for a number of rows of a head, from the first one on.
     pub(super) fn new(
         code: &'a Code<'c>,
         [count, vectors]: [i64; 2],
@@ -48,7 +48,8 @@ impl<'a, 'c> Lanes<'a, 'c> {
         self.vectors * self.count
     }
 
-    /// Memory on the stack with a number for each row of the workgroup and each of so many columns or rows of the other side.
+    /// Returns memory on the stack: for each column, or row of the other side, a number for each row
+    /// of the workgroup.
     pub(super) fn memory(&self, columns: i64) -> Result<Ssa<'c>, EmitError> {
         let buffer = self.float.memref(&[columns * self.each()], None)?;
         let attributes = [
