@@ -1,5 +1,5 @@
-//! Gradients of attention by kernels of our own, without scores in memory: one for queries, and one for keys and values. On [AMD
-//! GPUs](Gradients) and on [CPUs](GradientsOnCpu).
+//! Gradients of attention by two kernels, without scores in memory: one for queries, one for keys and
+//! values. There are kernels for [AMD GPUs](Gradients) and for [CPUs](GradientsOnCpu).
 
 use super::kernels::{Stored, converted, count, has_halves, is_float, is_for_cpus, operand, problem};
 use super::scores::{Attention, level};
@@ -12,7 +12,8 @@ use crate::value::{Ordered, Value, extent};
 use rotini_graph::{DataType, SdpaBackward};
 use rotini_schedule::{Machine, attention};
 
-/// The gradients of q, k and v; `None` where there is no kernel for such types and columns, more is asked for, or scores in memory are faster.
+/// Returns the gradients of q, k and v; `None` if no kernel has these types and columns, if a mask or
+/// its gradient is asked for, or if scores in memory are estimated to be faster.
 pub(super) fn gradients<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     attention: &Attention<'c, 'b>,
@@ -134,7 +135,8 @@ fn on_cpu<'c, 'b>(
     made(lowering, kernels.each_ref().map(Kernel::GradientsOnCpu), op, &stored).map(Some)
 }
 
-/// What both kernels compute, without the numbers of each query; `None` if kernels of our own have no such attention.
+/// Returns the problems of both kernels, without the values that have a number for each query; `None`
+/// if a tensor's layout fits no kernel.
 fn sides<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     attention: &Attention<'c, 'b>,
@@ -165,7 +167,7 @@ fn sides<'c, 'b>(
     Ok(Some([queries, keys]))
 }
 
-/// The values with both numbers of each query: the statistics, and the sums of products of output and gradient.
+/// Returns the values with both numbers of each query: the statistics, and the sums of dO · O.
 fn numbers<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     attention: &Attention<'c, 'b>,
@@ -186,7 +188,7 @@ fn numbers<'c, 'b>(
     Ok(numbers)
 }
 
-/// The gradients, as both kernels make them.
+/// Appends both kernels and returns the gradients.
 fn made<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [queries, keys]: [Kernel<'_>; 2],

@@ -1,4 +1,5 @@
-//! Attention by kernels of our own: of [few queries](Decode), where the keys are cut into parts, and of [many](Prefill); and on [CPUs](OnCpu).
+//! Attention by single kernels: for [few queries](Decode), with the keys cut into parts, for
+//! [many](Prefill), and on [CPUs](OnCpu).
 
 use super::flash;
 use super::scores::Attention;
@@ -128,7 +129,8 @@ fn made<'c, 'b>(
     Ok([Value::of(quotient), greatest, total])
 }
 
-/// Whether kernels for CPUs compute in the type that is asked for, and all operands are of it or of 16 bits: these are converted.
+/// Returns whether kernels for CPUs compute in this attention's type, and all operands have it or 16
+/// bits, which are converted.
 pub(super) fn is_for_cpus(attention: &Attention<'_, '_>) -> bool {
     let operands = [&attention.q, &attention.k, &attention.v];
     attention.compute == DataType::F32 && operands.into_iter().all(|tensor| is_float(tensor.dtype))

@@ -14,8 +14,8 @@
 //! | `scores` | operands, masks and scores, the same in both directions |
 //! | `forward` | softmax and weighted sum, step by step |
 //! | `flash` | the same by `iree_linalg_ext.online_attention` |
-//! | `kernels` | the same by kernels of our own, for few queries and for many |
-//! | `gradients` | the gradients by kernels of our own, without scores in memory |
+//! | `kernels` | the same by single kernels, for few queries and for many |
+//! | `gradients` | the gradients by two kernels, without scores in memory |
 //! | `online` | that operation's loops and operands |
 //! | `hidden` | what keeps NaN of hidden rows out of results |
 //! | `softmax` | what each of the three gives |

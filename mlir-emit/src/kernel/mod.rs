@@ -136,9 +136,10 @@ impl Kernels {
         let kernel = Whole {
             kind: "scatter",
             name: scatter.name(),
-            lanes: match scatter.is_on_gpu {
-                true => Lanes::AnyWave(scatter::LANES.unsigned_abs()),
-                false => Lanes::Single,
+            lanes: if scatter.is_on_gpu {
+                Lanes::AnyWave(scatter::LANES.unsigned_abs())
+            } else {
+                Lanes::Single
             },
             read: vec![(tensor.id(), read)],
             stored: vec![(stored, span.r#type())],

@@ -1,6 +1,6 @@
 //! What a graph is and the least that it costs: words, operations, bytes.
 
-use rotini_graph::{DataType, Graph, Op, TensorId, TensorKind};
+use rotini_graph::{DataType, Graph, Op, Tensor, TensorId, TensorKind};
 
 /// What is said of a graph before anything runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,11 +43,21 @@ pub fn summarise(graph: &Graph) -> Summary {
         dtype: dtype.map(|dtype| dtype.to_string()).unwrap_or_default(),
         bits: dtype.map_or(32, DataType::bits),
         flops: all.filter(|&flops| flops > 0.0),
-        bytes: stored
-            .filter_map(|tensor| rotini_reference::span_bytes(tensor).ok())
-            .map(|bytes| bytes as u64)
-            .fold(0, u64::saturating_add),
+        bytes: stored.map(least_bytes).fold(0, u64::saturating_add),
     }
+}
+
+/// Returns the bytes of a tensor's elements, each counted once: less than its span where there are
+/// gaps, and no more where elements are repeated.
+fn least_bytes(tensor: &Tensor) -> u64 {
+    let span = rotini_reference::span_bytes(tensor).map_or(0, |bytes| bytes as u64);
+    let bits = tensor
+        .dims
+        .iter()
+        .try_fold(u64::from(tensor.dtype.bits()), |bits, &extent| {
+            bits.checked_mul(u64::try_from(extent).ok()?)
+        });
+    bits.map_or(span, |bits| span.min(bits.div_ceil(8)))
 }
 
 fn word(op: &Op) -> String {
@@ -132,6 +142,16 @@ mod tests {
         assert_eq!((summary.dtype.as_str(), summary.bits), ("f16", 16));
         assert_eq!(summary.flops, Some(2.0 * (2 * 16 * 14 * 14 * 4 * 3 * 3) as f64));
         assert_eq!(summary.bytes, 2 * (2 * 8 * 14 * 14 + 16 * 4 * 9 + 2 * 16 * 14 * 14));
+    }
+
+    #[test]
+    fn gaps_and_repeated_elements_are_no_bytes() {
+        let mut graph = GraphBuilder::new("gaps");
+        let slot = graph.tensor("slot", DataType::F16, &[2, 8], &[4096, 1], TensorKind::Buffer);
+        let repeated = graph.tensor("repeated", DataType::F16, &[2, 8], &[0, 1], TensorKind::Buffer);
+        let y = graph.buffer("y", DataType::F16, &[2, 8]);
+        graph.pointwise(DataType::F32, PointwiseMode::Add, &[slot, repeated], y);
+        assert_eq!(summarise(&graph.build()).bytes, 32 + 16 + 32);
     }
 
     #[test]

@@ -18,8 +18,7 @@ pub(crate) struct Backward {
     pub(crate) of: Problem,
     /// The gradient of the attention's output.
     pub(crate) d_o: Operand,
-    /// The numbers of two values with a number for each query, in the order of batches, heads and queries: statistics, and sums of products of
-    /// output and gradient.
+    /// The ids of two values [batch, head, query]: the statistics, and the sums of dO · O.
     pub(crate) numbers: [usize; 2],
     /// Keys of a head.
     pub(crate) keys: i64,
@@ -41,7 +40,8 @@ impl Backward {
         }
     }
 
-    /// How many rows of a head it has gradients of, and which rows of the other side these see or are seen by.
+    /// Returns the rows of a head that it has gradients of, and which rows of the other side belong to
+    /// each.
     pub(super) fn own(&self) -> (i64, Visible) {
         let extents = [self.of.queries, self.keys];
         match self.side {

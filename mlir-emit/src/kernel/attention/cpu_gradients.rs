@@ -1,4 +1,5 @@
-//! The gradients of attention on CPUs, without scores in memory: one kernel for those of queries, and one for those of keys and values.
+//! The gradients of attention on CPUs, without scores in memory: one kernel for queries, one for keys
+//! and values.
 //!
 //! ```text
 //! copy 8 to 32 own rows of two tensors to the stack, column by column
@@ -7,11 +8,12 @@
 //!     gradient of each own row += the rows of the other side that it sees, weighed by ds (and by p)
 //! ```
 //!
-//! The products that make `s` and `d` have an own row in each lane, as the forward direction does; those that weigh rows have a column in each
-//! lane and read these rows in their own order. The gradients are summed where they are stored, so only `ds` and `p` of a block are on the stack.
+//! The products for `s` and `d` have an own row in each lane, as the forward direction does. The sums
+//! of weighed rows have a column in each lane. Gradients are summed where they are stored, so only
+//! `ds` and `p` of a block are on the stack.
 //!
-//! Blocks that all own rows see are multiplied for several own rows at once. Of other blocks each own row is multiplied alone, by the rows that it
-//! sees: what is hidden is read by no sum, whatever it is.
+//! Blocks that all own rows see are multiplied for several own rows at once. In other blocks each own
+//! row is multiplied alone, by the rows that it sees. So no sum reads anything hidden.
 
 use super::backward::{Backward, Side};
 use super::cpu_lanes::{BLOCK, Lanes, STACK, length};
@@ -76,8 +78,8 @@ impl GradientsOnCpu {
         self.problem.name()
     }
 
-    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, q, k, v, the gradient of the output, both numbers of each
-    /// query, lengths if there are any, and the gradients.
+    /// Returns the kernel. Its arguments are a number that is not used, the workgroup, q, k, v, dO, both
+    /// numbers of each query, lengths if there are any, and the gradients.
     pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
         let Backward { of, d_o, side, .. } = &self.problem;
         let (float, word) = (Type::float(context, Float::F32), Type::integer(context, 32));
@@ -266,7 +268,8 @@ impl<'c> Tile<'_, 'c> {
         Ok(())
     }
 
-    /// Adds what the rows of a head have that any own row sees. `told`: where they end, if that is told.
+    /// Adds the contributions of a head's rows that any own row sees. `told` is their end, if the graph
+    /// has lengths.
     fn walk(&self, head: Int<'c>, told: Option<Int<'c>>) -> Result<(), EmitError> {
         let (code, visible) = (self.lanes.code, &self.visible);
         let [mut first, mut end] = visible.keys.map(Int::from);
@@ -418,7 +421,7 @@ impl<'c> Tile<'_, 'c> {
         Ok([from, to])
     }
 
-    /// The same for some own rows and vectors of columns. A block is summed on its own before it is added.
+    /// Does the same for some own rows and vectors of columns. A block is summed before it is added.
     fn add_columns(
         &self,
         (sum, (buffer, strides)): (&Sum<'c>, (Ssa<'c>, Strides)),

@@ -1,4 +1,5 @@
-//! What kernels of attention on CPUs share: vectors that have a row of a head in each lane, and matrices of them on the stack.
+//! Code that all attention kernels for CPUs use: vectors with a row of a head in each lane, and matrices
+//! of such vectors on the stack.
 
 use super::{MISSING, Strides};
 use crate::EmitError;
@@ -108,7 +109,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
         self.code.lesser(row, self.rows - 1)
     }
 
-    /// Copies the rows of a head to the stack, each column's side by side. What is behind the last row is the last row.
+    /// Copies the rows of a head to the stack, transposed. Lanes behind the last row repeat it.
     pub(super) fn copy(
         &self,
         (buffer, strides): (Ssa<'c>, Strides),
@@ -133,8 +134,9 @@ impl<'a, 'c> Lanes<'a, 'c> {
         Ok(())
     }
 
-    /// Products of so many columns of a matrix on the stack, of which each element is a vector, and numbers of a buffer from a place on: these are
-    /// so far apart along the columns and along the results. For each of so many results its vectors.
+    /// Returns `results` sums over the columns of a matrix of vectors on the stack: each column times
+    /// a number of `buffer`. `place` is the first number's; `of_column` and `of_result` are the
+    /// distances from column to column and from result to result. Each sum has all vectors of a row.
     pub(super) fn summed(
         &self,
         (memory, columns): (Ssa<'c>, Int<'c>),

@@ -2,9 +2,9 @@
 //!
 //! Workgroups go to the dies (XCDs) in turn, and a die runs a window of them at once. The sample
 //! has windows of some dies, from the middle of the grid, or around a workgroup of mean work if
-//! work differs: so the lines of memory that a die's workgroups share are seen. Of long work a part
-//! of the first die's window is run, and what the rest would load anew is continued from the last
-//! half of that part.
+//! work differs: so the lines of memory that a die's workgroups share are seen. If the work is long,
+//! only a part of the first die's window runs; the lines that the rest of the window would load are
+//! extrapolated from the second half of that part.
 
 use std::collections::VecDeque;
 
