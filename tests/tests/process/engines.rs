@@ -2,6 +2,7 @@
 
 use crate::small;
 use rotini_host::Plugin;
+use rotini_reference::fill_all;
 use rotini_tests::engines::{Other, judge};
 use rotini_tests::process::{command, finish, part};
 use std::process::Command;
@@ -24,7 +25,7 @@ fn play() {
         anyhow::ensure!(other.is_applicable(&case.graph)?, "declined");
         let context = other.context(&case.graph)?;
         for _ in 0..TURNS {
-            match judge(&case, &context, 1) {
+            match judge(&case, &context, &fill_all(&case.graph, 1)?) {
                 Ok(_) => println!("{SAID}right"),
                 Err(error) => println!("{SAID}{error:#}"),
             }
