@@ -68,6 +68,16 @@ fn memory_that_kernels_cannot_work_on_is_refused() {
     });
 }
 
+/// `hipLaunchHostFunc`.
+type LaunchHostFunc = unsafe extern "C" fn(*mut c_void, unsafe extern "C" fn(*mut c_void), *mut c_void) -> c_int;
+
+/// Holds a stream until a gate, a `Mutex<()>`, is open.
+unsafe extern "C" fn pass(gate: *mut c_void) {
+    // SAFETY: the test keeps the gate alive until the stream has passed it.
+    let gate = unsafe { &*gate.cast::<Mutex<()>>() };
+    drop(gate.lock());
+}
+
 /// Without a workspace, all is paid for the first time on a stream: later executions allocate nothing and wait for nothing.
 #[test]
 fn memory_of_our_own_is_made_once() {
@@ -84,11 +94,21 @@ fn memory_of_our_own_is_made_once() {
             // SAFETY: the buffers have the spans of their tensors, and outlive the work.
             unsafe { subject.context.execute(std::ptr::null_mut(), pack) }.unwrap();
         };
+        // While the first stream's work is not done, the second one is given blocks that are not the first one's.
+        let gate = Mutex::new(());
+        let closed = gate.lock().unwrap();
+        // SAFETY: HIP's header declares it like this.
+        let launch: LaunchHostFunc = unsafe { emulator.driver().function("hipLaunchHostFunc") }.unwrap();
+        // SAFETY: the stream is alive, and the gate is until the stream has passed it.
+        let status = unsafe { launch(streams[0].raw(), pass, (&raw const gate).cast_mut().cast()) };
+        assert_eq!(status, 0);
         for stream in &streams {
             set_stream(&handle, stream.raw()).unwrap();
             without(&two, &two.pack);
             without(&relu, &in_place);
         }
+        drop(closed);
+        emulator.gpu.synchronize().unwrap();
         emulator.reset();
         for _ in 0..10 {
             for stream in &streams {
