@@ -1,4 +1,5 @@
-//! The workspace that is reported before a graph is compiled, beside what its code needs for MI300. Nothing is executed here.
+//! The workspace that is reported before a graph is compiled, beside what its code needs for MI300; and on CPUs beside the operands.
+//! Nothing is executed here.
 //!
 //! | Variable | Meaning |
 //! |---|---|
@@ -16,11 +17,14 @@
     reason = "a test that cannot be set up has failed, and prints what it measured"
 )]
 
+use rayon::iter::Either;
 use rayon::prelude::*;
 use rotini_emit::{Target, workspace_bound};
 use rotini_graph::{ConvGeometry, ConvWgrad, DataType, Graph, GraphBuilder, SdpaBackward};
 use rotini_plugin::config::Config;
 use rotini_plugin::pipeline::{Prepared, Runtime, check};
+use rotini_reference::span_bytes;
+use rotini_tests::harness::stored;
 use rotini_tests::random::{Settings, recipe};
 use rotini_workloads::blocks::Direction;
 use rotini_workloads::suites::{SUITES, SuiteOptions, suite};
@@ -33,11 +37,15 @@ const WORST: u64 = 4;
 /// Up to this many bytes the host is asked for nothing.
 const LITTLE: u64 = 16 << 10;
 
-/// A graph with what is reported before it is compiled and what it needs, in bytes.
+/// How many times its operands' bytes a graph of the suites may need on CPUs.
+const OPERANDS: u64 = 4;
+
+/// A graph with what is reported before it is compiled, what it needs, and what its inputs and outputs span, in bytes.
 struct Measured {
     name: String,
     reported: u64,
     needed: u64,
+    operands: u64,
 }
 
 impl Measured {
@@ -104,6 +112,14 @@ fn suites() -> Vec<(String, Vec<u8>)> {
     graphs
 }
 
+/// The bytes that the inputs and outputs of a graph span.
+fn operands(bytes: &[u8]) -> anyhow::Result<u64> {
+    let graph = rotini_wire::decode(bytes)?;
+    let tensors = stored(&graph).into_iter().filter_map(|(id, _)| graph.tensor(id));
+    let bytes: Result<u64, _> = tensors.map(|tensor| span_bytes(tensor).map(|bytes| bytes as u64)).sum();
+    Ok(bytes?)
+}
+
 /// What is measured of a graph; `None` if it is declined.
 fn measured(runtime: &Runtime, target: &Target, (name, bytes): &(String, Vec<u8>)) -> Option<Result<Measured, String>> {
     let prepared = check(bytes, target).ok()?;
@@ -119,8 +135,9 @@ fn measured(runtime: &Runtime, target: &Target, (name, bytes): &(String, Vec<u8>
         let reported = workspace_bound(&prepared.graph, target).map_err(|error| format!("{name}: {error}"))?;
         let needed = needed(&prepared)?;
         let asked = |bytes: u64| if bytes <= LITTLE { 0 } else { bytes };
+        let operands = operands(bytes).map_err(|error| format!("{name}: {error:#}"))?;
         // At once: there may be an hour until the end.
-        println!("{reported:16} {needed:16}  {name}");
+        println!("{reported:16} {needed:16} {operands:16}  {name}");
         if reported < needed {
             return Err(format!("{name}: {reported} bytes are reported and {needed} needed"));
         }
@@ -128,9 +145,26 @@ fn measured(runtime: &Runtime, target: &Target, (name, bytes): &(String, Vec<u8>
             name: name.clone(),
             reported: asked(reported),
             needed: asked(needed),
+            operands,
         })
     };
     Some(measure())
+}
+
+/// What is measured of all graphs that are not declined, and what is wrong.
+fn each_measured(
+    runtime: &Runtime,
+    target: &Target,
+    graphs: &[(String, Vec<u8>)],
+) -> (Vec<Measured>, Vec<String>) {
+    graphs
+        .par_iter()
+        .with_max_len(1)
+        .filter_map(|graph| measured(runtime, target, graph))
+        .partition_map(|result| match result {
+            Ok(measured) => Either::Left(measured),
+            Err(fault) => Either::Right(fault),
+        })
 }
 
 /// What public reports were about: without scores and patches in memory, these need little.
@@ -169,22 +203,10 @@ fn the_report_follows_what_is_compiled() {
         let graph = recipe(seed).graph();
         (format!("seed {seed}"), rotini_wire::encode(&graph))
     }));
-    let results: Vec<Result<Measured, String>> = graphs
-        .par_iter()
-        .with_max_len(1)
-        .filter_map(|graph| measured(&runtime, &target, graph))
-        .collect();
-    let mut faults = Vec::new();
-    let mut all = Vec::new();
-    for result in results {
-        match result {
-            Ok(measured) => all.push(measured),
-            Err(fault) => faults.push(fault),
-        }
-    }
+    let (mut all, faults) = each_measured(&runtime, &target, &graphs);
     all.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
     println!("{:>16} {:>16} {:>8}  graph", "reported", "needed", "ratio");
-    for Measured { name, reported, needed } in &all {
+    for Measured { name, reported, needed, .. } in &all {
         let ratio = *reported as f64 / (*needed).max(1) as f64;
         println!("{reported:16} {needed:16} {ratio:8.2}  {name}");
     }
@@ -207,4 +229,22 @@ fn the_report_follows_what_is_compiled() {
         far.join(", ")
     );
     assert!(median <= 1.2, "the median of reported over needed is {median}");
+}
+
+/// On CPUs no graph of the suites needs more than a few times the bytes of its operands.
+#[test]
+fn cpus_need_a_few_times_the_operands() {
+    let runtime = runtime();
+    let graphs = suites();
+    for name in ["x86-64-v3", "x86-64-v4"] {
+        let target = Target::parse(name).expect("a known target");
+        let (all, faults) = each_measured(&runtime, &target, &graphs);
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+        let large: Vec<String> = all
+            .iter()
+            .filter(|one| one.needed > one.operands.saturating_mul(OPERANDS))
+            .map(|one| format!("{}: {} for {}", one.name, one.needed, one.operands))
+            .collect();
+        assert!(!all.is_empty() && large.is_empty(), "{name}:\n{}", large.join("\n"));
+    }
 }
