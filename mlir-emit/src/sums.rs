@@ -21,8 +21,8 @@ pub(crate) const LONG: i64 = 512;
 const BLOCK: std::ops::RangeInclusive<i64> = 64..=512;
 /// Sums of no more blocks than this are added pair by pair.
 const PAIRED: i64 = 8;
-/// No more elements than this are kept for all blocks together (256 MiB in f32).
-const MOST_PARTIAL: i64 = 1 << 26;
+/// No more elements than this are kept for all blocks together (128 MiB in f32).
+const MOST_PARTIAL: i64 = 1 << 25;
 
 /// The type in which terms of the compute type are combined.
 pub(crate) fn accumulator(target: &Target, combiner: Combiner, compute: DataType, terms: i64) -> DataType {

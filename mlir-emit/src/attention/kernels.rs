@@ -71,16 +71,17 @@ fn on_cpu<'c, 'b>(
     op: &Sdpa,
 ) -> Result<Option<Softmax<'c, 'b>>, EmitError> {
     let mut out = Stored::of(lowering, op.o)?;
+    let Some(registers) = lowering.target().registers() else {
+        return Ok(None);
+    };
     if op.sink_token.is_some() || !is_for_cpus(attention) {
         return Ok(None);
     }
     let dtype = DataType::F32;
     out.dtype = dtype;
     let possible = |attention: &Attention<'c, 'b>| {
-        let kernel = problem(lowering, attention, &out)?.map(|of| OnCpu {
-            of: Attended { dtype, ..of },
-        });
-        Ok::<_, EmitError>(kernel.filter(|kernel| lowering.target().has_wide_registers() && kernel.is_possible()))
+        let kernel = problem(lowering, attention, &out)?.map(|of| OnCpu::new(Attended { dtype, ..of }, registers));
+        Ok::<_, EmitError>(kernel.filter(OnCpu::is_possible))
     };
     if possible(attention)?.is_none() {
         return Ok(None);

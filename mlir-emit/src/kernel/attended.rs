@@ -46,8 +46,8 @@ impl Kernels {
                 kind: "attention",
                 name: attention.name(),
                 lanes: Lanes::Single,
-                read: read_by(context, &attention.of)?,
-                stored: stored_by(context, &attention.of, shapes)?,
+                read: read_by(context, attention.problem())?,
+                stored: stored_by(context, attention.problem(), shapes)?,
                 written: attention.write(context)?,
             },
             Attention::Gradients(gradients) => Whole {

@@ -152,11 +152,7 @@ fn measured(runtime: &Runtime, target: &Target, (name, bytes): &(String, Vec<u8>
 }
 
 /// What is measured of all graphs that are not declined, and what is wrong.
-fn each_measured(
-    runtime: &Runtime,
-    target: &Target,
-    graphs: &[(String, Vec<u8>)],
-) -> (Vec<Measured>, Vec<String>) {
+fn each_measured(runtime: &Runtime, target: &Target, graphs: &[(String, Vec<u8>)]) -> (Vec<Measured>, Vec<String>) {
     graphs
         .par_iter()
         .with_max_len(1)
@@ -206,7 +202,10 @@ fn the_report_follows_what_is_compiled() {
     let (mut all, faults) = each_measured(&runtime, &target, &graphs);
     all.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
     println!("{:>16} {:>16} {:>8}  graph", "reported", "needed", "ratio");
-    for Measured { name, reported, needed, .. } in &all {
+    for Measured {
+        name, reported, needed, ..
+    } in &all
+    {
         let ratio = *reported as f64 / (*needed).max(1) as f64;
         println!("{reported:16} {needed:16} {ratio:8.2}  {name}");
     }

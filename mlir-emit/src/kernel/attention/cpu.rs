@@ -1,7 +1,7 @@
 //! Attention on CPUs, without scores in memory: each lane of a vector has a query of its own.
 //!
 //! ```text
-//! copy 16 or 32 queries to the stack, column by column
+//! copy 8 to 32 queries to the stack, column by column
 //! for each block of keys that any of them sees:
 //!     s = k qᵀ      m' = max(m, max s)      p = exp(s - m')      l = l exp(m - m') + Σ p      o = o exp(m - m') + vᵀ p      m = m'
 //! o / l, row by row
@@ -10,31 +10,87 @@
 //! Both products multiply a vector of queries by one number of a key or a value, which are read as they lie: nothing is packed, and no lanes are
 //! added. Example: 12 heads of 384 queries and keys with 64 columns take 4.9 ms on one core (AMD Zen 4), and 6.7 ms with scores in memory.
 
-use super::cpu_lanes::{BLOCK, Lanes, STACK, length, turned};
-use super::{MISSING, Problem};
+use super::cpu_lanes::{BLOCK, Lanes, length, turned};
+use super::{MISSING, Mask, Operand, Problem, Strides, Visible};
 use crate::EmitError;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::gemm::Written;
+use crate::kernel::panels::Registers;
 use crate::mlir::{Attribute, Context, Float, Type};
 use rotini_graph::DataType;
 
-/// Queries of a vector.
-pub(super) const LANES: i64 = 16;
 /// Fewest queries that are worth a vector.
 const FEW: i64 = 8;
+/// Fewest heads of single queries that share keys and are worth a vector: any other form copies the keys for each of them.
+const FEW_HEADS: i64 = 2;
 
 /// An attention on a CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OnCpu {
-    pub(crate) of: Problem,
+    of: Problem,
+    registers: Registers,
+    /// Heads whose single queries are the rows of one head: 1 if rows are queries.
+    heads_in_rows: i64,
 }
 
 impl OnCpu {
-    /// Whether there is a kernel for it, on CPUs with wide registers.
+    /// Returns the kernel of an attention. Single queries of heads that share keys become the rows of one head.
+    pub(crate) fn new(of: Problem, registers: Registers) -> Self {
+        let Problem {
+            group, queries, mask, ..
+        } = of;
+        // All rows of the kernel have the same elements of a mask.
+        let is_shared = mask.is_none_or(|mask| mask.strides[1] == 0);
+        if queries != 1 || group < FEW_HEADS || !is_shared {
+            return OnCpu {
+                of,
+                registers,
+                heads_in_rows: 1,
+            };
+        }
+        let rows = |strides: Strides| Strides {
+            head: strides.head.saturating_mul(group),
+            row: strides.head,
+            ..strides
+        };
+        OnCpu {
+            of: Problem {
+                q: Operand {
+                    strides: rows(of.q.strides),
+                    ..of.q
+                },
+                out: (of.out.0, rows(of.out.1)),
+                group: 1,
+                queries: group,
+                // What a single query sees is `keys`.
+                visible: Visible {
+                    from: None,
+                    to: None,
+                    ..of.visible
+                },
+                mask: of.mask.map(|mask| {
+                    let [of_batch, of_head, _, of_key] = mask.strides;
+                    Mask {
+                        strides: [of_batch, of_head, 0, of_key],
+                        ..mask
+                    }
+                }),
+                ..of
+            },
+            registers,
+            heads_in_rows: group,
+        }
+    }
+
+    /// The attention that the kernel computes: that of [`new`](Self::new), perhaps with heads as rows.
+    pub(in crate::kernel) fn problem(&self) -> &Problem {
+        &self.of
+    }
+
+    /// Whether there is a kernel for it.
     pub(crate) fn is_possible(&self) -> bool {
         const MOST: i64 = 1 << 40;
         let of = &self.of;
-        let are_whole = of.columns.iter().all(|&columns| columns > 0 && columns % LANES == 0);
         let sizes = [of.q, of.k, of.v].map(|operand| operand.elements);
         let stored = of.rows().saturating_mul(of.columns[1]);
         // Neighbouring queries would need elements of a mask that do not lie side by side.
@@ -42,9 +98,8 @@ impl OnCpu {
             .mask
             .is_none_or(|mask| mask.dtype == DataType::F32 && mask.strides[2] == 0 && mask.elements < MOST);
         [of.dtype, of.out.0] == [DataType::F32; 2]
-            && are_whole
-            && self.stack(1).is_some_and(|bytes| bytes <= STACK)
-            && of.queries >= FEW
+            && self.tiling().is_some()
+            && (of.queries >= FEW || self.heads_in_rows > 1)
             && of.visible.count() > 0
             && of.queries < i64::from(i32::MAX)
             && of.visible.keys[1] < i64::from(i32::MAX)
@@ -52,19 +107,9 @@ impl OnCpu {
             && sizes.into_iter().chain([stored]).all(|count| count > 0 && count < MOST)
     }
 
-    /// Bytes on the stack with so many vectors of queries.
-    fn stack(&self, vectors: i64) -> Option<i64> {
-        let [of_key, of_value] = self.of.columns;
-        of_key
-            .checked_add(of_value)?
-            .checked_add(BLOCK)?
-            .checked_mul(vectors * LANES * 4)
-    }
-
-    /// Vectors of a workgroup's queries.
-    fn vectors(&self) -> i64 {
-        let has_room = self.stack(2).is_some_and(|bytes| bytes <= STACK);
-        if has_room && self.of.queries > LANES { 2 } else { 1 }
+    /// Lanes of a vector and vectors of a workgroup's queries.
+    fn tiling(&self) -> Option<[i64; 2]> {
+        self.registers.tiling(self.of.columns, BLOCK, self.of.queries)
     }
 
     /// What it is, for people who read the kernel's name.
@@ -96,8 +141,8 @@ impl OnCpu {
         arguments.push(float.memref(&[rows * of.columns[1]], None)?);
         arguments.extend([float.memref(&[rows], None)?; 2]);
         let code = Code::new(context, &arguments);
-        let vectors = self.vectors();
-        let each = vectors * LANES;
+        let tiling = self.tiling().ok_or(MISSING)?;
+        let each = tiling.iter().product::<i64>();
         let tiles = (of.queries - 1) / each + 1;
         let workgroup = Int::Made(code.argument(1)?);
         // Neighbouring workgroups have the same keys.
@@ -106,11 +151,12 @@ impl OnCpu {
         let heads = of.heads * of.group;
         let (batch, head) = (code.div(number, heads)?, code.rem(number, heads)?);
         let places = [batch, head, code.div(head, of.group)?];
-        let lanes = Lanes::new(&code, [LANES, vectors], (first, of.queries))?;
+        let lanes = Lanes::new(&code, tiling, (first, of.queries))?;
         let memory = [of.columns[0], BLOCK, of.columns[1]].map(|columns| lanes.memory(columns));
         let [queries, scores, sums] = memory;
         let tile = Tile {
             of,
+            accumulators: self.registers.count / 2,
             memory: [queries?, scores?, sums?],
             lanes,
             places,
@@ -118,9 +164,12 @@ impl OnCpu {
                 .map(|argument| code.argument(argument))
                 .collect::<Result<_, _>>()?,
         };
-        let ends = (lengths..stored)
+        let mut ends = (lengths..stored)
             .map(|argument| length(&code, code.argument(argument)?, batch))
             .collect::<Result<Vec<_>, _>>()?;
+        if let Some(queries) = ends.first_mut() {
+            *queries = code.mul(*queries, self.heads_in_rows)?;
+        }
         tile.copy_queries()?;
         let sums = tile.sums(&ends)?;
         if of.visible.is_bounded() {
@@ -143,6 +192,8 @@ impl OnCpu {
 /// The queries of a workgroup.
 pub(super) struct Tile<'a, 'c> {
     pub(super) of: &'a Problem,
+    /// Sums that are kept in registers.
+    pub(super) accumulators: i64,
     pub(super) lanes: Lanes<'a, 'c>,
     /// Batch, head, and head of keys.
     pub(super) places: [Int<'c>; 3],
@@ -196,9 +247,9 @@ impl<'c> Tile<'_, 'c> {
         let (_, strides) = self.of.out;
         let zeros = code.zeros(self.lanes.vector)?;
         let equal = [("predicate", Attribute::text("1 : i64"))];
-        let truths = Type::integer(code.context(), 1).vector(&[LANES])?;
+        let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count])?;
         for (vector, &[greatest, total]) in (0..).zip(sums) {
-            let first = code.add(self.lanes.first, vector * LANES)?;
+            let first = code.add(self.lanes.first, vector * self.lanes.count)?;
             let is_nothing = code.one("arith.cmpf", &[total, zeros], truths, &equal)?;
             let stored = |lane: i64, body: &dyn Fn(Int<'c>) -> Result<(), EmitError>| {
                 let query = code.add(first, lane)?;
@@ -207,23 +258,32 @@ impl<'c> Tile<'_, 'c> {
                     Ok(Vec::new())
                 })
             };
-            code.repeat([0.into(), self.of.columns[1].into(), LANES.into()], &[], |column, _| {
-                let mut quotients = Vec::new();
-                for next in 0..LANES {
-                    let sum = self.read(2, code.add(column, next)?, vector)?;
-                    let quotient = code.same("arith.divf", &[sum, total])?;
-                    quotients.push(code.one("arith.select", &[is_nothing, zeros, quotient], self.lanes.vector, &[])?);
-                }
-                for (lane, row) in (0..LANES).zip(turned(code, quotients)?) {
-                    stored(lane, &|query| {
-                        let place = strides.place(code, [batch, head, query])?;
-                        code.write_shared(row, out, code.add(place, column)?)
-                    })?;
-                }
-                Ok(Vec::new())
-            })?;
+            code.repeat(
+                [0.into(), self.of.columns[1].into(), self.lanes.count.into()],
+                &[],
+                |column, _| {
+                    let mut quotients = Vec::new();
+                    for next in 0..self.lanes.count {
+                        let sum = self.read(2, code.add(column, next)?, vector)?;
+                        let quotient = code.same("arith.divf", &[sum, total])?;
+                        quotients.push(code.one(
+                            "arith.select",
+                            &[is_nothing, zeros, quotient],
+                            self.lanes.vector,
+                            &[],
+                        )?);
+                    }
+                    for (lane, row) in (0..self.lanes.count).zip(turned(code, quotients)?) {
+                        stored(lane, &|query| {
+                            let place = strides.place(code, [batch, head, query])?;
+                            code.write_shared(row, out, code.add(place, column)?)
+                        })?;
+                    }
+                    Ok(Vec::new())
+                },
+            )?;
             let row = code.mul(number, self.of.queries)?;
-            for lane in 0..LANES {
+            for lane in 0..self.lanes.count {
                 stored(lane, &|query| {
                     let place = code.index(code.add(row, query)?)?;
                     for (numbers, buffer) in [(greatest, of_greatest), (total, of_total)] {

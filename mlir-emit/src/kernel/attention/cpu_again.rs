@@ -4,7 +4,7 @@
 //! an infinity is NaN.
 
 use super::MISSING;
-use super::cpu::{LANES, Tile};
+use super::cpu::Tile;
 use crate::EmitError;
 use crate::kernel::code::{Int, Ssa};
 use crate::mlir::{Attribute, Type};
@@ -24,7 +24,7 @@ impl<'c> Tile<'_, 'c> {
             let &[added] = added.as_slice() else {
                 return Err(MISSING);
             };
-            let truths = Type::integer(code.context(), 1).vector(&[LANES])?;
+            let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count])?;
             let compared = |number: Ssa<'c>, predicate: &str| {
                 code.one(
                     "arith.cmpf",
@@ -36,13 +36,13 @@ impl<'c> Tile<'_, 'c> {
             // MLIR's numbers of the predicates "unordered" and "ordered". Where the sum of weights is NaN, what is seen is.
             let is_meant = [compared(added, "14 : i64")?, compared(total, "7 : i64")?];
             let is_meant = code.same("arith.andi", &is_meant)?;
-            let words = Type::integer(code.context(), 32).vector(&[LANES])?;
+            let words = Type::integer(code.context(), 32).vector(&[self.lanes.count])?;
             let flags = code.one("arith.extui", &[is_meant], words, &[])?;
             let flags = code.one("arith.sitofp", &[flags], self.lanes.vector, &[])?;
             // The scores' memory is free.
             self.write(flags, 1, 0.into(), vector)?;
             self.write(greatest, 1, 1.into(), vector)?;
-            code.repeat([0.into(), LANES.into(), 1.into()], &[], |lane, _| {
+            code.repeat([0.into(), self.lanes.count.into(), 1.into()], &[], |lane, _| {
                 let flag = self.number(1, 0.into(), (vector, lane))?;
                 let half = code.float("0.5", self.lanes.float)?;
                 // MLIR's number of the predicate "ordered greater".
@@ -61,8 +61,8 @@ impl<'c> Tile<'_, 'c> {
     /// Where a query's element of a column or a key is.
     fn place_of(&self, row: Int<'c>, (vector, lane): (i64, Int<'c>)) -> Result<Ssa<'c>, EmitError> {
         let code = self.lanes.code;
-        let row = code.mul(row, self.lanes.vectors * LANES)?;
-        code.index(code.sum([row, Int::Known(vector * LANES), lane])?)
+        let row = code.mul(row, self.lanes.vectors * self.lanes.count)?;
+        code.index(code.sum([row, Int::Known(vector * self.lanes.count), lane])?)
     }
 
     fn number(&self, memory: usize, row: Int<'c>, query: (i64, Int<'c>)) -> Result<Ssa<'c>, EmitError> {
@@ -85,7 +85,7 @@ impl<'c> Tile<'_, 'c> {
         let [batch, head, head_of_keys] = self.places;
         let [of_key, of_value] = of.columns;
         let (vector, lane) = query;
-        let number = code.sum([self.lanes.first, Int::Known(vector * LANES), lane])?;
+        let number = code.sum([self.lanes.first, Int::Known(vector * self.lanes.count), lane])?;
         let zero = code.float("0.0", self.lanes.float)?;
         let columns = [0.into(), of_value.into(), 1.into()];
         code.repeat(columns, &[], |column, _| {

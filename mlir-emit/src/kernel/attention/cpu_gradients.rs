@@ -16,7 +16,7 @@
 //! row is multiplied alone, by the rows that it sees. So no sum reads anything hidden.
 
 use super::backward::{Backward, Side};
-use super::cpu_lanes::{BLOCK, Lanes, STACK, length};
+use super::cpu_lanes::{BLOCK, Lanes, length};
 use super::{HIDDEN, MISSING, Strides, Visible};
 use crate::EmitError;
 use crate::kernel::code::{Code, Int, Ssa};
@@ -27,8 +27,6 @@ use rotini_graph::DataType;
 
 /// Fewest rows of a side that are worth a vector.
 const FEW: i64 = 8;
-/// Lanes of the shortest vector.
-const NARROW: i64 = 8;
 
 /// The gradients of one side of an attention on a CPU.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,24 +51,14 @@ impl GradientsOnCpu {
             && self.tiling().is_some()
     }
 
-    /// Lanes and vectors of a workgroup's rows: the most that fit onto the stack.
+    /// Lanes and vectors of a workgroup's rows.
     fn tiling(&self) -> Option<[i64; 2]> {
-        let columns = self.problem.of.columns;
         let blocks = match self.problem.side {
             Side::Queries => 1,
             Side::Keys(_) => 2,
         };
-        let [of_key, of_value] = columns;
-        let of_row = of_key.checked_add(of_value)?.checked_add(blocks * BLOCK)?;
         let (rows, _) = self.problem.own();
-        let fits = |&[lanes, vectors]: &[i64; 2]| {
-            let bytes = of_row.checked_mul(lanes * vectors * 4);
-            columns.iter().all(|&columns| columns > 0 && columns % lanes == 0)
-                && bytes.is_some_and(|bytes| bytes <= STACK)
-                && rows > lanes * (vectors - 1)
-        };
-        let wide = self.registers.lanes;
-        [[wide, 2], [wide, 1], [NARROW, 2], [NARROW, 1]].into_iter().find(fits)
+        self.registers.tiling(self.problem.of.columns, blocks * BLOCK, rows)
     }
 
     /// What it is, for people who read the kernel's name.

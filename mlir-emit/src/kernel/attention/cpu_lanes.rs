@@ -4,12 +4,33 @@
 use super::{MISSING, Strides};
 use crate::EmitError;
 use crate::kernel::code::{Code, Int, Ssa};
+use crate::kernel::panels::Registers;
 use crate::mlir::{Attribute, Float, Type};
 
 /// Bytes on the stack that the compiler lets a kernel have.
-pub(super) const STACK: i64 = 32 << 10;
+const STACK: i64 = 32 << 10;
 /// Rows of the other side that are a block.
 pub(super) const BLOCK: i64 = 64;
+
+/// Lanes of the shortest vector.
+const NARROW: i64 = 8;
+
+impl Registers {
+    /// Returns lanes and vectors for a workgroup's rows: the most that fit onto the stack together with
+    /// numbers for `others` rows of the other side. `None` if no length of a vector divides `columns`.
+    pub(super) fn tiling(self, columns: [i64; 2], others: i64, rows: i64) -> Option<[i64; 2]> {
+        let [of_key, of_value] = columns;
+        let of_row = of_key.checked_add(of_value)?.checked_add(others)?;
+        let fits = |&[lanes, vectors]: &[i64; 2]| {
+            let bytes = of_row.checked_mul(lanes * vectors * 4);
+            columns.iter().all(|&columns| columns > 0 && columns % lanes == 0)
+                && bytes.is_some_and(|bytes| bytes <= STACK)
+                && rows > lanes * (vectors - 1)
+        };
+        let wide = self.lanes;
+        [[wide, 2], [wide, 1], [NARROW, 2], [NARROW, 1]].into_iter().find(fits)
+    }
+}
 
 /// The rows of a workgroup, each in a lane of its own.
 pub(super) struct Lanes<'a, 'c> {

@@ -1,14 +1,11 @@
 //! How a workgroup of an attention on a CPU goes over the keys.
 
-use super::cpu::{LANES, Tile};
+use super::cpu::Tile;
 use super::cpu_lanes::BLOCK;
 use super::{HIDDEN, MISSING};
 use crate::EmitError;
 use crate::kernel::code::{Int, Ssa};
 use crate::mlir::{Attribute, Type};
-
-/// Sums that are kept in registers.
-const SUMS: i64 = 16;
 
 /// Which keys each query sees, if not all do the same.
 struct Bounds<'c> {
@@ -23,14 +20,14 @@ impl<'c> Tile<'_, 'c> {
         if visible.is_same_for_all() {
             return Ok(None);
         }
-        let words = Type::integer(code.context(), 32).vector(&[LANES])?;
-        let numbers: Vec<String> = (0..LANES).map(|lane| lane.to_string()).collect();
+        let words = Type::integer(code.context(), 32).vector(&[self.lanes.count])?;
+        let numbers: Vec<String> = (0..self.lanes.count).map(|lane| lane.to_string()).collect();
         let numbers = Attribute::text(&format!("dense<[{}]> : {words}", numbers.join(", ")));
         let lanes = code.one("arith.constant", &[], words, &[("value", numbers)])?;
         let all = |number: Int<'c>| code.one("vector.broadcast", &[code.word(number)?], words, &[]);
         let mut own = Vec::new();
         for vector in 0..self.lanes.vectors {
-            let queries = all(code.add(self.lanes.first, vector * LANES)?)?;
+            let queries = all(code.add(self.lanes.first, vector * self.lanes.count)?)?;
             let queries = code.same("arith.addi", &[queries, lanes])?;
             let moved = |by: i64| {
                 let by = by.clamp(-i64::from(i32::MAX) / 2, i64::from(i32::MAX) / 2);
@@ -46,7 +43,7 @@ impl<'c> Tile<'_, 'c> {
             }
             if let Some(&count) = ends.first() {
                 let less = [("predicate", Attribute::text("2 : i64"))];
-                let truths = Type::integer(code.context(), 1).vector(&[LANES])?;
+                let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count])?;
                 let is_real = code.one("arith.cmpi", &[queries, all(count)?], truths, &less)?;
                 to = code.one("arith.select", &[is_real, to, all(0.into())?], words, &[])?;
             }
@@ -69,7 +66,10 @@ impl<'c> Tile<'_, 'c> {
             first = code.greater(code.add(self.lanes.first, from)?, first)?;
         }
         if let Some(to) = visible.to {
-            let last = code.add(self.lanes.first, to.saturating_add(self.lanes.vectors * LANES))?;
+            let last = code.add(
+                self.lanes.first,
+                to.saturating_add(self.lanes.vectors * self.lanes.count),
+            )?;
             end = code.lesser(code.greater(last, 0)?, end)?;
         }
         let vectors = usize::try_from(self.lanes.vectors).map_err(|_| MISSING)?;
@@ -95,7 +95,7 @@ impl<'c> Tile<'_, 'c> {
         bounds: Option<&Bounds<'c>>,
     ) -> Result<Vec<Ssa<'c>>, EmitError> {
         let code = self.lanes.code;
-        let each = SUMS / self.lanes.vectors;
+        let each = self.accumulators / self.lanes.vectors;
         let whole = code.sub(count, code.rem(count, each)?)?;
         let greatest = code.repeat([0.into(), whole, each.into()], greatest, |number, greatest| {
             self.scores_of(each, [key, number], greatest, bounds)
@@ -161,7 +161,7 @@ impl<'c> Tile<'_, 'c> {
         let number = code.same("arith.subi", &[key, *from])?;
         // MLIR's number of the predicate "unsigned less than".
         let below = [("predicate", Attribute::text("6 : i64"))];
-        let truths = Type::integer(code.context(), 1).vector(&[LANES])?;
+        let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count])?;
         let is_seen = code.one("arith.cmpi", &[number, *count], truths, &below)?;
         let hidden = self.lanes.all(HIDDEN)?;
         code.one("arith.select", &[is_seen, score, hidden], self.lanes.vector, &[])
@@ -177,7 +177,7 @@ impl<'c> Tile<'_, 'c> {
         let code = self.lanes.code;
         let (hidden, zeros) = (self.lanes.all(HIDDEN)?, code.zeros(self.lanes.vector)?);
         let equal = [("predicate", Attribute::text("1 : i64"))];
-        let truths = Type::integer(code.context(), 1).vector(&[LANES])?;
+        let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count])?;
         let (mut references, mut factors) = (Vec::new(), Vec::new());
         for (&so_far, &greatest) in so_far.iter().zip(greatest) {
             // Nothing is as large as no key at all, whose weight must be 0 and not exp(-∞ + ∞).
@@ -200,7 +200,7 @@ impl<'c> Tile<'_, 'c> {
         let [batch, _, head] = self.places;
         let v = self.of.v.strides;
         let first = v.place(code, [batch, head, key])?;
-        let each = SUMS / self.lanes.vectors;
+        let each = (self.accumulators / self.lanes.vectors).min(self.lanes.count);
         code.repeat([0.into(), self.of.columns[1].into(), each.into()], &[], |column, _| {
             let place = code.add(first, column)?;
             let sums = self
