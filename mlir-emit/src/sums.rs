@@ -19,6 +19,8 @@ const SHORT: i64 = 16;
 pub(crate) const LONG: i64 = 512;
 /// Terms of a block.
 const BLOCK: std::ops::RangeInclusive<i64> = 64..=512;
+/// Terms of a block at most, where blocks of [`BLOCK`] would be too many.
+const LARGE: i64 = 4096;
 /// Sums of no more blocks than this are added pair by pair.
 const PAIRED: i64 = 8;
 /// No more elements than this are kept for all blocks together (128 MiB in f32).
@@ -54,13 +56,16 @@ impl Summation {
         let Some(block) = BLOCK.rev().find(|block| terms % block == 0) else {
             return Summation::Wide;
         };
-        let partial = results
-            .iter()
-            .try_fold(terms / block, |product, &extent| product.checked_mul(extent));
-        match partial {
-            Some(partial) if partial <= MOST_PARTIAL => Summation::Blocks(block),
-            _ => Summation::AtOnce,
-        }
+        let is_little = |block: i64| {
+            let partial = results
+                .iter()
+                .try_fold(terms / block, |product, &extent| product.checked_mul(extent));
+            partial.is_some_and(|partial| partial <= MOST_PARTIAL)
+        };
+        std::iter::once(block)
+            .chain(LONG + 1..=LARGE)
+            .find(|&block| terms % block == 0 && block < terms && is_little(block))
+            .map_or(Summation::AtOnce, Summation::Blocks)
     }
 }
 
@@ -207,13 +212,23 @@ mod tests {
     use crate::target::Target;
     use rotini_graph::DataType::F32;
 
-    /// What the caller's workspace has to hold beside the operands of a matmul of [2469, 737] and [737, 2469]: eleven sums of blocks.
+    /// What the caller's workspace has to hold beside the operands of a matmul of [1234, 737] and [737, 1234]: eleven sums of blocks.
     #[test]
     fn sums_of_blocks_count() {
-        let results = [2469, 2469];
+        let results = [1234, 1234];
         assert_eq!(Summation::of(&Target::Cpu, F32, 737, &results), Summation::Blocks(67));
         let elements = partial_elements(&Target::Cpu, F32, 737, &results).unwrap();
-        assert!(elements >= 11 * 2469 * 2469, "{elements}");
+        assert!(elements >= 11 * 1234 * 1234, "{elements}");
         assert_eq!(partial_elements(&Target::Cpu, F32, 16, &results), Some(0));
+    }
+
+    /// Where results are many, blocks are larger, or there are none.
+    #[test]
+    fn blocks_keep_few_elements() {
+        let of = |terms, results: [i64; 2]| Summation::of(&Target::Cpu, F32, terms, &results);
+        assert_eq!(of(4096, [2048, 2048]), Summation::Blocks(512));
+        assert_eq!(of(4096, [2048, 4096]), Summation::Blocks(1024));
+        assert_eq!(of(4096, [2048, 14336]), Summation::AtOnce);
+        assert_eq!(of(737, [2469, 2469]), Summation::AtOnce);
     }
 }
