@@ -37,11 +37,12 @@ pub struct Machine {
 const POWER: f64 = 1.58;
 
 /// Power that all vector units draw, as a share of what all matrix units draw in bf16. Counters of
-/// attention by kernels that are not predicted here (data/measured/triton-attention.csv: AITER's and
-/// AOTriton's for 16384 rows and heads of 128 and 64) give the clock: the rate, divided by the share
-/// of the peak that the use of the matrix units allows. It is 1.12, 1.36, 1.58 and 1.63 GHz. With the
-/// vector work of this project's Triton kernel, 0.94 and 1.6 clocks beside a clock of matrix work,
-/// [`Machine::stretch`] gives these clocks for shares of 0.50, 0.53, 1.01 and 0.74. This is the mean.
+/// attention by kernels that are not predicted here give their clocks: the rate, divided by the
+/// share of the peak that the use of the matrix units allows. AITER's and AOTriton's for 16384 rows
+/// and heads of 128 and 64 (data/measured/triton-attention.csv) have 1.12, 1.36, 1.58 and 1.63 GHz.
+/// With the vector work of this project's Triton kernel, 0.94 and 1.6 clocks beside a clock of
+/// matrix work, [`Machine::stretch`] gives these for shares of 0.50, 0.53, 1.01 and 0.74. This is
+/// their mean.
 const VECTOR: f64 = 0.70;
 
 /// The share of [`Machine::sustained`] that a kernel reaches at most. The maximum is that of hand-written kernels, tuned for the one size at
@@ -127,8 +128,8 @@ impl Machine {
         }
     }
 
-    /// Share of the clocks in which all matrix units may work at the highest clock, with operands of
-    /// a type and nothing else to draw power. Above it the clock falls.
+    /// Share of the clocks in which all matrix units may work at the highest clock, with operands
+    /// of a type and nothing else that draws power. Above it the clock falls.
     #[must_use]
     pub fn allowance(&self, operands: Operands) -> f64 {
         let (index, bits) = match operands {
@@ -141,15 +142,15 @@ impl Machine {
         self.sustained[index] / (self.peak(bits) * slowed) * slowed.powf(POWER)
     }
 
-    /// What the vector units would draw of the machine's limit at the highest clock, if they work for
-    /// a share of the clocks.
+    /// What the vector units would draw of the machine's limit at the highest clock, if they work
+    /// for a share of the clocks.
     #[must_use]
     pub fn drawn_by_vector(&self, share: f64) -> f64 {
         VECTOR * share / self.allowance(Operands::Bf16)
     }
 
-    /// How much longer a clock takes if units would draw so many times the machine's limit at the
-    /// highest clock.
+    /// How much longer a clock takes if units would draw this multiple of the machine's limit at
+    /// the highest clock.
     #[must_use]
     pub fn stretch(&self, drawn: f64) -> f64 {
         drawn.max(1.0).powf(1.0 / POWER)

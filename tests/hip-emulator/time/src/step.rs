@@ -40,8 +40,8 @@ pub enum Step {
     Valu(u8),
     /// An exponential: 16 clocks of its SIMD
     Exp,
-    /// Vector arithmetic on pairs of f32, or a dot product: 4 clocks of its SIMD, and never beside a
-    /// matrix instruction
+    /// Vector arithmetic on pairs of f32, or a dot product: 4 clocks of its SIMD, and never beside
+    /// a matrix instruction
     Packed,
     /// Scalar arithmetic
     Salu,

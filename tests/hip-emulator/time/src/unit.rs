@@ -449,7 +449,8 @@ fn wait(queue: &mut VecDeque<f64>, left: Option<u8>) -> f64 {
 mod tests {
     use super::*;
 
-    /// Clocks of two waves on one SIMD: of one the first half of the instructions, of the other all.
+    /// Clocks of a workgroup of five waves, two of which share a SIMD: matrix instructions, then
+    /// others.
     fn beside(step: Step) -> f64 {
         let unit = Unit {
             near: 0.0,
