@@ -454,6 +454,7 @@ fn step(code: &Code, class: Class, text: &str, sums: Sums) -> Step {
             conflicts: 0.0,
         },
         Code::Valu(_) | Code::Lanes(_) if mnemonic.starts_with("v_exp_") => Step::Exp,
+        Code::Valu(_) | Code::Lanes(_) if clocks::is_packed(mnemonic) => Step::Packed,
         Code::Valu(_) | Code::Lanes(_) => Step::Valu(clocks::vector(mnemonic)),
         Code::Mfma(mfma) => Step::Mfma {
             clocks: clocks::matrix(mnemonic, mfma.opcode.operations()),

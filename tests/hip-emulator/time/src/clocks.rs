@@ -29,6 +29,15 @@ pub fn vector(mnemonic: &str) -> u8 {
     }
 }
 
+/// Whether a vector instruction works on pairs of f32 or is a dot product: these never run beside a
+/// matrix instruction. Source: LLVM's pull request 233721, by thread traces of gfx942. Pairs of 16
+/// bits are as other instructions.
+#[must_use]
+pub fn is_packed(mnemonic: &str) -> bool {
+    const PACKED: &[&str] = &["v_pk_add_f32", "v_pk_fma_f32", "v_pk_mul_f32", "v_pk_mov_b32", "v_dot"];
+    PACKED.iter().any(|name| mnemonic.starts_with(name))
+}
+
 /// Clocks of a matrix instruction with so many operations (a multiply-add is two), from the operations that a SIMD's matrix unit does
 /// a clock. Source: AMD's peaks (f16 1307, f8 and i8 2615, f32 and f64 163 T a second at 2.1 GHz on 304 compute units of four SIMDs),
 /// which agree with the tables of ROCm/rocm-libraries `shared/origami`.

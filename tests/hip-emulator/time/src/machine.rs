@@ -27,7 +27,23 @@ pub struct Machine {
     pub peak_f16: f64,
     /// Operations a picosecond (TFLOP/s) that the vendor's best kernels sustain at the machine's power limit: bf16, f16, and 8 bits
     pub sustained: [f64; 3],
+    /// Clocks in GHz at which they do
+    pub sustained_clocks: [f64; 3],
 }
+
+/// The power that a machine draws grows with this power of its clock. The MI325X has the dies of
+/// the MI300X and a limit of 1000 W for 750 W (data sheets), and AMD's kernels reach 1.19, 1.21 and
+/// 1.19 of the rate there in bf16, f16 and FP8 (see [`MI300X`]): ln(1000 / 750) / ln(1.20).
+const POWER: f64 = 1.58;
+
+/// Power that all vector units draw, as a share of what all matrix units draw in bf16. Counters of
+/// attention by kernels that are not predicted here give their clocks: the rate, divided by the
+/// share of the peak that the use of the matrix units allows. AITER's and AOTriton's for 16384 rows
+/// and heads of 128 and 64 (data/measured/triton-attention.csv) have 1.12, 1.36, 1.58 and 1.63 GHz.
+/// With the vector work of this project's Triton kernel, 0.94 and 1.6 clocks beside a clock of
+/// matrix work, [`Machine::stretch`] gives these for shares of 0.50, 0.53, 1.01 and 0.74. This is
+/// their mean.
+const VECTOR: f64 = 0.70;
 
 /// The share of [`Machine::sustained`] that a kernel reaches at most. The maximum is that of hand-written kernels, tuned for the one size at
 /// which it was measured.
@@ -52,6 +68,7 @@ pub const MI300X: Machine = Machine {
     peak_memory: 5300.0,
     peak_f16: 1307.4,
     sustained: [708.0, 654.0, 1273.0],
+    sustained_clocks: [1.207, 1.115, 1.230],
 };
 
 /// 6 dies of 38 compute units, 981 TFLOP/s, HBM3 5.3 TB/s: AMD's data sheet "Instinct MI300A".
@@ -83,6 +100,8 @@ pub const MI325X: Machine = Machine {
     memory: 4100.0 * 6.0 / 5.3,
     peak_memory: 6000.0,
     sustained: [843.0, 794.0, 1519.0],
+    // By the rates, as the units are the same.
+    sustained_clocks: [1.207 * 843.0 / 708.0, 1.115 * 794.0 / 654.0, 1.230 * 1519.0 / 1273.0],
     ..MI300X
 };
 
@@ -109,6 +128,34 @@ impl Machine {
         }
     }
 
+    /// Share of the clocks in which all matrix units may work at the highest clock, with operands
+    /// of a type and nothing else that draws power. Above it the clock falls.
+    #[must_use]
+    pub fn allowance(&self, operands: Operands) -> f64 {
+        let (index, bits) = match operands {
+            Operands::Bf16 => (0, 16),
+            Operands::F16 => (1, 16),
+            Operands::Byte => (2, 8),
+            Operands::Wide => return 1.0,
+        };
+        let slowed = self.sustained_clocks[index] / self.clock;
+        self.sustained[index] / (self.peak(bits) * slowed) * slowed.powf(POWER)
+    }
+
+    /// What the vector units would draw of the machine's limit at the highest clock, if they work
+    /// for a share of the clocks.
+    #[must_use]
+    pub fn drawn_by_vector(&self, share: f64) -> f64 {
+        VECTOR * share / self.allowance(Operands::Bf16)
+    }
+
+    /// How much longer a clock takes if units would draw this multiple of the machine's limit at
+    /// the highest clock.
+    #[must_use]
+    pub fn stretch(&self, drawn: f64) -> f64 {
+        drawn.max(1.0).powf(1.0 / POWER)
+    }
+
     /// Operations a picosecond (TFLOP/s) of products whose operands have so many bits, as the data sheet has it: twice the rate of f16 for
     /// eight bits, an eighth of it for f32 and f64.
     #[must_use]
@@ -130,5 +177,20 @@ impl Machine {
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         MACHINES.iter().find(|machine| machine.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_the_power_limit_the_clock_is_the_published_one() {
+        for (operands, rate, clock) in [(Operands::Bf16, 708.0, 1.207), (Operands::F16, 654.0, 1.115)] {
+            let used = rate / MI300X.peak_f16 * MI300X.clock / clock;
+            let stretch = MI300X.stretch(used / MI300X.allowance(operands));
+            assert!((MI300X.clock / stretch - clock).abs() < 1e-9, "{operands:?}");
+        }
+        assert_eq!(MI300X.stretch(0.5), 1.0);
     }
 }

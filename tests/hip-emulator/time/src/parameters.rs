@@ -32,18 +32,18 @@ impl Parameters {
     pub const fn fitted_on(half: Half) -> Self {
         match half {
             Half::Odd => Self {
-                near: 385.0,
-                far: 787.5,
-                bandwidth: 1.0,
-                slowdown: 0.165,
-                floor: 1.494,
-                store: 34.0,
+                near: 300.3,
+                far: 866.3,
+                bandwidth: 0.971,
+                slowdown: 0.189,
+                floor: 1.569,
+                store: 32.5,
             },
             Half::Even => Self {
-                near: 236.2,
-                far: 1193.0,
+                near: 230.5,
+                far: 1136.0,
                 bandwidth: 1.0,
-                slowdown: 0.125,
+                slowdown: 0.194,
                 floor: 1.879,
                 store: 34.2,
             },

@@ -212,13 +212,29 @@ impl<'a> Launch<'a> {
             .map(|&number| self.record.instructions[number as usize].step)
     }
 
-    /// Operations of all waves' matrix instructions with operands of a type.
-    fn operations(&self, operands: Operands) -> f64 {
+    /// Clocks of a wave's matrix instructions with operands of a type.
+    fn matrix_clocks(&self, operands: Operands) -> f64 {
         let clocks = self.steps().map(|step| match step {
             Step::Mfma { clocks, operands: own } if own == operands => f64::from(clocks),
             _ => 0.0,
         });
-        clocks.sum::<f64>() * clocks::rate(operands) * f64::from(self.record.waves) * self.record.workgroups as f64
+        clocks.sum()
+    }
+
+    /// Operations of all waves' matrix instructions with operands of a type.
+    fn operations(&self, operands: Operands) -> f64 {
+        let waves = f64::from(self.record.waves) * self.record.workgroups as f64;
+        self.matrix_clocks(operands) * clocks::rate(operands) * waves
+    }
+
+    /// How much longer a clock takes under the machine's power limit, if the average matrix unit
+    /// and the average vector unit work for these shares of the clocks.
+    fn slowed_by_power(&self, matrix: f64, vector: f64) -> f64 {
+        let all: f64 = Operands::ALL.into_iter().map(|one| self.matrix_clocks(one)).sum();
+        let share = |operands| matrix * self.matrix_clocks(operands) / all.max(1.0);
+        let drawn = |operands| share(operands) / self.machine.allowance(operands);
+        let by_matrix: f64 = Operands::ALL.into_iter().map(drawn).sum();
+        self.machine.stretch(by_matrix + self.machine.drawn_by_vector(vector))
     }
 
     /// Microseconds that the matrix instructions take at least, by the machine's power.
@@ -260,8 +276,10 @@ impl<'a> Launch<'a> {
         }
         let share = |busy: f64| busy * groups as f64 / few as f64 / clocks.max(1.0);
         let average_matrix = share(busy.average_matrix).min(1.0);
+        let average_vector = share(busy.average_vector).min(1.0);
         let unloaded = clocks / machine.clock / 1000.0;
-        let slowed = unloaded * (1.0 + parameters.slowdown * average_matrix);
+        let below = 1.0 + parameters.slowdown * average_matrix;
+        let slowed = unloaded * below.max(self.slowed_by_power(average_matrix, average_vector));
         let by_memory = self.traffic.least(machine, caches) / 1000.0;
         let kernel = slowed.max(self.least_by_power()).max(by_memory);
         let time = kernel + parameters.floor;
@@ -290,6 +308,15 @@ impl<'a> Launch<'a> {
         unit::run(unit, &record.instructions, &self.path, record.waves, count, count).clocks
     }
 
+    /// Share of the accesses to private memory that go beyond a die's second-level cache: what the
+    /// waves that run at once have of it is shared with none.
+    fn scratch_beyond(&self) -> f64 {
+        let (record, machine) = (self.record, self.machine);
+        let groups = self.resident as f64 * f64::from(machine.units / machine.dies);
+        let bytes = 64.0 * f64::from(record.scratch) * f64::from(record.waves) * groups;
+        1.0 - (NEAR_CACHE as f64 / bytes.max(1.0)).min(1.0)
+    }
+
     /// A compute unit of the machine, while the launch has it.
     fn unit(&self, caches: Caches) -> unit::Unit {
         let (machine, parameters) = (self.machine, self.parameters);
@@ -310,6 +337,7 @@ impl<'a> Launch<'a> {
             store_rate: share(write),
             store_clocks: parameters.store,
             dispatch: DISPATCH * units / f64::from(machine.dies),
+            scratch_beyond: self.scratch_beyond(),
         }
     }
 }

@@ -40,6 +40,9 @@ pub enum Step {
     Valu(u8),
     /// An exponential: 16 clocks of its SIMD
     Exp,
+    /// Vector arithmetic on pairs of f32, or a dot product: 4 clocks of its SIMD, and never beside
+    /// a matrix instruction
+    Packed,
     /// Scalar arithmetic
     Salu,
     /// A matrix instruction
@@ -144,6 +147,7 @@ impl fmt::Display for Instruction {
         match self.step {
             Step::Valu(clocks) => write!(f, "v{clocks}"),
             Step::Exp => write!(f, "e"),
+            Step::Packed => write!(f, "p"),
             Step::Salu => write!(f, "s"),
             Step::Mfma { clocks, operands } => write!(f, "m{clocks}{}", operands.suffix()),
             Step::Lds { bytes, conflicts } => write!(f, "l{},{}", Mean(bytes), Mean(conflicts)),
@@ -225,6 +229,7 @@ impl FromStr for Instruction {
         let (step, taken) = match kind {
             'v' => (Step::Valu(small(0)?), 1),
             'e' => (Step::Exp, 0),
+            'p' => (Step::Packed, 0),
             's' => (Step::Salu, 0),
             'm' => {
                 let field = fields.first().copied().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap, collections::VecDeque};
 
-use crate::{Instruction, Step};
+use crate::{Instruction, Operands, Step};
 
 /// What a compute unit has, in clocks and bytes a clock.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +19,8 @@ pub(crate) struct Unit {
     pub(crate) store_clocks: f64,
     /// Clocks between two workgroups that the dispatcher gives this unit
     pub(crate) dispatch: f64,
+    /// Share of the accesses to private memory that go beyond the second-level cache
+    pub(crate) scratch_beyond: f64,
 }
 
 /// Clocks of constant things, from published measurements and the ISA's text.
@@ -28,6 +30,9 @@ mod fixed {
     pub(super) const ISSUE: f64 = 4.0;
     pub(super) const EXPONENTIAL: f64 = 16.0;
     pub(super) const MATRIX_RESULT: f64 = 8.0;
+    /// From the end of a matrix instruction until a packed one can start. Source: that of
+    /// [`super::held`]
+    pub(super) const AFTER_MATRIX: f64 = 8.0;
     pub(super) const LDS: f64 = 64.0;
     pub(super) const LDS_BYTES: f32 = 128.0;
     pub(super) const FIRST_LEVEL: f64 = 116.0;
@@ -47,8 +52,10 @@ mod fixed {
 pub(crate) struct Busy {
     /// Clocks until the last workgroup ended
     pub(crate) clocks: f64,
-    /// Clocks of the average SIMD's matrix unit, which decide the power that is drawn
+    /// Clocks of the average SIMD's matrix unit and vector unit, which decide the power that is
+    /// drawn
     pub(crate) average_matrix: f64,
+    pub(crate) average_vector: f64,
     /// Clocks of the busiest SIMD's matrix unit and vector unit; of LDS, the address unit, and the ways to caches and memory
     pub(crate) matrix: f64,
     pub(crate) vector: f64,
@@ -138,6 +145,8 @@ struct Simulation<'a> {
     far: Server,
     dispatcher: Server,
     end: f64,
+    /// Clocks of vector instructions on all SIMDs, matrix instructions' turns not counted
+    arithmetic: f64,
 }
 
 /// Runs `groups` workgroups of `waves` waves, `resident` at a time.
@@ -168,6 +177,7 @@ pub(crate) fn run(
         far: Server::default(),
         dispatcher: Server::default(),
         end: 0.0,
+        arithmetic: 0.0,
     };
     for _ in 0..resident.min(groups) {
         simulation.begin(0.0, None);
@@ -237,20 +247,34 @@ impl Simulation<'_> {
             };
             time = time.max(made - late);
         }
+        let simd = wave.simd;
+        let free = match step {
+            Step::Mfma { .. } => self.matrix[simd].free,
+            Step::Packed => self.matrix[simd].free + fixed::AFTER_MATRIX,
+            _ => 0.0,
+        };
+        // The turn stays free for other waves until then.
+        if key(free.max(time)) > key(time) {
+            self.queue.push(Reverse((key(free.max(time)) + 1, index)));
+            return;
+        }
+        let wave = &mut self.waves[index];
         wave.results[slot] = 0.0;
         wave.at += 1;
-        let simd = wave.simd;
         let next = match step {
-            Step::Valu(_) | Step::Exp => {
+            Step::Valu(_) | Step::Exp | Step::Packed => {
                 let clocks = match step {
                     Step::Valu(clocks) => f64::from(clocks),
+                    Step::Packed => fixed::ISSUE,
                     _ => fixed::EXPONENTIAL,
                 };
+                self.arithmetic += clocks;
                 self.vector[simd].serve(time, clocks) + clocks
             }
-            Step::Mfma { clocks, .. } => {
+            Step::Mfma { clocks, operands } => {
                 let clocks = f64::from(clocks);
-                let start = self.matrix[simd].serve(time, clocks);
+                let start = self.vector[simd].serve(time, held(clocks, operands));
+                self.matrix[simd].serve(start, clocks);
                 wave.results[slot] = start + clocks + fixed::MATRIX_RESULT;
                 start + fixed::ISSUE
             }
@@ -312,8 +336,15 @@ impl Simulation<'_> {
             Step::Scratch { dwords, lanes } => {
                 let clocks = fixed::REGISTER * f64::from(dwords);
                 let start = self.addresses.serve(time, clocks);
-                let turns = f64::from(lanes) * 4.0 * f64::from(dwords) / self.unit.cache_rate;
-                let done = self.cache.serve(start, turns) + turns + fixed::FIRST_LEVEL + self.unit.near;
+                // A dword of all lanes lies together: whole lines.
+                let bytes = 4.0 * f64::from(dwords) * f64::from(lanes);
+                let turns = bytes / self.unit.cache_rate;
+                let mut done = self.cache.serve(start, turns) + turns + fixed::FIRST_LEVEL + self.unit.near;
+                let beyond = bytes * self.unit.scratch_beyond / self.unit.far_rate;
+                if beyond > 0.0 {
+                    let ready = self.far.serve(start, beyond) + beyond;
+                    done = done.max(ready + fixed::FIRST_LEVEL + self.unit.near + self.unit.far);
+                }
                 in_order(&mut wave.vector, done);
                 start + fixed::ISSUE
             }
@@ -372,9 +403,11 @@ impl Simulation<'_> {
 
     fn busy(&self) -> Busy {
         let most = |servers: &[Server]| servers.iter().map(|server| server.busy).fold(0.0, f64::max);
+        let mean = |servers: &[Server]| servers.iter().map(|server| server.busy).sum::<f64>() / fixed::SIMDS as f64;
         Busy {
             clocks: self.end.max(self.far.free),
-            average_matrix: self.matrix.iter().map(|unit| unit.busy).sum::<f64>() / fixed::SIMDS as f64,
+            average_matrix: mean(&self.matrix),
+            average_vector: self.arithmetic / fixed::SIMDS as f64,
             matrix: most(&self.matrix),
             vector: most(&self.vector),
             lds: self.lds.busy,
@@ -382,6 +415,17 @@ impl Simulation<'_> {
             cache: self.cache.busy,
             memory: self.far.busy,
         }
+    }
+}
+
+/// Clocks for which a matrix instruction keeps vector instructions of all waves from its SIMD: one
+/// turn to issue, or all of its own and two turns for f32 and f64, which are done on the vector
+/// unit. Source: LLVM's pull request 233721, "Add MFMA VALU and packed-VALU issue cycle helpers",
+/// by thread traces of gfx942; operands of at most 8 bytes a lane. xf32 counts as f32 here.
+fn held(clocks: f64, operands: Operands) -> f64 {
+    match operands {
+        Operands::Wide => clocks + 2.0 * fixed::ISSUE,
+        Operands::Bf16 | Operands::F16 | Operands::Byte => fixed::ISSUE,
     }
 }
 
@@ -403,7 +447,38 @@ fn wait(queue: &mut VecDeque<f64>, left: Option<u8>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Due;
+    use super::*;
+
+    /// Clocks of a workgroup of five waves, two of which share a SIMD: matrix instructions, then
+    /// others.
+    fn beside(step: Step) -> f64 {
+        let unit = Unit {
+            near: 0.0,
+            far: 0.0,
+            cache_rate: 64.0,
+            far_rate: 64.0,
+            store_rate: 64.0,
+            store_clocks: 4.0,
+            dispatch: 0.0,
+            scratch_beyond: 0.0,
+        };
+        let matrix = Step::Mfma {
+            clocks: 32,
+            operands: Operands::Bf16,
+        };
+        let instructions = [matrix, step].map(|step| Instruction { step, after: 0 });
+        let way = [[0; 8], [1; 8]].concat();
+        run(unit, &instructions, &way, 5, 1, 1).clocks
+    }
+
+    #[test]
+    fn vector_instructions_run_beside_matrix_instructions_unless_they_are_packed() {
+        // Two waves share a SIMD: 16 matrix instructions take 512 clocks.
+        let vector = beside(Step::Valu(4));
+        assert!(vector < 512.0 + 50.0, "{vector}");
+        let packed = beside(Step::Packed);
+        assert!(packed > vector + 8.0, "{packed}, {vector}");
+    }
 
     #[test]
     fn misses_come_together_as_often_as_they_did() {
