@@ -409,8 +409,8 @@ fn in_lanes() -> Vec<(String, Attention)> {
         add(name, bounded.clone());
         add(&format!("{name}_short"), bounded.with(|op| op.lengths = [90, 20]));
     }
-    // Most of what a kernel may have on the stack, and all of it.
-    for columns in [[80, 80], [192, 256]] {
+    // Most of what a kernel may have on the stack, and all of it; columns in eights.
+    for columns in [[80, 80], [192, 256], [40, 72]] {
         let [of_key, of_value] = columns;
         let wide = plain.with(|op| (op.batch, op.lengths, op.columns) = (1, [19, 70], columns));
         add(&format!("{of_key}x{of_value}"), wide);

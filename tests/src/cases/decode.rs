@@ -7,6 +7,30 @@ use rotini_graph::{DataType, DiagonalAlignment};
 /// All of them.
 pub(super) fn forward(cases: &mut Cases) {
     attention::add(cases, kinds());
+    attention::add(cases, shared_keys());
+}
+
+/// Single queries of heads that share keys, which a CPU computes as the rows of one head.
+fn shared_keys() -> Vec<(String, Attention)> {
+    use DiagonalAlignment::BottomRight;
+    let mut kinds = Vec::new();
+    let mut add = |name: &str, attention: Attention| kinds.push((format!("shared_keys_{name}"), attention));
+    for dtype in [DataType::F32, DataType::F16, DataType::Bf16] {
+        let plain = Attention::new(2, 10, [1, 150], 40, dtype).with(|op| op.heads = [10, 2, 2]);
+        add(&format!("{dtype}"), plain);
+    }
+    let plain = Attention::new(2, 40, [1, 150], 64, DataType::F32).with(|op| op.heads = [40, 1, 1]);
+    add("of_forty", plain.clone());
+    let plain = plain.with(|op| op.heads = [6, 2, 2]);
+    add("bshd", plain.with(|op| op.interleaved = true));
+    add("padding", plain.with(|op| op.padding = true));
+    add("mask", plain.with(|op| op.mask = Some(vec![2, 1, 1, 150])));
+    add("mask_of_heads", plain.with(|op| op.mask = Some(vec![2, 6, 1, 150])));
+    let window = plain.with(|op| (op.left, op.right, op.alignment) = (Some(20), Some(0), BottomRight));
+    add("window", window.clone());
+    add("window_padding", window.with(|op| op.padding = true));
+    add("first_key", plain.with(|op| op.right = Some(0)));
+    kinds
 }
 
 /// Their names, and what they are.

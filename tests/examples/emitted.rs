@@ -1,0 +1,113 @@
+//! Hashes of what is emitted, to prove that a change of the lowering changes nothing, or to list what
+//! it changes. No compiler is needed.
+//!
+//! Each case of the conformance suite and each of 2,000 random graphs has a line with its name and a
+//! hash of the module and the compiler's flags for each target of [`TARGETS`]. The first run writes
+//! the file that is named; later ones compare with it, and exit with 1 if anything differs.
+
+#![expect(clippy::print_stdout, reason = "a command of developers")]
+
+use anyhow::{Context as _, Result};
+use rayon::prelude::*;
+use rotini_emit::{EmitError, Target, emit};
+use rotini_plugin::pipeline::check;
+use rotini_tests::cases;
+use rotini_tests::random::recipe;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const TARGETS: [&str; 7] = [
+    "cpu",
+    "x86-64-v3",
+    "x86-64-v4",
+    "gfx942",
+    "mi300x",
+    "mi300x:unscheduled",
+    "sm_80",
+];
+/// Random graphs, those of the seeds 0 and on.
+const RANDOM: u64 = 2000;
+/// Graphs that differ are listed up to this number.
+const LISTED: usize = 40;
+
+/// Returns the hash of what a graph is lowered to, `declined`, or the error.
+fn emitted(bytes: &[u8], target: &Target) -> String {
+    let Ok(prepared) = check(bytes, target) else {
+        return "declined".to_owned();
+    };
+    match emit(&prepared.graph, target) {
+        Ok(emitted) => {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(emitted.mlir.as_bytes());
+            for flag in &emitted.flags {
+                hasher.update(flag.as_bytes()).update(&[0]);
+            }
+            let hash = hasher.finalize().to_hex();
+            hash.chars().take(16).collect()
+        }
+        Err(EmitError::Unsupported(_)) => "declined".to_owned(),
+        Err(error) => format!("error:{error}").replace(' ', "_"),
+    }
+}
+
+fn lines() -> Result<BTreeMap<String, String>> {
+    let targets = TARGETS.map(|name| Target::parse(name).context(name));
+    let targets = targets.into_iter().collect::<Result<Vec<_>>>()?;
+    let cases = cases::all().into_par_iter().map(|case| (case.name.clone(), case.graph));
+    let random = (0..RANDOM).into_par_iter();
+    let random = random.map(|seed| (format!("seed {seed}"), recipe(seed).graph()));
+    let line = |(name, graph)| {
+        let bytes = rotini_wire::encode(&graph);
+        let hashes: Vec<String> = targets.iter().map(|target| emitted(&bytes, target)).collect();
+        (name, hashes.join(" "))
+    };
+    Ok(cases.chain(random).map(line).collect())
+}
+
+fn main() -> Result<ExitCode> {
+    let file = std::env::args().nth(1).context("usage: emitted FILE")?;
+    let file = PathBuf::from(file);
+    let now = lines()?;
+    if !file.exists() {
+        let text: String = now.iter().map(|(name, hashes)| format!("{name}\t{hashes}\n")).collect();
+        fs::write(&file, text)?;
+        println!("{} graphs on {} targets: written", now.len(), TARGETS.len());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let text = fs::read_to_string(&file)?;
+    let before: BTreeMap<&str, &str> = text.lines().filter_map(|line| line.split_once('\t')).collect();
+    let mut differences = Vec::new();
+    for (name, hashes) in &now {
+        let Some(former) = before.get(name.as_str()) else {
+            differences.push(format!("{name}: new"));
+            continue;
+        };
+        let pairs = former.split(' ').zip(hashes.split(' ')).zip(TARGETS);
+        let targets: Vec<&str> = pairs
+            .filter(|((former, own), _)| former != own)
+            .map(|(_, target)| target)
+            .collect();
+        if !targets.is_empty() {
+            differences.push(format!("{name}: {}", targets.join(" ")));
+        }
+    }
+    for name in before.keys().filter(|name| !now.contains_key(**name)) {
+        differences.push(format!("{name}: gone"));
+    }
+    for difference in differences.iter().take(LISTED) {
+        println!("{difference}");
+    }
+    println!(
+        "{} graphs on {} targets: {} differ",
+        now.len(),
+        TARGETS.len(),
+        differences.len()
+    );
+    Ok(if differences.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
