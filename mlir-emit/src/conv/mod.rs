@@ -197,6 +197,7 @@ pub(crate) fn lower_dgrad(
     compute: DataType,
     op: &ConvDgrad,
 ) -> Result<(), EmitError> {
+    const FEW: i64 = 4;
     let at = lowering.emitter();
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
     let [dy, w] = lowering.factors([op.dy, op.w], compute)?;
@@ -231,7 +232,19 @@ pub(crate) fn lower_dgrad(
                 || has_panels(&forward.exchanged(), (dims, &order), is_bare)
                 || needs_no_turned_filter(&forward, is_last, is_bare)
         };
-        if is_wanted && let Some(result) = panels::dgrad(lowering, [&dy, &w], &forward, (dims, &order), compute)? {
+        // Few channels would leave lanes idle: vectors lie along the positions, in a copy.
+        let is_thin = forward.groups == 1 && forward.channels <= FEW && panels::is_last(&dy.dims, &dy.order);
+        let (of_panels, dy_of_panels) = if is_thin {
+            let first = channels_first(dims.len());
+            let dy = lowering.in_order(&dy, &first)?;
+            (first, dy)
+        } else {
+            (order.clone(), dy.clone())
+        };
+        let factors = [&dy_of_panels, &w];
+        if (is_wanted || is_thin)
+            && let Some(result) = panels::dgrad(lowering, factors, &forward, (dims, &of_panels), compute)?
+        {
             let result = cropped.surrounded(&at, result, &dx.dims)?;
             return lowering.define_sums(op.dx, result, compute);
         }

@@ -221,6 +221,12 @@ impl Tiling {
         })
     }
 
+    /// Whether all rows are one tile, which reads each element of the right tensor once: there is
+    /// nothing that a panel would save.
+    fn is_read_once(&self) -> bool {
+        self.rows <= self.down
+    }
+
     /// Tiles of columns.
     fn across(&self) -> i64 {
         (self.all + self.vectors - 1) / self.vectors
