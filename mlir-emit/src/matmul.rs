@@ -105,7 +105,8 @@ fn long_contract<'c, 'b>(
 ///
 /// Measured on one core (f32, AMD Zen 4), with packed tiles and by that kernel: 128 rows of 768 terms by 3072 columns 8.0 and 6.7 ms, of 3072
 /// terms by 768 columns 8.7 and 6.4 ms; 1024 rows 53 and 50 ms; one row of 4096 terms by 4096 columns 3.9 and 2.8 ms; 512 rows of 512 terms
-/// by 512 columns 2.5 and 2.9 ms.
+/// by 512 columns 2.5 and 2.9 ms. Of few rows, or of many rows and one column, the packing takes
+/// longer than the products.
 fn dots<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     a: &Ordered<'c, 'b>,
@@ -113,13 +114,15 @@ fn dots<'c, 'b>(
     (out, order): (&[i64], &[usize]),
     compute: DataType,
 ) -> Result<Option<Ordered<'c, 'b>>, EmitError> {
+    const FEW: i64 = 64;
     let [batch @ .., rows, columns] = out else {
         return Err(EmitError::Internal("a matrix of low rank"));
     };
     let in_rows: Vec<usize> = (0..out.len()).collect();
     let transposed: Vec<usize> = [&in_rows[..batch.len()], &[batch.len() + 1, batch.len()]].concat();
     let terms = extent(&a.dims, batch.len() + 1)?;
-    let right = if b.lies_in(&in_rows) {
+    let is_column = *columns == 1 && *rows > FEW;
+    let right = if b.lies_in(&in_rows) && !is_column {
         Right::Columns
     } else {
         Right::Terms
@@ -132,7 +135,8 @@ fn dots<'c, 'b>(
     };
     let is_f32 = [a.dtype, b.dtype, compute] == [DataType::F32; 3];
     let is_one = batch.iter().all(|&extent| extent == 1);
-    let lies_so = right == Right::Columns || terms > LONG && b.lies_in(&transposed);
+    let is_narrow = *rows <= FEW || is_column;
+    let lies_so = right == Right::Columns || (terms > LONG || is_narrow) && b.lies_in(&transposed);
     let lie_so = a.lies_in(&in_rows) && order == in_rows && lies_so;
     if !is_f32 || !is_one || !lie_so || !lowering.has_dots(&product) {
         return Ok(None);

@@ -4,7 +4,7 @@ use crate::EmitError;
 use crate::convert::convert;
 use crate::fused::is_repeated;
 use crate::ir::{Loop, affine_map, dim, only};
-use crate::kernel::{ROWS, has_rows};
+use crate::kernel::{ROWS, has_rows, has_rows_on_cpus};
 use crate::lanes::Rows;
 use crate::lowering::Lowering;
 use crate::math::{Math, Scalar};
@@ -45,7 +45,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         (combiner, start): (Combiner, f64),
         body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
     ) -> Result<Open<'c, 'b>, EmitError> {
-        if self.has_rows(operands, shape, reduced)? {
+        if self.has_rows(operands, shape, (reduced, combiner))? {
             let value = self.reduce_rows(operands, shape, reduced, (combiner, start), body)?;
             return Ok(Open {
                 value,
@@ -121,19 +121,27 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         })
     }
 
-    /// Whether a reduction will be a kernel of our own: along the innermost axis in memory.
-    fn has_rows(&self, operands: &[&Value<'c, 'b>], shape: &Shape<'_>, reduced: &[usize]) -> Result<bool, EmitError> {
-        if self.target().machine().is_none() {
-            return Ok(false);
-        }
+    /// Whether a reduction becomes a kernel of rows: along the innermost axes in memory.
+    fn has_rows(
+        &self,
+        operands: &[&Value<'c, 'b>],
+        shape: &Shape<'_>,
+        (reduced, combiner): (&[usize], Combiner),
+    ) -> Result<bool, EmitError> {
+        let is_on_cpus = self.target().registers().is_some();
         let is_wide = |axis: &&usize| shape.dims.get(**axis).is_some_and(|&extent| extent > 1);
         let last = shape.order.iter().rfind(is_wide);
         let ends_reduced = last.is_some_and(|last| reduced.contains(last));
         let kept: Vec<usize> = (0..shape.dims.len()).filter(|axis| !reduced.contains(axis)).collect();
         let extents = [count(shape.dims, &kept)?, count(shape.dims, reduced)?];
-        let is_wide = |value: &&Value<'c, 'b>| value.dtype.bits() > 32;
-        let is_single = shape.dtype == DataType::F32 && !operands.iter().any(is_wide);
-        Ok(ends_reduced && is_single && has_rows(extents))
+        let is_other = |value: &&Value<'c, 'b>| value.dtype.bits() > 32 || is_on_cpus && value.dtype != DataType::F32;
+        let is_single = shape.dtype == DataType::F32 && !operands.iter().any(is_other);
+        if is_on_cpus {
+            let are_last = shape.order.iter().map(|axis| reduced.contains(axis)).is_sorted();
+            let has_kernel = matches!(combiner, Combiner::Sum | Combiner::Least | Combiner::Greatest);
+            return Ok(is_single && are_last && has_kernel && has_rows_on_cpus(extents));
+        }
+        Ok(self.target().machine().is_some() && ends_reduced && is_single && has_rows(extents))
     }
 
     /// A reduction that will be a kernel of our own.

@@ -235,11 +235,17 @@ pub(super) fn forward<'c, 'b>(
     }
     let part = if is_last {
         positions.insert(0, images);
+        // A group of one channel and one filter has no other columns.
+        let (batch, columns) = if shape.channels == 1 && shape.filters == 1 {
+            (Vec::new(), vec![groups])
+        } else {
+            (vec![groups], vec![filters])
+        };
         Part {
             first: [0; 3],
-            batch: vec![groups],
+            batch,
             rows: sorted(positions, 2),
-            columns: vec![filters],
+            columns,
             terms: sorted(terms, 1),
         }
     } else {

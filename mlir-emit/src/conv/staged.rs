@@ -129,7 +129,13 @@ pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
                 matrix(positions, filters)?,
             ]
         }
-        Form::Depthwise => vec![x.checked_mul(u64::try_from(shape.filters).ok()?)?, w, y],
+        Form::Depthwise => {
+            let own = shape.groups.checked_mul(shape.filters)?;
+            let (own, padded) = (u64::try_from(own).ok()?, u64::try_from(whole_vectors(own)).ok()?);
+            let with_padding = |elements: u64| elements.checked_div(own)?.checked_add(1)?.checked_mul(padded);
+            let x = x.checked_mul(u64::try_from(shape.filters).ok()?)?;
+            vec![with_padding(x)?, with_padding(w)?, with_padding(y)?]
+        }
         Form::Direct => return direct::elements(shape),
     };
     made.into_iter().try_fold(0_u64, u64::checked_add)
@@ -227,7 +233,8 @@ fn patches<'c, 'b>(
     channels_merged(at, y, shape, compute)
 }
 
-/// The filters are the vector; x is repeated where several of them read one channel.
+/// The filters are the vector, whole ones of 16; x is repeated where several of them read one
+/// channel.
 fn depthwise<'c, 'b>(
     at: &Emitter<'c, 'b>,
     x: &Ordered<'c, 'b>,
@@ -237,7 +244,12 @@ fn depthwise<'c, 'b>(
 ) -> Lowered<'c, 'b> {
     let (wide, geometry) = (shape.widened(), shape.geometry);
     let batch = (Axis::Batch, shape.batch);
-    let filter = (Axis::Filter, shape.groups * shape.filters);
+    let own = (Axis::Filter, shape.groups * shape.filters);
+    let filter = (Axis::Filter, whole_vectors(own.1));
+    let more = |axis: Axis| match axis {
+        Axis::Filter => (0, filter.1 - own.1),
+        _ => wide.zeros(axis),
+    };
 
     let repeated = [(Axis::Channel, shape.groups), (Axis::Filter, shape.filters)];
     let x = reached(at, Tensor::input(at, x, 1)?, &wide)?;
@@ -249,11 +261,12 @@ fn depthwise<'c, 'b>(
         geometry,
     )?;
     let runs = [vec![1; 1 + shape.spatial()], vec![2]].concat();
-    let x = x.merged(at, &between(&[batch], Axis::Spatial, &input, &[filter]), &runs)?;
-    let x = x.padded(at, |axis| wide.zeros(axis))?.behind_barrier(at)?;
+    let x = x.merged(at, &between(&[batch], Axis::Spatial, &input, &[own]), &runs)?;
+    let x = x.padded(at, more)?.behind_barrier(at)?;
 
     let taps = between(&[], Axis::Tap, &shape.window, &[(Axis::Channel, 1)]);
-    let w = Tensor::filter(at, w, 1)?.copied(at, &[&taps[..], &[filter]].concat(), compute, geometry)?;
+    let w = Tensor::filter(at, w, 1)?.copied(at, &[&taps[..], &[own]].concat(), compute, geometry)?;
+    let w = w.padded(at, |axis| if axis == Axis::Filter { more(axis) } else { (0, 0) })?;
     let w = w.behind_barrier(at)?;
 
     let y = sum(
@@ -264,8 +277,18 @@ fn depthwise<'c, 'b>(
         geometry,
         compute,
     )?;
-    let y = y.cropped(at, &between(&[batch], Axis::Spatial, &shape.output, &[filter]))?;
+    let y = y.cropped(at, &between(&[batch], Axis::Spatial, &shape.output, &[own]))?;
     Ok((y.ssa, channels_last(2 + shape.spatial())))
+}
+
+/// So many filters, or more where those are no whole vectors.
+fn whole_vectors(filters: i64) -> i64 {
+    const VECTOR: i64 = 16;
+    if filters > VECTOR {
+        (filters + VECTOR - 1) / VECTOR * VECTOR
+    } else {
+        filters
+    }
 }
 
 /// \[N, spatial, C\] convolved with \[window, C, K\].
@@ -391,9 +414,7 @@ impl Shape<'_> {
                 *width += 1;
             }
         }
-        if wide.filters > 16 {
-            wide.filters = (wide.filters + 15) / 16 * 16;
-        }
+        wide.filters = whole_vectors(wide.filters);
         wide
     }
 

@@ -57,6 +57,7 @@ pub(crate) use pool::Pool;
 pub(crate) use problem::{Axis, Factor, Product, Strides, Window};
 pub(crate) use reader::fitted;
 pub(crate) use rows::is_possible as has_rows;
+pub(crate) use rows::is_possible_on_cpus as has_rows_on_cpus;
 pub(crate) use rows::problem::MARK as ROWS;
 pub(crate) use scatter::Scatter;
 pub(crate) use summed::parts as parts_of_summed;
@@ -404,7 +405,8 @@ pub(crate) fn place<'c>(
         block.put(next);
     }
     rows::place(context, block, target, |made| {
-        let kernel = (made.symbol.as_str(), made.name.as_str(), Lanes::Wave64(made.lanes));
+        let lanes = made.lanes.map_or(Lanes::Single, Lanes::Wave64);
+        let kernel = (made.symbol.as_str(), made.name.as_str(), lanes);
         let read = (Vec::new(), Vec::new());
         let tensors = (made.operands, made.stored);
         call(context, kernel, read, tensors, made.written, &mut texts)

@@ -134,7 +134,8 @@ pub(crate) struct Compile {
     #[arg(required_unless_present = "suites", value_name = "GRAPH")]
     pub(crate) graphs: Vec<PathBuf>,
 
-    /// Graphs of a known network, with --into: quick, resnet50, bare, unet, bert, llama, miopen, constants
+    /// Graphs of a known network, with --into: quick, resnet50, bare, everyday, unet, bert, llama,
+    /// miopen, constants
     #[arg(long = "suite", value_name = "NAME", value_parser = suite(), conflicts_with = "output")]
     pub(crate) suites: Vec<String>,
 
@@ -230,7 +231,8 @@ pub(crate) struct Bench {
     #[arg(value_name = "GRAPH")]
     pub(crate) graphs: Vec<PathBuf>,
 
-    /// Graphs of a known network: quick, resnet50, bare, unet, bert, llama, miopen, constants
+    /// Graphs of a known network: quick, resnet50, bare, everyday, unet, bert, llama, miopen,
+    /// constants
     #[arg(long = "suite", value_name = "NAME", value_parser = suite())]
     pub(crate) suites: Vec<String>,
 

@@ -5,6 +5,7 @@
 //! | `quick` | a dozen small graphs, one of each family |
 //! | `resnet50` | the layers of ResNet-50, fused; or their gradients |
 //! | `bare` | convolutions with nothing behind them, and their gradients: both layouts, N from 1 to 32, f32 |
+//! | `everyday` | nearly 400 small graphs of ordinary extents: convolutions, products, rows, pooling, f32 |
 //! | `unet` | layers of the UNet of Stable Diffusion 1.5, at 64 × 64 |
 //! | `bert` | a layer of BERT base: products, attention, normalization |
 //! | `llama` | a layer of Llama 3 8B, prompt and next token |
@@ -13,6 +14,7 @@
 
 mod bare;
 pub mod constants;
+mod everyday;
 mod miopen;
 
 use crate::blocks::{
@@ -36,10 +38,11 @@ pub struct SuiteOptions {
 }
 
 /// The names of the suites, with what is in them.
-pub const SUITES: [(&str, &str); 8] = [
+pub const SUITES: [(&str, &str); 9] = [
     ("quick", "a dozen small graphs, one of each family"),
     ("resnet50", "the layers of ResNet-50, fused; or their gradients"),
     ("bare", "convolutions with nothing behind them, and their gradients"),
+    ("everyday", "many small graphs of ordinary extents"),
     ("unet", "layers of the UNet of Stable Diffusion 1.5"),
     ("bert", "a layer of BERT base"),
     ("llama", "a layer of Llama 3 8B, prompt and next token"),
@@ -72,6 +75,14 @@ pub fn suite(name: &str, options: &SuiteOptions) -> Result<Vec<Workload>, Worklo
                 options.direction.as_ref().map_or(&directions, std::slice::from_ref),
             )
         }
+        "everyday" => everyday::everyday(
+            options.dtype.unwrap_or(DataType::F32),
+            options.batch,
+            options
+                .layout
+                .as_ref()
+                .map_or(&[Layout::First, Layout::Last], std::slice::from_ref),
+        ),
         "unet" => unet(options),
         "bert" => bert(options),
         "llama" => llama(options),

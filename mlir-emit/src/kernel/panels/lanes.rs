@@ -5,11 +5,23 @@ use crate::EmitError;
 use crate::kernel::code::{Code, Int, Ssa};
 use crate::mlir::{Attribute, Float, Type};
 
-/// Where the lanes of a vector are: behind `first`, side by side, or each as far as `lanes` says.
+/// Where the lanes of a vector are, behind `first`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'c> {
     first: Int<'c>,
-    lanes: Option<Ssa<'c>>,
+    step: Step<'c>,
+}
+
+/// How far apart lanes are.
+#[derive(Clone, Copy, Debug)]
+enum Step<'c> {
+    /// Side by side.
+    One,
+    /// Every other element. Two vectors hold them: from the first one on, and the last ones. If
+    /// some lanes have no column, each vector has a mask.
+    Two(Option<[Ssa<'c>; 2]>),
+    /// As far from `first` as these numbers say.
+    Any(Ssa<'c>),
 }
 
 /// The columns of one vector.
@@ -79,28 +91,38 @@ impl<'c> Lanes<'_, 'c> {
         let (run, within) = (code.div(number, vectors)?, code.rem(number, vectors)?);
         let lane = code.mul(within, self.count)?;
         let places = places(code, run, outer)?;
-        let mask = if inner.extent % self.count == 0 {
+        let mask_of_lanes = if inner.extent % self.count == 0 {
             None
         } else {
             Some(self.below(self.from(lane)?, inner.extent)?)
         };
         let place = |tensor: usize| -> Result<Place<'c>, EmitError> {
             let stride = inner.strides[tensor];
-            let lanes = match stride {
-                1 => None,
+            let step = match stride {
+                1 => Step::One,
+                2 if tensor == RIGHT => {
+                    let mask = |from: i64| -> Result<Ssa<'c>, EmitError> {
+                        let numbers = self.from(code.add(code.mul(lane, 2)?, from)?)?;
+                        self.below(numbers, 2 * inner.extent - 1)
+                    };
+                    Step::Two(match mask_of_lanes {
+                        Some(_) => Some([mask(0)?, mask(self.count - 1)?]),
+                        None => None,
+                    })
+                }
                 _ => {
                     let numbers = self.from(0.into())?;
-                    Some(code.same("arith.muli", &[numbers, self.splat(stride)?])?)
+                    Step::Any(code.same("arith.muli", &[numbers, self.splat(stride)?])?)
                 }
             };
             Ok(Place {
                 first: code.add(places[tensor], code.mul(lane, stride)?)?,
-                lanes,
+                step,
             })
         };
         let left = if varies(columns) { Some(place(LEFT)?) } else { None };
         Ok(Column {
-            mask,
+            mask: mask_of_lanes,
             left,
             right: place(RIGHT)?,
             out: place(OUT)?,
@@ -140,19 +162,19 @@ impl<'c> Lanes<'_, 'c> {
         };
         let right = Place {
             first: 0.into(),
-            lanes: Some(lanes(RIGHT)?),
+            step: Step::Any(lanes(RIGHT)?),
         };
         let out = match super::single(columns, OUT) {
-            Some(1) => Place { first, lanes: None },
+            Some(1) => Place { first, step: Step::One },
             _ => Place {
                 first: 0.into(),
-                lanes: Some(lanes(OUT)?),
+                step: Step::Any(lanes(OUT)?),
             },
         };
         let left = if varies(columns) {
             Some(Place {
                 first: 0.into(),
-                lanes: Some(lanes(LEFT)?),
+                step: Step::Any(lanes(LEFT)?),
             })
         } else {
             None
@@ -191,14 +213,30 @@ impl<'c> Lanes<'_, 'c> {
     ) -> Result<Ssa<'c>, EmitError> {
         let code = self.code;
         let vector = self.vector()?;
-        let first = code.index(code.add(from, place.first)?)?;
-        match (place.lanes, mask) {
-            (None, None) => code.one("vector.load", &[buffer, first], vector, &[]),
-            (None, Some(mask)) => {
-                let operands = [buffer, first, mask, code.zeros(vector)?];
-                code.one("vector.maskedload", &operands, vector, &[])
+        let first = code.add(from, place.first)?;
+        let beside = |first: Int<'c>, mask: Option<Ssa<'c>>| {
+            let first = code.index(first)?;
+            match mask {
+                None => code.one("vector.load", &[buffer, first], vector, &[]),
+                Some(mask) => {
+                    let operands = [buffer, first, mask, code.zeros(vector)?];
+                    code.one("vector.maskedload", &operands, vector, &[])
+                }
             }
-            (Some(lanes), mask) => {
+        };
+        match (place.step, mask) {
+            (Step::One, mask) => beside(first, mask),
+            (Step::Two(masks), _) => {
+                // The last element that is read is the last lane's.
+                let behind = code.add(first, self.count - 1)?;
+                let [low, high] = [(first, 0), (behind, 1)]
+                    .map(|(first, number): (Int<'c>, usize)| beside(first, masks.map(|masks| masks[number])));
+                let half = self.count / 2;
+                let lanes = (0..self.count).map(|lane| if lane < half { 2 * lane } else { 2 * lane + 1 });
+                code.shuffle([low?, high?], &lanes.collect::<Vec<_>>())
+            }
+            (Step::Any(lanes), mask) => {
+                let first = code.index(first)?;
                 let operands = [buffer, first, lanes, self.mask(mask)?, code.zeros(vector)?];
                 code.one("vector.gather", &operands, vector, &[])
             }
@@ -214,10 +252,11 @@ impl<'c> Lanes<'_, 'c> {
     ) -> Result<(), EmitError> {
         let code = self.code;
         let first = code.index(code.add(from, column.out.first)?)?;
-        let (name, operands) = match (column.out.lanes, column.mask) {
-            (None, None) => ("vector.store", vec![value, buffer, first]),
-            (None, Some(mask)) => ("vector.maskedstore", vec![buffer, first, mask, value]),
-            (Some(lanes), mask) => ("vector.scatter", vec![buffer, first, lanes, self.mask(mask)?, value]),
+        let (name, operands) = match (column.out.step, column.mask) {
+            (Step::One, None) => ("vector.store", vec![value, buffer, first]),
+            (Step::One, Some(mask)) => ("vector.maskedstore", vec![buffer, first, mask, value]),
+            (Step::Two(_), _) => return Err(EmitError::Internal("a store to every other element")),
+            (Step::Any(lanes), mask) => ("vector.scatter", vec![buffer, first, lanes, self.mask(mask)?, value]),
         };
         code.op(name, &operands, &[], &[], Vec::new())?;
         Ok(())

@@ -29,6 +29,9 @@ const ENTRY: i64 = 8;
 const ENOUGH: i64 = 64;
 /// Fewest and most rows of a workgroup. The copy of a panel counts little beside that many, and their sums fit into the second cache.
 const ROWS: [i64; 2] = [64, 1024];
+/// Fewest rows where lanes gather their elements: a vector takes as long as the products of some 40
+/// rows.
+const ROWS_OF_GATHERED: i64 = 128;
 /// Most elements of a tensor.
 const MOST: i64 = 1 << 40;
 
@@ -117,11 +120,12 @@ fn varies(columns: &[Along]) -> bool {
 }
 
 impl Part {
-    /// Whether a vector never crosses the end of a run: along the innermost columns, whose elements lie side by side. Lanes behind a run's end
-    /// are idle, so runs have to be long enough.
+    /// Whether a vector never crosses the end of a run: along the innermost columns, whose elements
+    /// lie side by side, or are every other one, as in windows with steps of two. Lanes behind a
+    /// run's end are idle, so runs have to be long enough.
     fn has_runs(&self, lanes: i64) -> bool {
         match self.columns.as_slice() {
-            [.., inner] if inner.strides[1] == 1 => {
+            [.., inner] if matches!(inner.strides[RIGHT], 1 | 2) => {
                 let wide = inner.extent.saturating_add(lanes - 1) / lanes * lanes;
                 self.columns.len() == 1 || wide.saturating_mul(10) <= inner.extent.saturating_mul(13)
             }
@@ -197,7 +201,8 @@ impl Tiling {
         let tiles = ceil(rows, down);
         let shared = batches.checked_mul(ceil(all, vectors))?;
         let fewest = ceil(rows, ROWS[1]);
-        let wanted = ceil(ENOUGH, shared.max(1)).min(rows / ROWS[0]);
+        let least = if has_runs { ROWS[0] } else { ROWS_OF_GATHERED };
+        let wanted = ceil(ENOUGH, shared.max(1)).min(rows / least);
         let each = ceil(tiles, wanted.max(fewest).max(1));
         let has_table = single(&part.terms, 0).is_none();
         let most = if has_table { TABLE / ENTRY } else { terms };
@@ -214,6 +219,12 @@ impl Tiling {
             has_table,
             batches,
         })
+    }
+
+    /// Whether all rows are one tile, which reads each element of the right tensor once: there is
+    /// nothing that a panel would save.
+    fn is_read_once(&self) -> bool {
+        self.rows <= self.down
     }
 
     /// Tiles of columns.

@@ -156,7 +156,9 @@ impl<'c> Writer<'_, 'c> {
             return all_rows(None);
         }
         let block = |terms: Terms<'c>| {
-            self.copy(base[RIGHT], &columns, terms)?;
+            if !tiling.is_read_once() {
+                self.copy(base[RIGHT], &columns, terms)?;
+            }
             all_rows(Some(terms))
         };
         if tiling.terms <= tiling.block {
@@ -244,7 +246,7 @@ impl<'c> Writer<'_, 'c> {
                         .collect()
                 })?;
                 // A block by itself, and then the blocks' sums: fewer roundings than one long sum has.
-                let sums = self.products(&own(LEFT)?, columns, terms, &zeros)?;
+                let sums = self.products((&own(LEFT)?, base[RIGHT]), columns, terms, &zeros)?;
                 let both = sums.into_iter().zip(so_far);
                 both.map(|(sum, so_far)| code.same("arith.addf", &[sum, so_far]))
                     .collect::<Result<_, _>>()?
@@ -256,33 +258,32 @@ impl<'c> Writer<'_, 'c> {
         Ok(())
     }
 
-    /// Returns the sums of the products of some terms, added to `start`, of rows that begin at these places of the left tensor.
+    /// Returns the sums of the products of some terms, added to `start`, of rows that begin at these
+    /// places of the left tensor. `right`: where the columns begin in the right one.
     fn products(
         &self,
-        rows: &[Int<'c>],
+        (rows, right): (&[Int<'c>], Int<'c>),
         columns: &[Column<'c>],
         terms: Terms<'c>,
         start: &[Ssa<'c>],
     ) -> Result<Vec<Ssa<'c>>, EmitError> {
         let code = self.code;
         let vector = self.lanes.vector()?;
-        let stride = single(&self.part.terms, LEFT);
         code.repeat([0.into(), terms.count, 1.into()], start, |term, sums| {
-            let moved = match (stride, self.table) {
-                (Some(stride), _) => code.mul(code.add(terms.first, term)?, stride)?,
-                (None, Some(table)) => {
-                    let place = code.index(term)?;
-                    let long = Type::integer(code.context(), 64);
-                    let place = code.one("memref.load", &[table, place], long, &[])?;
-                    Int::Made(code.one("arith.index_cast", &[place], code.index_type(), &[])?)
-                }
-                (None, None) => return Err(EmitError::Internal("terms without a table")),
-            };
             let vectors = columns.len();
-            let panel = (0_i64..)
-                .zip(0..vectors)
-                .map(|(number, _)| code.read_shared(self.panel, self.in_panel(term, number, vectors)?, vector));
-            let panel = panel.collect::<Result<Vec<_>, _>>()?;
+            let (moved, panel) = if self.tiling.is_read_once() {
+                let place = places(code, code.add(terms.first, term)?, &self.part.terms)?;
+                let from = code.add(right, place[RIGHT])?;
+                let panel = columns
+                    .iter()
+                    .map(|column| self.lanes.right(self.buffers[RIGHT], from, column));
+                (place[LEFT], panel.collect::<Result<Vec<_>, _>>()?)
+            } else {
+                let panel = (0_i64..)
+                    .zip(0..vectors)
+                    .map(|(number, _)| code.read_shared(self.panel, self.in_panel(term, number, vectors)?, vector));
+                (self.moved(terms.first, term)?, panel.collect::<Result<Vec<_>, _>>()?)
+            };
             let mut sums = sums.iter();
             let mut next = Vec::new();
             for &row in rows {
@@ -300,5 +301,25 @@ impl<'c> Writer<'_, 'c> {
             }
             Ok(next)
         })
+    }
+
+    /// Returns how far a term is from the first one in the left tensor.
+    fn moved(&self, first: Int<'c>, term: Int<'c>) -> Result<Int<'c>, EmitError> {
+        let code = self.code;
+        match (single(&self.part.terms, LEFT), self.table) {
+            (Some(stride), _) => code.mul(code.add(first, term)?, stride),
+            (None, Some(table)) => {
+                let place = code.index(term)?;
+                let long = Type::integer(code.context(), 64);
+                let place = code.one("memref.load", &[table, place], long, &[])?;
+                Ok(Int::Made(code.one(
+                    "arith.index_cast",
+                    &[place],
+                    code.index_type(),
+                    &[],
+                )?))
+            }
+            (None, None) => Err(EmitError::Internal("terms without a table")),
+        }
     }
 }

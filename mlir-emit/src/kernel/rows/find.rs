@@ -25,6 +25,14 @@ const PASSED: [&str; 3] = [
 /// Most tensors that a kernel reads and stores: more need more registers for their addresses than there are.
 pub(super) const MOST: usize = 12;
 
+/// Where a kernel runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Gpu,
+    /// Rows lie side by side in all tensors, whose elements have 32 bits.
+    Cpu,
+}
+
 /// A value that the kernel has.
 #[derive(Clone, Copy, Debug)]
 struct Held {
@@ -51,6 +59,7 @@ struct Scan<'a, 'c> {
     /// Which operation makes a value.
     makers: &'a HashMap<usize, usize>,
     space: &'a Space,
+    device: Place,
     held: HashMap<usize, Held>,
     operands: Vec<Tensor<'c>>,
     steps: Vec<Step>,
@@ -62,13 +71,17 @@ struct Scan<'a, 'c> {
 }
 
 /// The first marked reduction with all that becomes part of its kernel; `None` if there is none.
-pub(super) fn reduction<'c>(context: &'c Context, all: &[Operation]) -> Result<Option<Found<'c>>, EmitError> {
+pub(super) fn reduction<'c>(
+    context: &'c Context,
+    all: &[Operation],
+    device: Place,
+) -> Result<Option<Found<'c>>, EmitError> {
     let Some(seed) = all.iter().position(|operation| operation.attribute(MARK).is_some()) else {
         return Ok(None);
     };
     let space = all.get(seed).and_then(|operation| reduced_space(context, operation));
     let space = space.ok_or(EmitError::Internal("a reduction of rows without loops"))?;
-    match around(context, all, seed, &space)? {
+    match around(context, all, seed, (&space, device))? {
         Some(found) => Ok(Some(found)),
         None => Err(EmitError::Internal("a reduction of rows that no kernel has")),
     }
@@ -86,7 +99,7 @@ pub(super) fn elements<'c>(
         let Some(space) = element_space(context, operation) else {
             continue;
         };
-        let found = around(context, all, seed, &space)?;
+        let found = around(context, all, seed, (&space, Place::Gpu))?;
         if let Some(found) = found
             && found.rows.operands.iter().all(|tensor| is_in_memory(all, tensor.value))
             && let Some(schedule) = schedule(&found.rows.problem())
@@ -111,7 +124,7 @@ fn around<'c>(
     context: &'c Context,
     all: &[Operation],
     seed: usize,
-    space: &Space,
+    (space, device): (&Space, Place),
 ) -> Result<Option<Found<'c>>, EmitError> {
     let results = all.iter().enumerate();
     let makers: HashMap<usize, usize> = results
@@ -122,6 +135,7 @@ fn around<'c>(
         all,
         makers: &makers,
         space,
+        device,
         held: HashMap::new(),
         operands: Vec::new(),
         steps: Vec::new(),
@@ -231,7 +245,7 @@ impl<'c> Scan<'_, 'c> {
             return None;
         }
         let (shape, element) = context.value(result).r#type().as_tensor().ok()?;
-        if !is_stored(element) {
+        if !self.is_stored(element) {
             return None;
         }
         let maps = maps(operation.attribute("indexing_maps")?)?;
@@ -291,12 +305,15 @@ impl<'c> Scan<'_, 'c> {
                 continue;
             }
             let (shape, element) = context.value(*id).r#type().as_tensor().ok()?;
-            if !is_stored(element) {
+            if !self.is_stored(element) {
                 return None;
             }
             let wide = map.iter().zip(&shape).filter(|(_, extent)| **extent > 1);
             let map: Vec<usize> = wide.map(|(&position, _)| position).collect();
             let spread = self.spread(&loops_of(&map)?, &shape);
+            if self.device == Place::Cpu && !self.is_side_by_side(&spread) {
+                return None;
+            }
             let is_same = |tensor: &Tensor<'_>| tensor.value == *id && tensor.spread == spread;
             let number = all.iter().position(is_same).unwrap_or(all.len());
             if number == all.len() {
@@ -329,6 +346,26 @@ impl<'c> Scan<'_, 'c> {
             body: body.to_vec(),
         };
         Some((step, all))
+    }
+
+    /// Whether kernels load and store elements of a type.
+    fn is_stored(&self, element: Type<'_>) -> bool {
+        match self.device {
+            Place::Gpu => matches!(element.bits(), Some(8 | 16 | 32)),
+            Place::Cpu => element.bits() == Some(32),
+        }
+    }
+
+    /// Whether a row's elements are neighbours in memory, or one.
+    fn is_side_by_side(&self, spread: &Spread) -> bool {
+        let loops = self.space.extents.iter().zip(&self.space.is_reduced);
+        let mut next = 1;
+        let mut strides: Vec<i64> = Vec::new();
+        for (&extent, _) in loops.filter(|(_, is_reduced)| **is_reduced).rev() {
+            strides.push(next);
+            next *= extent;
+        }
+        spread.columns.iter().all(|&stride| stride == 0) || spread.columns.iter().rev().eq(&strides)
     }
 
     /// The number that a reduction starts from.
@@ -418,9 +455,4 @@ impl<'c> Scan<'_, 'c> {
 /// Whether all of a tensor is below the address that stands for nothing.
 fn can_be_addressed(tensor: &Tensor<'_>) -> bool {
     tensor.elements().saturating_mul(tensor.bytes()) < BEYOND
-}
-
-/// Whether kernels load and store elements of a type.
-fn is_stored(element: Type<'_>) -> bool {
-    matches!(element.bits(), Some(8 | 16 | 32))
 }

@@ -15,7 +15,9 @@
 //! | `lanes` | the combination across lanes |
 //! | `pairs` | rows that begin anywhere |
 //! | `quotient` | divisions by a value of the row |
+//! | `cpu` | the kernel on CPUs |
 
+mod cpu;
 mod find;
 mod lanes;
 mod pairs;
@@ -30,14 +32,16 @@ use super::gemm::Written;
 use crate::EmitError;
 use crate::mlir::{Block, Context, Operation};
 use crate::target::Target;
+use find::Place;
 use rotini_schedule::rows::{Problem, Schedule};
+use std::collections::HashSet;
 
 /// A kernel that is written, and what it reads and stores.
 pub(super) struct Made<'a, 'c> {
     pub(super) symbol: String,
     pub(super) name: String,
-    /// Lanes of a workgroup.
-    pub(super) lanes: u64,
+    /// Lanes of a workgroup on GPUs; `None` on CPUs.
+    pub(super) lanes: Option<u64>,
     pub(super) operands: &'a [Tensor<'c>],
     pub(super) stored: &'a [(Source, Tensor<'c>)],
     pub(super) written: Written<'c>,
@@ -54,6 +58,14 @@ pub(crate) fn is_possible([rows, length]: [i64; 2]) -> bool {
     problem.is_possible() && bytes.is_some_and(|bytes| bytes < super::places::BEYOND)
 }
 
+/// Whether there are kernels on CPUs for rows of so many elements. Of few elements most lanes would
+/// be idle.
+pub(crate) fn is_possible_on_cpus([rows, length]: [i64; 2]) -> bool {
+    const LENGTHS: std::ops::RangeInclusive<i64> = 24..=1 << 24;
+    let bytes = rows.checked_mul(length).and_then(|elements| elements.checked_mul(4));
+    rows > 0 && LENGTHS.contains(&length) && bytes.is_some_and(|bytes| bytes < super::places::BEYOND)
+}
+
 /// Puts kernels in the place of marked reductions, of what is made of many elements, and of what belongs to them. `call` makes the call of one.
 pub(super) fn place<'c>(
     context: &'c Context,
@@ -61,6 +73,9 @@ pub(super) fn place<'c>(
     target: &Target,
     mut call: impl FnMut(Made<'_, 'c>) -> Result<Operation, EmitError>,
 ) -> Result<(), EmitError> {
+    if let Some(registers) = target.registers() {
+        return place_on_cpus(context, block, registers.lanes, call);
+    }
     for number in 0.. {
         let operations = block.take();
         let Some((found, parts, schedule)) = next(context, &operations, target)? else {
@@ -100,27 +115,79 @@ pub(super) fn place<'c>(
             calls.push(call(Made {
                 symbol: format!("rotini_rows_{number}"),
                 name: format!("rows_{count}x{length}_{}_{number}", schedule.word()),
-                lanes: schedule.workgroup,
+                lanes: Some(schedule.workgroup),
                 operands: &rows.operands,
                 stored: &rows.stored,
                 written,
             })?);
         }
-        let (mut before, mut behind) = (Vec::new(), Vec::new());
-        let mut rest = operations.into_iter().enumerate();
-        for (position, operation) in rest.by_ref().take(found.last + 1) {
-            if found.behind.contains(&position) {
-                behind.push(operation);
-            } else if !found.operations.contains(&position) {
-                before.push(operation);
-            }
-        }
-        before.append(&mut calls);
-        before.append(&mut behind);
-        before.extend(rest.map(|(_, operation)| operation));
-        block.put(before);
+        block.put(arranged(
+            operations,
+            &found.operations,
+            &found.behind,
+            found.last,
+            calls,
+        ));
     }
     Ok(())
+}
+
+/// Puts kernels for CPUs in the place of marked reductions and of what belongs to them.
+fn place_on_cpus<'c>(
+    context: &'c Context,
+    block: &Block<'c>,
+    lanes: i64,
+    mut call: impl FnMut(Made<'_, 'c>) -> Result<Operation, EmitError>,
+) -> Result<(), EmitError> {
+    for number in 0.. {
+        let operations = block.take();
+        let Some(found) = find::reduction(context, &operations, Place::Cpu)? else {
+            block.put(operations);
+            break;
+        };
+        let rows = &found.rows;
+        let made = call(Made {
+            symbol: format!("rotini_rows_{number}"),
+            name: format!("rows_{}x{}_{number}", rows.problem().rows, rows.length()),
+            lanes: None,
+            operands: &rows.operands,
+            stored: &rows.stored,
+            written: cpu::write(context, rows, lanes)?,
+        })?;
+        let calls = vec![made];
+        block.put(arranged(
+            operations,
+            &found.operations,
+            &found.behind,
+            found.last,
+            calls,
+        ));
+    }
+    Ok(())
+}
+
+/// Operations with calls in the place of those that kernels stand for, the last of which is `last`.
+/// `late`: those that need what the kernels make.
+fn arranged(
+    operations: Vec<Operation>,
+    replaced: &HashSet<usize>,
+    late: &HashSet<usize>,
+    last: usize,
+    mut calls: Vec<Operation>,
+) -> Vec<Operation> {
+    let (mut before, mut behind) = (Vec::new(), Vec::new());
+    let mut rest = operations.into_iter().enumerate();
+    for (position, operation) in rest.by_ref().take(last + 1) {
+        if late.contains(&position) {
+            behind.push(operation);
+        } else if !replaced.contains(&position) {
+            before.push(operation);
+        }
+    }
+    before.append(&mut calls);
+    before.append(&mut behind);
+    before.extend(rest.map(|(_, operation)| operation));
+    before
 }
 
 /// What the next kernels stand for, the parts of a row and their length, and the schedule if it is not that of these parts: a marked
@@ -129,7 +196,7 @@ fn next<'c>(context: &'c Context, operations: &[Operation], target: &Target) -> 
     let Some(machine) = target.machine() else {
         return Ok(None);
     };
-    if let Some(found) = find::reduction(context, operations)? {
+    if let Some(found) = find::reduction(context, operations, Place::Gpu)? {
         let parts = found.rows.problem().parts(machine, found.rows.makes_elements());
         let parts = parts.map(u64::cast_signed);
         return Ok(Some((found, parts, None)));

@@ -34,7 +34,7 @@ fn graphs() -> Vec<Graph> {
     }
     assert!(graphs.len() > 30, "{} samples", graphs.len());
     let mut workloads = Vec::new();
-    for name in ["quick", "resnet50", "bare", "unet", "bert", "llama"] {
+    for name in ["quick", "resnet50", "bare", "everyday", "unet", "bert", "llama"] {
         workloads.extend(suite(name, &SuiteOptions::default()).unwrap());
     }
     let lines = include_str!("../miopen_lines.txt").lines();
