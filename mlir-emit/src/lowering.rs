@@ -6,7 +6,7 @@
 use crate::EmitError;
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
-use crate::kernel::{Attention, Dots, Kernels, Own, Product, Scatter, Turn, fitted};
+use crate::kernel::{Attention, CpuMatmul, Kernels, Own, Product, Scatter, Transpose, fitted};
 use crate::mlir::Value as Ssa;
 use crate::narrow::{contracted, factor_types};
 use crate::quirks::{Quirk, Quirks};
@@ -63,12 +63,17 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     }
 
     /// Whether there is a kernel of our own for a product, on a CPU.
-    pub(crate) fn has_dots(&self, dots: &Dots) -> bool {
+    pub(crate) fn has_cpu_matmul(&self, dots: &CpuMatmul) -> bool {
         self.target.has_wide_registers() && dots.is_possible()
     }
 
-    /// A product on a CPU by a kernel of our own, which [there is](Self::has_dots), as a tensor of this shape.
-    pub(crate) fn dots(&self, dots: &Dots, [a, b]: [Ssa<'c, 'b>; 2], shape: &[i64]) -> Result<Ssa<'c, 'b>, EmitError> {
+    /// A product on a CPU by a kernel of our own, which [there is](Self::has_cpu_matmul), as a tensor of this shape.
+    pub(crate) fn dots(
+        &self,
+        dots: &CpuMatmul,
+        [a, b]: [Ssa<'c, 'b>; 2],
+        shape: &[i64],
+    ) -> Result<Ssa<'c, 'b>, EmitError> {
         self.at.dots(self.kernels, (dots, [a.id(), b.id()]), shape)
     }
 
@@ -100,11 +105,11 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
     /// A tensor in another order of its axes in memory: by a kernel of our own where there is one.
     pub(crate) fn in_order(&self, tensor: &Ordered<'c, 'b>, order: &[usize]) -> Result<Ordered<'c, 'b>, EmitError> {
         let turn = self.target.machine().and_then(|_| turn(tensor, order));
-        let Some(turn) = turn.filter(Turn::is_possible) else {
+        let Some(turn) = turn.filter(Transpose::is_possible) else {
             return tensor.in_order(&self.at, order);
         };
         Ok(Ordered {
-            ssa: self.at.turn(self.kernels, &turn, &extents(&tensor.dims, order)?)?,
+            ssa: self.at.transpose(self.kernels, &turn, &extents(&tensor.dims, order)?)?,
             order: order.to_vec(),
             dtype: tensor.dtype,
             dims: tensor.dims.clone(),
@@ -132,7 +137,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         } else {
             return Ok(None);
         };
-        let turn = Turn {
+        let turn = Transpose {
             tensor: tensor.ssa.id(),
             dtype: tensor.dtype,
             outer,
@@ -144,7 +149,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
             return Ok(None);
         }
         Ok(Some(Ordered {
-            ssa: self.at.turn(self.kernels, &turn, &extents(&dims, &order)?)?,
+            ssa: self.at.transpose(self.kernels, &turn, &extents(&dims, &order)?)?,
             order,
             dtype: tensor.dtype,
             dims,
@@ -450,7 +455,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
 }
 
 /// The exchange of two neighbouring groups of axes, the second of which is innermost, that puts a tensor into this order, if it is one.
-fn turn(tensor: &Ordered<'_, '_>, order: &[usize]) -> Option<Turn> {
+fn turn(tensor: &Ordered<'_, '_>, order: &[usize]) -> Option<Transpose> {
     let extent_of = |axis: &usize| tensor.dims.get(*axis).copied().unwrap_or(1);
     let wide = |order: &[usize]| -> Vec<usize> { order.iter().copied().filter(|axis| extent_of(axis) > 1).collect() };
     let (from, to) = (wide(&tensor.order), wide(order));
@@ -459,7 +464,7 @@ fn turn(tensor: &Ordered<'_, '_>, order: &[usize]) -> Option<Turn> {
     let first = to.get(same)?;
     let (moved, inner) = rest.split_at_checked(rest.iter().position(|axis| axis == first)?)?;
     let product = |axes: &[usize]| axes.iter().map(extent_of).product();
-    (to.get(same..)? == [inner, moved].concat()).then(|| Turn {
+    (to.get(same..)? == [inner, moved].concat()).then(|| Transpose {
         tensor: tensor.ssa.id(),
         dtype: tensor.dtype,
         outer: product(outer),

@@ -2,7 +2,7 @@
 
 use crate::contract::{check_product, contract, repeated};
 use crate::convert::compute_type;
-use crate::kernel::{Dots, Right};
+use crate::kernel::{CpuMatmul, Right};
 use crate::lowering::Lowering;
 use crate::sums::{LONG, Summation, blocks, in_blocks, in_type};
 use crate::value::{Ordered, extent, extents, reshape};
@@ -127,7 +127,7 @@ fn dots<'c, 'b>(
     } else {
         Right::Terms
     };
-    let product = Dots {
+    let product = CpuMatmul {
         rows: *rows,
         columns: *columns,
         terms,
@@ -138,7 +138,7 @@ fn dots<'c, 'b>(
     let is_narrow = *rows <= FEW || is_column;
     let lies_so = right == Right::Columns || (terms > LONG || is_narrow) && b.lies_in(&transposed);
     let lie_so = a.lies_in(&in_rows) && order == in_rows && lies_so;
-    if !is_f32 || !is_one || !lie_so || !lowering.has_dots(&product) {
+    if !is_f32 || !is_one || !lie_so || !lowering.has_cpu_matmul(&product) {
         return Ok(None);
     }
     Ok(Some(Ordered {

@@ -1,9 +1,9 @@
 //! The gradients of attention.
 
+use super::axes::{HEAD, scores_of};
 use super::gradients::gradients;
 use super::hidden::{Rows, in_sequence};
 use super::scores::{Attention, level, transposed};
-use super::told::{HEAD, scores_of};
 use crate::EmitError;
 use crate::contract::contract;
 use crate::convert::{FloatPredicate as F, compute_type};

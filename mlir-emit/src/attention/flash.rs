@@ -7,10 +7,10 @@
 //! Bounds are a mask that is computed from indices. The operation's own `iree_linalg_ext.index` does not help: it counts from the beginning
 //! of each tile.
 
+use super::axes::{HEAD, KEY, QUERY};
 use super::online::{Online, Problem, online};
 use super::scores::Attention;
 use super::softmax::{Softmax, Weighted, asks_for_more};
-use super::told::{HEAD, KEY, QUERY};
 use crate::EmitError;
 use crate::convert::{FloatPredicate as F, compute_type};
 use crate::kernel::LEAST_OF_MASK;
@@ -115,7 +115,7 @@ pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quir
     let scale = op.scale.and_then(|id| graph.tensor(id));
     let has_constant_scale = scale.is_none_or(|scale| matches!(scale.kind, NormalKind::Constant(_)));
     // With bounds, what NaN of hidden rows has reached is found again, which is a dispatch of its own.
-    let diagonal = super::told::scores_of!(op).diagonal();
+    let diagonal = super::axes::scores_of!(op).diagonal();
     let is_bound = diagonal.left.is_some() || diagonal.right.is_some();
     let is_wide = mask.is_some_and(|mask| mask.dtype == DataType::F32);
     let operands = [q, k, v].map(|tensor| (tensor.dims.as_slice(), tensor.dtype));

@@ -1,9 +1,9 @@
 //! The forward direction: the softmax of the scores, and the sum of the values with the softmax as weights.
 
+use super::axes::{KEY, QUERY, scores_of};
 use super::hidden::{Rows, in_sequence};
 use super::scores::Attention;
 use super::softmax::{Row, Softmax, Weighted, divided};
-use super::told::{KEY, QUERY, scores_of};
 use super::{flash, kernels};
 use crate::EmitError;
 use crate::convert::{FloatPredicate as F, compute_type};

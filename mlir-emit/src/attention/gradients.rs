@@ -1,9 +1,9 @@
 //! Gradients of attention by two kernels, without scores in memory: one for queries, one for keys and
 //! values. There are kernels for [AMD GPUs](Gradients) and for [CPUs](GradientsOnCpu).
 
+use super::axes::{HEAD, KEY, QUERY};
 use super::kernels::{Stored, converted, count, has_halves, is_float, is_for_cpus, operand, problem};
 use super::scores::{Attention, level};
-use super::told::{HEAD, KEY, QUERY};
 use crate::EmitError;
 use crate::ir::MISSING;
 use crate::kernel::{Attended, Attention as Kernel, Backward, Gradients, GradientsOnCpu, Registers, Side};
@@ -78,7 +78,7 @@ fn schedules(machine: &Machine, queries: &Backward) -> Result<Option<[attention:
     let group = count(of.group)?;
     let of_q = batches.saturating_mul(group);
     // Each of the keys is seen by queries of all heads of a group.
-    let turned = of.visible.turned([of.queries, *keys]);
+    let turned = of.visible.transposed([of.queries, *keys]);
     let sides = [(of_q, of.queries, of.visible, 1), (batches, *keys, turned, group)];
     let (mut schedules, mut time) = (Vec::new(), 0_u64);
     for (batches, rows, visible, heads) in sides {

@@ -6,9 +6,9 @@
 //! - Of rows that some queries see and others do not, elements of the product that are NaN are computed once more, from what is seen alone
 //!   ([`Attention::product`]). Without NaN that costs one comparison for each element.
 
+use super::axes::{HEAD, KEY, QUERY};
 use super::online::Online;
 use super::scores::Attention;
-use super::told::{HEAD, KEY, QUERY};
 use crate::EmitError;
 use crate::contract::contract;
 use crate::convert::{FloatPredicate as F, compare_float, convert};

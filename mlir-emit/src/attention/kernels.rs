@@ -1,10 +1,10 @@
 //! Attention by single kernels: for [few queries](Decode), with the keys cut into parts, for
 //! [many](Prefill), and on [CPUs](OnCpu).
 
+use super::axes::{HEAD, KEY, QUERY};
 use super::flash;
 use super::scores::Attention;
 use super::softmax::{Softmax, Weighted};
-use super::told::{HEAD, KEY, QUERY};
 use crate::EmitError;
 use crate::contract::are_halves;
 use crate::ir::MISSING;

@@ -21,6 +21,7 @@
 //! | `softmax` | what each of the three gives |
 //! | `backward` | the gradients, step by step |
 
+mod axes;
 mod backward;
 mod flash;
 mod forward;
@@ -30,7 +31,6 @@ mod kernels;
 mod online;
 mod scores;
 mod softmax;
-mod told;
 
 pub(crate) use backward::lower as lower_backward;
 pub(crate) use flash::is_one_dispatch;
@@ -38,8 +38,8 @@ pub(crate) use forward::lower;
 
 use crate::Unsupported;
 use crate::convert::{check_compute, check_not_constant};
+use axes::{QUERY, Scores, scores_of};
 use rotini_graph::{DataType, NormalGraph, Sdpa, SdpaBackward, TensorId};
-use told::{QUERY, Scores, scores_of};
 
 /// Positions up to this are exact in f32, in which they are compared.
 const MAX_POSITION: i64 = 1 << 24;

@@ -1,6 +1,6 @@
 //! IREE's operation `iree_linalg_ext.online_attention`: its loops, and where its operands lie among them.
 
-use super::told::{HEAD, KEY, QUERY};
+use super::axes::{HEAD, KEY, QUERY};
 use crate::EmitError;
 use crate::ir::{Emitter, MISSING, affine_map, dim};
 use crate::lowering::Lowering;

@@ -1,6 +1,6 @@
 //! Operands, masks and scores. Both directions compute them in the same way.
 
-use super::told::{Diagonal, HEAD, KEY, QUERY, Scores};
+use super::axes::{Diagonal, HEAD, KEY, QUERY, Scores};
 use crate::EmitError;
 use crate::contract::{contract, repeated};
 use crate::convert::FloatPredicate as F;

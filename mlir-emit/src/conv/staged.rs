@@ -7,7 +7,7 @@ use super::named::{Axis, Dim, Tensor, between, sum};
 use super::shape::{Shape, channels_first, channels_last, product};
 use crate::EmitError;
 use crate::ir::Emitter;
-use crate::kernel::{Dots, Right};
+use crate::kernel::{CpuMatmul, Right};
 use crate::lowering::Lowering;
 use crate::mlir::Value as Ssa;
 use crate::value::Ordered;
@@ -162,7 +162,7 @@ fn dots<'c, 'b>(
     let is_f32 = [x.dtype, w.dtype, compute] == [DataType::F32; 3];
     let rank = w.dims.len();
     let (first, last) = (channels_first(rank), channels_last(rank));
-    let product = Dots {
+    let product = CpuMatmul {
         rows: positions,
         columns: shape.filters,
         terms: count,
@@ -170,7 +170,7 @@ fn dots<'c, 'b>(
     };
     let is_faster = positions <= FEW || count >= MANY && positions.saturating_mul(count) <= PATCHES;
     let lies_so = w.lies_in(&first) || w.lies_in(&last);
-    if !is_f32 || shape.groups > 1 || !is_faster || !lies_so || !lowering.has_dots(&product) {
+    if !is_f32 || shape.groups > 1 || !is_faster || !lies_so || !lowering.has_cpu_matmul(&product) {
         return Ok(None);
     }
     let at = &lowering.emitter();

@@ -6,7 +6,7 @@ mod loops;
 mod tensors;
 
 use crate::EmitError;
-use crate::kernel::{Attention, Dots, Kernels, Own, Product, Scatter, Turn};
+use crate::kernel::{Attention, CpuMatmul, Kernels, Own, Product, Scatter, Transpose};
 use crate::mlir::{Attribute, Block, Context, Float, Region, Type, Value};
 use crate::quirks::{Quirk, Quirks};
 use rotini_graph::{DataType, Storage};
@@ -217,8 +217,13 @@ impl<'c, 'b> Emitter<'c, 'b> {
     }
 
     /// A copy in another memory order, by a kernel of our own.
-    pub(crate) fn turn(&self, kernels: &Kernels, turn: &Turn, shape: &[i64]) -> Result<Value<'c, 'b>, EmitError> {
-        kernels.turn(self.context, self.block, (turn, shape))
+    pub(crate) fn transpose(
+        &self,
+        kernels: &Kernels,
+        transpose: &Transpose,
+        shape: &[i64],
+    ) -> Result<Value<'c, 'b>, EmitError> {
+        kernels.transpose(self.context, self.block, (transpose, shape))
     }
 
     /// Returns a span with gaps, updated in place with the elements of a dense tensor.
@@ -235,7 +240,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
     pub(crate) fn dots(
         &self,
         kernels: &Kernels,
-        (dots, values): (&Dots, [usize; 2]),
+        (dots, values): (&CpuMatmul, [usize; 2]),
         shape: &[i64],
     ) -> Result<Value<'c, 'b>, EmitError> {
         kernels.dots(self.context, self.block, (dots, values, shape))

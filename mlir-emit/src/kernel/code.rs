@@ -358,14 +358,14 @@ impl<'c> Code<'c> {
     }
 
     /// All of the workgroup's accesses to shared memory before it are done.
-    pub(super) fn meet(&self) -> Result<(), EmitError> {
+    pub(super) fn barrier(&self) -> Result<(), EmitError> {
         let fence = Attribute::text("[#gpu.address_space<workgroup>]");
         self.op("gpu.barrier", &[], &[], &[("address_spaces", fence)], Vec::new())?;
         Ok(())
     }
 
     /// The compiler moves no instruction across.
-    pub(super) fn keep_order(&self) -> Result<(), EmitError> {
+    pub(super) fn schedule_barrier(&self) -> Result<(), EmitError> {
         let mask = [("mask", Attribute::text("#rocdl.sched_group_mask<none>"))];
         self.op("rocdl.sched.barrier", &[], &[], &mask, Vec::new())?;
         Ok(())

@@ -9,30 +9,30 @@
 //! | `problem` | what a product is |
 //! | `fusion`, `epilogue` | what becomes part of its kernel, and how it is written |
 //! | `gemm`, `reader`, `places`, `merged` | the kernel |
-//! | `direct`, `summed` | the kernels of products without matrix instructions, with short and with long sums |
-//! | `adding` | the kernel that adds the parts of sums that several workgroups share |
+//! | `depthwise`, `depthwise_wgrad` | products without matrix instructions, with short and with long sums |
+//! | `split_k` | the second kernel of a split-K product: it adds the partial sums and applies the epilogue |
 //! | `rows` | rows that are combined, as in a normalization |
 //! | `scatter` | stores into buffers with gaps, in place |
-//! | `turn` | copies in another memory order |
+//! | `transpose` | transposes: copies in another memory order |
 //! | `attention`, `attended` | attention of few queries and of many, its gradients, and where they are called |
-//! | `dots`, `lines` | products on CPUs whose operands need no packing |
+//! | `cpu_matmul`, `cpu_few_rows` | products on CPUs whose operands need no packing |
 //! | `panels` | products on CPUs of tensors that are read by strides: convolutions and their gradients |
 //! | `taps` | gradients of depthwise filters on CPUs |
 //! | `pool` | max pooling on CPUs |
 //! | `code` | what kernels are written with |
 //! | `executable` | kernels as IREE's executables |
 
-mod adding;
 mod attended;
 mod attention;
 mod code;
-mod direct;
-mod dots;
+mod cpu_few_rows;
+mod cpu_matmul;
+mod depthwise;
+mod depthwise_wgrad;
 mod epilogue;
 mod executable;
 mod fusion;
 mod gemm;
-mod lines;
 mod merged;
 mod panels;
 mod places;
@@ -41,17 +41,18 @@ mod problem;
 mod reader;
 mod rows;
 mod scatter;
-mod summed;
+mod split_k;
 mod taps;
-mod turn;
+mod transpose;
 
 pub(crate) use attended::Attention;
 pub(crate) use attention::{
     Backward, Decode, Gradients, GradientsOnCpu, LEAST_OF_MASK, Mask, OnCpu, Operand, Prefill, Problem as Attended,
     Side, Strides as RowStrides, Visible,
 };
-pub(crate) use direct::TERMS as DIRECT_TERMS;
-pub(crate) use dots::{Dots, Right};
+pub(crate) use cpu_matmul::{CpuMatmul, Right};
+pub(crate) use depthwise::TERMS as DIRECT_TERMS;
+pub(crate) use depthwise_wgrad::parts as parts_of_summed;
 pub(crate) use panels::{Along, Panels, Part, Registers};
 pub(crate) use pool::Pool;
 pub(crate) use problem::{Axis, Factor, Product, Strides, Window};
@@ -60,9 +61,8 @@ pub(crate) use rows::is_possible as has_rows;
 pub(crate) use rows::is_possible_on_cpus as has_rows_on_cpus;
 pub(crate) use rows::problem::MARK as ROWS;
 pub(crate) use scatter::Scatter;
-pub(crate) use summed::parts as parts_of_summed;
 pub(crate) use taps::Taps;
-pub(crate) use turn::Turn;
+pub(crate) use transpose::Transpose;
 
 use crate::EmitError;
 use crate::mlir::{Attribute, Block, Context, Float, Operation, Type, Value};
@@ -102,21 +102,22 @@ impl Kernels {
     }
 
     /// Appends a copy in another memory order to a block. Its result has this shape.
-    pub(crate) fn turn<'c, 'b>(
+    pub(crate) fn transpose<'c, 'b>(
         &self,
         context: &'c Context,
         block: &'b Block<'c>,
-        (turn, shape): (&Turn, &[i64]),
+        (transpose, shape): (&Transpose, &[i64]),
     ) -> Result<Value<'c, 'b>, EmitError> {
-        let element = gemm::element(context, turn.dtype).ok_or(EmitError::Internal("a copy that no kernel makes"))?;
-        let [read, written] = turn.elements().map(|count| Buffer { count, element });
+        let element =
+            gemm::element(context, transpose.dtype).ok_or(EmitError::Internal("a copy that no kernel makes"))?;
+        let [read, written] = transpose.elements().map(|count| Buffer { count, element });
         let kernel = Whole {
             kind: "turn",
-            name: turn.name(),
-            lanes: Lanes::Wave64(turn::LANES.unsigned_abs()),
-            read: vec![(turn.tensor, read)],
+            name: transpose.name(),
+            lanes: Lanes::Wave64(transpose::LANES.unsigned_abs()),
+            read: vec![(transpose.tensor, read)],
             stored: vec![(written, element.tensor(shape)?)],
-            written: turn.write(context)?,
+            written: transpose.write(context)?,
         };
         let made = self.append_whole(context, block, kernel)?;
         made.into_iter()
@@ -157,7 +158,7 @@ impl Kernels {
         &self,
         context: &'c Context,
         block: &'b Block<'c>,
-        (dots, values, shape): (&Dots, [usize; 2], &[i64]),
+        (dots, values, shape): (&CpuMatmul, [usize; 2], &[i64]),
     ) -> Result<Value<'c, 'b>, EmitError> {
         let element = Type::float(context, Float::F32);
         let [a, b, out] = dots.elements().map(|count| Buffer { count, element });
@@ -373,19 +374,19 @@ pub(crate) fn place<'c>(
                 .argument(0)
                 .ok_or(EmitError::Internal("a value without a place"))?
                 .id();
-            let parts = adding::parts(product, value, context);
+            let parts = split_k::parts(product, value, context);
             let mut stored = Epilogue {
                 stored: vec![(Source::Sums, parts.clone())],
                 ..Epilogue::default()
             };
             calls.push(multiply(context, (&symbol, product), &mut stored, &mut texts)?);
-            let written = adding::write(context, product, &epilogue)?;
+            let written = split_k::write(context, product, &epilogue)?;
             let (symbol, name) = (format!("{symbol}_parts"), format!("{}_parts", product.name));
             let read = (vec![value], vec![memref(&parts)]);
             let kernel = (
                 symbol.as_str(),
                 name.as_str(),
-                Lanes::Wave64(adding::LANES.unsigned_abs()),
+                Lanes::Wave64(split_k::LANES.unsigned_abs()),
             );
             let tensors = (epilogue.operands.as_slice(), epilogue.stored.as_slice());
             calls.push(call(context, kernel, read, tensors, written, &mut texts)?);
@@ -424,12 +425,12 @@ fn multiply<'c>(
     let (axes, factors) = merged::merge(product, epilogue);
     let (written, lanes) = if product.is_direct {
         let write = if product.schedule.parts > 1 {
-            summed::write
+            depthwise_wgrad::write
         } else {
-            direct::write
+            depthwise::write
         };
         let written = write(context, (product, &axes), &factors, epilogue)?;
-        (written, direct::LANES.unsigned_abs())
+        (written, depthwise::LANES.unsigned_abs())
     } else {
         let written = gemm::write(context, (product, &axes), &factors, epilogue)?;
         (written, product.schedule.lanes())

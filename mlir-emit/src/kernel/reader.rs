@@ -67,8 +67,8 @@ pub(super) fn terms(bytes: i64) -> i64 {
 
 /// Where a chunk of a row is in LDS: the element's number in the tile.
 pub(super) fn place<'c>(code: &Code<'c>, row: Int<'c>, chunk: Int<'c>, bytes: i64) -> Result<Int<'c>, EmitError> {
-    let turn = code.rem(code.xor(row, code.div(row, 8)?)?, 8)?;
-    let moved = code.xor(chunk, turn)?;
+    let swizzle = code.rem(code.xor(row, code.div(row, 8)?)?, 8)?;
+    let moved = code.xor(chunk, swizzle)?;
     code.add(code.mul(row, terms(bytes))?, code.mul(moved, CHUNK / bytes)?)
 }
 

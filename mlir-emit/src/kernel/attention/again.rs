@@ -103,7 +103,7 @@ impl<'c> Again<'_, 'c> {
         let sums = code.repeat(bounds, &[code.zeros(wide)?], |column, sums| {
             let &[sums] = sums else { return Err(MISSING) };
             // Without it the compiler loads all of a row at once, and all lanes pay for its registers.
-            code.keep_order()?;
+            code.schedule_barrier()?;
             let [a, b] = [a, b].map(|row| {
                 let place = (code.add(row.place, column)?, Int::Known(0));
                 let loaded = code.load(row.buffer, place, narrow)?;
@@ -131,7 +131,7 @@ impl<'c> Again<'_, 'c> {
         let (narrow, wide) = (self.half.vector(&[width])?, self.float.vector(&[width])?);
         let factor = code.one("vector.broadcast", &[factor], wide, &[])?;
         let group = |(number, &sum): (i64, &Ssa<'c>)| {
-            code.keep_order()?;
+            code.schedule_barrier()?;
             let group = code.add(code.mul(self.quarter, RUN)?, number)?;
             let place = code.add(row.place, code.mul(group, width)?)?;
             let loaded = code.load(row.buffer, (place, Int::Known(0)), narrow)?;

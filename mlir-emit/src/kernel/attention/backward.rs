@@ -46,11 +46,11 @@ impl Backward {
         let extents = [self.of.queries, self.keys];
         match self.side {
             Side::Queries => (self.of.queries, self.of.visible),
-            Side::Keys(_) => (self.keys, self.of.visible.turned(extents)),
+            Side::Keys(_) => (self.keys, self.of.visible.transposed(extents)),
         }
     }
 
-    /// The numbers of two values with how many own and passing rows each batch has.
+    /// The numbers of two values with how many own and streamed rows each batch has.
     pub(in crate::kernel) fn lengths(&self) -> Option<[usize; 2]> {
         self.own().1.lengths
     }

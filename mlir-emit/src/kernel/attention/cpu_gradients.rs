@@ -4,7 +4,7 @@
 //! ```text
 //! copy 8 to 32 own rows of two tensors to the stack, column by column
 //! for each block of rows of the other side:
-//!     s = passing · own    d = passing' · own'    p = exp(scale s - statistic)    ds = scale p (d - D)
+//!     s = streamed · own    d = streamed' · own'    p = exp(scale s - statistic)    ds = scale p (d - D)
 //!     gradient of each own row += the rows of the other side that it sees, weighed by ds (and by p)
 //! ```
 //!
@@ -102,7 +102,7 @@ impl GradientsOnCpu {
         let tensor = |argument: usize, strides: Strides| Ok::<_, EmitError>((code.argument(argument)?, strides));
         let of_queries = [tensor(2, of.q.strides)?, tensor(5, d_o.strides)?];
         let of_keys = [tensor(3, of.k.strides)?, tensor(4, of.v.strides)?];
-        let (own, passing) = match side {
+        let (own, streamed) = match side {
             Side::Queries => (of_queries, of_keys),
             Side::Keys(_) => (of_keys, of_queries),
         };
@@ -132,8 +132,8 @@ impl GradientsOnCpu {
             places: [batch, head],
             memory,
             columns: of.columns,
-            passing,
-            numbers: Numbers::Passing {
+            streamed,
+            numbers: Numbers::Streamed {
                 buffers: [code.argument(6)?, code.argument(7)?],
                 extents: [of.heads * of.group, of.queries],
             },
@@ -171,13 +171,13 @@ impl GradientsOnCpu {
 enum Numbers<'c> {
     /// The row's own numbers: both for each vector.
     Own(Vec<[Ssa<'c>; 2]>),
-    /// The buffers with the numbers of passing rows; extents: heads of a batch, rows of a head.
-    Passing { buffers: [Ssa<'c>; 2], extents: [i64; 2] },
+    /// The buffers with the numbers of streamed rows; extents: heads of a batch, rows of a head.
+    Streamed { buffers: [Ssa<'c>; 2], extents: [i64; 2] },
 }
 
-/// A gradient: a sum of rows of the passing tensor with the same number.
+/// A gradient: a sum of rows of the streamed tensor with the same number.
 struct Sum<'c> {
-    /// What weighs the passing rows of a block.
+    /// What weighs the streamed rows of a block.
     weights: Ssa<'c>,
     columns: i64,
     stored: (Ssa<'c>, Strides),
@@ -191,8 +191,8 @@ struct Tile<'a, 'c> {
     /// Own rows of what scores are made of, and of what their gradients are made of.
     memory: [Ssa<'c>; 2],
     columns: [i64; 2],
-    /// The same of passing rows.
-    passing: [(Ssa<'c>, Strides); 2],
+    /// The same of streamed rows.
+    streamed: [(Ssa<'c>, Strides); 2],
     numbers: Numbers<'c>,
     /// The factor of the scores.
     scale: f64,
@@ -208,7 +208,7 @@ struct Tile<'a, 'c> {
 impl<'c> Tile<'_, 'c> {
     /// Both numbers of own rows.
     fn own_numbers(&self) -> Result<Numbers<'c>, EmitError> {
-        let Numbers::Passing { buffers, extents } = &self.numbers else {
+        let Numbers::Streamed { buffers, extents } = &self.numbers else {
             return Err(MISSING);
         };
         let (code, lanes) = (self.lanes.code, &self.lanes);
@@ -283,21 +283,21 @@ impl<'c> Tile<'_, 'c> {
                     Ok(Vec::new())
                 })?;
             }
-            for (sum, passing) in self.sums.iter().zip(self.passing) {
-                self.add((sum, passing), (head, start, count))?;
+            for (sum, streamed) in self.sums.iter().zip(self.streamed) {
+                self.add((sum, streamed), (head, start, count))?;
             }
             Ok(Vec::new())
         })?;
         Ok(())
     }
 
-    /// Computes the gradients of scores for `rows` passing rows from `row` on, and their weights
+    /// Computes the gradients of scores for `rows` streamed rows from `row` on, and their weights
     /// where these are needed. `number` is the first row's position in the block.
     fn weigh(&self, (head, row): (Int<'c>, Int<'c>), number: Int<'c>, rows: i64) -> Result<(), EmitError> {
         let (code, lanes) = (self.lanes.code, &self.lanes);
         let [batch, _] = self.places;
         let product = |side: usize| {
-            let (buffer, strides) = self.passing[side];
+            let (buffer, strides) = self.streamed[side];
             let place = strides.place(code, [batch, head, row])?;
             let own = (self.memory[side], self.columns[side].into());
             lanes.summed(own, (buffer, place, [1, strides.row]), rows)
@@ -309,9 +309,9 @@ impl<'c> Tile<'_, 'c> {
         let equal = [("predicate", Attribute::text("1 : i64"))];
         let truths = Type::integer(code.context(), 1).vector(&[lanes.count])?;
         for next in 0..rows {
-            let passing = match &self.numbers {
+            let streamed = match &self.numbers {
                 Numbers::Own(_) => None,
-                Numbers::Passing { buffers, extents } => {
+                Numbers::Streamed { buffers, extents } => {
                     let place = code.sum([self.head(*extents, [batch, head])?, row, next.into()])?;
                     let [statistic, level] = buffers.map(|buffer| lanes.broadcast(buffer, place));
                     Some([statistic?, level?])
@@ -320,7 +320,7 @@ impl<'c> Tile<'_, 'c> {
             for vector in 0..lanes.vectors {
                 let own = match &self.numbers {
                     Numbers::Own(own) => own.get(usize::try_from(vector).map_err(|_| MISSING)?).copied(),
-                    Numbers::Passing { .. } => passing,
+                    Numbers::Streamed { .. } => streamed,
                 };
                 let ([statistic, level], (score, gradient)) = own.zip(made.next()).ok_or(MISSING)?;
                 let score = code.same("arith.mulf", &[score, scale])?;
@@ -342,7 +342,7 @@ impl<'c> Tile<'_, 'c> {
     /// Adds the rows of a block to the gradient of each own row that sees them.
     fn add(
         &self,
-        (sum, passing): (&Sum<'c>, (Ssa<'c>, Strides)),
+        (sum, streamed): (&Sum<'c>, (Ssa<'c>, Strides)),
         (head, start, count): (Int<'c>, Int<'c>, Int<'c>),
     ) -> Result<(), EmitError> {
         let (code, lanes) = (self.lanes.code, &self.lanes);
@@ -361,7 +361,7 @@ impl<'c> Tile<'_, 'c> {
         let whole = code.sub(self.real, code.rem(self.real, each)?)?;
         let whole = code.select(self.all_see(start, count)?, whole, 0)?;
         let columns = |vectors: i64| [0.into(), sum.columns.into(), (vectors * lanes.count).into()];
-        let of = (sum, passing);
+        let of = (sum, streamed);
         // Columns of a block stay in the first cache until all rows have them.
         code.repeat(columns(few), &[], |column, _| {
             code.repeat([0.into(), whole, each.into()], &[], |row, _| {
@@ -380,7 +380,7 @@ impl<'c> Tile<'_, 'c> {
         Ok(())
     }
 
-    /// Whether all own rows see all passing rows of a block.
+    /// Whether all own rows see all streamed rows of a block.
     fn all_see(&self, start: Int<'c>, count: Int<'c>) -> Result<Int<'c>, EmitError> {
         let code = self.lanes.code;
         let mut hidden = Int::Known(0);
@@ -395,7 +395,7 @@ impl<'c> Tile<'_, 'c> {
         code.is_below(hidden, 1)
     }
 
-    /// The passing rows of a block that an own row sees: the first, and the one after the last.
+    /// The streamed rows of a block that an own row sees: the first, and the one after the last.
     fn seen_by(&self, row: Int<'c>, start: Int<'c>, count: Int<'c>) -> Result<[Int<'c>; 2], EmitError> {
         let code = self.lanes.code;
         let diagonal = code.sub(code.add(self.lanes.first, row)?, start)?;

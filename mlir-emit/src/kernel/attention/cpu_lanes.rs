@@ -146,8 +146,8 @@ impl<'a, 'c> Lanes<'a, 'c> {
             code.repeat([0.into(), columns.into(), self.count.into()], &[], |column, _| {
                 let load = |row: &Int<'c>| code.read_shared(buffer, code.add(*row, column)?, self.vector);
                 let loaded = rows.iter().map(load).collect::<Result<Vec<_>, _>>()?;
-                for (number, turned) in (0..).zip(turned(code, loaded)?) {
-                    self.write(turned, memory, code.add(column, number)?, vector)?;
+                for (number, transposed) in (0..).zip(transposed(code, loaded)?) {
+                    self.write(transposed, memory, code.add(column, number)?, vector)?;
                 }
                 Ok(Vec::new())
             })?;
@@ -194,7 +194,7 @@ pub(super) fn length<'c>(code: &Code<'c>, lengths: Ssa<'c>, batch: Int<'c>) -> R
 }
 
 /// As many vectors as each has elements, rows for columns.
-pub(super) fn turned<'c>(code: &Code<'c>, mut rows: Vec<Ssa<'c>>) -> Result<Vec<Ssa<'c>>, EmitError> {
+pub(super) fn transposed<'c>(code: &Code<'c>, mut rows: Vec<Ssa<'c>>) -> Result<Vec<Ssa<'c>>, EmitError> {
     let lanes = i64::try_from(rows.len()).map_err(|_| MISSING)?;
     let mut step = 1;
     while step < lanes {

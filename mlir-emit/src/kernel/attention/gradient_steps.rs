@@ -1,7 +1,7 @@
-//! What the lanes of a kernel of gradients do: the steps over passing rows.
+//! What the lanes of a kernel of gradients do: the steps over streamed rows.
 
 use super::again::Matrix;
-use super::passing::{BLOCKS, Copied, Passing};
+use super::streamed::{BLOCKS, Copied, Streamed};
 use super::tile::Tile;
 use super::{GREATEST, MISSING, SIXTEEN, product};
 use crate::EmitError;
@@ -23,7 +23,7 @@ pub(super) struct Lanes<'a, 'c> {
     /// Of scores.
     pub(super) scale: f64,
     /// What scores are made of, and what their gradients are made of.
-    pub(super) passing: Passing<'a, 'c>,
+    pub(super) streamed: Streamed<'a, 'c>,
     /// The same of the lane's own rows, for each block.
     pub(super) factors: [Vec<Vec<Ssa<'c>>>; 2],
     /// A statistic and the sum of products of output and gradient, of queries.
@@ -36,9 +36,9 @@ pub(super) struct Lanes<'a, 'c> {
 pub(super) enum Numbers<'c> {
     /// Those of the lane's own row of each block, in all elements of a vector.
     Own(Vec<[Ssa<'c>; 2]>),
-    /// Where those of passing rows are, of batches with so many heads of so many rows. Of a step, each lane has those of one row: the 16 lanes of a
+    /// Where those of streamed rows are, of batches with so many heads of so many rows. Of a step, each lane has those of one row: the 16 lanes of a
     /// quarter have all that the quarter needs.
-    Passing { buffers: [Ssa<'c>; 2], extents: [i64; 2] },
+    Streamed { buffers: [Ssa<'c>; 2], extents: [i64; 2] },
 }
 
 impl<'c> Numbers<'c> {
@@ -60,12 +60,12 @@ impl<'c> Numbers<'c> {
 }
 
 impl<'c> Lanes<'_, 'c> {
-    /// The tensors of which columns are summed: where passing rows are queries, both.
+    /// The tensors of which columns are summed: where streamed rows are queries, both.
     fn summed(&self) -> &[Copied<'c>] {
-        let [first, _] = &self.passing.copied;
+        let [first, _] = &self.streamed.copied;
         match self.numbers {
             Numbers::Own(_) => std::slice::from_ref(first),
-            Numbers::Passing { .. } => &self.passing.copied,
+            Numbers::Streamed { .. } => &self.streamed.copied,
         }
     }
 
@@ -90,7 +90,7 @@ impl<'c> Lanes<'_, 'c> {
         (0..self.tile.own.blocks()).map(block).collect()
     }
 
-    /// Sums, and those of rows with NaN among them once more, from what these rows see alone. Passing rows are those of the heads from the first
+    /// Sums, and those of rows with NaN among them once more, from what these rows see alone. Streamed rows are those of the heads from the first
     /// to before the second.
     pub(super) fn mended(
         &self,
@@ -100,7 +100,7 @@ impl<'c> Lanes<'_, 'c> {
     ) -> Result<Vec<Ssa<'c>>, EmitError> {
         let (code, tile) = (self.tile.code, self.tile);
         let again = tile.again();
-        let passing = self.passing.copied.each_ref().map(Copied::matrix);
+        let streamed = self.streamed.copied.each_ref().map(Copied::matrix);
         let scale = code.float(&format!("{:e}", self.scale * LOG2_E), tile.float)?;
         let mut all = Vec::new();
         for ((number, block), &[from, end]) in (0..).zip(self.apart(sums)?).zip(&self.seen) {
@@ -116,10 +116,10 @@ impl<'c> Lanes<'_, 'c> {
                 let heads = [first_head, end_head, Int::Known(1)];
                 code.repeat(heads, &none, |head, sums| {
                     code.repeat([from, end, Int::Known(1)], sums, |other, sums| {
-                        let [scores, gradients] = passing.map(|matrix| matrix.row(code, [batch, head, other]));
+                        let [scores, gradients] = streamed.map(|matrix| matrix.row(code, [batch, head, other]));
                         let (scores, gradients) = (scores?, gradients?);
-                        let score = again.dot([own_scores, scores], passing[0].columns)?;
-                        let reached = again.dot([own_gradients, gradients], passing[1].columns)?;
+                        let score = again.dot([own_scores, scores], streamed[0].columns)?;
+                        let reached = again.dot([own_gradients, gradients], streamed[1].columns)?;
                         let [statistic, level] = self.numbers_of([batch, head, other], number)?;
                         let weight = code.same("math.fma", &[score, scale, statistic])?;
                         let weight = code.same("rocdl.exp2", &[weight])?;
@@ -139,7 +139,7 @@ impl<'c> Lanes<'_, 'c> {
         Ok(all)
     }
 
-    /// Both numbers of a query: the lane's own one of a block, or a passing one.
+    /// Both numbers of a query: the lane's own one of a block, or a streamed one.
     fn numbers_of(&self, [batch, head, row]: [Int<'c>; 3], block: i64) -> Result<[Ssa<'c>; 2], EmitError> {
         let (code, tile) = (self.tile.code, self.tile);
         match &self.numbers {
@@ -151,7 +151,7 @@ impl<'c> Lanes<'_, 'c> {
                     code.extract(level, 0, tile.float)?,
                 ])
             }
-            &Numbers::Passing {
+            &Numbers::Streamed {
                 buffers,
                 extents: [heads, count],
             } => {
@@ -165,14 +165,14 @@ impl<'c> Lanes<'_, 'c> {
 
     /// Adds what the rows of a head have.
     pub(super) fn sums(&self, head: [Int<'c>; 2], sums: &[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError> {
-        let numbers = |first| self.passing_numbers(head, first);
-        self.passing
+        let numbers = |first| self.streamed_numbers(head, first);
+        self.streamed
             .walk(head, sums, numbers, |step, sums| self.step(step, sums))
     }
 
-    /// Both numbers of one row of a step whose first row this is, if passing rows have them.
-    fn passing_numbers(&self, [batch, head]: [Int<'c>; 2], first: Int<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
-        let &Numbers::Passing {
+    /// Both numbers of one row of a step whose first row this is, if streamed rows have them.
+    fn streamed_numbers(&self, [batch, head]: [Int<'c>; 2], first: Int<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
+        let &Numbers::Streamed {
             buffers,
             extents: [heads, count],
         } = &self.numbers
@@ -218,7 +218,7 @@ impl<'c> Lanes<'_, 'c> {
         Ok(sums.into_iter().flatten().flatten().collect())
     }
 
-    /// Of a step, for each block of own rows: the gradients of scores, and the weights, of four rows of each block of passing rows.
+    /// Of a step, for each block of own rows: the gradients of scores, and the weights, of four rows of each block of streamed rows.
     fn weights(&self, (first, kept): (Int<'c>, &[Ssa<'c>])) -> Result<Vec<[Vec<Ssa<'c>>; 2]>, EmitError> {
         let (code, tile) = (self.tile.code, self.tile);
         let run = tile.float.vector(&[RUN])?;
@@ -228,9 +228,9 @@ impl<'c> Lanes<'_, 'c> {
         let scale = code.one("vector.broadcast", &[scale], run, &[])?;
         let mut numbers = vec![[Vec::new(), Vec::new()]; self.factors[0].len()];
         for block in 0..BLOCKS {
-            let [of_scores, of_gradients] = &self.passing.copied;
+            let [of_scores, of_gradients] = &self.streamed.copied;
             let rows = [of_scores.rows(tile, block)?, of_gradients.rows(tile, block)?];
-            let passing = match kept {
+            let streamed = match kept {
                 &[statistic, level] => Some([of_rows(tile, statistic, block)?, of_rows(tile, level, block)?]),
                 _ => None,
             };
@@ -245,7 +245,7 @@ impl<'c> Lanes<'_, 'c> {
                 });
                 let own = match &self.numbers {
                     Numbers::Own(numbers) => numbers.get(at).copied(),
-                    Numbers::Passing { .. } => passing,
+                    Numbers::Streamed { .. } => streamed,
                 };
                 let [statistic, level] = own.ok_or(MISSING)?;
                 let powers = code.same("math.fma", &[score?, scale, statistic])?;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Both are the same with the sides exchanged: own rows of two tensors are in registers, rows of two others pass, and the first of these is
-//! read by rows and by columns. Statistics and D belong to queries, which are own rows in one kernel and passing rows in the other. Each
+//! read by rows and by columns. Statistics and D belong to queries, which are own rows in one kernel and streamed rows in the other. Each
 //! computes the scores for itself: that is two products of seven, and less than it takes to read them from memory.
 //!
 //! A query's head reads the keys that it shares with others. The gradients of keys are sums over all of these heads.
@@ -14,7 +14,7 @@
 use super::again::Matrix;
 use super::backward::{Backward, Side};
 use super::gradient_steps::{Lanes, Numbers};
-use super::passing::{Copied, Passing, STEP};
+use super::streamed::{Copied, STEP, Streamed};
 use super::tile::{Own, Tile};
 use super::{MISSING, SIXTEEN, is_within, lengths_of};
 use crate::EmitError;
@@ -108,12 +108,12 @@ impl Gradients {
         let numbers = [code.argument(6)?, code.argument(7)?];
         let stored = 8 + lengths;
         let tile = Tile::new(&code, own, half, [lane, tile], lengths_of(&code, 8, lengths, batch)?)?;
-        let (owned, passing, own_head) = match side {
+        let (owned, streamed, own_head) = match side {
             Side::Queries => (sides[0], sides[1], code.add(first_head, among)?),
             Side::Keys(_) => (sides[1], sides[0], head_of_keys),
         };
         let copied = |side: usize| {
-            let (operand, buffer) = passing[side];
+            let (operand, buffer) = streamed[side];
             let columns = of.columns[side];
             Ok::<_, EmitError>(Copied {
                 operand,
@@ -123,7 +123,7 @@ impl Gradients {
                 is_exchanged: true,
             })
         };
-        let passing = Passing {
+        let streamed = Streamed {
             tile: &tile,
             copied: [copied(0)?, copied(1)?],
         };
@@ -136,7 +136,7 @@ impl Gradients {
                 let row = code.add(code.mul(batch, of.heads * of.group)?, own_head)?;
                 Numbers::own(&tile, numbers, code.mul(row, of.queries)?)?
             }
-            Side::Keys(_) => Numbers::Passing {
+            Side::Keys(_) => Numbers::Streamed {
                 buffers: numbers,
                 extents: [of.heads * of.group, of.queries],
             },
@@ -153,7 +153,7 @@ impl Gradients {
             own: matrices,
             tile: &tile,
             scale: of.scale,
-            passing,
+            streamed,
             factors: [factors(0)?, factors(1)?],
             numbers,
             seen: tile.seen()?,
@@ -168,11 +168,11 @@ impl Gradients {
         let sums = if self.own().visible.is_same_for_all() {
             sums
         } else {
-            let passing_heads = match side {
+            let streamed_heads = match side {
                 Side::Queries => [head_of_keys, code.add(head_of_keys, 1)?],
                 Side::Keys(_) => [first_head, code.add(first_head, of.group)?],
             };
-            lanes.mended(&sums, [batch, own_head], passing_heads)?
+            lanes.mended(&sums, [batch, own_head], streamed_heads)?
         };
         let scale = Attribute::float(of.scale, float)?;
         let scale = code.one("arith.constant", &[], float, &[("value", scale)])?;

@@ -10,7 +10,7 @@
 //! | `cpu_lanes` | what both share: rows in lanes |
 //! | `backward` | what gradients are computed, on any device |
 //! | `again`, `cpu_again` | sums that NaN of hidden rows has reached, computed once more |
-//! | `tile`, `passing` | what `prefill` and `gradients` share: the rows of a workgroup, and the rows of the other side, which pass through LDS |
+//! | `tile`, `streamed` | what `prefill` and `gradients` share: the rows of a workgroup, and the rows of the other side, which pass through LDS |
 //!
 //! In all but those for CPUs, the scores of a block are a matrix of 16 keys by 16 queries, and a lane has one query's scores of four keys. That is what it
 //! needs of the exponentials for the second product. Of values it loads neighbouring columns of four keys, and each of these columns is a row of
@@ -28,9 +28,9 @@ mod decode;
 mod gradient_steps;
 mod gradients;
 mod parts;
-mod passing;
 mod prefill;
 mod steps;
+mod streamed;
 mod sum;
 mod tile;
 
@@ -143,10 +143,10 @@ impl Visible {
     }
 
     /// The same of keys: which queries see each of them.
-    pub(crate) fn turned(&self, [queries, keys]: [i64; 2]) -> Self {
-        let turned = |bound: Option<i64>| bound.map(i64::saturating_neg);
+    pub(crate) fn transposed(&self, [queries, keys]: [i64; 2]) -> Self {
+        let transposed = |bound: Option<i64>| bound.map(i64::saturating_neg);
         let lengths = self.lengths.map(|[queries, keys]| [keys, queries]);
-        Visible::new([turned(self.to), turned(self.from)], lengths, [keys, queries])
+        Visible::new([transposed(self.to), transposed(self.from)], lengths, [keys, queries])
     }
 
     /// Whether queries see the same keys.
@@ -292,7 +292,7 @@ mod tests {
         for (from, to) in bounds.into_iter().flat_map(|from| bounds.map(|to| (from, to))) {
             for [queries, keys] in [[1, 7], [7, 1], [5, 5], [3, 8], [8, 3]] {
                 let of_queries = Visible::new([from, to], Some([1, 2]), [queries, keys]);
-                let of_keys = of_queries.turned([queries, keys]);
+                let of_keys = of_queries.transposed([queries, keys]);
                 assert_eq!(of_keys.lengths, Some([2, 1]));
                 for (query, key) in (0..queries).flat_map(|query| (0..keys).map(move |key| (query, key))) {
                     assert_eq!(

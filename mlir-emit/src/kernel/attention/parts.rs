@@ -236,10 +236,10 @@ impl<'c> Lanes<'_, 'c> {
         let carried = code.repeat(bounds, &carried, |key, carried| {
             let (sums, loaded) = self.apart(carried)?;
             let next = self.load(code.add(key, STEP)?)?;
-            code.keep_order()?;
+            code.schedule_barrier()?;
             let sums = self.step(q, &loaded, sums, key)?;
             // What was loaded moves to the registers of the next turn, which waits for it.
-            code.keep_order()?;
+            code.schedule_barrier()?;
             Ok([vec![sums.greatest, sums.total], sums.weighted, next.flat()].concat())
         })?;
         Ok(self.apart(&carried)?.0)

@@ -14,8 +14,8 @@
 //! does not see some key.
 
 use super::again::Matrix;
-use super::passing::{Copied, Passing, STEP};
 use super::steps::Lanes;
+use super::streamed::{Copied, STEP, Streamed};
 use super::tile::{Own, Tile};
 use super::{MISSING, Operand, Problem, lengths_of};
 use crate::EmitError;
@@ -126,7 +126,7 @@ impl Prefill {
                 buffer: code.argument(2)?,
                 columns: of_key,
             },
-            passing: Passing {
+            streamed: Streamed {
                 tile: &tile,
                 // Keys are read by rows, values by columns.
                 copied: [copied(of.k, 3, of_key, true)?, copied(of.v, 4, of_value, false)?],

@@ -1,8 +1,8 @@
 //! What the lanes of a [prefill](Prefill) do: the steps over keys and values, and what is stored at the end.
 
 use super::again::Matrix;
-use super::passing::{BLOCKS, Copied, Passing};
 use super::prefill::Prefill;
+use super::streamed::{BLOCKS, Copied, Streamed};
 use super::tile::Tile;
 use super::{HIDDEN, INFINITE, LEAST, LEAST_OF_MASK, MISSING, Mask, SIXTEEN, greatest_of, of_query, product};
 use crate::EmitError;
@@ -25,7 +25,7 @@ pub(super) struct Lanes<'a, 'c> {
     /// The queries.
     pub(super) q: Matrix<'c>,
     /// Keys and values.
-    pub(super) passing: Passing<'a, 'c>,
+    pub(super) streamed: Streamed<'a, 'c>,
 }
 
 /// What a lane knows of one of its queries so far.
@@ -42,7 +42,7 @@ impl<'c> Lanes<'_, 'c> {
     /// Goes over the keys of a head.
     pub(super) fn sums(&self, q: &[Vec<Ssa<'c>>], numbers: [Int<'c>; 2]) -> Result<Vec<Sums<'c>>, EmitError> {
         let (code, float) = (self.tile.code, self.tile.float);
-        let [_, values] = &self.passing.copied;
+        let [_, values] = &self.streamed.copied;
         let width = usize::try_from(values.width()).map_err(|_| MISSING)?;
         let none = Sums {
             // What is finite: where every score is -∞, exponentials are 0 and not those of -∞ + ∞.
@@ -67,7 +67,7 @@ impl<'c> Lanes<'_, 'c> {
         };
         let seen = self.tile.seen()?;
         let none = flat(&vec![none; q.len()]);
-        let carried = self.passing.walk(
+        let carried = self.streamed.walk(
             numbers,
             &none,
             |first| self.mask(first),
@@ -89,7 +89,7 @@ impl<'c> Lanes<'_, 'c> {
         for (scores, sums) in scores.iter().zip(&mut sums) {
             weights.push(self.weights(scores, sums)?);
         }
-        let [_, values] = &self.passing.copied;
+        let [_, values] = &self.streamed.copied;
         for (number, block) in (0..BLOCKS).enumerate() {
             let rows = values.columns(self.tile, block)?;
             for (at, column) in (0..values.width()).enumerate() {
@@ -182,7 +182,7 @@ impl<'c> Lanes<'_, 'c> {
     /// The scores of a step: for each block of queries, four keys of each block of keys.
     fn scores(&self, q: &[Vec<Ssa<'c>>], mask: &[Ssa<'c>]) -> Result<Vec<Vec<Ssa<'c>>>, EmitError> {
         let code = self.tile.code;
-        let [keys, _] = &self.passing.copied;
+        let [keys, _] = &self.streamed.copied;
         let run = self.tile.float.vector(&[RUN])?;
         let zeros = code.zeros(run)?;
         let scale = Attribute::float(self.prefill.of.scale * LOG2_E, self.tile.float)?;
@@ -251,7 +251,7 @@ impl<'c> Lanes<'_, 'c> {
         let again = tile.again();
         let [batch, head] = self.head;
         let head_of_keys = code.div(head, of.group)?;
-        let [keys, values] = self.passing.copied.each_ref().map(Copied::matrix);
+        let [keys, values] = self.streamed.copied.each_ref().map(Copied::matrix);
         let (query, columns) = (tile.row(block)?, values.columns);
         // Where the sum of weights is NaN, what is seen is.
         let is_meant = code.and(tile.exists(query)?, again.is_number(total)?)?;

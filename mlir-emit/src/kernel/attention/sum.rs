@@ -53,7 +53,7 @@ impl Decode {
             let place = code.add(code.mul(place, of_value)?, first)?;
             loaded.push((found, code.load(code.argument(2)?, (place, Int::Known(0)), own)?));
         }
-        code.keep_order()?;
+        code.schedule_barrier()?;
         let greatest = loaded.iter().map(|(found, _)| code.extract(*found, 0, float));
         let greatest = greatest.collect::<Result<Vec<_>, _>>()?;
         let mut most = *greatest.first().ok_or(MISSING)?;

@@ -1,10 +1,10 @@
 //! A workgroup's own rows of an attention, queries or keys, and the rows of the other side that these see: they pass step by step.
 //!
-//! A subgroup has some blocks of 16 of the own rows. In a block of scores a lane has one own row, its column of the matrix, and four passing
+//! A subgroup has some blocks of 16 of the own rows. In a block of scores a lane has one own row, its column of the matrix, and four streamed
 //! rows.
 
 use super::again::Again;
-use super::passing::{BLOCKS, STEP};
+use super::streamed::{BLOCKS, STEP};
 use super::{MISSING, SIXTEEN, Strides, Visible, WIDE};
 use crate::EmitError;
 use crate::kernel::code::{Code, Int, Ssa};
@@ -20,12 +20,12 @@ use rotini_schedule::gemm::LANES;
 pub(super) struct Own {
     /// Of a head.
     pub(super) count: i64,
-    /// Which passing rows each of them sees.
+    /// Which streamed rows each of them sees.
     pub(super) visible: Visible,
     pub(super) schedule: Schedule,
 }
 
-/// Where passing rows begin and end.
+/// Where streamed rows begin and end.
 #[derive(Clone, Copy)]
 pub(super) struct Range<'c> {
     /// Those that any row of the workgroup sees.
@@ -55,7 +55,7 @@ impl Own {
         (self.schedule.subgroups * LANES).cast_signed()
     }
 
-    /// Whether lanes can copy a step of passing rows with so many columns: whole rows, the same number each.
+    /// Whether lanes can copy a step of streamed rows with so many columns: whole rows, the same number each.
     pub(super) fn can_copy(&self, columns: i64) -> bool {
         let across = columns / WIDE;
         columns.count_ones() == 1 && across > 0 && self.lanes() % across == 0 && STEP % (self.lanes() / across) == 0
@@ -75,7 +75,7 @@ impl Own {
         }
     }
 
-    /// The passing rows that rows of a workgroup see, whose first row this is.
+    /// The streamed rows that rows of a workgroup see, whose first row this is.
     fn range<'c>(&self, code: &Code<'c>, first: Int<'c>, lengths: &[Int<'c>]) -> Result<Range<'c>, EmitError> {
         let visible = &self.visible;
         let [from, to] = visible.keys.map(Int::Known);
@@ -88,10 +88,10 @@ impl Own {
             any[1] = code.lesser(code.greater(code.add(first, self.tall() + to)?, 0)?, any[1])?;
             all[1] = code.lesser(code.greater(code.add(first, 1 + to)?, 0)?, all[1])?;
         }
-        if let &[own, passing] = lengths {
-            any[1] = code.select(code.is_below(first, own)?, code.lesser(any[1], passing)?, 0)?;
+        if let &[own, streamed] = lengths {
+            any[1] = code.select(code.is_below(first, own)?, code.lesser(any[1], streamed)?, 0)?;
             let are_there = code.is_below(code.add(first, self.tall() - 1)?, own)?;
-            all[1] = code.select(are_there, code.lesser(all[1], passing)?, 0)?;
+            all[1] = code.select(are_there, code.lesser(all[1], streamed)?, 0)?;
         }
         Ok(Range { any, all })
     }
@@ -104,13 +104,13 @@ pub(super) struct Tile<'a, 'c> {
     pub(super) half: Type<'c>,
     pub(super) float: Type<'c>,
     pub(super) lane: Int<'c>,
-    /// The lane in its subgroup: its own row in a block, and which passing rows of a block it has.
+    /// The lane in its subgroup: its own row in a block, and which streamed rows of a block it has.
     pub(super) column: Int<'c>,
     pub(super) quarter: Int<'c>,
     pub(super) subgroup: Int<'c>,
     /// The workgroup's first row.
     first: Int<'c>,
-    /// How many own and passing rows the batch has, if that is told.
+    /// How many own and streamed rows the batch has, if that is told.
     lengths: Vec<Int<'c>>,
     pub(super) range: Range<'c>,
 }
@@ -187,7 +187,7 @@ impl<'a, 'c> Tile<'a, 'c> {
         (0..self.own.blocks()).map(block).collect()
     }
 
-    /// Where the passing rows begin and end that the lane's row of each block sees.
+    /// Where the streamed rows begin and end that the lane's row of each block sees.
     pub(super) fn seen(&self) -> Result<Vec<[Int<'c>; 2]>, EmitError> {
         let code = self.code;
         let visible = &self.own.visible;
@@ -209,7 +209,7 @@ impl<'a, 'c> Tile<'a, 'c> {
     }
 
     /// Numbers of a step that begins with the row `first`, with others in the place of those of rows that an own row does not see. For each
-    /// block of own rows there are several lists, one for each of `others`, and in each list a vector for each block of passing rows.
+    /// block of own rows there are several lists, one for each of `others`, and in each list a vector for each block of streamed rows.
     pub(super) fn hidden(
         &self,
         numbers: Vec<Vec<Ssa<'c>>>,
@@ -227,7 +227,7 @@ impl<'a, 'c> Tile<'a, 'c> {
         let hides_last = code.is_below(end, code.add(first, STEP)?)?;
         let masked = || {
             // Without it the compiler makes the branch a selection, and every step compares.
-            code.keep_order()?;
+            code.schedule_barrier()?;
             let others = others.iter().map(|other| code.float(other, self.float));
             let others = others.collect::<Result<Vec<_>, EmitError>>()?;
             let mut all = Vec::new();

@@ -99,11 +99,11 @@ pub(super) fn write<'c>(
     let workgroups = batches * parts * tall * wide;
 
     let workgroup = Int::Made(code.argument(1)?);
-    let number = by_die(&code, workgroup, workgroups)?;
+    let number = xcd_remap(&code, workgroup, workgroups)?;
     let each = tall * wide;
     let (outer, tile) = (code.div(number, each)?, code.rem(number, each)?);
     let (batch, part) = (code.div(outer, parts)?, code.rem(outer, parts)?);
-    let [row, column] = in_bands(&code, tile, [tall, wide])?;
+    let [row, column] = grouped_tile_order(&code, tile, [tall, wide])?;
     let lane = Int::Made(code.argument(0)?);
     let across_subgroups = schedule.subgroups[1].cast_signed();
     let subgroup = code.div(lane, LANES.cast_signed())?;
@@ -192,7 +192,7 @@ fn counted<'c>(code: &Code<'c>, batch: Int<'c>, terms: &[i64]) -> Result<Option<
 }
 
 /// Numbers of workgroups such that each die has neighbours.
-pub(super) fn by_die<'c>(code: &Code<'c>, workgroup: Int<'c>, workgroups: i64) -> Result<Int<'c>, EmitError> {
+pub(super) fn xcd_remap<'c>(code: &Code<'c>, workgroup: Int<'c>, workgroups: i64) -> Result<Int<'c>, EmitError> {
     if workgroups < 2 * DIES {
         return Ok(workgroup);
     }
@@ -207,7 +207,7 @@ pub(super) fn by_die<'c>(code: &Code<'c>, workgroup: Int<'c>, workgroups: i64) -
 }
 
 /// The row and column of a tile: down a band of some rows, then to the next column.
-fn in_bands<'c>(code: &Code<'c>, tile: Int<'c>, [tall, wide]: [i64; 2]) -> Result<[Int<'c>; 2], EmitError> {
+fn grouped_tile_order<'c>(code: &Code<'c>, tile: Int<'c>, [tall, wide]: [i64; 2]) -> Result<[Int<'c>; 2], EmitError> {
     if tall <= BAND {
         return Ok([code.rem(tile, tall)?, code.div(tile, tall)?]);
     }

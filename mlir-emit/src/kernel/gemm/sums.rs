@@ -115,16 +115,16 @@ impl<'c> Steps<'_, 'c> {
     fn one_by_one(&self, share: &Share<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
         let code = self.code();
         self.keep(&self.load(share.first)?, 0)?;
-        code.meet()?;
+        code.barrier()?;
         let bounds = [code.add(share.first, share.step)?, share.last, Int::Known(share.step)];
         let sums = code.repeat(bounds, &self.zeros()?, |place, sums| {
             let next = self.load(place)?;
-            code.keep_order()?;
+            code.schedule_barrier()?;
             let sums = self.multiply(sums, 0)?;
-            code.keep_order()?;
-            code.meet()?;
+            code.schedule_barrier()?;
+            code.barrier()?;
             self.keep(&next, 0)?;
-            code.meet()?;
+            code.barrier()?;
             Ok(sums)
         })?;
         self.multiply(&sums, 0)
@@ -138,12 +138,12 @@ impl<'c> Steps<'_, 'c> {
         let zeros = self.zeros()?;
         let odd = self.load(code.add(first, step)?)?;
         if share.count == 2 {
-            code.meet()?;
+            code.barrier()?;
             let (sums, _) = self.turn(&zeros, 0, &odd, None)?;
             return self.multiply(&sums, 1);
         }
         let even = self.load(code.add(first, 2 * step)?)?;
-        code.meet()?;
+        code.barrier()?;
         // An even number of steps leaves one without a partner. Counted steps may go beyond the sum by one.
         let single = if share.count % 2 == 0 && !share.is_counted {
             Some(code.sub(last, step)?)
@@ -187,11 +187,11 @@ impl<'c> Steps<'_, 'c> {
     ) -> Result<(Vec<Ssa<'c>>, Vec<Ssa<'c>>), EmitError> {
         let code = self.code();
         let sums = self.multiply(sums, buffer)?;
-        code.keep_order()?;
+        code.schedule_barrier()?;
         self.keep(copies, 1 - buffer)?;
         let next = next.map(|next| self.load(next)).transpose()?;
-        code.meet()?;
-        code.keep_order()?;
+        code.barrier()?;
+        code.schedule_barrier()?;
         Ok((sums, next.unwrap_or_default()))
     }
 

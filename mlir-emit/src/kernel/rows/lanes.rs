@@ -76,7 +76,7 @@ pub(super) fn combine_all<'c>(
     let element = found.r#type();
     let vector = code.one("vector.broadcast", &[found], element.vector(&[1])?, &[])?;
     code.write_shared(vector, memory, lane)?;
-    code.meet()?;
+    code.barrier()?;
     let first = code.sub(lane, within)?;
     let mut all: Option<Ssa<'c>> = None;
     for subgroup in 0..schedule.lanes / SUBGROUP {

@@ -27,7 +27,7 @@ pub(super) struct Scores {
 
 macro_rules! scores_of {
     ($op:ident) => {
-        $crate::attention::told::Scores {
+        $crate::attention::axes::Scores {
             q: $op.q,
             k: $op.k,
             v: $op.v,

@@ -6,7 +6,7 @@
 
 use super::code::{Code, Int, Ssa};
 use super::epilogue::{Epilogue, RUN, Spot};
-use super::gemm::{Written, arguments, by_die, element};
+use super::gemm::{Written, arguments, element, xcd_remap};
 use super::merged::Axes;
 use super::places::{coordinates, known_coordinates};
 use super::problem::{Axis, Factor, Product, Window};
@@ -240,7 +240,7 @@ pub(super) fn write<'c>(
     let counts = blocks.counts();
     let count: i64 = counts.iter().product();
     let workgroups = (count + LANES - 1) / LANES;
-    let workgroup = by_die(&code, Int::Made(code.argument(1)?), workgroups)?;
+    let workgroup = xcd_remap(&code, Int::Made(code.argument(1)?), workgroups)?;
     let number = code.add(code.mul(workgroup, LANES)?, Int::Made(code.argument(0)?))?;
     let is_block = if count % LANES == 0 {
         Int::Known(1)

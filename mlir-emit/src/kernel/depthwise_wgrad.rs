@@ -1,4 +1,4 @@
-//! A [direct](super::direct) product of few rows and long sums, as the gradient of a depthwise convolution with respect to its filter.
+//! A [direct](super::depthwise) product of few rows and long sums, as the gradient of a depthwise convolution with respect to its filter.
 //!
 //! Example: dw\[c, r, s\] = Σ dy\[n, c, p, q\] x\[n, c, p + r - 1, q + s - 1\] over n, p and q. A lane has some channels, and a share of the
 //! positions: for each it adds to all taps. Then the lanes of a workgroup add what they have, and another kernel adds the workgroups' parts.
@@ -6,9 +6,9 @@
 //! Where channels lie side by side, lanes that are neighbours have neighbouring channels, else neighbouring positions.
 
 use super::code::{Int, Ssa};
-use super::direct::{Elements, LANES, Moved};
+use super::depthwise::{Elements, LANES, Moved};
 use super::epilogue::Epilogue;
-use super::gemm::{Written, arguments, by_die};
+use super::gemm::{Written, arguments, xcd_remap};
 use super::merged::Axes;
 use super::places::{BEYOND, coordinates, known_coordinates, offset};
 use super::problem::{Factor, Product};
@@ -114,7 +114,7 @@ pub(super) fn write<'c>(
     let parts = product.schedule.parts.cast_signed();
     let groups = share.groups(columns);
     let workgroups = groups * parts;
-    let number = by_die(&code, Int::Made(code.argument(1)?), workgroups)?;
+    let number = xcd_remap(&code, Int::Made(code.argument(1)?), workgroups)?;
     let (group, part) = (code.rem(number, groups)?, code.div(number, groups)?);
     let lane = Int::Made(code.argument(0)?);
     let (block, slice) = (code.rem(lane, across)?, code.div(lane, across)?);
@@ -219,7 +219,7 @@ pub(super) fn write<'c>(
         let place = code.select(is_first, place, beside)?;
         code.write_shared(code.one("vector.from_elements", &elements, vector, &[])?, memory, place)?;
     }
-    code.meet()?;
+    code.barrier()?;
     let (_, tensor) = epilogue.stored.first().ok_or(MISSING)?;
     let spread = &tensor.spread;
     for pass in 0..(of_subgroup + LANES - 1) / LANES {

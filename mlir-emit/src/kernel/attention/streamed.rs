@@ -26,7 +26,7 @@ pub(super) struct Copied<'c> {
 }
 
 /// What passes.
-pub(super) struct Passing<'a, 'c> {
+pub(super) struct Streamed<'a, 'c> {
     pub(super) tile: &'a Tile<'a, 'c>,
     pub(super) copied: [Copied<'c>; 2],
 }
@@ -99,7 +99,7 @@ impl<'c> Copied<'c> {
     }
 }
 
-impl<'c> Passing<'_, 'c> {
+impl<'c> Streamed<'_, 'c> {
     /// Goes over the rows of a head that the workgroup sees. `early` loads what lanes keep in registers of a step with this first row, while the
     /// step before is used. `body` gets the first row of a step and what was loaded so, and makes the values that the next step has from those of
     /// this one.
@@ -117,7 +117,7 @@ impl<'c> Passing<'_, 'c> {
         let within = inside(start)?;
         self.keep(&self.load(head, [start, within])?)?;
         let kept = early(within)?;
-        code.meet()?;
+        code.barrier()?;
         let count = kept.len();
         let carried = [kept.as_slice(), values].concat();
         let mut carried = code.repeat([start, end, Int::Known(STEP)], &carried, |row, carried| {
@@ -125,12 +125,12 @@ impl<'c> Passing<'_, 'c> {
             let next = code.add(row, STEP)?;
             let within = inside(next)?;
             let (loaded, next) = (self.load(head, [next, within])?, early(within)?);
-            code.keep_order()?;
+            code.schedule_barrier()?;
             let values = body((row, kept), values)?;
-            code.keep_order()?;
-            code.meet()?;
+            code.schedule_barrier()?;
+            code.barrier()?;
             self.keep(&loaded)?;
-            code.meet()?;
+            code.barrier()?;
             Ok([next, values].concat())
         })?;
         carried.drain(..count.min(carried.len()));

@@ -24,7 +24,7 @@ const ELEMENTS: i64 = 4608;
 
 /// The copy of a tensor of 16-bit floats: `outer` times `moved` times `inner` elements become `outer` times `inner` times `padded`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct Transpose {
     /// The number of the tensor's value.
     pub(crate) tensor: usize,
     pub(crate) dtype: DataType,
@@ -35,7 +35,7 @@ pub(crate) struct Turn {
     pub(crate) padded: i64,
 }
 
-impl Turn {
+impl Transpose {
     /// Whether there is a kernel for it.
     pub(crate) fn is_possible(&self) -> bool {
         const MOST: i64 = 1 << 30;
@@ -124,7 +124,7 @@ impl Turn {
             let loaded = code.load(source, (read, Int::Known(0)), vector)?;
             code.write_shared(loaded, memory, place)?;
         }
-        code.meet()?;
+        code.barrier()?;
         for pass in 0..passes {
             let number = code.add(lane, pass * LANES)?;
             let (position, chunk) = (code.div(number, chunks)?, code.rem(number, chunks)?);

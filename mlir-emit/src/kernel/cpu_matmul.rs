@@ -1,6 +1,6 @@
 //! Products of matrices on CPUs whose operands need no packing.
 //!
-//! Those of few rows are [`Lines`], if columns of the right matrix lie side by side. The others are here: their operands both
+//! Those of few rows are [`FewRows`], if columns of the right matrix lie side by side. The others are here: their operands both
 //! have the summed axis innermost, as a filter has it.
 //!
 //! Example: 49 positions of 4608 terms by 512 filters. Packing the filter's 9 MB takes more than half as long as the products. A vector has
@@ -10,8 +10,8 @@
 //! last term: what they share with those before is computed twice, or is zero.
 
 use super::code::{Code, Int, Ssa};
+use super::cpu_few_rows::FewRows;
 use super::gemm::Written;
-use super::lines::Lines;
 use crate::EmitError;
 use crate::mlir::{Attribute, Context, Float, Type};
 
@@ -37,14 +37,14 @@ pub(crate) enum Right {
 
 /// The product of a \[rows, terms\] matrix and a right one, in f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Dots {
+pub(crate) struct CpuMatmul {
     pub(crate) rows: i64,
     pub(crate) columns: i64,
     pub(crate) terms: i64,
     pub(crate) right: Right,
 }
 
-impl Dots {
+impl CpuMatmul {
     /// Whether there is a kernel for it, on CPUs with wide registers.
     pub(crate) fn is_possible(&self) -> bool {
         const MOST: i64 = 1 << 40;
@@ -59,16 +59,16 @@ impl Dots {
             && is_counted(self.rows, self.columns)
     }
 
-    fn lines(&self) -> Lines {
-        let Dots {
+    fn lines(&self) -> FewRows {
+        let CpuMatmul {
             rows, columns, terms, ..
         } = *self;
-        Lines { rows, columns, terms }
+        FewRows { rows, columns, terms }
     }
 
     /// Elements of both matrices and of the product.
     pub(super) fn elements(&self) -> [i64; 3] {
-        let Dots {
+        let CpuMatmul {
             rows, columns, terms, ..
         } = *self;
         [rows * terms, columns * terms, rows * columns]

@@ -27,13 +27,13 @@ const TURN: i64 = 512;
 
 /// The product of a \[rows, terms\] matrix and a \[terms, columns\] one, in f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Lines {
+pub(super) struct FewRows {
     pub(super) rows: i64,
     pub(super) columns: i64,
     pub(super) terms: i64,
 }
 
-impl Lines {
+impl FewRows {
     /// Whether there is a kernel for it.
     pub(super) fn is_possible(&self) -> bool {
         (1..=ROWS).contains(&self.rows) && self.columns >= COLUMNS && self.terms > 0
