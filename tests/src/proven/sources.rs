@@ -1,7 +1,12 @@
 //! The sources that a verdict depends on, besides the compiler's input.
+//!
+//! Of Rust, only the code counts: comments, documentation, blanks, unit tests and the order of a file's
+//! items void no verdict.
 
 use super::field::field;
 use anyhow::{Context as _, Result, ensure};
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use quote::ToTokens;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -62,7 +67,9 @@ pub(super) fn hash(root: &Path, on_gpu: bool, hasher: &mut blake3::Hasher) -> Re
         for file in files(root, places)? {
             let name = file.strip_prefix(root)?.as_os_str().as_encoded_bytes().to_vec();
             field(hasher, &name);
-            field(hasher, &fs::read(&file)?);
+            for part in code(&file)? {
+                field(hasher, part.as_bytes());
+            }
         }
     }
     let lock = fs::read_to_string(root.join("Cargo.lock"))?;
@@ -71,6 +78,60 @@ pub(super) fn hash(root: &Path, on_gpu: bool, hasher: &mut blake3::Hasher) -> Re
         field(hasher, version.as_bytes());
     }
     Ok(())
+}
+
+/// Returns what of a file decides about verdicts: of Rust the items without documentation, in
+/// alphabetical order; else the whole text.
+fn code(file: &Path) -> Result<Vec<String>> {
+    let text = fs::read_to_string(file)?;
+    if file.extension().is_none_or(|extension| extension != "rs") {
+        return Ok(vec![text]);
+    }
+    let parsed = syn::parse_file(&text).with_context(|| format!("{} is not Rust", file.display()))?;
+    let attributes = parsed.attrs.iter().map(ToTokens::to_token_stream);
+    let items = parsed.items.iter().filter(|item| !is_test(item));
+    let items = items.map(ToTokens::to_token_stream);
+    let mut parts: Vec<String> = attributes
+        .chain(items)
+        .map(|part| undocumented(part).to_string())
+        .collect();
+    parts.retain(|part| !part.is_empty());
+    parts.sort();
+    Ok(parts)
+}
+
+/// Whether an item is a module of unit tests.
+fn is_test(item: &syn::Item) -> bool {
+    let syn::Item::Mod(module) = item else { return false };
+    let is_test = |attribute: &syn::Attribute| {
+        attribute.path().is_ident("cfg") && attribute.meta.to_token_stream().to_string() == "cfg (test)"
+    };
+    module.attrs.iter().any(is_test)
+}
+
+/// Returns tokens without `#[doc = "…"]` and `#![doc = "…"]`, which comments with documentation are.
+fn undocumented(tokens: TokenStream) -> TokenStream {
+    let mut kept: Vec<TokenTree> = Vec::new();
+    for token in tokens {
+        let TokenTree::Group(group) = token else {
+            kept.push(token);
+            continue;
+        };
+        let is_punctuation = |token: Option<&TokenTree>, mark: char| matches!(token, Some(TokenTree::Punct(punctuation)) if punctuation.as_char() == mark);
+        let is_doc = matches!(group.stream().into_iter().next(), Some(TokenTree::Ident(name)) if name == "doc");
+        let is_inner = is_punctuation(kept.last(), '!');
+        let hash = kept.len().checked_sub(if is_inner { 2 } else { 1 });
+        if let Some(hash) = hash
+            && is_doc
+            && group.delimiter() == Delimiter::Bracket
+            && is_punctuation(kept.get(hash), '#')
+        {
+            kept.truncate(hash);
+        } else {
+            kept.push(Group::new(group.delimiter(), undocumented(group.stream())).into());
+        }
+    }
+    kept.into_iter().collect()
 }
 
 /// Fails if a program is older than what it is to have been built from: what it does would be taken for what the sources say.
@@ -183,9 +244,13 @@ mod tests {
         ] {
             let path = directory.path().join(file);
             let text = fs::read_to_string(&path).unwrap();
-            fs::write(&path, format!("{text} ")).unwrap();
+            fs::write(&path, format!("{text}\nconst CHANGED: u8 = 0;")).unwrap();
             let after = [false, true].map(|on_gpu| hashed(directory.path(), on_gpu).unwrap());
             assert_eq!([before[0] != after[0], before[1] != after[1]], changes, "{file}");
+            let harmless = "\n/// Documented.\n#[cfg(test)]\nmod more {} // A comment.";
+            fs::write(&path, format!("//! More words.\n{text}{harmless}")).unwrap();
+            let after = [false, true].map(|on_gpu| hashed(directory.path(), on_gpu).unwrap());
+            assert_eq!(before, after, "{file}");
             fs::write(&path, text).unwrap();
         }
         let lock = fs::read_to_string(directory.path().join("Cargo.lock")).unwrap();
@@ -198,5 +263,29 @@ mod tests {
         assert_ne!(hashed(directory.path(), false).unwrap(), before[0]);
         fs::remove_file(directory.path().join("plugin/src/context.rs")).unwrap();
         assert!(hashed(directory.path(), false).is_err());
+    }
+
+    /// Documentation, comments, blanks and the order of items do not count; anything else does.
+    #[test]
+    fn code_alone_counts() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file.rs");
+        let parts = |text: &str| {
+            fs::write(&file, text).unwrap();
+            code(&file).unwrap()
+        };
+        let plain = parts("fn a(x: u8) -> u8 { x + 1 } struct B { c: u8 }");
+        let documented =
+            "//! Docs.\n/// B.\nstruct B {\n /// c\n c: u8 } // more\n/* a */ fn a(x: u8) -> u8 { x\n + 1 }";
+        assert_eq!(parts(documented), plain);
+        for other in [
+            "fn a(x: u8) -> u8 { x + 2 } struct B { c: u8 }",
+            "#[inline] fn a(x: u8) -> u8 { x + 1 } struct B { c: u8 }",
+            "fn a(x: u8) -> u8 { x + 1 }",
+        ] {
+            assert_ne!(parts(other), plain, "{other}");
+        }
+        fs::write(&file, "fn {").unwrap();
+        assert!(code(&file).is_err());
     }
 }
