@@ -27,8 +27,9 @@ fn shared_keys() -> Vec<(String, Attention)> {
     add("mask", plain.with(|op| op.mask = Some(vec![2, 1, 1, 150])));
     add("mask_of_heads", plain.with(|op| op.mask = Some(vec![2, 6, 1, 150])));
     let window = plain.with(|op| (op.left, op.right, op.alignment) = (Some(20), Some(0), BottomRight));
-    add("window", window.clone());
-    add("window_padding", window.with(|op| op.padding = true));
+    add("window", window);
+    let bound = plain.with(|op| (op.right, op.padding) = (Some(100), true));
+    add("bound_padding", bound);
     add("first_key", plain.with(|op| op.right = Some(0)));
     kinds
 }
