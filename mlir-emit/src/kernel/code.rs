@@ -393,7 +393,8 @@ impl<'c> Code<'c> {
         self.one("arith.constant", &[], float, &[("value", value)])
     }
 
-    /// Floats, or a limit in the place of those that are above it (or below it). NaN stays NaN, unlike with the compiler's `arith.minimumf`.
+    /// Limits floats to at most `limit` if `is_above`, else to at least `limit`. NaN stays NaN,
+    /// unlike with the compiler's `arith.minimumf`.
     pub(super) fn limited(&self, value: Ssa<'c>, limit: Ssa<'c>, is_above: bool) -> Result<Ssa<'c>, EmitError> {
         // MLIR's numbers of the predicates "ordered greater" and "ordered less".
         let predicate = [(
@@ -415,7 +416,7 @@ impl<'c> Code<'c> {
         self.one("vector.extract", &[vector], element, &position)
     }
 
-    /// Of each 16 lanes the value of the one with this number.
+    /// Broadcasts the value of lane `number` of each 16 lanes to all of them.
     pub(super) fn broadcast_of_sixteen(&self, value: Ssa<'c>, number: i64) -> Result<Ssa<'c>, EmitError> {
         /// The hardware's number of the control `row_newbcast:0`.
         const BROADCAST: i64 = 0x150;
@@ -429,7 +430,8 @@ impl<'c> Code<'c> {
         self.one("rocdl.update.dpp", &[value, value], value.r#type(), &attributes)
     }
 
-    /// The value of the lane of the subgroup that is so far away, in both directions.
+    /// Returns the value of the lane whose number differs by `distance`: two such lanes exchange
+    /// their values.
     pub(super) fn exchanged(&self, value: Ssa<'c>, distance: i64) -> Result<Ssa<'c>, EmitError> {
         let operands = [
             value,

@@ -1,5 +1,6 @@
-//! A product of few terms whose sums lanes make by themselves: a convolution in groups of few channels, or of one. Matrix instructions would have
-//! few columns to do, or factors that both lie along the columns.
+//! A product of few terms, each sum of which one lane computes without matrix instructions: a
+//! convolution with few channels or one channel per group. Matrix instructions would have few
+//! columns to compute, or operands that both lie along the columns.
 //!
 //! Example: y\[n, c, p, q\] = Σ x\[n, c, p + r - 1, q + s - 1\] w\[c, r, s\]. A lane makes the sums of a block: four neighbours in the memory of the
 //! result, in up to four lines. It loads each element of x that the block needs once, and lanes that are neighbours load neighbours.
@@ -96,9 +97,9 @@ pub(super) struct Elements<'a, 'c> {
     element: Type<'c>,
     /// The element that the first term of the block's first result reads, but for what is known now.
     base: Int<'c>,
-    /// How many elements are loaded at once: that is the first of so many that are aligned.
+    /// Elements of a load. Each load starts at a multiple of `width`.
     width: i64,
-    /// Where that lies along each window.
+    /// The position of `base` along each window.
     along: Vec<Int<'c>>,
     loaded: HashMap<i64, Ssa<'c>>,
     inside: HashMap<(usize, i64), Int<'c>>,

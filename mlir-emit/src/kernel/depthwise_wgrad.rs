@@ -66,7 +66,7 @@ impl Share {
         })
     }
 
-    /// Workgroups side by side along so many columns.
+    /// The number of workgroups along `columns` columns.
     fn groups(&self, columns: i64) -> i64 {
         let each = self.width * self.across;
         (columns + each - 1) / each

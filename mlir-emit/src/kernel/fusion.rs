@@ -1,7 +1,8 @@
 //! Which operations become part of a kernel: elementwise ones on its sums, in the order in which they stand.
 //!
-//! Example: a convolution, the addition of a bias, a ReLU and the rounding to f16 become one kernel that stores f16. Where something else
-//! reads the sums, or what is made of them, that is stored too, and nothing that stands behind it becomes part of the kernel.
+//! Example: a convolution, the addition of a bias, a ReLU and the rounding to f16 become one kernel
+//! that stores f16. Fusion stops at the first operation that reads the sums, or a value computed
+//! from them, and cannot be fused. The value that it reads is stored as well.
 
 use super::epilogue::{Epilogue, Source, Spread, Step, Tensor, is_elementwise};
 use super::problem::{Axis, Product};
@@ -15,12 +16,12 @@ const MOST: usize = 12;
 /// Most buffers that HIP's driver in IREE passes to a kernel.
 const MOST_BUFFERS: usize = 16;
 
-/// What a kernel is made of.
+/// What a kernel computes besides its sums.
 pub(super) struct Fused<'c> {
     pub(super) epilogue: Epilogue<'c>,
-    /// The operations that are part of it, by their numbers.
+    /// The numbers of the operations that the kernel replaces.
     pub(super) operations: HashSet<usize>,
-    /// The one behind which the kernel stands.
+    /// The number of the operation after which the kernel is called.
     pub(super) last: usize,
 }
 
@@ -49,7 +50,7 @@ pub(super) fn fuse<'c>(
     let mut epilogue = Epilogue::default();
     // What joins, in order: its number, its result, and the operands of the kernel with it.
     let mut members: Vec<(usize, usize, usize)> = Vec::new();
-    // What rows are made of belongs to the kernel that combines them.
+    // What a marked row reduction reads belongs to the kernel of that reduction.
     let of_rows = operations
         .iter()
         .filter(|operation| operation.attribute(MARK).is_some());

@@ -95,7 +95,7 @@ pub(super) fn fold(extents: &mut Vec<i64>, windows: &mut [&mut usize], strides: 
             axis += 1;
             continue;
         }
-        // Of an axis with one element, any stride will do: that of the other stays.
+        // The stride of an axis with one element does not matter: that of the other axis stays.
         let stays = if extent == 1 { outer } else { axis };
         for strides in strides.iter_mut() {
             let stride = strides.get(stays).copied();

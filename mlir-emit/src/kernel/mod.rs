@@ -1,8 +1,10 @@
-//! Kernels that are written here, down to matrix instructions and LDS, and not chosen by the compiler: for AMD GPUs, and one for CPUs.
+//! Kernels that rotini writes itself, down to matrix instructions and LDS, instead of leaving them
+//! to the compiler: for AMD GPUs and for CPUs.
 //!
-//! A family appends a product to the block as one operation, [`PRODUCT`], that stands for its sums. When all of a graph is lowered,
-//! [`place`] finds what is made of the sums element by element, writes one kernel of both, and puts a dispatch of it in their place. The
-//! compiler takes kernels as they are.
+//! A family appends a product to the block as one operation, [`PRODUCT`], that stands for its sums.
+//! When all of a graph is lowered, [`place`] finds the elementwise consumers of the sums, writes
+//! one kernel for the product and these consumers, and replaces both by a dispatch of it. The
+//! compiler does not change these kernels.
 //!
 //! | File | Owns |
 //! |---|---|
@@ -337,7 +339,7 @@ struct Whole<'c> {
     written: gemm::Written<'c>,
 }
 
-/// Puts kernels in the place of products. Returns the kernels' text.
+/// Replaces products by calls of kernels. Returns the kernels' text.
 pub(crate) fn place<'c>(
     context: &'c Context,
     block: &Block<'c>,

@@ -86,7 +86,8 @@ impl Side<'_> {
         })
     }
 
-    /// The place so many elements further along the last axis, which does not end before it.
+    /// The place `count` elements further along the last axis, which must have that many more
+    /// elements.
     pub(super) fn further<'c>(&self, code: &Code<'c>, place: &Place<'c>, count: i64) -> Result<Place<'c>, EmitError> {
         let last = self.extents.len().saturating_sub(1);
         let stride = self.strides.last().copied().unwrap_or(0);

@@ -143,7 +143,7 @@ impl<'c> Writer<'_, 'c> {
         self.code.one("arith.constant", &[], truths, &[("value", value)])
     }
 
-    /// The first elements from a place on; all lanes, or so many.
+    /// Loads `count` elements from `place` on, at most as many as a vector has lanes.
     fn load(&self, place: Int<'c>, count: i64) -> Result<Ssa<'c>, EmitError> {
         let place = self.code.index(place)?;
         if count >= self.of.registers.lanes {

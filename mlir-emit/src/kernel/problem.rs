@@ -10,11 +10,11 @@ use rotini_schedule::gemm;
 /// An axis of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Axis {
-    /// Of products side by side.
+    /// An axis of the batch.
     Batch(usize),
-    /// Of the rows of a result.
+    /// An axis of the rows of the result.
     Row(usize),
-    /// Of its columns.
+    /// An axis of the columns of the result.
     Column(usize),
     /// This axis of the batch, and within it the first one of the columns. Example: the filters of a convolution in groups.
     Group(usize),
@@ -126,7 +126,8 @@ impl Product {
         is_last.then_some(axis)
     }
 
-    /// Whether its sums can be shared by so many workgroups, whose parts another kernel adds.
+    /// Whether the product can be split along K into `parts` parts, whose partial sums a second
+    /// kernel adds.
     pub(crate) fn can_be_shared(&self, parts: u64) -> bool {
         let elements = self
             .shape()

@@ -1,7 +1,8 @@
 //! A copy in another memory order: an axis moves behind those that lie inside of it, and may get zeros at its end.
 //!
-//! Example: N C H W becomes N H W C. A lane reads some channels at some neighbouring positions, turns them in registers, and stores each
-//! position's channels at once. A workgroup has so many channels that it fills the lines of the cache that it writes.
+//! Example: N C H W becomes N H W C. A lane reads some channels at some neighbouring positions,
+//! transposes them in registers, and stores each position's channels at once. A workgroup has
+//! enough channels to fill the cache lines that it writes.
 
 use super::code::{Code, Int, Ssa, gathered};
 use super::gemm::{Written, element};
@@ -98,7 +99,7 @@ impl Transpose {
         })
     }
 
-    /// Rows as they lie are copied to LDS, and read from there across.
+    /// Copies rows to LDS in memory order, and reads columns from there.
     fn through_lds<'c>(&self, code: &Code<'c>, float: Type<'c>) -> Result<i64, EmitError> {
         let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
         let (source, target) = (code.argument(2)?, code.argument(3)?);

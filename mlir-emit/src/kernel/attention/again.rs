@@ -46,8 +46,9 @@ impl<'c> Matrix<'c> {
 }
 
 impl<'c> Again<'_, 'c> {
-    /// The sums of a row, or what `body` makes of them if any is NaN. `sums` are for each column that a lane reads at once the sums of four
-    /// columns. `body` makes for each of four groups of columns a vector of them.
+    /// Returns the sums of a row, or those that `body` computes if any of them is NaN. `sums`: one
+    /// vector for each column that a lane reads at once, with the sums of four columns. `body`
+    /// returns one vector for each of four groups of columns.
     pub(super) fn mended(
         &self,
         sums: &[Ssa<'c>],

@@ -1,4 +1,4 @@
-//! Attention on CPUs, without scores in memory: each lane of a vector has a query of its own.
+//! Attention on CPUs, without scores in memory: each lane of a vector has one query.
 //!
 //! ```text
 //! copy 8 to 32 queries to the stack, column by column
@@ -7,8 +7,10 @@
 //! o / l, row by row
 //! ```
 //!
-//! Both products multiply a vector of queries by one number of a key or a value, which are read as they lie: nothing is packed, and no lanes are
-//! added. Example: 12 heads of 384 queries and keys with 64 columns take 4.9 ms on one core (AMD Zen 4), and 6.7 ms with scores in memory.
+//! Both products multiply a vector of queries by one element of a key or a value, which are read in
+//! place: nothing is packed, and there is no reduction across lanes. Example: 12 heads of 384
+//! queries and keys with 64 columns take 4.9 ms on one core (AMD Zen 4), and 6.7 ms with scores in
+//! memory.
 
 use super::cpu_lanes::{BLOCK, Lanes, length, transposed};
 use super::{MISSING, Mask, Operand, Problem, Strides, Visible};

@@ -10,8 +10,9 @@ use crate::kernel::code::{Int, Ssa};
 use crate::mlir::{Attribute, Type};
 
 impl<'c> Tile<'_, 'c> {
-    /// Replaces the sums of values of all queries that have NaN among them, while what they see is none. `sums` are the greatest scores and the
-    /// sums of exponentials, `ends` how many queries and keys the batch has, if that is told.
+    /// Replaces the sums of values of all queries that have NaN among them, while what they see is
+    /// none. `sums` are the greatest scores and the sums of exponentials, `ends` the numbers of
+    /// queries and keys of the batch, if the graph gives them.
     pub(super) fn mend(&self, sums: &[[Ssa<'c>; 2]], ends: &[Int<'c>]) -> Result<(), EmitError> {
         let code = self.lanes.code;
         let zeros = code.zeros(self.lanes.vector)?;

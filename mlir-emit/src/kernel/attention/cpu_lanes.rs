@@ -32,7 +32,7 @@ impl Registers {
     }
 }
 
-/// The rows of a workgroup, each in a lane of its own.
+/// The rows of a workgroup, one in each lane.
 pub(super) struct Lanes<'a, 'c> {
     pub(super) code: &'a Code<'c>,
     /// Lanes of a vector.
@@ -185,7 +185,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
     }
 }
 
-/// A number of rows that is told for the batch: negative ones are zero.
+/// Loads the number of rows of a batch from `lengths`. Negative numbers become zero.
 pub(super) fn length<'c>(code: &Code<'c>, lengths: Ssa<'c>, batch: Int<'c>) -> Result<Int<'c>, EmitError> {
     let word = Type::integer(code.context(), 32);
     let length = code.one("memref.load", &[lengths, code.index(batch)?], word, &[])?;

@@ -1,4 +1,4 @@
-//! Attention by kernels of our own.
+//! Attention kernels.
 //!
 //! | File | Owns |
 //! |---|---|
@@ -12,10 +12,12 @@
 //! | `again`, `cpu_again` | sums that NaN of hidden rows has reached, computed once more |
 //! | `tile`, `streamed` | what `prefill` and `gradients` share: the rows of a workgroup, and the rows of the other side, which pass through LDS |
 //!
-//! In all but those for CPUs, the scores of a block are a matrix of 16 keys by 16 queries, and a lane has one query's scores of four keys. That is what it
-//! needs of the exponentials for the second product. Of values it loads neighbouring columns of four keys, and each of these columns is a row of
-//! an instruction of its own. Scores are in powers of 2: they are multiplied by log2(e) with the scale. Where the gradients of keys and values
-//! are summed, keys and queries change places.
+//! In all but those for CPUs, the scores of a block are a matrix of 16 keys by 16 queries, and a
+//! lane has one query's scores of four keys. That is what it needs of the exponentials for the
+//! second product. Of values it loads neighbouring columns of four keys, and each of these columns
+//! is a row of a separate matrix instruction. Scores are in powers of 2: they are multiplied by
+//! log2(e) with the scale. Where the gradients of keys and values are summed, keys and queries
+//! change places.
 
 mod again;
 mod backward;
@@ -129,7 +131,7 @@ pub(crate) struct Visible {
 }
 
 impl Visible {
-    /// Of so many queries and keys.
+    /// Returns the bounds for these numbers of queries and keys.
     pub(crate) fn new([from, to]: [Option<i64>; 2], lengths: Option<[usize; 2]>, [queries, keys]: [i64; 2]) -> Self {
         let first = from.map_or(0, |from| from.clamp(0, keys));
         let end = to.map_or(keys, |to| to.saturating_add(queries).clamp(first, keys));
@@ -159,7 +161,7 @@ impl Visible {
         self.from.is_some() || self.to.is_some()
     }
 
-    /// How many keys so many neighbouring queries see at most.
+    /// The maximum number of keys that `queries` neighbouring queries see.
     pub(crate) fn seen_by(&self, queries: i64) -> i64 {
         match (self.from, self.to) {
             (Some(from), Some(to)) => self.count().min(to.saturating_sub(from).saturating_add(queries).max(0)),
@@ -167,7 +169,7 @@ impl Visible {
         }
     }
 
-    /// How many keys any query may see.
+    /// The number of keys that any query may see.
     pub(crate) fn count(&self) -> i64 {
         let [first, end] = self.keys;
         end.saturating_sub(first)
@@ -180,7 +182,7 @@ pub(crate) struct Problem {
     pub(crate) q: Operand,
     pub(crate) k: Operand,
     pub(crate) v: Operand,
-    /// Of all three.
+    /// The element type of q, k and v.
     pub(crate) dtype: DataType,
     pub(crate) batch: i64,
     /// Heads of keys.
@@ -224,12 +226,12 @@ impl Problem {
     }
 }
 
-/// Whether a buffer of so many bytes can be addressed.
+/// Whether a buffer of `bytes` bytes can be addressed.
 fn is_within(bytes: Option<i64>) -> bool {
     bytes.is_some_and(|bytes| bytes > 0 && bytes < BEYOND)
 }
 
-/// Of a number that each lane has, what the four lanes of a query have together.
+/// Combines the values of the four lanes of a query by `operation`.
 fn of_query<'c>(code: &Code<'c>, operation: &str, mut value: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
     for distance in [SIXTEEN, 2 * SIXTEEN] {
         let other = code.exchanged(value, distance)?;
@@ -265,7 +267,8 @@ fn product<'c>(code: &Code<'c>, [a, b]: [&[Ssa<'c>]; 2], mut sums: Ssa<'c>) -> R
     Ok(sums)
 }
 
-/// How many queries and keys a batch has, if that is told: a kernel's arguments from this one on. Negative numbers are zero.
+/// Loads the lengths of a batch, the numbers of queries and keys, from `count` arguments of the
+/// kernel from `first` on. Negative numbers become zero.
 fn lengths_of<'c>(code: &Code<'c>, first: usize, count: usize, batch: Int<'c>) -> Result<Vec<Int<'c>>, EmitError> {
     let word = Type::integer(code.context(), 32);
     let length = |number: usize| {

@@ -127,9 +127,9 @@ struct Lanes<'a, 'c> {
 /// What a lane knows of its column so far.
 struct Sums<'c> {
     greatest: Ssa<'c>,
-    /// Of the lane's own keys.
+    /// The sum of exponentials over the lane's own keys.
     total: Ssa<'c>,
-    /// For each of the columns of v that it loads at once, those of four keys' places.
+    /// For each column of v that the lane loads at once, a vector of four weighted sums.
     weighted: Vec<Ssa<'c>>,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Lanes<'a, 'c> {
 #[derive(Clone)]
 pub(super) struct Sums<'c> {
     greatest: Ssa<'c>,
-    /// Of the lane's own keys.
+    /// The sum of exponentials over the lane's own keys.
     total: Ssa<'c>,
     /// For each of the columns of v that it reads at once, the sums of four columns of the output.
     weighted: Vec<Ssa<'c>>,

@@ -1,4 +1,4 @@
-//! A product as one kernel: tiles in LDS, matrix instructions, and what is made of the sums before they are stored.
+//! A product as one kernel: tiles in LDS, matrix instructions and the epilogue.
 
 mod sums;
 
@@ -247,7 +247,7 @@ impl<'c> Kernel<'_, 'c> {
         self.code.mul(place, each)
     }
 
-    /// Makes of the sums what is stored.
+    /// Applies the epilogue to the sums and stores its results.
     fn store(
         &self,
         product: &Product,

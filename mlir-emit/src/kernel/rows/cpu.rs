@@ -57,7 +57,7 @@ struct Writer<'a, 'c> {
 struct Row<'c> {
     /// Where the row begins in each tensor.
     first: Vec<Int<'c>>,
-    /// What there is one of for each row.
+    /// Values with one element per row.
     made: Values<'c>,
     /// Whether the elements of the step that is kept are in memory.
     is_kept: bool,
@@ -118,7 +118,7 @@ fn kept(rows: &Rows<'_>) -> Option<(usize, usize)> {
 }
 
 impl<'c> Writer<'_, 'c> {
-    /// Computes one row, and stores what is made of it.
+    /// Computes one row and stores its results.
     fn row(&self, number: Int<'c>) -> Result<(), EmitError> {
         let code = &self.code;
         let indices = coordinates(code, number, &self.rows.rows)?;
@@ -372,7 +372,7 @@ impl<'c> Writer<'_, 'c> {
         Ok(())
     }
 
-    /// Stores the elements that are made of the row, and what there is one of for it.
+    /// Stores the elements of the row, and the values with one element per row.
     fn store(&self, row: &Row<'c>) -> Result<(), EmitError> {
         let code = &self.code;
         let outputs = || (self.rows.operands.len()..).zip(&self.rows.stored);

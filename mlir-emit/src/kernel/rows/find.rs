@@ -1,9 +1,11 @@
-//! Which operations become part of a kernel of rows.
+//! Which operations become part of a fused row reduction.
 //!
-//! A reduction of rows is marked, or many elements are made of few operands that rows have in common, as in a batch normalization by given
-//! statistics. Such an operation's kernel takes in what is computed element by element over the same loops or over the rows: what is
-//! reduced, what is made of the results, other reductions of the same rows. Example: a sum of two tensors, its layer normalization and the
-//! rounding to f16 become one kernel, which stores the sum too if something else reads it.
+//! A kernel begins with a marked reduction of rows, or with an operation that computes many
+//! elements from few operands that rows have in common, as in a batch normalization by given
+//! statistics. The kernel takes in what is computed element by element over the same loops or over
+//! the rows: the producers of what is reduced, the consumers of the results, and other reductions
+//! of the same rows. Example: a sum of two tensors, its layer normalization and the rounding to f16
+//! become one kernel, which stores the sum too if something else reads it.
 
 use super::problem::{Kind, MARK, Rows, Step};
 use super::space::{Space, element_space, reduced_space, wide};

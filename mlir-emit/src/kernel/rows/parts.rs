@@ -36,7 +36,8 @@ impl Cut {
     }
 }
 
-/// The kernels of rows that are cut into parts of so many elements, in their order.
+/// The kernels for rows that are cut into `parts` parts of `length` elements, in the order of
+/// execution.
 pub(super) fn kernels<'c>(
     context: &'c Context,
     rows: Rows<'c>,

@@ -3,7 +3,7 @@
 use crate::kernel::fusion::maps;
 use crate::mlir::{Context, Operation};
 
-/// Elements from which on they are worth a kernel of our own.
+/// The number of elements from which on they are worth a kernel of rotini.
 const MANY: i64 = 1 << 18;
 
 /// The loops of a kernel that have more than one step.

@@ -1,8 +1,10 @@
 //! Writes a kernel of rows.
 //!
-//! Each reduction is a pass over the row, and what is stored is the last one. A pass goes through a lane's runs of four elements. If a lane
-//! keeps its runs, what a run is made of is written once for all passes; if not, each pass is a loop that loads them. A lane with several rows
-//! loads all of them first, and what they have in common once. Of a row that several workgroups share, each has one part ([`Cut`]).
+//! Each reduction is a pass over the row, and the last pass stores the results. A pass goes through
+//! a lane's runs of four elements. If a lane keeps its runs in registers, each run's values are
+//! computed once for all passes; if not, each pass is a loop that loads them again. A lane with
+//! several rows loads all of them first, and loads what they have in common once. If several
+//! workgroups share a row, each has one part of it ([`Cut`]).
 
 mod elements;
 
@@ -63,7 +65,7 @@ struct Row<'c> {
     shift: Int<'c>,
     /// The last elements of operands, where pairs may lose them.
     lasts: Vec<Option<Ssa<'c>>>,
-    /// What there is one of for each row.
+    /// Values with one element per row.
     made: HashMap<Source, Ssa<'c>>,
     /// Runs that stay.
     kept: Vec<Run<'c>>,
@@ -222,7 +224,7 @@ impl<'c> Writer<'_, 'c> {
         Ok(kept)
     }
 
-    /// Loads what there is one of for each row.
+    /// Loads the values with one element per row.
     fn load_rows(&self, row: &[Int<'c>], exists: Int<'c>) -> Result<HashMap<Source, Ssa<'c>>, EmitError> {
         let mut made = HashMap::new();
         for (number, (tensor, &buffer)) in self.rows.operands.iter().zip(&self.buffers).enumerate() {
@@ -329,7 +331,7 @@ impl<'c> Writer<'_, 'c> {
         elements.try_fold(first, |found, element| combine(code, step, [found, element], None))
     }
 
-    /// A loop over all runs, so many of which are in one turn.
+    /// A loop over all runs, with `count` runs in each iteration.
     fn turns(
         &self,
         count: u64,
@@ -376,7 +378,7 @@ impl<'c> Writer<'_, 'c> {
         kept.iter_mut().try_for_each(write)
     }
 
-    /// Stores what there is one of for each row, by the first lane of each.
+    /// Stores the values with one element per row: the first lane of each row does.
     fn store_rows(&self) -> Result<(), EmitError> {
         let code = &self.code;
         let mut is_first = code.and(code.is_below(self.within, 1)?, self.row.exists)?;
