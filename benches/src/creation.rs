@@ -6,8 +6,8 @@
 //! | each later one | finds the code on disk, or in the bytes of a serialized context. It does not look for a compiler | reading and loading the same vmfb with IREE alone |
 //! | the same process again | a second context shares the loaded code | the answer whether the graph is applicable, which creation includes |
 //!
-//! Each sample of a later process is a process of its own, because after the first time everything is in memory. The processes measure the
-//! times themselves, without their start.
+//! Each sample of a later process comes from a new process, because after the first time everything
+//! is in memory. The processes measure the times themselves, without their start.
 
 use crate::report::{Bar, Row};
 use crate::sampling::{Samples, interleave, timed};

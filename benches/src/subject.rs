@@ -55,7 +55,8 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// Buffers whose elements, in the logical order of their tensors, are what `value` makes of the tensor's name and the position.
+    /// Creates buffers whose elements, in the logical order of their tensors, are the results of
+    /// `value` for the tensor's name and the position.
     pub(crate) fn new(graph: &Graph, workspace: usize, value: impl Fn(&str, usize) -> f32) -> Result<Self> {
         let stored = graph.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Buffer);
         let memory = stored

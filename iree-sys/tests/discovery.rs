@@ -91,7 +91,7 @@ fn order_of_places() {
     assert!(error.tried().any(|tried| tried.starts_with(&empty)), "{error}");
 }
 
-/// What is named and not used is told by what it is.
+/// If a named file is not used, the reason says what it is.
 fn true_reasons(directory: &Path) {
     let file = |name: &str, content: &[u8], bits| {
         let path = directory.join(name);

@@ -214,8 +214,7 @@ fn buffers_of_the_device_can_be_arguments() {
         result,
         bytes(&matmul(&matmul(&[0.5; 16 * 24], b, [16, 24, 32]), c, [16, 32, 8]))
     );
-    // Out of range is an error of its own.
-    // SAFETY: as above.
+    // Out of range is a separate error. SAFETY: as above.
     let read = unsafe { output.read(1, &mut result) };
     assert!(matches!(read, Err(Error::Buffer { .. })));
     // A buffer that is too small is refused, and what was bound stays.

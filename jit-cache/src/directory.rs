@@ -294,7 +294,7 @@ impl Directory {
     }
 }
 
-/// A file under a name of its own, removed unless it is renamed.
+/// A file under a unique name, removed unless it is renamed.
 struct Temporary<'a> {
     directory: &'a Directory,
     file: File,

@@ -129,7 +129,7 @@ fn bytes_tell_their_keys_and_target() {
     assert_eq!(read.metadata.target_features, "+sramecc");
 }
 
-/// A forger can make the checksum fit; what postcard then makes of the header must still be an error.
+/// A forger can make the checksum fit; decoding the header with postcard must still fail.
 #[test]
 fn nonsense_under_a_right_checksum_is_an_error() {
     let mut bytes = Vec::from(MAGIC);

@@ -9,8 +9,8 @@ use std::str::FromStr;
 
 use crate::entry::ENTRY_FORMAT;
 
-/// The scheme of the key itself. BLAKE3 derives a hash function of its own from it: raise the number when a field is
-/// added, removed or changes meaning, and every older key becomes unreachable.
+/// The scheme of the key itself. BLAKE3 derives a separate hash function from it: raise the number
+/// when a field is added, removed or changes meaning, and every older key becomes unreachable.
 const CONTEXT: &str = "rotini jit-cache key v3";
 /// The same for [`ContentKey`]: what is a key of one kind is never one of the other.
 const CONTENT_CONTEXT: &str = "rotini jit-cache content key v1";
@@ -22,10 +22,11 @@ const CONTENT_CONTEXT: &str = "rotini jit-cache content key v1";
 pub struct KeyInputs<'a> {
     /// The canonical bytes of the normalised graph.
     pub graph: &'a [u8],
-    /// The architecture or product the code is for, as the compiler is told: `gfx942`, `x86_64`.
+    /// The architecture or product the code is for, as it is given to the compiler: `gfx942`,
+    /// `x86_64`.
     pub target: &'a str,
-    /// The features of that target, as the compiler is told. For the host's CPU the resolved list, never `host`: the directory
-    /// may be shared between machines.
+    /// The features of that target, as they are given to the compiler. For the host's CPU the
+    /// resolved list, never `host`: the directory may be shared between machines.
     pub target_features: &'a str,
     /// The fingerprint of the emitter's sources: another one where the same graph may be lowered to other code.
     pub emitter: &'a str,

@@ -42,7 +42,7 @@ impl Lock {
         Ok(None)
     }
 
-    /// Whether a process has the lock now; also where that cannot be told.
+    /// Whether a process has the lock now; true also where that is unknown.
     pub(crate) fn is_held(directory: &Arc<Directory>, name: &str) -> bool {
         !matches!(Self::try_acquire(directory, name.to_owned()), Ok(Some(_)))
     }

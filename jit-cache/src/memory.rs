@@ -39,7 +39,8 @@ struct Slot {
 /// An entry that was found.
 pub(crate) struct Hit {
     pub(crate) entry: Arc<Entry>,
-    /// Whether nobody told other processes for a while that it is in use.
+    /// Whether the time of the entry's file, which shows other processes that it is in use, was not
+    /// set for a while.
     pub(crate) news: bool,
 }
 

@@ -130,7 +130,8 @@ pub(crate) fn open(path: &Path, purpose: Purpose) -> Result<(File, PathBuf), Dir
         move |source| DirectoryError::Untrusted { path, source }
     };
     for above in real.ancestors().skip(1) {
-        // Of a real path, so there is no link to follow, unless one was put there since: that is seen as not a directory.
+        // The path is a real path, so there is no link to follow, unless one was put there since:
+        // then it is not a directory.
         let metadata = fs::symlink_metadata(above).map_err(examine(above))?;
         check_directory(&metadata, true).map_err(untrusted(above))?;
     }

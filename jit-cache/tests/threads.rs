@@ -1,4 +1,5 @@
-//! A cache leaves nothing behind on the threads that use it. This is a program of its own, because it replaces a function of the C library.
+//! A cache leaves nothing behind on the threads that use it. This is a separate program, because it
+//! replaces a function of the C library.
 //!
 //! A thread-local destructor keeps its library loaded until the thread ends, and the threads of a host do not end.
 

@@ -1,7 +1,8 @@
 //! Limits the number of buffers that a kernel works on to what the runtime can pass.
 //!
-//! The compiler fuses operations as long as a kernel has fewer than 49 operands. IREE's runtime passes a kernel 32 buffers on the CPU and
-//! 16 on GPUs. So if a kernel would get more, the lowering puts one of the steps into a dispatch of its own.
+//! The compiler fuses operations as long as a kernel has fewer than 49 operands. IREE's runtime
+//! passes a kernel 32 buffers on the CPU and 16 on GPUs. So if a kernel would get more, the
+//! lowering puts one of the steps into a separate dispatch.
 
 use crate::target::Target;
 use rotini_graph::{NormalGraph, NormalKind, TensorId};

@@ -126,7 +126,7 @@ impl Blocks {
         })
     }
 
-    /// Physical extents with whole blocks, and the axes of what is cut that each of them is made of.
+    /// The physical extents with whole blocks, and for each of them the cut axes that it combines.
     fn whole(&self, order: &[usize]) -> Result<(Vec<i64>, Vec<Vec<usize>>), EmitError> {
         let mut shape = Vec::new();
         let mut groups = Vec::new();

@@ -154,8 +154,8 @@ pub(crate) fn repeated<'c, 'b>(
     })
 }
 
-/// [`contract`] of a batch of matrices `a`, each by the matrix of `b` that the list `chosen` says. `None` if there is no kernel of our own,
-/// which alone reads matrices where they lie.
+/// [`contract`] of a batch of matrices `a`, each by the matrix of `b` that the list `chosen` says.
+/// `None` if rotini has no kernel for it: only its kernels read matrices in place.
 pub(crate) fn contract_chosen<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     a: &Ordered<'c, 'b>,
@@ -215,7 +215,8 @@ fn are_uneven(lowering: &Lowering<'_, '_, '_>, types: [DataType; 2], extents: [i
     lowering.target().machine().is_some() && is_mixed && extents.iter().all(|&extent| extent >= INTRINSIC)
 }
 
-/// Whether kernels of our own for AMD GPUs multiply such factors: floats of 16 bits, summed in f32.
+/// Whether rotini's kernels for AMD GPUs multiply operands of these types: floats of 16 bits,
+/// summed in f32.
 pub(crate) fn are_halves(types: [DataType; 2], compute: DataType) -> bool {
     matches!(types, [DataType::F16, DataType::F16] | [DataType::Bf16, DataType::Bf16]) && compute == DataType::F32
 }
@@ -234,7 +235,7 @@ pub(crate) fn strides(tensor: &Ordered<'_, '_>) -> Vec<i64> {
     strides
 }
 
-/// The product as a kernel of our own, if there is one for these types and extents.
+/// Appends the product as a kernel of rotini, if there is one for these types and extents.
 fn as_kernel<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [a, b]: [&Ordered<'c, 'b>; 2],

@@ -145,7 +145,7 @@ fn to_truth<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, from: DataType) 
     at.one("arith.extui", &[flag], at.element_type(DataType::Bool)?, &[])
 }
 
-/// An integer of so many bits as a float, by MLIR's operation of this name.
+/// Converts an integer of `bits` bits to a float by the MLIR operation `name`.
 pub(crate) fn integer_to_float<'c, 'b>(
     at: &Emitter<'c, 'b>,
     name: &str,

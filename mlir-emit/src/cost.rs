@@ -7,7 +7,8 @@ use crate::{EmitError, attention, conv, custom, matmul, moe, resample};
 use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, DataType, NormalGraph, NormalNode, Op, TensorId};
 use rotini_schedule::gemm;
 
-/// Versions of what a convolution makes of its operands: padded, reordered, cut into pieces for each group.
+/// The number of copies that a convolution makes of each operand: padded, reordered, cut into
+/// pieces for each group.
 const COPIES: u64 = 3;
 
 /// The compiler aligns each buffer inside the workspace to at most this many bytes.
@@ -68,9 +69,9 @@ pub fn operations(graph: &NormalGraph) -> u64 {
 /// Returns a generous upper bound of the workspace, in bytes, that the compiled graph will need, and that any graph of the same form
 /// with shorter extents will. It takes microseconds. [`workspace_bound`](crate::workspace_bound) is far closer.
 ///
-/// Counts, in the widest type of the graph, whatever the lowering could make the compiler keep: the value of each tensor and a copy of
-/// it in another order, and what a convolution makes of its operands, each in up to `COPIES` versions. Most of it is fused away
-/// or shares memory.
+/// Counts, in the widest type of the graph, whatever the lowering could make the compiler keep: the
+/// value of each tensor and a copy of it in another order, and up to `COPIES` copies of each
+/// operand of a convolution. Most of it is fused away or shares memory.
 ///
 /// # Errors
 ///

@@ -106,7 +106,8 @@ fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
             let is_made = graph
                 .tensor(id)
                 .is_some_and(|tensor| tensor.kind == NormalKind::Virtual);
-            // Some of what is made of these is made of one of them alone, such as a mean.
+            // Some operations have an output that depends on only one of these inputs, such as a
+            // mean.
             if !depends && (data.contains(&id) || is_made && !is_pointwise) {
                 constant = constant.or(Some(id));
             }

@@ -60,7 +60,8 @@ impl Target {
             "--iree-input-type=none",
             // Else f64 is computed in f32, silently.
             "--iree-input-demote-f64-to-f32=false",
-            // Else what depends on no input is computed once, when the code is loaded, into memory of its own.
+            // Without this flag, values that depend on no input are computed once, when the code is
+            // loaded, into separately allocated memory.
             "--iree-opt-const-expr-hoisting=false",
         ]);
         flags.extend(match self {

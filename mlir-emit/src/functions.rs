@@ -138,7 +138,8 @@ impl<'c, 'r> Math<'c, 'r> {
         let wide = self.at.element_type(DataType::F64)?;
         let constant = |value: f64| self.at.float(value, wide);
         let (quarter, half, less) = (constant(0.25)?, constant(0.5)?, constant(-4.0)?);
-        // Of those in the middle either will do. The compiler makes twenty operations of `math.roundeven` on CPUs.
+        // Halfway between two integers, either will do. The compiler expands `math.roundeven` to
+        // twenty operations on CPUs.
         let nearest = |value| {
             self.at
                 .same("math.floor", &[self.at.same("arith.addf", &[value, half])?])
@@ -210,8 +211,8 @@ impl<'c, 'r> Math<'c, 'r> {
         self.select(self.equal(sum, one)?, x, near)
     }
 
-    /// tanh(x). In f64 on the CPU from expm1, since the compiler has no approximation of its own there: with e = expm1(-2|x|),
-    /// tanh|x| is -e / (2 + e), which loses nothing near 0 and never overflows.
+    /// tanh(x). In f64 on the CPU from expm1, since the compiler has no approximation there: with e
+    /// = expm1(-2|x|), tanh|x| is -e / (2 + e), which loses nothing near 0 and never overflows.
     pub(crate) fn tanh(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         if !self.lacks_f64_functions() {
             return self.function("math.tanh", x);

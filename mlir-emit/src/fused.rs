@@ -21,7 +21,7 @@ pub(crate) fn is_repeated(value: &Value<'_, '_>, dims: &[i64], reduced: &[usize]
 
 /// Whether something in the chain that computes a tensor is repeated along one of the `reduced` axes of the tensor.
 fn is_computed_from_repeated(tensor: Ssa<'_, '_>, reduced: &[usize]) -> bool {
-    // Of each tensor the axes, or none if a reshape stands between.
+    // Each tensor with its axes, or without them if there is a reshape in between.
     let mut next = vec![(tensor, Some(reduced.to_vec()))];
     let mut seen = Vec::new();
     while let Some((tensor, reduced)) = next.pop() {
@@ -39,7 +39,7 @@ fn is_computed_from_repeated(tensor: Ssa<'_, '_>, reduced: &[usize]) -> bool {
                 let (Some(maps), Some(kinds)) = (text("indexing_maps"), text("iterator_types")) else {
                     return true;
                 };
-                // What is reduced itself has a loop nest of its own.
+                // A reduction has a separate loop nest.
                 if kinds.contains("reduction") {
                     continue;
                 }

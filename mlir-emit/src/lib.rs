@@ -118,7 +118,8 @@ pub fn emit_avoiding(graph: &NormalGraph, target: &Target, quirks: Quirks) -> Re
     })
 }
 
-/// The products of a graph that are kernels of our own on a target, in the order of their kernels' numbers, and how they are cut.
+/// Returns the products of a graph that are kernels of rotini on a target, in the order of their
+/// kernels' numbers, and their schedules.
 ///
 /// # Errors
 ///
@@ -161,7 +162,8 @@ pub fn workspace_bound(graph: &NormalGraph, target: &Target) -> Result<u64, Emit
     Ok(bound.map_or(limit, |bound| bound.min(limit)))
 }
 
-/// Writes the whole graph as one dispatch, if IREE would split it and no kernel of our own is in it. Says whether it did.
+/// Writes the whole graph as one dispatch if IREE would split it and it has no kernel of rotini.
+/// Returns whether it did.
 fn write_as_one_dispatch<'c, 'b>(
     inside: &Emitter<'c, 'b>,
     graph: &NormalGraph,

@@ -122,7 +122,8 @@ impl<'c, 'r> Math<'c, 'r> {
         self.or_nan(x, y, smaller)
     }
 
-    /// What is made of x and y, or NaN if either is, where the operation passes over NaN ([`Quirk::LostNan`]).
+    /// Returns `result`, or NaN if x or y is NaN and the operation would lose it
+    /// ([`Quirk::LostNan`]).
     fn or_nan(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>, result: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         if !self.loses_nan {
             return Ok(result);

@@ -101,12 +101,14 @@ fn long_contract<'c, 'b>(
     }
 }
 
-/// One product by a kernel that reads both matrices as they lie, on a CPU; `None` if there is no such kernel, or packed tiles are faster.
+/// One product by a kernel that reads both matrices in place, on a CPU; `None` if there is no such
+/// kernel, or packed tiles are faster.
 ///
-/// Measured on one core (f32, AMD Zen 4), with packed tiles and by that kernel: 128 rows of 768 terms by 3072 columns 8.0 and 6.7 ms, of 3072
-/// terms by 768 columns 8.7 and 6.4 ms; 1024 rows 53 and 50 ms; one row of 4096 terms by 4096 columns 3.9 and 2.8 ms; 512 rows of 512 terms
-/// by 512 columns 2.5 and 2.9 ms. Of few rows, or of many rows and one column, the packing takes
-/// longer than the products.
+/// Measured on one core (f32, AMD Zen 4), with packed tiles and by that kernel: 128 rows of 768
+/// terms by 3072 columns 8.0 and 6.7 ms, of 3072 terms by 768 columns 8.7 and 6.4 ms; 1024 rows 53
+/// and 50 ms; one row of 4096 terms by 4096 columns 3.9 and 2.8 ms; 512 rows of 512 terms by 512
+/// columns 2.5 and 2.9 ms. With few rows, or with many rows and one column, packing takes longer
+/// than the products.
 fn dots<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     a: &Ordered<'c, 'b>,
@@ -156,7 +158,8 @@ pub(crate) fn is_worth_packing(graph: &NormalGraph, op: &Matmul) -> bool {
     extents.is_some_and(|[rows, columns]| *rows.min(columns) > NARROW)
 }
 
-/// The elements of what the lowering makes of the operands: each repeated for the whole batch, and the product.
+/// The number of elements of the tensors that the lowering makes: each operand repeated for the
+/// whole batch, and the product.
 pub(crate) fn elements(graph: &NormalGraph, op: &Matmul) -> Option<u64> {
     let (a, c) = (graph.tensor(op.a)?, graph.tensor(op.c)?);
     let [batch @ .., rows, columns] = c.dims.as_slice() else {

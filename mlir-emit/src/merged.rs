@@ -29,7 +29,7 @@ pub(crate) fn settle<'c, 'b>(
     let sorted: Vec<usize> = wide.iter().copied().filter(|axis| own.contains(axis)).collect();
     let mut full = vec![1; missing];
     full.extend(&value.dims);
-    // Of an operand in another order, elements are taken from the wrong places.
+    // If an operand were in another order, elements would be read from the wrong places.
     let tensor = Ordered {
         ssa,
         order: own,

@@ -1,8 +1,9 @@
 //! Types that elements are stored in and never calculated in: floats of four, six and eight bits, and int4.
 //!
-//! While a graph is lowered, each such element is a code in a byte of its own (an int4 is its value). [`decode`] and [`encode`] convert
-//! between codes and f32 or f64 in integer arithmetic. No target of the compiler has all of these formats, and gfx942's own 8-bit floats
-//! are different ones. Elements of less than a byte are unpacked where a tensor is read and packed where it is written.
+//! While a graph is lowered, each such element is a code in one byte (an int4 is its value).
+//! [`decode`] and [`encode`] convert between codes and f32 or f64 in integer arithmetic. No target
+//! of the compiler has all of these formats, and gfx942's own 8-bit floats are different ones.
+//! Elements of less than a byte are unpacked where a tensor is read and packed where it is written.
 //!
 //! The formats are those of the OCP specifications (8-bit floating point, revision 1.0; microscaling formats, version 1.0). What they leave
 //! open is as in hipDNN's types (`data_sdk/…/types/Fp8E4M3.hpp`, `Fp8E5M2.hpp`, `Fp8E8M0.hpp`, `Fp4E2M1.hpp`, `Fp6E2M3.hpp`,

@@ -7,7 +7,7 @@ use crate::narrow::Bits;
 use crate::value::reshape;
 use rotini_graph::DataType;
 
-/// Bytes that so many elements of a type take; `None` if they overflow.
+/// The bytes that `elements` elements of a type take; `None` if they overflow.
 pub(crate) fn packed_bytes(elements: i64, dtype: DataType) -> Option<i64> {
     Some((elements.checked_mul(i64::from(dtype.bits()))?.checked_add(7)?) / 8)
 }
@@ -104,7 +104,7 @@ impl Groups {
         })
     }
 
-    /// Extents if each group has so many parts.
+    /// The extents if each group has `parts` parts.
     fn shape(&self, parts: i64) -> Vec<i64> {
         self.lines.iter().copied().chain([parts]).collect()
     }

@@ -190,8 +190,9 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     Ok(())
 }
 
-/// What a selection takes: a single element that may be known not to be negative, an unsigned byte or what a comparison has made, is an
-/// i32 in a dispatch of its own ([`Quirk::SelectedSingle`]).
+/// An operand of a selection: a single element that may be known not to be negative, an unsigned
+/// byte or the result of a comparison, is converted to i32 in a separate dispatch
+/// ([`Quirk::SelectedSingle`]).
 fn read_alone<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, value: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
     let is_narrow = matches!(value.dtype, DataType::U8 | DataType::I32 | DataType::Bool);
     let is_single = is_narrow && value.dims.iter().all(|&dim| dim == 1);

@@ -119,7 +119,7 @@ fn turned<'c, 'r>(math: &Math<'c, 'r>, x: Ssa<'c, 'r>, key: i64) -> Scalar<'c, '
     math.at.same("arith.xori", &[x, math.at.integer(key, math.ty)?])
 }
 
-/// How what is made of the elements becomes one, and what nothing combines to.
+/// Returns the combining operation and its identity element.
 const fn combiner(mode: M) -> (Combiner, f64) {
     match mode {
         M::Add | M::Avg | M::Norm1 | M::Norm2 => (Combiner::Sum, 0.0),
@@ -131,8 +131,10 @@ const fn combiner(mode: M) -> (Combiner, f64) {
     }
 }
 
-/// What of an element is combined; for an extreme `of_nan` instead of NaN, so that nothing but NaN makes that. The combination would ignore NaN
-/// by itself, but then of nothing but NaN it leaves what the compiler starts from, which may be an infinity.
+/// Returns the value of an element that is combined. For a minimum or maximum it is `of_nan`
+/// instead of NaN, which only elements that are all NaN leave as the result. The combination would
+/// ignore NaN by itself, but then of nothing but NaN it leaves what the compiler starts from, which
+/// may be an infinity.
 fn combined<'c, 'r>(math: &Math<'c, 'r>, mode: M, element: Ssa<'c, 'r>, of_nan: f64) -> Scalar<'c, 'r> {
     match mode {
         M::Min | M::Max if math.compute.is_float() => {

@@ -30,7 +30,7 @@ pub(crate) enum Combiner {
     Product,
     Least,
     Greatest,
-    /// Of integers without a sign.
+    /// The greatest of unsigned integers.
     GreatestUnsigned,
 }
 

@@ -41,14 +41,15 @@ pub(crate) fn accumulator(target: &Target, combiner: Combiner, compute: DataType
 pub(crate) enum Summation {
     /// In the compute type.
     AtOnce,
-    /// In blocks of so many terms, then these.
+    /// In blocks of this many terms, whose sums are then added.
     Blocks(i64),
     /// In f64: there are no blocks of one size.
     Wide,
 }
 
 impl Summation {
-    /// That of so many products for each of so many results.
+    /// Returns the strategy for `terms` products for each result, where `results` are the extents
+    /// of the results.
     pub(crate) fn of(target: &Target, compute: DataType, terms: i64, results: &[i64]) -> Self {
         if !target.is_cpu() || compute != DataType::F32 || terms <= LONG {
             return Summation::AtOnce;
@@ -69,8 +70,9 @@ impl Summation {
     }
 }
 
-/// The elements, of the compute type, that sums of so many products keep on the way to these results: the sums of blocks, and results and
-/// factors in f64. `None` if there are too many to count.
+/// The number of elements of the compute type that sums of `terms` products store on the way to
+/// these results: the sums of blocks, or results and operands in f64. `None` if there are too many
+/// to count.
 pub(crate) fn partial_elements(target: &Target, compute: DataType, terms: i64, results: &[i64]) -> Option<u64> {
     let blocks = match Summation::of(target, compute, terms, results) {
         Summation::AtOnce => return Some(0),
@@ -104,8 +106,9 @@ pub(crate) fn in_type<'c, 'b>(
     )
 }
 
-/// The sums of so many blocks, which lie along the first axis: a tensor with the rest of the extents. Those of few are added pair by pair,
-/// in the same kernel as what reads them; else in f64, and rounded once.
+/// Adds the sums of `count` blocks along the first axis. Returns a tensor with the remaining
+/// extents. The sums of few blocks are added pair by pair, in the same kernel as their consumers;
+/// else in f64, and rounded once.
 pub(crate) fn blocks<'c, 'b>(
     at: &Emitter<'c, 'b>,
     (ssa, count): (Ssa<'c, 'b>, i64),

@@ -12,7 +12,7 @@ use rotini_graph::{DataType, Scalar};
 /// A tensor during lowering.
 #[derive(Clone, Debug)]
 pub(crate) struct Value<'c, 'b> {
-    /// The SSA value: a row-major tensor over `order`, or what to write in its place.
+    /// The tensor, or the scalar that all its elements equal.
     pub(crate) data: Data<'c, 'b>,
     /// Type of the elements as they are now, which may be wider than the graph's tensor.
     pub(crate) dtype: DataType,
@@ -20,7 +20,7 @@ pub(crate) struct Value<'c, 'b> {
     pub(crate) dims: Vec<i64>,
 }
 
-/// What a value is made of.
+/// The content of a value.
 #[derive(Clone, Debug)]
 pub(crate) enum Data<'c, 'b> {
     /// A tensor whose physical axis `i` is the logical axis `order[i]`.

@@ -316,7 +316,8 @@ impl<'a> Kernels<'a> {
     }
 }
 
-/// Whether the reader's index map for what it reads is a selection of axes; in the order of its own axes and all of them if `in_order`.
+/// Whether the reader's index map for what it reads is a selection of axes; if `in_order`, all of
+/// the reader's axes in their order.
 fn maps(reader: &Operation, one: &Use, in_order: bool) -> bool {
     let maps = reader.attribute("indexing_maps").unwrap_or_default();
     let mut maps = maps

@@ -1,7 +1,7 @@
 //! From a graph to its compiled code: the keys that it is found under, and the compiler if it is not found.
 //!
-//! A compilation runs on a thread of its own, tries fallback flags if the compiler crashes or rejects the module, and keeps a reproducer of
-//! what does not compile.
+//! A compilation runs on a separate thread, tries fallback flags if the compiler crashes or rejects
+//! the module, and keeps a reproducer of what does not compile.
 
 use crate::error::Error;
 use crate::own_thread::on_own_thread;
@@ -166,10 +166,11 @@ impl Runtime {
     }
 }
 
-/// Compiles a module for a target. If the compiler crashes on it or rejects it, it is called once more with the target's fallback flags:
-/// what is emitted is valid, so a rejection is a pass that could not finish what another began. Either way the code is right, so the
-/// cache's key need not tell which it was. The kernels are also written to the directory `dump_executables`, if there is one, for who looks
-/// at them.
+/// Compiles a module for a target. If the compiler crashes on it or rejects it, it is called once
+/// more with the target's fallback flags: what is emitted is valid, so a rejection is a pass that
+/// could not finish what another began. Either way the code is right, so the cache's key need not
+/// say which flags were used. If `dump_executables` is set, the kernels are also written to that
+/// directory.
 ///
 /// # Errors
 ///
@@ -366,7 +367,8 @@ mod tests {
             assert!(compile_for(&Plain([Some(error), None]), &emitted, &target, None).is_err());
             assert!(compiled([Some(error), None], &target).is_ok());
         }
-        // A second failure that passes is no verdict on the module; if both are verdicts, the first is told.
+        // A temporary second failure says nothing about the module. If both failures do, the first
+        // is reported.
         let blame = |errors| compiled(errors, &target).err().map(|error| error.blame());
         assert_eq!(blame([Some(rejected), Some(gone)]), Some(Blame::Moment));
         assert_eq!(blame([Some(late), Some(rejected)]), Some(Blame::Limit));

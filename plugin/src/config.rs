@@ -129,7 +129,8 @@ impl Values {
         if is_raised {
             let ignored: Vec<_> = values
                 .extract_if(.., |(name, value)| {
-                    // The compiler's library follows variables of its own, so it stays out of this process.
+                    // The compiler's library reads its own environment variables, so it stays out
+                    // of this process.
                     PLACES.contains(&name.as_str()) || (name == "ROTINI_COMPILER" && *value == *"in-process")
                 })
                 .map(|(name, _)| format!(" {name} is not followed."))

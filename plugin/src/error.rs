@@ -69,7 +69,7 @@ pub enum Error {
     /// Shapes of an execution that the graph cannot have.
     #[error(transparent)]
     Shapes(#[from] OverrideError),
-    /// Shapes of an execution that need more workspace than was told.
+    /// Shapes of an execution that need more workspace than was reported.
     #[error("with these shapes {needed} bytes of workspace are needed, more than the {told} of the context")]
     LargerWorkspace {
         /// What is needed.
@@ -96,7 +96,7 @@ pub enum Error {
         "the workspace is memory of the host or of another GPU, which this GPU cannot reach: it has to be its own, as from hipMalloc"
     )]
     HostWorkspace,
-    /// No memory of our own.
+    /// The plugin cannot allocate memory.
     #[error("{0} bytes of memory cannot be had")]
     NoMemory(usize),
     /// A context of one GPU, and a stream of another.

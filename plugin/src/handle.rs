@@ -1,4 +1,4 @@
-//! A handle: what hipDNN creates once per handle of its own.
+//! A handle: what hipDNN creates once for each of its own handles.
 
 use crate::device::{Device, Gpus, Stream};
 use crate::error::Error;

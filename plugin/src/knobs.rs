@@ -20,7 +20,7 @@ pub struct Knobs {
 }
 
 impl Knobs {
-    /// Reads an engine config of this engine. What is not one of its knobs has no effect, which is told once.
+    /// Reads an engine config of this engine. Other knobs have no effect, which is logged once.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Work on a thread of its own that ends with it.
+//! Work on a separate thread that ends with it.
 //!
 //! A host may close this library, and the loader only unmaps it once no thread has a thread-local destructor left that is in it. The compiler's
 //! library leaves some on every thread that it runs on, and so do many blocking calls of Rust's standard library, even the ones that start
@@ -25,7 +25,8 @@ struct Job<F, T> {
     result: Option<Result<T, Box<dyn Any + Send>>>,
 }
 
-/// Calls a function on a thread of its own, and waits for the thread to be gone. Its panics are the caller's.
+/// Calls a function on a separate thread, and waits for the thread to be gone. Its panics are the
+/// caller's.
 ///
 /// # Errors
 ///
@@ -126,7 +127,8 @@ impl Drop for Running {
 }
 
 impl Background {
-    /// Starts work on a thread of its own. Does nothing if there is work under way, or if there can be no further thread.
+    /// Starts work on a separate thread. Does nothing if there is work under way, or if there can
+    /// be no further thread.
     pub(crate) fn start(&self, work: impl FnOnce() + Send + 'static) {
         if self.is_running.load(Ordering::Acquire) {
             return;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 const LITTLE: u64 = 16 << 10;
 
 impl Runtime {
-    /// Says whether a graph can be had for a target with these features; if not, why. Compiles nothing.
+    /// Checks whether a graph can be compiled for a target with these features. Compiles nothing.
     ///
     /// # Errors
     ///
@@ -59,7 +59,8 @@ impl Runtime {
         Ok(self.asked(needed))
     }
 
-    /// The workspace that the host is asked for where so much is needed: none if it is little, for which there is memory of our own.
+    /// Returns the workspace that the host is asked for if `needed` bytes are needed: none if they
+    /// are few, because the plugin's own memory is used for these.
     fn asked(&self, needed: u64) -> u64 {
         if needed <= LITTLE.min(self.config.own_workspace) {
             0

@@ -20,7 +20,7 @@ pub struct Prepared {
     pub overridable: Option<Graph>,
 }
 
-/// A graph to be compiled, and what messages need to be told about it.
+/// A graph to be compiled, and what messages about it contain.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
     /// The graph.

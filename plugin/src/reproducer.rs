@@ -19,7 +19,8 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The file of the module. Every compilation is told this name of its source, because it ends up in the code and must not vary.
+/// The file of the module. Every compilation gets this name for its source, because the name ends
+/// up in the code and must not vary.
 pub(crate) const SOURCE_NAME: &str = "rotini.mlir";
 
 /// Reproducers that are kept.

@@ -63,7 +63,7 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// A state of its own.
+    /// Creates a separate state.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl Runtime {
         self.compiler.get_or_init(|| found).clone()
     }
 
-    /// Whether the compiler cannot even be looked for, because the system is short of something.
+    /// Whether the compiler cannot even be searched for, because a system resource is exhausted.
     pub(crate) fn is_unsettled(&self) -> bool {
         self.compiler().is_err() && self.compiler.get().is_none()
     }

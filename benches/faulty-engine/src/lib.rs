@@ -1,4 +1,5 @@
-//! libfaulty_engine.so: the plain engine with a fault, to see what a host makes of it. `FAULTY_ENGINE` names the fault:
+//! libfaulty_engine.so: the plain engine with a fault, to see how a host handles it.
+//! `FAULTY_ENGINE` names the fault:
 //!
 //! | Fault | What happens |
 //! |---|---|

@@ -265,7 +265,7 @@ fn library(form: &str, dtype: DataType, turned: [bool; 2]) -> Result<Suite> {
     Ok((suite, graphs))
 }
 
-/// Of 16 heads, 1k to 16k rows.
+/// Attentions of 16 heads with 1k to 16k rows.
 fn attentions() -> Vec<Graph> {
     let mut all = Vec::new();
     for depth in [64, 128] {

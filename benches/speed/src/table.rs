@@ -28,7 +28,7 @@ pub(crate) struct Row {
     pub(crate) least_us: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) published_us: Option<f64>,
-    /// Of products with a published time
+    /// Operations of products with a published time
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) operations: Option<f64>,
 }
@@ -72,14 +72,15 @@ struct Sums {
     extrapolated: usize,
     predicted: f64,
     least: f64,
-    /// Of the graphs with a published time: ours, theirs, how many, sum of the ratios' logarithms
+    /// Over the graphs with a published time: our time, theirs, the number of graphs, the sum of
+    /// the ratios' logarithms
     ours: f64,
     theirs: f64,
     published: usize,
     ratios: f64,
     /// Operations a second, ours and theirs
     rates: Vec<(f64, f64)>,
-    /// Of the graphs that the kept table has: now and then
+    /// Over the graphs that the kept table has: the time now, the time then, the number of graphs
     now: f64,
     then: f64,
     shared: usize,

@@ -57,7 +57,7 @@ enum Refusal {
     Distrust(#[from] Distrust),
     #[error("{0}")]
     System(String),
-    /// Of descriptors, say: the next look may do.
+    /// A temporary shortage, for example of file descriptors: a retry may succeed.
     #[error("{0}")]
     Shortage(String),
 }
@@ -81,7 +81,8 @@ impl NotFound {
         self.tried.iter().map(|(path, _)| path.as_path())
     }
 
-    /// Whether the system was short of something, so that the next search may find what this one did not.
+    /// Whether a system resource was exhausted, so that the next search may find what this one did
+    /// not.
     #[must_use]
     pub const fn passes(&self) -> bool {
         self.passes
@@ -296,7 +297,8 @@ impl Search {
         }
     }
 
-    /// The real path of what `accept` makes of a path, unless a stranger could have put it there.
+    /// Returns the real path of the file that `accept` finds for `path`, unless an untrusted user
+    /// could have put it there.
     fn attempt(&mut self, path: PathBuf, accept: impl Fn(&Path) -> Result<PathBuf, Refusal>) -> Option<PathBuf> {
         match accept(&path).and_then(|found| Ok(self.examine(&found)?)) {
             Ok(real) => return Some(real),

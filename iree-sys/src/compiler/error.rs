@@ -130,7 +130,8 @@ impl CompileError {
     #[must_use]
     pub fn blame(&self) -> Blame {
         match self {
-            // The linker is a program of its own: there may be no place for its files, or no programs allowed.
+            // The linker is a separate program: there may be no place for its files, or no programs
+            // allowed.
             Self::Rejected { diagnostics }
                 if LINKER.iter().any(|text| diagnostics.contains(text))
                     || tells_of_shortage(diagnostics)
@@ -196,7 +197,8 @@ pub enum Blame {
 /// What the compiler says when its linker did not run.
 const LINKER: [&str; 2] = ["failed to link executable", "iree-lld execute fail"];
 
-/// Whether the system was short of something that it may have again: descriptors, processes, memory, room.
+/// Whether a system resource was exhausted that may be free again later: descriptors, processes,
+/// memory, disk space.
 #[must_use]
 pub fn is_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;

@@ -247,8 +247,8 @@ impl HalDevice {
             // SAFETY: each `create` stores one owned reference on success, and each object retains what it was made of.
             unsafe {
                 let allocator = sys::iree_allocator_system();
-                // Every group needs a tracker of its own: a device registers with it, and a second one of the same
-                // driver would be refused as already there.
+                // Every group needs a separate tracker: a device registers with it, and a second
+                // one of the same driver would be refused as already there.
                 let tracker = Handle::create(|out| {
                     let options = sys::iree_async_frontier_tracker_options_default();
                     sys::iree_async_frontier_tracker_create(options, allocator, out)

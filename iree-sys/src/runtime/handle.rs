@@ -66,7 +66,7 @@ impl<T: Release> Handle<T> {
             .ok_or_else(|| Status::new(Code::Internal, "a successful call returned no object"))
     }
 
-    /// Takes a reference of its own to `object`; `None` for null.
+    /// Takes a new reference to `object`; `None` for null.
     ///
     /// # Safety
     ///

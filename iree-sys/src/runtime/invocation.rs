@@ -368,8 +368,8 @@ impl Invocation {
     /// Invokes with a fence at `index` and waits for it.
     fn signalled(&mut self, index: usize) -> Result<()> {
         let (fence, (semaphore, value)) = self.next_timepoint().map_err(|source| self.failed(source))?;
-        // The list gets a reference of its own.
-        // SAFETY: the fence is alive; the new reference is moved into the list.
+        // The list gets a new reference. SAFETY: the fence is alive; the new reference is moved
+        // into the list.
         unsafe { set(&self.arguments, index, sys::iree_hal_fence_retain_ref(fence.as_ptr()))? };
         self.invoke()?;
         // SAFETY: the fence keeps the semaphore.

@@ -1,4 +1,5 @@
-//! What an attacker could put into the directory or in its place: links, pipes, other entries' files, another directory.
+//! What an attacker could put into the directory, or replace it by: links, pipes, other entries'
+//! files, another directory.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -183,7 +184,7 @@ fn directory_that_is_swapped_while_in_use_leads_nowhere_else() {
     assert_eq!(cache.stats().bad_entries, 0);
 }
 
-/// The file of entry `number`, made in a directory of its own.
+/// The file of entry `number`, made in a separate directory.
 fn stored(directory: &Path, number: u64) -> PathBuf {
     let dir = directory.join("others");
     fetch(&open(&dir), number);

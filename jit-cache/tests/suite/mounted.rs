@@ -14,7 +14,8 @@ const SIZE: &str = "256k";
 const ENTRIES: u64 = 300;
 const STORED: u64 = 5;
 
-/// Runs a script of `mount` and roles (`$ROLES` with the role's name before it) in a namespace of its own.
+/// Runs a script of `mount` and roles (`$ROLES` with the role's name before it) in a separate
+/// namespace.
 fn in_namespace(what: &str, script: &str) {
     let allowed = Command::new("unshare")
         .args(["--mount", "--user", "--map-root-user", "sh", "-c"])

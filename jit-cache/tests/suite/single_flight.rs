@@ -19,7 +19,8 @@ fn in_memory(memory_bytes: u64) -> Cache {
     })
 }
 
-/// Waits until `count` other threads can only be waiting for the flight, as far as that can be told from outside.
+/// Waits until `count` other threads can only be waiting for the flight, as far as that can be seen
+/// from outside.
 fn let_them_board(arrived: &AtomicU64, count: u64) {
     while arrived.load(Ordering::SeqCst) < count {
         thread::yield_now();

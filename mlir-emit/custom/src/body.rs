@@ -119,9 +119,9 @@ impl fmt::Display for TensorType {
 /// The type of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// Of a number.
+    /// The type of a scalar.
     Scalar(Element),
-    /// Of a tensor.
+    /// The type of a tensor.
     Tensor(TensorType),
 }
 
@@ -326,20 +326,20 @@ impl Arithmetic {
 /// What may be assumed of an operation, in MLIR's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flag {
-    /// Of floats.
+    /// Flags of float operations.
     Fastmath(Vec<&'static str>),
-    /// That integers do not overflow.
+    /// Flags that say that integers do not overflow.
     Overflow(Vec<&'static str>),
-    /// That an integer is not negative.
+    /// The flag that says that an integer is not negative.
     NonNegative,
 }
 
 /// How a loop runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loop {
-    /// Each iteration makes an element of its own.
+    /// Each iteration computes a separate element.
     Parallel,
-    /// All iterations go into one element.
+    /// All iterations are combined into one element.
     Reduction,
 }
 

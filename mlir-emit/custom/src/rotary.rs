@@ -1,8 +1,9 @@
 //! Rotary embeddings.
 //!
-//! The public execution provider of ONNX Runtime for hipDNN asks for one with a custom operation `fusilli.rope` of x, cosines and sines,
-//! and a text in a dialect that is nobody's here. The text is always the same, down to the places where types were to be filled in, so
-//! it is known by its hash, and what it means is said again by a body of our own.
+//! The public execution provider of ONNX Runtime for hipDNN asks for one with a custom operation
+//! `fusilli.rope` of x, cosines and sines, and a text in a dialect that is nobody's here. The text
+//! is always the same, down to the placeholders for types. So rotini recognizes it by its hash and
+//! replaces it by an equivalent body.
 
 use crate::TensorType;
 use crate::body::Element;
@@ -10,7 +11,7 @@ use crate::body::Element;
 /// The operation's id.
 pub const ID: &str = "fusilli.rope";
 
-/// Of the text's 3,258 bytes.
+/// The hash of the text's 3,258 bytes.
 const HASH: &str = "22c8dc49822658a4bc256e7d357120ddf44f0403f585a05e704902aa17184eaf";
 
 /// Whether this is the text that is known.

@@ -264,7 +264,7 @@ impl<'i> Scope<'i> {
         Ok(Statement { result, operation })
     }
 
-    /// An operation on scalars, inside so many loops.
+    /// Verifies an operation on scalars inside `loops` loops.
     pub(crate) fn arithmetic(&mut self, line: &Line<'i>, loops: usize) -> Result<Scalar, Fault> {
         self.count(line)?;
         let (arithmetic, ty) = match &line.form {

@@ -5,9 +5,9 @@ use thiserror::Error;
 
 /// Why a graph is not valid. Every variant names the tensor or node that is at fault.
 ///
-/// Some graphs have no meaning in any version of hipDNN; others break rules of today that a newer version may have given up:
-/// [`is_malformed`](GraphError::is_malformed) tells them apart. A graph that is valid and not supported is something else, and is told by the
-/// lowering's `check`.
+/// Some graphs have no meaning in any version of hipDNN; others break rules of today that a newer
+/// version may have given up: [`is_malformed`](GraphError::is_malformed) tells them apart. A valid
+/// graph that is not supported is a different case, which the lowering's `check` reports.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum GraphError {

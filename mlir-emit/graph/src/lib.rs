@@ -2,10 +2,11 @@
 //!
 //! # Meaning
 //!
-//! A [`Graph`] is a set of [`Tensor`]s and a list of [`Node`]s. A node reads tensors and defines others; every tensor is
-//! defined by at most one node. A tensor that no node defines is an input (a buffer of the caller, or a [`Scalar`] stored in
-//! the graph); a tensor that a node defines is either *virtual* (it exists only between nodes) or an output that is stored in
-//! a buffer of the caller. Dimensions are logical (N, C, then spatial), memory order is told by the strides alone.
+//! A [`Graph`] is a set of [`Tensor`]s and a list of [`Node`]s. A node reads tensors and defines
+//! others; every tensor is defined by at most one node. A tensor that no node defines is an input
+//! (a buffer of the caller, or a [`Scalar`] stored in the graph); a tensor that a node defines is
+//! either *virtual* (it exists only between nodes) or an output that is stored in a buffer of the
+//! caller. Dimensions are logical (N, C, then spatial), the strides alone define the memory order.
 //!
 //! Each node computes in its compute type. Values stay in that type from node to node and are rounded once, when a tensor is
 //! stored; an integer type in between is a conversion like any other, because there it changes the value's meaning.

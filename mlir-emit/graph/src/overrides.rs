@@ -452,7 +452,7 @@ fn windows(pre: &[i64], post: &[i64], stride: &[i64], count: usize) -> ConvGeome
     }
 }
 
-/// What a window makes of `x`, with `channels` channels.
+/// The extents of the output of a window over `x`, with `channels` channels.
 fn pooled(x: &[i64], channels: i64, window: &[i64], geometry: &ConvGeometry) -> Option<Vec<i64>> {
     let mut dims = vec![*x.first()?, channels];
     for (axis, (&extent, &window)) in x.get(2..)?.iter().zip(window).enumerate() {

@@ -220,7 +220,8 @@ fn wiring_counts() {
     differs(|graph| pointwise(graph, 2).in_0 = TensorId(4));
 }
 
-/// Which buffer is which is told by the bindings alone: exchanging two of them is the same kernel, called differently.
+/// The bindings alone identify the buffers: if two buffers are exchanged, the kernel is the same
+/// and is called differently.
 #[test]
 fn bindings_follow_the_uids() {
     let (normal, bindings) = base().normalise();

@@ -1,4 +1,5 @@
-//! Owns how a product that is a kernel of our own is cut: tiles, subgroups, buffers in LDS, parts of long sums.
+//! Owns how the products that rotini writes as kernels are cut: tiles, subgroups, buffers in LDS,
+//! split-K parts.
 //!
 //! A workgroup computes a tile of the result. It goes over the sum in steps of 128 bytes: 64 terms of 16-bit floats. In each step it copies
 //! both factors' terms from memory to registers, while it multiplies what it copied before, and then to LDS.
@@ -232,7 +233,8 @@ fn parts(machine: &Machine, problem: &Problem, schedule: Schedule) -> Vec<Schedu
     all
 }
 
-/// An upper bound of the elements that shared sums have before they are added, of a product with so many results.
+/// Returns an upper bound of the number of partial sums of a split-K product with `results`
+/// results.
 ///
 /// A product of `groups` tiles has at most `groups · tile` results, and fewer than `1 + 3 · units / groups` parts.
 #[must_use]

@@ -22,9 +22,11 @@ const AT_ONCE: u64 = 4;
 const MOST_TOGETHER: u64 = 8;
 /// Workgroups for each unit, below which lanes have no more rows.
 const GROUPS: u64 = 4;
-/// Rows of at least so many elements are cut into parts where there are two units or more for each, else most units would be idle: rows that
-/// are only combined, and others, for which the launches of more kernels pay earlier. By prediction, in f16: 32 rows of 65536 elements take 16.2 µs
-/// whole and 12.1 in parts (layernorm), 21.6 and 13.6 (softmax), 4.5 and 6.0 (sum).
+/// Rows of at least this length are cut into parts if there are two compute units or more for each
+/// row, because most units would be idle else. The first length is for rows that are only reduced.
+/// The second is for other rows, for which more kernel launches pay earlier. By prediction, in f16:
+/// 32 rows of 65536 elements take 16.2 µs whole and 12.1 in parts (layernorm), 21.6 and 13.6
+/// (softmax), 4.5 and 6.0 (sum).
 const LONG: [u64; 2] = [1 << 17, 40960];
 /// Elements of a part, at least; the parts of a row, at most; and what elements of a part are a multiple of.
 const PART: u64 = 1 << 12;
@@ -66,8 +68,9 @@ impl Problem {
         self.length > 1 && self.length <= LONGEST
     }
 
-    /// Into how many parts a row is cut, and the elements of each but the last: one part if there are enough rows, or if they are short.
-    /// `has_elements`: whether anything is made of a row's elements besides what they are combined to.
+    /// Into how many parts a row is cut, and the elements of each but the last: one part if there
+    /// are enough rows, or if they are short. `has_elements`: whether the kernel also computes
+    /// outputs with an element for each element of a row.
     #[must_use]
     pub fn parts(&self, machine: &Machine, has_elements: bool) -> [u64; 2] {
         let units = machine.units.checked_div(self.rows).unwrap_or(1);

@@ -114,7 +114,8 @@ pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quir
         .all(|tensor| order(tensor).is_some());
     let scale = op.scale.and_then(|id| graph.tensor(id));
     let has_constant_scale = scale.is_none_or(|scale| matches!(scale.kind, NormalKind::Constant(_)));
-    // With bounds, what NaN of hidden rows has reached is found again, which is a dispatch of its own.
+    // With bounds, results that NaN of hidden rows has reached are computed again, in a separate
+    // dispatch.
     let diagonal = super::axes::scores_of!(op).diagonal();
     let is_bound = diagonal.left.is_some() || diagonal.right.is_some();
     let is_wide = mask.is_some_and(|mask| mask.dtype == DataType::F32);

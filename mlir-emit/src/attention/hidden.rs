@@ -103,7 +103,7 @@ impl<'c, 'b> Attention<'c, 'b> {
         })
     }
 
-    /// How many rows of a side each batch has, if that is told.
+    /// The number of rows of a side in each batch, if the graph gives the lengths.
     pub(super) fn length(&self, rows: Rows) -> Option<&Value<'c, 'b>> {
         self.lengths.as_ref().map(|[queries, keys]| match rows {
             Rows::Queries => queries,
@@ -291,7 +291,8 @@ fn shown<'c, 'r>(
     in_sequence(math, element, lengths)
 }
 
-/// An element, or zero if its row is behind the end of its sequence, if that is told.
+/// Returns the element, or zero if its row is beyond the length of its sequence. Without lengths,
+/// it is always the element.
 pub(super) fn in_sequence<'c, 'r>(
     math: &Math<'c, 'r>,
     element: Ssa<'c, 'r>,
@@ -314,7 +315,7 @@ fn places<'c, 'r>(body: &Emitter<'c, 'r>) -> Result<[Ssa<'c, 'r>; 4], EmitError>
     ])
 }
 
-/// A number, or if it is NaN what `again` makes in its place.
+/// Returns `number`, or the result of `again` if it is NaN.
 fn mended<'c, 'r>(
     body: &Emitter<'c, 'r>,
     number: Ssa<'c, 'r>,

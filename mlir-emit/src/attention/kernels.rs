@@ -92,7 +92,7 @@ fn on_cpu<'c, 'b>(
     };
     let made = made(lowering, attention, (Kernel::OnCpu(&kernel), &out), op)?;
     let [quotient, greatest, total] = made;
-    // With 0 in the place of -∞, the statistics of a query that sees nothing are the same.
+    // With 0 instead of -∞, the statistics of a query that sees nothing are the same.
     Ok(Some(Softmax {
         weighted: Weighted::Quotient(quotient),
         reference: greatest.clone(),
@@ -162,7 +162,8 @@ pub(super) fn has_halves(attention: &Attention<'_, '_>) -> bool {
     q == k && are_halves([k, v], attention.compute)
 }
 
-/// The attention as kernels of our own have it, whose output is stored so; `None` if they have none of this kind.
+/// Describes the attention for rotini's kernels, with the output stored as `out` says. `None` if
+/// there is no kernel for it.
 pub(super) fn problem<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     attention: &Attention<'c, 'b>,

@@ -122,7 +122,7 @@ pub(super) fn online<'c, 'b>(
 
 /// The loops of the operation.
 struct Iteration {
-    /// Of all axes.
+    /// The extents of all axes.
     extents: [i64; 7],
     /// The axis of each loop.
     loops: Vec<usize>,
@@ -140,7 +140,7 @@ struct Place {
 }
 
 impl Iteration {
-    /// Of q, k and v.
+    /// Returns the iteration space of q, k and v.
     fn new([q, k, v]: [&Ordered<'_, '_>; 3]) -> Result<Self, EmitError> {
         let heads = extent(&k.dims, HEAD)?;
         let group = extent(&q.dims, HEAD)?.checked_div(heads).ok_or(MISSING)?;

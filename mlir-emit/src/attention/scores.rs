@@ -127,8 +127,10 @@ impl<'c, 'b> Attention<'c, 'b> {
         })
     }
 
-    /// The type in which what is made of scores is multiplied with these tensors, whose values are factors of this type: where kernels of our
-    /// own multiply, their own, as matrix instructions need it.
+    /// The element type in which probabilities, or other values computed from scores, are
+    /// multiplied with these tensors, whose values are operands of the type `factor`. Where
+    /// rotini's kernels multiply, it is `factor`, as matrix instructions need it; else it is the
+    /// compute type.
     pub(super) fn multiplied(
         &self,
         lowering: &Lowering<'_, 'c, 'b>,
@@ -189,7 +191,7 @@ impl<'c, 'b> Attention<'c, 'b> {
         let slope = if regular == heads {
             among
         } else {
-            // Of twice as many, the first, third, and so on.
+            // The first, third, … slope for twice as many heads.
             let beyond = slope(step / 2.0, step, -step * regular as f64)?;
             let is_regular = math.compare(F::Less, head, math.constant(regular as f64)?)?;
             math.select(is_regular, among, beyond)?

@@ -31,7 +31,8 @@ pub(super) enum Weighted<'c, 'b> {
 }
 
 impl<'c, 'b> Softmax<'c, 'b> {
-    /// From what IREE's operation gives, or kernels of our own: their largest scores are in powers of 2.
+    /// Converts the results of IREE's operation or of rotini's kernels: their largest scores are in
+    /// powers of 2.
     pub(super) fn of_online(
         lowering: &Lowering<'_, 'c, 'b>,
         weighted: Weighted<'c, 'b>,

@@ -141,7 +141,8 @@ fn shares<'c, 'b>(
     Ok(shares.split(at, &[places, taps].concat(), &runs)?.ssa)
 }
 
-/// The elements of what [`collected`] makes of the operands, each thing once.
+/// The number of elements of all tensors that [`collected`] makes from the operands, each tensor
+/// counted once.
 pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
     let [groups, positions, terms, filters] = [shape.groups, shape.positions(), shape.terms(), shape.filters];
     let shares = if filters == 1 {
@@ -166,7 +167,8 @@ struct Step {
 }
 
 impl Step {
-    /// How many taps are looked at: each in one window at most, and one of so many as the stride where they lie side by side.
+    /// The number of taps that are looked at. Each is in at most one window. Without dilation, it
+    /// is one of every `stride` neighbouring taps.
     fn taps(&self) -> i64 {
         if self.dilation == 1 {
             self.window / self.stride + i64::from(self.window % self.stride != 0)

@@ -1,4 +1,4 @@
-//! The gradient with respect to x of a convolution, as one kernel of our own.
+//! The gradient with respect to x of a convolution, as one kernel that rotini writes.
 //!
 //! With steps of one it is a sum over taps of dy, in the other direction: dx\[h\] = Σ dy\[h + pre - r\] w\[r\]. With steps of two, dx has two
 //! phases along the axis, which different taps reach. Example: a window of three taps with one zero before.
@@ -50,10 +50,10 @@ impl Along {
         let geometry = shape.geometry;
         let at = |extents: &[i64]| extents.get(axis).copied();
         let (stride, pre, window) = (at(&geometry.stride)?, at(&geometry.pre_padding)?, at(&shape.window)?);
-        // Of one tap it may be any number.
+        // A window of one tap may have any dilation.
         let dilation = if window > 1 { at(&geometry.dilation)? } else { 1 };
         let (input, output) = (at(&shape.input)?, at(&shape.output)?);
-        // So much, times the elements of a tensor, is a number of 64 bits.
+        // A number up to this limit times the elements of a tensor fits in 64 bits.
         if pre > FAR || dilation > FAR {
             return None;
         }
@@ -296,7 +296,8 @@ fn product(
             .collect(),
         columns: vec![shape.channels],
         sum: axes.iter().map(|axis| axis.taps).chain([shape.filters]).collect(),
-        // Of groups each would have its own numbers of terms. What is no tap is a zero then.
+        // With groups, each group would need other numbers of terms. Terms that are no taps are
+        // zeros then.
         terms: if shape.groups == 1 {
             terms(axes, shape.filters)
         } else {

@@ -149,7 +149,8 @@ pub(super) fn lower<'c, 'b>(
     Ok((ssa, axes))
 }
 
-/// The elements of what [`lower`] makes of the operands, each thing once.
+/// The number of elements of all tensors that [`lower`] makes from the operands, each tensor
+/// counted once.
 pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
     let w = product(&shape.window)?.checked_mul(product(&[shape.groups, shape.filters, shape.channels])?)?;
     let y = product(&shape.output)?.checked_mul(product(&[shape.groups, shape.batch, shape.filters])?)?;

@@ -7,7 +7,7 @@
 //!   would make NaN where no window is. So dy times the filter is a matmul, and each element of dx sums the products of the windows that
 //!   reach it ([`super::collected`]).
 //!
-//! On MI300 most are kernels of our own ([`super::dgrad`]).
+//! On MI300 most are kernels that rotini writes ([`super::dgrad`]).
 //!
 //! The gradient with respect to w is a matmul: dy times the patches of x, summed over all positions.
 
@@ -43,7 +43,7 @@ pub(super) fn turned<'c, 'b>(
     })
 }
 
-/// The elements of what [`turned`] makes of the operands.
+/// The number of elements of all tensors that [`turned`] makes from the operands.
 pub(super) fn turned_elements(shape: &Shape<'_>) -> Option<u64> {
     let dy = product(&shape.spread())?.checked_mul(product(&[shape.batch, shape.groups, shape.filters])?)?;
     dy.checked_add(shape.filter_elements()?)
@@ -110,7 +110,7 @@ fn exchanged<'c, 'b>(
             dims,
         });
     }
-    // In the order of w, each axis in the place of the one that it was.
+    // The result has the memory order of w, with the two channel axes exchanged.
     let order: Vec<usize> = w.order.clone();
     let ssa = at.tabulate(&extents(&dims, &order)?, w.dtype, |body| {
         let index = body.index_type();
@@ -298,7 +298,8 @@ fn masked<'c, 'r>(
     }
 }
 
-/// The elements of what [`filter`] makes of the operands, each thing once.
+/// The number of elements of all tensors that [`filter`] makes from the operands, each tensor
+/// counted once.
 pub(super) fn filter_elements(shape: &Shape<'_>) -> Option<u64> {
     let groups = u64::try_from(shape.groups).ok()?;
     let (positions, terms) = (

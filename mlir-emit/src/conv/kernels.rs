@@ -1,4 +1,5 @@
-//! Convolutions as kernels of our own: implicit GEMMs that read x where it lies, zeros around it included.
+//! Convolutions as kernels that rotini writes: implicit GEMMs that read x in place, and its padding
+//! as zeros.
 //!
 //! | Convolution | x in memory | Rows | Columns | Sum |
 //! |---|---|---|---|---|
@@ -6,8 +7,10 @@
 //! | forward, one tap without steps | channels first | filters | positions, for each image | channels |
 //! | gradient with respect to w | channels innermost, or one tap without steps | taps, channels | filters | positions |
 //!
-//! x that lies otherwise is copied first. In groups of few channels, the gradient with respect to w is that of fewer groups of more channels, of
-//! which a part is kept: example: of 32 groups of 4 channels and 4 filters, that of 8 groups of 16 and 16, a quarter of whose sums are real.
+//! x in another memory order is copied first. With few channels in each group, the gradient with
+//! respect to w is computed with merged groups, and only its diagonal blocks are kept. Example: 32
+//! groups of 4 channels and 4 filters are computed as 8 groups of 16 channels and 16 filters, and a
+//! quarter of the sums are kept.
 
 use super::shape::{Shape, channels_first, channels_last};
 use crate::EmitError;
@@ -90,8 +93,9 @@ pub(super) fn has_tiles(shape: &Shape<'_>) -> bool {
     shape.groups == 1 || shape.channels % WIDTH == 0 && shape.filters % WIDTH == 0
 }
 
-/// Whether lanes make the sums of a convolution in small groups by themselves, or those of its gradient with respect to x. So many channels, or
-/// filters, of a group are summed.
+/// Whether single lanes compute the sums of a convolution in small groups, or those of its gradient
+/// with respect to x, without matrix instructions. `summed`: the channels, or filters, of a group
+/// that are summed.
 pub(super) fn is_direct(types: [DataType; 2], (shape, summed): (&Shape<'_>, i64), compute: DataType) -> bool {
     let is_float = matches!(types[0], DataType::F16 | DataType::Bf16 | DataType::F32);
     let mut axes = shape.window.iter().chain([&summed]);
@@ -347,7 +351,8 @@ pub(super) fn wgrad<'c, 'b>(
     }))
 }
 
-/// Of sums of so many groups together, for each filter those with the channels of its own group.
+/// Extracts the diagonal blocks of a merged-group gradient with respect to w: for each filter, the
+/// sums of the channels of its own group. `merged`: the number of groups that were summed as one.
 fn own_channels<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     sums: &Ordered<'c, 'b>,

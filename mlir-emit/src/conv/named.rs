@@ -19,7 +19,7 @@ pub(super) enum Axis {
     Filter,
     /// A spatial axis of x or y.
     Spatial(usize),
-    /// All spatial axes in one, and the batch if it is not an axis of its own.
+    /// All spatial axes in one, and the batch too if it is not a separate axis.
     Position,
     /// A spatial axis of w.
     Tap(usize),
@@ -182,7 +182,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
         Ok(Tensor { ssa, axes, ..self })
     }
 
-    /// Without so many elements at the end of each axis.
+    /// Removes `surplus` elements from the end of each axis.
     pub(super) fn without(self, at: &Emitter<'c, 'b>, surplus: impl Fn(Axis) -> i64) -> Result<Self, EmitError> {
         let kept = |&(axis, extent): &Dim| (axis, extent - surplus(axis));
         let axes: Vec<Dim> = self.axes.iter().map(kept).collect();

@@ -11,7 +11,8 @@ use crate::lowering::Lowering;
 use crate::value::{Ordered, extents};
 use rotini_graph::DataType;
 
-/// Most parts of a gradient with steps: each has code of its own, which takes the compiler a second.
+/// The maximum number of parts of a gradient with steps. Each part has separate code, which takes
+/// the compiler a second.
 const MOST_PARTS: usize = 8;
 
 /// Two factors and a result, and how loops move in them.

@@ -61,7 +61,8 @@ impl<'g> Shape<'g> {
         })
     }
 
-    /// How many groups of few channels are summed as one, if any are: so many that there are whole tiles of channels and filters.
+    /// The number of groups of few channels that are summed as one, if any are: enough to fill
+    /// whole tiles of channels and filters.
     pub(super) fn merged_groups(&self) -> Option<i64> {
         const TILE: i64 = 16;
         if has_tiles(self) {

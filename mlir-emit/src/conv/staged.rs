@@ -1,6 +1,6 @@
 //! The staged forms, for CPUs: operands are copied to layouts and extents for which code generation is fast. Then the products are summed.
 //!
-//! Each copy stands behind a barrier, in a kernel of its own (`Quirk::FoldedTranspose`).
+//! Each copy is a separate kernel, kept apart by a barrier (`Quirk::FoldedTranspose`).
 
 use super::direct;
 use super::named::{Axis, Dim, Tensor, between, sum};
@@ -16,7 +16,7 @@ use rotini_graph::DataType;
 /// Most groups that are summed one by one: they share one kernel, but compile time grows with the calls.
 const MAX_SINGLE_GROUPS: i64 = 64;
 
-/// Matmuls are padded to tiles of at most so many rows and columns.
+/// The maximum number of rows and of columns of the tiles that matmuls are padded to.
 const MAX_TILE: u64 = 64;
 
 /// A result in the compute type, and the memory order of its axes.
@@ -108,7 +108,8 @@ pub(super) fn lower<'c, 'b>(
     }
 }
 
-/// The elements of what [`lower`] makes of the operands, each thing once.
+/// The number of elements of all tensors that [`lower`] makes from the operands, each tensor
+/// counted once.
 pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
     let wide = shape.widened();
     let x = wide.padded_elements()?;
@@ -141,8 +142,8 @@ pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
     made.into_iter().try_fold(0_u64, u64::checked_add)
 }
 
-/// \[positions, terms\] times \[K, terms\] transposed, by a kernel that reads w as it lies; `None` if there is no such kernel, or packed tiles
-/// are faster.
+/// \[positions, terms\] times \[K, terms\] transposed, by a kernel that reads w in place; `None` if
+/// there is no such kernel, or packed tiles are faster.
 ///
 /// Measured on one core (f32, AMD Zen 4), this product alone by packed tiles and by that kernel: 49 positions of 4608 terms by 512 filters 4.1
 /// and 2.5 ms, of 2048 terms 1.7 and 1.1 ms, of 512 terms by 2048 filters 1.5 and 1.1 ms; 196 positions of 2304 terms by 256 filters 2.6 and
@@ -281,7 +282,7 @@ fn depthwise<'c, 'b>(
     Ok((y.ssa, channels_last(2 + shape.spatial())))
 }
 
-/// So many filters, or more where those are no whole vectors.
+/// Rounds the number of filters up to whole vectors, if there are more than one vector of them.
 fn whole_vectors(filters: i64) -> i64 {
     const VECTOR: i64 = 16;
     if filters > VECTOR {
@@ -359,7 +360,7 @@ fn sum_groups<'c, 'b>(
     }
     let mut y = Tensor::empty(at, [&group[..], result].concat(), compute)?;
     for index in 0..shape.groups {
-        // A slice that is fused would make a kernel of its own for each group.
+        // If the slices were fused, there would be a separate kernel for each group.
         let x = x.outermost(at, index)?.behind_barrier(at)?;
         let w = w.outermost(at, index)?.behind_barrier(at)?;
         y = y.with_outermost(at, index, &sum(at, [&x, &w], result, reduced, shape.geometry, compute)?)?;

@@ -1,4 +1,4 @@
-//! The gradient with respect to a depthwise filter on CPUs, by a kernel of its own.
+//! The gradient with respect to a depthwise filter on CPUs, by a kernel that rotini writes.
 
 use super::panels::floats;
 use super::shape::Shape;

@@ -17,7 +17,7 @@ use rotini_custom::{Arithmetic, Element, Generic};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extreme {
     is_larger: bool,
-    /// Whether NaN wins over numbers, as zeros are told apart then.
+    /// Whether NaN wins over numbers; the operation distinguishes the signs of zeros then.
     keeps_nan: bool,
 }
 

@@ -10,10 +10,10 @@ use rotini_custom::{Body, Element, Generic, Loop, Operation, Scalar, Type, Value
 /// The longest step of a matrix core along the summed loop.
 const STEP: i64 = 32;
 
-/// What the compiler makes of factors and products itself.
+/// The conversions that the compiler itself applies to operands and products.
 const WIDENING: [&str; 2] = ["arith.extf", "arith.extsi"];
 
-/// A factor: an element of an input, and what is made of it.
+/// One operand of a product: an element of an input and the chain of unary operations on it.
 #[derive(Clone, Debug)]
 pub(super) struct Factor {
     /// The input.
@@ -34,7 +34,7 @@ fn scalar(generic: &Generic, value: Value) -> Option<&Scalar> {
     generic.body.iter().find(|scalar| scalar.result == value)
 }
 
-/// What a number is made of by functions of one operand.
+/// Returns the value at the start of the chain of unary operations that computes `value`.
 pub(super) fn root(generic: &Generic, value: Value) -> Value {
     let mut value = value;
     while let Some([operand]) = scalar(generic, value).map(|scalar| scalar.arithmetic.operands()) {

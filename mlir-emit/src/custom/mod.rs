@@ -76,7 +76,8 @@ pub(crate) fn check(graph: &NormalGraph, target: &Target, op: &CustomOp) -> Resu
     Ok(())
 }
 
-/// An output that is made of constants, or of scalars that come with an execution, alone.
+/// Returns an output that depends only on constants, or on scalars that are given with an
+/// execution.
 fn constant_output(graph: &NormalGraph, op: &CustomOp, body: &Body) -> Option<TensorId> {
     let is_buffer = |id: &TensorId| {
         let kind = graph.tensor(*id).map(|tensor| tensor.kind);

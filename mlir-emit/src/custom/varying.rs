@@ -33,7 +33,7 @@ impl Varying {
         }
     }
 
-    /// Notes what a number is made of.
+    /// Records whether a value varies, or its bits if it is a constant.
     pub(super) fn note(&mut self, body: &Body, scalar: &Scalar) {
         if let Arithmetic::Constant(bits) = scalar.arithmetic {
             self.constants.insert(scalar.result, bits);
@@ -90,7 +90,8 @@ impl Varying {
                 | "arith.truncf",
                 _,
             ) => any(),
-            // Of floats nothing is folded that has one that varies: neither x - x nor 0 x.
+            // Float operations with an operand that varies are never folded: neither x - x nor 0 ·
+            // x, as x may be NaN.
             ("arith.addf" | "arith.subf" | "arith.mulf" | "arith.divf" | "arith.negf", _) => any(),
             (name, _) => name.starts_with("math.") && any(),
         }

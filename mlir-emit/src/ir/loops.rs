@@ -136,7 +136,8 @@ impl<'c, 'b> Emitter<'c, 'b> {
         first(self.op("scf.for", &[from, to, step, start], &[r#type], &[], vec![block.into()])?)
     }
 
-    /// A value, or where a condition holds what `body` makes in its place, which is computed there alone.
+    /// Returns `value`, or the result of `body` where the condition holds. `body` is only executed
+    /// there.
     pub(crate) fn replaced(
         &self,
         condition: Value<'c, 'b>,

@@ -142,7 +142,8 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// An operation that makes values that are known already: it comes in the place of what made them.
+    /// Creates an operation that redefines existing values: it replaces the operation that made
+    /// them.
     pub(crate) fn new(
         name: &str,
         operands: Vec<usize>,

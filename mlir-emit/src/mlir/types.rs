@@ -101,7 +101,7 @@ impl<'c> Type<'c> {
         Self::new(context, Kind::Index)
     }
 
-    /// An integer of so many bits. Its signedness is the operations' business.
+    /// An integer of `bits` bits. The operations determine its signedness.
     pub(crate) fn integer(context: &'c Context, bits: u32) -> Self {
         Self::new(context, Kind::Integer(bits))
     }

@@ -84,7 +84,8 @@ impl Sizes {
             let elements = self.tiles.checked_mul(rows)?.checked_mul(columns)?;
             u64::try_from(elements).ok()
         };
-        // Of groups, tiles, the rows of tiles and those of the output.
+        // Lists with an element for each group, each tile, each row of a tile and each row of the
+        // output.
         let lists = u64::try_from(self.groups.checked_add(self.tiles)?.checked_add(self.rows)?).ok()?;
         of_tiles(self.tile, self.inner)?
             .checked_add(of_tiles(self.inner, self.columns)?)?

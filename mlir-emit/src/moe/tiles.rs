@@ -52,8 +52,9 @@ impl<'c, 'r> Body<'c, 'r> {
     }
 }
 
-/// A list of i32 with as many elements as `count`: each combines, from `start`, what `body` makes of its own position, of a position in
-/// the list `over`, of the element there and of what came before.
+/// A list of i32 with as many elements as `count`: each is a reduction over the list `over` that
+/// begins with `start`. `body` gets the element's own position, a position in `over`, the element
+/// there and the value so far.
 pub(super) fn combine<'c, 'b>(
     at: &Emitter<'c, 'b>,
     count: i64,
@@ -119,7 +120,8 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
         })
     }
 
-    /// For each of so many positions, how many of the rising list's elements are not above it.
+    /// For each of `count` positions, the number of elements of the ascending list that are not
+    /// above it.
     pub(super) fn not_above(&self, count: i64, list: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
         combine(
             &self.lowering.emitter(),
@@ -223,7 +225,7 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
         })
     }
 
-    /// The number of each tile's matrix, of so many.
+    /// The number of each tile's matrix, below `experts`.
     pub(super) fn experts(&self, groups: Ssa<'c, 'b>, experts: i64) -> Result<Ssa<'c, 'b>, EmitError> {
         let at = self.lowering.emitter();
         at.tabulate(&[self.sizes.tiles], DataType::I32, |inner| {
@@ -247,7 +249,7 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
         let init = at.empty(&extents(&dims, &weight.order)?, weight.dtype)?;
         let ty = at.tensor_type(&extents(&dims, &weight.order)?, weight.dtype)?;
         let along = [("dimension_map", at.i64_array(&[0]))];
-        // An operation that the compiler fuses into a matmul, unlike a loop of its own.
+        // The compiler fuses this operation into a matmul, unlike a separate loop.
         let ssa = first(at.op(
             "iree_linalg_ext.gather",
             &[weight.ssa, chosen, init],

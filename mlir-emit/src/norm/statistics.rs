@@ -26,7 +26,7 @@ pub(super) fn all_but_channels(dims: &[i64]) -> Vec<usize> {
     (0..dims.len()).filter(|&axis| axis != 1).collect()
 }
 
-/// The last so many axes.
+/// Returns the last `count` axes.
 pub(super) fn trailing(dims: &[i64], count: i64) -> Result<Vec<usize>, EmitError> {
     let first = usize::try_from(count)
         .ok()
@@ -126,8 +126,8 @@ pub(super) fn find<'c, 'b>(
     })
 }
 
-/// The average along axes of what `body` makes of the elements. The first operand has all axes. More may be made of it before anything
-/// has the axes again.
+/// Returns the average along `axes` of the results of `body`. The first operand has all axes. More
+/// may be computed from the average before it is broadcast along the axes again.
 pub(super) fn average<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     operands: &[&Value<'c, 'b>],

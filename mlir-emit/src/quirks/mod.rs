@@ -94,7 +94,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// That of a target.
+    /// Returns the backend of a target.
     #[must_use]
     pub const fn of(target: &Target) -> Self {
         match target {

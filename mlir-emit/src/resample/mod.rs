@@ -82,7 +82,8 @@ struct Pooling<'l, 'g, 'c, 'b> {
     lowering: &'l Lowering<'g, 'c, 'b>,
     windows: Windows<'g>,
     x: Ordered<'c, 'b>,
-    /// What windows are read from, if they are read by an index map: x, or what [`Pooling::copied`] makes of it.
+    /// The tensor that windows are read from, if they are read by an index map: x, or the result of
+    /// [`Pooling::copied`].
     padded: Option<Ordered<'c, 'b>>,
     /// Extents and memory order of y.
     dims: &'g [i64],

@@ -128,7 +128,7 @@ fn named(results: &Results) -> BTreeMap<(&str, usize), &Row> {
     rows.collect()
 }
 
-/// The clock of both, if times of the one can be told from times of the other.
+/// The clock of both runs, if their times can be compared.
 fn clock(before: &Machine, after: &Machine) -> Option<&'static str> {
     (before.clock == after.clock && after.clock != Clock::Emulated).then(|| format::clock(after.clock))
 }

@@ -273,7 +273,7 @@ impl Job {
     }
 }
 
-/// The time of one turn, of so many that they take about so long together.
+/// Returns the time of one turn, measured over enough turns to take about `microseconds` together.
 fn on_cpu(turn: &impl Fn() -> Result<()>, microseconds: f64) -> Result<f64> {
     let started = Instant::now();
     let (mut done, mut next) = (0, 1);
@@ -292,8 +292,9 @@ fn on_cpu(turn: &impl Fn() -> Result<()>, microseconds: f64) -> Result<f64> {
     }
 }
 
-/// The time of one execution in a captured graph of turns of `sets` executions, by events around its launches: nothing of the host is in
-/// it. Where the engine cannot be captured, by events around its calls. Also tells which it was.
+/// The time of one execution in a captured graph of turns of `sets` executions, by events around
+/// its launches: nothing of the host is in it. Where the engine cannot be captured, by events
+/// around its calls. Also returns which of the two was used.
 fn on_stream(
     stream: &Stream,
     [start, end]: &[Event; 2],

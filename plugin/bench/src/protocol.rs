@@ -29,7 +29,8 @@ pub enum Way {
     Captured,
     /// By one call whose inputs arrive late: they are copied by the stream before it, behind other copies. GPUs only.
     Ordered,
-    /// By several threads at once, each with a handle, a stream, a context and buffers of its own. What they leave must be the same.
+    /// By several threads at once, each with its own handle, stream, context and buffers. Their
+    /// results must be the same.
     Threads,
 }
 

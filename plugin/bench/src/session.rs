@@ -1,4 +1,4 @@
-//! One engine in a process of its own: loaded, asked, and started again when it is gone.
+//! One engine in a separate process: loaded, asked, and started again when it is gone.
 //!
 //! `run` has two for each engine of a benchmark. `rotini selftest` has one for each of its threads, and wants results, not times.
 

@@ -1,7 +1,7 @@
 //! Medians, and how sure they are.
 //!
-//! Two things move a figure: from round to round, and from visit to visit, each of which has a process and buffers of its own. The interval
-//! holds both: it is the wider of
+//! Two things move a figure: from round to round, and from visit to visit, each of which has its
+//! own process and buffers. The interval holds both: it is the wider of
 //! - from one sample to another, chosen so that the true median lies between them with 95 % confidence (the binomial distribution of how
 //!   many samples lie below it; nothing is assumed of the times);
 //! - Student's interval of the logarithms of the visits' medians.
@@ -94,7 +94,8 @@ mod tests {
         assert_eq!(interval(&samples(6)), Some((3.5, 1.0, 6.0)));
         assert_eq!(interval(&samples(1)), Some((1.0, 1.0, 1.0)));
         assert_eq!(interval(&[]), None);
-        // Of three visits: the mean of the logarithms is 0, their deviation 0.1, and 4.303 × 0.1 / √3 = 0.2484.
+        // With three visits, the mean of the logarithms is 0, their deviation 0.1, and 4.303 × 0.1
+        // / √3 = 0.2484.
         let visits: Vec<Vec<f64>> = [-0.1_f64, 0.0, 0.1].map(|log| vec![log.exp(); 5]).into();
         let (median, low, high) = interval(&visits).unwrap();
         assert!((median - 1.0).abs() < 1e-12);

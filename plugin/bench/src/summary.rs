@@ -109,7 +109,8 @@ fn flops(graph: &Graph, op: &Op) -> Option<f64> {
     }
 }
 
-/// The products of attention, so many over the columns of q and so many over those of v: half of them with a causal mask, as the field counts.
+/// Counts the operations of an attention with `of_q` products over the columns of q and `of_v` over
+/// those of v. With a causal mask half of them count, as is usual.
 fn attention(
     graph: &Graph,
     [q, v]: [TensorId; 2],

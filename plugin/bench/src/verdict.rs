@@ -1,6 +1,6 @@
 //! What a run says about each engine: how many graphs it did right, and how fast it was beside the first.
 //!
-//! Of emulated times nothing is said.
+//! It says nothing about emulated times.
 
 use crate::format::{self, count, interval};
 use crate::rate::is_positive;

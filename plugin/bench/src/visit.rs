@@ -165,7 +165,7 @@ impl Visit<'_, '_> {
 
     /// Times single calls, and executes once more: the bytes of all buffers.
     fn conclude(&mut self, index: usize) -> Result<Result<Vec<u8>, Outcome>, RunError> {
-        /// Of calls, at most.
+        /// The maximum number of calls.
         const MOST_CALLS: f64 = 1000.0;
         let (Some(engine), Some(measurement)) = (self.engines.get_mut(index), self.job.measurements.get_mut(index))
         else {
@@ -190,7 +190,7 @@ impl Visit<'_, '_> {
         match session.ask(&request)? {
             Ok(Answer::Calls { p50, p99 }) => {
                 measurement.host_p50 = Some(p50);
-                // Of fewer calls, the 99th percentile is the longest.
+                // With fewer calls, the 99th percentile is the longest.
                 measurement.host_p99 = (calls >= 100.0).then_some(p99);
             }
             Ok(_) => return Ok(Err(unexpected())),

@@ -74,8 +74,9 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Measures engines of hipDNN side by side, and holds their results against the reference
     ///
-    /// Each engine runs in a process of its own: one that crashes, hangs or is wrong is told as such and spoils nothing else. All get
-    /// the same inputs, and take turns. Without --plugin, rotini is compared with the engines of the installed ROCm.
+    /// Each engine runs in a separate process: one that crashes, hangs or is wrong is reported as
+    /// such and spoils nothing else. All get the same inputs, and take turns. Without --plugin,
+    /// rotini is compared with the engines of the installed ROCm.
     Bench(Bench),
     /// Proves the plugin on this machine: results, special values, caches, captured graphs; then its speed beside what else is there
     ///
@@ -281,11 +282,11 @@ pub(crate) struct Bench {
     #[arg(long, value_parser = device)]
     pub(crate) device: Option<Device>,
 
-    /// Binds the engines to so many cores
+    /// Number of cores that the engines are bound to
     #[arg(long, value_name = "NUMBER")]
     pub(crate) cores: Option<usize>,
 
-    /// Visits of each graph, spread over the run; each has a process of its own
+    /// Visits of each graph, spread over the run; each has a separate process
     #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..=100))]
     pub(crate) visits: u32,
 
@@ -339,7 +340,7 @@ pub(crate) struct Selftest {
     #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
     pub(crate) random: u64,
 
-    /// Tries no more than so many things
+    /// Maximum number of items to try
     #[arg(long, value_name = "NUMBER")]
     pub(crate) most: Option<usize>,
 

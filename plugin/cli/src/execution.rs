@@ -123,7 +123,7 @@ impl Executor {
         let (context, create) = timed(|| self.handle.context(&config, bytes));
         let context = context?;
         outcome.create = Some(create);
-        // Both are told by the cache directory alone: the ABI has no words for them.
+        // Only the cache directory shows both: the ABI has no way to report them.
         outcome.origin = self.twin.sees_cache().then_some(if cached.is_some() {
             Origin::Cache
         } else {
@@ -177,7 +177,8 @@ impl Twin {
         })
     }
 
-    /// The memory that the plugin's device works on: on GPUs that of the first, which a handle is on unless told otherwise.
+    /// The memory that the plugin's device works on: on GPUs that of the first, which a handle is
+    /// on by default.
     fn place(&self) -> Result<Place> {
         let api = match self.device.target() {
             Target::Cpu | Target::X86(_) => return Ok(Place::Host),

@@ -1,4 +1,4 @@
-//! The plugin as hipDNN loads it: found, asked who it is, and told where to log to.
+//! The plugin as hipDNN loads it: found, asked for its identity, and given a logging callback.
 
 use crate::args::PluginArgs;
 use crate::failure::Failure;

@@ -12,7 +12,7 @@ pub struct Configuration {
     pub workgroup_size: Vec<u64>,
     /// Lanes of a wave
     pub subgroup_size: Option<u64>,
-    /// What else the pipeline was told, as the compiler writes it
+    /// Further options of the pipeline, as the compiler writes them
     pub options: String,
     /// Tiles of its operations, each once
     pub lowerings: Vec<Lowering>,

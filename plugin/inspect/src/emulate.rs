@@ -52,7 +52,7 @@ pub struct Launch {
     /// What was counted
     #[serde(flatten)]
     pub counts: Counts,
-    /// Of a sampled launch: what predictions are made from
+    /// The record of a sampled launch, which predictions are based on
     pub record: Option<Record>,
 }
 

@@ -16,7 +16,8 @@ pub(super) fn guard(name: &'static str, body: impl FnOnce() -> Result<(), Error>
         logging::held(|| outcome = Some(attempt(name, body)))
     }));
     if let Err(panic) = done {
-        // It has panicked while it told of something else, or was dropped: its own drop may do so again.
+        // The panic came from logging, or from dropping a payload. Dropping this one may panic
+        // again.
         std::mem::forget(panic);
     }
     // Last: a logging function may have called the plugin, and failed.

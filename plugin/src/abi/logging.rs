@@ -1,8 +1,9 @@
 //! From `tracing` to the host's logging callback.
 //!
-//! The callback may do anything: throw, or call the plugin. So what a call of the host has to say is held back until the call holds no
-//! lock any more, and is told through a function in C++ that lets nothing pass (`callback.cpp`). What a callback's own calls have to say
-//! is dropped, or it would never end.
+//! The callback may do anything: throw, or call the plugin. So the messages of a call of the host
+//! are held back until the call holds no lock any more, and are delivered through a function in C++
+//! that lets no exception pass (`callback.cpp`). The messages of calls that a callback makes are
+//! dropped, or there would be no end.
 
 use super::types::LogSeverity;
 use crate::config;
@@ -31,7 +32,7 @@ unsafe extern "C" {
     fn rotini_tell(callback: Callback, severity: c_int, message: *const c_char) -> c_int;
 }
 
-/// A message that is still to be told.
+/// A message that is still to be delivered.
 struct Message {
     severity: LogSeverity,
     text: CString,
@@ -111,7 +112,7 @@ pub(super) fn set_callback(callback: Option<Callback>) {
         if let Some(level) = config::log_level() {
             LEVEL.store(level as i32, Ordering::Relaxed);
         }
-        // A program that links rotini as a library may have a subscriber of its own; it stays.
+        // A program that links rotini as a library may already have a subscriber; it stays.
         let _ = tracing::subscriber::set_global_default(HostSubscriber);
     });
     CALLBACK.store(callback.map_or(0, |callback| callback as usize), Ordering::Release);

@@ -1,8 +1,9 @@
 //! Host memory: IREE's CPU drivers on the caller's own pointers.
 //!
-//! Small work runs on the calling thread (local-sync); work that is worth handing out runs on a pool of threads (local-task), as many as
-//! the process may use. Pointers are used in place. Compiled code relies on 64-byte alignment, which hipDNN does not promise: a pointer
-//! that is less aligned is copied through memory of our own, and so is an output that overlaps an input.
+//! Small work runs on the calling thread (local-sync); work that is worth handing out runs on a
+//! pool of threads (local-task), as many as the process may use. Pointers are used in place.
+//! Compiled code relies on 64-byte alignment, which hipDNN does not promise: a pointer that is less
+//! aligned is copied through the plugin's own memory, and so is an output that overlaps an input.
 
 use super::retired::Retired;
 use super::{Buffers, Device, Executable, ExecuteError, Stream, Work, parameters, tensor_type};
@@ -224,9 +225,9 @@ struct Lane {
     invocation: Invocation,
     /// The pointers that were bound last; empty if none are.
     bound: Vec<*mut c_void>,
-    /// Memory of our own for arguments that cannot be used in place.
+    /// Memory for arguments that cannot be used in place.
     staging: Vec<Option<Buffer>>,
-    /// Memory of our own for a workspace that is less aligned than needed, or not there.
+    /// Memory for the workspace if the caller's is less aligned than needed, or missing.
     workspace: Option<Aligned>,
 }
 
@@ -271,7 +272,8 @@ impl HostExecutable {
         })
     }
 
-    /// Gives back what is only of use while there is a context: memory of our own, and lanes for further threads.
+    /// Frees what is only of use while there is a context: the plugin's own memory, and lanes for
+    /// further threads.
     fn shrink(&self) {
         let mut kept = None;
         while let Some(lane) = self.lanes.pop() {
@@ -355,7 +357,8 @@ impl HostExecutable {
         Ok(())
     }
 
-    /// Binds the caller's workspace, or memory of our own if it is less aligned than needed, or null where little is needed.
+    /// Binds the caller's workspace, or the plugin's own memory if it is less aligned than needed,
+    /// or null where little is needed.
     ///
     /// # Safety
     ///

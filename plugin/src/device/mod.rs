@@ -96,7 +96,8 @@ pub trait Executable: Send + Sync {
     /// Bytes of workspace that one execution needs.
     fn workspace_bytes(&self) -> u64;
 
-    /// Whether executions on the stream are captured now, to be done later; also if that cannot be told.
+    /// Whether executions on the stream are captured now, to be done later; true also if that is
+    /// unknown.
     fn is_captured(&self, _stream: Stream) -> bool {
         false
     }
@@ -134,11 +135,11 @@ pub enum ExecuteError {
     MissingWorkspace(u64),
     /// The workspace's pointer is no multiple of this many bytes.
     MisalignedWorkspace(usize),
-    /// So many bytes of memory of our own cannot be had.
+    /// This many bytes of memory cannot be allocated.
     NoMemory(usize),
     /// The workspace overlaps an argument.
     WorkspaceOverlap(usize),
-    /// The workspace is memory that the GPU cannot reach, as far as that can be told.
+    /// The workspace is memory that the GPU cannot reach, as far as that is known.
     HostWorkspace,
     /// The code is loaded on another GPU than the stream is on.
     OtherGpu {

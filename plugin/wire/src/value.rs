@@ -151,7 +151,7 @@ fn float8(bits: u8, dtype: DataType) -> Option<f64> {
     Some(one_nan(value))
 }
 
-/// A code of a format with so many bits of fraction and this bias as a number.
+/// Decodes a code of a format with `fraction_bits` bits of fraction and this bias.
 fn number(bits: u8, fraction_bits: u32, bias: i32) -> f64 {
     let sign = if bits & 0x80 == 0 { 1.0 } else { -1.0 };
     let steps = 1_u8 << fraction_bits;

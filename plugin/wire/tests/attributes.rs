@@ -70,7 +70,7 @@ fn change(graph: &Graph, op: &Value, path: &str) -> usize {
 fn each_counts() {
     let mut attributes = BTreeSet::new();
     for kind in 0..common::OPERATIONS {
-        // So many seeds that every mode of pointwise operations comes up.
+        // Enough seeds that every mode of pointwise operations comes up.
         for seed in 0..200 {
             let graph = common::graph(seed, &[kind], true);
             let mut tensors = BTreeSet::new();

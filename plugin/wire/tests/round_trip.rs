@@ -15,7 +15,7 @@ use rotini_wire::{decode, encode};
 use std::collections::BTreeMap;
 
 proptest! {
-    // A failure prints its seed, which is all that its graph is made of.
+    // A failure prints its seed, which determines its graph.
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]

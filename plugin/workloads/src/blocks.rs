@@ -321,7 +321,8 @@ pub(crate) struct Powers {
 }
 
 impl Powers {
-    /// Of an input of `dims`; `row` has 1 where axes are summed.
+    /// Appends the exponentials and the sums of a softmax of `x`, which has the extents `dims`.
+    /// `row`: the extents of the sums, which are 1 along the reduced axes.
     pub(crate) fn of(b: &mut GraphBuilder, x: TensorId, dims: &[i64], row: &[i64]) -> Self {
         let largest = b.virtual_tensor("max", F32, row);
         reduce(b, x, largest, ReductionMode::Max);

@@ -40,7 +40,7 @@ pub(crate) fn is_graph(object: &Map<String, Value>) -> bool {
         .all(|&key| object.get(key).is_some_and(Value::is_array))
 }
 
-/// What is told of a graph that does not end.
+/// The error for a graph that does not end.
 pub(crate) fn unfinished() -> WorkloadError {
     error("the graph", "does not end")
 }

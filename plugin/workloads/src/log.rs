@@ -93,7 +93,7 @@ impl Found {
     }
 
     fn fail(&mut self, line: usize, error: WorkloadError) {
-        /// What is told of lines that are no graph.
+        /// The maximum number of lines without a graph that are reported.
         const MOST: usize = 100;
         if self.contents.not_understood.len() < MOST {
             self.contents.not_understood.push((line, error));

@@ -16,7 +16,7 @@ const ENGINE: i32 = 1;
 pub(super) const INFO: i32 = 0;
 pub(super) const WARN: i32 = 1;
 pub(super) const ERROR: i32 = 2;
-/// The highest severity: as a level, nothing is told.
+/// The highest severity. As a level, it turns logging off.
 const OFF: i32 = 4;
 
 /// The host's logging function (`hipdnnCallback_t`).
@@ -92,7 +92,7 @@ pub unsafe fn set_callback<E: Engine>(callback: Option<LogCallback>) -> i32 {
     })
 }
 
-/// Sets the least severity that is told.
+/// Sets the least severity that is logged.
 pub unsafe fn set_log_level<E: Engine>(severity: i32) -> i32 {
     call(|| {
         if !(INFO..=OFF).contains(&severity) {

@@ -158,7 +158,7 @@ pub unsafe fn execute<E: Engine>(
     })
 }
 
-/// Executes a context with other shapes: a context of its own, made for this execution.
+/// Executes a context with other shapes: creates a separate context for this execution.
 #[expect(clippy::too_many_arguments, reason = "they are the header's")]
 pub unsafe fn execute_with_overrides<E: Engine>(
     handle: *const Handle<E>,

@@ -5,7 +5,8 @@ use crate::network::Attribute;
 use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvMode, Op, PointwiseMode, TensorId, TensorKind};
 
 impl Translation<'_> {
-    /// A bias that is added to the result goes in, as it does in models: an addition behind it would be a pass of its own.
+    /// A bias that is added to the result becomes an input of the convolution, as in models: a
+    /// separate addition would be another pass.
     pub(super) fn conv_fprop(&mut self, op: &ConvFprop) -> Result<()> {
         let group = self.group(op.x, 1, op.w)?;
         let mut attributes = attributes(&op.geometry)?;

@@ -10,8 +10,8 @@
 //! has been idle for long, or the pool is dropped. The connection is a pair of sockets, the worker's standard input; frames go over
 //! it. What the worker and its library write goes to a pipe that the thread keeps the end of.
 //!
-//! A process is ended by a signal to its group, in which there is also the linker that the compiler runs; its temporary files are in a
-//! directory of its own.
+//! A process is ended by a signal to its group, in which there is also the linker that the compiler
+//! runs; its temporary files are in a separate directory.
 
 mod frame;
 mod message;
@@ -260,7 +260,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets so many threads look at the queue.
+    /// Wakes `count` threads to look at the queue.
     fn wake(&self, count: u64) {
         // Fails when the counter is full, which takes more jobs than there is memory for.
         let _ = rustix::io::write(&self.wake, &count.to_ne_bytes());

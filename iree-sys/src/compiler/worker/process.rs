@@ -56,7 +56,7 @@ pub(super) struct Process {
 pub(super) enum Fault {
     /// It took too long.
     Timeout,
-    /// It closed the connection, with so many bytes of an answer sent.
+    /// It closed the connection after it had sent this many bytes of an answer.
     Closed(usize),
     /// It sent something else.
     Frame(FrameError),

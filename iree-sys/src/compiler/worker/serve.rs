@@ -283,7 +283,7 @@ impl Compiler for Whole {
 
     fn compile(&self, request: &CompileRequest<'_>) -> Result<Compiled, CompileError> {
         let result = self.compiler.compile(request);
-        // Told before anything is compiled.
+        // Unknown flags are reported before anything is compiled.
         let is_unknown = matches!(&result, Err(error) if error.diagnostics().contains(InProcess::UNKNOWN_FLAG));
         if !is_unknown || self.is_bent.swap(true, Ordering::Relaxed) {
             return result;

@@ -1,7 +1,8 @@
 //! What a recording notes: the commands of an invocation, with its buffers as parameters and offsets.
 //!
-//! Parameters are told by their addresses. Each is bound to an imaginary range of device memory that no real allocation can be in,
-//! because its addresses are not canonical; whatever else a command refers to is memory of the module's own.
+//! Parameters are recognized by their addresses. Each is bound to an imaginary range of device
+//! memory that no real allocation can be in, because its addresses are not canonical; whatever else
+//! a command refers to is the module's own memory.
 
 use std::{ffi::c_void, mem, ptr, slice};
 

@@ -1,4 +1,5 @@
-//! The marks of engines: each has a colour and a shape of its own, so that no reader needs to tell colours apart.
+//! The marks of engines: each has a unique colour and shape, so that no reader needs to tell
+//! colours apart.
 
 use super::axis::percent;
 use maud::{Markup, html};

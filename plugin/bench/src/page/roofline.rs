@@ -8,7 +8,7 @@ use crate::rate::{intensity, is_positive, peak, rate};
 use crate::results::{Peak, Results};
 use maud::{Markup, html};
 
-/// What an engine reached on a graph that does so many operations per byte.
+/// What an engine reached on a graph with this arithmetic intensity, in operations per byte.
 struct Point {
     engine: usize,
     intensity: f64,

@@ -205,7 +205,7 @@ fn graph(path: &Path) -> Result<Workload> {
     })
 }
 
-/// The problems of a log, the most frequent first; what is no graph is told.
+/// The problems of a log, the most frequent first. Lines that are no graph are reported.
 fn logged(path: &Path, output: &Output) -> Result<Vec<Workload>> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut contents = from_log(BufReader::new(file)).with_context(|| format!("cannot read {}", path.display()))?;
@@ -375,7 +375,7 @@ impl<'a> Watcher<'a> {
 
     fn line(&self, text: &str) {
         if !self.output.json {
-            // A closed stdout is told at the end.
+            // A closed stdout is reported at the end.
             self.bar.suspend(|| _ = self.output.line(text));
         }
     }

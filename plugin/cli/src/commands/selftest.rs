@@ -194,7 +194,7 @@ impl Run<'_> {
         Ok((state.found, left))
     }
 
-    /// Takes items, with a process of its own.
+    /// Takes items and runs them in its own process.
     fn work(&self, job: usize, queue: &Mutex<std::vec::IntoIter<Item>>, sender: &mpsc::Sender<Result<Found>>) {
         let mut session = None;
         while Instant::now() < self.until {

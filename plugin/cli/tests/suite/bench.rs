@@ -15,7 +15,7 @@ pub(crate) const WRONG: i32 = 1;
 pub(crate) const USAGE: i32 = 2;
 pub(crate) const ENVIRONMENT: i32 = 3;
 
-/// A directory with graphs, and a cache of its own.
+/// A directory with graphs and a separate cache.
 pub(crate) struct Bench {
     pub(crate) directory: TempDir,
 }
@@ -151,7 +151,7 @@ pub(crate) fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }
 
-/// Whether the compiler can run in a process of its own.
+/// Whether the compiler can run in a separate process.
 pub(crate) fn has_worker(bench: &Bench) -> bool {
     let found = built("rotini-compile-worker", "ROTINI_COMPILE_WORKER").is_some();
     if !found {

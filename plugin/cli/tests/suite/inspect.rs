@@ -228,7 +228,7 @@ fn what_is_emulated_is_counted_and_predicted() {
         assert!(times >= 3, "{told}");
     }
 
-    // Of itself and of another graph.
+    // The differences to itself and to another graph.
     std::fs::write(bench.path("before.json"), serde_json::to_vec(&document).unwrap()).unwrap();
     let same = run(&["--json", "--diff", "before.json", "before.json"]).json(OK);
     assert_eq!(same["differences"], Value::Array(Vec::new()));

@@ -58,10 +58,10 @@ impl Gpu {
     /// [`GpuError::Call`].
     pub fn name(&self) -> Result<String> {
         const SIZE: u8 = 255;
-        // One more than is told, so that there is always an end.
+        // One byte more than the driver is given, so that there is always a terminator.
         let mut name = [0_u8; SIZE as usize + 1];
         let buffer = name.as_mut_ptr().cast();
-        // SAFETY: the buffer has more bytes than is told; the device exists.
+        // SAFETY: the buffer has more bytes than the given size; the device exists.
         self.call("hipDeviceGetName", |f| unsafe {
             (f.device_name)(buffer, c_int::from(SIZE), self.ordinal)
         })?;

@@ -1,7 +1,8 @@
 //! AMD GPUs: the functions of `libamdhip64.so` that are called here, resolved when a device is first asked for.
 //!
-//! The library has to be the one that the caller's streams and pointers are of. A library that is loaded already is taken first, whatever
-//! its version, then `libamdhip64.so` as the system finds it. IREE's driver is told the same name.
+//! The library has to be the one that the caller's streams and pointers are of. A library that is
+//! loaded already is taken first, whatever its version, then `libamdhip64.so` as the system finds
+//! it. IREE's driver gets the same name.
 
 use super::driver::{Calls, Description, Driver, Status, Vendor, loader_words, refusal, text_in};
 use super::driver_error::DriverError;

@@ -168,7 +168,8 @@ impl LaunchPlan {
                         *value = resolve(word);
                         *pointer = (&raw mut *value).cast();
                     }
-                    // SAFETY: the recording told this kernel's parameters; the driver copies their values during the call.
+                    // SAFETY: the parameters are those of the recording of this kernel; the driver
+                    // copies their values during the call.
                     unsafe { driver.launch(kernel, stream, pointers.as_mut_ptr())? };
                 }
                 &Step::Fill {

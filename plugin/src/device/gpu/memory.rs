@@ -1,13 +1,15 @@
-//! Device memory of our own: for executions that are given no workspace, and for outputs that lie over inputs.
+//! The plugin's own device memory: for executions that are given no workspace, and for outputs that
+//! overlap inputs.
 //!
 //! | Execution | Whose block it is |
 //! |---|---|
 //! | enqueued | taken from the GPU's pool, given back when all is enqueued. Whoever has it next first makes its stream wait for the event behind the work: whichever stream that is, and whatever became of the stream before |
 //! | captured | the capture's and the stream's, for as long as the code is loaded: nobody knows when the graph is launched, and beside what |
 //!
-//! A stream finds the block that it had last, so that it waits for itself alone. The pool's lock is held for a search in a list: no call
-//! of the driver happens under it. In the long run nothing is allocated, and nothing is freed that anything may be using. What lies idle goes
-//! where an allocation fails, and where code is retired and it is more than is worth keeping.
+//! A stream finds the block that it had last, so that it waits for itself alone. The pool's lock is
+//! held for a search in a list: no call of the driver happens under it. In the long run nothing is
+//! allocated, and nothing is freed that may still be in use. Idle blocks are freed when an
+//! allocation fails, and when code is retired and they are more than is worth keeping.
 //!
 //! A user object that the captured graph retains (`hipGraphRetainUserObject`) does not tell when a block is free: `hipGraphExecUpdate` of
 //! ROCm's clr copies the parameters of a graph's nodes into an executable graph and leaves its user objects behind. So they are released
@@ -26,7 +28,7 @@ const STEP: usize = 2 << 20;
 const WASTE: usize = 4;
 /// What the pool may keep of what lies idle when code is retired.
 pub(super) const KEPT: usize = 64 << 20;
-/// From how much on the host is told that its captures of a graph keep memory.
+/// The number of bytes from which on the log warns that captures of a graph keep memory.
 const MUCH: usize = 256 << 20;
 
 /// A block, and the event behind the work that had it last.

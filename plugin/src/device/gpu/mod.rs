@@ -5,12 +5,14 @@
 //!                          └── retired programs <── last context gone
 //! ```
 //!
-//! An execution runs on the caller's thread and returns when everything is enqueued. It allocates nothing, on the host or the GPU,
-//! takes no lock and waits for nothing. All that is shared between threads is only read. Where it needs memory of our own (`memory`),
-//! that is allocated when it is needed for the first time, and a lock is held for as long as a search in a list takes.
+//! An execution runs on the caller's thread and returns when everything is enqueued. It allocates
+//! nothing, on the host or the GPU, takes no lock and waits for nothing. All that is shared between
+//! threads is only read. Where it needs the plugin's own memory (`memory`), that is allocated when
+//! it is needed for the first time, and a lock is held for as long as a search in a list takes.
 //!
-//! A program is unloaded when the GPU is known to have finished with it, and not when its last context goes: see `Idle`. A thread of its
-//! own does that, so contexts and code can be dropped anywhere: nobody waits.
+//! A program is unloaded when the GPU is known to have finished with it, and not when its last
+//! context goes: see `Idle`. A separate thread does that, so contexts and code can be dropped
+//! anywhere: nobody waits.
 
 #[cfg(feature = "cuda")]
 mod cuda;
@@ -146,7 +148,7 @@ struct Idle<D: Driver> {
     ordinal: u32,
     /// Programs whose last context is gone. Their kernels may be running, and the same graphs may come again.
     retired: Mutex<Retired<Unit<D>>>,
-    /// Memory of our own.
+    /// The plugin's own memory.
     pool: Pool<D>,
 }
 

@@ -37,11 +37,12 @@ struct ArgumentMemory {
     packed: bool,
 }
 
-/// What an execution needs of memory of our own.
+/// What an execution needs of the plugin's own memory.
 struct Needs {
     workspace: bool,
-    /// Outputs that lie over inputs: written to memory of our own, and copied when nothing reads the inputs any more. A kernel may write
-    /// an output before it, or another thread of it, has read all of an input.
+    /// Outputs that overlap inputs: written to the plugin's own memory, and copied when nothing
+    /// reads the inputs any more. A kernel may write an output before it, or another thread of it,
+    /// has read all of an input.
     outputs: SmallVec<[usize; 2]>,
 }
 
@@ -218,7 +219,7 @@ impl<D: Driver> Loaded<D> {
         Ok(())
     }
 
-    /// Executes with a workspace of our own, or with outputs that go through memory of our own.
+    /// Executes with a workspace or with outputs in the plugin's own memory.
     ///
     /// # Safety
     ///

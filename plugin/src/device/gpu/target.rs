@@ -1,8 +1,8 @@
-//! From what a driver says of a GPU to what the compiler is told.
+//! From a driver's description of a GPU to the compiler's target.
 
 use rotini_emit::Target;
 
-/// Architectures that rotini compiles for without being told to. Others may work: `ROTINI_TARGET` names them.
+/// Architectures that rotini compiles for by default. Others may work: `ROTINI_TARGET` names them.
 const ROCM_ARCHITECTURES: [&str; 1] = ["gfx942"];
 
 /// Features that an architecture's name can have. Code is compiled without a word on them, so it runs with either value.

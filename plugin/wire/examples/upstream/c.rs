@@ -94,7 +94,7 @@ pub(crate) fn enum_members(text: &str, prefix: &str) -> Vec<(String, i64)> {
         .collect()
 }
 
-/// `A = 0, B, C = 5`; what has no number of its own has the next one.
+/// `A = 0, B, C = 5`; a member without a number has the next one.
 fn members(body: &str) -> Vec<(String, i64)> {
     let mut members: Vec<(String, i64)> = Vec::new();
     for entry in body.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {

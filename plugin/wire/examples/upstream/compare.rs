@@ -171,7 +171,7 @@ fn members((ours, item): (&Schema, &Item), (theirs, other): (&Schema, &Item), of
         .filter(|their| by_name(item, &their.name).is_none())
     {
         match by_number(item, their.number) {
-            // It was told above.
+            // It was reported above.
             Some(member) if by_name(other, &member.name).is_none() => {}
             Some(member) => {
                 let text = format!("{of}: {} is ours {}, theirs {}", their.number, member.name, their.name);

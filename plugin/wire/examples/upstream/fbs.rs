@@ -71,7 +71,8 @@ pub(crate) fn read(text: &str, schema: &mut Schema) -> Result<(), String> {
     Ok(())
 }
 
-/// Numbers the fields. A union takes two ids, the first for its type, which becomes a field of its own: `value_type` and `value`.
+/// Numbers the fields. A union takes two ids, the first for its type, which becomes a separate
+/// field: `value_type` and `value`.
 pub(crate) fn finish(schema: &mut Schema) {
     let unions: Vec<String> = schema
         .iter()

@@ -131,7 +131,8 @@ impl Generator {
     fn pooling(&mut self) -> Pooling {
         let x = self.image();
         let windows = self.windows(&x[2..], false);
-        // An index, which is optional, belongs to the maximum alone; what it reads as padding must be told.
+        // An index, which is optional, belongs to the maximum alone; what it reads as padding must
+        // be specified.
         let mode = if self.full {
             ResampleMode::Maxpool
         } else {

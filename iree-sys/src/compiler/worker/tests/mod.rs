@@ -258,7 +258,8 @@ fn a_program_that_cannot_be_started_is_unavailable() {
     }
 }
 
-/// A forked process has none of the threads. It is told so, and its end leaves the workers alone.
+/// A forked process has none of the threads. It gets an error that says so, and its end leaves the
+/// workers alone.
 #[test]
 fn a_forked_process_is_told() {
     let mut fakes = Fakes::new(1, PATIENCE, PATIENCE);

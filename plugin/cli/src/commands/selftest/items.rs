@@ -112,7 +112,7 @@ impl Item {
 ///
 /// Cases whose buffers cannot be filled: none may be left out silently.
 pub(super) fn all(gpus: usize, seed: u64, random_graphs: u64) -> Result<Vec<Item>> {
-    /// Of the cases, for the parts that are about something else than results.
+    /// Every `EVERY`-th case is taken for the parts that are about something else than results.
     const EVERY: usize = 40;
     /// Each starts three processes.
     const FAULTS: usize = 6;
