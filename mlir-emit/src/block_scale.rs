@@ -80,7 +80,7 @@ impl Blocks {
             .ok_or(EmitError::Internal("a block without elements"))
     }
 
-    /// What stands for each axis once those that are cut are two.
+    /// Replaces each axis by its parts: axes that are cut become two.
     fn cut<T>(
         &self,
         axes: impl Iterator<Item = usize>,
@@ -342,7 +342,8 @@ struct Rounding {
     fraction: i64,
     /// The exponent of the least number that is not subnormal.
     least: i64,
-    /// The largest number, and from where on infinity stands for it, if the type has it.
+    /// The largest number, and the number from which on results are infinite, if the type has
+    /// infinities.
     largest: f64,
     overflow: Option<f64>,
     /// Whether to nearest, not up.

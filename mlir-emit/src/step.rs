@@ -1,4 +1,4 @@
-//! The steps that operations are made of: elements made from elements, and elements combined along axes.
+//! The steps that operations consist of: elementwise operations, and reductions along axes.
 //!
 //! An operation of the schema is a few steps over [`Value`]s, all in the compute type. The compiler fuses them. All of them broadcast as
 //! hipDNN does: right-aligned, an extent of 1 against any other.
@@ -51,7 +51,8 @@ impl Combiner {
     }
 }
 
-/// The result of a reduction, or what was made of it, before anything else can be made of it.
+/// The result of a reduction, or a value computed from it, before it may be used by operations with
+/// the reduced axes.
 #[derive(Clone, Debug)]
 pub(crate) struct Open<'c, 'b> {
     pub(crate) value: Value<'c, 'b>,

@@ -10,7 +10,7 @@ use crate::value::{Ordered, extent, extents};
 use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, NormalGraph, ResampleMode as M, TensorId};
 
-/// Declines a padding with which a tensor that may be made of it would have too many elements.
+/// Declines a padding if the padded tensor would have too many elements.
 pub(crate) fn check_padded(graph: &NormalGraph, input: TensorId, padding: [&[i64]; 2]) -> Result<(), Unsupported> {
     const MOST: i64 = 1 << 40;
     let dims = graph.tensor(input).map_or(&[][..], |tensor| &tensor.dims);

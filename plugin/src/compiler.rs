@@ -1,4 +1,4 @@
-//! The compiler as the settings ask for it, and what takes its place where that cannot be had.
+//! The compiler as the settings ask for it, and the one that replaces it if it is not available.
 
 use crate::config::{CompilerMode, Config};
 use crate::told::Told;
@@ -183,8 +183,8 @@ impl Compiler for Chosen {
     }
 }
 
-/// What is used, and what takes its place where it cannot be had. What keeps the compiler's crashes out of this process is never replaced by
-/// what does not.
+/// Returns the mode that is used, and the one that replaces it if it is not available. A mode that
+/// keeps the compiler's crashes out of this process is never replaced by one that does not.
 const fn ways(mode: CompilerMode) -> (CompilerMode, CompilerMode) {
     match mode {
         CompilerMode::Worker => (CompilerMode::Worker, CompilerMode::Cli),

@@ -1,5 +1,6 @@
-//! Other copies of this plugin beside it. hipDNN loads every `.so` of the directory, and an engine's id can be had once: with two copies,
-//! one is rejected, or every graph fails, depending on hipDNN's version.
+//! Other copies of this plugin beside it. hipDNN loads every `.so` of the directory, and an
+//! engine's id can be registered only once: with two copies, one is rejected, or every graph fails,
+//! depending on hipDNN's version.
 
 use iree_sys::compiler::own_file;
 use std::fs;

@@ -244,7 +244,8 @@ impl HalDevice {
         device: Result<Handle<sys::iree_hal_device_t>, Status>,
     ) -> Result<Self> {
         let module = |device: &Handle<sys::iree_hal_device_t>| {
-            // SAFETY: each `create` stores one owned reference on success, and each object retains what it was made of.
+            // SAFETY: each `create` stores one owned reference on success, and each object retains
+            // what it was made from.
             unsafe {
                 let allocator = sys::iree_allocator_system();
                 // Every group needs a separate tracker: a device registers with it, and a second

@@ -74,7 +74,7 @@ fn code_of_another_target_is_never_returned() {
     assert_eq!((get(one), get(other)), (Origin::Disk, Origin::Disk));
 }
 
-/// A lock that cannot be had is no reason to wait, and what it leads to is left alone.
+/// A lock that cannot be acquired is no reason to wait, and what it leads to is left alone.
 #[test]
 fn locks_that_are_no_files_are_done_without() {
     type Plant<'a> = (&'a str, &'a dyn Fn(&Path, &Path));

@@ -115,7 +115,7 @@ fn three_hundred_kills_leave_whole_entries_and_no_lock() {
     assert_eq!(cache.stats().bad_entries, 0);
     assert!(names(directory.path(), "bad").is_empty());
 
-    // Every lock can be had at once, whoever left it.
+    // Every lock can be acquired at once, whoever left it.
     let started = Instant::now();
     let fresh = |number: u64| Ok::<_, Infallible>(new_entry(number, 10));
     for number in 0..KEYS {

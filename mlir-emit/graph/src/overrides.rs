@@ -1,8 +1,9 @@
 //! Graphs for other shapes than they were declared with.
 //!
-//! A graph may say that its shapes are the largest that will come. An execution then gives the shapes of some of its buffers, and what
-//! it is to do is the same graph with those shapes: a graph like any other, which has to be valid like any other. Shapes of virtual
-//! tensors, which nobody gives, follow from those of what they are made of.
+//! A graph may say that its shapes are the largest that will come. An execution then gives the
+//! shapes of some of its buffers, and what it is to do is the same graph with those shapes: a graph
+//! like any other, which has to be valid like any other. Shapes of virtual tensors, which nobody
+//! gives, follow from those of the tensors that they are computed from.
 //!
 //! The gradient of strided windows may have several extents. Example: 5 elements and 6, padded by 1, both have 3 windows of 3 with stride 2. Each
 //! extent is tried. The graph has to be valid with one of them alone: what reads the gradient says which.

@@ -7,10 +7,10 @@
 //! | Module | Owns |
 //! |---|---|
 //! | [`attention`] | rows and keys of attention's workgroups |
-//! | [`gemm`] | products that are kernels of our own |
+//! | [`gemm`] | products that rotini writes as kernels |
 //! | [`known`] | schedules that were found by trying, `schedules/*.toml` |
 //! | [`machine`] | what is known of the GPUs |
-//! | [`rows`] | rows that are combined, as in a normalization, or made with operands in common |
+//! | [`rows`] | fused row reductions, as in a normalization, and elementwise rows with operands in common |
 
 pub mod attention;
 pub mod gemm;

@@ -10,7 +10,7 @@
 //!
 //! | File | What it has |
 //! |---|---|
-//! | `told` | what an operation says of its scores |
+//! | `axes` | the attributes of scores in an operation |
 //! | `scores` | operands, masks and scores, the same in both directions |
 //! | `forward` | softmax and weighted sum, step by step |
 //! | `flash` | the same by `iree_linalg_ext.online_attention` |

@@ -132,9 +132,9 @@ struct Iteration {
 struct Place {
     /// Its own extents, in memory order.
     whole: Vec<i64>,
-    /// Axes of `fine` for each of its own, if some are two.
+    /// The axes of `fine` for each axis of `whole`, if some are split into two.
     split: Option<Vec<Vec<usize>>>,
-    /// With one axis for each loop.
+    /// The extents with one axis for each loop.
     fine: Vec<i64>,
     loops: Vec<usize>,
 }

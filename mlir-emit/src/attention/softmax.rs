@@ -1,4 +1,5 @@
-//! What each way of computing a softmax and its weighted sum gives, and what the outputs are made of it.
+//! The results of each way of computing a softmax and its weighted sum, and the outputs computed
+//! from them.
 
 use crate::EmitError;
 use crate::convert::FloatPredicate as F;
@@ -11,7 +12,7 @@ use crate::value::{Data, Value};
 use rotini_graph::{DataType, Sdpa};
 use std::f64::consts::LN_2;
 
-/// What the outputs are made of.
+/// What the outputs are computed from.
 pub(super) struct Softmax<'c, 'b> {
     pub(super) weighted: Weighted<'c, 'b>,
     /// The largest score of each row.

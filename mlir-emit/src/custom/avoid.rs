@@ -215,8 +215,9 @@ impl Rewriting {
         }
     }
 
-    /// Whether elements are products whose sum would be a contraction that no caller wrote as such: of two tensors, unless both are the
-    /// caller's, of one type, and read alike. Or numbers made of one such element.
+    /// Whether elements are products whose sum would be a contraction that no caller wrote as such:
+    /// of two tensors, unless both are the caller's, of one type, and read alike. Also true for
+    /// values computed from one such element.
     fn is_product(&self, generic: &Generic) -> bool {
         if let Some(Product { factors: [a, b], .. }) = product(&self.body, generic) {
             let [a, b] = [a, b].map(|factor| generic.inputs.get(factor.input));
@@ -278,8 +279,9 @@ impl Rewriting {
         })
     }
 
-    /// A tensor of an operand's elements over these loops, in their order, behind a barrier; `made` says how they are made of the operand's:
-    /// from which value to which, and by what.
+    /// A tensor of an operand's elements over these loops, in their order, behind a barrier; `made`
+    /// says how they are computed from the operand's: the first value, the last value, and the
+    /// operations between.
     pub(super) fn copied(
         &mut self,
         operand: &Operand,

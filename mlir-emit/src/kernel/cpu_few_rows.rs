@@ -1,4 +1,5 @@
-//! Products of few rows and a matrix on CPUs whose columns lie side by side: nothing is packed, and no lanes are added.
+//! Products of few rows and a matrix with contiguous columns, on CPUs: nothing is packed, and there
+//! is no reduction across lanes.
 //!
 //! Example: one row of 768 terms by 3072 columns. A tile has all rows and 128 columns, a vector of 16 sums for each row and 16 columns. For each
 //! term it loads 128 neighbouring elements of the matrix, and multiplies them by one number of each row. The more elements lie side by side,

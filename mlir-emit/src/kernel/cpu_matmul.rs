@@ -1,13 +1,15 @@
 //! Products of matrices on CPUs whose operands need no packing.
 //!
-//! Those of few rows are [`FewRows`], if columns of the right matrix lie side by side. The others are here: their operands both
-//! have the summed axis innermost, as a filter has it.
+//! Products of few rows are [`FewRows`], if the columns of the right matrix are contiguous. Other
+//! products are here: both of their operands have the summed axis innermost, as a filter has it.
 //!
-//! Example: 49 positions of 4608 terms by 512 filters. Packing the filter's 9 MB takes more than half as long as the products. A vector has
-//! 16 terms of a row, and its lanes are added at the end. A tile of 7 rows by 4 columns has 28 sums, which with what they are made of fill the
-//! 32 registers of AVX-512. It is for CPUs that have those: with the 16 registers of AVX2, packed tiles were faster in two of three shapes (1.7
-//! against 2.2 ms, 3.1 against 4.8, 5.8 against 5.2; AMD Zen 4). The last tiles end with the last row and column, and the last vector with the
-//! last term: what they share with those before is computed twice, or is zero.
+//! Example: 49 positions of 4608 terms by 512 filters. Packing the filter's 9 MB takes more than
+//! half as long as the products. A vector has 16 terms of a row, and its lanes are added at the
+//! end. A tile of 7 rows by 4 columns has 28 sums, which together with the operands fill the 32
+//! registers of AVX-512. It is for CPUs that have those: with the 16 registers of AVX2, packed
+//! tiles were faster in two of three shapes (1.7 against 2.2 ms, 3.1 against 4.8, 5.8 against 5.2;
+//! AMD Zen 4). The last tiles end with the last row and column, and the last vector with the last
+//! term: where they overlap with the ones before, results are computed twice, or terms are zero.
 
 use super::code::{Code, Int, Ssa};
 use super::cpu_few_rows::FewRows;
@@ -28,7 +30,7 @@ const TERMS: i64 = 256;
 /// Terms whose sums stay in f32: 512 for each lane. The sums of longer products are added in f64.
 const TURN: i64 = 512 * LANES;
 
-/// What lies side by side in the right matrix of a product.
+/// Which axis of the right matrix of a product is contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Right {
     Terms,
@@ -211,7 +213,8 @@ struct Tile<'t, 'c> {
 }
 
 impl<'c> Tile<'_, 'c> {
-    /// The sums with a vector of terms more: the last `new` of those from here, since the ones before were added already.
+    /// Adds a vector of terms to the sums: the last `new` terms of the vector, since the ones
+    /// before were added already.
     fn step(&self, term: Int<'c>, sums: &[Ssa<'c>], new: i64) -> Result<Vec<Ssa<'c>>, EmitError> {
         let code = self.code;
         let loaded = |buffer: Ssa<'c>, start: &Int<'c>| {
@@ -242,7 +245,7 @@ impl<'c> Tile<'_, 'c> {
         Ok(next)
     }
 
-    /// The lanes of each sum, added.
+    /// Adds the lanes of each sum.
     fn added(&self, sums: &[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError> {
         // In any order, else the lanes are added one after the other.
         let added = [

@@ -2,8 +2,9 @@
 //! convolution with few channels or one channel per group. Matrix instructions would have few
 //! columns to compute, or operands that both lie along the columns.
 //!
-//! Example: y\[n, c, p, q\] = Σ x\[n, c, p + r - 1, q + s - 1\] w\[c, r, s\]. A lane makes the sums of a block: four neighbours in the memory of the
-//! result, in up to four lines. It loads each element of x that the block needs once, and lanes that are neighbours load neighbours.
+//! Example: y\[n, c, p, q\] = Σ x\[n, c, p + r - 1, q + s - 1\] w\[c, r, s\]. A lane computes the
+//! sums of a block: four neighbours in the memory of the result, in up to four lines. It loads each
+//! element of x that the block needs once, and lanes that are neighbours load neighbours.
 
 use super::code::{Code, Int, Ssa};
 use super::epilogue::{Epilogue, RUN, Spot};
@@ -31,7 +32,7 @@ struct Steps {
     step: i64,
 }
 
-/// What the blocks of a product are.
+/// The blocks of a product.
 struct Blocks {
     /// In the order of the result's memory.
     sides: Vec<Steps>,
@@ -89,13 +90,14 @@ fn stride(factor: &Factor, axis: Axis, is_first: bool) -> i64 {
     strides.get(index).copied().unwrap_or(0)
 }
 
-/// A factor as a lane reads it.
+/// An operand as a lane reads it.
 pub(super) struct Elements<'a, 'c> {
     code: &'a Code<'c>,
     factor: &'a Factor,
     buffer: Ssa<'c>,
     element: Type<'c>,
-    /// The element that the first term of the block's first result reads, but for what is known now.
+    /// The element that the first term of the block's first result reads, without the constant part
+    /// of its offset.
     base: Int<'c>,
     /// Elements of a load. Each load starts at a multiple of `width`.
     width: i64,
@@ -106,7 +108,8 @@ pub(super) struct Elements<'a, 'c> {
     elements: HashMap<(i64, Vec<i64>), Ssa<'c>>,
 }
 
-/// An axis along which a kernel has moved when it reads: by a number of elements that it makes, in steps.
+/// An axis along which a block's first element is offset, by a number of elements that the kernel
+/// computes.
 pub(super) struct Moved<'c> {
     pub(super) first: Int<'c>,
     pub(super) extent: i64,
@@ -151,7 +154,8 @@ impl<'a, 'c> Elements<'a, 'c> {
         })
     }
 
-    /// The element so far from the base, and along the windows, in f32; zero where it is outside of one.
+    /// Returns the element at `offset` from the base, in f32. `along`: its offset along each
+    /// window; it is zero outside of any window.
     pub(super) fn element(&mut self, offset: i64, along: Vec<i64>) -> Result<Ssa<'c>, EmitError> {
         let key = (offset, along);
         if let Some(&known) = self.elements.get(&key) {
@@ -194,7 +198,7 @@ impl<'a, 'c> Elements<'a, 'c> {
         Ok(inside)
     }
 
-    /// What lies there in memory; what is beyond the buffer is zero.
+    /// Loads the element at `offset` from the base. Beyond the buffer it is zero.
     fn load(&mut self, offset: i64) -> Result<Ssa<'c>, EmitError> {
         let place = offset - offset.rem_euclid(self.width);
         let r#type = if self.width > 1 {
@@ -331,7 +335,7 @@ pub(super) fn write<'c>(
     })
 }
 
-/// The sums of a block: a vector for each line.
+/// Computes the sums of a block: a vector for each line.
 fn sums<'c>(
     code: &Code<'c>,
     product: &Product,

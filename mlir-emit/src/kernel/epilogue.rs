@@ -23,7 +23,7 @@ pub(super) struct Spread {
     pub(super) columns: Vec<i64>,
 }
 
-/// A tensor that is read beside the sums, or one that is stored.
+/// A tensor that the epilogue reads or stores.
 #[derive(Clone, Debug)]
 pub(super) struct Tensor<'c> {
     /// The number of its value.
@@ -57,12 +57,12 @@ pub(super) struct Step {
     pub(super) body: Vec<Operation>,
 }
 
-/// All of them, in their order.
+/// The steps of an epilogue, in their order.
 #[derive(Debug, Default)]
 pub(super) struct Epilogue<'c> {
     pub(super) operands: Vec<Tensor<'c>>,
     pub(super) steps: Vec<Step>,
-    /// Which values are stored.
+    /// The values that are stored, and where.
     pub(super) stored: Vec<(Source, Tensor<'c>)>,
 }
 

@@ -1,4 +1,5 @@
-//! Which operations become part of a kernel: elementwise ones on its sums, in the order in which they stand.
+//! Selects the operations that are fused into a kernel: elementwise ones on its sums, in program
+//! order.
 //!
 //! Example: a convolution, the addition of a bias, a ReLU and the rounding to f16 become one kernel
 //! that stores f16. Fusion stops at the first operation that reads the sums, or a value computed
@@ -25,15 +26,15 @@ pub(super) struct Fused<'c> {
     pub(super) last: usize,
 }
 
-/// A value that the kernel has.
+/// A value that the kernel holds in registers.
 #[derive(Clone, Debug)]
 struct Held {
     source: Source,
-    /// The axis of the result that each of its axes is.
+    /// For each axis of the value, the axis of the result.
     axes: Vec<Axis>,
 }
 
-/// The operations behind number `at`, which makes the sums `sums`, that become part of their kernel.
+/// Fuses the operations after number `at`, which computes the sums `sums`, into the kernel.
 pub(super) fn fuse<'c>(
     context: &'c Context,
     (operations, at): (&[Operation], usize),
@@ -48,7 +49,8 @@ pub(super) fn fuse<'c>(
         },
     )]);
     let mut epilogue = Epilogue::default();
-    // What joins, in order: its number, its result, and the operands of the kernel with it.
+    // The fused operations, in order: the number, the result, and the count of the kernel's
+    // operands including those of this operation.
     let mut members: Vec<(usize, usize, usize)> = Vec::new();
     // What a marked row reduction reads belongs to the kernel of that reduction.
     let of_rows = operations
@@ -75,7 +77,8 @@ pub(super) fn fuse<'c>(
         epilogue.steps.push(step);
         members.push((number, result, epilogue.operands.len()));
     }
-    // What is read by others is stored. The last ones stay apart while there are too many buffers.
+    // Values with other readers are stored. While there are too many buffers, the last operations
+    // are removed again.
     let stored = loop {
         let is_inside = |number: usize| number == at || members.iter().any(|member| member.0 == number);
         let others = operations.iter().enumerate().filter(|(number, _)| !is_inside(*number));

@@ -1,4 +1,4 @@
-//! Neighbouring axes along which everything lies as along one: fewer divisions.
+//! Merges neighbouring axes that are contiguous in all tensors, which saves divisions.
 
 use super::epilogue::{Epilogue, Spread};
 use super::problem::{Axis, Factor, Product};

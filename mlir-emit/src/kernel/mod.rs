@@ -88,7 +88,7 @@ pub(crate) struct Kernels {
 }
 
 impl Kernels {
-    /// Whether there are none.
+    /// Whether the graph has no such kernels.
     pub(crate) fn is_empty(&self) -> bool {
         self.products.borrow().is_empty() && self.complete.borrow().is_empty()
     }
@@ -319,14 +319,14 @@ impl Own {
     }
 }
 
-/// Memory that a kernel has.
+/// A buffer of a kernel.
 #[derive(Clone, Copy)]
 struct Buffer<'c> {
     count: i64,
     element: Type<'c>,
 }
 
-/// A kernel that needs nothing of what is around it.
+/// A kernel that is complete: nothing is fused with it.
 struct Whole<'c> {
     /// What its symbol begins with.
     kind: &'static str,

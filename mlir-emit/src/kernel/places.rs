@@ -4,15 +4,16 @@ use super::code::{Code, Int};
 use super::problem::{Factor, Window};
 use crate::EmitError;
 
-/// Bytes from which on nothing is in a buffer: buffers have fewer, and what is added to this in an access does not reach 2^32.
+/// An offset in bytes that is beyond the end of every buffer. Adding the offset of an access to it
+/// does not overflow 2^32.
 pub(super) const BEYOND: i64 = 1 << 31;
 
-/// The part of an address that a row has, or a term.
+/// The part of an address that depends on the row, or on the term.
 #[derive(Clone, Debug)]
 pub(super) struct Place<'c> {
     /// Elements from the factor's first.
     pub(super) offset: Int<'c>,
-    /// How far it goes along the axis of each window.
+    /// The position along the axis of each window.
     pub(super) along: Vec<Int<'c>>,
     /// Whether there is such a row or term.
     pub(super) exists: Int<'c>,

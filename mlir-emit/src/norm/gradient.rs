@@ -16,7 +16,7 @@ pub(super) struct Gradients {
     pub(super) dbias: Option<TensorId>,
 }
 
-/// What the gradients are made of, at one place.
+/// What the gradients are computed from, at one position.
 pub(super) struct Parts<'c, 'r> {
     pub(super) dy: Ssa<'c, 'r>,
     /// dy scale.

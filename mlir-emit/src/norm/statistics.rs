@@ -95,7 +95,7 @@ pub(super) fn statistic<'c, 'b>(
     lowering.value(id)?.clone().with_dims(&lowering.emitter(), &dims)
 }
 
-/// Statistics that were found, and the variance that the deviation was made of.
+/// The statistics, and the variance that the deviation was computed from.
 pub(super) struct Found<'c, 'b> {
     pub(super) statistics: Statistics<'c, 'b>,
     pub(super) variance: Open<'c, 'b>,
@@ -268,7 +268,7 @@ pub(super) fn normal<'c, 'r>(
     math.mul(centred, inverse)
 }
 
-/// Saves sums, or what was made of them. What reads them may have the axes that are summed.
+/// Saves sums, or values computed from them. What reads them may have the axes that are summed.
 pub(super) fn save_sums<'c, 'b>(
     lowering: &mut Lowering<'_, 'c, 'b>,
     id: Option<TensorId>,

@@ -16,7 +16,7 @@ pub struct Rate {
     pub share: Option<f64>,
 }
 
-/// The time that rates are made of: rotating, else hot. None of a wrong result.
+/// Returns the time that rates are computed from: rotating, else hot. `None` for a wrong result.
 #[must_use]
 pub fn time(measurement: &Measurement) -> Option<&Times> {
     let times = measurement.rotating.as_ref().or(measurement.hot.as_ref());

@@ -86,7 +86,7 @@ pub unsafe fn destroy_context<E: Engine>(handle: *const Handle<E>, context: *mut
         // SAFETY: by the module's contract.
         unsafe { given(handle, "handle") }?;
         let context = place(context, "context")?;
-        // SAFETY: made of a box by `create_context`; given back once, by the module's contract.
+        // SAFETY: made from a box by `create_context`; given back once, by the module's contract.
         drop(unsafe { Box::from_raw(context) });
         Ok(())
     })

@@ -57,7 +57,7 @@ pub unsafe fn create<E: Engine>(handle: *mut *mut Handle<E>) -> i32 {
 pub unsafe fn destroy<E: Engine>(handle: *mut Handle<E>) -> i32 {
     call(|| {
         let handle = place(handle, "handle")?;
-        // SAFETY: made of a box by `create`; given back once, by the module's contract.
+        // SAFETY: made from a box by `create`; given back once, by the module's contract.
         drop(unsafe { Box::from_raw(handle) });
         Ok(())
     })

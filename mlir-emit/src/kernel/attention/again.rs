@@ -1,8 +1,9 @@
 //! Sums of a row that are NaN, computed once more from what the row sees alone.
 //!
-//! Matrix instructions multiply rows of values that one row of weights sees and another does not. The weight of a hidden row is 0, and 0 times
-//! NaN or an infinity is NaN. So a lane looks at its sums when all is summed. If any is NaN it goes over the rows that its own row sees, one by
-//! one. Else that costs an addition for each sum.
+//! Matrix instructions multiply rows of values that one row of weights sees and another does not.
+//! The weight of a hidden row is 0, and 0 times NaN or an infinity is NaN. So a lane checks its
+//! sums at the end. If any is NaN it goes over the rows that its own row sees, one by one. If not,
+//! the check costs one addition for each sum.
 
 use super::{MISSING, Operand, WIDE};
 use crate::EmitError;
@@ -10,7 +11,7 @@ use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::RUN;
 use crate::mlir::{Attribute, Type};
 
-/// What is known of a lane.
+/// The state of a lane.
 pub(super) struct Again<'a, 'c> {
     pub(super) code: &'a Code<'c>,
     /// The type of tensors' elements.

@@ -183,12 +183,12 @@ struct Sum<'c> {
     stored: (Ssa<'c>, Strides),
 }
 
-/// The rows of a workgroup, and the rows of the other side that pass.
+/// The rows of a workgroup, and the streamed rows of the other side.
 struct Tile<'a, 'c> {
     lanes: Lanes<'a, 'c>,
     /// Batch and head of own rows.
     places: [Int<'c>; 2],
-    /// Own rows of what scores are made of, and of what their gradients are made of.
+    /// The own rows' operands of the scores and of their gradients.
     memory: [Ssa<'c>; 2],
     columns: [i64; 2],
     /// The same of streamed rows.

@@ -91,8 +91,8 @@ impl<'c> Lanes<'_, 'c> {
         (0..self.tile.own.blocks()).map(block).collect()
     }
 
-    /// Sums, and those of rows with NaN among them once more, from what these rows see alone. Streamed rows are those of the heads from the first
-    /// to before the second.
+    /// Returns the sums, with those of rows with NaN computed again from only the rows that they
+    /// see. The streamed rows are those of the heads from `first_head` to before `end_head`.
     pub(super) fn mended(
         &self,
         sums: &[Ssa<'c>],
@@ -164,14 +164,15 @@ impl<'c> Lanes<'_, 'c> {
         }
     }
 
-    /// Adds what the rows of a head have.
+    /// Adds the contributions of the streamed rows of a head.
     pub(super) fn sums(&self, head: [Int<'c>; 2], sums: &[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError> {
         let numbers = |first| self.streamed_numbers(head, first);
         self.streamed
             .walk(head, sums, numbers, |step, sums| self.step(step, sums))
     }
 
-    /// Both numbers of one row of a step whose first row this is, if streamed rows have them.
+    /// Loads both numbers of one row of the step that begins with this row, if the streamed rows
+    /// have them.
     fn streamed_numbers(&self, [batch, head]: [Int<'c>; 2], first: Int<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
         let &Numbers::Streamed {
             buffers,
@@ -267,7 +268,7 @@ impl<'c> Lanes<'_, 'c> {
         let numbers = numbers
             .into_iter()
             .map(|[gradients, weights]| [gradients, weights].concat());
-        // What a row does not see weighs nothing, whatever it is.
+        // Masked positions get the weight 0, whatever their values are.
         let seen = tile.hidden(numbers.collect(), (first, &self.seen), &["0.0", "0.0"])?;
         let narrow = tile.half.vector(&[RUN])?;
         let narrowed = |numbers: &[Ssa<'c>]| {
@@ -284,8 +285,8 @@ impl<'c> Lanes<'_, 'c> {
     }
 }
 
-/// A statistic as what is added to scores in powers of 2. It is finite, so that where a row's statistic and scores are -∞, exponentials are 0
-/// and not those of -∞ + ∞.
+/// Converts a statistic to the summand of scores in powers of 2. It is finite, so that exponentials
+/// are 0, not exp(-∞ + ∞), where a row's statistic and scores are -∞.
 fn subtracted<'c>(tile: &Tile<'_, 'c>, statistic: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
     let code = tile.code;
     let factor = code.float(&format!("{:e}", -LOG2_E), tile.float)?;

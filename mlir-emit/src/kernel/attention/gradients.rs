@@ -5,9 +5,11 @@
 //! of keys:      for each step of queries:   s = k qᵀ    p = exp(s - stats)    d = v doᵀ    ds = p (d - D)    dk += ds q     dv += p do
 //! ```
 //!
-//! Both are the same with the sides exchanged: own rows of two tensors are in registers, rows of two others pass, and the first of these is
-//! read by rows and by columns. Statistics and D belong to queries, which are own rows in one kernel and streamed rows in the other. Each
-//! computes the scores for itself: that is two products of seven, and less than it takes to read them from memory.
+//! Both are the same with the sides exchanged: own rows of two tensors are in registers, rows of
+//! two others are streamed, and the first of these is read by rows and by columns. Statistics and D
+//! belong to queries, which are own rows in one kernel and streamed rows in the other. Each
+//! computes the scores for itself: that is two products of seven, and less than it takes to read
+//! them from memory.
 //!
 //! A query's head reads the keys that it shares with others. The gradients of keys are sums over all of these heads.
 
@@ -97,7 +99,8 @@ impl Gradients {
             Side::Queries => of.group,
             Side::Keys(_) => 1,
         };
-        // As of many queries: if batches times heads of keys are a multiple of the dies, one die has all that reads the same rows.
+        // As in the prefill kernel: if batches times heads of keys are a multiple of the dies, all
+        // workgroups that read the same rows are on one die.
         let tile = own.tile(&code, workgroup, of_keys * group)?;
         let number = code.rem(workgroup, of_keys * group)?;
         let (among, number) = (code.div(number, of_keys)?, code.rem(number, of_keys)?);

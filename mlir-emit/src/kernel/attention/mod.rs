@@ -55,7 +55,8 @@ use rotini_schedule::gemm::INTRINSIC;
 
 /// Rows and columns of a matrix instruction.
 const SIXTEEN: i64 = INTRINSIC.cast_signed();
-/// Columns that a lane has at once of what scores and their gradients are made of, and that it copies at once.
+/// Columns of the operands of scores and of their gradients that a lane has at once, and columns
+/// that it copies at once.
 const WIDE: i64 = 8;
 /// The least and the greatest finite number of 32 bits.
 const LEAST: &str = "-3.40282347E+38";
@@ -68,7 +69,7 @@ const INFINITE: &str = "0x7F800000";
 
 const MISSING: EmitError = EmitError::Internal("a value that a kernel of attention lacks");
 
-/// How far apart elements are along batches, heads, and queries or keys. Columns lie side by side.
+/// The strides along batches, heads, and queries or keys. Columns are contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Strides {
     pub(crate) batch: i64,
@@ -96,20 +97,22 @@ pub(crate) struct Operand {
     pub(crate) elements: i64,
 }
 
-/// What is added to scores.
+/// The mask that is added to scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mask {
     /// The number of its value.
     pub(crate) tensor: usize,
     pub(crate) dtype: DataType,
-    /// How far apart elements are along batches, heads, queries and keys: 0 where all have one.
+    /// The strides along batches, heads, queries and keys: 0 along an axis that the mask is
+    /// broadcast along.
     pub(crate) strides: [i64; 4],
     pub(crate) elements: i64,
 }
 
 impl Mask {
-    /// Whether four neighbouring keys have neighbouring elements, in whole words of 32 bits: no load of four ends in a word that is partly behind the
-    /// buffer. Where bounds say which key is the first of a step, that is any.
+    /// Whether the elements of four neighbouring keys are contiguous and in whole words of 32 bits,
+    /// so that no load of four ends in a word that is partly behind the buffer. With a left bound,
+    /// a step may begin at any key.
     fn has_runs(&self, visible: &Visible) -> bool {
         let bytes = self.dtype.bytes().unwrap_or(1).cast_signed();
         let is_whole = |elements: &i64| elements.saturating_mul(bytes) % 4 == 0;
@@ -119,14 +122,16 @@ impl Mask {
     }
 }
 
-/// Which keys a query sees: those from its own number plus `from` to its own number plus `to`, both included.
+/// The keys that a query sees: those from the query's index plus `from` to its index plus `to`,
+/// both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Visible {
     pub(crate) from: Option<i64>,
     pub(crate) to: Option<i64>,
-    /// The numbers of two values with a number of 32 bits for each batch: how many queries and keys it has. Other queries see nothing.
+    /// The ids of two values with a 32-bit number for each batch: its numbers of queries and of
+    /// keys. Queries beyond see nothing.
     pub(crate) lengths: Option<[usize; 2]>,
-    /// The first key that any query may see, and where they end.
+    /// The first key that any query may see, and the end of these keys.
     pub(crate) keys: [i64; 2],
 }
 
@@ -144,7 +149,7 @@ impl Visible {
         }
     }
 
-    /// The same of keys: which queries see each of them.
+    /// Returns the same for keys: the queries that see each key.
     pub(crate) fn transposed(&self, [queries, keys]: [i64; 2]) -> Self {
         let transposed = |bound: Option<i64>| bound.map(i64::saturating_neg);
         let lengths = self.lengths.map(|[queries, keys]| [keys, queries]);
@@ -240,7 +245,8 @@ fn of_query<'c>(code: &Code<'c>, operation: &str, mut value: Ssa<'c>) -> Result<
     Ok(value)
 }
 
-/// The greatest score of a query: of those so far, and of these of its four lanes.
+/// Returns the greatest score of a query: of the scores so far, and of the new ones in its four
+/// lanes.
 fn greatest_of<'c>(
     code: &Code<'c>,
     mut greatest: Ssa<'c>,

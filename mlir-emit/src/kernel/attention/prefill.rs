@@ -94,7 +94,8 @@ impl Prefill {
         let own = self.own();
         let of_keys = of.batch * of.heads;
         let heads = of_keys * of.group;
-        // Dies take workgroups in turn. If batches times heads of keys are a multiple of the dies, one die has all that reads a head's keys.
+        // Workgroups go to the dies in turn. If batches times heads of keys are a multiple of the
+        // dies, all workgroups that read a head's keys are on one die.
         let tile = own.tile(&code, workgroup, heads)?;
         let number = code.rem(workgroup, heads)?;
         let (among, number) = (code.div(number, of_keys)?, code.rem(number, of_keys)?);

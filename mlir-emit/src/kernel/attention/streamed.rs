@@ -102,9 +102,10 @@ impl<'c> Copied<'c> {
 }
 
 impl<'c> Streamed<'_, 'c> {
-    /// Goes over the rows of a head that the workgroup sees. `early` loads what lanes keep in registers of a step with this first row, while the
-    /// step before is used. `body` gets the first row of a step and what was loaded so, and makes the values that the next step has from those of
-    /// this one.
+    /// Goes over the rows of a head that the workgroup sees. `early` loads the registers of the
+    /// step that begins with the given row, while the step before it is used. `body` gets the first
+    /// row of a step and these registers, and computes the loop-carried values of the next step
+    /// from those of this step.
     pub(super) fn walk(
         &self,
         head: [Int<'c>; 2],
@@ -114,7 +115,7 @@ impl<'c> Streamed<'_, 'c> {
     ) -> Result<Vec<Ssa<'c>>, EmitError> {
         let code = self.tile.code;
         let [start, end] = self.tile.range.any;
-        // What lanes share stays inside of the buffer, also where no lane reads.
+        // The shared part of the address stays inside the buffer, also where no lane reads.
         let inside = |first: Int<'c>| code.select(code.is_below(first, end)?, first, 0);
         let within = inside(start)?;
         self.keep(&self.load(head, [start, within])?)?;
@@ -139,8 +140,8 @@ impl<'c> Streamed<'_, 'c> {
         Ok(carried)
     }
 
-    /// Loads the rows from this one on. Rows past the end are zeros. Where all steps are whole, what is loaded after the last step is the
-    /// head's first rows, and nobody uses it.
+    /// Loads the rows from this one on. Rows past the end are zeros. Where all steps are whole, the
+    /// load after the last step reads the head's first rows again, and its result is not used.
     fn load(&self, [batch, head]: [Int<'c>; 2], [first, within]: [Int<'c>; 2]) -> Result<Vec<Ssa<'c>>, EmitError> {
         let code = self.tile.code;
         let end = self.tile.range.any[1];
@@ -163,7 +164,7 @@ impl<'c> Streamed<'_, 'c> {
         Ok(rows)
     }
 
-    /// Puts what was loaded into LDS.
+    /// Stores the loaded rows to LDS.
     fn keep(&self, loaded: &[Ssa<'c>]) -> Result<(), EmitError> {
         let (code, tile) = (self.tile.code, self.tile);
         let mut rows = loaded.iter();

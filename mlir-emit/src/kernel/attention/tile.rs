@@ -29,9 +29,9 @@ pub(super) struct Own {
 /// Where streamed rows begin and end.
 #[derive(Clone, Copy)]
 pub(super) struct Range<'c> {
-    /// Those that any row of the workgroup sees.
+    /// The range of rows that any row of the workgroup sees.
     pub(super) any: [Int<'c>; 2],
-    /// Those that all of them see.
+    /// The range of rows that all rows of the workgroup see.
     all: [Int<'c>; 2],
 }
 
@@ -68,7 +68,8 @@ impl Own {
         self.visible.is_same_for_all() && self.visible.count() % STEP == 0
     }
 
-    /// The tile of a workgroup, if the tiles of a row of `heads` heads are neighbours. Where later rows see more, they begin first.
+    /// Returns the tile of a workgroup, where neighbouring workgroups have the same tile of `heads`
+    /// heads. If later rows see more, their tiles begin first.
     pub(super) fn tile<'c>(&self, code: &Code<'c>, workgroup: Int<'c>, heads: i64) -> Result<Int<'c>, EmitError> {
         let tile = code.div(workgroup, heads)?;
         match self.visible.to {
@@ -77,7 +78,7 @@ impl Own {
         }
     }
 
-    /// The streamed rows that rows of a workgroup see, whose first row this is.
+    /// Returns the streamed rows that the workgroup with this first row sees.
     fn range<'c>(&self, code: &Code<'c>, first: Int<'c>, lengths: &[Int<'c>]) -> Result<Range<'c>, EmitError> {
         let visible = &self.visible;
         let [from, to] = visible.keys.map(Int::Known);
@@ -99,7 +100,7 @@ impl Own {
     }
 }
 
-/// What the lanes of a workgroup know.
+/// The state of the lanes of a workgroup.
 pub(super) struct Tile<'a, 'c> {
     pub(super) code: &'a Code<'c>,
     pub(super) own: Own,
@@ -143,7 +144,7 @@ impl<'a, 'c> Tile<'a, 'c> {
         })
     }
 
-    /// What computes sums once more.
+    /// Returns the part that computes sums again.
     pub(super) fn again(&self) -> Again<'a, 'c> {
         Again {
             code: self.code,

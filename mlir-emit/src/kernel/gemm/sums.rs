@@ -1,6 +1,7 @@
 //! Owns how a workgroup goes over a sum, step by step: from memory to registers, to LDS, to matrix instructions.
 //!
-//! With one buffer in LDS a step is on its way from memory while the one before is multiplied. With two buffers, two steps are:
+//! With one buffer in LDS one step is being loaded from memory while the step before it is
+//! multiplied. With two buffers, two steps are being loaded:
 //!
 //! ```text
 //! copy step 0 to buffer 0; begin to copy the steps 1 and 2 to registers
@@ -10,8 +11,8 @@
 //! multiply what is left
 //! ```
 //!
-//! Odd and even steps have registers of their own. A loop that went by single steps would hand on what it has just begun to copy from one set
-//! of registers to another, and so would wait for it.
+//! Odd and even steps have separate registers. A loop over single steps would have to move values
+//! that are still being loaded from one set of registers to another, and so would wait for them.
 
 use super::{Kernel, element, matrix};
 use crate::EmitError;
@@ -43,7 +44,7 @@ struct Share<'c> {
     step: i64,
     /// How many there are; if `is_counted`, at most.
     count: i64,
-    /// The kernel counts the terms when it runs. What is beyond them is zero.
+    /// Whether the number of terms is only known at run time. Terms beyond it are zero.
     is_counted: bool,
 }
 
@@ -176,8 +177,8 @@ impl<'c> Steps<'_, 'c> {
         self.multiply(&sums, 1)
     }
 
-    /// The sums with what a buffer holds, and the copies of the step from `next` on, just begun. `copies` are put into the other buffer; the new ones
-    /// take their registers.
+    /// Adds the products of the step in one buffer, and begins the loads of the step from `next`
+    /// on. `copies` are stored to the other buffer, and the new loads take their registers.
     fn turn(
         &self,
         sums: &[Ssa<'c>],
@@ -210,7 +211,7 @@ impl<'c> Steps<'_, 'c> {
         Ok([a?, b?].concat())
     }
 
-    /// Puts what was loaded into a buffer of LDS.
+    /// Stores the loaded terms to a buffer in LDS.
     fn keep(&self, loaded: &[Ssa<'c>], buffer: i64) -> Result<(), EmitError> {
         let code = self.code();
         let [a, b] = self.readers;

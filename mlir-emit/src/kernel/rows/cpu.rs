@@ -298,7 +298,8 @@ impl<'c> Writer<'_, 'c> {
         Ok((turns, rest))
     }
 
-    /// A vector of a value's elements. `made`: what was made of the same vector so far.
+    /// Returns a vector of a value's elements. `made`: the values already computed for the same
+    /// vector.
     fn element(
         &self,
         row: &Row<'c>,
@@ -379,7 +380,8 @@ impl<'c> Writer<'_, 'c> {
         let elements: Vec<_> = outputs().filter(|(_, (_, tensor))| !tensor.is_same(true)).collect();
         let write = |spot: Spot<'c>| {
             let mut made = HashMap::new();
-            // All is read before anything is written: a result may hold what others are made of.
+            // All values are read before anything is written: the memory of a result may hold the
+            // operands of others.
             let values = elements
                 .iter()
                 .map(|(_, (source, _))| self.element(row, *source, spot, &mut made));

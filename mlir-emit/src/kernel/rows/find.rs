@@ -43,12 +43,12 @@ struct Held {
     is_row: bool,
 }
 
-/// A kernel of rows, and which operations it stands for.
+/// A fused row reduction, and the operations that it replaces.
 pub(super) struct Found<'c> {
     pub(super) rows: Rows<'c>,
-    /// The operations that are part of it, by their numbers.
+    /// The numbers of the operations that are part of it.
     pub(super) operations: HashSet<usize>,
-    /// Those that need what it makes.
+    /// The numbers of the operations that need its results.
     pub(super) behind: HashSet<usize>,
     /// The last one that is part of it.
     pub(super) last: usize,
@@ -454,7 +454,7 @@ impl<'c> Scan<'_, 'c> {
     }
 }
 
-/// Whether all of a tensor is below the address that stands for nothing.
+/// Whether all of a tensor is below the offset [`BEYOND`].
 fn can_be_addressed(tensor: &Tensor<'_>) -> bool {
     tensor.elements().saturating_mul(tensor.bytes()) < BEYOND
 }

@@ -194,8 +194,8 @@ fn arranged(
     before
 }
 
-/// What the next kernels stand for, the parts of a row and their length, and the schedule if it is not that of these parts: a marked
-/// reduction's before others.
+/// Returns what the next kernels replace, the parts of a row and their length, and the schedule if
+/// it is not that of these parts. Marked reductions come before others.
 fn next<'c>(context: &'c Context, operations: &[Operation], target: &Target) -> Result<Option<Next<'c>>, EmitError> {
     let Some(machine) = target.machine() else {
         return Ok(None);

@@ -140,8 +140,9 @@ impl LaunchPlan {
     ///
     /// # Safety
     ///
-    /// The recording that the plan was made of is alive; there are as many pointers and scalars as the plan has, and the pointers and the
-    /// workspace are valid for the sizes that were recorded until the work is done. The stream's device is the code's.
+    /// The recording that the plan was made from is alive; there are as many pointers and scalars
+    /// as the plan has, and the pointers and the workspace are valid for the sizes that were
+    /// recorded until the work is done. The stream's device is the code's.
     pub(super) unsafe fn replay<D: Driver>(
         &self,
         driver: &D,
