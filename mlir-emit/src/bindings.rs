@@ -16,7 +16,8 @@ pub(crate) const fn most_buffers(target: &Target) -> usize {
     }
 }
 
-/// Which tensors are computed apart from what reads them, so that no kernel works on too many buffers.
+/// Returns the tensors that are computed in separate dispatches from their readers, so that no
+/// kernel has too many buffers.
 pub(crate) fn crowded(graph: &NormalGraph, target: &Target) -> Vec<bool> {
     let most = most_buffers(target);
     let mut is_crowded = vec![false; graph.tensors().len()];

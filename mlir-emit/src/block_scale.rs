@@ -63,7 +63,7 @@ fn largest_output(dtype: DataType) -> Option<f64> {
     }
 }
 
-/// How the elements of x lie in blocks.
+/// The blocks of the elements of x.
 struct Blocks {
     /// Logical extents of x.
     dims: Vec<i64>,

@@ -1,4 +1,5 @@
-//! Contractions: sums of products of two tensors' elements. Matmuls, attention and mixtures of experts are made of them.
+//! Contractions: sums of products of two tensors' elements. Matmuls, attention and mixtures of
+//! experts consist of them.
 
 use crate::convert::{check_compute, check_not_constant};
 use crate::ir::{Loop, MISSING, affine_map, dim};
@@ -108,8 +109,8 @@ pub(crate) fn contract<'c, 'b>(
     })
 }
 
-/// An operand with those of its first axes repeated that are neither 1 nor the output's: what lies along them as often as it is used,
-/// one after the other, which no index map can say.
+/// Repeats an operand along those of its batch axes whose extent is neither 1 nor the output's,
+/// which no index map can express.
 pub(crate) fn repeated<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     operand: Ordered<'c, 'b>,
@@ -221,7 +222,7 @@ pub(crate) fn are_halves(types: [DataType; 2], compute: DataType) -> bool {
     matches!(types, [DataType::F16, DataType::F16] | [DataType::Bf16, DataType::Bf16]) && compute == DataType::F32
 }
 
-/// The elements between neighbours along each logical axis; zero where there is one element, which stands for all.
+/// The stride along each logical axis; zero where there is one element, which is broadcast.
 pub(crate) fn strides(tensor: &Ordered<'_, '_>) -> Vec<i64> {
     let mut strides = vec![0; tensor.dims.len()];
     let mut next = 1_i64;

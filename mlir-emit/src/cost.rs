@@ -24,7 +24,7 @@ pub fn operations(graph: &NormalGraph) -> u64 {
             elements = elements.saturating_add(graph.tensor(id).map_or(0, |tensor| count(&tensor.dims)));
         });
         let extents = |id: TensorId| graph.tensor(id).map_or(&[][..], |tensor| &tensor.dims);
-        // Each element of y, or of its gradient, meets a filter's elements.
+        // Each element of y, or of its gradient, is multiplied by a filter's elements.
         let convolved =
             |y: TensorId, w: TensorId| count(extents(y)).saturating_mul(count(extents(w).get(1..).unwrap_or_default()));
         let products = match &node.op {
@@ -96,7 +96,7 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
     let kept = |elements: u64, copies: u64| elements.checked_mul(widest)?.checked_add(SLACK)?.checked_mul(copies);
     let mut total: u64 = 0;
     for tensor in graph.tensors() {
-        // What shares bytes is kept apart, too, and what has few bits with more.
+        // Packed elements are also unpacked to bytes, and narrow types converted to wider ones.
         let copies = if tensor.dtype.bits() <= 8 { 4 } else { 2 };
         total = total.checked_add(kept(count(&tensor.dims), copies)?)?;
     }
@@ -139,7 +139,8 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
             _ => continue,
         };
         let copies = match &node.op {
-            // Too large to be generous with, and made once; code for CPUs packs it anew.
+            // It is too large to be counted generously, and is made once; code for CPUs packs it
+            // again.
             Op::MoeGroupedMatmul(_) | Op::MoeGroupedMatmulBwd(_) if !target.is_cpu() => 1,
             _ => COPIES,
         };

@@ -80,7 +80,7 @@ impl Target {
                 let mut flags = own(&[
                     "--iree-hal-target-device=hip",
                     FUSE_PADDING,
-                    // Else a normalization's statistics are dispatches of their own.
+                    // Without this flag, a normalization's statistics are separate dispatches.
                     "--iree-dispatch-creation-enable-aggressive-fusion",
                 ]);
                 flags.push(format!("--iree-rocm-target={}", Target::device(arch)));

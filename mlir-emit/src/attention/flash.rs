@@ -24,7 +24,8 @@ use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, 
 /// Rows and columns of the smallest matrix that an instruction multiplies.
 const TILE: i64 = 16;
 
-/// Softmax and weighted sum; `None` where IREE's operation does not have all that is asked for, or is not the better form.
+/// Returns the softmax and the weighted sum; `None` where IREE's operation does not support all
+/// that is asked for, or is slower.
 ///
 /// On CPUs it is not: it takes five times as long as the steps for 512 queries and keys of 64 columns.
 pub(super) fn softmax<'c, 'b>(
@@ -59,7 +60,7 @@ pub(super) fn softmax<'c, 'b>(
     Softmax::of_online(lowering, weighted, &greatest, total).map(Some)
 }
 
-/// Whether IREE's operation has all that is asked for.
+/// Whether IREE's operation supports all that is asked for.
 pub(super) fn is_possible(lowering: &Lowering<'_, '_, '_>, attention: &Attention<'_, '_>, op: &Sdpa) -> bool {
     let Attention { q, k, v, mask, .. } = attention;
     let operands = [q, k, v].map(|tensor| (tensor.dims.as_slice(), tensor.dtype));
@@ -129,8 +130,9 @@ pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quir
         && compute_type(node.compute).is_some_and(|compute| covers(target, quirks, compute, op, operands))
 }
 
-/// What is added to scores, in f32: the additive mask, and -∞ where bounds hide a key. It has all queries and keys, and batches and
-/// heads if they differ. It is computed where the scores are.
+/// Returns the mask that is added to scores, in f32: the additive mask, and -∞ where bounds hide a
+/// key. It has all queries and keys, and batches and heads if they differ. It is fused with the
+/// scores.
 fn mask<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     attention: &Attention<'c, 'b>,

@@ -150,12 +150,13 @@ pub(crate) fn check_backward(graph: &NormalGraph, compute: DataType, op: &SdpaBa
     check_scores(&scores_of!(op), graph, compute)
 }
 
-/// The elements of what the lowering makes on the way: scores and weights, keys and values for all heads, and the weighted sum.
+/// The number of elements of intermediate tensors: scores and weights, keys and values for all
+/// heads, and the weighted sum.
 pub(crate) fn elements(graph: &NormalGraph, op: &Sdpa) -> Option<u64> {
     made(graph, [op.q, op.k, op.v], 2)
 }
 
-/// The same of the gradients: scores, weights and both of their gradients.
+/// The same for the gradients: scores, weights and both of their gradients.
 pub(crate) fn backward_elements(graph: &NormalGraph, op: &SdpaBackward) -> Option<u64> {
     // Gradients of keys and values are as large as these, and there is one of q.
     made(graph, [op.q, op.k, op.v], 4)?.checked_mul(2)

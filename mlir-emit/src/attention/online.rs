@@ -70,7 +70,8 @@ pub(super) fn online<'c, 'b>(
     let o = [one(BATCH), heads, one(ROW), one(OF_VALUE)];
     let row_order: Vec<usize> = order.iter().copied().filter(|&axis| axis != KEY).collect();
     let mut results = Vec::new();
-    // The largest score starts at what is finite: where every key is hidden, exponentials are 0 and not those of -∞ + ∞.
+    // The largest score starts at a finite number: where every key is hidden, exponentials are 0,
+    // not exp(-∞ + ∞).
     for (order, start) in [(*order, 0.0), (&row_order, f64::from(f32::MIN)), (&row_order, 0.0)] {
         let place = iteration.place(order, &o)?;
         add((
@@ -128,7 +129,7 @@ struct Iteration {
     loops: Vec<usize>,
 }
 
-/// Where a tensor lies among the loops.
+/// The layout of a tensor over the loops.
 struct Place {
     /// Its own extents, in memory order.
     whole: Vec<i64>,

@@ -64,7 +64,7 @@ impl<'c, 'b> Attention<'c, 'b> {
         })
     }
 
-    /// The extents of what there is one of for each row of scores.
+    /// The extents of a tensor with one element for each row of scores.
     pub(super) fn rows(&self) -> Vec<i64> {
         let mut dims = self.dims.clone();
         dims.truncate(KEY);
@@ -156,7 +156,7 @@ impl<'c, 'b> Attention<'c, 'b> {
         left.is_some() || right.is_some() && !is_last
     }
 
-    /// From which key on a query sees them, and the last one that it sees, both counted from the query's own number.
+    /// Returns the first and the last key that a query sees, both relative to the query's index.
     pub(super) fn visible(&self) -> Result<[Option<i64>; 2], EmitError> {
         let offset = self.offset()?;
         let Diagonal { left, right, .. } = self.diagonal;
@@ -166,7 +166,7 @@ impl<'c, 'b> Attention<'c, 'b> {
         ])
     }
 
-    /// What is to be added to a query for the key on its diagonal.
+    /// Returns the offset from a query's index to the key on its diagonal.
     pub(super) fn offset(&self) -> Result<i64, EmitError> {
         Ok(if self.diagonal.is_bottom_right {
             extent(&self.dims, KEY)? - extent(&self.dims, QUERY)?
@@ -242,8 +242,9 @@ impl<'c, 'b> Attention<'c, 'b> {
     }
 }
 
-/// What a mask adds to scores. Of truth values it is 0 where a key stays and -∞ where it is hidden, computed apart, in a type that the kernels
-/// of the target read.
+/// Returns what a mask adds to scores. For a boolean mask it is 0 where a key is visible and -∞
+/// where it is hidden, computed in a separate dispatch, in a type that the kernels of the target
+/// read.
 fn added<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, mask: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
     if mask.dtype != DataType::Bool {
         return Ok(mask);
@@ -308,7 +309,7 @@ pub(super) fn level<'c, 'b>(
     })
 }
 
-/// The matrices the other way round, where they lie.
+/// Returns the transposed matrices, without a copy.
 pub(super) fn transposed<'c, 'b>(tensor: &Ordered<'c, 'b>) -> Ordered<'c, 'b> {
     let swapped = |axis: &usize| match *axis {
         QUERY => KEY,

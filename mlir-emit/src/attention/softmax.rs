@@ -62,7 +62,7 @@ pub(super) const fn asks_for_more(op: &Sdpa) -> bool {
     op.padding_mask || op.alibi_mask || op.sink_token.is_some() || op.max.is_some() || op.sum_exp.is_some()
 }
 
-/// A sum over the sum of its weights, or 0 where there are none.
+/// Divides a weighted sum by the sum of its weights; 0 where there are no weights.
 pub(super) fn divided<'c, 'r>(math: &Math<'c, 'r>, elements: &[Ssa<'c, 'r>]) -> Scalar<'c, 'r> {
     let &[weighted, total] = elements else {
         return Err(MISSING);

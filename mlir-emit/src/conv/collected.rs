@@ -1,7 +1,8 @@
 //! The gradient with respect to x of a convolution with steps, collected from the windows that reach each element.
 //!
-//! dy times the filter is a product of matrices: the share that each window has at each of its taps. Each element of dx sums the shares of
-//! the windows that reach it. With one filter in a group a share is one product, which is made where it is summed.
+//! dy times the filter is a product of matrices: the contribution of each window at each of its
+//! taps. Each element of dx sums the contributions of the windows that reach it. With one filter in
+//! a group a contribution is one product, which is computed where it is summed.
 
 use super::named::{Axis, Tensor, between, sum};
 use super::shape::{Shape, product};
@@ -49,7 +50,7 @@ pub(super) fn collected<'c, 'b>(
     compute: DataType,
 ) -> Result<Ordered<'c, 'b>, EmitError> {
     let at = lowering.emitter();
-    // With one filter in a group a share is one product, which costs less than what keeps it.
+    // With one filter in a group a contribution is one product, which costs less than storing it.
     let terms = match shape.filters {
         1 => None,
         _ => Some(shares(&at, [dy, w], shape, compute)?),
@@ -105,7 +106,8 @@ pub(super) fn collected<'c, 'b>(
     })
 }
 
-/// What each window has at each of its taps: dy times the filter, over group, batch, positions, taps and channels.
+/// Computes the contribution of each window at each of its taps: dy times the filter, over group,
+/// batch, positions, taps and channels.
 fn shares<'c, 'b>(
     at: &Emitter<'c, 'b>,
     [dy, w]: [&Ordered<'c, 'b>; 2],

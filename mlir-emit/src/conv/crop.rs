@@ -56,7 +56,7 @@ impl Cropped {
         self.cut.iter().all(|&cut| cut == (0, 0))
     }
 
-    /// The elements of the copies that are made of x or its gradient; 0 if nothing is cut off.
+    /// The number of elements of the copies of x or its gradient; 0 if nothing is cut off.
     pub(super) fn elements(&self, x: &[i64]) -> Option<u64> {
         if self.is_whole() {
             return Some(0);

@@ -37,7 +37,8 @@ struct Along {
     phases: i64,
     /// Most taps that a phase has.
     taps: i64,
-    /// For the first phase, and by how much it is more for the second: the first tap, and the element of dy that it meets at place 0.
+    /// For the first phase, and by how much it is more for the second: the first tap, and the
+    /// element of dy that it is multiplied with at position 0.
     tap: [i64; 2],
     step: [i64; 2],
     dilation: i64,
@@ -82,7 +83,7 @@ impl Along {
         (self.window - first + self.phases - 1) / self.phases
     }
 
-    /// Whether all places meet an element of dy with each tap.
+    /// Whether each tap has an element of dy at all positions.
     fn is_inside(&self) -> bool {
         let most = self.places - 1 + self.step[0] + self.step[1].max(0);
         let least = self.step[0] + self.step[1].min(0) - (self.taps - 1) * self.dilation;
@@ -268,7 +269,7 @@ fn product(
             });
         }
         if !axis.is_even() {
-            // What is no tap counts in neither factor: zero times infinity is not zero.
+            // A term that is no tap must be zero in both operands: zero times infinity is not zero.
             tap_windows.push(Window {
                 extent: axis.window,
                 start: axis.tap[0],

@@ -85,8 +85,8 @@ impl Shape<'_> {
     }
 }
 
-/// w turned around (twice, which is not at all, if the convolution has turned it already), its filters and channels exchanged within each
-/// group.
+/// Returns w rotated by 180° (or as it is, if the convolution has rotated it already), with filters
+/// and channels exchanged within each group.
 fn exchanged<'c, 'b>(
     at: &Emitter<'c, 'b>,
     w: &Ordered<'c, 'b>,
@@ -219,7 +219,8 @@ pub(super) fn filter<'c, 'b>(
     Ok(dw.merged(at, &[&[merged], &terms[..]].concat(), &runs)?.ssa)
 }
 
-/// What each window has of x under each tap, zeros outside. A copy of a padded x would be one pass over memory more.
+/// Returns the patches of x: the element under each tap of each window, with zeros outside. A
+/// padded copy of x would be another pass over memory.
 fn patches<'c, 'b>(
     at: &Emitter<'c, 'b>,
     x: &Ordered<'c, 'b>,

@@ -79,7 +79,8 @@ pub(super) fn lower<'c, 'b>(
     lowering.kernel(machine, implicit([&x, &w], &shape, (order, compute))?)
 }
 
-/// The groups as axes of a batch, and the strides along them of tensors with channels and with filters, which are so far apart.
+/// Returns the groups as axes of a batch, and the strides along them in the tensors with channels
+/// and with filters.
 fn groups(shape: &Shape<'_>, [channel, filter]: [i64; 2]) -> (Vec<i64>, [Vec<i64>; 2]) {
     if shape.groups == 1 {
         return Default::default();
@@ -88,7 +89,8 @@ fn groups(shape: &Shape<'_>, [channel, filter]: [i64; 2]) -> (Vec<i64>, [Vec<i64
     (vec![shape.groups], strides.map(|stride| vec![stride]))
 }
 
-/// Whether kernels with matrix instructions have a convolution in these groups: several of few channels or filters leave most of a tile unused.
+/// Whether kernels with matrix instructions suit a convolution in these groups: several groups of
+/// few channels or filters leave most of a tile unused.
 pub(super) fn has_tiles(shape: &Shape<'_>) -> bool {
     shape.groups == 1 || shape.channels % WIDTH == 0 && shape.filters % WIDTH == 0
 }
@@ -158,7 +160,8 @@ impl Image {
         for axis in 0..shape.spatial() {
             let (stride, input) = (extent(&strides, axis + 2)?, extent(&shape.input, axis)?);
             let (outputs, taps) = (extent(&shape.output, axis)?, extent(&shape.window, axis)?);
-            // From a position, or a tap, to the next one: of one alone it may be any number.
+            // The stride from a position, or a tap, to the next one. If there is only one, the
+            // stride may be any number.
             let step = if outputs > 1 {
                 extent(&geometry.stride, axis)?
             } else {
@@ -193,7 +196,8 @@ impl Image {
     }
 }
 
-/// A factor, its first element, its strides along batches, its own axes and the sum, and where it has zeros.
+/// Creates an operand from its first element, its strides along the batch, its own axes and the
+/// sum, and the windows in which it has zeros.
 pub(super) fn factor(
     tensor: &Ordered<'_, '_>,
     first: i64,

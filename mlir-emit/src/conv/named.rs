@@ -10,7 +10,7 @@ use crate::narrow::multiplied;
 use crate::value::{Ordered, reshape};
 use rotini_graph::{ConvGeometry, DataType};
 
-/// What an axis of an operand or of the result, or a loop over it, is about.
+/// The meaning of an axis of an operand or of the result, or of a loop over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Axis {
     Batch,
@@ -82,7 +82,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
         })
     }
 
-    /// A row-major tensor that `axes` are the axes of.
+    /// Returns a row-major tensor with these axes.
     pub(super) fn new(ssa: Ssa<'c, 'b>, dtype: DataType, axes: Vec<Dim>) -> Self {
         Tensor { ssa, dtype, axes }
     }
@@ -107,7 +107,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
         })
     }
 
-    /// A tensor that `axes` are the axes of, with nothing in it.
+    /// Returns an uninitialized tensor with these axes.
     pub(super) fn empty(at: &Emitter<'c, 'b>, axes: Vec<Dim>, dtype: DataType) -> Result<Self, EmitError> {
         Ok(Tensor {
             ssa: at.empty(&extents(&axes), dtype)?,
@@ -116,7 +116,8 @@ impl<'c, 'b> Tensor<'c, 'b> {
         })
     }
 
-    /// The elements in another order and type: repeated along axes that this tensor has not, and along taps moved as `geometry` says.
+    /// Returns the elements in another order and type: broadcast along axes that this tensor lacks,
+    /// and shifted along taps as `geometry` says.
     pub(super) fn copied(
         self,
         at: &Emitter<'c, 'b>,
@@ -169,7 +170,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
         ))
     }
 
-    /// With as many zeros before and after each axis as `zeros` says.
+    /// Pads each axis by the numbers of zeros in `zeros`.
     pub(super) fn padded(self, at: &Emitter<'c, 'b>, zeros: impl Fn(Axis) -> (i64, i64)) -> Result<Self, EmitError> {
         let padding: Vec<_> = self.axes.iter().map(|&(axis, _)| zeros(axis)).collect();
         let (ssa, padded) = at.pad(self.ssa, &extents(&self.axes), &padding, (0.0, self.dtype))?;
@@ -189,7 +190,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
         self.cropped(at, &axes)
     }
 
-    /// Computed as it is here: the compiler fuses or folds nothing across.
+    /// Returns the tensor behind a barrier: the compiler fuses and folds nothing across it.
     pub(super) fn behind_barrier(self, at: &Emitter<'c, 'b>) -> Result<Self, EmitError> {
         Ok(Tensor {
             ssa: at.barrier(self.ssa)?,
@@ -197,12 +198,12 @@ impl<'c, 'b> Tensor<'c, 'b> {
         })
     }
 
-    /// Runs of neighbouring axes as one each.
+    /// Merges each run of neighbouring axes into one.
     pub(super) fn merged(self, at: &Emitter<'c, 'b>, axes: &[Dim], runs: &[usize]) -> Result<Self, EmitError> {
         self.reshaped(at, "tensor.collapse_shape", axes, runs)
     }
 
-    /// Each axis as a run of axes.
+    /// Splits each axis into a run of axes.
     pub(super) fn split(self, at: &Emitter<'c, 'b>, axes: &[Dim], runs: &[usize]) -> Result<Self, EmitError> {
         self.reshaped(at, "tensor.expand_shape", axes, runs)
     }

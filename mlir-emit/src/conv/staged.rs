@@ -157,7 +157,8 @@ fn dots<'c, 'b>(
 ) -> Result<Option<(Ssa<'c, 'b>, Vec<usize>)>, EmitError> {
     const FEW: i64 = 64;
     const MANY: i64 = 1024;
-    /// Elements of patches, which are read for every few filters: what second caches hold some of.
+    /// The maximum number of elements of patches, which are read again for every few filters:
+    /// second-level caches hold part of them.
     const PATCHES: i64 = 1 << 20;
     let (positions, count) = (shape.positions(), shape.terms());
     let is_f32 = [x.dtype, w.dtype, compute] == [DataType::F32; 3];
@@ -335,7 +336,8 @@ fn convolution<'c, 'b>(
     channels_merged(at, y, shape, compute)
 }
 
-/// x without what no window reaches: where a loop of one step goes, the compiler takes the extent of what is read for that of another.
+/// Returns x without the elements that no window reaches: with a loop of one step, the compiler
+/// confuses the extent that is read with another.
 fn reached<'c, 'b>(at: &Emitter<'c, 'b>, x: Tensor<'c, 'b>, shape: &Shape<'_>) -> Result<Tensor<'c, 'b>, EmitError> {
     let surplus = shape.surplus();
     x.without(at, |axis| match axis {

@@ -1,11 +1,14 @@
 //! Rewrites a caller's body into forms that the compiler gets right, wherever the body would meet a defect.
 //!
-//! - A value that may be a constant is a dispatch apart from the sum of it ([`Quirk::ConstantSums`]), and is computed in its operand's
-//!   order ([`Quirk::ConstantTransposed`]).
+//! - A value that may be a constant is computed in another dispatch than its sum
+//!   ([`Quirk::ConstantSums`]), and is computed in its operand's order
+//!   ([`Quirk::ConstantTransposed`]).
 //! - The factors of a sum of products are copied if necessary: into the type of the product, over all summed loops, with the summed loops
 //!   innermost (`factors`).
-//! - If the compiler would fuse products into their sum and take both for a contraction, the products are a dispatch of their own.
-//! - Contractions, reductions beside them and concatenations are dispatches of their own if their fusion is wrong.
+//! - If the compiler would fuse products into their sum and take both for a contraction, the
+//!   products are a separate dispatch.
+//! - Contractions, reductions beside them and concatenations are separate dispatches if their
+//!   fusion is wrong.
 
 use super::elements::{UNKNOWN, tensor_of};
 use super::factors::{Product, product, root};
@@ -48,9 +51,9 @@ pub(super) struct Rewriting {
     pub(super) body: Body,
     pub(super) quirks: Quirks,
     varying: Varying,
-    /// Whether the elements of a tensor are products that the compiler must not meet in a sum.
+    /// Whether the elements of a tensor are products that the compiler must not fuse into a sum.
     products: HashMap<Value, bool>,
-    /// The tensors that others are behind barriers.
+    /// For each tensor, its copy behind a barrier.
     behind: HashMap<Value, Value>,
     /// Whether there is a sum of products.
     contracts: bool,
@@ -175,8 +178,8 @@ impl Rewriting {
         Ok(())
     }
 
-    /// Elements that are added to others copy their own signs: they may be sums, which would start from what is added to them
-    /// ([`Quirk::FoldedSums`]).
+    /// Elements that are added to others get their own sign by `copysign`: they may be sums, which
+    /// the compiler would start from the other summand ([`Quirk::FoldedSums`]).
     fn complete(&mut self, generic: &mut Generic) -> Result<(), EmitError> {
         let mut body = Vec::with_capacity(generic.body.len());
         for mut scalar in std::mem::take(&mut generic.body) {

@@ -132,8 +132,8 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
         }
     }
 
-    /// A reduction. It starts from one number everywhere: what it is to start from besides is combined with what comes out, because its
-    /// memory may be the caller's ([`Quirk::SumsInPlace`]).
+    /// A reduction. It starts from one number everywhere. The initial tensor is combined with the
+    /// result afterwards, because its memory may be the caller's ([`Quirk::SumsInPlace`]).
     fn reduction(
         &self,
         generic: &Generic,
@@ -450,7 +450,7 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
                 if let Some(predicate) = predicate {
                     attributes.push(("predicate", at.attribute(&format!("{predicate} : i64"))?));
                 }
-                // The words are our own, from the list of those that are known.
+                // The words are rotini's, from the list of known words.
                 match flag {
                     Some(Flag::Fastmath(flags)) => {
                         let text = format!("#arith.fastmath<{}>", flags.join(","));

@@ -60,7 +60,7 @@ pub(super) fn tensor_of(body: &Body, value: Value) -> Result<&TensorType, EmitEr
     }
 }
 
-/// The bits of the number that changes nothing it is combined with.
+/// Returns the bits of the identity element.
 pub(super) fn neutral(combiner: &str, element: Element) -> Result<u64, EmitError> {
     let bits = element.bits();
     let all = u64::MAX >> 64_u32.saturating_sub(bits);

@@ -115,7 +115,8 @@ impl Extreme {
 }
 
 impl Extreme {
-    /// Keys of which the greatest without a sign is wanted ([`Quirk::SignedExtremes`]), or what they were.
+    /// Converts keys so that the greatest unsigned one is wanted, or converts them back
+    /// ([`Quirk::SignedExtremes`]), or what they were.
     fn upward<'c, 'r>(
         self,
         at: &Emitter<'c, 'r>,

@@ -106,8 +106,9 @@ fn check_functions(target: &Target, body: &Body, generic: &Generic) -> Result<()
     Ok(())
 }
 
-/// Declines sums that the compiler never gets done with in the form that a body gives them. Operations of the schema are written in
-/// another one. `long` counts the sums that one thread would get.
+/// Declines sums that the compiler would not finish compiling in the form that a body gives them.
+/// Operations of the schema are written in another one. `long` counts the sums that one thread
+/// would get.
 fn check_sums(target: &Target, generic: &Generic, long: &mut usize) -> Result<(), Unsupported> {
     let quirks = Quirks::of(target);
     let terms = generic

@@ -35,7 +35,7 @@ pub(super) fn coordinates<'c>(code: &Code<'c>, number: Int<'c>, extents: &[i64])
     Ok(indices)
 }
 
-/// The same of a number that is known now.
+/// Returns the same for a number that is known while the kernel is written.
 pub(super) fn known_coordinates(number: i64, extents: &[i64]) -> Vec<i64> {
     let mut rest = number;
     let mut indices = vec![0; extents.len()];
@@ -54,7 +54,7 @@ pub(super) fn offset<'c>(code: &Code<'c>, indices: &[Int<'c>], strides: &[i64]) 
     code.sum(terms.collect::<Result<Vec<_>, _>>()?)
 }
 
-/// Axes of a side of a product, and how a factor lies along them.
+/// The axes of one side of a product, and the strides of an operand along them.
 #[derive(Clone, Copy)]
 pub(super) struct Side<'a> {
     pub(super) extents: &'a [i64],
@@ -110,7 +110,7 @@ pub(super) fn windows(factor: &Factor) -> [Vec<(usize, i64)>; 2] {
     [of(|window| window.own), of(|window| window.sum)]
 }
 
-/// Whether the element of a row and a term is there.
+/// Returns whether the element of a row and a term exists.
 pub(super) fn is_there<'c>(
     code: &Code<'c>,
     factor: &Factor,

@@ -1,7 +1,9 @@
 //! Max pooling on CPUs of images in f32, in vectors along the innermost axis: pixels or channels.
 //!
-//! An element outside the image is replaced by the nearest one inside, which the window has too. So each window is a chain of comparisons in the
-//! order of its elements, `v > m ? v : m`, which is one instruction. Of NaN only the first element of a window counts, as nothing is greater.
+//! An element outside the image is replaced by the nearest one inside, which the window has too. So
+//! each window is a chain of comparisons in the order of its elements, `v > m ? v : m`, which is
+//! one instruction. NaN is the result only if it is the first element of a window, as no comparison
+//! with NaN is true.
 
 use super::code::{Code, Int, Ssa};
 use super::gemm::Written;

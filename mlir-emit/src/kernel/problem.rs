@@ -1,4 +1,4 @@
-//! What a product is: the places that its factors and its result have in memory.
+//! The description of a product: the places of its operands and of its result in memory.
 //!
 //! Example: the convolution of x (N, H, W, C in memory) by w (K, R, S, C) with a step of 2 and zeros around x. Its rows are the positions of
 //! windows (n, p, q), its columns the filters (k), its sum is over (r, s, c). x at row (n, p, q) and term (r, s, c) is the element
@@ -20,7 +20,7 @@ pub(crate) enum Axis {
     Group(usize),
 }
 
-/// How far apart elements are that differ by one along each axis. An axis along which a tensor has the same elements has zero.
+/// The stride along each axis: zero along an axis that the tensor is broadcast along.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Strides {
     pub(crate) batch: Vec<i64>,
@@ -31,7 +31,7 @@ pub(crate) struct Strides {
     pub(crate) sum: Vec<i64>,
 }
 
-/// Places along an axis of an image of which some are outside of it: they have zeros.
+/// Positions along an axis of an image. Positions outside of the image are zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     /// Places in the image.
@@ -68,18 +68,20 @@ pub(crate) struct Product {
     pub(crate) rows: Vec<i64>,
     pub(crate) columns: Vec<i64>,
     pub(crate) sum: Vec<i64>,
-    /// How many of the first terms count in each product of the batch, if not all do.
+    /// For each product of the batch, the number of leading terms that are summed, if not all are.
     pub(crate) terms: Vec<i64>,
     pub(crate) factors: [Factor; 2],
-    /// A list of i32 with the matrix of the second factor that each product of the batch takes, if not its own: the number of its value.
+    /// The id of a list of i32 that selects the matrix of the second operand for each product of
+    /// the batch, if the batch index does not.
     pub(crate) chosen: Option<usize>,
     /// The result's axes in the order of its memory.
     pub(crate) order: Vec<Axis>,
     /// The type of sums and result.
     pub(crate) compute: DataType,
     pub(crate) schedule: gemm::Schedule,
-    /// Whether lanes make the sums by themselves, without matrix instructions. Example: each channel of a depthwise convolution has its own
-    /// filter, so both factors lie along the columns, which no matrix instruction has.
+    /// Whether single lanes compute the sums, without matrix instructions. Example: each channel of
+    /// a depthwise convolution has its own filter, so both factors lie along the columns, which no
+    /// matrix instruction has.
     pub(crate) is_direct: bool,
     /// What it is, for people who read the kernel's name: letters, digits and `_`.
     pub(crate) name: String,
@@ -136,7 +138,7 @@ impl Product {
         self.run_axis().is_some() && elements.is_some_and(|elements| elements < 1 << 29)
     }
 
-    /// What its time depends on.
+    /// Returns the quantities that its estimated time depends on.
     pub(crate) fn problem(&self) -> gemm::Problem {
         let count = |extents: &[i64]| {
             extents

@@ -189,7 +189,7 @@ fn sums<'c>(
     sums.first().copied().ok_or(EmitError::Internal("lost sums"))
 }
 
-/// Where a kernel stores the parts of its sums.
+/// Returns the tensor of partial sums that the first kernel stores.
 pub(super) fn parts<'c>(product: &Product, value: usize, context: &'c Context) -> Tensor<'c> {
     let results: i64 = product.shape().iter().product();
     let mut spread = super::fusion::spread(product, &product.order, &product.shape());

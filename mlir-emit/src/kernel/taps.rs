@@ -133,7 +133,7 @@ impl<'c> Writer<'_, 'c> {
         Type::integer(self.code.context(), 32).vector(&[self.of.registers.lanes])
     }
 
-    /// Numbers from a first one on, so far apart: which of them are from 0 to below an end.
+    /// Returns which numbers of an arithmetic sequence are from 0 to below an end.
     fn below(&self, first: Int<'c>, step: i64, end: i64) -> Result<Ssa<'c>, EmitError> {
         let (code, words) = (self.code, self.words()?);
         let numbers: Vec<String> = (0..self.of.registers.lanes)

@@ -1,4 +1,4 @@
-//! A copy in another memory order: an axis moves behind those that lie inside of it, and may get zeros at its end.
+//! A transpose: an axis becomes the innermost one, and may be padded with zeros.
 //!
 //! Example: N C H W becomes N H W C. A lane reads some channels at some neighbouring positions,
 //! transposes them in registers, and stores each position's channels at once. A workgroup has
@@ -17,9 +17,10 @@ pub(super) const LANES: i64 = 256;
 const POSITIONS: i64 = 64;
 /// Elements of 16 bytes.
 const WIDEST: i64 = 8;
-/// Where rows have no more elements than this and do not begin where wide loads can, they pass through LDS.
+/// Rows of at most this length that are not aligned for wide loads are transposed through LDS.
 const SHORT: i64 = 64;
-/// Rows of a workgroup that pass through LDS, at least, and elements of them, at most.
+/// The minimum number of rows of a workgroup, and the maximum number of its elements, that are
+/// transposed through LDS.
 const ROWS: i64 = 64;
 const ELEMENTS: i64 = 4608;
 
@@ -32,7 +33,7 @@ pub(crate) struct Transpose {
     pub(crate) outer: i64,
     pub(crate) moved: i64,
     pub(crate) inner: i64,
-    /// At least `moved`: what is more is zeros.
+    /// At least `moved`: the elements beyond `moved` are zeros.
     pub(crate) padded: i64,
 }
 
@@ -71,7 +72,7 @@ impl Transpose {
             .unwrap_or(1)
     }
 
-    /// Whether rows are short and begin at odd places.
+    /// Whether rows are short and unaligned.
     fn is_ragged(&self) -> bool {
         self.outer < 1 << 20
             && self.inner <= SHORT

@@ -81,7 +81,8 @@ impl<'c> Lanes<'_, 'c> {
         self.code.one("arith.cmpi", &operands, self.truths()?, &predicate)
     }
 
-    /// Columns that lie side by side in the right tensor: the vector with this number of all, of which each run has whole ones.
+    /// Returns the vector `number` of columns that are contiguous in the right tensor. Each run of
+    /// columns has whole vectors.
     pub(super) fn of_run(&self, columns: &[Along], number: Int<'c>) -> Result<Column<'c>, EmitError> {
         let code = self.code;
         let Some((inner, outer)) = columns.split_last() else {

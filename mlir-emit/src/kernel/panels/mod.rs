@@ -8,8 +8,10 @@
 //!             out[rows, columns] += left[rows, terms] · panel
 //! ```
 //!
-//! A vector has neighbouring columns. The left operand is read one number at a time, and each is multiplied by the vectors of a tile. A panel
-//! fits into the first cache. So nothing is materialised, whatever the size of a window; the panel is copied once for all rows of a workgroup.
+//! A vector has neighbouring columns. The left operand is read one element at a time, and each
+//! element is multiplied by the vectors of a tile. A panel fits into the first-level cache. So
+//! nothing is materialised, whatever the size of a window; the panel is copied once for all rows of
+//! a workgroup.
 //!
 //! Example: a convolution of 1×1, channels first: rows are filters, columns are the positions of an image, terms are channels. In a gradient
 //! with respect to the filter rows are filters, columns are the filter's other axes, and terms are images and their positions.
@@ -27,7 +29,8 @@ const TABLE: i64 = 4 << 10;
 const ENTRY: i64 = 8;
 /// Workgroups that are enough for the cores of a CPU.
 const ENOUGH: i64 = 64;
-/// Fewest and most rows of a workgroup. The copy of a panel counts little beside that many, and their sums fit into the second cache.
+/// Fewest and most rows of a workgroup. With that many rows, the copy of a panel costs little in
+/// comparison, and the sums fit into the second-level cache.
 const ROWS: [i64; 2] = [64, 1024];
 /// Fewest rows where lanes gather their elements: a vector takes as long as the products of some 40
 /// rows.
@@ -64,7 +67,7 @@ pub(crate) struct Part {
     pub(crate) terms: Vec<Along>,
 }
 
-/// Sums of products in f32. The parts make all results, each once.
+/// Sums of products in f32. Together the parts compute all results, each once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Panels {
     pub(crate) name: String,
@@ -80,7 +83,8 @@ fn count(axes: &[Along]) -> Option<i64> {
         .try_fold(1_i64, |product, axis| product.checked_mul(axis.extent))
 }
 
-/// The same loops as few: those of one step are left out, and neighbours whose steps are all alike are one.
+/// Merges loops: those of one step are left out, and neighbours with a common stride in all tensors
+/// become one.
 fn merged(axes: &[Along]) -> Vec<Along> {
     let mut merged: Vec<Along> = Vec::new();
     for &axis in axes.iter().filter(|axis| axis.extent != 1) {
@@ -133,7 +137,7 @@ impl Part {
         }
     }
 
-    /// With as few loops as possible.
+    /// Returns the same part with as few loops as possible.
     fn merged(&self) -> Part {
         Part {
             first: self.first,
@@ -291,7 +295,8 @@ mod tests {
         assert_eq!(single(&padded, 1), None);
     }
 
-    /// What the compiler lets a kernel have on the stack, and that all rows and columns have a tile.
+    /// Kernels stay within the stack that the compiler allows, and all rows and columns have a
+    /// tile.
     #[test]
     fn panels_fit_onto_the_stack() {
         const { assert!(PANEL + TABLE < 32 << 10) };

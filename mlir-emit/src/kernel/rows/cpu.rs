@@ -1,7 +1,7 @@
-//! Kernels of rows on CPUs.
+//! Fused row reductions on CPUs.
 //!
 //! A workgroup has some rows, one after the other. Each reduction is a pass over a row, in vectors,
-//! and what is stored is the last pass.
+//! and the last pass stores the results.
 //!
 //! ```text
 //! for each block of 64 vectors:
@@ -53,7 +53,7 @@ struct Writer<'a, 'c> {
     kept: Option<(usize, usize)>,
 }
 
-/// What is known of a row.
+/// The state of a row.
 struct Row<'c> {
     /// Where the row begins in each tensor.
     first: Vec<Int<'c>>,
@@ -184,7 +184,7 @@ impl<'c> Writer<'_, 'c> {
             }
             combine(code, step, [found, value], Some(self.lanes))
         };
-        // What is found in the vectors of a block.
+        // The partial results of a block.
         let block = |first: Int<'c>, turns: i64, rest: &[Spot<'c>]| {
             let mut partial = vec![nothing; usize::try_from(PARTIAL).map_err(|_| MISSING)?];
             if turns > 0 {
@@ -245,7 +245,7 @@ impl<'c> Writer<'_, 'c> {
         self.across(step, found, single)
     }
 
-    /// What the lanes of a vector found, combined.
+    /// Combines the lanes of a vector.
     fn across(&self, step: &Step, found: Ssa<'c>, single: Type<'c>) -> Result<Ssa<'c>, EmitError> {
         let code = &self.code;
         let (_, element) = found.r#type().as_vector()?;

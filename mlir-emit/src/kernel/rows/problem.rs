@@ -37,7 +37,7 @@ pub(super) struct Step {
 pub(super) struct Rows<'c> {
     /// Extents of the loops over rows.
     pub(super) rows: Vec<i64>,
-    /// Extents of those along a row.
+    /// Extents of the loops along a row.
     pub(super) columns: Vec<i64>,
     pub(super) operands: Vec<Tensor<'c>>,
     pub(super) steps: Vec<Step>,
@@ -73,7 +73,7 @@ impl<'c> Rows<'c> {
         }
     }
 
-    /// Merges loops along which all tensors lie as along one.
+    /// Merges neighbouring loops that have a common stride in all tensors.
     pub(super) fn merge(&mut self) {
         let stored = self.stored.iter_mut().map(|(_, tensor)| tensor);
         let tensors = self.operands.iter_mut().chain(stored);

@@ -1,4 +1,4 @@
-//! Writes a kernel of rows.
+//! Writes the kernel of a fused row reduction.
 //!
 //! Each reduction is a pass over the row, and the last pass stores the results. A pass goes through
 //! a lane's runs of four elements. If a lane keeps its runs in registers, each run's values are
@@ -24,14 +24,14 @@ use std::collections::HashMap;
 
 const MISSING: EmitError = EmitError::Internal("a value that a kernel of rows lacks");
 
-/// What is known of a lane's run of elements.
+/// The state of a lane's run of elements.
 #[derive(Default)]
 struct Run<'c> {
     /// The index along each loop of a row, of each element.
     indices: Vec<Vec<Int<'c>>>,
     /// Whether each element is one of a row.
     exists: Vec<Int<'c>>,
-    /// What was made so far.
+    /// The values computed so far.
     made: HashMap<Source, Ssa<'c>>,
 }
 
@@ -45,23 +45,23 @@ struct Writer<'a, 'c> {
     buffers: Vec<Ssa<'c>>,
     /// The lane's number in its row.
     within: Int<'c>,
-    /// The extent that says whether runs lie side by side in memory.
+    /// The extent that decides whether runs are contiguous in memory.
     extent: i64,
-    /// Which tensors lie in pairs, if no runs lie side by side.
+    /// The tensors that are read in pairs, if runs are not contiguous.
     pairs: Option<Pairs>,
     /// The row that is written.
     row: Row<'c>,
 }
 
-/// What is known of a lane's row.
+/// The state of a lane's row.
 struct Row<'c> {
     /// The index along each loop over rows.
     indices: Vec<Int<'c>>,
     /// The part of it that the lane has.
     part: Int<'c>,
-    /// Whether there is such a row.
+    /// Whether the row exists.
     exists: Int<'c>,
-    /// By how much pairs of elements begin before it.
+    /// The number of elements that the first pair begins before the row.
     shift: Int<'c>,
     /// The last elements of operands, where pairs may lose them.
     lasts: Vec<Option<Ssa<'c>>>,
@@ -72,7 +72,7 @@ struct Row<'c> {
 }
 
 impl Row<'_> {
-    /// What stands in a row's place before one is written.
+    /// The placeholder until the first row is written.
     fn nowhere() -> Self {
         Row {
             indices: Vec::new(),
@@ -105,7 +105,7 @@ pub(super) fn write<'c>(
     let together = schedule.rows().cast_signed();
     let across = cut.across(rows);
     let count = rows.rows.iter().product::<i64>() * across;
-    // The number of a row's part, and whether there is such a row.
+    // The number of the row's part, and whether the row exists.
     let place = |turn: i64| {
         let group = code.add(code.mul(workgroup, each)?, turn)?;
         let number = code.add(code.mul(group, together)?, code.div(lane, lanes)?)?;
@@ -122,7 +122,8 @@ pub(super) fn write<'c>(
     for turn in 1..each {
         places.push(place(turn)?);
     }
-    // Runs lie side by side if they do so in all tensors; else each element of a run has its neighbours in other lanes.
+    // Runs are contiguous if they are so in all tensors; else the neighbours of an element are in
+    // other lanes.
     let last = rows.columns.last().copied().unwrap_or(1);
     let lies_well = |tensor: &Tensor<'_>| tensor.is_same(true) || tensor.is_run(true, last);
     let extent = if rows.tensors().all(lies_well) { last } else { 1 };
@@ -198,7 +199,8 @@ impl<'c> Writer<'_, 'c> {
         Ok(())
     }
 
-    /// The runs of a row that stay. Of several rows all is loaded before the first is used: `first` has what they have in common.
+    /// The runs of a row that stay. All of several rows are loaded before the first is used:
+    /// `first` has what they have in common.
     fn kept(&self, first: Option<&Row<'c>>) -> Result<Vec<Run<'c>>, EmitError> {
         let numbers = 0..self.schedule.runs.cast_signed();
         let mut kept: Vec<Run<'c>> = numbers
@@ -238,7 +240,7 @@ impl<'c> Writer<'_, 'c> {
         Ok(made)
     }
 
-    /// Writes all steps of a row, and stores what is made.
+    /// Writes all steps of a row, and stores the results.
     fn passes(
         &mut self,
         lane: Int<'c>,
@@ -268,7 +270,7 @@ impl<'c> Writer<'_, 'c> {
         self.store_rows()
     }
 
-    /// What all parts of the row found, combined.
+    /// Combines the results of all parts of the row.
     fn known(&self, number: usize, step: &Step) -> Result<Ssa<'c>, EmitError> {
         let code = &self.code;
         let operand = *self.cut.known.get(&number).ok_or(MISSING)?;
@@ -298,7 +300,7 @@ impl<'c> Writer<'_, 'c> {
         parts.try_fold(first, |found, part| combine(code, step, [found, part], None))
     }
 
-    /// What a lane finds in its runs.
+    /// Returns the reduction of a lane's runs.
     fn reduce(&self, step: &Step, start: &str, kept: &mut [Run<'c>]) -> Result<Ssa<'c>, EmitError> {
         let &[source, _] = step.sources.as_slice() else {
             return Err(MISSING);
@@ -350,7 +352,7 @@ impl<'c> Writer<'_, 'c> {
         })
     }
 
-    /// Stores all that has elements of rows.
+    /// Stores the values with one element per element of a row.
     fn store_elements(&self, kept: &mut [Run<'c>]) -> Result<(), EmitError> {
         let outputs = self
             .rows
