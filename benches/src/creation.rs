@@ -37,7 +37,8 @@ pub(crate) fn run() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The first process on an MI300: emulated, which adds to the time and is in no way part of the compiler's.
+/// The first process on an MI300: emulated, which adds to the time and is in no way part of the
+/// compiler's.
 fn compiled_for_mi300() -> Result<Vec<Row>> {
     let directory = tempfile::tempdir()?;
     let graph = Conv::new(1, 64, 64, 56, 3, 1, DataType::F16, Order::Last).fused(PointwiseMode::ReluFwd, false);

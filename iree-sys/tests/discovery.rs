@@ -28,7 +28,8 @@ fn mode(path: &Path, mode: u32) {
 }
 
 fn set(name: &str, value: Option<&Path>) {
-    // SAFETY: this test is alone in its process, and its thread is the only one that reads the environment.
+    // SAFETY: this test is alone in its process, and its thread is the only one that reads the
+    // environment.
     unsafe {
         match value {
             Some(value) => env::set_var(name, value),

@@ -156,7 +156,8 @@ proptest! {
         prop_assert!(decoded(bytes).is_err());
     }
 
-    /// Splices, and headers whose checksum was made to fit: what gets past the checksum must be refused or be read as it is.
+    /// Splices, and headers whose checksum was made to fit: what gets past the checksum must be
+    /// refused or be read as it is.
     #[test]
     fn mutated_entries_never_panic(
         position in 0_usize..300,
@@ -180,7 +181,8 @@ proptest! {
     }
 }
 
-/// Makes length and checksum of the header fit a payload of 64 bytes, where the file is long enough to hold both.
+/// Makes length and checksum of the header fit a payload of 64 bytes, where the file is long enough
+/// to hold both.
 fn reseal(bytes: &mut [u8]) {
     let Some(end) = bytes.len().checked_sub(64 + 32) else {
         return;

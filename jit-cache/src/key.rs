@@ -1,8 +1,9 @@
 //! What makes two compilations the same one.
 //!
-//! Identity is content. [`Key::of`] is the only place where a key comes from, and [`KeyInputs`] names everything that can change a graph's
-//! code. [`ContentKey`] does the same one step later, for what the compiler reads. Each input goes into BLAKE3 behind its label and its
-//! length, so two different sets of inputs are never the same bytes.
+//! Identity is content. [`Key::of`] is the only place where a key comes from, and [`KeyInputs`]
+//! names everything that can change a graph's code. [`ContentKey`] does the same one step later,
+//! for what the compiler reads. Each input goes into BLAKE3 behind its label and its length, so two
+//! different sets of inputs are never the same bytes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +29,8 @@ pub struct KeyInputs<'a> {
     /// The features of that target, as they are given to the compiler. For the host's CPU the
     /// resolved list, never `host`: the directory may be shared between machines.
     pub target_features: &'a str,
-    /// The fingerprint of the emitter's sources: another one where the same graph may be lowered to other code.
+    /// The fingerprint of the emitter's sources: another one where the same graph may be lowered to
+    /// other code.
     pub emitter: &'a str,
     /// The compiler's flags, in the order given: order can matter to a compiler.
     pub flags: &'a [String],
@@ -140,8 +142,8 @@ pub struct ContentInputs<'a> {
     pub compiler: &'a str,
 }
 
-/// The identity of a compiled module, whatever graph and emitter it came from. Entries are found under it when an emitter
-/// changed and what it emits for a graph did not.
+/// The identity of a compiled module, whatever graph and emitter it came from. Entries are found
+/// under it when an emitter changed and what it emits for a graph did not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentKey(Key);
 
@@ -186,7 +188,8 @@ impl fmt::Debug for ContentKey {
     }
 }
 
-/// Writes labelled fields: length of label, label, length of value, value; lengths as little-endian `u64`.
+/// Writes labelled fields: length of label, label, length of value, value; lengths as little-endian
+/// `u64`.
 struct Framing(blake3::Hasher);
 
 impl Framing {
@@ -300,8 +303,9 @@ mod tests {
         assert_ne!(moved, base());
     }
 
-    /// The same inputs hashed by hand: framing and order are an on-disk format, and a change that keeps the number in
-    /// `CONTEXT` would silently strand or, worse, confuse what users have stored.
+    /// The same inputs hashed by hand: framing and order are an on-disk format, and a change that
+    /// keeps the number in `CONTEXT` would silently strand or, worse, confuse what users have
+    /// stored.
     #[test]
     fn key_is_the_documented_hash() {
         let mut hasher = blake3::Hasher::new_derive_key("rotini jit-cache key v3");

@@ -1,4 +1,5 @@
-//! Directories that could not be opened because descriptors, memory or space were short. They are opened when they are next needed.
+//! Directories that could not be opened because descriptors, memory or space were short. They are
+//! opened when they are next needed.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -27,8 +27,8 @@ pub(crate) fn check_product(
     check_not_constant(graph, &operands)
 }
 
-/// Sums a b over the last axis of `a` and the one before the last of `b`, for each batch, row and column of `out`, in the memory order
-/// `order`. Batch axes of extent 1 are broadcast.
+/// Sums a b over the last axis of `a` and the one before the last of `b`, for each batch, row and
+/// column of `out`, in the memory order `order`. Batch axes of extent 1 are broadcast.
 pub(crate) fn contract<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     a: &Ordered<'c, 'b>,
@@ -67,7 +67,8 @@ pub(crate) fn contract<'c, 'b>(
     let mut kinds = vec![Loop::Parallel; rank];
     kinds.push(Loop::Reduction);
     let input = |operand: &Ordered<'c, 'b>, swap: usize| -> Result<(Ssa<'c, 'b>, DataType, String), EmitError> {
-        // The operand as a tensor over the iteration's axes, with an extent of 1 along the other matrix's.
+        // The operand as a tensor over the iteration's axes, with an extent of 1 along the other
+        // matrix's.
         let mut dims = operand.dims.clone();
         dims.push(inner);
         let mut axes = operand.order.clone();
@@ -168,8 +169,9 @@ pub(crate) fn contract_chosen<'c, 'b>(
 }
 
 impl<'c, 'b> Lowering<'_, 'c, 'b> {
-    /// Both factors of a contraction to a matrix of these `rows` and `columns` over loops of these `summed` extents, in types in which the
-    /// compiler can sum them. Where there are few rows or columns, threads do ([`Quirk::OddHalves`], [`Quirk::ThinFnuz`]).
+    /// Both factors of a contraction to a matrix of these `rows` and `columns` over loops of these
+    /// `summed` extents, in types in which the compiler can sum them. Where there are few rows or
+    /// columns, threads do ([`Quirk::OddHalves`], [`Quirk::ThinFnuz`]).
     pub(crate) fn summable(
         &self,
         factors: [Ordered<'c, 'b>; 2],
@@ -196,20 +198,22 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
 /// Rows or columns up to which the compiler lets threads sum, not matrix cores.
 const FEW: i64 = 4;
 
-/// Whether threads may sum products of f16 to a matrix of these rows and columns in a way that does not compile: 5 or 7 at a time, as they
-/// do of an odd number ([`Quirk::OddHalves`]).
+/// Whether threads may sum products of f16 to a matrix of these rows and columns in a way that does
+/// not compile: 5 or 7 at a time, as they do of an odd number ([`Quirk::OddHalves`]).
 pub(crate) fn sums_oddly([rows, columns]: [i64; 2], summed: &[i64]) -> bool {
     let is_odd = |&extent: &i64| extent % 2 != 0 && (extent % 5 == 0 || extent % 7 == 0);
     rows.min(columns) <= FEW && summed.iter().any(is_odd)
 }
 
-/// Whether threads may sum products of FNUZ codes that end within four of them ([`Quirk::ThinFnuz`]).
+/// Whether threads may sum products of FNUZ codes that end within four of them
+/// ([`Quirk::ThinFnuz`]).
 fn sums_uneven_codes([rows, columns]: [i64; 2], summed: &[i64]) -> bool {
     rows.min(columns) <= FEW && summed.iter().any(|extent| extent % 4 != 0)
 }
 
-/// Whether matrices of floats of 32 and of 16 bits are to be multiplied in f32: no matrix instruction has factors of both, and none is
-/// used if the compiler has to widen one of them. The extents: rows, columns and terms.
+/// Whether matrices of floats of 32 and of 16 bits are to be multiplied in f32: no matrix
+/// instruction has factors of both, and none is used if the compiler has to widen one of them. The
+/// extents: rows, columns and terms.
 fn are_uneven(lowering: &Lowering<'_, '_, '_>, types: [DataType; 2], extents: [i64; 3]) -> bool {
     let is_half = |dtype: DataType| matches!(dtype, DataType::F16 | DataType::Bf16);
     let is_mixed = matches!(types, [DataType::F32, other] | [other, DataType::F32] if is_half(other));
@@ -304,9 +308,11 @@ fn as_kernel<'c, 'b>(
     }))
 }
 
-/// An operand of several matrices in an order with the summed axis last, if a matrix core's step along that axis would not end with it.
+/// An operand of several matrices in an order with the summed axis last, if a matrix core's step
+/// along that axis would not end with it.
 ///
-/// The compiler fills the last step up with zeros, by masks that it loses otherwise ([`Quirk::MaskedBatches`]).
+/// The compiler fills the last step up with zeros, by masks that it loses otherwise
+/// ([`Quirk::MaskedBatches`]).
 fn summed_last<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     operand: Ordered<'c, 'b>,

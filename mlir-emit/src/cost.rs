@@ -66,8 +66,9 @@ pub fn operations(graph: &NormalGraph) -> u64 {
     total
 }
 
-/// Returns a generous upper bound of the workspace, in bytes, that the compiled graph will need, and that any graph of the same form
-/// with shorter extents will. It takes microseconds. [`workspace_bound`](crate::workspace_bound) is far closer.
+/// Returns a generous upper bound of the workspace, in bytes, that the compiled graph will need,
+/// and that any graph of the same form with shorter extents will. It takes microseconds.
+/// [`workspace_bound`](crate::workspace_bound) is far closer.
 ///
 /// Counts, in the widest type of the graph, whatever the lowering could make the compiler keep: the
 /// value of each tensor and a copy of it in another order, and up to `COPIES` copies of each
@@ -128,7 +129,8 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
             | Op::BlockScaleQuantize(BlockScaleQuantize { y, .. }) => whole_blocks(&graph.tensor(*y)?.dims)?,
             Op::CustomOp(op) => custom::elements(graph, target, op)?,
             Op::SdpaBackward(op) => attention::backward_elements(graph, op)?,
-            // Statistics, each smaller than a tensor of the node. Where rows are cut into lanes, also a copy of the longer part of each row.
+            // Statistics, each smaller than a tensor of the node. Where rows are cut into lanes,
+            // also a copy of the longer part of each row.
             op if target.is_cpu() && !matches!(op, Op::Pointwise(_)) => {
                 let mut largest = 0;
                 op.for_each_input(&mut |_, id| {
@@ -149,8 +151,8 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
     Some(total)
 }
 
-/// Elements that the parts of an operation's sums have where several workgroups may share a sum; `None` where none do. Only factors of at most
-/// 16 bits that are summed in f32 have such kernels.
+/// Elements that the parts of an operation's sums have where several workgroups may share a sum;
+/// `None` where none do. Only factors of at most 16 bits that are summed in f32 have such kernels.
 fn shared(graph: &NormalGraph, target: &Target, node: &NormalNode) -> Option<u64> {
     let machine = target.machine()?;
     let of = |id: TensorId| Some(count(&graph.tensor(id)?.dims));

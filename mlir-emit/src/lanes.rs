@@ -19,10 +19,12 @@ use std::ops::Range;
 
 /// How many lanes there may be, the best first: what a vector holds.
 const LANES: [i64; 3] = [16, 8, 4];
-/// Rows whose length no number of lanes divides are cut if they are at least as long: the longer part is copied.
+/// Rows whose length no number of lanes divides are cut if they are at least as long: the longer
+/// part is copied.
 const LONG: i64 = 64;
 
-/// A run of axes that a reduction makes one of, and how it is cut: the first part, in lanes, and the rest of it.
+/// A run of axes that a reduction makes one of, and how it is cut: the first part, in lanes, and
+/// the rest of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rows {
     /// The axes, neighbours in memory.
@@ -76,7 +78,8 @@ impl Rows {
         Some(rows)
     }
 
-    /// Whether an operand has the axes, next to each other in their order in memory; `None` if it has some of them, or in another order.
+    /// Whether an operand has the axes, next to each other in their order in memory; `None` if it
+    /// has some of them, or in another order.
     fn reads(&self, value: &Value<'_, '_>, dims: &[i64]) -> Option<bool> {
         let shift = dims.len().checked_sub(value.dims.len())?;
         let Some(start) = self.axes.start.checked_sub(shift) else {
@@ -108,7 +111,8 @@ impl Rows {
         if length % self.lanes == 0 { self.lanes } else { 1 }
     }
 
-    /// The shape of what is reduced: two axes in place of the run, turns and lanes. Returns dims and order.
+    /// The shape of what is reduced: two axes in place of the run, turns and lanes. Returns dims
+    /// and order.
     pub(crate) fn shape(&self, shape: &Shape<'_>, part: &Range<i64>) -> (Vec<i64>, Vec<usize>) {
         let lanes = self.lanes_of(part);
         let mut dims = shape.dims.to_vec();
@@ -226,8 +230,8 @@ impl Rows {
 }
 
 impl<'c, 'b> Lowering<'_, 'c, 'b> {
-    /// [`reduce`](Self::reduce) of rows in lanes. They and what is left of the rows are combined in the type that a sum of whole rows is
-    /// carried in.
+    /// [`reduce`](Self::reduce) of rows in lanes. They and what is left of the rows are combined in
+    /// the type that a sum of whole rows is carried in.
     pub(crate) fn reduce_in_lanes(
         &self,
         rows: &Rows,

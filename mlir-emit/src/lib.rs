@@ -1,7 +1,9 @@
-//! Lowers operation graphs to MLIR: `linalg` on tensors, written as text, inside a shell of IREE's ABI.
+//! Lowers operation graphs to MLIR: `linalg` on tensors, written as text, inside a shell of IREE's
+//! ABI.
 //!
-//! [`check`] says whether a graph can be lowered for a target; [`emit`] lowers it; [`signature`] tells the buffers of the result.
-//! What [`check`] accepts, [`emit`] lowers and the compiler compiles: that is a tested property.
+//! [`check`] says whether a graph can be lowered for a target; [`emit`] lowers it; [`signature`]
+//! tells the buffers of the result. What [`check`] accepts, [`emit`] lowers and the compiler
+//! compiles: that is a tested property.
 //!
 //! | File | What it has |
 //! |---|---|
@@ -70,7 +72,8 @@ use mlir::{Block, Context, Region, Type, function_text};
 use rotini_graph::{NormalGraph, Op};
 use rotini_schedule::gemm::{Problem, Schedule};
 
-/// Part of the cache key: the hash of all sources that decide what a graph is lowered to, in hexadecimal. The build makes it.
+/// Part of the cache key: the hash of all sources that decide what a graph is lowered to, in
+/// hexadecimal. The build makes it.
 pub const FINGERPRINT: &str = env!("EMIT_FINGERPRINT");
 
 /// A lowered graph.
@@ -88,7 +91,8 @@ pub struct Emitted {
 ///
 /// # Errors
 ///
-/// [`EmitError::Unsupported`] exactly when [`check`] says so; anything else is a defect of the lowering.
+/// [`EmitError::Unsupported`] exactly when [`check`] says so; anything else is a defect of the
+/// lowering.
 pub fn emit(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> {
     emit_avoiding(graph, target, Quirks::of(target))
 }
@@ -137,8 +141,8 @@ pub fn products(graph: &NormalGraph, target: &Target) -> Result<Vec<(Problem, Sc
     Ok(kernels.products())
 }
 
-/// Returns an upper bound of the workspace, in bytes, that the compiled graph will need. The graph is lowered for that, which takes
-/// milliseconds.
+/// Returns an upper bound of the workspace, in bytes, that the compiled graph will need. The graph
+/// is lowered for that, which takes milliseconds.
 ///
 /// # Errors
 ///
@@ -203,7 +207,8 @@ fn computation(
     Ok(texts)
 }
 
-/// The texts of the kernels that the function `@compute` dispatches, its block, and the types of its results.
+/// The texts of the kernels that the function `@compute` dispatches, its block, and the types of
+/// its results.
 fn lowered<'c>(
     context: &'c Context,
     graph: &NormalGraph,

@@ -84,8 +84,8 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         self.at.scatter(self.kernels, scatter, values)
     }
 
-    /// Returns the result of a CPU kernel on these operands, as a tensor of this shape; `None` if no
-    /// kernel fits.
+    /// Returns the result of a CPU kernel on these operands, as a tensor of this shape; `None` if
+    /// no kernel fits.
     pub(crate) fn own(
         &self,
         own: &Own,

@@ -52,8 +52,9 @@ impl<'c, 'r> Math<'c, 'r> {
         })
     }
 
-    /// The same in a reduction of several elements, which is known by the one operation that combines them. Elsewhere the larger one may
-    /// have to be found by comparison ([`Quirk::MissingFmax`]).
+    /// The same in a reduction of several elements, which is known by the one operation that
+    /// combines them. Elsewhere the larger one may have to be found by comparison
+    /// ([`Quirk::MissingFmax`]).
     pub(crate) fn combining(self) -> Self {
         Math {
             compares: false,
@@ -141,8 +142,8 @@ impl<'c, 'r> Math<'c, 'r> {
         self.at.same("arith.divf", &[x, y])
     }
 
-    /// A quotient of integers, toward zero; 0 if y is, and the least one divided by -1 wraps. Both trap on some processors, and are
-    /// undefined to the compiler.
+    /// A quotient of integers, toward zero; 0 if y is, and the least one divided by -1 wraps. Both
+    /// trap on some processors, and are undefined to the compiler.
     pub(crate) fn integer_div(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         let constant = |value: i64| self.at.integer(value, self.ty);
         let (zero, one) = (constant(0)?, constant(1)?);
@@ -159,7 +160,8 @@ impl<'c, 'r> Math<'c, 'r> {
         self.at.same("arith.negf", &[x])
     }
 
-    /// -x as a term that may be summed: in a form that does not become the subtraction of x from the sum ([`Quirk::NegatedTerms`]).
+    /// -x as a term that may be summed: in a form that does not become the subtraction of x from
+    /// the sum ([`Quirk::NegatedTerms`]).
     pub(crate) fn negated(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         match (self.at.quirks().avoids(Quirk::NegatedTerms), self.compute.is_float()) {
             (true, true) => {
@@ -175,8 +177,8 @@ impl<'c, 'r> Math<'c, 'r> {
         }
     }
 
-    /// A sum over loops as a term of another sum: in a form that does not become what the sum over loops starts from
-    /// ([`Quirk::FoldedSums`]).
+    /// A sum over loops as a term of another sum: in a form that does not become what the sum over
+    /// loops starts from ([`Quirk::FoldedSums`]).
     pub(crate) fn complete(&self, sum: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         if self.compute.is_float() && self.at.quirks().avoids(Quirk::FoldedSums) {
             self.at.same("math.copysign", &[sum, sum])

@@ -27,7 +27,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     lowering.define_sums(op.c, product, compute)
 }
 
-/// The matrices with as many axes as the result has. Batch axes that are missing come first, with an extent of 1.
+/// The matrices with as many axes as the result has. Batch axes that are missing come first, with
+/// an extent of 1.
 fn ranked<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     matrices: Ordered<'c, 'b>,
@@ -151,7 +152,8 @@ fn dots<'c, 'b>(
     }))
 }
 
-/// Whether packing both operands into tiles pays off on a CPU: with more rows and columns than about this, seen on Zen 4.
+/// Whether packing both operands into tiles pays off on a CPU: with more rows and columns than
+/// about this, seen on Zen 4.
 pub(crate) fn is_worth_packing(graph: &NormalGraph, op: &Matmul) -> bool {
     const NARROW: i64 = 64;
     let extents = graph.tensor(op.c).and_then(|tensor| tensor.dims.last_chunk::<2>());

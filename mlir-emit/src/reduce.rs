@@ -290,8 +290,8 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         Ok(Value::of(self.carry(codes, DataType::F32)?))
     }
 
-    /// Whether the loops over these axes become one whatever is fused with them: they lie side by side in a graph of row-major tensors,
-    /// each of which has all of them or none.
+    /// Whether the loops over these axes become one whatever is fused with them: they lie side by
+    /// side in a graph of row-major tensors, each of which has all of them or none.
     fn merges(&self, operands: &[&Value<'c, 'b>], shape: &Shape<'_>, wide: &[usize]) -> bool {
         let is_side_by_side = match (wide.first(), wide.last()) {
             (Some(&first), Some(&last)) => (first..=last)

@@ -1,8 +1,10 @@
-//! The reduction operation: what is supported, and its lowering to one combination along the reduced axes.
+//! The reduction operation: what is supported, and its lowering to one combination along the
+//! reduced axes.
 //!
-//! MIN, MAX and AMAX ignore NaN, as hipDNN's reference does (`CpuFpReferenceReduction.hpp` in ROCm/rocm-libraries@619fa521). Of nothing
-//! but NaN it gives what it starts from: MIN the greatest number of the compute type, MAX the least, AMAX 0. But MAX of
-//! nothing but -inf is -inf here, and MIN of nothing but +inf is +inf.
+//! MIN, MAX and AMAX ignore NaN, as hipDNN's reference does (`CpuFpReferenceReduction.hpp` in
+//! ROCm/rocm-libraries@619fa521). Of nothing but NaN it gives what it starts from: MIN the greatest
+//! number of the compute type, MAX the least, AMAX 0. But MAX of nothing but -inf is -inf here, and
+//! MIN of nothing but +inf is +inf.
 
 use crate::convert::{FloatPredicate, check_compute, compute_type, least_finite};
 use crate::ir::{MISSING, only};
@@ -32,7 +34,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let declared = compute;
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
     let input = lowering.value(op.input)?.clone();
-    // What is 0 or 1 needs no 64 bits, in which the least truth value of a row was 1 on gfx942 (seen emulated).
+    // What is 0 or 1 needs no 64 bits, in which the least truth value of a row was 1 on gfx942
+    // (seen emulated).
     let stays_small = matches!(op.mode, M::Min | M::Max | M::Amax | M::Mul | M::MulNoZeros);
     let compute = match (input.dtype, compute) {
         (DataType::Bool, DataType::I64) if stays_small => DataType::I32,
@@ -47,7 +50,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         .map(|(axis, _)| axis)
         .collect();
     let mode = op.mode;
-    // The magnitudes of bytes are taken of wider integers, which are a dispatch of their own (`Quirk::MaskedCodes`).
+    // The magnitudes of bytes are taken of wider integers, which are a dispatch of their own
+    // (`Quirk::MaskedCodes`).
     let takes_magnitudes = matches!(mode, M::Norm1 | M::Amax) && compute.is_integer();
     let is_widened = takes_magnitudes && input.dtype == DataType::I8 && lowering.quirks().avoids(Quirk::MaskedCodes);
     let input = match &input.data {
@@ -104,7 +108,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     })
 }
 
-/// The bits to turn in integers, so that the greatest of them without a sign is the least or the greatest with one.
+/// The bits to turn in integers, so that the greatest of them without a sign is the least or the
+/// greatest with one.
 fn key(mode: M, compute: DataType) -> Option<i64> {
     let least = i64::MIN >> 64_u32.checked_sub(compute.bits())?;
     match mode {
@@ -144,7 +149,8 @@ fn combined<'c, 'r>(math: &Math<'c, 'r>, mode: M, element: Ssa<'c, 'r>, of_nan: 
         M::Add | M::Avg | M::Mul | M::Min | M::Max => Ok(element),
         M::Norm1 | M::Amax => math.abs(element),
         M::Norm2 => math.mul(element, element),
-        // Zeros are left out, and nothing but zeros is 1, as in hipDNN's reference (`CpuFpReferenceReduction.hpp`).
+        // Zeros are left out, and nothing but zeros is 1, as in hipDNN's reference
+        // (`CpuFpReferenceReduction.hpp`).
         M::MulNoZeros => {
             let is_zero = math.equal(element, math.constant(0.0)?)?;
             math.select(is_zero, math.constant(1.0)?, element)

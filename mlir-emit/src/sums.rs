@@ -1,8 +1,9 @@
 //! The accumulation type of long sums on CPUs.
 //!
-//! The compiler adds the terms of a sum one after the other. In f32, such a sum is off by as many roundings as it has terms: a sum of ones
-//! stops at 2^24. GPUs spread the terms over many lanes. On CPUs, a sum in f32 is accumulated in f64, which costs nothing where memory is
-//! the bottleneck. A product of matrices is summed in blocks, and the sums of many blocks in f64.
+//! The compiler adds the terms of a sum one after the other. In f32, such a sum is off by as many
+//! roundings as it has terms: a sum of ones stops at 2^24. GPUs spread the terms over many lanes.
+//! On CPUs, a sum in f32 is accumulated in f64, which costs nothing where memory is the bottleneck.
+//! A product of matrices is summed in blocks, and the sums of many blocks in f64.
 
 use crate::EmitError;
 use crate::convert::convert;
@@ -15,7 +16,8 @@ use rotini_graph::DataType;
 
 /// Sums of no more terms than this are as right as any.
 const SHORT: i64 = 16;
-/// Products of matrices with no more terms than this are summed at once: matrix products are fast in f32 alone.
+/// Products of matrices with no more terms than this are summed at once: matrix products are fast
+/// in f32 alone.
 pub(crate) const LONG: i64 = 512;
 /// Terms of a block.
 const BLOCK: std::ops::RangeInclusive<i64> = 64..=512;
@@ -172,7 +174,8 @@ pub(crate) fn blocks<'c, 'b>(
     in_type(at, sum, results, DataType::F64, compute)
 }
 
-/// A matrix with one of its axes as an axis of blocks, which becomes the first, and one of what is in a block, which takes its place.
+/// A matrix with one of its axes as an axis of blocks, which becomes the first, and one of what is
+/// in a block, which takes its place.
 pub(crate) fn in_blocks<'c, 'b>(
     at: &Emitter<'c, 'b>,
     matrix: &Ordered<'c, 'b>,
@@ -215,7 +218,8 @@ mod tests {
     use crate::target::Target;
     use rotini_graph::DataType::F32;
 
-    /// What the caller's workspace has to hold beside the operands of a matmul of [1234, 737] and [737, 1234]: eleven sums of blocks.
+    /// What the caller's workspace has to hold beside the operands of a matmul of [1234, 737] and
+    /// [737, 1234]: eleven sums of blocks.
     #[test]
     fn sums_of_blocks_count() {
         let results = [1234, 1234];

@@ -255,7 +255,8 @@ fn many_reductions_of_a_row_share_memory() {
     }
 }
 
-/// Sums of a long row that need nothing of each other are found by one kernel, and a second one makes the result.
+/// Sums of a long row that need nothing of each other are found by one kernel, and a second one
+/// makes the result.
 #[test]
 fn reductions_that_need_no_other_are_found_together() {
     let mut b = GraphBuilder::new("the greatest and the least");
@@ -280,7 +281,8 @@ fn reductions_that_need_no_other_are_found_together() {
     assert_eq!((found.len(), left), (2, 0), "{found:?}");
 }
 
-/// In a square, a scale that is computed looks like something that there is one of for each row: what is a row tells the loop, not the extent.
+/// In a square, a scale that is computed looks like something that there is one of for each row:
+/// what is a row tells the loop, not the extent.
 #[test]
 fn a_computed_scale_of_a_square_is_no_row() {
     let mut b = GraphBuilder::new("square");

@@ -1,4 +1,5 @@
-//! From a graph to its compiled code: the keys that it is found under, and the compiler if it is not found.
+//! From a graph to its compiled code: the keys that it is found under, and the compiler if it is
+//! not found.
 //!
 //! A compilation runs on a separate thread, tries fallback flags if the compiler crashes or rejects
 //! the module, and keeps a reproducer of what does not compile.
@@ -194,15 +195,17 @@ pub fn compile_for(
         Err(error) if is_worth_another_way(&error) => {
             tracing::warn!(%target, "{error}; the compiler is called again with fallback flags");
             flags.extend(target.fallback_flags());
-            // A reproducer has the flags of the first call. What passes, or a limit, is no verdict on the module: these flags might do.
+            // A reproducer has the flags of the first call. What passes, or a limit, is no verdict
+            // on the module: these flags might do.
             compile(&flags).map_err(|second| if second.blame() == Blame::Module { error } else { second })
         }
         result => result,
     }
 }
 
-/// Compiles what was emitted of a graph by a function such as [`compile_for`]. If the compiler does not take a schedule, needs too much for
-/// it, or makes code that allocates, it is called once more for the graph without schedules, which makes the same results.
+/// Compiles what was emitted of a graph by a function such as [`compile_for`]. If the compiler does
+/// not take a schedule, needs too much for it, or makes code that allocates, it is called once more
+/// for the graph without schedules, which makes the same results.
 ///
 /// # Errors
 ///
@@ -235,7 +238,8 @@ pub fn compile_graph(
     })
 }
 
-/// Whether other flags may help. A linker without space for its files, say, would keep the slower code that they make.
+/// Whether other flags may help. A linker without space for its files, say, would keep the slower
+/// code that they make.
 fn is_worth_another_way(error: &CompileError) -> bool {
     matches!(error, CompileError::Crashed { .. } | CompileError::Rejected { .. }) && error.blame() == Blame::Module
 }

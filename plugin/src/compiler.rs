@@ -204,7 +204,8 @@ fn open(config: &Config, mode: CompilerMode) -> Result<Arc<dyn Compiler>, NotHad
             idle: WORKER_IDLE,
         })?),
         CompilerMode::Cli => Arc::new(Program::new(&find_program()?)?),
-        // SAFETY: the library is IREE's compiler, of an installation that the user or this project chose.
+        // SAFETY: the library is IREE's compiler, of an installation that the user or this project
+        // chose.
         CompilerMode::InProcess => Arc::new(unsafe { InProcess::open(&find_library()?) }?),
     })
 }

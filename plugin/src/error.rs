@@ -29,7 +29,8 @@ pub enum Status {
     NotApplicable = 5,
 }
 
-/// Why a call of the ABI failed. The text starts with what matters most: hipDNN's front end cuts it at 256 characters.
+/// Why a call of the ABI failed. The text starts with what matters most: hipDNN's front end cuts it
+/// at 256 characters.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -194,7 +195,8 @@ impl Error {
         }
     }
 
-    /// For how long creating the same code again would fail again, as far as anyone can tell: so long it is worth remembering.
+    /// For how long creating the same code again would fail again, as far as anyone can tell: so
+    /// long it is worth remembering.
     #[must_use]
     pub const fn lasts(&self) -> Option<Duration> {
         match self {
@@ -223,7 +225,8 @@ impl Error {
         }
     }
 
-    /// Whether a device that could not be set up cannot be later either. All else, such as no memory, passes.
+    /// Whether a device that could not be set up cannot be later either. All else, such as no
+    /// memory, passes.
     pub(crate) const fn is_about_devices(&self) -> bool {
         matches!(self, Error::NoDevice(_) | Error::Forked(_))
     }

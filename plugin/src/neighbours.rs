@@ -22,7 +22,8 @@ pub(crate) fn tell() {
     });
 }
 
-/// The files that hipDNN would load too and that seem to be this plugin: by their names, or by their sizes.
+/// The files that hipDNN would load too and that seem to be this plugin: by their names, or by
+/// their sizes.
 fn copies(own: &Path) -> Vec<PathBuf> {
     let size = |path: &Path| fs::metadata(path).ok().map(|metadata| metadata.len());
     let (Some(directory), own_size) = (own.parent(), size(own)) else {

@@ -1,9 +1,10 @@
 //! Work on a separate thread that ends with it.
 //!
-//! A host may close this library, and the loader only unmaps it once no thread has a thread-local destructor left that is in it. The compiler's
-//! library leaves some on every thread that it runs on, and so do many blocking calls of Rust's standard library, even the ones that start
-//! a thread. The host's threads are not ours to end, so none of that may happen on them: this starts threads through pthreads.
-//! Compiling also wants more stack than a host's thread may have.
+//! A host may close this library, and the loader only unmaps it once no thread has a thread-local
+//! destructor left that is in it. The compiler's library leaves some on every thread that it runs
+//! on, and so do many blocking calls of Rust's standard library, even the ones that start a thread.
+//! The host's threads are not ours to end, so none of that may happen on them: this starts threads
+//! through pthreads. Compiling also wants more stack than a host's thread may have.
 
 use crate::abi::logging::Lent;
 use std::any::Any;
@@ -44,8 +45,9 @@ where
     };
     let mut thread = MaybeUninit::uninit();
     let mut attributes = Attributes::new()?;
-    // SAFETY: the attributes are initialised, and `run` gets a job of the types that it is made for. The job outlives the thread, which is
-    // joined below, and nothing else touches it until then.
+    // SAFETY: the attributes are initialised, and `run` gets a job of the types that it is made
+    // for. The job outlives the thread, which is joined below, and nothing else touches it until
+    // then.
     check(unsafe {
         check(libc::pthread_attr_setstacksize(&mut attributes.0, STACK))?;
         let job = (&raw mut job).cast::<c_void>();
@@ -61,7 +63,8 @@ where
 }
 
 extern "C" fn run<F: FnOnce() -> T, T>(job: *mut c_void) -> *mut c_void {
-    // SAFETY: `on_own_thread` passes a job of these types, which is this thread's alone until it ends.
+    // SAFETY: `on_own_thread` passes a job of these types, which is this thread's alone until it
+    // ends.
     let job = unsafe { &mut *job.cast::<Job<F, T>>() };
     if let (Some(work), Some(log)) = (job.work.take(), job.log.take()) {
         job.result = Some(catch_unwind(AssertUnwindSafe(|| log.during(work))));

@@ -10,7 +10,8 @@
 //! | `diagnostics.txt` | what the compiler said, up to 256 KiB |
 //! | `reproducer.json` | [`Versions`] |
 //!
-//! There are at most [`LIMIT`] of them: the oldest make room. Other files and directories beside them are never touched.
+//! There are at most [`LIMIT`] of them: the oldest make room. Other files and directories beside
+//! them are never touched.
 
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder};
@@ -62,7 +63,8 @@ pub struct Reproducer {
 }
 
 impl Reproducer {
-    /// Keeps it in a directory of directories, under a name that is the same for the same graph, and makes room.
+    /// Keeps it in a directory of directories, under a name that is the same for the same graph,
+    /// and makes room.
     ///
     /// # Errors
     ///
@@ -74,7 +76,8 @@ impl Reproducer {
             return Ok(place);
         }
         make_room(parent, LIMIT.saturating_sub(1))?;
-        // Complete from the moment the name exists, whatever happens on the way; removed if it does not come to that.
+        // Complete from the moment the name exists, whatever happens on the way; removed if it does
+        // not come to that.
         let directory = tempfile::Builder::new().prefix(".unfinished-").tempdir_in(parent)?;
         let diagnostics = self.diagnostics.as_bytes();
         let diagnostics = diagnostics.get(..DIAGNOSTICS_LIMIT).unwrap_or(diagnostics);

@@ -1,4 +1,5 @@
-//! Owns the table of predictions: its rows, its sums beside an earlier table's, its form in the documents.
+//! Owns the table of predictions: its rows, its sums beside an earlier table's, its form in the
+//! documents.
 
 use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// A graph's row. Microseconds of ours are predicted, as the field's name says; those of others are measured.
+/// A graph's row. Microseconds of ours are predicted, as the field's name says; those of others are
+/// measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) suite: String,
@@ -89,7 +91,8 @@ struct Sums {
     largest: f64,
 }
 
-/// The suites' sums beside those of a kept table, as Markdown; and whether one is worse than it may be.
+/// The suites' sums beside those of a kept table, as Markdown; and whether one is worse than it may
+/// be.
 pub(crate) fn sums(rows: &[Row], kept: &[Row]) -> (String, bool) {
     let before: BTreeMap<(&str, &str), f64> = kept
         .iter()
@@ -230,8 +233,9 @@ mod tests {
         })
     }
 
-    /// Bars from published measurements alone, without the model: 0.85 of the largest rates that AMD's kernels sustain on an MI300X
-    /// (ROCm blogs, "Measuring Max-Achievable FLOPs, Part 2"), 4.3 TB/s of memory (Chips and Cheese), and the shortest launch.
+    /// Bars from published measurements alone, without the model: 0.85 of the largest rates that
+    /// AMD's kernels sustain on an MI300X (ROCm blogs, "Measuring Max-Achievable FLOPs, Part 2"),
+    /// 4.3 TB/s of memory (Chips and Cheese), and the shortest launch.
     #[test]
     fn no_kept_prediction_is_faster_than_hardware() {
         let kept = read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/kept/all.json"))).unwrap();

@@ -16,7 +16,8 @@ pub(crate) const MODULE: &str = include_str!("../../../iree-sys/tests/shell.mlir
 pub(crate) const CRASHING: &str = include_str!("grouped.mlir");
 /// No test waits longer for anything that is to happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a fault may take beyond its limit. On a machine with nothing else to do it is 2 s, of which most is for a new worker.
+/// How long a fault may take beyond its limit. On a machine with nothing else to do it is 2 s, of
+/// which most is for a new worker.
 pub(crate) const PROMPT: Duration = Duration::from_secs(20);
 
 /// A separate worker program for one test, so that its processes can be distinguished from those of

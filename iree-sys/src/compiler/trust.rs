@@ -5,11 +5,12 @@
 //! it by another file. A directory above may be open if it is sticky, as `/tmp` is, since there
 //! nobody can rename what is not theirs.
 //!
-//! Trusted are root, the user of this process, and whoever could replace the very code that asks: the owners of its file and of the
-//! directories above it. An installation that belongs to an administrator, or to the user who made a container's image, is therefore as
-//! good as one's own.
+//! Trusted are root, the user of this process, and whoever could replace the very code that asks:
+//! the owners of its file and of the directories above it. An installation that belongs to an
+//! administrator, or to the user who made a container's image, is therefore as good as one's own.
 //!
-//! A file that someone has named needs less, because the choice of its owner was theirs: only what everyone can write is refused.
+//! A file that someone has named needs less, because the choice of its owner was theirs: only what
+//! everyone can write is refused.
 
 use std::{
     collections::BTreeSet,
@@ -76,7 +77,8 @@ impl Trusted {
             let is_sticky = depth > 0 && mode & STICKY != 0;
             let is_open = match origin {
                 Origin::Named => mode & BY_ALL != 0,
-                // By convention a user's private group has the user's number, and users' files are often open to it.
+                // By convention a user's private group has the user's number, and users' files are
+                // often open to it.
                 Origin::Searched => mode & BY_ALL != 0 || mode & BY_GROUP != 0 && metadata.gid() != owner,
             };
             if is_open && !is_sticky {

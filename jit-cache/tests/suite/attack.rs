@@ -28,7 +28,8 @@ fn pipe(path: &Path) {
     .expect("a pipe");
 }
 
-/// The same graph for two targets: each file is intact, and in the other's place it is not believed.
+/// The same graph for two targets: each file is intact, and in the other's place it is not
+/// believed.
 #[test]
 fn code_of_another_target_is_never_returned() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -115,8 +116,8 @@ fn locks_that_are_no_files_are_done_without() {
     }
 }
 
-/// Whoever guesses the name of a temporary file gains nothing by it, and a link in an entry's place is replaced, not
-/// followed.
+/// Whoever guesses the name of a temporary file gains nothing by it, and a link in an entry's place
+/// is replaced, not followed.
 #[test]
 fn writing_follows_no_link() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -201,7 +202,8 @@ fn listing(dir: &Path) -> Vec<(PathBuf, u64)> {
     listing
 }
 
-/// Entries are damaged, removed, exchanged and replaced by links while eight threads use them: every payload is right.
+/// Entries are damaged, removed, exchanged and replaced by links while eight threads use them:
+/// every payload is right.
 #[test]
 fn entries_that_change_all_the_time_are_right_or_made_again() {
     const KEYS: u64 = 12;
@@ -238,7 +240,8 @@ fn entries_that_change_all_the_time_are_right_or_made_again() {
                 .map(|thread| {
                     let cache = &cache;
                     scope.spawn(move || {
-                        // As long as it takes, on a busy machine, until there was something to refuse.
+                        // As long as it takes, on a busy machine, until there was something to
+                        // refuse.
                         let enough = |round| round >= 150 && cache.stats().bad_entries > 0;
                         for round in (0..100_000).take_while(|&round| !enough(round)) {
                             fetch(cache, (round * (2 * thread + 1)) % KEYS);

@@ -1,4 +1,5 @@
-//! Kills processes at any moment. Each leaves only whole entries, locks that are free, and files that a sweep removes.
+//! Kills processes at any moment. Each leaves only whole entries, locks that are free, and files
+//! that a sweep removes.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -32,7 +33,8 @@ fn code(number: u64) -> Vec<u8> {
     payload(number / 2, PAYLOAD)
 }
 
-/// Publishes without end, as fast as it can: locks, looks under contents, writes, links, remembers failures and sweeps.
+/// Publishes without end, as fast as it can: locks, looks under contents, writes, links, remembers
+/// failures and sweeps.
 pub(crate) fn publish(directory: &Path) {
     for number in 0.. {
         let number = number % KEYS;

@@ -1,6 +1,7 @@
 //! File systems that take no writes: a small one that is full, and one that is read-only.
 //!
-//! They are mounted in a namespace of the processes that use them. Where the system does not allow that, the test says so and is skipped.
+//! They are mounted in a namespace of the processes that use them. Where the system does not allow
+//! that, the test says so and is skipped.
 
 use std::path::Path;
 use std::process::Command;

@@ -67,7 +67,8 @@ fn threads_with_one_key_share_one_creation() {
     assert_eq!(cache.stats().joined, count(Origin::Joined) as u64);
 }
 
-/// Many keys, many threads, a memory tier that holds a few: each payload is right, each file is written once.
+/// Many keys, many threads, a memory tier that holds a few: each payload is right, each file is
+/// written once.
 #[test]
 fn hammering_many_keys_creates_each_once() {
     const KEYS: u64 = 40;

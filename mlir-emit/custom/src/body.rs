@@ -1,5 +1,5 @@
-//! What a body says: values that are numbered, and how each is made. [`crate::read`] makes it, so it is right; what builds the function
-//! may add values to it.
+//! What a body says: values that are numbered, and how each is made. [`crate::read`] makes it, so
+//! it is right; what builds the function may add values to it.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -238,11 +238,13 @@ pub enum Operation {
     Expand(Value, Vec<Vec<usize>>),
     /// The same elements with fewer axes: those that become each.
     Collapse(Value, Vec<Vec<usize>>),
-    /// Some of the elements: offset, extent and stride of each axis. Axes of extent 1 may be missing in the result.
+    /// Some of the elements: offset, extent and stride of each axis. Axes of extent 1 may be
+    /// missing in the result.
     Slice(Value, Vec<[i64; 3]>),
     /// One tensor after the other along this axis.
     Concat(usize, Vec<Value>),
-    /// The same tensor, which nothing computes together with what reads it. No text says this: what builds the function adds it.
+    /// The same tensor, which nothing computes together with what reads it. No text says this: what
+    /// builds the function adds it.
     Apart(Value),
 }
 
@@ -370,14 +372,15 @@ pub struct Generic {
     pub extents: Vec<i64>,
     /// What is read.
     pub inputs: Vec<Operand>,
-    /// What the result starts from. Its map has every parallel loop, and fixes nothing but axes of extent 1, at 0.
+    /// What the result starts from. Its map has every parallel loop, and fixes nothing but axes of
+    /// extent 1, at 0.
     pub init: Operand,
     /// The elements of the inputs, then the element so far.
     pub arguments: Vec<Value>,
     /// What is computed for each iteration.
     pub body: Vec<Scalar>,
-    /// The new element. If there is a reduction, it is made by the last word of `body` that is not dead: one combination of the element
-    /// so far and something else.
+    /// The new element. If there is a reduction, it is made by the last word of `body` that is not
+    /// dead: one combination of the element so far and something else.
     pub yielded: Value,
 }
 

@@ -20,9 +20,10 @@ pub fn is_known(data: &[u8]) -> bool {
     blake3::hash(data).to_hex().as_str() == HASH
 }
 
-/// The body that rotates x, [B, H, S, D], by the angles whose cosines and sines, [S, D / 2], are given: of each row the first half is
-/// x₁ cos − x₂ sin and the second x₁ sin + x₂ cos, where x₁ and x₂ are the halves of x's row. Computed in f32, or in f64 if anything is of
-/// that, and rounded once.
+/// The body that rotates x, [B, H, S, D], by the angles whose cosines and sines, [S, D / 2], are
+/// given: of each row the first half is x₁ cos − x₂ sin and the second x₁ sin + x₂ cos, where x₁
+/// and x₂ are the halves of x's row. Computed in f32, or in f64 if anything is of that, and rounded
+/// once.
 ///
 /// # Errors
 ///

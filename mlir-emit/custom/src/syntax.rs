@@ -1,4 +1,5 @@
-//! The tree that a text is read into: words with their places, types, and what follows each operation's name.
+//! The tree that a text is read into: words with their places, types, and what follows each
+//! operation's name.
 
 use crate::body::{Loop, TensorType, Type};
 use crate::refusal::Fault;

@@ -1,4 +1,5 @@
-//! From words to values: each name stands for one value that was made before it, and everything fits.
+//! From words to values: each name stands for one value that was made before it, and everything
+//! fits.
 
 use crate::arithmetic::Kind;
 use crate::body::MOST_OPERATIONS;

@@ -1,6 +1,8 @@
-//! Owns how attention is cut: which rows of scores a workgroup has, in which steps it goes over the keys, and in how many parts.
+//! Owns how attention is cut: which rows of scores a workgroup has, in which steps it goes over the
+//! keys, and in how many parts.
 //!
-//! The compiler's form of one query has 16 workgroups or fewer that read all keys and values of a batch.
+//! The compiler's form of one query has 16 workgroups or fewer that read all keys and values of a
+//! batch.
 
 use crate::Machine;
 use crate::gemm::INTRINSIC;

@@ -1,4 +1,5 @@
-//! Owns the schedules that were found by trying: `schedules/*.toml`, a file for each machine, written by `scripts/schedules`.
+//! Owns the schedules that were found by trying: `schedules/*.toml`, a file for each machine,
+//! written by `scripts/schedules`.
 //!
 //! A schedule is in the file if its graph was predicted to take much less time with it than with
 //! the one that the closed form chooses, and was executed strictly on the emulated GPU, at its real
@@ -59,7 +60,8 @@ impl Table {
     }
 }
 
-/// The schedules of all tables. A test demands that each can be read, so what cannot be read is nothing.
+/// The schedules of all tables. A test demands that each can be read, so what cannot be read is
+/// nothing.
 static KNOWN: LazyLock<HashMap<(&'static str, Problem), Schedule>> = LazyLock::new(|| {
     let tables = TABLES
         .iter()

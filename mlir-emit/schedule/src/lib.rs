@@ -1,8 +1,10 @@
-//! How operations become kernels on AMD GPUs: what there is to choose from, and which choice is estimated to be the fastest.
+//! How operations become kernels on AMD GPUs: what there is to choose from, and which choice is
+//! estimated to be the fastest.
 //!
-//! Nothing here is measured. An estimate is a closed form over products, bytes and launches. It takes microseconds, and it only decides
-//! between forms that were executed strictly on the emulated MI300 and gave right results. What it decides was held against the
-//! predictions of `rotini-time`, which shares nothing with it.
+//! Nothing here is measured. An estimate is a closed form over products, bytes and launches. It
+//! takes microseconds, and it only decides between forms that were executed strictly on the
+//! emulated MI300 and gave right results. What it decides was held against the predictions of
+//! `rotini-time`, which shares nothing with it.
 //!
 //! | Module | Owns |
 //! |---|---|

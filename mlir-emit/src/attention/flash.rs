@@ -1,11 +1,13 @@
-//! The forward direction as IREE's operation `iree_linalg_ext.online_attention`. On AMD GPUs it is one dispatch: tiles of scores stay in
-//! registers, and the sums so far are scaled whenever a larger score appears.
+//! The forward direction as IREE's operation `iree_linalg_ext.online_attention`. On AMD GPUs it is
+//! one dispatch: tiles of scores stay in registers, and the sums so far are scaled whenever a
+//! larger score appears.
 //!
-//! IREE's operation computes with powers of 2: it scales q and the mask by log2(e), q in its own type. The emitter passes a scale that
-//! makes q's factor 1, and scales the scores in f32 instead. The operation rounds the exponentials to the type of v for the second product.
+//! IREE's operation computes with powers of 2: it scales q and the mask by log2(e), q in its own
+//! type. The emitter passes a scale that makes q's factor 1, and scales the scores in f32 instead.
+//! The operation rounds the exponentials to the type of v for the second product.
 //!
-//! Bounds are a mask that is computed from indices. The operation's own `iree_linalg_ext.index` does not help: it counts from the beginning
-//! of each tile.
+//! Bounds are a mask that is computed from indices. The operation's own `iree_linalg_ext.index`
+//! does not help: it counts from the beginning of each tile.
 
 use super::axes::{HEAD, KEY, QUERY};
 use super::online::{Online, Problem, online};
@@ -27,7 +29,8 @@ const TILE: i64 = 16;
 /// Returns the softmax and the weighted sum; `None` where IREE's operation does not support all
 /// that is asked for, or is slower.
 ///
-/// On CPUs it is not: it takes five times as long as the steps for 512 queries and keys of 64 columns.
+/// On CPUs it is not: it takes five times as long as the steps for 512 queries and keys of 64
+/// columns.
 pub(super) fn softmax<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     attention: &Attention<'c, 'b>,
@@ -71,7 +74,8 @@ pub(super) fn is_possible(lowering: &Lowering<'_, '_, '_>, attention: &Attention
         && covers(lowering.target(), lowering.quirks(), attention.compute, op, operands)
 }
 
-/// Whether IREE's operation has all that is asked for of q, k and v with these extents and types, and makes matrix instructions of it.
+/// Whether IREE's operation has all that is asked for of q, k and v with these extents and types,
+/// and makes matrix instructions of it.
 fn covers(target: &Target, quirks: Quirks, compute: DataType, op: &Sdpa, operands: [(&[i64], DataType); 3]) -> bool {
     let [
         (&[_, _, queries, d], dtype),
@@ -95,8 +99,8 @@ fn covers(target: &Target, quirks: Quirks, compute: DataType, op: &Sdpa, operand
         && [d, columns].into_iter().all(fits)
 }
 
-/// Whether the whole graph is an attention in one dispatch that IREE does not form by itself, because the elements of the mask are as wide as
-/// scores. rotini's own kernels need no such bound.
+/// Whether the whole graph is an attention in one dispatch that IREE does not form by itself,
+/// because the elements of the mask are as wide as scores. rotini's own kernels need no such bound.
 pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quirks) -> bool {
     let [node] = graph.nodes() else { return false };
     let Op::Sdpa(op) = &node.op else { return false };

@@ -1,4 +1,5 @@
-//! The forward direction: the softmax of the scores, and the sum of the values with the softmax as weights.
+//! The forward direction: the softmax of the scores, and the sum of the values with the softmax as
+//! weights.
 
 use super::axes::{KEY, QUERY, scores_of};
 use super::hidden::{Rows, in_sequence};

@@ -1,9 +1,11 @@
 //! Elements that lengths and bounds hide reach no result, even if they are NaN or infinite: memory
 //! behind the end of a sequence may hold anything.
 //!
-//! A score of a hidden key is replaced by -∞. That is not enough for products with rows of other tensors, where the weight 0 times NaN is NaN:
+//! A score of a hidden key is replaced by -∞. That is not enough for products with rows of other
+//! tensors, where the weight 0 times NaN is NaN:
 //!
-//! - Rows that no query sees, or that are behind the end of their sequence, are read as zeros ([`Attention::present`]).
+//! - Rows that no query sees, or that are behind the end of their sequence, are read as zeros
+//!   ([`Attention::present`]).
 //! - If some queries see a row and others do not, elements of the product that are NaN are computed
 //!   again, from visible rows only ([`Attention::product`]). Without NaN that costs one comparison
 //!   for each element.

@@ -131,8 +131,8 @@ fn made<'c, 'b>(
     Ok([Value::of(quotient), greatest, total])
 }
 
-/// Returns whether kernels for CPUs compute in this attention's type, and all operands have it or 16
-/// bits, which are converted.
+/// Returns whether kernels for CPUs compute in this attention's type, and all operands have it or
+/// 16 bits, which are converted.
 pub(super) fn is_for_cpus(attention: &Attention<'_, '_>) -> bool {
     let operands = [&attention.q, &attention.k, &attention.v];
     attention.compute == DataType::F32 && operands.into_iter().all(|tensor| is_float(tensor.dtype))

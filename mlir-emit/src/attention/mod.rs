@@ -1,4 +1,5 @@
-//! Scaled dot-product attention as matmuls and steps, or as IREE's own operation where that is one dispatch.
+//! Scaled dot-product attention as matmuls and steps, or as IREE's own operation where that is one
+//! dispatch.
 //!
 //! ```text
 //! s = scale q kᵀ + mask, -∞ where a key is hidden        P = exp(s - stats)
@@ -6,7 +7,8 @@
 //! o = e v / l    stats = m + log l                       dq = scale dS k         dk = scale dSᵀ q         dv = Pᵀ do
 //! ```
 //!
-//! A row without a visible key is zeros, and its statistic -∞. What no reference of hipDNN defines is declined.
+//! A row without a visible key is zeros, and its statistic -∞. What no reference of hipDNN defines
+//! is declined.
 //!
 //! | File | What it has |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! IREE's operation `iree_linalg_ext.online_attention`: its loops, and where its operands lie among them.
+//! IREE's operation `iree_linalg_ext.online_attention`: its loops, and where its operands lie among
+//! them.
 
 use super::axes::{HEAD, KEY, QUERY};
 use crate::EmitError;
@@ -175,7 +176,8 @@ impl Iteration {
         axes.iter().map(product).collect()
     }
 
-    /// The place of a tensor in this memory order, each of whose logical axes is these axes of the iteration.
+    /// The place of a tensor in this memory order, each of whose logical axes is these axes of the
+    /// iteration.
     fn place(&self, order: &[usize], axes: &[Vec<usize>; 4]) -> Result<Place, EmitError> {
         let (mut whole, mut split, mut fine, mut loops) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for &axis in order {

@@ -50,7 +50,8 @@ impl<'c, 'b> Attention<'c, 'b> {
             dims: vec![batch, heads, queries, keys],
             scale: match (op.scale, op.scale_value) {
                 (Some(scale), _) => value(scale)?.with_dims(&lowering.emitter(), &[1])?,
-                // Without either it is 1 in the newest hipDNN (`PlanUtils.hpp`), where older ones divided by the root of D.
+                // Without either it is 1 in the newest hipDNN (`PlanUtils.hpp`), where older ones
+                // divided by the root of D.
                 (None, factor) => constant(factor.map_or(1.0, f64::from)),
             },
             mask: op.mask.map(|mask| added(lowering, value(mask)?)).transpose()?,
@@ -175,8 +176,9 @@ impl<'c, 'b> Attention<'c, 'b> {
         })
     }
 
-    /// ALiBi: a slope for each head times the distance. The slopes are powers of the first one, 2^(-8/H), where H is a power of two; the
-    /// heads beyond the largest power take every other one of twice as many.
+    /// ALiBi: a slope for each head times the distance. The slopes are powers of the first one,
+    /// 2^(-8/H), where H is a power of two; the heads beyond the largest power take every other one
+    /// of twice as many.
     fn bias<'r>(&self, math: &Math<'c, 'r>) -> Scalar<'c, 'r> {
         let heads = extent(&self.dims, HEAD)?.max(1);
         // 63 less leading zeros: the exponent of the largest power of two in it.

@@ -57,7 +57,8 @@ impl<'c, 'b> Softmax<'c, 'b> {
     }
 }
 
-/// Whether the operation asks for more than IREE's `online_attention` has, bounds and an additive mask apart.
+/// Whether the operation asks for more than IREE's `online_attention` has, bounds and an additive
+/// mask apart.
 pub(super) const fn asks_for_more(op: &Sdpa) -> bool {
     op.padding_mask || op.alibi_mask || op.sink_token.is_some() || op.max.is_some() || op.sum_exp.is_some()
 }

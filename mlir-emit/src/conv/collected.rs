@@ -1,4 +1,5 @@
-//! The gradient with respect to x of a convolution with steps, collected from the windows that reach each element.
+//! The gradient with respect to x of a convolution with steps, collected from the windows that
+//! reach each element.
 //!
 //! dy times the filter is a product of matrices: the contribution of each window at each of its
 //! taps. Each element of dx sums the contributions of the windows that reach it. With one filter in
@@ -40,7 +41,8 @@ impl Shape<'_> {
     }
 }
 
-/// The gradient with respect to x, each element collected from the windows that reach it, in the memory order `order`.
+/// The gradient with respect to x, each element collected from the windows that reach it, in the
+/// memory order `order`.
 pub(super) fn collected<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [dy, w]: [&Ordered<'c, 'b>; 2],
@@ -179,8 +181,8 @@ impl Step {
         }
     }
 
-    /// A window, its tap at this place in the padded x, and what has to hold for it to be one. Unsigned: what lies before the first is
-    /// far behind the last.
+    /// A window, its tap at this place in the padded x, and what has to hold for it to be one.
+    /// Unsigned: what lies before the first is far behind the last.
     fn reached<'c, 'r>(
         &self,
         places: &Places<'c, 'r>,

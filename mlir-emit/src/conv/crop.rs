@@ -1,8 +1,10 @@
-//! Padding below zero, which cuts elements of x off instead of adding zeros. Frameworks send it as the output padding of a transposed
-//! convolution, which is a gradient with respect to x whose last elements no window reaches.
+//! Padding below zero, which cuts elements of x off instead of adding zeros. Frameworks send it as
+//! the output padding of a transposed convolution, which is a gradient with respect to x whose last
+//! elements no window reaches.
 //!
-//! The forms of convolutions know no such padding: what is left of x is convolved with what is left of the padding. In a gradient with
-//! respect to x, what is cut off is zeros around the gradient of the rest.
+//! The forms of convolutions know no such padding: what is left of x is convolved with what is left
+//! of the padding. In a gradient with respect to x, what is cut off is zeros around the gradient of
+//! the rest.
 
 use crate::ir::Emitter;
 use crate::value::{Ordered, extents};

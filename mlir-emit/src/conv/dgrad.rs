@@ -1,15 +1,17 @@
 //! The gradient with respect to x of a convolution, as one kernel that rotini writes.
 //!
-//! With steps of one it is a sum over taps of dy, in the other direction: dx\[h\] = Σ dy\[h + pre - r\] w\[r\]. With steps of two, dx has two
-//! phases along the axis, which different taps reach. Example: a window of three taps with one zero before.
+//! With steps of one it is a sum over taps of dy, in the other direction: dx\[h\] = Σ dy\[h + pre -
+//! r\] w\[r\]. With steps of two, dx has two phases along the axis, which different taps reach.
+//! Example: a window of three taps with one zero before.
 //!
 //! ```text
 //! dx[2q]     = Σ dy[q] w[1]
 //! dx[2q + 1] = Σ dy[q] w[2] + dy[q + 1] w[0]
 //! ```
 //!
-//! In general the phase r = h mod s of dx is Σ dy\[q + ⌊(r + pre) / s⌋ - t\] w\[(r + pre) mod s + s t\] over t. Phases are products side by
-//! side in one kernel: axes of its batch. No product is with a stuffed zero.
+//! In general the phase r = h mod s of dx is Σ dy\[q + ⌊(r + pre) / s⌋ - t\] w\[(r + pre) mod s + s
+//! t\] over t. Phases are products side by side in one kernel: axes of its batch. No product is
+//! with a stuffed zero.
 
 use super::kernels::{direct, factor, has_tiles, is_direct, per_image};
 use super::shape::{Shape, channels_first, channels_last};
@@ -95,8 +97,8 @@ impl Along {
     }
 }
 
-/// The gradient in the memory order `order`, of the type `stored` if it has phases and of the compute type else; `None` if there is no
-/// kernel for these types and extents.
+/// The gradient in the memory order `order`, of the type `stored` if it has phases and of the
+/// compute type else; `None` if there is no kernel for these types and extents.
 pub(super) fn lower<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [dy, w]: [&Ordered<'c, 'b>; 2],

@@ -2,14 +2,17 @@
 //!
 //! The gradient with respect to x has two forms:
 //!
-//! - With stride 1 it is a convolution: of dy with zeros around it, by the filter rotated by 180° with its two channel axes exchanged.
-//! - With a larger stride, dy would need zeros between its elements too. Most products would be with these zeros, and an infinity in w
-//!   would make NaN where no window is. So dy times the filter is a matmul, and each element of dx sums the products of the windows that
-//!   reach it ([`super::collected`]).
+//! - With stride 1 it is a convolution: of dy with zeros around it, by the filter rotated by 180°
+//!   with its two channel axes exchanged.
+//! - With a larger stride, dy would need zeros between its elements too. Most products would be
+//!   with these zeros, and an infinity in w would make NaN where no window is. So dy times the
+//!   filter is a matmul, and each element of dx sums the products of the windows that reach it
+//!   ([`super::collected`]).
 //!
 //! On MI300 most are kernels that rotini writes ([`super::dgrad`]).
 //!
-//! The gradient with respect to w is a matmul: dy times the patches of x, summed over all positions.
+//! The gradient with respect to w is a matmul: dy times the patches of x, summed over all
+//! positions.
 
 use super::direct;
 use super::named::{Axis, Dim, Tensor, between, sum};
@@ -28,7 +31,8 @@ pub(super) struct Turned<'c, 'b> {
     pub(super) geometry: ConvGeometry,
 }
 
-/// Prepares the filter for the gradient with respect to x, and its geometry; the shape is that of the forward convolution.
+/// Prepares the filter for the gradient with respect to x, and its geometry; the shape is that of
+/// the forward convolution.
 pub(super) fn turned<'c, 'b>(
     at: &Emitter<'c, 'b>,
     w: &Ordered<'c, 'b>,
@@ -50,12 +54,14 @@ pub(super) fn turned_elements(shape: &Shape<'_>) -> Option<u64> {
 }
 
 impl Shape<'_> {
-    /// Whether the gradient with respect to x is a convolution of dy: its windows are one step apart, and all of dy counts.
+    /// Whether the gradient with respect to x is a convolution of dy: its windows are one step
+    /// apart, and all of dy counts.
     pub(super) fn is_turned(&self) -> bool {
         self.geometry.stride.iter().all(|&stride| stride == 1) && self.zeros_before().iter().all(|&zeros| zeros >= 0)
     }
 
-    /// Zeros before the first element of dy, for the windows of the turned filter; fewer than none where dy is cut.
+    /// Zeros before the first element of dy, for the windows of the turned filter; fewer than none
+    /// where dy is cut.
     fn zeros_before(&self) -> Vec<i64> {
         let ConvGeometry {
             pre_padding, dilation, ..

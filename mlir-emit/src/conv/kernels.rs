@@ -122,7 +122,8 @@ pub(super) fn direct<'c, 'b>(
     product.is_direct = true;
     product.name = format!("{}_direct", product.name);
     if is_depthwise(shape) {
-        // The groups, which come last in the batch, are the columns: lanes go along them where channels lie innermost.
+        // The groups, which come last in the batch, are the columns: lanes go along them where
+        // channels lie innermost.
         product.batch.pop();
         product.columns = vec![shape.groups];
         let [first, second] = &mut product.factors;
@@ -142,8 +143,8 @@ struct Image {
     /// Elements from one position to the next, and from one tap to the next.
     steps: Vec<i64>,
     taps: Vec<i64>,
-    /// For each axis along which windows go beyond the image: its number, the image's extent, where it begins, the distances of
-    /// positions and of taps.
+    /// For each axis along which windows go beyond the image: its number, the image's extent, where
+    /// it begins, the distances of positions and of taps.
     edges: Vec<(usize, [i64; 4])>,
 }
 
@@ -181,7 +182,8 @@ impl Image {
 }
 
 impl Image {
-    /// Where a gradient with respect to the filter reads zeros: rows are taps, the sum is over images and positions.
+    /// Where a gradient with respect to the filter reads zeros: rows are taps, the sum is over
+    /// images and positions.
     fn windows_of_taps(&self) -> Vec<Window> {
         let edges = self.edges.iter();
         edges
@@ -268,8 +270,8 @@ fn implicit(
     })
 }
 
-/// The gradient with respect to w, if there is a kernel for these types and extents: with channels innermost. `is_read`: whether other
-/// operations read it.
+/// The gradient with respect to w, if there is a kernel for these types and extents: with channels
+/// innermost. `is_read`: whether other operations read it.
 pub(super) fn wgrad<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [x, dy]: [&Ordered<'c, 'b>; 2],
@@ -388,7 +390,8 @@ fn own_channels<'c, 'b>(
     })
 }
 
-/// The gradient with respect to the filter of a depthwise convolution: rows are taps, columns are groups.
+/// The gradient with respect to the filter of a depthwise convolution: rows are taps, columns are
+/// groups.
 fn depthwise_wgrad<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [x, dy]: [&Ordered<'c, 'b>; 2],
@@ -438,8 +441,8 @@ fn depthwise_wgrad<'c, 'b>(
     }))
 }
 
-/// One tap without steps, channels first in the image: a product of the filter and each image, over the filter's axis `sum`. Also the
-/// gradient with respect to x, of which dy is the image.
+/// One tap without steps, channels first in the image: a product of the filter and each image, over
+/// the filter's axis `sum`. Also the gradient with respect to x, of which dy is the image.
 pub(super) fn per_image(
     [image, w]: [&Ordered<'_, '_>; 2],
     [own, sum]: [usize; 2],

@@ -1,7 +1,8 @@
 //! Convolution forward: what is supported, its extents, and what its forms share.
 //!
-//! `direct` is the form for GPUs: code generation takes the convolution as one operation. `staged` has the forms for CPUs, where code
-//! generation is fast only for operands of certain layouts and extents.
+//! `direct` is the form for GPUs: code generation takes the convolution as one operation. `staged`
+//! has the forms for CPUs, where code generation is fast only for operands of certain layouts and
+//! extents.
 
 mod collected;
 mod crop;
@@ -311,7 +312,8 @@ pub(crate) fn lower_wgrad(
     }
     let summed = [&[shape.batch], shape.output.as_slice()].concat();
     let [x, dy] = lowering.summable([x, dy], [shape.channels, shape.filters], &summed, compute)?;
-    // In the order in which it is stored, on CPUs: a copy of a large filter to another one takes longer than its gradient.
+    // In the order in which it is stored, on CPUs: a copy of a large filter to another one takes
+    // longer than its gradient.
     let last = channels_last(dw.dims.len());
     let is_last = lowering.target().conv_strategy() == ConvStrategy::Staged
         && lowering.stored_order(op.dw).is_some_and(|order| order == last);
@@ -427,7 +429,8 @@ pub(crate) fn elements(graph: &NormalGraph, op: &ConvFprop, strategy: ConvStrate
     elements?.checked_add(reversed)
 }
 
-/// A filter that is turned by 180° (`CONVOLUTION`) as it is read by a cross-correlation: a copy with the taps in the reverse order.
+/// A filter that is turned by 180° (`CONVOLUTION`) as it is read by a cross-correlation: a copy
+/// with the taps in the reverse order.
 fn reversed<'c, 'b>(at: &Emitter<'c, 'b>, w: Ordered<'c, 'b>, shape: &Shape<'_>) -> Result<Ordered<'c, 'b>, EmitError> {
     if !shape.is_reversed() {
         return Ok(w);

@@ -1,4 +1,5 @@
-//! Tensors whose physical axes have names. The staged forms use them to rearrange and sum without counting positions.
+//! Tensors whose physical axes have names. The staged forms use them to rearrange and sum without
+//! counting positions.
 
 use super::shape::split_axis;
 use crate::EmitError;
@@ -146,7 +147,8 @@ impl<'c, 'b> Tensor<'c, 'b> {
         })
     }
 
-    /// The index map with which these loops read the tensor. Where there is a loop over taps, the spatial axis moves with it.
+    /// The index map with which these loops read the tensor. Where there is a loop over taps, the
+    /// spatial axis moves with it.
     fn read(&self, loops: &[Axis], geometry: &ConvGeometry) -> Result<String, EmitError> {
         let index = |axis: Axis| loops.iter().position(|&candidate| candidate == axis).map(dim);
         let position = |axis: Axis| match axis {
@@ -265,7 +267,8 @@ impl<'c, 'b> Tensor<'c, 'b> {
         Ok(Tensor { ssa, ..self })
     }
 
-    /// The attributes of the slice at one index of the outermost axis, and its axes without that one.
+    /// The attributes of the slice at one index of the outermost axis, and its axes without that
+    /// one.
     fn outermost_slice(&self, at: &Emitter<'c, 'b>, index: i64) -> (Vec<(&'static str, Attribute)>, Vec<Dim>) {
         let axes = self.axes.get(1..).unwrap_or_default().to_vec();
         let sizes = [vec![1], extents(&axes)].concat();

@@ -1,4 +1,5 @@
-//! The staged forms, for CPUs: operands are copied to layouts and extents for which code generation is fast. Then the products are summed.
+//! The staged forms, for CPUs: operands are copied to layouts and extents for which code generation
+//! is fast. Then the products are summed.
 //!
 //! Each copy is a separate kernel, kept apart by a barrier (`Quirk::FoldedTranspose`).
 
@@ -13,7 +14,8 @@ use crate::mlir::Value as Ssa;
 use crate::value::Ordered;
 use rotini_graph::DataType;
 
-/// Most groups that are summed one by one: they share one kernel, but compile time grows with the calls.
+/// Most groups that are summed one by one: they share one kernel, but compile time grows with the
+/// calls.
 const MAX_SINGLE_GROUPS: i64 = 64;
 
 /// The maximum number of rows and of columns of the tiles that matmuls are padded to.
@@ -27,9 +29,11 @@ type Lowered<'c, 'b> = Result<(Ssa<'c, 'b>, Vec<usize>), EmitError>;
 enum Form {
     /// A channel per group: each filter has its own copy of a channel.
     Depthwise,
-    /// For each group a convolution, over a window of the two innermost axes: all that code generation is fast for.
+    /// For each group a convolution, over a window of the two innermost axes: all that code
+    /// generation is fast for.
     Convolution,
-    /// For each group a matmul of the patches of x and the filters. A patch is as large as the window.
+    /// For each group a matmul of the patches of x and the filters. A patch is as large as the
+    /// window.
     Patches,
     /// Many groups of several channels: slow, and rare.
     Direct,
@@ -54,10 +58,11 @@ impl Form {
     }
 }
 
-/// Whether a convolution reads w in steps that are too wide: w is [window, C, K], and a kernel takes 16 filters of each row. With 256 filters
-/// or more, few of its lines fit into the first cache at a time. Measured on one core (f32, `rotini bench`), as a convolution and by patches:
-/// 256→256 3×3 at 14×14 6.1 and 3.2 ms, 512→512 at 7×7 11 and 5.6 ms (Intel Sapphire Rapids); 1.4 and 1.4 ms, 2.7 and 1.9 ms (AMD Zen 5).
-/// There must be few positions, since each has a patch.
+/// Whether a convolution reads w in steps that are too wide: w is [window, C, K], and a kernel
+/// takes 16 filters of each row. With 256 filters or more, few of its lines fit into the first
+/// cache at a time. Measured on one core (f32, `rotini bench`), as a convolution and by patches:
+/// 256→256 3×3 at 14×14 6.1 and 3.2 ms, 512→512 at 7×7 11 and 5.6 ms (Intel Sapphire Rapids); 1.4
+/// and 1.4 ms, 2.7 and 1.9 ms (AMD Zen 5). There must be few positions, since each has a patch.
 fn has_wide_rows(shape: &Shape<'_>) -> bool {
     const WIDE: i64 = 256;
     shape.filters >= WIDE && shape.positions() <= 2 * shape.filters
@@ -68,7 +73,8 @@ pub(super) fn is_product(shape: &Shape<'_>) -> bool {
     Form::of(shape) == Form::Patches
 }
 
-/// Whether the lowering would make patches that take more than twice the memory of the operands, or would be slow.
+/// Whether the lowering would make patches that take more than twice the memory of the operands, or
+/// would be slow.
 pub(super) fn has_large_patches(shape: &Shape<'_>) -> bool {
     match Form::of(shape) {
         Form::Patches => {
@@ -145,9 +151,11 @@ pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
 /// \[positions, terms\] times \[K, terms\] transposed, by a kernel that reads w in place; `None` if
 /// there is no such kernel, or packed tiles are faster.
 ///
-/// Measured on one core (f32, AMD Zen 4), this product alone by packed tiles and by that kernel: 49 positions of 4608 terms by 512 filters 4.1
-/// and 2.5 ms, of 2048 terms 1.7 and 1.1 ms, of 512 terms by 2048 filters 1.5 and 1.1 ms; 196 positions of 2304 terms by 256 filters 2.6 and
-/// 2.3 ms, of 256 terms by 1024 filters 1.07 and 1.15 ms; 784 positions of 1152 terms by 128 filters 2.5 and 2.2 ms.
+/// Measured on one core (f32, AMD Zen 4), this product alone by packed tiles and by that kernel: 49
+/// positions of 4608 terms by 512 filters 4.1 and 2.5 ms, of 2048 terms 1.7 and 1.1 ms, of 512
+/// terms by 2048 filters 1.5 and 1.1 ms; 196 positions of 2304 terms by 256 filters 2.6 and 2.3 ms,
+/// of 256 terms by 1024 filters 1.07 and 1.15 ms; 784 positions of 1152 terms by 128 filters 2.5
+/// and 2.2 ms.
 fn dots<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     x: &Ordered<'c, 'b>,
@@ -346,8 +354,8 @@ fn reached<'c, 'b>(at: &Emitter<'c, 'b>, x: Tensor<'c, 'b>, shape: &Shape<'_>) -
     })
 }
 
-/// The sum for each group, if there are several, and groups outermost: there each is a piece of memory, so that all calls share one
-/// kernel.
+/// The sum for each group, if there are several, and groups outermost: there each is a piece of
+/// memory, so that all calls share one kernel.
 fn sum_groups<'c, 'b>(
     at: &Emitter<'c, 'b>,
     [x, w]: [Tensor<'c, 'b>; 2],
@@ -406,7 +414,8 @@ impl Shape<'_> {
         }
     }
 
-    /// The same with as many outputs and filters as kernels for CPUs are fast for: whole tiles of them.
+    /// The same with as many outputs and filters as kernels for CPUs are fast for: whole tiles of
+    /// them.
     fn widened(&self) -> Self {
         let mut wide = self.clone();
         if let Some(width) = wide.output.last_mut()

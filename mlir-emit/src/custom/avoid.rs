@@ -1,10 +1,11 @@
-//! Rewrites a caller's body into forms that the compiler gets right, wherever the body would meet a defect.
+//! Rewrites a caller's body into forms that the compiler gets right, wherever the body would meet a
+//! defect.
 //!
 //! - A value that may be a constant is computed in another dispatch than its sum
 //!   ([`Quirk::ConstantSums`]), and is computed in its operand's order
 //!   ([`Quirk::ConstantTransposed`]).
-//! - The factors of a sum of products are copied if necessary: into the type of the product, over all summed loops, with the summed loops
-//!   innermost (`factors`).
+//! - The factors of a sum of products are copied if necessary: into the type of the product, over
+//!   all summed loops, with the summed loops innermost (`factors`).
 //! - If the compiler would fuse products into their sum and take both for a contraction, the
 //!   products are a separate dispatch.
 //! - Contractions, reductions beside them and concatenations are separate dispatches if their
@@ -136,7 +137,8 @@ impl Rewriting {
         Ok(())
     }
 
-    /// Each element from those at its place. What may be a constant reads its operands in the order in which it is stored.
+    /// Each element from those at its place. What may be a constant reads its operands in the order
+    /// in which it is stored.
     pub(super) fn parallel(&mut self, result: Value, mut generic: Generic) -> Result<(), EmitError> {
         if self.contracts && self.quirks.avoids(Quirk::FoldedSums) {
             self.complete(&mut generic)?;
@@ -405,7 +407,8 @@ pub(super) fn element(generic: &Generic) -> Option<Value> {
     operands.iter().copied().find(|operand| operand != so_far)
 }
 
-/// The loops of an operand in the order in which the result has them, those that it does not have last.
+/// The loops of an operand in the order in which the result has them, those that it does not have
+/// last.
 fn in_order(operand: &Operand, init: &Operand) -> Vec<usize> {
     let mut loops = loops_of(operand);
     loops.sort_by_key(|index| init.map.iter().position(|place| *place == Place::Loop(*index)));

@@ -1,7 +1,9 @@
-//! Custom operations: a function on tensors that the caller wrote in MLIR, called from the computation.
+//! Custom operations: a function on tensors that the caller wrote in MLIR, called from the
+//! computation.
 //!
-//! `rotini-custom` reads the text. It does not use MLIR's library. This module builds its typed tree, operation by operation. So the
-//! caller's text reaches no parser of MLIR, in any process. `docs/custom-op.md` tells users what a body may contain.
+//! `rotini-custom` reads the text. It does not use MLIR's library. This module builds its typed
+//! tree, operation by operation. So the caller's text reaches no parser of MLIR, in any process.
+//! `docs/custom-op.md` tells users what a body may contain.
 
 mod avoid;
 mod build;
@@ -188,7 +190,8 @@ fn types(graph: &NormalGraph, ids: &[TensorId]) -> Result<Vec<TensorType>, Unsup
         .collect()
 }
 
-/// Lowers the operation: a call of the body, with tensors in logical row-major order that are rounded to their types.
+/// Lowers the operation: a call of the body, with tensors in logical row-major order that are
+/// rounded to their types.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, position: usize, op: &CustomOp) -> Result<(), EmitError> {
     let at = lowering.emitter();
     let body = body(lowering.graph(), op).map_err(|_| EmitError::Internal("a body that check declines"))?;
@@ -252,7 +255,8 @@ fn result_type<'c>(lowering: &Lowering<'_, 'c, '_>, at: &Emitter<'c, '_>, id: Te
     at.tensor_type(&tensor.dims, tensor.dtype)
 }
 
-/// The text of the functions that the computation calls: one private function per custom operation, in the graph's order.
+/// The text of the functions that the computation calls: one private function per custom operation,
+/// in the graph's order.
 pub(crate) fn functions(
     context: &Context,
     graph: &NormalGraph,

@@ -1,9 +1,10 @@
 //! Whether the compiler may find that a value is the same for all contents of the tensors.
 //!
-//! The compiler folds such values late, and gets some of what remains wrong ([`Quirk::ConstantSums`](crate::quirks::Quirk::ConstantSums),
-//! [`Quirk::ConstantTransposed`](crate::quirks::Quirk::ConstantTransposed)). How it finds them is not fully known: it also follows ranges
-//! of integers. So this module answers the opposite question: which values it has no reason to take for constants. All others may be
-//! constants.
+//! The compiler folds such values late, and gets some of what remains wrong
+//! ([`Quirk::ConstantSums`](crate::quirks::Quirk::ConstantSums),
+//! [`Quirk::ConstantTransposed`](crate::quirks::Quirk::ConstantTransposed)). How it finds them is
+//! not fully known: it also follows ranges of integers. So this module answers the opposite
+//! question: which values it has no reason to take for constants. All others may be constants.
 
 use super::elements::element_of;
 use rotini_custom::{Arithmetic, Body, Element, Flag, Scalar, Value};

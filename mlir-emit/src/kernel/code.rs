@@ -1,8 +1,9 @@
 //! The builder that kernels are written with: numbers, loops, vectors, buffers, shared memory,
 //! matrix instructions.
 //!
-//! Numbers that are known when the kernel is written are folded, so a kernel for one problem has no more arithmetic than it needs.
-//! Operations go to the innermost block that is open; loops and branches open one each.
+//! Numbers that are known when the kernel is written are folded, so a kernel for one problem has no
+//! more arithmetic than it needs. Operations go to the innermost block that is open; loops and
+//! branches open one each.
 
 use crate::EmitError;
 use crate::mlir::{Attribute, Block, Context, Region, Type, Value};

@@ -22,8 +22,9 @@ const LANES: i64 = 16;
 /// Rows and columns of a tile.
 const DOWN: i64 = 7;
 const ACROSS: i64 = 4;
-/// Tiles of a workgroup, along rows and along columns. IREE's workers take eight workgroups at a time if there are eight for each of them: with few
-/// more than that, one has twice as many as another.
+/// Tiles of a workgroup, along rows and along columns. IREE's workers take eight workgroups at a
+/// time if there are eight for each of them: with few more than that, one has twice as many as
+/// another.
 const TILES: i64 = 8;
 /// Fewest terms that are worth the addition of lanes.
 const TERMS: i64 = 256;
@@ -85,7 +86,8 @@ impl CpuMatmul {
         format!("{kind}_{}x{}x{}_f32", self.rows, self.columns, self.terms)
     }
 
-    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the buffers.
+    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
+    /// buffers.
     pub(super) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
         if self.right == Right::Columns {
             return self.lines().write(context, self.elements());
@@ -101,8 +103,8 @@ impl CpuMatmul {
         let down = ceil(self.rows, ceil(self.rows, DOWN));
         let across = ACROSS.min(self.columns);
         let tiles = [ceil(self.rows, down), ceil(self.columns, across)];
-        // Nearly the same number of tiles for each. If there is more than one workgroup, each has several: what the last tile shares with the one
-        // before is no other's.
+        // Nearly the same number of tiles for each. If there is more than one workgroup, each has
+        // several: what the last tile shares with the one before is no other's.
         let [blocks, strips] = tiles.map(|tiles| ceil(tiles, TILES));
         let workgroup = Int::Made(code.argument(1)?);
         let span = |number: Int<'c>, (count, tiles, each): (i64, i64, i64)| {
@@ -110,8 +112,8 @@ impl CpuMatmul {
             let end = code.div(code.mul(code.add(number, 1)?, tiles)?, count)?;
             Ok::<_, EmitError>([code.mul(first, each)?, code.mul(end, each)?])
         };
-        // Neighbouring workgroups have the same columns, or the same rows where there are many: the other operand is read from memory, or from a
-        // far cache, for each.
+        // Neighbouring workgroups have the same columns, or the same rows where there are many: the
+        // other operand is read from memory, or from a far cache, for each.
         let [block, strip] = if self.columns < 2 * self.rows {
             [code.div(workgroup, strips)?, code.rem(workgroup, strips)?]
         } else {

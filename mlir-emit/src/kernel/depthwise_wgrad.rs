@@ -1,10 +1,12 @@
-//! A [direct](super::depthwise) product of few rows and long sums, as the gradient of a depthwise convolution with respect to its filter.
+//! A [direct](super::depthwise) product of few rows and long sums, as the gradient of a depthwise
+//! convolution with respect to its filter.
 //!
 //! Example: dw\[c, r, s\] = Σ dy\[n, c, p, q\] x\[n, c, p + r - 1, q + s - 1\] over n, p and q. A
 //! lane has some channels, and a share of the positions: for each it adds to all taps. Then the
 //! lanes of a workgroup add their sums, and another kernel adds the partial sums of the workgroups.
 //!
-//! Where channels lie side by side, lanes that are neighbours have neighbouring channels, else neighbouring positions.
+//! Where channels lie side by side, lanes that are neighbours have neighbouring channels, else
+//! neighbouring positions.
 
 use super::code::{Int, Ssa};
 use super::depthwise::{Elements, LANES, Moved};
@@ -90,7 +92,8 @@ pub(crate) fn parts(product: &Product, machine: &Machine) -> Result<Option<u64>,
     let wanted = RESIDENT * machine.units.cast_signed() / share.groups(columns).max(1);
     // Two turns of each lane at least.
     let most = cells / (2 * LANES / share.across).max(1);
-    // The kernel that adds them loads several at once if their number has such a divisor, and the bound of the workspace counts on these.
+    // The kernel that adds them loads several at once if their number has such a divisor, and the
+    // bound of the workspace counts on these.
     let most = wanted.min(most).unsigned_abs();
     let results = product.shape().iter().product::<i64>().unsigned_abs();
     let bound = gemm::most_shared(machine, results);

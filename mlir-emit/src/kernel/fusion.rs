@@ -12,7 +12,8 @@ use crate::EmitError;
 use crate::mlir::{Context, Operation};
 use std::collections::{HashMap, HashSet};
 
-/// Most tensors that a kernel reads besides its factors: more need more registers for their addresses than there are.
+/// Most tensors that a kernel reads besides its factors: more need more registers for their
+/// addresses than there are.
 const MOST: usize = 12;
 /// Most buffers that HIP's driver in IREE passes to a kernel.
 const MOST_BUFFERS: usize = 16;
@@ -113,7 +114,8 @@ pub(super) fn fuse<'c>(
     })
 }
 
-/// An operation as a step of the kernel, the axes of its result, and the tensors that it reads besides; `None` if it cannot be one.
+/// An operation as a step of the kernel, the axes of its result, and the tensors that it reads
+/// besides; `None` if it cannot be one.
 fn joined<'c>(
     context: &'c Context,
     operation: &Operation,

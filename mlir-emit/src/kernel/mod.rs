@@ -454,7 +454,8 @@ fn multiply<'c>(
     call(context, kernel, read, tensors, written, texts)
 }
 
-/// Appends the text of a kernel, and returns its call. It reads these values, whose buffers have these types, and the operands.
+/// Appends the text of a kernel, and returns its call. It reads these values, whose buffers have
+/// these types, and the operands.
 fn call<'c>(
     context: &'c Context,
     (symbol, name, lanes): (&str, &str, Lanes),

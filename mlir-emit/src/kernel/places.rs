@@ -1,4 +1,5 @@
-//! Where a factor's elements are: places of a row and of a term in memory, and whether they are in the image.
+//! Where a factor's elements are: places of a row and of a term in memory, and whether they are in
+//! the image.
 
 use super::code::{Code, Int};
 use super::problem::{Factor, Window};
@@ -19,7 +20,8 @@ pub(super) struct Place<'c> {
     pub(super) exists: Int<'c>,
 }
 
-/// The index along each of these axes of the element with this number, counted along the last axis first.
+/// The index along each of these axes of the element with this number, counted along the last axis
+/// first.
 pub(super) fn coordinates<'c>(code: &Code<'c>, number: Int<'c>, extents: &[i64]) -> Result<Vec<Int<'c>>, EmitError> {
     let mut rest = number;
     let mut indices = Vec::new();

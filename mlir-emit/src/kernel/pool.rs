@@ -19,7 +19,8 @@ const MOST: i64 = 64;
 pub(crate) struct Pool {
     /// Images and channels.
     pub(crate) batch: [i64; 2],
-    /// Extents of both axes of the image, of the result and of a window; zeros before the image, and steps.
+    /// Extents of both axes of the image, of the result and of a window; zeros before the image,
+    /// and steps.
     pub(crate) input: [i64; 2],
     pub(crate) output: [i64; 2],
     pub(crate) window: [i64; 2],
@@ -62,7 +63,8 @@ impl Pool {
         [self.input, self.output].map(|[height, width]| all * height * width)
     }
 
-    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the buffers.
+    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
+    /// buffers.
     pub(super) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];

@@ -1,8 +1,10 @@
 //! The description of a product: the places of its operands and of its result in memory.
 //!
-//! Example: the convolution of x (N, H, W, C in memory) by w (K, R, S, C) with a step of 2 and zeros around x. Its rows are the positions of
-//! windows (n, p, q), its columns the filters (k), its sum is over (r, s, c). x at row (n, p, q) and term (r, s, c) is the element
-//! `n H W C + (2 p + r - 1) W C + (2 q + s - 1) C + c`, if 2 p + r - 1 and 2 q + s - 1 are in the image, and zero else.
+//! Example: the convolution of x (N, H, W, C in memory) by w (K, R, S, C) with a step of 2 and
+//! zeros around x. Its rows are the positions of windows (n, p, q), its columns the filters (k),
+//! its sum is over (r, s, c). x at row (n, p, q) and term (r, s, c) is the element
+//! `n H W C + (2 p + r - 1) W C + (2 q + s - 1) C + c`, if 2 p + r - 1 and 2 q + s - 1 are in the
+//! image, and zero else.
 
 use rotini_graph::DataType;
 use rotini_schedule::gemm;
@@ -16,7 +18,8 @@ pub(crate) enum Axis {
     Row(usize),
     /// An axis of the columns of the result.
     Column(usize),
-    /// This axis of the batch, and within it the first one of the columns. Example: the filters of a convolution in groups.
+    /// This axis of the batch, and within it the first one of the columns. Example: the filters of
+    /// a convolution in groups.
     Group(usize),
 }
 
@@ -26,7 +29,8 @@ pub(crate) struct Strides {
     pub(crate) batch: Vec<i64>,
     /// Along the rows of the first factor and the columns of the second.
     pub(crate) own: Vec<i64>,
-    /// Along the columns of the first factor and the rows of the second: none but in a direct product.
+    /// Along the columns of the first factor and the rows of the second: none but in a direct
+    /// product.
     pub(crate) other: Vec<i64>,
     pub(crate) sum: Vec<i64>,
 }
@@ -99,7 +103,8 @@ impl Product {
         extents.get(index).copied().unwrap_or(1)
     }
 
-    /// The axes in the order of the result's memory, with groups apart from what is in them, if there are several.
+    /// The axes in the order of the result's memory, with groups apart from what is in them, if
+    /// there are several.
     pub(super) fn axes(&self) -> Vec<Axis> {
         let apart = |&axis: &Axis| match axis {
             Axis::Group(index) if self.extent(Axis::Batch(index)) == 1 => vec![Axis::Column(0)],
@@ -114,8 +119,9 @@ impl Product {
         self.batch.len() + usize::from(self.schedule.parts > 1)
     }
 
-    /// The axis that runs of neighbours in memory go along: the last one with more than one element. `None` if it is not the last of the rows
-    /// or columns: no kernel goes along such an axis.
+    /// The axis that runs of neighbours in memory go along: the last one with more than one
+    /// element. `None` if it is not the last of the rows or columns: no kernel goes along such an
+    /// axis.
     pub(crate) fn run_axis(&self) -> Option<Axis> {
         let is_wide = |axis: &&Axis| self.extent(**axis) > 1;
         let axes = self.axes();

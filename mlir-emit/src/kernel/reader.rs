@@ -1,4 +1,5 @@
-//! How a workgroup copies a factor's part of a step from memory to registers, and from there to LDS.
+//! How a workgroup copies a factor's part of a step from memory to registers, and from there to
+//! LDS.
 //!
 //! In LDS each row of the tile has the terms of a step side by side, 128 bytes in chunks of 16. The
 //! chunks of a row are XOR-swizzled, so that lanes that read or write the same chunk of several
@@ -39,7 +40,8 @@ pub(super) struct Reader<'c> {
     /// Rows of the tile.
     rows: i64,
     sum: Vec<i64>,
-    /// Steps end where the sum's last axis does, or there is no other axis, and no window goes along it: one place serves all lanes.
+    /// Steps end where the sum's last axis does, or there is no other axis, and no window goes
+    /// along it: one place serves all lanes.
     is_uniform: bool,
     /// The terms of a block differ in their index along the last axis alone.
     has_neighbours: bool,
@@ -73,7 +75,8 @@ pub(super) fn place<'c>(code: &Code<'c>, row: Int<'c>, chunk: Int<'c>, bytes: i6
     code.add(code.mul(row, terms(bytes))?, code.mul(moved, CHUNK / bytes)?)
 }
 
-/// How many elements a factor has side by side and aligned along an axis: 8, 4, 2 or 1 of two bytes each.
+/// How many elements a factor has side by side and aligned along an axis: 8, 4, 2 or 1 of two bytes
+/// each.
 fn run(extents: &[i64], along: &[i64], across: &[i64], first: i64, bytes: i64) -> i64 {
     let (Some(&extent), Some((&1, outer))) = (extents.last(), along.split_last()) else {
         return 1;
@@ -100,7 +103,8 @@ pub(crate) fn fitted(product: &Product, schedule: Schedule) -> Schedule {
     Schedule { parts, ..cut }
 }
 
-/// Whether lanes load the factor's bytes one by one, along its own axes with these extents and along the sum.
+/// Whether lanes load the factor's bytes one by one, along its own axes with these extents and
+/// along the sum.
 fn is_of_single_bytes(factor: &Factor, own: &[i64], sum: &[i64]) -> bool {
     let Strides {
         batch,
@@ -115,7 +119,8 @@ fn is_of_single_bytes(factor: &Factor, own: &[i64], sum: &[i64]) -> bool {
 }
 
 impl<'c> Reader<'c> {
-    /// The copies of a tile whose first row is `first`, of a factor whose own axes have these extents. `batch`: the number of the product along each axis of the batch.
+    /// The copies of a tile whose first row is `first`, of a factor whose own axes have these
+    /// extents. `batch`: the number of the product along each axis of the batch.
     pub(super) fn new(
         code: &Code<'c>,
         (factor, buffer, element): (&Factor, Ssa<'c>, Type<'c>),

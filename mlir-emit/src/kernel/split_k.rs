@@ -23,7 +23,8 @@ const SHARES: i64 = 4;
 /// Bytes of a sum.
 const BYTES: i64 = 4;
 
-/// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: parts, operands, what is stored.
+/// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: parts, operands,
+/// what is stored.
 pub(super) fn write<'c>(
     context: &'c Context,
     product: &Product,

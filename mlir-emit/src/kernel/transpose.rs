@@ -24,7 +24,8 @@ const SHORT: i64 = 64;
 const ROWS: i64 = 64;
 const ELEMENTS: i64 = 4608;
 
-/// The copy of a tensor of 16-bit floats: `outer` times `moved` times `inner` elements become `outer` times `inner` times `padded`.
+/// The copy of a tensor of 16-bit floats: `outer` times `moved` times `inner` elements become
+/// `outer` times `inner` times `padded`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Transpose {
     /// The number of the tensor's value.

@@ -1,8 +1,10 @@
-//! MLIR that is built as data and written as text, in MLIR's generic form. Nothing of LLVM takes part.
+//! MLIR that is built as data and written as text, in MLIR's generic form. Nothing of LLVM takes
+//! part.
 //!
-//! Types and values are numbers of a [`Context`]. Operations are appended to a [`Block`] and are never changed; a pass may replace some by others. The text is what IREE's
-//! compiler parses and verifies; [`function_text`] verifies what text cannot say: that each operand is a value that is defined where it
-//! is used.
+//! Types and values are numbers of a [`Context`]. Operations are appended to a [`Block`] and are
+//! never changed; a pass may replace some by others. The text is what IREE's compiler parses and
+//! verifies; [`function_text`] verifies what text cannot say: that each operand is a value that is
+//! defined where it is used.
 
 mod attributes;
 mod print;
@@ -57,7 +59,8 @@ impl Context {
     }
 }
 
-/// A value in static single assignment form: the argument of a block that is borrowed, or the result of an operation in it.
+/// A value in static single assignment form: the argument of a block that is borrowed, or the
+/// result of an operation in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Value<'c, 'b> {
     context: &'c Context,

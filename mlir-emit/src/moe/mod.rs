@@ -1,4 +1,5 @@
-//! Grouped matmuls of mixtures of experts: one batched matmul over tiles of rows, each tile with the matrix of its expert.
+//! Grouped matmuls of mixtures of experts: one batched matmul over tiles of rows, each tile with
+//! the matrix of its expert.
 //!
 //! Only the device knows which rows belong to an expert. So the device rearranges the rows: each
 //! group begins a new tile. There are as many tiles as any routing can need, a few more than the
@@ -7,8 +8,9 @@
 //! GPUs. Backward, each tile gives the product of its rows. The tiles of an expert are neighbours,
 //! and their products are added.
 //!
-//! Offsets that decrease or exceed the rows, and indices that are not rows, have no meaning in hipDNN. They are clamped before they are
-//! used, so that nothing outside of a buffer is read or written.
+//! Offsets that decrease or exceed the rows, and indices that are not rows, have no meaning in
+//! hipDNN. They are clamped before they are used, so that nothing outside of a buffer is read or
+//! written.
 
 use crate::contract::{check_product, contract, contract_chosen};
 mod sizes;

@@ -164,8 +164,8 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
         body.select(is_last, last, entry)
     }
 
-    /// For each row of each tile, the row that it takes, of which there are `tokens`; -1 for none. Rows are looked up in `index` if there
-    /// is one.
+    /// For each row of each tile, the row that it takes, of which there are `tokens`; -1 for none.
+    /// Rows are looked up in `index` if there is one.
     pub(super) fn sources(
         &self,
         groups: Ssa<'c, 'b>,
@@ -201,7 +201,8 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
         })
     }
 
-    /// The rows of a tensor (1, rows, columns) as tiles (tile, row, column), zero where there is none.
+    /// The rows of a tensor (1, rows, columns) as tiles (tile, row, column), zero where there is
+    /// none.
     pub(super) fn rows(&self, tensor: &Ordered<'c, 'b>, sources: Ssa<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
         let at = self.lowering.emitter();
         let dims = vec![self.sizes.tiles, self.sizes.tile, extent(&tensor.dims, 2)?];
@@ -269,8 +270,8 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
         })
     }
 
-    /// For each row of the output, the row of the tiles (counted through all of them) that it is; -1 for none. `taken` has the routed row
-    /// of each row of the output, if that is not itself.
+    /// For each row of the output, the row of the tiles (counted through all of them) that it is;
+    /// -1 for none. `taken` has the routed row of each row of the output, if that is not itself.
     pub(super) fn slots(&self, taken: Option<Ssa<'c, 'b>>) -> Result<Ssa<'c, 'b>, EmitError> {
         let (at, sizes) = (self.lowering.emitter(), self.sizes);
         let begun = self.not_above(sizes.rows, self.starts)?;
@@ -296,7 +297,8 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
         })
     }
 
-    /// The routed row that each row of the output takes: the last one that is routed there; -1 for none.
+    /// The routed row that each row of the output takes: the last one that is routed there; -1 for
+    /// none.
     pub(super) fn taken(&self, index: Ssa<'c, 'b>, ks: Ssa<'c, 'b>, top_k: i64) -> Result<Ssa<'c, 'b>, EmitError> {
         let at = self.lowering.emitter();
         combine(&at, self.sizes.rows, index, -1.0, |body, [here, row], index, so_far| {

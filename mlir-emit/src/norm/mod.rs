@@ -1,7 +1,8 @@
 //! Normalizations: statistics along axes, and the results computed from them.
 //!
-//! All of them are one scheme. x is centred by its mean (not in RMSNorm) and divided by its deviation, both taken along some axes;
-//! scale and bias are broadcast over the result. The gradients follow the same scheme backwards:
+//! All of them are one scheme. x is centred by its mean (not in RMSNorm) and divided by its
+//! deviation, both taken along some axes; scale and bias are broadcast over the result. The
+//! gradients follow the same scheme backwards:
 //!
 //! ```text
 //! x̂ = (x - mean) inverse                       dbias  = Σ dy

@@ -10,8 +10,8 @@ use crate::step::{Combiner, Open, Shape, count, order_of};
 use crate::value::{Data, Value};
 use rotini_graph::{DataType, TensorId, rms_normalized_axis};
 
-/// What hipDNN's references find statistics with that a backward pass is not given, where the schema names no epsilon or the graph has
-/// none (`CpuFpReferenceBatchnorm.hpp`).
+/// What hipDNN's references find statistics with that a backward pass is not given, where the
+/// schema names no epsilon or the graph has none (`CpuFpReferenceBatchnorm.hpp`).
 const BACKWARD_EPSILON: f64 = 1e-5;
 
 /// Statistics of x along axes.

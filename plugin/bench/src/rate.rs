@@ -1,7 +1,7 @@
 //! Operations and bytes per second, and the share of what the device can do.
 //!
-//! All use the time with rotating buffers where there is one: with the same buffers each time, a small graph runs from the cache, and
-//! the memory's bandwidth says nothing about it.
+//! All use the time with rotating buffers where there is one: with the same buffers each time, a
+//! small graph runs from the cache, and the memory's bandwidth says nothing about it.
 
 use crate::results::{Machine, Measurement, Peak, Row, Times};
 

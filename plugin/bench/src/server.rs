@@ -212,7 +212,8 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // The callback is this program's, and the plugin may outlive it in its own threads. There is no one to tell that it failed.
+        // The callback is this program's, and the plugin may outlive it in its own threads. There
+        // is no one to tell that it failed.
         let _ = self.plugin.set_logging(None, 0);
     }
 }

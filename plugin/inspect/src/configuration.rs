@@ -1,4 +1,5 @@
-//! Owns how the compiler configured its kernels: what it writes with `--iree-hal-dump-executable-configurations-to`, as text.
+//! Owns how the compiler configured its kernels: what it writes with
+//! `--iree-hal-dump-executable-configurations-to`, as text.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

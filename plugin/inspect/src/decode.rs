@@ -1,6 +1,8 @@
-//! Owns gfx942's machine code, as far as counting needs it: how long an instruction is, what class it is of, where a branch goes.
+//! Owns gfx942's machine code, as far as counting needs it: how long an instruction is, what class
+//! it is of, where a branch goes.
 //!
-//! Formats and opcodes are those of AMD's "Instinct MI300 ISA". What is not known is an error: a count that leaves something out is wrong.
+//! Formats and opcodes are those of AMD's "Instinct MI300 ISA". What is not known is an error: a
+//! count that leaves something out is wrong.
 
 use crate::{class::Class, matrix};
 

@@ -6,10 +6,11 @@ use crate::fork::Made;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs the body of an exported function and turns its result into a status. Everything that an export does is in here: its body, the
-/// text of its error, and the host's logging function.
+/// Runs the body of an exported function and turns its result into a status. Everything that an
+/// export does is in here: its body, the text of its error, and the host's logging function.
 ///
-/// What a panicking body left half done is only read again through locks and queues that hold whole values, so it is safe to go on.
+/// What a panicking body left half done is only read again through locks and queues that hold whole
+/// values, so it is safe to go on.
 pub(super) fn guard(name: &'static str, body: impl FnOnce() -> Result<(), Error>) -> i32 {
     let mut outcome = None;
     let done = catch_unwind(AssertUnwindSafe(|| {
@@ -94,8 +95,8 @@ pub(super) unsafe fn place<T>(pointer: *mut T, what: &'static str) -> Result<Pla
     }
 }
 
-/// A place of the caller's, possibly uninitialised: it can only be written. Nothing is written before everything is validated: a caller of
-/// another generation may have something else there.
+/// A place of the caller's, possibly uninitialised: it can only be written. Nothing is written
+/// before everything is validated: a caller of another generation may have something else there.
 pub(super) struct Place<T>(*mut T);
 
 impl<T> Place<T> {

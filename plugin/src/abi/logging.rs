@@ -28,7 +28,8 @@ static THREW: AtomicBool = AtomicBool::new(false);
 static INSTALL: Once = Once::new();
 
 unsafe extern "C" {
-    /// Calls the callback. Catches what it throws: C++'s exceptions, and other languages' panics, which are lost then.
+    /// Calls the callback. Catches what it throws: C++'s exceptions, and other languages' panics,
+    /// which are lost then.
     fn rotini_tell(callback: Callback, severity: c_int, message: *const c_char) -> c_int;
 }
 
@@ -41,7 +42,8 @@ struct Message {
 /// Messages that are held back, for the thread that made them alone.
 type Held = RefCell<Vec<Message>>;
 
-// Without destructors: those of the host's threads would keep the library mapped after it is closed.
+// Without destructors: those of the host's threads would keep the library mapped after it is
+// closed.
 thread_local! {
     /// Where this thread's messages are held back: in a frame further up its stack, or nowhere.
     static HELD: Cell<*const Held> = const { Cell::new(std::ptr::null()) };
@@ -49,7 +51,8 @@ thread_local! {
     static IS_TELLING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Holds back what `body` has to say, and tells it when it has ended, which is when it holds nothing any more.
+/// Holds back what `body` has to say, and tells it when it has ended, which is when it holds
+/// nothing any more.
 pub(super) fn held<T>(body: impl FnOnce() -> T) -> T {
     let messages = Held::default();
     let result = Lent(&raw const messages).during(body);
@@ -59,10 +62,12 @@ pub(super) fn held<T>(body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The place where a thread's messages are held back, for another thread that works for it while it waits.
+/// The place where a thread's messages are held back, for another thread that works for it while it
+/// waits.
 pub(crate) struct Lent(*const Held);
 
-// SAFETY: the lender waits while the other thread uses the place, by the contract of `of_this_thread`.
+// SAFETY: the lender waits while the other thread uses the place, by the contract of
+// `of_this_thread`.
 unsafe impl Send for Lent {}
 
 impl Lent {
@@ -96,9 +101,11 @@ fn tell(severity: LogSeverity, message: &CString) {
     if address == 0 || IS_TELLING.replace(true) {
         return;
     }
-    // SAFETY: the address was a callback's when it was stored, and the host keeps it callable while the library is loaded.
+    // SAFETY: the address was a callback's when it was stored, and the host keeps it callable while
+    // the library is loaded.
     let callback = unsafe { std::mem::transmute::<usize, Callback>(address) };
-    // SAFETY: the message lives until the call returns, which is what the header asks for. Nothing unwinds out of it.
+    // SAFETY: the message lives until the call returns, which is what the header asks for. Nothing
+    // unwinds out of it.
     let threw = unsafe { rotini_tell(callback, severity as c_int, message.as_ptr()) } != 0;
     IS_TELLING.set(false);
     if threw && !THREW.swap(true, Ordering::Relaxed) {
@@ -173,7 +180,8 @@ impl Subscriber for HostSubscriber {
         bytes.retain(|&byte| byte != 0);
         let Ok(text) = CString::new(bytes) else { return };
         let severity = severity(*event.metadata().level());
-        // SAFETY: null, or a place in a frame of `held` that has not ended: of this thread, or of one that waits for it.
+        // SAFETY: null, or a place in a frame of `held` that has not ended: of this thread, or of
+        // one that waits for it.
         match unsafe { HELD.get().as_ref() } {
             Some(held) => held.borrow_mut().push(Message { severity, text }),
             None => tell(severity, &text),

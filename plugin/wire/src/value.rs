@@ -1,7 +1,7 @@
 //! Values that tensors hold in the graph.
 //!
-//! On the wire they are a union of structs. flatc cannot express that for Rust, so this module follows the offset itself, with
-//! every step checked.
+//! On the wire they are a union of structs. flatc cannot express that for Rust, so this module
+//! follows the offset itself, with every step checked.
 
 use crate::error::DecodeError;
 use crate::generated::graph_generated::{TensorAttributes, TensorValueType};
@@ -112,7 +112,8 @@ pub(crate) fn write(
     }
 }
 
-/// Rounds to the nearest value of `dtype`, all NaNs to one. `None` for the types that no float form on the wire is meant for.
+/// Rounds to the nearest value of `dtype`, all NaNs to one. `None` for the types that no float form
+/// on the wire is meant for.
 ///
 /// Integer types keep the value: that a fraction does not fit them is found by validation.
 fn round(value: f64, dtype: DataType) -> Option<f64> {

@@ -40,7 +40,8 @@ fn every_optional_field_is_there_and_is_not() {
     let mut optional = 0;
     for kind in 0..common::OPERATIONS {
         for full in [false, true] {
-            // Whether it was seen absent and present. Enough seeds that every mode of pointwise operations comes up.
+            // Whether it was seen absent and present. Enough seeds that every mode of pointwise
+            // operations comes up.
             let mut seen = BTreeMap::<String, [bool; 2]>::new();
             for seed in 0..1000 {
                 let graph = common::graph(seed, &[kind], full);

@@ -1,5 +1,5 @@
-//! Graphs as frameworks send them, from a few numbers: convolutions with an epilogue and their gradients, products, normalizations,
-//! attention, pooling.
+//! Graphs as frameworks send them, from a few numbers: convolutions with an epilogue and their
+//! gradients, products, normalizations, attention, pooling.
 //!
 //! Compute and intermediate types are f32, whatever the tensors hold.
 
@@ -211,8 +211,8 @@ impl Epilogue {
     }
 }
 
-/// A product of matrices: `rows` × `depth` by `depth` × `columns`, `batch` of them if there are several. `transposed`: the second is
-/// stored columns first, as frameworks keep weights.
+/// A product of matrices: `rows` × `depth` by `depth` × `columns`, `batch` of them if there are
+/// several. `transposed`: the second is stored columns first, as frameworks keep weights.
 #[must_use]
 pub fn product(
     name: &str,

@@ -6,8 +6,8 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The version with overrides of shapes, values that come at execution, and names of engines. Ragged tensors and others that an engine
-/// cannot run are declined by it.
+/// The version with overrides of shapes, values that come at execution, and names of engines.
+/// Ragged tensors and others that an engine cannot run are declined by it.
 const API_VERSION: &CStr = c"1.4.0";
 
 /// `HIPDNN_PLUGIN_TYPE_ENGINE`.

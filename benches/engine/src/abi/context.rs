@@ -14,7 +14,8 @@ pub struct Context {
     execution: Box<dyn Execution>,
 }
 
-/// Reads what the host asks of the engine. Knobs are ignored with a warning, as hipDNN documents: there are none.
+/// Reads what the host asks of the engine. Knobs are ignored with a warning, as hipDNN documents:
+/// there are none.
 fn read_config<E: Engine>(bytes: &[u8]) -> Result<()> {
     let config = engine_config::decode(bytes).map_err(|error| Failure::bad_parameter(error.to_string()))?;
     expect::<E>(config.engine_id)?;

@@ -74,7 +74,8 @@ pub unsafe fn set_stream<E: Engine>(handle: *const Handle<E>, stream: *mut c_voi
     })
 }
 
-/// Tells whether the engine runs a graph. A graph that it does not run, or cannot read, is no error: that would end the search of the host.
+/// Tells whether the engine runs a graph. A graph that it does not run, or cannot read, is no
+/// error: that would end the search of the host.
 pub unsafe fn applicable<E: Engine>(
     handle: *const Handle<E>,
     graph: *const Bytes,

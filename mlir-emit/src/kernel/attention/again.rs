@@ -104,7 +104,8 @@ impl<'c> Again<'_, 'c> {
         let bounds = [0, columns, WIDE].map(Int::Known);
         let sums = code.repeat(bounds, &[code.zeros(wide)?], |column, sums| {
             let &[sums] = sums else { return Err(MISSING) };
-            // Without it the compiler loads all of a row at once, and all lanes pay for its registers.
+            // Without it the compiler loads all of a row at once, and all lanes pay for its
+            // registers.
             code.schedule_barrier()?;
             let [a, b] = [a, b].map(|row| {
                 let place = (code.add(row.place, column)?, Int::Known(0));

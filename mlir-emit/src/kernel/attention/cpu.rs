@@ -23,7 +23,8 @@ use rotini_graph::DataType;
 
 /// Fewest queries that are worth a vector.
 const FEW: i64 = 8;
-/// Fewest heads of single queries that share keys and are worth a vector: any other form copies the keys for each of them.
+/// Fewest heads of single queries that share keys and are worth a vector: any other form copies the
+/// keys for each of them.
 const FEW_HEADS: i64 = 2;
 
 /// An attention on a CPU.
@@ -36,7 +37,8 @@ pub(crate) struct OnCpu {
 }
 
 impl OnCpu {
-    /// Returns the kernel of an attention. Single queries of heads that share keys become the rows of one head.
+    /// Returns the kernel of an attention. Single queries of heads that share keys become the rows
+    /// of one head.
     pub(crate) fn new(of: Problem, registers: Registers) -> Self {
         let Problem {
             group, queries, mask, ..
@@ -84,7 +86,8 @@ impl OnCpu {
         }
     }
 
-    /// The attention that the kernel computes: that of [`new`](Self::new), perhaps with heads as rows.
+    /// The attention that the kernel computes: that of [`new`](Self::new), perhaps with heads as
+    /// rows.
     pub(in crate::kernel) fn problem(&self) -> &Problem {
         &self.of
     }
@@ -122,8 +125,8 @@ impl OnCpu {
         format!("attention_{heads}x{queries}x{keys}x{of_key}x{of_value}_f32")
     }
 
-    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, q, k, v, mask and lengths if there are any, the output, the
-    /// greatest scores and the sums of exponentials.
+    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, q, k, v, mask
+    /// and lengths if there are any, the output, the greatest scores and the sums of exponentials.
     pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
         let of = &self.of;
         let (float, word) = (Type::float(context, Float::F32), Type::integer(context, 32));
@@ -237,7 +240,8 @@ impl<'c> Tile<'_, 'c> {
         Ok(())
     }
 
-    /// Stores the quotients, the greatest scores and the sums of exponentials. `number` is that of the head among those of all batches.
+    /// Stores the quotients, the greatest scores and the sums of exponentials. `number` is that of
+    /// the head among those of all batches.
     fn store(
         &self,
         sums: &[[Ssa<'c>; 2]],

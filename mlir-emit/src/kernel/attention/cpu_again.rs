@@ -1,7 +1,8 @@
-//! Sums of a query on a CPU that are NaN, computed once more from the keys that the query sees alone.
+//! Sums of a query on a CPU that are NaN, computed once more from the keys that the query sees
+//! alone.
 //!
-//! A value that one query of a vector sees and another does not is multiplied by both weights. The weight of a hidden key is 0, and 0 times NaN or
-//! an infinity is NaN.
+//! A value that one query of a vector sees and another does not is multiplied by both weights. The
+//! weight of a hidden key is 0, and 0 times NaN or an infinity is NaN.
 
 use super::MISSING;
 use super::cpu::Tile;
@@ -34,7 +35,8 @@ impl<'c> Tile<'_, 'c> {
                     &[("predicate", Attribute::text(predicate))],
                 )
             };
-            // MLIR's numbers of the predicates "unordered" and "ordered". Where the sum of weights is NaN, what is seen is.
+            // MLIR's numbers of the predicates "unordered" and "ordered". Where the sum of weights
+            // is NaN, what is seen is.
             let is_meant = [compared(added, "14 : i64")?, compared(total, "7 : i64")?];
             let is_meant = code.same("arith.andi", &is_meant)?;
             let words = Type::integer(code.context(), 32).vector(&[self.lanes.count])?;

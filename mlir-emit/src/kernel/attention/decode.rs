@@ -6,8 +6,8 @@
 //! m = max m_p    l = Σ l_p exp(m_p - m)      o = Σ w_p exp(m_p - m) / l
 //! ```
 //!
-//! All heads of q that share keys, with all their queries, are the columns of one matrix instruction, 16 at most: keys and values are read
-//! once. Nothing passes through LDS.
+//! All heads of q that share keys, with all their queries, are the columns of one matrix
+//! instruction, 16 at most: keys and values are read once. Nothing passes through LDS.
 
 use super::{Problem, SIXTEEN, is_within};
 use crate::EmitError;

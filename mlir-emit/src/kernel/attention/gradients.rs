@@ -1,4 +1,5 @@
-//! The gradients of attention, without scores in memory: one kernel for those of queries, and one for those of keys and values.
+//! The gradients of attention, without scores in memory: one kernel for those of queries, and one
+//! for those of keys and values.
 //!
 //! ```text
 //! of queries:   for each step of keys:      s = q kᵀ    p = exp(s - stats)    d = do vᵀ    ds = p (d - D)    dq += ds k
@@ -11,7 +12,8 @@
 //! computes the scores for itself: that is two products of seven, and less than it takes to read
 //! them from memory.
 //!
-//! A query's head reads the keys that it shares with others. The gradients of keys are sums over all of these heads.
+//! A query's head reads the keys that it shares with others. The gradients of keys are sums over
+//! all of these heads.
 
 use super::again::Matrix;
 use super::backward::{Backward, Side};
@@ -72,8 +74,8 @@ impl Gradients {
         format!("{}_{subgroups}x{blocks}", self.problem.name())
     }
 
-    /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, the gradient of the output, both numbers of each query, lengths
-    /// if there are any, and the gradients.
+    /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, the gradient of the
+    /// output, both numbers of each query, lengths if there are any, and the gradients.
     pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
         let (of, own) = (&self.problem.of, self.own());
         let Backward { d_o: of_d_o, side, .. } = &self.problem;

@@ -61,7 +61,8 @@ const WIDE: i64 = 8;
 /// The least and the greatest finite number of 32 bits.
 const LEAST: &str = "-3.40282347E+38";
 const GREATEST: &str = "3.40282347E+38";
-/// The least number of a mask that is finite in powers of 2. There is a greatest one too, its opposite.
+/// The least number of a mask that is finite in powers of 2. There is a greatest one too, its
+/// opposite.
 pub(crate) const LEAST_OF_MASK: f64 = -2e38;
 /// -∞ and ∞.
 const HIDDEN: &str = "0xFF800000";
@@ -205,7 +206,8 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// Whether there are kernels for such types, columns and sizes. What a kernel stores besides the output it checks itself.
+    /// Whether there are kernels for such types, columns and sizes. What a kernel stores besides
+    /// the output it checks itself.
     fn is_possible(&self) -> bool {
         let [of_key, of_value] = self.columns;
         let bytes = [self.q, self.k, self.v].map(|operand| operand.elements.checked_mul(2));

@@ -14,8 +14,8 @@ use std::f64::consts::LOG2_E;
 /// Keys of one turn of the loop, in blocks of one matrix instruction.
 const STEP: i64 = rotini_schedule::attention::STEP.cast_signed();
 impl Decode {
-    /// Writes the kernel of the parts. Its arguments are the lane, the workgroup, q, k, v, lengths if there are any, and what is
-    /// [stored](Self::between).
+    /// Writes the kernel of the parts. Its arguments are the lane, the workgroup, q, k, v, lengths
+    /// if there are any, and what is [stored](Self::between).
     pub(in crate::kernel) fn write_parts<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
         let half = element(context, self.of.dtype).ok_or(MISSING)?;
         let float = Type::float(context, Float::F32);

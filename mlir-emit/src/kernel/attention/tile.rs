@@ -1,8 +1,8 @@
 //! A workgroup's own rows of an attention, queries or keys, and the rows of the other side that
 //! these see, which are streamed step by step.
 //!
-//! A subgroup has some blocks of 16 of the own rows. In a block of scores a lane has one own row, its column of the matrix, and four streamed
-//! rows.
+//! A subgroup has some blocks of 16 of the own rows. In a block of scores a lane has one own row,
+//! its column of the matrix, and four streamed rows.
 
 use super::again::Again;
 use super::streamed::{BLOCKS, STEP};

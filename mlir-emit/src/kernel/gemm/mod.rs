@@ -73,8 +73,8 @@ pub(super) fn arguments<'c>(
     Ok((code, buffers))
 }
 
-/// Writes the kernel of a product. Its arguments are the lane, the workgroup, and the buffers: factors, the list of chosen matrices if there is
-/// one, operands, what is stored.
+/// Writes the kernel of a product. Its arguments are the lane, the workgroup, and the buffers:
+/// factors, the list of chosen matrices if there is one, operands, what is stored.
 pub(super) fn write<'c>(
     context: &'c Context,
     (product, axes): (&Product, &Axes),

@@ -1,4 +1,5 @@
-//! Owns how a workgroup goes over a sum, step by step: from memory to registers, to LDS, to matrix instructions.
+//! Owns how a workgroup goes over a sum, step by step: from memory to registers, to LDS, to matrix
+//! instructions.
 //!
 //! With one buffer in LDS one step is being loaded from memory while the step before it is
 //! multiplied. With two buffers, two steps are being loaded:
@@ -29,7 +30,8 @@ struct Steps<'a, 'c> {
     factors: [&'a Factor; 2],
     readers: [&'a Reader<'c>; 2],
     memories: &'a [Ssa<'c>],
-    /// Where a lane reads its terms of both sides in LDS: for each half of a step, for each matrix instruction.
+    /// Where a lane reads its terms of both sides in LDS: for each half of a step, for each matrix
+    /// instruction.
     places: [[Vec<Int<'c>>; 2]; 2],
     /// Where the sum ends, if a step can go beyond.
     end: Option<Int<'c>>,
@@ -91,7 +93,8 @@ impl<'c> Kernel<'_, 'c> {
         }
     }
 
-    /// Where a lane reads its terms of a side in LDS: for each half of a step, for each matrix instruction.
+    /// Where a lane reads its terms of a side in LDS: for each half of a step, for each matrix
+    /// instruction.
     fn places(&self, side: usize, bytes: i64) -> Result<[Vec<Int<'c>>; 2], EmitError> {
         let code = self.code;
         let sixteen = INTRINSIC.cast_signed();
@@ -145,7 +148,8 @@ impl<'c> Steps<'_, 'c> {
         }
         let even = self.load(code.add(first, 2 * step)?)?;
         code.barrier()?;
-        // An even number of steps leaves one without a partner. Counted steps may go beyond the sum by one.
+        // An even number of steps leaves one without a partner. Counted steps may go beyond the sum
+        // by one.
         let single = if share.count % 2 == 0 && !share.is_counted {
             Some(code.sub(last, step)?)
         } else {

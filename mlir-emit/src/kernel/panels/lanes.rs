@@ -183,7 +183,8 @@ impl<'c> Lanes<'_, 'c> {
         Ok(Column { mask, left, right, out })
     }
 
-    /// The elements of the left tensor, from a place on: those of the columns, or one for all of them.
+    /// The elements of the left tensor, from a place on: those of the columns, or one for all of
+    /// them.
     pub(super) fn left(&self, buffer: Ssa<'c>, from: Int<'c>, column: &Column<'c>) -> Result<Ssa<'c>, EmitError> {
         if let Some(place) = column.left {
             return self.load(buffer, from, place, column.mask);

@@ -1,4 +1,5 @@
-//! Sums of products on CPUs, of tensors that are read by strides: convolutions and their gradients without patches in memory.
+//! Sums of products on CPUs, of tensors that are read by strides: convolutions and their gradients
+//! without patches in memory.
 //!
 //! ```text
 //! for each tile of columns:
@@ -13,8 +14,9 @@
 //! nothing is materialised, whatever the size of a window; the panel is copied once for all rows of
 //! a workgroup.
 //!
-//! Example: a convolution of 1×1, channels first: rows are filters, columns are the positions of an image, terms are channels. In a gradient
-//! with respect to the filter rows are filters, columns are the filter's other axes, and terms are images and their positions.
+//! Example: a convolution of 1×1, channels first: rows are filters, columns are the positions of an
+//! image, terms are channels. In a gradient with respect to the filter rows are filters, columns
+//! are the filter's other axes, and terms are images and their positions.
 
 mod lanes;
 mod write;
@@ -46,7 +48,8 @@ pub(crate) struct Registers {
     pub(crate) count: i64,
 }
 
-/// A loop: its extent, and the elements between neighbours along it in the left tensor, the right one and the result.
+/// A loop: its extent, and the elements between neighbours along it in the left tensor, the right
+/// one and the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Along {
     pub(crate) extent: i64,
@@ -55,8 +58,9 @@ pub(crate) struct Along {
 
 /// Some of the results: sums over `terms` for each batch, row and column.
 ///
-/// The right tensor does not vary along rows, and the result not along terms. If the left one varies along columns, the products are element by
-/// element, and it is read in vectors too: channels that have a filter each.
+/// The right tensor does not vary along rows, and the result not along terms. If the left one
+/// varies along columns, the products are element by element, and it is read in vectors too:
+/// channels that have a filter each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     /// Where the first elements are.
@@ -101,8 +105,8 @@ fn merged(axes: &[Along]) -> Vec<Along> {
     merged
 }
 
-/// Returns the stride of all loops as one loop, in one of the tensors; `None` if they have no common
-/// stride.
+/// Returns the stride of all loops as one loop, in one of the tensors; `None` if they have no
+/// common stride.
 fn single(axes: &[Along], tensor: usize) -> Option<i64> {
     let axes: Vec<_> = axes
         .iter()
@@ -172,7 +176,8 @@ struct Tiling {
 }
 
 impl Tiling {
-    /// Returns the tiling of a part whose loops are [merged](Part::merged); `None` if numbers overflow.
+    /// Returns the tiling of a part whose loops are [merged](Part::merged); `None` if numbers
+    /// overflow.
     fn of(part: &Part, registers: Registers) -> Option<Tiling> {
         let Registers {
             lanes,
@@ -242,7 +247,8 @@ impl Tiling {
 }
 
 impl Panels {
-    /// Whether there is a kernel for it: sizes that can be counted, and lanes that reach their elements with 31 bits.
+    /// Whether there is a kernel for it: sizes that can be counted, and lanes that reach their
+    /// elements with 31 bits.
     pub(crate) fn is_possible(&self) -> bool {
         const FAR: i64 = 1 << 31;
         let is_near = |part: &Part| {

@@ -24,7 +24,8 @@ const PASSED: [&str; 3] = [
     "tensor.expand_shape",
     "iree_tensor_ext.compute_barrier.start",
 ];
-/// Most tensors that a kernel reads and stores: more need more registers for their addresses than there are.
+/// Most tensors that a kernel reads and stores: more need more registers for their addresses than
+/// there are.
 pub(super) const MOST: usize = 12;
 
 /// Where a kernel runs.
@@ -180,7 +181,8 @@ fn around<'c>(
 }
 
 impl<'c> Scan<'_, 'c> {
-    /// Goes through the operations in their order. `wanted`: those that may be part of the kernel before it has anything that they read.
+    /// Goes through the operations in their order. `wanted`: those that may be part of the kernel
+    /// before it has anything that they read.
     fn run(&mut self, wanted: &HashSet<usize>, may_join: impl Fn(usize) -> bool) {
         self.held.clear();
         self.operands.clear();

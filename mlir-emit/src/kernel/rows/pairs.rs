@@ -49,7 +49,8 @@ impl Pairs {
         rows.tensors().any(|tensor| pairs.have(tensor)).then_some(pairs)
     }
 
-    /// Whether a tensor is loaded or stored in pairs. Rows with a shift begin behind an element of another one in each of these.
+    /// Whether a tensor is loaded or stored in pairs. Rows with a shift begin behind an element of
+    /// another one in each of these.
     pub(super) fn have(&self, tensor: &Tensor<'_>) -> bool {
         let same = |(a, b): (&i64, &i64)| (a - b) % PAIR == 0;
         let has_shift = tensor.spread.rows.iter().zip(&self.rows).all(same);
@@ -64,8 +65,8 @@ impl Pairs {
         code.rem(offset(code, row, &self.rows)?, PAIR)
     }
 
-    /// The element of each row that a pair may lose where a tensor ends within a pair, if it does: of a load that is partly beyond the end
-    /// the hardware may read nothing.
+    /// The element of each row that a pair may lose where a tensor ends within a pair, if it does:
+    /// of a load that is partly beyond the end the hardware may read nothing.
     pub(super) fn last<'c>(
         &self,
         code: &Code<'c>,
@@ -79,7 +80,8 @@ impl Pairs {
         code.load(buffer, (place, Int::Known(0)), tensor.element).map(Some)
     }
 
-    /// Whether a pair has an element only in its first half, the row's last, and only in its second, the row's first.
+    /// Whether a pair has an element only in its first half, the row's last, and only in its
+    /// second, the row's first.
     fn halves<'c>(&self, code: &Code<'c>, spot: &Spot<'_, 'c>, pair: i64) -> Result<[Int<'c>; 2], EmitError> {
         let (element, [first, second]) = (element(spot, pair)?, exist(spot, pair)?);
         let is_last = match second {

@@ -1,4 +1,5 @@
-//! Long rows in parts: where there are two compute units or more for each row, several workgroups share it.
+//! Long rows in parts: where there are two compute units or more for each row, several workgroups
+//! share it.
 //!
 //! Example: a softmax of 32 rows of 65536 elements. The first kernel computes the greatest element
 //! of each of eight parts. The second kernel combines the maxima of the parts of its row, and

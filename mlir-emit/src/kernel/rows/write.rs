@@ -86,7 +86,8 @@ impl Row<'_> {
     }
 }
 
-/// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: operands, what is stored.
+/// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: operands, what is
+/// stored.
 pub(super) fn write<'c>(
     context: &'c Context,
     (rows, divisions): (&Rows<'c>, &HashMap<usize, Division>),

@@ -4,7 +4,8 @@
 use super::axis::percent;
 use maud::{Markup, html};
 
-/// How many colours and shapes there are. Engines beyond share a colour with an earlier one, and have another shape.
+/// How many colours and shapes there are. Engines beyond share a colour with an earlier one, and
+/// have another shape.
 const KINDS: usize = 6;
 
 /// The shapes, drawn once and used by their ids.

@@ -1,4 +1,5 @@
-//! The roofline: what each engine reached on each graph, below what the memory and the arithmetic of the device allow.
+//! The roofline: what each engine reached on each graph, below what the memory and the arithmetic
+//! of the device allow.
 
 use super::axis::{Axis, anchor, percent, short};
 use super::labels::{Place, Room, width};
@@ -190,7 +191,8 @@ fn text(class: &str, name: &str, place: &Place) -> Markup {
     }
 }
 
-/// The names in the plot with their classes: of roofs, and the numbers of graphs. A graph in a crowd goes without: its marks have titles.
+/// The names in the plot with their classes: of roofs, and the numbers of graphs. A graph in a
+/// crowd goes without: its marks have titles.
 fn names(
     graphs: &[Graph],
     peaks: &[&Peak],

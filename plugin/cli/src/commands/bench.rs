@@ -306,7 +306,8 @@ fn found_device() -> Device {
     }
 }
 
-/// The last cores that this process may use: interrupts tend to be handled by the first. Empty: all of them.
+/// The last cores that this process may use: interrupts tend to be handled by the first. Empty: all
+/// of them.
 fn cores(count: Option<usize>) -> Result<Vec<usize>> {
     let Some(count) = count else { return Ok(Vec::new()) };
     let allowed = rustix::thread::sched_getaffinity(None).context("the affinity mask cannot be read")?;

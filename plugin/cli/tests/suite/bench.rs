@@ -1,7 +1,7 @@
 //! What the suites share: a directory with graphs, the command run in it, and what it left behind.
 //!
-//! What executes needs the compiler and the plugin's library. Where one of them is missing a test says so on stderr and ends, unless
-//! `ROTINI_TEST_REQUIRE_ALL` is set: then it fails.
+//! What executes needs the compiler and the plugin's library. Where one of them is missing a test
+//! says so on stderr and ends, unless `ROTINI_TEST_REQUIRE_ALL` is set: then it fails.
 
 use rotini_graph::{ConvGeometry, CustomOp, DataType, GraphBuilder, PointwiseMode};
 use serde_json::Value;
@@ -121,7 +121,8 @@ fn custom_op() -> rotini_graph::Graph {
     graph.build()
 }
 
-/// What was built besides the command: what the variable names; beside the command; else what scripts/build leaves.
+/// What was built besides the command: what the variable names; beside the command; else what
+/// scripts/build leaves.
 fn built(file: &str, variable: &str) -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_BIN_EXE_rotini")).with_file_name(file);
     let release = beside

@@ -20,8 +20,8 @@ struct DriverInner {
 }
 
 impl Driver {
-    /// Loads an API from a file, or from where the loader finds it. What is loaded here is also what IREE finds later in this process,
-    /// for the loader knows a library by its name.
+    /// Loads an API from a file, or from where the loader finds it. What is loaded here is also
+    /// what IREE finds later in this process, for the loader knows a library by its name.
     ///
     /// # Errors
     ///

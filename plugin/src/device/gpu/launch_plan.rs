@@ -1,4 +1,5 @@
-//! Launch plans: recordings in the form in which they are replayed. A replay looks nothing up and allocates nothing.
+//! Launch plans: recordings in the form in which they are replayed. A replay looks nothing up and
+//! allocates nothing.
 
 use super::driver::{Driver, Kernel};
 use super::driver_error::DriverError;
@@ -43,8 +44,8 @@ enum Word {
     Argument(usize, u64),
     /// The caller's workspace, and bytes to add.
     Workspace(u64),
-    /// Half of the caller's scalar with this index: the bits from this one on. A kernel reads only the four low bytes of a number,
-    /// which come first.
+    /// Half of the caller's scalar with this index: the bits from this one on. A kernel reads only
+    /// the four low bytes of a number, which come first.
     Scalar(usize, u32),
     /// An address or a constant.
     Fixed(u64),
@@ -150,7 +151,8 @@ impl LaunchPlan {
         buffers: &Buffers<'_>,
     ) -> Result<(), DriverError> {
         let resolve = |word: Word| match word {
-            // There are enough pointers by this function's contract; null would be refused by the driver or fault on the device.
+            // There are enough pointers by this function's contract; null would be refused by the
+            // driver or fault on the device.
             Word::Argument(index, offset) => {
                 let pointer = buffers.pointers.get(index).map_or(0, |pointer| pointer.addr() as u64);
                 pointer.wrapping_add(offset)

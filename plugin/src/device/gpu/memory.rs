@@ -11,9 +11,10 @@
 //! allocated, and nothing is freed that may still be in use. Idle blocks are freed when an
 //! allocation fails, and when code is retired and they are more than is worth keeping.
 //!
-//! A user object that the captured graph retains (`hipGraphRetainUserObject`) does not tell when a block is free: `hipGraphExecUpdate` of
-//! ROCm's clr copies the parameters of a graph's nodes into an executable graph and leaves its user objects behind. So they are released
-//! with the graph while the executable one still launches its kernels on the block.
+//! A user object that the captured graph retains (`hipGraphRetainUserObject`) does not tell when a
+//! block is free: `hipGraphExecUpdate` of ROCm's clr copies the parameters of a graph's nodes into
+//! an executable graph and leaves its user objects behind. So they are released with the graph
+//! while the executable one still launches its kernels on the block.
 
 use super::driver::Driver;
 use super::driver_error::DriverError;
@@ -92,7 +93,8 @@ impl<D: Driver> Block<D> {
 
 impl<D: Driver> Drop for Block<D> {
     fn drop(&mut self) {
-        // SAFETY: made by this driver, given back once, and only where the GPU has finished with it.
+        // SAFETY: made by this driver, given back once, and only where the GPU has finished with
+        // it.
         let results = unsafe { [self.driver.destroy_event(self.event), self.driver.free(self.pointer)] };
         for error in results.into_iter().filter_map(Result::err) {
             tracing::info!("memory of a GPU is lost: {error}");
@@ -133,8 +135,8 @@ impl<D: Driver> Pool<D> {
         Some(blocks.remove(index))
     }
 
-    /// A block for work on a stream, which has to [`wait`](Block::wait) for it: the one it had last, else one whose work is done, else a
-    /// new one; where there is no memory, any.
+    /// A block for work on a stream, which has to [`wait`](Block::wait) for it: the one it had
+    /// last, else one whose work is done, else a new one; where there is no memory, any.
     ///
     /// # Errors
     ///
@@ -195,7 +197,8 @@ impl<D: Driver> Pool<D> {
         self.blocks().iter().map(|block| block.bytes).sum::<usize>() > KEPT
     }
 
-    /// Takes blocks whose work is done, those first that were used longest ago, until no more than `kept` bytes are left.
+    /// Takes blocks whose work is done, those first that were used longest ago, until no more than
+    /// `kept` bytes are left.
     pub(super) fn idle(&self, kept: usize) -> Vec<Block<D>> {
         let mut idle = Vec::new();
         let (count, mut bytes) = {
@@ -210,7 +213,8 @@ impl<D: Driver> Pool<D> {
                 let mut blocks = self.blocks();
                 (!blocks.is_empty()).then(|| blocks.remove(0))
             };
-            // One by one, so that executions find the others meanwhile, and the driver is not called under the lock.
+            // One by one, so that executions find the others meanwhile, and the driver is not
+            // called under the lock.
             match oldest {
                 Some(block) if block.is_done() => {
                     bytes = bytes.saturating_sub(block.bytes);
@@ -224,10 +228,12 @@ impl<D: Driver> Pool<D> {
     }
 }
 
-/// The blocks of captured executions of some code, and those whose end could not be marked. They go when the code is unloaded.
+/// The blocks of captured executions of some code, and those whose end could not be marked. They go
+/// when the code is unloaded.
 pub(super) struct Captured<D: Driver>(Mutex<Vec<(Option<Owner>, Block<D>)>>);
 
-/// Who has a block: work that is captured in one stream in one capture is done in order, each part of it after the one before.
+/// Who has a block: work that is captured in one stream in one capture is done in order, each part
+/// of it after the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     /// The capture's id.

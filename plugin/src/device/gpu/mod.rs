@@ -1,4 +1,5 @@
-//! GPUs: code is loaded once per GPU, its launches are recorded, and an execution replays them on the caller's stream.
+//! GPUs: code is loaded once per GPU, its launches are recorded, and an execution replays them on
+//! the caller's stream.
 //!
 //! ```text
 //! Gpus ── one per GPU ──> Gpu ── load ──> Loaded ── execute: pointers into the plan ──> one driver call per step
@@ -146,7 +147,8 @@ struct Shared<D: Driver> {
 struct Idle<D: Driver> {
     driver: Arc<D>,
     ordinal: u32,
-    /// Programs whose last context is gone. Their kernels may be running, and the same graphs may come again.
+    /// Programs whose last context is gone. Their kernels may be running, and the same graphs may
+    /// come again.
     retired: Mutex<Retired<Unit<D>>>,
     /// The plugin's own memory.
     pool: Pool<D>,
@@ -208,8 +210,9 @@ impl<D: Driver> Idle<D> {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Unloads the older half of the programs if there are many, having waited for the GPU once, and frees idle memory if it is much. If
-    /// that fails, for instance because a stream is being captured, all stays.
+    /// Unloads the older half of the programs if there are many, having waited for the GPU once,
+    /// and frees idle memory if it is much. If that fails, for instance because a stream is being
+    /// captured, all stays.
     fn shrink(&self) {
         let batch = self.retired().excess();
         let settled = if batch.is_empty() {
@@ -230,7 +233,8 @@ impl<D: Driver> Idle<D> {
 }
 
 impl<D: Driver> Shared<D> {
-    /// Keeps a program whose last context is gone. Waits for nothing, wherever the last context goes.
+    /// Keeps a program whose last context is gone. Waits for nothing, wherever the last context
+    /// goes.
     fn retire(&self, key: Key, unit: Unit<D>) {
         let is_excess = {
             let mut retired = self.idle.retired();
@@ -265,7 +269,8 @@ impl<D: Driver> Drop for Shared<D> {
         match settled {
             Ok(_entered) => {
                 drop((programs, blocks));
-                // SAFETY: nobody can use the field after this. In the GPU's context, where its streams and events were made.
+                // SAFETY: nobody can use the field after this. In the GPU's context, where its
+                // streams and events were made.
                 unsafe { ManuallyDrop::drop(&mut self.device) };
             }
             Err(error) => {

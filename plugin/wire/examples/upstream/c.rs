@@ -127,7 +127,8 @@ pub(crate) fn define(text: &str, name: &str) -> Option<u32> {
     })
 }
 
-/// The constants of text that are versions, such as `K_NAME = "1.2.0"`, in the order of the file. A constant may name one before it.
+/// The constants of text that are versions, such as `K_NAME = "1.2.0"`, in the order of the file. A
+/// constant may name one before it.
 pub(crate) fn version_constants(text: &str) -> Vec<(String, [u32; 3])> {
     let text = without_comments(text);
     let mut found: Vec<(String, [u32; 3])> = Vec::new();
@@ -154,7 +155,8 @@ pub(crate) fn version(text: &str) -> Option<[u32; 3]> {
     numbers.try_into().ok()
 }
 
-/// Adds what a header that flatc generated for C++ says of enumerations, unions and the ids of fields. It says nothing of types.
+/// Adds what a header that flatc generated for C++ says of enumerations, unions and the ids of
+/// fields. It says nothing of types.
 pub(crate) fn generated(text: &str, schema: &mut Schema) {
     let text = without_comments(text);
     for part in text.split("enum ").skip(1) {

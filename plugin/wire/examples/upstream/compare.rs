@@ -79,7 +79,8 @@ const EXPLAINED: [(&str, &str); 1] = [(
     "absent and false mean the same: no index",
 )];
 
-/// What the schema spells differently, because flatc has no unions of structs for Rust: ours and theirs.
+/// What the schema spells differently, because flatc has no unions of structs for Rust: ours and
+/// theirs.
 const SPELLED_OUT: (&str, &str) = ("TensorValueType", "TensorValue");
 
 /// The field whose enumeration the schema leaves to the IR, and its type.

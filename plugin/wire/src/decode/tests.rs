@@ -1,4 +1,5 @@
-//! Graphs that [`encode`](crate::encode) would not write: with types left to defaults, of other generations, and hostile ones.
+//! Graphs that [`encode`](crate::encode) would not write: with types left to defaults, of other
+//! generations, and hostile ones.
 
 use super::*;
 use crate::generated::graph_generated as wire;

@@ -53,7 +53,8 @@ impl Generator {
         dims
     }
 
-    /// Paddings, strides and dilations are small numbers, or large ones that make a small output too.
+    /// Paddings, strides and dilations are small numbers, or large ones that make a small output
+    /// too.
     fn windows(&mut self, input: &[i64], are_filters: bool) -> Windows {
         let mut windows = Windows::default();
         for &extent in input {

@@ -158,7 +158,8 @@ fn a_worker_that_hangs_is_ended_with_its_linker() {
     );
 }
 
-/// The second answer may come with the first, before the next request, or after it: each time nobody gets it, and the worker goes.
+/// The second answer may come with the first, before the next request, or after it: each time
+/// nobody gets it, and the worker goes.
 #[test]
 fn an_answer_too_many_is_nobodys() {
     for mode in ["twice", "twice at once", "twice late"] {

@@ -1,4 +1,5 @@
-//! Gathers what is known of a graph's kernels: from the compiler's dump, and from the emulator where it was asked for.
+//! Gathers what is known of a graph's kernels: from the compiler's dump, and from the emulator
+//! where it was asked for.
 
 use super::document::{Document, Kernel, Launch, Least, Product};
 use super::emulation::{Executed, execute};

@@ -1,5 +1,6 @@
-//! What is tried: every conformance case, on the usual inputs and on special values; random graphs; some of it again from the cache, after
-//! the plugin was unloaded, in the order of a stream, by captured graphs, by threads, on other GPUs, and after a fault of the compile worker.
+//! What is tried: every conformance case, on the usual inputs and on special values; random graphs;
+//! some of it again from the cache, after the plugin was unloaded, in the order of a stream, by
+//! captured graphs, by threads, on other GPUs, and after a fault of the compile worker.
 
 use anyhow::Result;
 use rand::seq::SliceRandom as _;
@@ -106,7 +107,8 @@ impl Item {
     }
 }
 
-/// Everything, in an order that chance decides: whenever the time is up, what was done is a fair sample.
+/// Everything, in an order that chance decides: whenever the time is up, what was done is a fair
+/// sample.
 ///
 /// # Errors
 ///
