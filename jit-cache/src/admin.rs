@@ -307,7 +307,8 @@ pub fn import(dir: &Path, archive: impl Read) -> Result<Imported, AdminError> {
     let mut archive = tar::Archive::new(archive);
     let mut imported = Imported::default();
     let mut seen = HashSet::new();
-    // Raw: names and attributes in members of their own, of whatever length, would be read into memory whole.
+    // Raw, because separate members with names and attributes, which may have any length, would be
+    // read into memory as a whole.
     for member in archive.entries().map_err(reading())?.raw(true) {
         let mut member = member.map_err(reading())?;
         // Other programs write them for any file; no entry needs them.

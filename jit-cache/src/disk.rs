@@ -314,7 +314,7 @@ impl Disk {
 /// Directories that come with a system or an image, in the order they are searched.
 pub(crate) struct System {
     directories: Vec<Late<Directory>>,
-    /// The names of what was of no use. It cannot be moved aside.
+    /// The names of files that are of no use and cannot be moved aside.
     rejected: Mutex<HashSet<String>>,
     warned: AtomicBool,
 }

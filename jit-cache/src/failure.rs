@@ -1,7 +1,8 @@
 //! Creations that failed and would fail again. The cache remembers them, so that nobody repeats them all the time.
 //!
-//! The number of remembered failures is bounded, and each expires: when its reporter said, at the latest after an hour in memory and a day
-//! in the directory. So a compiler that was repaired in place, or was short of something after all, gets another chance.
+//! The number of remembered failures is bounded, and each expires: when its reporter said, at the
+//! latest after an hour in memory and a day in the directory. So a compiler that was repaired in
+//! place, or failed from an exhausted resource after all, gets another chance.
 //!
 //! On disk a failure is a small file: postcard, and its BLAKE3.
 

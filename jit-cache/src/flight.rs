@@ -84,7 +84,7 @@ impl Leader<'_> {
 
 impl Drop for Leader<'_> {
     fn drop(&mut self) {
-        // First, so that whoever comes from now on starts anew and does not meet an old failure.
+        // First, so that whoever comes from now on starts anew and does not get an old failure.
         let mut running = self.flights.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.remove(&self.key);
         drop(running);

@@ -58,10 +58,10 @@ impl Unsupported {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// `check` says no.
+    /// `check` declines the graph.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
-    /// An operation uses what it cannot: a defect of the lowering.
+    /// An operation uses a value that it cannot use: a defect of the lowering.
     #[error("the lowering built invalid IR: {diagnostics}")]
     InvalidIr {
         /// What is wrong.

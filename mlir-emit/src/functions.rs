@@ -66,13 +66,13 @@ impl<'c, 'r> Math<'c, 'r> {
         self.select(self.compare(F::Greater, x, self.constant(0.0)?)?, rest, tail)
     }
 
-    /// exp(-x²/2). What x² is rounded by would be multiplied with x² again.
+    /// exp(-x²/2). The rounding error of x² would be multiplied by x² again.
     fn normal_exp(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         let square = self.mul(x, x)?;
         let lost = self.at.same("math.fma", &[x, x, self.neg(square)?])?;
         let exp = self.function("math.exp", self.scale(-0.5, square)?)?;
         let right = self.sub(exp, self.mul(exp, self.scale(0.5, lost)?)?)?;
-        // An infinite square has lost no number.
+        // Where the square is infinite, there is no rounding error to correct.
         let is_zero = self.equal(exp, self.constant(0.0)?)?;
         self.select(is_zero, exp, right)
     }
@@ -161,7 +161,7 @@ impl<'c, 'r> Math<'c, 'r> {
         let mut terms = products.iter().copied();
         let first = terms.next().ok_or(EmitError::Internal("an angle without pieces"))?;
         let quarters = nearest(terms.try_fold(first, add)?)?;
-        // From the largest to the smallest: what cancels, cancels exactly.
+        // From the largest to the smallest: terms that cancel do so exactly.
         let first = self.at.same("arith.subf", &[first, quarters])?;
         let rest = products.into_iter().skip(1).try_fold(first, add)?;
         // Less whole turns: -2 to 2.
@@ -192,8 +192,8 @@ impl<'c, 'r> Math<'c, 'r> {
         ])
     }
 
-    /// exp(x) - 1. In f64 on the CPU the compiler has no more than exp: what it rounds, its
-    /// logarithm knows.
+    /// exp(x) - 1. In f64 on the CPU the compiler only has exp: the logarithm of its result shows
+    /// its rounding error.
     pub(crate) fn expm1(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         if !self.lacks_f64_functions() {
             return self.of_zero(x, self.function("math.expm1", x)?);
@@ -207,7 +207,7 @@ impl<'c, 'r> Math<'c, 'r> {
         self.select(is_near, near, plain)
     }
 
-    /// log(1 + x) of what is at least 0 and not large.
+    /// log(1 + x) for x that is at least 0 and not large.
     pub(crate) fn log1p(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         if !self.lacks_f64_functions() {
             return self.function("math.log1p", x);
@@ -376,7 +376,7 @@ const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
 const INV_SQRT_2_PI: f64 = 0.398_942_280_401_432_7;
 const GELU_CUBIC: f64 = 0.044_715;
 
-/// A parameter, or what it is if it is not given.
+/// A parameter, or its default.
 pub(crate) fn parameter(value: Option<f32>, default: f64) -> f64 {
     value.map_or(default, f64::from)
 }

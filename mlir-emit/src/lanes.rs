@@ -17,14 +17,14 @@ use crate::target::Target;
 use crate::value::{Data, Value, drop_unit_axes, extents, reshape};
 use std::ops::Range;
 
-/// How many lanes there may be, the best first: what a vector holds.
+/// The possible numbers of lanes, the best first: those that fill a vector.
 const LANES: [i64; 3] = [16, 8, 4];
 /// Rows whose length no number of lanes divides are cut if they are at least as long: the longer
 /// part is copied.
 const LONG: i64 = 64;
 
-/// A run of axes that a reduction makes one of, and how it is cut: the first part, in lanes, and
-/// the rest of it.
+/// A run of axes that a reduction merges into one, and how it is cut: the first part in lanes, and
+/// the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rows {
     /// The axes, neighbours in memory.
@@ -35,7 +35,8 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Those of a reduction whose rows are long enough. The first of the operands has all axes.
+    /// Returns the rows of a reduction, if they are long enough. The first of the operands has all
+    /// axes.
     pub(crate) fn of(
         target: &Target,
         operands: &[&Value<'_, '_>],
@@ -99,7 +100,7 @@ impl Rows {
         (is_whole && run.iter().copied().eq(own)).then_some(true)
     }
 
-    /// How much of a row is in lanes, and what is left.
+    /// The part of a row that is in lanes, and the rest.
     pub(crate) fn parts(&self) -> [Range<i64>; 2] {
         let main = self.length - self.length % self.lanes;
         [0..main, main..self.length]
@@ -167,7 +168,7 @@ impl Rows {
         let turns = (part.end - part.start) / lanes;
         let mut split = value.dims.clone();
         split.splice(own.clone(), if reads { [turns, lanes] } else { [1, 1] });
-        // Where the run itself is, it does not matter.
+        // The position of the run itself does not matter.
         let moved = |axis: usize| {
             if axis < start {
                 axis
@@ -230,8 +231,8 @@ impl Rows {
 }
 
 impl<'c, 'b> Lowering<'_, 'c, 'b> {
-    /// [`reduce`](Self::reduce) of rows in lanes. They and what is left of the rows are combined in
-    /// the type that a sum of whole rows is carried in.
+    /// [`reduce`](Self::reduce) of rows in lanes. The lanes and the rests of the rows are combined
+    /// in the type that a sum of whole rows is carried in.
     pub(crate) fn reduce_in_lanes(
         &self,
         rows: &Rows,

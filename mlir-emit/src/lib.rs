@@ -97,7 +97,7 @@ pub fn emit(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> 
     emit_avoiding(graph, target, Quirks::of(target))
 }
 
-/// [`emit`] for the test that turns quirks off: what it gives then may be wrong.
+/// [`emit`] for the test that turns quirks off: its result may then be wrong.
 ///
 /// # Errors
 ///
@@ -149,7 +149,7 @@ pub fn products(graph: &NormalGraph, target: &Target) -> Result<Vec<(Problem, Sc
 /// As [`emit`], or if the sizes overflow.
 pub fn workspace_bound(graph: &NormalGraph, target: &Target) -> Result<u64, EmitError> {
     let limit = cost::workspace_limit(graph, target)?;
-    // Bodies of custom operations are functions of their own.
+    // Bodies of custom operations are separate functions.
     if graph.nodes().iter().any(|node| matches!(node.op, Op::CustomOp(_))) {
         return Ok(limit);
     }

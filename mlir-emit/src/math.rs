@@ -11,7 +11,7 @@ use rotini_graph::DataType;
 /// A scalar of the compute type, or why there is none.
 pub(crate) type Scalar<'c, 'r> = Result<Ssa<'c, 'r>, EmitError>;
 
-/// Builds scalar arithmetic. What has to be known of the target to do it right is known here.
+/// Builds scalar arithmetic, with what has to be known of the target to do it right.
 pub(crate) struct Math<'c, 'r> {
     pub(crate) at: Emitter<'c, 'r>,
     pub(crate) ty: Type<'c>,
@@ -24,7 +24,7 @@ pub(crate) struct Math<'c, 'r> {
     pub(crate) copies_no_sign: bool,
     /// Whether the larger and the smaller one are found by comparison.
     compares: bool,
-    /// Whether what keeps NaN has to be asked for it.
+    /// Whether NaN has to be kept by an explicit comparison.
     loses_nan: bool,
     /// The logical axis of each loop.
     axes: Vec<usize>,
@@ -104,7 +104,7 @@ impl<'c, 'r> Math<'c, 'r> {
         self.arithmetic("arith.minnumf", "arith.minsi", &[x, y])
     }
 
-    /// x if it compares so with y, else y; a number if either is.
+    /// x if the predicate holds for x and y, else y; a number if either is.
     fn chosen(&self, predicate: FloatPredicate, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         let chosen = self.select(self.compare(predicate, x, y)?, x, y)?;
         let is_nan = self.compare(FloatPredicate::UnorderedNotEqual, y, y)?;
@@ -177,8 +177,8 @@ impl<'c, 'r> Math<'c, 'r> {
         }
     }
 
-    /// A sum over loops as a term of another sum: in a form that does not become what the sum over
-    /// loops starts from ([`Quirk::FoldedSums`]).
+    /// A sum over loops as a term of another sum: in a form that the compiler does not make the
+    /// initial value of the sum over loops ([`Quirk::FoldedSums`]).
     pub(crate) fn complete(&self, sum: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         if self.compute.is_float() && self.at.quirks().avoids(Quirk::FoldedSums) {
             self.at.same("math.copysign", &[sum, sum])

@@ -46,7 +46,7 @@ pub(crate) fn settle<'c, 'b>(
     Ok(Value::of(Ordered { ssa, ..tensor }))
 }
 
-/// The axes of a reduction's loops where those become one that can.
+/// The axes of a reduction's loops, in groups that can be merged into one loop each.
 pub(crate) struct Merged {
     /// Axes side by side, all of which are reduced or none, and all or none of which any operand
     /// has.

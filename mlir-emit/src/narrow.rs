@@ -51,14 +51,14 @@ struct Format {
     nan: Nan,
 }
 
-/// How a format tells what is no number.
+/// How a format encodes NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nan {
     /// Not at all.
     None,
-    /// By all codes above infinity, or above the largest number; this one is written.
+    /// All codes above infinity, or above the largest number. This code is written.
     Above(i64),
-    /// By the code that would be the negative zero.
+    /// The code that would be the negative zero.
     NegativeZero,
 }
 
@@ -203,7 +203,7 @@ pub(crate) fn factor_types([a, b]: [DataType; 2], compute: DataType, target: &Ta
     }
 }
 
-/// How IEEE's formats of 32 and 64 bits are made.
+/// The layout of IEEE's formats of 32 and 64 bits.
 struct Wide<'c> {
     /// An integer of as many bits.
     bits: Type<'c>,
@@ -375,7 +375,7 @@ pub(crate) fn convert_code<'c, 'b>(
     if from.is_code() {
         return convert(at, decode(at, value, from)?, DataType::F32, to);
     }
-    // Whole numbers of more bits than f32 has would be rounded twice.
+    // Integers with more bits than f32 has would be rounded twice.
     let between = match from {
         DataType::F64 | DataType::I32 | DataType::I64 => DataType::F64,
         _ => DataType::F32,

@@ -21,9 +21,9 @@ const fn group(dtype: DataType) -> (i64, i64) {
     }
 }
 
-/// The elements of a tensor of these physical extents, each in a byte, of the bytes that they lie
-/// in: the first one in the lowest bits of the first byte (`PackedFp4Tensor.hpp` and
-/// `PackedFp6Tensor.hpp` of hipDNN; int4, of which it has no such class, alike).
+/// Unpacks the elements of a tensor of these physical extents from bytes, each to one byte: the
+/// first one in the lowest bits of the first byte (`PackedFp4Tensor.hpp` and `PackedFp6Tensor.hpp`
+/// of hipDNN; int4, of which it has no such class, alike).
 pub(crate) fn unpack<'c, 'b>(
     at: &Emitter<'c, 'b>,
     bytes: Ssa<'c, 'b>,
@@ -44,8 +44,8 @@ pub(crate) fn unpack<'c, 'b>(
     fold(at, codes, shape, dtype)
 }
 
-/// The bytes that the elements of a tensor of these physical extents lie in. What no element has of
-/// the last byte is 0.
+/// Packs the elements of a tensor of these physical extents into bytes. Unused bits of the last
+/// byte are 0.
 pub(crate) fn pack<'c, 'b>(
     at: &Emitter<'c, 'b>,
     codes: Ssa<'c, 'b>,
@@ -75,7 +75,7 @@ pub(crate) fn pack<'c, 'b>(
     at.crop(bytes, &[groups.bytes()], &[groups.length], DataType::U8)
 }
 
-/// How elements lie in groups that fill whole bytes.
+/// The groups of elements that fill whole bytes.
 struct Groups {
     /// Elements of the tensor.
     count: i64,
@@ -86,8 +86,8 @@ struct Groups {
     /// Bytes of a group.
     group_bytes: i64,
     /// Extents in groups: those of the tensor if groups do not cross the ends of its innermost
-    /// axis, which is what fuses with what reads it or makes it; else all of them in a line, the
-    /// last one perhaps incomplete.
+    /// axis, so that it can be fused with its producers and consumers; else all groups in one line,
+    /// the last one perhaps incomplete.
     lines: Vec<i64>,
 }
 

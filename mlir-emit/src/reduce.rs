@@ -36,7 +36,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
             .closed(&self.emitter())
     }
 
-    /// [`reduce`](Self::reduce) to what more may be made of in its dispatch, as long as that does not have the reduced axes.
+    /// [`reduce`](Self::reduce), open for fusion with steps without the reduced axes.
     pub(crate) fn reduce_openly(
         &self,
         operands: &[&Value<'c, 'b>],
@@ -121,7 +121,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         })
     }
 
-    /// Whether a reduction becomes a kernel of rows: along the innermost axes in memory.
+    /// Whether a reduction becomes a fused row reduction: along the innermost axes in memory.
     fn has_rows(
         &self,
         operands: &[&Value<'c, 'b>],
@@ -404,9 +404,9 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         })
     }
 
-    /// The operands as products of them can be summed: integers that are repeated along a reduced axis ([`Quirk::RepeatedFactors`]) are
-    /// written out, floats of different types neither of which is the compute type ([`Quirk::MixedProducts`]) are widened, both behind a
-    /// barrier. And the first has all axes if there is one that no operand has in memory: a loop has to be of something.
+    /// Makes operands whose products can be summed, behind a barrier: repeated integers are written
+    /// out ([`Quirk::RepeatedFactors`]), floats of two narrower types widened
+    /// ([`Quirk::MixedProducts`]). The first one gets all axes if a reduced axis is in no operand.
     fn written_out(
         &self,
         operands: &[&Value<'c, 'b>],

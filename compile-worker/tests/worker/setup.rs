@@ -1,4 +1,4 @@
-//! A worker of a test's own, and what is compiled in it.
+//! A separate worker for one test, and what is compiled in it.
 
 use iree_sys::compiler::{CompileRequest, Compiler, Worker, WorkerOptions, find_library};
 use std::env;

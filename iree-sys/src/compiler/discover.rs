@@ -124,7 +124,7 @@ pub fn has_raised_privileges() -> bool {
 }
 
 /// Leaves a program nothing of the environment with raised privileges: the compiler and its linker
-/// have variables of their own.
+/// have separate variables.
 pub(super) fn clean(command: &mut Command, is_raised: bool) -> &mut Command {
     if is_raised {
         command.env_clear();
@@ -274,7 +274,7 @@ pub fn own_file() -> Option<PathBuf> {
         CStr::from_ptr(info.assume_init().dli_fname)
     };
     let path = Path::new(OsStr::from_bytes(name.to_bytes()));
-    // A program's name is what it was called by.
+    // A program's name is the name that it was called by.
     let path = if path.is_absolute() {
         path.to_owned()
     } else {
@@ -323,8 +323,8 @@ impl Search {
 
     /// The account of a search in vain.
     fn give_up(mut self) -> NotFound {
-        // Where directories cannot be listed and files not be read, nothing is found. That ends
-        // with what the system is short of.
+        // Where directories cannot be listed and files not be read, nothing is found. That may be
+        // an exhausted resource.
         self.account.passes |= fs::File::open("/").is_err_and(|error| is_shortage(&error));
         self.account
     }
@@ -406,7 +406,7 @@ fn directories(directory: &Path, is_short: &Cell<bool>) -> Vec<PathBuf> {
 }
 
 fn expect_elf(path: &Path) -> Result<(), Refusal> {
-    // Opening what is no file may wait for someone.
+    // Opening something that is not a regular file may block.
     let metadata = fs::metadata(path)?;
     if metadata.is_dir() {
         return Err(Refusal::Directory);

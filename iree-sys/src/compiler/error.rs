@@ -48,7 +48,7 @@ pub enum CompileError {
         diagnostics: String,
     },
 
-    /// The compile worker answered with what is no answer, or is of another version or with another
+    /// The compile worker's answer is malformed, or it is of another version or with another
     /// library than was asked for.
     #[error("the compile worker does not keep to the protocol: {reason}")]
     Protocol {
@@ -146,7 +146,7 @@ impl CompileError {
             Self::Crashed { status, diagnostics } => match status.map(|status| status.signal()) {
                 // Nobody kills themselves with these two.
                 Some(Some(libc::SIGKILL | libc::SIGTERM)) => Blame::Moment,
-                // A process without a limit of ours: the system was short of memory.
+                // A process without a limit of ours: the system had too little memory.
                 _ if tells_of_shortage(diagnostics) || is_out_of_memory(diagnostics) => Blame::Moment,
                 Some(_) => Blame::Module,
                 // A bug leaves a last word, a kill from outside none.
@@ -184,7 +184,7 @@ impl CompileError {
     }
 }
 
-/// What is to blame for a failed compilation, and so what is of use.
+/// What is to blame for a failed compilation, and so whether a retry helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
     /// The module: the same compiler would fail again.
@@ -193,9 +193,9 @@ pub enum Blame {
     /// the machine does.
     Limit,
     /// The way in which the compiler is called: no process can be started, or an installation was
-    /// changed while it was in use. Another way may do.
+    /// changed while it was in use. Another way of calling it may work.
     Installation,
-    /// What passes: the next attempt may go well.
+    /// A temporary cause: the next attempt may succeed.
     Moment,
 }
 
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(crashed("Stack dump:\n").blame(), Blame::Limit);
     }
 
-    /// What the system is short of passes; a program that is not there does not.
+    /// Whether the cause is temporary: an exhausted resource is, a missing program is not.
     #[test]
     fn a_shortage_blames_the_moment_alone() {
         let unavailable = |code| CompileError::Unavailable {

@@ -51,7 +51,7 @@ impl InProcess {
         let _guard = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
         // The compiler looks for its other files beside the name that it was opened by, where a link has none.
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        // Local, so that none of its LLVM symbols meet those of this process.
+        // Local, so that none of its LLVM symbols clash with those of this process.
         // SAFETY: the caller vouches for the library.
         let library = unsafe { Library::open(Some(&real), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|source| failed("it cannot be opened".into(), Some(source)))?;

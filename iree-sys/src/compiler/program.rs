@@ -25,7 +25,7 @@ impl Program {
     ///
     /// [`CompileError::Io`] when it is not there.
     pub fn new(path: &Path) -> Result<Self, CompileError> {
-        // Compilations run in a directory of their own, so the path must not depend on the current one.
+        // Compilations run in a separate directory, so the path must not depend on the current one.
         let path = fs::canonicalize(path).map_err(CompileError::io("find", path))?;
         let library = path.with_file_name(discover::LIBRARY);
         let identity = discover::identity(if library.is_file() { &library } else { &path })?;

@@ -19,8 +19,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
         self.configured(None, loops, inputs, init, body)
     }
 
-    /// [`generic`](Self::generic) with the words of the compiler's own that say how it is to be
-    /// compiled, if any.
+    /// [`generic`](Self::generic) with attributes that tell the compiler how to compile it, if any.
     pub(crate) fn configured(
         &self,
         how: Option<&str>,
@@ -37,7 +36,8 @@ impl<'c, 'b> Emitter<'c, 'b> {
         let inputs = inputs
             .iter()
             .map(|(value, _, map)| {
-                // As the tensor has it: a code that is multiplied is the float that it means.
+                // The element as the tensor has it: a code that is multiplied is the float that it
+                // means.
                 let element = value.r#type().as_tensor()?.1;
                 Ok((*value, element, map.clone()))
             })

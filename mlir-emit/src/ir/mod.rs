@@ -1,4 +1,4 @@
-//! What the lowering builds operations with.
+//! The builder of operations that the lowering uses.
 //!
 //! An [`Emitter`] appends operations to a block. Affine maps and attributes of dialects are text.
 
@@ -64,7 +64,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
         self.context
     }
 
-    /// The MLIR type of an element; signedness is the operations' business.
+    /// The MLIR type of an element. The operations determine signedness.
     pub(crate) fn element_type(&self, dtype: DataType) -> Result<Type<'c>, EmitError> {
         Ok(match dtype.storage() {
             Storage::F32 => Type::float(self.context, Float::F32),
@@ -89,7 +89,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
         Type::integer(self.context, 1)
     }
 
-    /// Sixteen bits that are no number.
+    /// Opaque elements of sixteen bits.
     pub(crate) fn bits16_type(&self) -> Type<'c> {
         Type::integer(self.context, 16)
     }
@@ -288,7 +288,7 @@ pub(crate) fn first<T>(results: Vec<T>) -> Result<T, EmitError> {
         .ok_or(EmitError::Internal("an operation without results"))
 }
 
-/// What a body that has fewer elements than operands fails with.
+/// The error of a body that has fewer elements than operands.
 pub(crate) const MISSING: EmitError = EmitError::Internal("a missing element");
 
 /// The element of a body with one operand.

@@ -19,11 +19,11 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use types::Kind;
 
-/// What is known of a value.
+/// The properties of a value.
 #[derive(Clone, Debug)]
 struct Definition {
     r#type: usize,
-    /// What it is the result of; nothing for the argument of a block.
+    /// The operation that defines it; nothing for the argument of a block.
     owner: Option<Rc<Head>>,
 }
 

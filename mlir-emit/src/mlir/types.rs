@@ -17,7 +17,7 @@ pub(crate) enum Float {
 }
 
 impl Float {
-    /// What FNUZ codes are when they are multiplied; `None` for other types.
+    /// The float type as which FNUZ codes are multiplied; `None` for other types.
     pub(crate) const fn of_fnuz(dtype: DataType) -> Option<Self> {
         match dtype {
             DataType::F8E4M3Fnuz => Some(Float::E4M3Fnuz),

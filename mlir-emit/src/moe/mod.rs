@@ -53,7 +53,7 @@ fn check_tiles(sizes: Option<Sizes>) -> Result<(), Unsupported> {
     }
 }
 
-/// The elements of what the lowering makes on the way: rows in tiles, matrices of tiles, products.
+/// The number of elements of intermediate tensors: rows in tiles, matrices of tiles, products.
 pub(crate) fn elements(graph: &NormalGraph, op: &MoeGroupedMatmul) -> Option<u64> {
     Sizes::forward(graph, op, Quirks::ALL)?.elements()
 }

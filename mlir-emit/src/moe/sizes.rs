@@ -12,7 +12,7 @@ const LARGEST_TILE: i64 = 128;
 /// The same backward, where each tile's product is stored before it is added.
 const LARGEST_TILE_BACKWARD: i64 = 512;
 
-/// How many there are of everything.
+/// The sizes of a grouped matmul.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     pub(super) groups: i64,

@@ -323,7 +323,8 @@ pub(super) fn tiles_of<'c, 'r>(body: &Body<'c, 'r>, start: Ssa<'c, 'r>, end: Ssa
     body.op("arith.divui", rounded, body.number(tile)?)
 }
 
-/// The group of a tile, of which `groups` has how many have begun there.
+/// Returns the group of a tile. `groups`: for each tile, the number of groups that have begun
+/// there.
 pub(super) fn group<'c, 'b, 'r>(
     at: &Emitter<'c, 'b>,
     body: &Body<'c, 'r>,

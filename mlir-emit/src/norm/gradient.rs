@@ -9,7 +9,7 @@ use crate::mlir::Value as Ssa;
 use crate::value::Value;
 use rotini_graph::{DataType, TensorId};
 
-/// What a backward pass writes.
+/// The outputs of a backward pass.
 pub(super) struct Gradients {
     pub(super) dx: TensorId,
     pub(super) dscale: TensorId,

@@ -10,8 +10,8 @@ use crate::step::{Combiner, Open, Shape, count, order_of};
 use crate::value::{Data, Value};
 use rotini_graph::{DataType, TensorId, rms_normalized_axis};
 
-/// What hipDNN's references find statistics with that a backward pass is not given, where the
-/// schema names no epsilon or the graph has none (`CpuFpReferenceBatchnorm.hpp`).
+/// The epsilon with which hipDNN's references compute statistics that a backward pass is not given,
+/// where the schema names no epsilon or the graph has none (`CpuFpReferenceBatchnorm.hpp`).
 const BACKWARD_EPSILON: f64 = 1e-5;
 
 /// Statistics of x along axes.
@@ -160,7 +160,7 @@ pub(super) fn sum<'c, 'b>(
     lowering.reduce_openly(operands, &shape, axes, (Combiner::Sum, 0.0), body)
 }
 
-/// A step without reduction on a value that lacks the reduced axes: they stay away.
+/// A step without reduction on a value that lacks the reduced axes. The result lacks them too.
 pub(super) fn elementwise<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     operands: &[&Value<'c, 'b>],
@@ -200,7 +200,7 @@ pub(super) fn inverse<'c, 'b>(
     .closed(&lowering.emitter())
 }
 
-/// Saved statistics, or the same found again.
+/// Returns saved statistics, or computes them again.
 pub(super) fn given_or_found<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     x: &Value<'c, 'b>,

@@ -52,7 +52,7 @@ fn check_window(window: &[i64]) -> Result<(), Unsupported> {
     }
 }
 
-/// The elements of what the lowering makes on the way: x with its padding, and taps.
+/// The number of elements of intermediate tensors: x with its padding, and taps.
 pub(crate) fn elements(graph: &NormalGraph, op: &ResampleFwd) -> Option<u64> {
     let (x, y) = (&graph.tensor(op.x)?.dims, &graph.tensor(op.y)?.dims);
     let product = |dims: &[i64]| {
@@ -67,7 +67,7 @@ pub(crate) fn elements(graph: &NormalGraph, op: &ResampleFwd) -> Option<u64> {
     product(&padded)?.checked_add(product(y)?)
 }
 
-/// What is under a tap.
+/// The element under a tap.
 struct Candidate<'c, 'r> {
     /// The element in the compute type; anything in the padding.
     value: Ssa<'c, 'r>,

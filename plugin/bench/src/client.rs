@@ -82,7 +82,7 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(messages.try_clone()?)
-            // So that what it starts ends with it.
+            // So that the processes that it starts end with it.
             .process_group(0);
         if let Some(library) = &launch.library {
             command.env("ROTINI_HIP_LIBRARY", library);

@@ -326,7 +326,7 @@ fn kind(outcome: &Outcome) -> (Kind, u8) {
     }
 }
 
-/// What is another in an engine of the same label. It may be just what was to be compared.
+/// What differs in an engine of the same label. That may be just what was to be compared.
 fn difference(old: &Engine, new: &Engine) -> Option<String> {
     let settings = |engine: &Engine| {
         let settings: Vec<String> = engine

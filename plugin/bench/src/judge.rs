@@ -46,7 +46,7 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// What is left where the reference is not asked: inputs are still held against what they were.
+    /// The check that is left where the reference is not asked: inputs must still be unchanged.
     fn unknown(graph: &'a Graph, inputs: &'a Buffers) -> Self {
         Reference {
             graph,

@@ -57,7 +57,7 @@ pub(crate) enum Request {
         /// The engine.
         engine: i64,
     },
-    /// Fills new buffers, executes once, and writes what is in them then.
+    /// Fills new buffers, executes once, and writes their contents.
     Execute {
         /// The seed of the inputs.
         seed: u64,

@@ -76,7 +76,7 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Results, RunError
                 engines: &mut engines,
                 is_first: visit == 0,
                 is_last: visit + 1 == plan.visits,
-                // Twice as much: some caches keep what is old rather than what is new.
+                // Twice as much: some caches keep old data rather than new.
                 rotate: if plan.rotate { 2 * cache } else { 0 },
                 stage: &mut |graph, what| observer.stage(graph, what, done),
             };

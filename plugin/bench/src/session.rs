@@ -36,7 +36,7 @@ pub struct About {
 pub struct Session<'a> {
     launch: &'a Launch,
     spec: &'a EngineSpec,
-    /// Where it keeps what it keeps, and where buffers are written.
+    /// The directory for its files, and the one for buffers.
     home: PathBuf,
     process: Option<Process>,
     id: i64,

@@ -309,7 +309,7 @@ impl Pool {
                     .map(|running| PollFd::new(running.process.channel(), PollFlags::IN)),
             );
             let count = poll(&mut ready, timeout.as_ref());
-            // It has ended, or says what it was not asked for.
+            // It has ended, or sends something unasked.
             let is_lost = ready.get(1).is_some_and(|channel| !channel.revents().is_empty());
             if is_lost {
                 *running = None;

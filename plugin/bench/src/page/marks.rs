@@ -48,7 +48,7 @@ pub(super) fn name(graph: &str) -> Markup {
     html! { @for part in graph.split_inclusive(['.', '_', '/', ':', ',']) { (part) wbr; } }
 }
 
-/// A mark in a plot. A hollow one stands for what is no difference.
+/// A mark in a plot. A hollow one stands for no difference.
 pub(super) fn mark(engine: usize, x: f64, y: &str, hollow: bool, title: &str) -> Markup {
     html! {
         use class={ "mark " (colour(engine)) @if hollow { " hollow" } } href=(shape(engine)) x=(percent(x)) y=(y) {

@@ -27,7 +27,7 @@ macro_rules! operations {
 }
 
 impl Field for ConvGeometry {
-    /// The fields that the convolutions share, which have no name of their own.
+    /// The fields that the convolutions share, which have no separate name.
     fn read(fields: &mut Fields<'_>, _: &str) -> Made<Self> {
         Ok(ConvGeometry {
             pre_padding: Field::read(fields, "pre_padding")?,
