@@ -1,6 +1,8 @@
-//! Single flight: if several threads want the same key at the same time, one makes it. The others wait for that key only.
+//! Single flight: if several threads want the same key at the same time, one makes it. The others
+//! wait for that key only.
 //!
-//! The leader tells all who wait how it ended: with an entry, with an error, or with nothing because it panicked.
+//! The leader tells all who wait how it ended: with an entry, with an error, or with nothing
+//! because it panicked.
 
 use std::any::Any;
 use std::collections::HashMap;

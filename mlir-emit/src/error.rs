@@ -3,8 +3,8 @@
 use rotini_graph::{Bindings, TensorId};
 use thiserror::Error;
 
-/// A graph that is well formed, but that rotini does not run: the reason, and the node and tensor that it is about, by position in
-/// the normal graph.
+/// A graph that is well formed, but that rotini does not run: the reason, and the node and tensor
+/// that it is about, by position in the normal graph.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{reason}")]
 pub struct Unsupported {

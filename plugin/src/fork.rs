@@ -62,7 +62,8 @@ pub(crate) fn watch() -> Result<(), Error> {
     if IS_WATCHED.swap(true, Ordering::AcqRel) {
         return Ok(());
     }
-    // SAFETY: the function does nothing but store numbers. It is forgotten when the library is closed.
+    // SAFETY: the function does nothing but store numbers. It is forgotten when the library is
+    // closed.
     match unsafe { libc::pthread_atfork(None, None, Some(in_child)) } {
         0 => Ok(()),
         _ => {

@@ -1,7 +1,8 @@
 //! A run: every graph on every engine, in turns.
 //!
-//! Each graph is visited several times, so that its samples lie all over the run: what a machine does in one minute and not in the next
-//! is in the intervals. In a visit, each engine makes its context anew, and the engines take turns in an order that chance decides.
+//! Each graph is visited several times, so that its samples lie all over the run: what a machine
+//! does in one minute and not in the next is in the intervals. In a visit, each engine makes its
+//! context anew, and the engines take turns in an order that chance decides.
 //!
 //! | Visit | What happens besides |
 //! |---|---|

@@ -8,7 +8,8 @@ use rotini_graph::{
     RmsNormBackward, Sdpa, SdpaBackward,
 };
 
-/// Makes `read` from lines of `table => IR type { IR field }`; `field = name` where hipDNN's name, without `_tensor_uid`, is another.
+/// Makes `read` from lines of `table => IR type { IR field }`; `field = name` where hipDNN's name,
+/// without `_tensor_uid`, is another.
 macro_rules! operations {
     ($($table:literal => $op:ident { $($field:ident $(= $name:literal)?),* $(,)? })*) => {
         /// Takes the fields of the operation whose table has this name.
