@@ -203,9 +203,9 @@ pub fn compile_for(
     }
 }
 
-/// Compiles what was emitted of a graph by a function such as [`compile_for`]. If the compiler does
-/// not take a schedule, needs too much for it, or makes code that allocates, it is called once more
-/// for the graph without schedules, which makes the same results.
+/// Compiles the emitted module of a graph by a function such as [`compile_for`]. If the compiler
+/// does not take a schedule, needs too much for it, or makes code that allocates, it is called once
+/// more for the graph without schedules, which makes the same results.
 ///
 /// # Errors
 ///

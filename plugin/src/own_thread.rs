@@ -21,7 +21,7 @@ const STACK: usize = 16 << 20;
 /// A function and where its result goes.
 struct Job<F, T> {
     work: Option<F>,
-    /// Where the caller holds back what it logs: it has locks, and this thread works for it.
+    /// Where the caller holds back its log messages: it has locks, and this thread works for it.
     log: Option<Lent>,
     result: Option<Result<T, Box<dyn Any + Send>>>,
 }

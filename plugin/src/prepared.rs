@@ -86,7 +86,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// The graph as what is to be compiled for a target with these features.
+    /// The graph as the source of a compilation for a target with these features.
     #[must_use]
     pub fn source<'a>(&'a self, bytes: &'a [u8], target: &'a Target, features: &'a str) -> Source<'a> {
         Source {

@@ -1,5 +1,5 @@
-//! What a body says: values that are numbered, and how each is made. [`crate::read`] makes it, so
-//! it is right; what builds the function may add values to it.
+//! The typed form of a body: numbered values, and how each is computed. [`crate::read`] makes it,
+//! so it is right; what builds the function may add values to it.
 
 use std::collections::HashSet;
 use std::fmt;

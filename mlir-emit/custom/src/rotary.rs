@@ -1,7 +1,7 @@
 //! Rotary embeddings.
 //!
 //! The public execution provider of ONNX Runtime for hipDNN asks for one with a custom operation
-//! `fusilli.rope` of x, cosines and sines, and a text in a dialect that is nobody's here. The text
+//! `fusilli.rope` of x, cosines and sines, and a text in a dialect that is not known here. The text
 //! is always the same, down to the placeholders for types. So rotini recognizes it by its hash and
 //! replaces it by an equivalent body.
 
@@ -14,7 +14,7 @@ pub const ID: &str = "fusilli.rope";
 /// The hash of the text's 3,258 bytes.
 const HASH: &str = "22c8dc49822658a4bc256e7d357120ddf44f0403f585a05e704902aa17184eaf";
 
-/// Whether this is the text that is known.
+/// Whether this is the known text.
 #[must_use]
 pub fn is_known(data: &[u8]) -> bool {
     blake3::hash(data).to_hex().as_str() == HASH
@@ -27,7 +27,7 @@ pub fn is_known(data: &[u8]) -> bool {
 ///
 /// # Errors
 ///
-/// What the tensors are instead.
+/// A sentence that says what the tensors are instead.
 pub fn body(inputs: &[TensorType], outputs: &[TensorType]) -> Result<String, String> {
     let ([x, cosines, sines], [y]) = (inputs, outputs) else {
         return Err("a rotary embedding that is not one tensor from three".to_owned());
@@ -106,7 +106,7 @@ pub fn body(inputs: &[TensorType], outputs: &[TensorType]) -> Result<String, Str
     ))
 }
 
-/// Widens a value: what does, and the result's name.
+/// Widens a value. Returns the operation's text and the result's name.
 fn widened(name: &str, from: Element, to: Element) -> (String, String) {
     let extended = |name: &str, from: Element, to: Element, result: &str| {
         format!(

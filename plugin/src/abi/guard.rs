@@ -35,7 +35,7 @@ pub(super) fn guard(name: &'static str, body: impl FnOnce() -> Result<(), Error>
     }
 }
 
-/// What came of a body: nothing to say, or a status and its text.
+/// Runs a body. Returns nothing on success, else a status and its text.
 fn attempt(name: &'static str, body: impl FnOnce() -> Result<(), Error>) -> Result<(), (Status, String)> {
     caught(name, body).map_err(|error| {
         let status = error.status();
@@ -47,7 +47,7 @@ fn attempt(name: &'static str, body: impl FnOnce() -> Result<(), Error>) -> Resu
     })
 }
 
-/// What came of a body; a panic is an error.
+/// Runs a body; a panic is an error.
 pub(super) fn caught<T>(name: &str, body: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(from_panic(name, panic.as_ref())))
 }

@@ -51,8 +51,8 @@ thread_local! {
     static IS_TELLING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Holds back what `body` has to say, and tells it when it has ended, which is when it holds
-/// nothing any more.
+/// Holds back the messages of `body`, and delivers them when it has ended and holds no locks any
+/// more.
 pub(super) fn held<T>(body: impl FnOnce() -> T) -> T {
     let messages = Held::default();
     let result = Lent(&raw const messages).during(body);
@@ -80,7 +80,7 @@ impl Lent {
         Lent(HELD.get())
     }
 
-    /// Holds back what `body` has to say.
+    /// Holds back the messages of `body`.
     pub(crate) fn during<T>(self, body: impl FnOnce() -> T) -> T {
         /// Goes back to the place before, whatever ends the body.
         struct Before(*const Held);

@@ -32,7 +32,7 @@ pub trait Gpus: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The driver's, for what is no stream.
+    /// The driver's error, if it is not a stream.
     fn of_stream(&self, stream: *mut c_void) -> Result<u32, Error>;
 
     /// The driver's library, by the name or path under which the loader finds it again.

@@ -25,14 +25,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const SMALLEST: usize = 4 << 10;
 /// From here on sizes are multiples of this, below it powers of two.
 const STEP: usize = 2 << 20;
-/// How many times what is needed a block may be.
+/// The maximum size of a block, as a multiple of the size that is needed.
 const WASTE: usize = 4;
-/// What the pool may keep of what lies idle when code is retired.
+/// The bytes of idle blocks that the pool may keep when code is retired.
 pub(super) const KEPT: usize = 64 << 20;
 /// The number of bytes from which on the log warns that captures of a graph keep memory.
 const MUCH: usize = 256 << 20;
 
-/// A block, and the event behind the work that had it last.
+/// A block, and the event after the work that used it last.
 pub(super) struct Block<D: Driver> {
     driver: Arc<D>,
     pointer: *mut c_void,
@@ -65,7 +65,7 @@ impl<D: Driver> Block<D> {
         self.pointer
     }
 
-    /// Makes a stream wait for the work that had the block last.
+    /// Makes a stream wait for the work that used the block last.
     pub(super) fn wait(&self, stream: *mut c_void) -> Result<(), DriverError> {
         match self.stream {
             // Also for its own: a stream that is destroyed leaves its handle to the next.
