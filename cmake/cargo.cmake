@@ -94,8 +94,9 @@ endfunction()
 #
 # Flags for files that are the same bytes wherever they are built.
 #
-# libstdc++ and libgcc stay shared libraries. Linked statically, the plugin has an unwinder of its own, and then the host aborts when its
-# logging function throws: two unwinders cannot pass an exception on.
+# libstdc++ and libgcc stay shared libraries. Linked statically, the plugin has a second unwinder,
+# and then the host aborts when its logging function throws: two unwinders cannot pass an exception
+# on.
 function(rotini_portable target_dir rust_flags c_flags)
   set(cargo_home "$ENV{CARGO_HOME}")
   if(NOT cargo_home)

@@ -6,8 +6,8 @@
 //! | each later one | finds the code on disk, or in the bytes of a serialized context. It does not look for a compiler | reading and loading the same vmfb with IREE alone |
 //! | the same process again | a second context shares the loaded code | the answer whether the graph is applicable, which creation includes |
 //!
-//! Each sample of a later process is a process of its own, because after the first time everything is in memory. The processes measure the
-//! times themselves, without their start.
+//! Each sample of a later process comes from a new process, because after the first time everything
+//! is in memory. The processes measure the times themselves, without their start.
 
 use crate::report::{Bar, Row};
 use crate::sampling::{Samples, interleave, timed};
@@ -37,7 +37,8 @@ pub(crate) fn run() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The first process on an MI300: emulated, which adds to the time and is in no way part of the compiler's.
+/// The first process on an MI300: emulated, which adds to the time and is in no way part of the
+/// compiler's.
 fn compiled_for_mi300() -> Result<Vec<Row>> {
     let directory = tempfile::tempdir()?;
     let graph = Conv::new(1, 64, 64, 56, 3, 1, DataType::F16, Order::Last).fused(PointwiseMode::ReluFwd, false);

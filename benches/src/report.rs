@@ -104,7 +104,8 @@ pub(crate) struct Report {
     /// The library that was measured.
     plugin: PathBuf,
     machine: String,
-    /// Of the minute before the run: above 0, the figures are those of a busy machine.
+    /// The load average of the minute before the run: above 0, the figures are those of a busy
+    /// machine.
     load_average: Option<f64>,
     pub(crate) rows: Vec<Row>,
 }

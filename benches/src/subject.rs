@@ -19,7 +19,8 @@ pub(crate) struct Subject {
 impl Subject {
     /// Loads the plugin and creates a handle.
     pub(crate) fn new() -> Result<Self> {
-        // SAFETY: the file is the plugin that this workspace builds, or what the user named in its stead.
+        // SAFETY: the file is the plugin that this workspace builds, or what the user named in its
+        // stead.
         let plugin = unsafe { Plugin::load(rotini_tests::plugin::path()?) }?;
         let engines = plugin.engine_ids()?;
         let &[engine] = engines.as_slice() else {
@@ -43,7 +44,8 @@ impl Subject {
     }
 }
 
-/// The convolution that the bars speak of: 64 to 64 channels at 56 × 56, 3 × 3, with bias and relu, f32, NHWC.
+/// The convolution that the bars speak of: 64 to 64 channels at 56 × 56, 3 × 3, with bias and relu,
+/// f32, NHWC.
 pub(crate) fn conv_bias_relu() -> Graph {
     Conv::new(1, 64, 64, 56, 3, 1, DataType::F32, Order::Last).fused(PointwiseMode::ReluFwd, false)
 }
@@ -55,7 +57,8 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// Buffers whose elements, in the logical order of their tensors, are what `value` makes of the tensor's name and the position.
+    /// Creates buffers whose elements, in the logical order of their tensors, are the results of
+    /// `value` for the tensor's name and the position.
     pub(crate) fn new(graph: &Graph, workspace: usize, value: impl Fn(&str, usize) -> f32) -> Result<Self> {
         let stored = graph.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Buffer);
         let memory = stored

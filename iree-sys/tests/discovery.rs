@@ -28,7 +28,8 @@ fn mode(path: &Path, mode: u32) {
 }
 
 fn set(name: &str, value: Option<&Path>) {
-    // SAFETY: this test is alone in its process, and its thread is the only one that reads the environment.
+    // SAFETY: this test is alone in its process, and its thread is the only one that reads the
+    // environment.
     unsafe {
         match value {
             Some(value) => env::set_var(name, value),
@@ -91,7 +92,7 @@ fn order_of_places() {
     assert!(error.tried().any(|tried| tried.starts_with(&empty)), "{error}");
 }
 
-/// What is named and not used is told by what it is.
+/// If a named file is not used, the reason says what it is.
 fn true_reasons(directory: &Path) {
     let file = |name: &str, content: &[u8], bits| {
         let path = directory.join(name);

@@ -77,7 +77,8 @@ impl Call {
     }
 
     fn bind(&mut self, invocation: &mut Invocation) {
-        // SAFETY: every call's memory outlives the use of its bindings in these tests, and has the declared sizes.
+        // SAFETY: every call's memory outlives the use of its bindings in these tests, and has the
+        // declared sizes.
         unsafe {
             for (index, input) in self.inputs.iter_mut().enumerate() {
                 invocation.bind(index, input.pointer()).unwrap();
@@ -214,7 +215,7 @@ fn buffers_of_the_device_can_be_arguments() {
         result,
         bytes(&matmul(&matmul(&[0.5; 16 * 24], b, [16, 24, 32]), c, [16, 32, 8]))
     );
-    // Out of range is an error of its own.
+    // Out of range is a separate error.
     // SAFETY: as above.
     let read = unsafe { output.read(1, &mut result) };
     assert!(matches!(read, Err(Error::Buffer { .. })));
@@ -226,7 +227,8 @@ fn buffers_of_the_device_can_be_arguments() {
     invocation.invoke().unwrap();
 }
 
-/// One dispatch, each element type: the view's type has to be the one that the compiled function asserts.
+/// One dispatch, each element type: the view's type has to be the one that the compiled function
+/// asserts.
 #[test]
 fn every_element_type_passes() {
     let instance = Instance::new().unwrap();
@@ -271,7 +273,8 @@ fn every_element_type_passes() {
         // Bits that are a value of every type; an i1 is 0 or 1.
         let mut input = Aligned::new(6 * bytes, |i| if name == "i1" { u8::from(i % 4 == 1) } else { i as u8 });
         let mut output = Aligned::new(6 * bytes, |_| 0xffu8);
-        // SAFETY: both outlive the invocation's use and have the tensors' sizes. No workspace is needed, so none is read.
+        // SAFETY: both outlive the invocation's use and have the tensors' sizes. No workspace is
+        // needed, so none is read.
         unsafe {
             invocation.bind(0, input.pointer()).unwrap();
             invocation.bind(1, output.pointer()).unwrap();
@@ -310,7 +313,8 @@ fn every_element_type_passes() {
 #[test]
 fn garbage_is_refused() {
     let instance = Instance::new().unwrap();
-    // By default the container is also a ZIP archive, whose directory at the end the runtime does not read.
+    // By default the container is also a ZIP archive, whose directory at the end the runtime does
+    // not read.
     let flags = [cpu(), vec!["--iree-vm-emit-polyglot-zip=false".into()]].concat();
     let good = compile(MODULE, &flags).vmfb;
     // SAFETY: none of these has machine code that would run: loading only verifies.
@@ -360,7 +364,8 @@ fn misuse_is_an_error() {
     let session = || Session::new(&device, &executable).unwrap();
     assert!(matches!(executable.workspace_bytes("nothing"), Err(Error::NoFunction(name)) if name == "nothing"));
     assert_eq!(executable.attribute("main", "nothing").unwrap(), None);
-    // The function that computes the workspace's size has no such attribute itself, and returns a number.
+    // The function that computes the workspace's size has no such attribute itself, and returns a
+    // number.
     assert!(matches!(
         executable.workspace_bytes("main_transients_size"),
         Err(Error::WorkspaceUnknown { .. })
@@ -426,7 +431,8 @@ fn misuse_is_an_error() {
     }
 }
 
-/// Without a GPU, or with a broken library, HIP is an error that names what is missing, and nothing else stops working.
+/// Without a GPU, or with a broken library, HIP is an error that names what is missing, and nothing
+/// else stops working.
 #[test]
 fn hip_without_a_gpu_is_an_error() {
     let instance = Instance::new().unwrap();

@@ -1,6 +1,7 @@
 //! What a person or a script does to a directory of entries: list, verify, tidy up, export.
 //!
-//! A directory is opened under the same rules as by a cache, but is never created. Processes may use it meanwhile.
+//! A directory is opened under the same rules as by a cache, but is never created. Processes may
+//! use it meanwhile.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -53,7 +54,8 @@ fn doing(action: &'static str) -> impl FnOnce(io::Error) -> AdminError {
 pub struct Item {
     /// The key it is stored under.
     pub key: Key,
-    /// What is known about it, or why it cannot be believed. Only the header is read and verified: see [`verify`].
+    /// What is known about it, or why it cannot be believed. Only the header is read and verified:
+    /// see [`verify`].
     pub metadata: Result<Metadata, LoadError>,
     /// The size of its file, in bytes.
     pub bytes: u64,
@@ -195,8 +197,8 @@ pub fn verify(dir: &Path) -> Result<Vec<Verdict>, AdminError> {
     Ok(verified)
 }
 
-/// Removes what killed processes left, failures that no longer count, and the least recently used entries above `limit`
-/// bytes. `None` if another process is at it.
+/// Removes what killed processes left, failures that no longer count, and the least recently used
+/// entries above `limit` bytes. `None` if another process is at it.
 ///
 /// # Errors
 ///
@@ -206,8 +208,8 @@ pub fn gc(dir: &Path, limit: u64) -> Result<Option<Swept>, AdminError> {
     sweep::sweep(&directory, limit, limit).map_err(doing("cannot make room in the cache directory"))
 }
 
-/// Removes all entries, good and bad, and all remembered failures; what is being made now stays, and so do files that are
-/// not a cache's.
+/// Removes all entries, good and bad, and all remembered failures; what is being made now stays,
+/// and so do files that are not a cache's.
 ///
 /// # Errors
 ///
@@ -217,13 +219,13 @@ pub fn clear(dir: &Path) -> Result<Swept, AdminError> {
     sweep::clear(&directory).map_err(doing("cannot clear the cache directory"))
 }
 
-/// Writes the entries of `keys`, or all if it is `None`, into a tar archive, in the order of their keys: the same entries
-/// are the same bytes. Every entry is verified. Returns how many there are.
+/// Writes the entries of `keys`, or all if it is `None`, into a tar archive, in the order of their
+/// keys: the same entries are the same bytes. Every entry is verified. Returns how many there are.
 ///
 /// # Errors
 ///
-/// If an entry is not intact, or one of `keys` is not there, or the archive cannot be written; what is written by then is
-/// not an archive.
+/// If an entry is not intact, or one of `keys` is not there, or the archive cannot be written; what
+/// is written by then is not an archive.
 pub fn export(dir: &Path, keys: Option<&[Key]>, archive: impl Write) -> Result<u64, AdminError> {
     let directory = Directory::open(dir, Purpose::Read)?;
     let mut wanted = match keys {
@@ -292,14 +294,15 @@ pub enum ImportError {
     Encode(#[from] EncodeError),
 }
 
-/// Adds the entries of a tar archive that [`export`] wrote to a directory, which is made, for this user alone, if it is
-/// missing; who may read one that is there may read the entries too. Every entry is verified against its own name, and
-/// nothing else in the archive is believed: not its paths, owners or links.
+/// Adds the entries of a tar archive that [`export`] wrote to a directory, which is made, for this
+/// user alone, if it is missing; who may read one that is there may read the entries too. Every
+/// entry is verified against its own name, and nothing else in the archive is believed: not its
+/// paths, owners or links.
 ///
 /// # Errors
 ///
-/// If the directory cannot be used or written, or the archive cannot be read to its end. Members that are no entries are no
-/// error.
+/// If the directory cannot be used or written, or the archive cannot be read to its end. Members
+/// that are no entries are no error.
 pub fn import(dir: &Path, archive: impl Read) -> Result<Imported, AdminError> {
     let mode = fs::metadata(dir).map_or(0o700, |metadata| 0o700 | metadata.mode() & 0o055);
     let directory = Directory::open(dir, Purpose::Keep { mode })?;
@@ -307,7 +310,8 @@ pub fn import(dir: &Path, archive: impl Read) -> Result<Imported, AdminError> {
     let mut archive = tar::Archive::new(archive);
     let mut imported = Imported::default();
     let mut seen = HashSet::new();
-    // Raw: names and attributes in members of their own, of whatever length, would be read into memory whole.
+    // Raw, because separate members with names and attributes, which may have any length, would be
+    // read into memory as a whole.
     for member in archive.entries().map_err(reading())?.raw(true) {
         let mut member = member.map_err(reading())?;
         // Other programs write them for any file; no entry needs them.

@@ -12,9 +12,9 @@
 //!
 //! Other files are never touched: the directory is the user's to choose.
 //!
-//! A file is written under a temporary name and renamed, so a reader sees all of it or none, however the writer ends.
-//! Nothing is synced: after a power failure a file may be short or empty, which verification finds, and the price is one
-//! compilation.
+//! A file is written under a temporary name and renamed, so a reader sees all of it or none,
+//! however the writer ends. Nothing is synced: after a power failure a file may be short or empty,
+//! which verification finds, and the price is one compilation.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
@@ -31,7 +31,8 @@ use crate::entry::{DecodeError, Entry};
 use crate::key::{ContentKey, Key};
 use crate::trust::{self, DirectoryError, Distrust, Purpose};
 
-/// Entries are some hundred kilobytes. The bound keeps a file that is not one from being read into memory.
+/// Entries are some hundred kilobytes. The bound keeps a file that is not one from being read into
+/// memory.
 pub(crate) const MAX_FILE: u64 = 1 << 30;
 pub(crate) const SWEEP_LOCK: &str = ".sweep.lock";
 const TEMPORARY_PREFIX: &str = ".publish-";
@@ -60,7 +61,8 @@ impl Kind {
         }
     }
 
-    /// What `name` says, with its key, or nothing where the file is not ours. The names of temporary files have no key.
+    /// What `name` says, with its key, or nothing where the file is not ours. The names of
+    /// temporary files have no key.
     pub(crate) fn of(name: &str) -> Option<(Self, Option<Key>)> {
         if name.starts_with(TEMPORARY_PREFIX) && name.ends_with(TEMPORARY_SUFFIX) {
             return Some((Self::Temporary, None));
@@ -205,7 +207,8 @@ impl Directory {
         Ok(File::from(file))
     }
 
-    /// Writes a file of these parts under `name`, and under `other` too where the file system can and nothing has that name.
+    /// Writes a file of these parts under `name`, and under `other` too where the file system can
+    /// and nothing has that name.
     pub(crate) fn write(&self, name: &str, parts: &[&[u8]], other: Option<&str>) -> io::Result<()> {
         let temporary = Temporary::create(self)?;
         for part in parts {
@@ -294,7 +297,7 @@ impl Directory {
     }
 }
 
-/// A file under a name of its own, removed unless it is renamed.
+/// A file under a unique name, removed unless it is renamed.
 struct Temporary<'a> {
     directory: &'a Directory,
     file: File,
@@ -307,8 +310,8 @@ impl<'a> Temporary<'a> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
         loop {
-            // Two containers that share the directory may both have this process id: the clock tells them apart, and if it
-            // does not, `EXCL` does.
+            // Two containers that share the directory may both have this process id: the clock
+            // tells them apart, and if it does not, `EXCL` does.
             let clock = SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |time| time.subsec_nanos());
@@ -339,10 +342,12 @@ impl Drop for Temporary<'_> {
     }
 }
 
-/// Makes `file` the most recently used one. The clock of the file system is too coarse to order two publications.
+/// Makes `file` the most recently used one. The clock of the file system is too coarse to order two
+/// publications.
 pub(crate) fn mark_used(file: &File) {
     if let Err(error) = file.set_modified(SystemTime::now()) {
-        // A read-only directory, say: what is lost is only the order of eviction, which does not take place there either.
+        // A read-only directory, say: what is lost is only the order of eviction, which does not
+        // take place there either.
         tracing::trace!(%error, "cannot note the use of a cache entry");
     }
 }

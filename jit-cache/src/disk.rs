@@ -25,10 +25,11 @@ pub(crate) struct Disk {
     directory: RwLock<Arc<Directory>>,
     purpose: Purpose,
     limit: u64,
-    /// Bytes published since the directory was last searched for what to remove; too many at first, so that the first
-    /// publication of a process also looks after what others left.
+    /// Bytes published since the directory was last searched for what to remove; too many at first,
+    /// so that the first publication of a process also looks after what others left.
     unswept: AtomicU64,
-    /// Whether other processes will find what this one makes: not where nothing is to be stored, nor on a disk that is full.
+    /// Whether other processes will find what this one makes: not where nothing is to be stored,
+    /// nor on a disk that is full.
     shares: AtomicBool,
     warned: AtomicBool,
 }
@@ -49,7 +50,8 @@ pub(crate) enum Locking {
     Held(Lock),
     /// Another process has it.
     Busy,
-    /// There are no locks here, or they are of no use: a read-only directory, a full disk, or a file system without them.
+    /// There are no locks here, or they are of no use: a read-only directory, a full disk, or a
+    /// file system without them.
     Unavailable,
 }
 
@@ -76,7 +78,8 @@ impl Disk {
         Arc::clone(&self.directory.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Somebody removed the directory while we run: it is made again, with the same scrutiny as at first.
+    /// Somebody removed the directory while we run: it is made again, with the same scrutiny as at
+    /// first.
     fn reopen(&self) -> Result<Arc<Directory>, DirectoryError> {
         let mut directory = self.directory.write().unwrap_or_else(PoisonError::into_inner);
         *directory = Arc::new(Directory::open(&self.path, self.purpose)?);
@@ -102,7 +105,8 @@ impl Disk {
     pub(crate) fn load_content(&self, content: &ContentKey, counters: &Counters) -> Option<Entry> {
         let (directory, name) = (self.directory(), content_name(content));
         let loaded = directory.load_content(content);
-        // Nearly always the file is also an entry, and what is wrong with the file itself is reported there, once.
+        // Nearly always the file is also an entry, and what is wrong with the file itself is
+        // reported there, once.
         let has_other_name = || matches!(directory.examine(&name), Ok(Some(stat)) if stat.st_nlink > 1);
         match &loaded {
             Err(error) if error.is_of_file() && has_other_name() => {
@@ -203,8 +207,8 @@ impl Disk {
         }
     }
 
-    /// Stores `entry`, and makes room where there is too much. Returns whether it is stored: not being able to is worth a
-    /// warning, once, and no more.
+    /// Stores `entry`, and makes room where there is too much. Returns whether it is stored: not
+    /// being able to is worth a warning, once, and no more.
     pub(crate) fn publish(&self, entry: &Entry, counters: &Counters) -> bool {
         let size = match self.write(entry) {
             Ok(Some(size)) => size,
@@ -223,7 +227,8 @@ impl Disk {
         true
     }
 
-    /// Writes the file and returns its size in bytes, or nothing where the file alone would exceed the limit.
+    /// Writes the file and returns its size in bytes, or nothing where the file alone would exceed
+    /// the limit.
     fn write(&self, entry: &Entry) -> Result<Option<u64>, PublishError> {
         let header = entry.encode_header()?;
         let size = (header.len() as u64).saturating_add(entry.payload.len() as u64);
@@ -262,7 +267,8 @@ impl Disk {
                 self.warn("read", &error, counters);
                 None
             }
-            // Whoever put it there, it is not worth more than a note: the next creation replaces it.
+            // Whoever put it there, it is not worth more than a note: the next creation replaces
+            // it.
             Err(error) => {
                 tracing::debug!(%key, error = &error as &dyn Error, "a remembered failure is ignored");
                 None
@@ -273,7 +279,8 @@ impl Disk {
     /// Remembers that `key` cannot be made.
     pub(crate) fn remember(&self, key: &Key, failure: &Failure, counters: &Counters) {
         match self.make(|directory| failure::store(directory, key, failure)) {
-            // Failures are rare and cost a compilation each: looking whether there are too many is cheap beside that.
+            // Failures are rare and cost a compilation each: looking whether there are too many is
+            // cheap beside that.
             Ok(()) => self.sweep(counters),
             Err(error) => self.warn("write to", &error, counters),
         }
@@ -291,12 +298,14 @@ impl Disk {
         }
     }
 
-    /// How much may be published between two sweeps: the directory stays within its limit although nobody counts in between.
+    /// How much may be published between two sweeps: the directory stays within its limit although
+    /// nobody counts in between.
     fn slack(&self) -> u64 {
         self.limit / 64
     }
 
-    /// Reports trouble with the directory once: a full disk stays full, and the host's log is not the place to count that.
+    /// Reports trouble with the directory once: a full disk stays full, and the host's log is not
+    /// the place to count that.
     fn warn(&self, what: &str, error: &(dyn Error + 'static), counters: &Counters) {
         counters.disk_errors.add(1);
         let dir = self.path.display();
@@ -314,13 +323,14 @@ impl Disk {
 /// Directories that come with a system or an image, in the order they are searched.
 pub(crate) struct System {
     directories: Vec<Late<Directory>>,
-    /// The names of what was of no use. It cannot be moved aside.
+    /// The names of files that are of no use and cannot be moved aside.
     rejected: Mutex<HashSet<String>>,
     warned: AtomicBool,
 }
 
 impl System {
-    /// Opens those that can be trusted. One that cannot be is worth a warning, since somebody asked for it.
+    /// Opens those that can be trusted. One that cannot be is worth a warning, since somebody asked
+    /// for it.
     pub(crate) fn open(dirs: &[impl AsRef<Path>]) -> Self {
         let open = |dir: PathBuf| {
             let report = |error: &DirectoryError| {

@@ -129,7 +129,7 @@ fn bytes_tell_their_keys_and_target() {
     assert_eq!(read.metadata.target_features, "+sramecc");
 }
 
-/// A forger can make the checksum fit; what postcard then makes of the header must still be an error.
+/// A forger can make the checksum fit; decoding the header with postcard must still fail.
 #[test]
 fn nonsense_under_a_right_checksum_is_an_error() {
     let mut bytes = Vec::from(MAGIC);
@@ -156,7 +156,8 @@ proptest! {
         prop_assert!(decoded(bytes).is_err());
     }
 
-    /// Splices, and headers whose checksum was made to fit: what gets past the checksum must be refused or be read as it is.
+    /// Splices, and headers whose checksum was made to fit: what gets past the checksum must be
+    /// refused or be read as it is.
     #[test]
     fn mutated_entries_never_panic(
         position in 0_usize..300,
@@ -180,7 +181,8 @@ proptest! {
     }
 }
 
-/// Makes length and checksum of the header fit a payload of 64 bytes, where the file is long enough to hold both.
+/// Makes length and checksum of the header fit a payload of 64 bytes, where the file is long enough
+/// to hold both.
 fn reseal(bytes: &mut [u8]) {
     let Some(end) = bytes.len().checked_sub(64 + 32) else {
         return;

@@ -1,7 +1,9 @@
-//! Creations that failed and would fail again. The cache remembers them, so that nobody repeats them all the time.
+//! Creations that failed and would fail again. The cache remembers them, so that nobody repeats
+//! them all the time.
 //!
-//! The number of remembered failures is bounded, and each expires: when its reporter said, at the latest after an hour in memory and a day
-//! in the directory. So a compiler that was repaired in place, or was short of something after all, gets another chance.
+//! The number of remembered failures is bounded, and each expires: when its reporter said, at the
+//! latest after an hour in memory and a day in the directory. So a compiler that was repaired in
+//! place, or failed from an exhausted resource after all, gets another chance.
 //!
 //! On disk a failure is a small file: postcard, and its BLAKE3.
 
@@ -117,7 +119,8 @@ pub(crate) fn store(directory: &Directory, key: &Key, failure: &Failure) -> std:
     directory.write(&name(key, Kind::Failed), &[&record, hash.as_bytes()], None)
 }
 
-/// The failure that another process left word of, if it still counts. What cannot be believed is as good as nothing.
+/// The failure that another process left word of, if it still counts. What cannot be believed is as
+/// good as nothing.
 pub(crate) fn load(directory: &Directory, key: &Key) -> Result<Option<Failure>, LoadError> {
     let bytes = match directory.read(&name(key, Kind::Failed), MAX_FILE) {
         Ok((bytes, _)) => bytes,
@@ -141,7 +144,8 @@ fn decode(key: &Key, bytes: &[u8]) -> Option<Failure> {
     })
 }
 
-/// How far `time` is from now. In the future is as far: a clock that was set back must not keep anything for ever.
+/// How far `time` is from now. In the future is as far: a clock that was set back must not keep
+/// anything for ever.
 pub(crate) fn age(time: SystemTime) -> Duration {
     time.elapsed().unwrap_or_else(|future| future.duration())
 }

@@ -1,6 +1,8 @@
-//! Single flight: if several threads want the same key at the same time, one makes it. The others wait for that key only.
+//! Single flight: if several threads want the same key at the same time, one makes it. The others
+//! wait for that key only.
 //!
-//! The leader tells all who wait how it ended: with an entry, with an error, or with nothing because it panicked.
+//! The leader tells all who wait how it ended: with an entry, with an error, or with nothing
+//! because it panicked.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -84,7 +86,7 @@ impl Leader<'_> {
 
 impl Drop for Leader<'_> {
     fn drop(&mut self) {
-        // First, so that whoever comes from now on starts anew and does not meet an old failure.
+        // First, so that whoever comes from now on starts anew and does not get an old failure.
         let mut running = self.flights.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.remove(&self.key);
         drop(running);

@@ -1,16 +1,17 @@
 //! What makes two compilations the same one.
 //!
-//! Identity is content. [`Key::of`] is the only place where a key comes from, and [`KeyInputs`] names everything that can change a graph's
-//! code. [`ContentKey`] does the same one step later, for what the compiler reads. Each input goes into BLAKE3 behind its label and its
-//! length, so two different sets of inputs are never the same bytes.
+//! Identity is content. [`Key::of`] is the only place where a key comes from, and [`KeyInputs`]
+//! names everything that can change a graph's code. [`ContentKey`] does the same one step later,
+//! for what the compiler reads. Each input goes into BLAKE3 behind its label and its length, so two
+//! different sets of inputs are never the same bytes.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::entry::ENTRY_FORMAT;
 
-/// The scheme of the key itself. BLAKE3 derives a hash function of its own from it: raise the number when a field is
-/// added, removed or changes meaning, and every older key becomes unreachable.
+/// The scheme of the key itself. BLAKE3 derives a separate hash function from it: raise the number
+/// when a field is added, removed or changes meaning, and every older key becomes unreachable.
 const CONTEXT: &str = "rotini jit-cache key v3";
 /// The same for [`ContentKey`]: what is a key of one kind is never one of the other.
 const CONTENT_CONTEXT: &str = "rotini jit-cache content key v1";
@@ -22,12 +23,14 @@ const CONTENT_CONTEXT: &str = "rotini jit-cache content key v1";
 pub struct KeyInputs<'a> {
     /// The canonical bytes of the normalised graph.
     pub graph: &'a [u8],
-    /// The architecture or product the code is for, as the compiler is told: `gfx942`, `x86_64`.
+    /// The architecture or product the code is for, as it is given to the compiler: `gfx942`,
+    /// `x86_64`.
     pub target: &'a str,
-    /// The features of that target, as the compiler is told. For the host's CPU the resolved list, never `host`: the directory
-    /// may be shared between machines.
+    /// The features of that target, as they are given to the compiler. For the host's CPU the
+    /// resolved list, never `host`: the directory may be shared between machines.
     pub target_features: &'a str,
-    /// The fingerprint of the emitter's sources: another one where the same graph may be lowered to other code.
+    /// The fingerprint of the emitter's sources: another one where the same graph may be lowered to
+    /// other code.
     pub emitter: &'a str,
     /// The compiler's flags, in the order given: order can matter to a compiler.
     pub flags: &'a [String],
@@ -139,8 +142,8 @@ pub struct ContentInputs<'a> {
     pub compiler: &'a str,
 }
 
-/// The identity of a compiled module, whatever graph and emitter it came from. Entries are found under it when an emitter
-/// changed and what it emits for a graph did not.
+/// The identity of a compiled module, whatever graph and emitter it came from. Entries are found
+/// under it when an emitter changed and what it emits for a graph did not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentKey(Key);
 
@@ -185,7 +188,8 @@ impl fmt::Debug for ContentKey {
     }
 }
 
-/// Writes labelled fields: length of label, label, length of value, value; lengths as little-endian `u64`.
+/// Writes labelled fields: length of label, label, length of value, value; lengths as little-endian
+/// `u64`.
 struct Framing(blake3::Hasher);
 
 impl Framing {
@@ -299,8 +303,9 @@ mod tests {
         assert_ne!(moved, base());
     }
 
-    /// The same inputs hashed by hand: framing and order are an on-disk format, and a change that keeps the number in
-    /// `CONTEXT` would silently strand or, worse, confuse what users have stored.
+    /// The same inputs hashed by hand: framing and order are an on-disk format, and a change that
+    /// keeps the number in `CONTEXT` would silently strand or, worse, confuse what users have
+    /// stored.
     #[test]
     fn key_is_the_documented_hash() {
         let mut hasher = blake3::Hasher::new_derive_key("rotini jit-cache key v3");

@@ -1,4 +1,5 @@
-//! Directories that could not be opened because descriptors, memory or space were short. They are opened when they are next needed.
+//! Directories that could not be opened because descriptors, memory or space were short. They are
+//! opened when they are next needed.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,20 +9,21 @@ use crate::trust::DirectoryError;
 
 type Open<T> = Box<dyn Fn() -> Result<T, DirectoryError> + Send + Sync>;
 
-/// What is opened at once if that can be, and else tried again as long as the cause is one that passes.
+/// A value that is opened at once if possible. Otherwise opening is tried again as long as the
+/// cause of the failure is temporary.
 pub(crate) struct Late<T> {
     value: OnceLock<T>,
-    /// Of the first attempt.
+    /// The error of the first attempt.
     error: Option<DirectoryError>,
     open: Open<T>,
-    /// Whether the last attempt failed from a cause that passes.
+    /// Whether the last attempt failed from a temporary cause.
     is_open_to_retry: AtomicBool,
     /// Held by the one that tries.
     attempt: Mutex<()>,
 }
 
 impl<T> Late<T> {
-    /// Tries at once; `report` is told why it failed.
+    /// Tries at once; `report` gets the error if that fails.
     pub(crate) fn new(
         open: impl Fn() -> Result<T, DirectoryError> + Send + Sync + 'static,
         report: impl Fn(&DirectoryError),

@@ -1,7 +1,8 @@
 //! One creation per key among all processes that share a directory: a lock on a file per key.
 //!
-//! The lock is the kernel's (`flock`). It ends with the process that holds it, however that process ends. The holder removes the file
-//! before it gives up the lock. So a lock counts only while the file still has its name.
+//! The lock is the kernel's (`flock`). It ends with the process that holds it, however that process
+//! ends. The holder removes the file before it gives up the lock. So a lock counts only while the
+//! file still has its name.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -42,7 +43,7 @@ impl Lock {
         Ok(None)
     }
 
-    /// Whether a process has the lock now; also where that cannot be told.
+    /// Whether a process has the lock now; true also where that is unknown.
     pub(crate) fn is_held(directory: &Arc<Directory>, name: &str) -> bool {
         !matches!(Self::try_acquire(directory, name.to_owned()), Ok(Some(_)))
     }
@@ -50,11 +51,13 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is still ours: nobody's lock loses its name. A file that cannot be removed is as good a lock as a new one.
+        // While it is still ours: nobody's lock loses its name. A file that cannot be removed is as
+        // good a lock as a new one.
         if self.directory.is_named(&self.file, &self.name).unwrap_or(false) {
             let _ = self.directory.remove(&self.name);
         }
-        // Closing would not be enough if the process was forked meanwhile: the child has the descriptor too.
+        // Closing would not be enough if the process was forked meanwhile: the child has the
+        // descriptor too.
         let _ = self.file.unlock();
     }
 }

@@ -1,7 +1,8 @@
 //! The memory tier: entries by key, bounded by their weight in bytes.
 //!
-//! The locks are the standard library's, as everywhere in this crate, because they leave nothing behind on a thread. Other locks register a
-//! thread-local destructor. That keeps the library from being unloaded while the host's thread lives.
+//! The locks are the standard library's, as everywhere in this crate, because they leave nothing
+//! behind on a thread. Other locks register a thread-local destructor. That keeps the library from
+//! being unloaded while the host's thread lives.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +40,8 @@ struct Slot {
 /// An entry that was found.
 pub(crate) struct Hit {
     pub(crate) entry: Arc<Entry>,
-    /// Whether nobody told other processes for a while that it is in use.
+    /// Whether the time of the entry's file, which shows other processes that it is in use, was not
+    /// set for a while.
     pub(crate) news: bool,
 }
 

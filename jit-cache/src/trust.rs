@@ -1,11 +1,13 @@
 //! Which directories and files are trusted.
 //!
-//! An entry is code that will run in the host. So a directory is used only if nobody but its owner and root can put anything into it: it
-//! belongs to one of the two, and only they can write to it. The same holds for every directory above it, or somebody could replace it. A
-//! directory above may be writable by all if it is sticky, as `/tmp` is, because there nobody can rename what others own.
+//! An entry is code that will run in the host. So a directory is used only if nobody but its owner
+//! and root can put anything into it: it belongs to one of the two, and only they can write to it.
+//! The same holds for every directory above it, or somebody could replace it. A directory above may
+//! be writable by all if it is sticky, as `/tmp` is, because there nobody can rename what others
+//! own.
 //!
-//! A directory is opened once and used through its descriptor from then on. So what was examined is what is used, whatever is renamed or
-//! linked meanwhile.
+//! A directory is opened once and used through its descriptor from then on. So what was examined is
+//! what is used, whatever is renamed or linked meanwhile.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
@@ -38,7 +40,8 @@ pub enum DirectoryError {
         /// What the system said.
         source: io::Error,
     },
-    /// On a file system that other machines share: neither its locks nor its times can be relied on.
+    /// On a file system that other machines share: neither its locks nor its times can be relied
+    /// on.
     #[error("{} is on a network file system ({kind}); a directory on a local disk can be used instead", path.display())]
     Network {
         /// The directory.
@@ -103,8 +106,8 @@ pub enum Distrust {
 pub(crate) enum Purpose {
     /// To take entries from, as it is.
     Read,
-    /// To keep entries in: it is made where it is missing, with this mode, and so are the directories above it, which the mask of
-    /// the process may close further.
+    /// To keep entries in: it is made where it is missing, with this mode, and so are the
+    /// directories above it, which the mask of the process may close further.
     Keep {
         /// The permission bits.
         mode: u32,
@@ -130,7 +133,8 @@ pub(crate) fn open(path: &Path, purpose: Purpose) -> Result<(File, PathBuf), Dir
         move |source| DirectoryError::Untrusted { path, source }
     };
     for above in real.ancestors().skip(1) {
-        // Of a real path, so there is no link to follow, unless one was put there since: that is seen as not a directory.
+        // The path is a real path, so there is no link to follow, unless one was put there since:
+        // then it is not a directory.
         let metadata = fs::symlink_metadata(above).map_err(examine(above))?;
         check_directory(&metadata, true).map_err(untrusted(above))?;
     }
@@ -139,8 +143,8 @@ pub(crate) fn open(path: &Path, purpose: Purpose) -> Result<(File, PathBuf), Dir
     let directory = File::from(directory);
     let metadata = directory.metadata().map_err(examine(&real))?;
     check_directory(&metadata, false).map_err(untrusted(&real))?;
-    // What the process's mask took away is not what the directory was asked for. Not by its name, which may have come to lead
-    // to another directory before anything was examined.
+    // What the process's mask took away is not what the directory was asked for. Not by its name,
+    // which may have come to lead to another directory before anything was examined.
     if is_new && let Purpose::Keep { mode } = purpose {
         let set = directory.set_permissions(fs::Permissions::from_mode(mode));
         set.map_err(examine(&real))?;
@@ -176,7 +180,8 @@ fn make(path: &Path, mode: u32) -> io::Result<bool> {
     }
 }
 
-/// The name of the file system with this magic number (`statfs(2)`), if it is one that is mounted from elsewhere.
+/// The name of the file system with this magic number (`statfs(2)`), if it is one that is mounted
+/// from elsewhere.
 fn network(magic: u64) -> Option<&'static str> {
     // Some are negative where the field is a signed 32 bits wide.
     Some(match magic & 0xffff_ffff {

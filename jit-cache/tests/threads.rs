@@ -1,6 +1,8 @@
-//! A cache leaves nothing behind on the threads that use it. This is a program of its own, because it replaces a function of the C library.
+//! A cache leaves nothing behind on the threads that use it. This is a separate program, because it
+//! replaces a function of the C library.
 //!
-//! A thread-local destructor keeps its library loaded until the thread ends, and the threads of a host do not end.
+//! A thread-local destructor keeps its library loaded until the thread ends, and the threads of a
+//! host do not end.
 
 #![expect(clippy::expect_used, reason = "a test says no by panicking")]
 
@@ -20,7 +22,8 @@ thread_local! {
 
 static DESTRUCTORS: AtomicU64 = AtomicU64::new(0);
 
-/// What Rust registers thread-local destructors with. They do not run here, so nothing that matters may have one.
+/// What Rust registers thread-local destructors with. They do not run here, so nothing that matters
+/// may have one.
 #[unsafe(no_mangle)]
 extern "C" fn __cxa_thread_atexit_impl(
     _destructor: unsafe extern "C" fn(*mut c_void),
@@ -64,7 +67,8 @@ fn fetch(cache: &Cache, number: u64) {
 fn using_a_cache_leaves_no_destructor_on_a_thread() {
     const THREADS: u64 = 8;
     let directory = tempfile::tempdir().expect("a directory");
-    // Memory for a few entries: threads wait for hits, insertions and evictions, and for each other's creations.
+    // Memory for a few entries: threads wait for hits, insertions and evictions, and for each
+    // other's creations.
     let in_memory = Cache::open(CacheConfig {
         dir: None,
         memory_bytes: 16 << 10,

@@ -1,7 +1,8 @@
 //! Limits the number of buffers that a kernel works on to what the runtime can pass.
 //!
-//! The compiler fuses operations as long as a kernel has fewer than 49 operands. IREE's runtime passes a kernel 32 buffers on the CPU and
-//! 16 on GPUs. So if a kernel would get more, the lowering puts one of the steps into a dispatch of its own.
+//! The compiler fuses operations as long as a kernel has fewer than 49 operands. IREE's runtime
+//! passes a kernel 32 buffers on the CPU and 16 on GPUs. So if a kernel would get more, the
+//! lowering puts one of the steps into a separate dispatch.
 
 use crate::target::Target;
 use rotini_graph::{NormalGraph, NormalKind, TensorId};
@@ -15,7 +16,8 @@ pub(crate) const fn most_buffers(target: &Target) -> usize {
     }
 }
 
-/// Which tensors are computed apart from what reads them, so that no kernel works on too many buffers.
+/// Returns the tensors that are computed in separate dispatches from their readers, so that no
+/// kernel has too many buffers.
 pub(crate) fn crowded(graph: &NormalGraph, target: &Target) -> Vec<bool> {
     let most = most_buffers(target);
     let mut is_crowded = vec![false; graph.tensors().len()];

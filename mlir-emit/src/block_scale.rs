@@ -1,4 +1,5 @@
-//! Block scales: an axis that is cut into blocks becomes two axes, the blocks and the elements of a block. A scale has the first only.
+//! Block scales: an axis that is cut into blocks becomes two axes, the blocks and the elements of a
+//! block. A scale has the first only.
 
 use crate::convert::{FloatPredicate as F, check_compute, compute_type};
 use crate::ir::MISSING;
@@ -63,11 +64,12 @@ fn largest_output(dtype: DataType) -> Option<f64> {
     }
 }
 
-/// How the elements of x lie in blocks.
+/// The blocks of the elements of x.
 struct Blocks {
     /// Logical extents of x.
     dims: Vec<i64>,
-    /// Elements in a block along each axis that is cut; `None` for an axis that is not, of which a scale has one, or as many as x.
+    /// Elements in a block along each axis that is cut; `None` for an axis that is not, of which a
+    /// scale has one, or as many as x.
     sizes: Vec<Option<i64>>,
 }
 
@@ -80,7 +82,7 @@ impl Blocks {
             .ok_or(EmitError::Internal("a block without elements"))
     }
 
-    /// What stands for each axis once those that are cut are two.
+    /// Replaces each axis by its parts: axes that are cut become two.
     fn cut<T>(
         &self,
         axes: impl Iterator<Item = usize>,
@@ -126,7 +128,7 @@ impl Blocks {
         })
     }
 
-    /// Physical extents with whole blocks, and the axes of what is cut that each of them is made of.
+    /// The physical extents with whole blocks, and for each of them the cut axes that it combines.
     fn whole(&self, order: &[usize]) -> Result<(Vec<i64>, Vec<Vec<usize>>), EmitError> {
         let mut shape = Vec::new();
         let mut groups = Vec::new();
@@ -226,7 +228,8 @@ impl Blocks {
     }
 }
 
-/// Lowers the operation: y = x scale, or x 2^-scale (`CpuReferenceBlockScaleDequantize.hpp` of hipDNN's test SDK).
+/// Lowers the operation: y = x scale, or x 2^-scale (`CpuReferenceBlockScaleDequantize.hpp` of
+/// hipDNN's test SDK).
 pub(crate) fn dequantize(
     lowering: &mut Lowering<'_, '_, '_>,
     compute: DataType,
@@ -262,9 +265,10 @@ pub(crate) fn dequantize(
     })
 }
 
-/// Lowers the operation: each block divided by a scale that brings its largest magnitude to the largest number of y's type
-/// (`CpuFpReferenceBlockScaleQuantize.hpp` of hipDNN's test SDK): the quotient of the two in f64, rounded up to scale's type, but f32 to
-/// nearest; NaN has no magnitude; 0 where the scale is 0.
+/// Lowers the operation: each block divided by a scale that brings its largest magnitude to the
+/// largest number of y's type (`CpuFpReferenceBlockScaleQuantize.hpp` of hipDNN's test SDK): the
+/// quotient of the two in f64, rounded up to scale's type, but f32 to nearest; NaN has no
+/// magnitude; 0 where the scale is 0.
 pub(crate) fn quantize(
     lowering: &mut Lowering<'_, '_, '_>,
     compute: DataType,
@@ -323,7 +327,8 @@ pub(crate) fn quantize(
     let scale = Value::of(made);
     blocks.finish(lowering, op.y, compute, [&x, &scale], &order, |math, x, scale| {
         if is_power {
-            // The least one, 2^-127, is subnormal in f32: targets that take it for 0 would make 0 or NaN of the quotient.
+            // The least one, 2^-127, is subnormal in f32: targets that take it for 0 would make 0
+            // or NaN of the quotient.
             let is_least = math.compare(F::Less, scale, math.constant(power(-126))?)?;
             return math.select(is_least, math.scale(power(127), x)?, math.div(x, scale)?);
         }
@@ -342,7 +347,8 @@ struct Rounding {
     fraction: i64,
     /// The exponent of the least number that is not subnormal.
     least: i64,
-    /// The largest number, and from where on infinity stands for it, if the type has it.
+    /// The largest number, and the number from which on results are infinite, if the type has
+    /// infinities.
     largest: f64,
     overflow: Option<f64>,
     /// Whether to nearest, not up.
@@ -423,7 +429,8 @@ impl<'c, 'r> Math<'c, 'r> {
         } else {
             (self.at.element_type(DataType::I32)?, 23, 127)
         };
-        // Beyond them there is nothing but 0 and infinity, of both of which half the exponent is still an exponent.
+        // Beyond them there is nothing but 0 and infinity, of both of which half the exponent is
+        // still an exponent.
         let limit = self.constant(2.0 * bias as f64)?;
         let capped = self.min(self.max(exponent, self.neg(limit)?)?, limit)?;
         let whole = self.function("math.floor", capped)?;

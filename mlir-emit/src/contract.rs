@@ -1,4 +1,5 @@
-//! Contractions: sums of products of two tensors' elements. Matmuls, attention and mixtures of experts are made of them.
+//! Contractions: sums of products of two tensors' elements. Matmuls, attention and mixtures of
+//! experts consist of them.
 
 use crate::convert::{check_compute, check_not_constant};
 use crate::ir::{Loop, MISSING, affine_map, dim};
@@ -26,8 +27,8 @@ pub(crate) fn check_product(
     check_not_constant(graph, &operands)
 }
 
-/// Sums a b over the last axis of `a` and the one before the last of `b`, for each batch, row and column of `out`, in the memory order
-/// `order`. Batch axes of extent 1 are broadcast.
+/// Sums a b over the last axis of `a` and the one before the last of `b`, for each batch, row and
+/// column of `out`, in the memory order `order`. Batch axes of extent 1 are broadcast.
 pub(crate) fn contract<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     a: &Ordered<'c, 'b>,
@@ -66,7 +67,8 @@ pub(crate) fn contract<'c, 'b>(
     let mut kinds = vec![Loop::Parallel; rank];
     kinds.push(Loop::Reduction);
     let input = |operand: &Ordered<'c, 'b>, swap: usize| -> Result<(Ssa<'c, 'b>, DataType, String), EmitError> {
-        // The operand as a tensor over the iteration's axes, with an extent of 1 along the other matrix's.
+        // The operand as a tensor over the iteration's axes, with an extent of 1 along the other
+        // matrix's.
         let mut dims = operand.dims.clone();
         dims.push(inner);
         let mut axes = operand.order.clone();
@@ -108,8 +110,8 @@ pub(crate) fn contract<'c, 'b>(
     })
 }
 
-/// An operand with those of its first axes repeated that are neither 1 nor the output's: what lies along them as often as it is used,
-/// one after the other, which no index map can say.
+/// Repeats an operand along those of its batch axes whose extent is neither 1 nor the output's,
+/// which no index map can express.
 pub(crate) fn repeated<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     operand: Ordered<'c, 'b>,
@@ -154,8 +156,8 @@ pub(crate) fn repeated<'c, 'b>(
     })
 }
 
-/// [`contract`] of a batch of matrices `a`, each by the matrix of `b` that the list `chosen` says. `None` if there is no kernel of our own,
-/// which alone reads matrices where they lie.
+/// [`contract`] of a batch of matrices `a`, each by the matrix of `b` that the list `chosen` says.
+/// `None` if rotini has no kernel for it: only its kernels read matrices in place.
 pub(crate) fn contract_chosen<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     a: &Ordered<'c, 'b>,
@@ -167,8 +169,9 @@ pub(crate) fn contract_chosen<'c, 'b>(
 }
 
 impl<'c, 'b> Lowering<'_, 'c, 'b> {
-    /// Both factors of a contraction to a matrix of these `rows` and `columns` over loops of these `summed` extents, in types in which the
-    /// compiler can sum them. Where there are few rows or columns, threads do ([`Quirk::OddHalves`], [`Quirk::ThinFnuz`]).
+    /// Both factors of a contraction to a matrix of these `rows` and `columns` over loops of these
+    /// `summed` extents, in types in which the compiler can sum them. Where there are few rows or
+    /// columns, threads do ([`Quirk::OddHalves`], [`Quirk::ThinFnuz`]).
     pub(crate) fn summable(
         &self,
         factors: [Ordered<'c, 'b>; 2],
@@ -195,32 +198,35 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
 /// Rows or columns up to which the compiler lets threads sum, not matrix cores.
 const FEW: i64 = 4;
 
-/// Whether threads may sum products of f16 to a matrix of these rows and columns in a way that does not compile: 5 or 7 at a time, as they
-/// do of an odd number ([`Quirk::OddHalves`]).
+/// Whether threads may sum products of f16 to a matrix of these rows and columns in a way that does
+/// not compile: 5 or 7 at a time, as they do of an odd number ([`Quirk::OddHalves`]).
 pub(crate) fn sums_oddly([rows, columns]: [i64; 2], summed: &[i64]) -> bool {
     let is_odd = |&extent: &i64| extent % 2 != 0 && (extent % 5 == 0 || extent % 7 == 0);
     rows.min(columns) <= FEW && summed.iter().any(is_odd)
 }
 
-/// Whether threads may sum products of FNUZ codes that end within four of them ([`Quirk::ThinFnuz`]).
+/// Whether threads may sum products of FNUZ codes that end within four of them
+/// ([`Quirk::ThinFnuz`]).
 fn sums_uneven_codes([rows, columns]: [i64; 2], summed: &[i64]) -> bool {
     rows.min(columns) <= FEW && summed.iter().any(|extent| extent % 4 != 0)
 }
 
-/// Whether matrices of floats of 32 and of 16 bits are to be multiplied in f32: no matrix instruction has factors of both, and none is
-/// used if the compiler has to widen one of them. The extents: rows, columns and terms.
+/// Whether matrices of floats of 32 and of 16 bits are to be multiplied in f32: no matrix
+/// instruction has factors of both, and none is used if the compiler has to widen one of them. The
+/// extents: rows, columns and terms.
 fn are_uneven(lowering: &Lowering<'_, '_, '_>, types: [DataType; 2], extents: [i64; 3]) -> bool {
     let is_half = |dtype: DataType| matches!(dtype, DataType::F16 | DataType::Bf16);
     let is_mixed = matches!(types, [DataType::F32, other] | [other, DataType::F32] if is_half(other));
     lowering.target().machine().is_some() && is_mixed && extents.iter().all(|&extent| extent >= INTRINSIC)
 }
 
-/// Whether kernels of our own for AMD GPUs multiply such factors: floats of 16 bits, summed in f32.
+/// Whether rotini's kernels for AMD GPUs multiply operands of these types: floats of 16 bits,
+/// summed in f32.
 pub(crate) fn are_halves(types: [DataType; 2], compute: DataType) -> bool {
     matches!(types, [DataType::F16, DataType::F16] | [DataType::Bf16, DataType::Bf16]) && compute == DataType::F32
 }
 
-/// The elements between neighbours along each logical axis; zero where there is one element, which stands for all.
+/// The stride along each logical axis; zero where there is one element, which is broadcast.
 pub(crate) fn strides(tensor: &Ordered<'_, '_>) -> Vec<i64> {
     let mut strides = vec![0; tensor.dims.len()];
     let mut next = 1_i64;
@@ -234,7 +240,7 @@ pub(crate) fn strides(tensor: &Ordered<'_, '_>) -> Vec<i64> {
     strides
 }
 
-/// The product as a kernel of our own, if there is one for these types and extents.
+/// Appends the product as a kernel of rotini, if there is one for these types and extents.
 fn as_kernel<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [a, b]: [&Ordered<'c, 'b>; 2],
@@ -302,9 +308,11 @@ fn as_kernel<'c, 'b>(
     }))
 }
 
-/// An operand of several matrices in an order with the summed axis last, if a matrix core's step along that axis would not end with it.
+/// An operand of several matrices in an order with the summed axis last, if a matrix core's step
+/// along that axis would not end with it.
 ///
-/// The compiler fills the last step up with zeros, by masks that it loses otherwise ([`Quirk::MaskedBatches`]).
+/// The compiler fills the last step up with zeros, by masks that it loses otherwise
+/// ([`Quirk::MaskedBatches`]).
 fn summed_last<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     operand: Ordered<'c, 'b>,

@@ -1,9 +1,11 @@
 //! Conversions between element types, inside the body of a structured operation.
 //!
-//! Float to float rounds to nearest even. Float to integer truncates toward zero and saturates; NaN becomes 0. hipDNN's reference uses a C
-//! cast, which agrees where C defines it. Where C does not, this is the nearest sensible value.
+//! Float to float rounds to nearest even. Float to integer truncates toward zero and saturates; NaN
+//! becomes 0. hipDNN's reference uses a C cast, which agrees where C defines it. Where C does not,
+//! this is the nearest sensible value.
 //!
-//! A truth value is 0 or 1, whatever byte it has in memory. What is converted to one is true unless it is 0: NaN is true, as in C.
+//! A truth value is 0 or 1, whatever byte it has in memory. What is converted to one is true unless
+//! it is 0: NaN is true, as in C.
 
 use crate::ir::Emitter;
 use crate::mlir::{Type, Value};
@@ -14,8 +16,8 @@ use rotini_graph::{DataType, NormalGraph, NormalKind, TensorId};
 
 /// The type in which a node of this compute type is calculated; `None` if there is none.
 ///
-/// Half-precision compute types are calculated in f32: matrix cores accumulate in f32 anyway, and a result that is more precise
-/// than asked for is within every tolerance of the exact one.
+/// Half-precision compute types are calculated in f32: matrix cores accumulate in f32 anyway, and a
+/// result that is more precise than asked for is within every tolerance of the exact one.
 pub(crate) const fn compute_type(compute: DataType) -> Option<DataType> {
     match compute {
         DataType::F32 | DataType::F16 | DataType::Bf16 => Some(DataType::F32),
@@ -58,8 +60,8 @@ pub(crate) fn check_compute(
     }
 }
 
-/// Declines operands of a contraction that are one value for every element: the compiler would evaluate it ahead and copy the result
-/// around.
+/// Declines operands of a contraction that are one value for every element: the compiler would
+/// evaluate it ahead and copy the result around.
 pub(crate) fn check_not_constant(graph: &NormalGraph, operands: &[TensorId]) -> Result<(), Unsupported> {
     let is_constant = |id: &&TensorId| {
         graph
@@ -145,7 +147,7 @@ fn to_truth<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, from: DataType) 
     at.one("arith.extui", &[flag], at.element_type(DataType::Bool)?, &[])
 }
 
-/// An integer of so many bits as a float, by MLIR's operation of this name.
+/// Converts an integer of `bits` bits to a float by the MLIR operation `name`.
 pub(crate) fn integer_to_float<'c, 'b>(
     at: &Emitter<'c, 'b>,
     name: &str,
@@ -188,9 +190,9 @@ fn float_to_float<'c, 'b>(
     }
 }
 
-/// An f64 in a type of 16 bits, in two roundings ([`Quirk::RoundedTwice`]). The first
-/// is to odd, which leaves nothing halfway between two numbers of the second type: that its neighbour is even says that there
-/// was a rest.
+/// An f64 in a type of 16 bits, in two roundings ([`Quirk::RoundedTwice`]). The first is to odd,
+/// which leaves nothing halfway between two numbers of the second type: that its neighbour is even
+/// says that there was a rest.
 fn f64_to_half<'c, 'b>(at: &Emitter<'c, 'b>, value: Value<'c, 'b>, to: DataType) -> Result<Value<'c, 'b>, EmitError> {
     if !at.quirks().avoids(Quirk::RoundedTwice) {
         return at.one("arith.truncf", &[value], at.element_type(to)?, &[]);
@@ -219,7 +221,8 @@ fn float_to_integer<'c, 'b>(
 ) -> Result<Value<'c, 'b>, EmitError> {
     let (source, target) = (at.element_type(from)?, at.element_type(to)?);
     let (least, largest) = to.whole_range();
-    // Both bounds are powers of two (or zero), hence exact in every float type; the upper one is just out of range.
+    // Both bounds are powers of two (or zero), hence exact in every float type; the upper one is
+    // just out of range.
     let lower = at.float(least as f64, source)?;
     let upper = at.float(largest as f64 + 1.0, source)?;
     let above = compare_float(at, FloatPredicate::GreaterEqual, value, upper)?;
@@ -250,7 +253,8 @@ fn integer_to_integer<'c, 'b>(
     if (from, to) == (DataType::I4, DataType::I8) {
         return Ok(value);
     }
-    // Widening keeps the value, and is one operation, by which the compiler recognises a matmul of narrow integers.
+    // Widening keeps the value, and is one operation, by which the compiler recognises a matmul of
+    // narrow integers.
     if from.bits() < to.bits() && (from, to) != (DataType::I4, DataType::U8) {
         let name = if from == DataType::U8 {
             "arith.extui"

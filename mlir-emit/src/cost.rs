@@ -7,7 +7,8 @@ use crate::{EmitError, attention, conv, custom, matmul, moe, resample};
 use rotini_graph::{BlockScaleDequantize, BlockScaleQuantize, DataType, NormalGraph, NormalNode, Op, TensorId};
 use rotini_schedule::gemm;
 
-/// Versions of what a convolution makes of its operands: padded, reordered, cut into pieces for each group.
+/// The number of copies that a convolution makes of each operand: padded, reordered, cut into
+/// pieces for each group.
 const COPIES: u64 = 3;
 
 /// The compiler aligns each buffer inside the workspace to at most this many bytes.
@@ -23,7 +24,7 @@ pub fn operations(graph: &NormalGraph) -> u64 {
             elements = elements.saturating_add(graph.tensor(id).map_or(0, |tensor| count(&tensor.dims)));
         });
         let extents = |id: TensorId| graph.tensor(id).map_or(&[][..], |tensor| &tensor.dims);
-        // Each element of y, or of its gradient, meets a filter's elements.
+        // Each element of y, or of its gradient, is multiplied by a filter's elements.
         let convolved =
             |y: TensorId, w: TensorId| count(extents(y)).saturating_mul(count(extents(w).get(1..).unwrap_or_default()));
         let products = match &node.op {
@@ -65,12 +66,13 @@ pub fn operations(graph: &NormalGraph) -> u64 {
     total
 }
 
-/// Returns a generous upper bound of the workspace, in bytes, that the compiled graph will need, and that any graph of the same form
-/// with shorter extents will. It takes microseconds. [`workspace_bound`](crate::workspace_bound) is far closer.
+/// Returns a generous upper bound of the workspace, in bytes, that the compiled graph will need,
+/// and that any graph of the same form with shorter extents will. It takes microseconds.
+/// [`workspace_bound`](crate::workspace_bound) is far closer.
 ///
-/// Counts, in the widest type of the graph, whatever the lowering could make the compiler keep: the value of each tensor and a copy of
-/// it in another order, and what a convolution makes of its operands, each in up to `COPIES` versions. Most of it is fused away
-/// or shares memory.
+/// Counts, in the widest type of the graph, whatever the lowering could make the compiler keep: the
+/// value of each tensor and a copy of it in another order, and up to `COPIES` copies of each
+/// operand of a convolution. Most of it is fused away or shares memory.
 ///
 /// # Errors
 ///
@@ -95,7 +97,7 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
     let kept = |elements: u64, copies: u64| elements.checked_mul(widest)?.checked_add(SLACK)?.checked_mul(copies);
     let mut total: u64 = 0;
     for tensor in graph.tensors() {
-        // What shares bytes is kept apart, too, and what has few bits with more.
+        // Packed elements are also unpacked to bytes, and narrow types converted to wider ones.
         let copies = if tensor.dtype.bits() <= 8 { 4 } else { 2 };
         total = total.checked_add(kept(count(&tensor.dims), copies)?)?;
     }
@@ -127,7 +129,8 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
             | Op::BlockScaleQuantize(BlockScaleQuantize { y, .. }) => whole_blocks(&graph.tensor(*y)?.dims)?,
             Op::CustomOp(op) => custom::elements(graph, target, op)?,
             Op::SdpaBackward(op) => attention::backward_elements(graph, op)?,
-            // Statistics, each smaller than a tensor of the node. Where rows are cut into lanes, also a copy of the longer part of each row.
+            // Statistics, each smaller than a tensor of the node. Where rows are cut into lanes,
+            // also a copy of the longer part of each row.
             op if target.is_cpu() && !matches!(op, Op::Pointwise(_)) => {
                 let mut largest = 0;
                 op.for_each_input(&mut |_, id| {
@@ -138,7 +141,8 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
             _ => continue,
         };
         let copies = match &node.op {
-            // Too large to be generous with, and made once; code for CPUs packs it anew.
+            // It is too large to be counted generously, and is made once; code for CPUs packs it
+            // again.
             Op::MoeGroupedMatmul(_) | Op::MoeGroupedMatmulBwd(_) if !target.is_cpu() => 1,
             _ => COPIES,
         };
@@ -147,8 +151,8 @@ fn bound(graph: &NormalGraph, target: &Target) -> Option<u64> {
     Some(total)
 }
 
-/// Elements that the parts of an operation's sums have where several workgroups may share a sum; `None` where none do. Only factors of at most
-/// 16 bits that are summed in f32 have such kernels.
+/// Elements that the parts of an operation's sums have where several workgroups may share a sum;
+/// `None` where none do. Only factors of at most 16 bits that are summed in f32 have such kernels.
 fn shared(graph: &NormalGraph, target: &Target, node: &NormalNode) -> Option<u64> {
     let machine = target.machine()?;
     let of = |id: TensorId| Some(count(&graph.tensor(id)?.dims));

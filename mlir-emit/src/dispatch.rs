@@ -14,7 +14,8 @@ use crate::{
 };
 use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, SlotRole, TensorId};
 
-/// Says whether a graph can be lowered, compiled and executed for the target; if not, why and where.
+/// Says whether a graph can be lowered, compiled and executed for the target; if not, why and
+/// where.
 ///
 /// Takes microseconds, since nothing is built.
 ///
@@ -61,8 +62,8 @@ pub fn check(graph: &NormalGraph, target: &Target) -> Result<(), Unsupported> {
     }
 }
 
-/// Declines truth values where nothing says what they would mean: they are operands and results of pointwise operations and reductions, and
-/// masks of attention.
+/// Declines truth values where nothing says what they would mean: they are operands and results of
+/// pointwise operations and reductions, and masks of attention.
 fn check_truths(graph: &NormalGraph, op: &Op) -> Result<(), Unsupported> {
     let mask = match op {
         Op::Pointwise(_) | Op::Reduction(_) => return Ok(()),
@@ -88,8 +89,9 @@ fn check_truths(graph: &NormalGraph, op: &Op) -> Result<(), Unsupported> {
     }
 }
 
-/// Declines outputs, and operands of all that is not pointwise, that depend on no buffer: the compiler evaluates them itself and copies
-/// the result, instead of computing it in the caller's buffer.
+/// Declines outputs, and operands of all that is not pointwise, that depend on no buffer: the
+/// compiler evaluates them itself and copies the result, instead of computing it in the caller's
+/// buffer.
 fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
     let mut depends: Vec<bool> = graph
         .tensors()
@@ -106,7 +108,8 @@ fn check_dependence(graph: &NormalGraph) -> Result<(), Unsupported> {
             let is_made = graph
                 .tensor(id)
                 .is_some_and(|tensor| tensor.kind == NormalKind::Virtual);
-            // Some of what is made of these is made of one of them alone, such as a mean.
+            // Some operations have an output that depends on only one of these inputs, such as a
+            // mean.
             if !depends && (data.contains(&id) || is_made && !is_pointwise) {
                 constant = constant.or(Some(id));
             }
@@ -189,8 +192,8 @@ fn check_tensor(tensor: &NormalTensor, target: &Target) -> Result<(), String> {
     Ok(())
 }
 
-/// Lowers the graph to where `at` is, and gives its results. The arguments of `block` are the signature's inputs and scalars followed
-/// by the old contents of the outputs that have gaps.
+/// Lowers the graph to where `at` is, and gives its results. The arguments of `block` are the
+/// signature's inputs and scalars followed by the old contents of the outputs that have gaps.
 pub(crate) fn run<'c, 'b>(
     graph: &NormalGraph,
     target: &Target,

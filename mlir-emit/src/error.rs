@@ -3,8 +3,8 @@
 use rotini_graph::{Bindings, TensorId};
 use thiserror::Error;
 
-/// A graph that is well formed, but that rotini does not run: the reason, and the node and tensor that it is about, by position in
-/// the normal graph.
+/// A graph that is well formed, but that rotini does not run: the reason, and the node and tensor
+/// that it is about, by position in the normal graph.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{reason}")]
 pub struct Unsupported {
@@ -58,10 +58,10 @@ impl Unsupported {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// `check` says no.
+    /// `check` declines the graph.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
-    /// An operation uses what it cannot: a defect of the lowering.
+    /// An operation uses a value that it cannot use: a defect of the lowering.
     #[error("the lowering built invalid IR: {diagnostics}")]
     InvalidIr {
         /// What is wrong.

@@ -9,9 +9,10 @@ use rotini_graph::{NormalGraph, Op};
 const FUSE_PADDING: &str = "--iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops";
 
 impl Target {
-    /// Flags to add when the compiler crashes or rejects its own code with [`flags`](Self::flags) alone: they avoid its more ambitious
-    /// paths. Packed tiles are the most ambitious path on CPUs: a crash
-    /// on them came by chance in an earlier lowering, and could not be repeated since.
+    /// Flags to add when the compiler crashes or rejects its own code with [`flags`](Self::flags)
+    /// alone: they avoid its more ambitious paths. Packed tiles are the most ambitious path on
+    /// CPUs: a crash on them came by chance in an earlier lowering, and could not be repeated
+    /// since.
     #[must_use]
     pub fn fallback_flags(&self) -> Vec<String> {
         self.fallback_flags_avoiding(Quirks::of(self))
@@ -60,7 +61,8 @@ impl Target {
             "--iree-input-type=none",
             // Else f64 is computed in f32, silently.
             "--iree-input-demote-f64-to-f32=false",
-            // Else what depends on no input is computed once, when the code is loaded, into memory of its own.
+            // Without this flag, values that depend on no input are computed once, when the code is
+            // loaded, into separately allocated memory.
             "--iree-opt-const-expr-hoisting=false",
         ]);
         flags.extend(match self {
@@ -79,7 +81,7 @@ impl Target {
                 let mut flags = own(&[
                     "--iree-hal-target-device=hip",
                     FUSE_PADDING,
-                    // Else a normalization's statistics are dispatches of their own.
+                    // Without this flag, a normalization's statistics are separate dispatches.
                     "--iree-dispatch-creation-enable-aggressive-fusion",
                 ]);
                 flags.push(format!("--iree-rocm-target={}", Target::device(arch)));
@@ -101,8 +103,9 @@ impl Target {
     }
 }
 
-/// Whether the operands of matmuls shall be packed into tiles, which is done for all of a graph or for none. They are packed on every
-/// execution, so a product that reads a matrix once or twice would take several times as long.
+/// Whether the operands of matmuls shall be packed into tiles, which is done for all of a graph or
+/// for none. They are packed on every execution, so a product that reads a matrix once or twice
+/// would take several times as long.
 fn packs_matrices(graph: &NormalGraph) -> bool {
     graph.nodes().iter().any(|node| match &node.op {
         Op::Matmul(op) => matmul::is_worth_packing(graph, op),

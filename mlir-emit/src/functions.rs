@@ -1,7 +1,9 @@
-//! Functions of floats that are right to the last digits everywhere: near 0, in their tails, and for angles of any size.
+//! Functions of floats that are right to the last digits everywhere: near 0, in their tails, and
+//! for angles of any size.
 //!
-//! If the compiler's own function is right on a target, it is used; the test `functions_are_right_everywhere` decides that. Otherwise the
-//! function is built here from others. `docs/semantics.md` has the bounds.
+//! If the compiler's own function is right on a target, it is used; the test
+//! `functions_are_right_everywhere` decides that. Otherwise the function is built here from others.
+//! `docs/semantics.md` has the bounds.
 
 use crate::EmitError;
 use crate::convert::FloatPredicate as F;
@@ -25,7 +27,8 @@ impl<'c, 'r> Math<'c, 'r> {
         self.div(exp, self.mul(sum, sum)?)
     }
 
-    /// erf(x): that of |x| with the sign of x where the function must copy no sign (`Quirk::CopiedSign`).
+    /// erf(x): that of |x| with the sign of x where the function must copy no sign
+    /// (`Quirk::CopiedSign`).
     pub(crate) fn erf(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         if !self.copies_no_sign {
             return self.of_zero(x, self.function("math.erf", x)?);
@@ -41,8 +44,9 @@ impl<'c, 'r> Math<'c, 'r> {
         self.select(self.equal(x, self.constant(0.0)?)?, x, result)
     }
 
-    /// Φ(x), the normal distribution's cumulative function: of |x|, the tail is exp(-x²/2) times a function that falls like 1 / |x|. That
-    /// one is approximated: times |x| + 4 it is a polynomial of (|x| - 4) / (|x| + 4).
+    /// Φ(x), the normal distribution's cumulative function: of |x|, the tail is exp(-x²/2) times a
+    /// function that falls like 1 / |x|. That one is approximated: times |x| + 4 it is a polynomial
+    /// of (|x| - 4) / (|x| + 4).
     pub(crate) fn normal_cdf(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         let [four, most] = [4.0, 64.0].map(|value| self.constant(value));
         let (four, most) = (four?, most?);
@@ -62,13 +66,13 @@ impl<'c, 'r> Math<'c, 'r> {
         self.select(self.compare(F::Greater, x, self.constant(0.0)?)?, rest, tail)
     }
 
-    /// exp(-x²/2). What x² is rounded by would be multiplied with x² again.
+    /// exp(-x²/2). The rounding error of x² would be multiplied by x² again.
     fn normal_exp(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         let square = self.mul(x, x)?;
         let lost = self.at.same("math.fma", &[x, x, self.neg(square)?])?;
         let exp = self.function("math.exp", self.scale(-0.5, square)?)?;
         let right = self.sub(exp, self.mul(exp, self.scale(0.5, lost)?)?)?;
-        // An infinite square has lost no number.
+        // Where the square is infinite, there is no rounding error to correct.
         let is_zero = self.equal(exp, self.constant(0.0)?)?;
         self.select(is_zero, exp, right)
     }
@@ -129,16 +133,19 @@ impl<'c, 'r> Math<'c, 'r> {
         self.of_zero(x, self.at.one("arith.truncf", &[result], self.ty, &[])?)
     }
 
-    /// An f32 angle of any size less whole quarter turns, in f64. The compiler's own sin and cos for CPUs, and the approximations that it
-    /// takes for NVIDIA GPUs, lose a digit with each digit of the angle.
+    /// An f32 angle of any size less whole quarter turns, in f64. The compiler's own sin and cos
+    /// for CPUs, and the approximations that it takes for NVIDIA GPUs, lose a digit with each digit
+    /// of the angle.
     ///
-    /// In quarter turns the angle is the sum of its products with pieces of 2/π that are so short that f64 has each product exactly; of
-    /// each, whole turns are left out before they are added, exactly too.
+    /// In quarter turns the angle is the sum of its products with pieces of 2/π that are so short
+    /// that f64 has each product exactly; of each, whole turns are left out before they are added,
+    /// exactly too.
     fn reduced(&self, x: Ssa<'c, 'r>) -> Result<Angle<'c, 'r>, EmitError> {
         let wide = self.at.element_type(DataType::F64)?;
         let constant = |value: f64| self.at.float(value, wide);
         let (quarter, half, less) = (constant(0.25)?, constant(0.5)?, constant(-4.0)?);
-        // Of those in the middle either will do. The compiler makes twenty operations of `math.roundeven` on CPUs.
+        // Halfway between two integers, either will do. The compiler expands `math.roundeven` to
+        // twenty operations on CPUs.
         let nearest = |value| {
             self.at
                 .same("math.floor", &[self.at.same("arith.addf", &[value, half])?])
@@ -154,7 +161,7 @@ impl<'c, 'r> Math<'c, 'r> {
         let mut terms = products.iter().copied();
         let first = terms.next().ok_or(EmitError::Internal("an angle without pieces"))?;
         let quarters = nearest(terms.try_fold(first, add)?)?;
-        // From the largest to the smallest: what cancels, cancels exactly.
+        // From the largest to the smallest: terms that cancel do so exactly.
         let first = self.at.same("arith.subf", &[first, quarters])?;
         let rest = products.into_iter().skip(1).try_fold(first, add)?;
         // Less whole turns: -2 to 2.
@@ -185,7 +192,8 @@ impl<'c, 'r> Math<'c, 'r> {
         ])
     }
 
-    /// exp(x) - 1. In f64 on the CPU the compiler has no more than exp: what it rounds, its logarithm knows.
+    /// exp(x) - 1. In f64 on the CPU the compiler only has exp: the logarithm of its result shows
+    /// its rounding error.
     pub(crate) fn expm1(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         if !self.lacks_f64_functions() {
             return self.of_zero(x, self.function("math.expm1", x)?);
@@ -199,7 +207,7 @@ impl<'c, 'r> Math<'c, 'r> {
         self.select(is_near, near, plain)
     }
 
-    /// log(1 + x) of what is at least 0 and not large.
+    /// log(1 + x) for x that is at least 0 and not large.
     pub(crate) fn log1p(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         if !self.lacks_f64_functions() {
             return self.function("math.log1p", x);
@@ -210,8 +218,8 @@ impl<'c, 'r> Math<'c, 'r> {
         self.select(self.equal(sum, one)?, x, near)
     }
 
-    /// tanh(x). In f64 on the CPU from expm1, since the compiler has no approximation of its own there: with e = expm1(-2|x|),
-    /// tanh|x| is -e / (2 + e), which loses nothing near 0 and never overflows.
+    /// tanh(x). In f64 on the CPU from expm1, since the compiler has no approximation there: with e
+    /// = expm1(-2|x|), tanh|x| is -e / (2 + e), which loses nothing near 0 and never overflows.
     pub(crate) fn tanh(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         if !self.lacks_f64_functions() {
             return self.function("math.tanh", x);
@@ -225,7 +233,8 @@ impl<'c, 'r> Math<'c, 'r> {
         self.lacks_math_library && self.compute == DataType::F64
     }
 
-    /// 2 √(2/π) (x + 0.044715 x³): 1 + tanh of half of it, as GELU's tanh form has it, is twice its sigmoid.
+    /// 2 √(2/π) (x + 0.044715 x³): 1 + tanh of half of it, as GELU's tanh form has it, is twice its
+    /// sigmoid.
     pub(crate) fn gelu_tanh(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         let cube = self.mul(x, self.mul(x, x)?)?;
         let inner = self.add(x, self.scale(GELU_CUBIC, cube)?)?;
@@ -268,7 +277,8 @@ impl<'c, 'r> Math<'c, 'r> {
                 self.add(self.normal_cdf(x)?, self.mul(x, density)?)
             }
             M::GeluApproxTanhBwd => {
-                // σ(t) + x σ (1 - σ) 2 √(2/π) (1 + 3 · 0.044715 x²); where x² would overflow, the slope is 0 long since.
+                // σ(t) + x σ (1 - σ) 2 √(2/π) (1 + 3 · 0.044715 x²); where x² would overflow, the
+                // slope is 0 long since.
                 let t = self.gelu_tanh(x)?;
                 let magnitude = self.abs(x)?;
                 let far = self.constant(1024.0)?;
@@ -317,7 +327,8 @@ const COS: [f64; 4] = [
     -0.001_388_758_889_673_391_4,
     0.000_024_463_754_730_094_443,
 ];
-/// (|x| + 4) Φ(-|x|) exp(x²/2) by powers of (|x| - 4) / (|x| + 4), from Chebyshev's interpolation: to the digits of f32.
+/// (|x| + 4) Φ(-|x|) exp(x²/2) by powers of (|x| - 4) / (|x| + 4), from Chebyshev's interpolation:
+/// to the digits of f32.
 const TAIL_F32: [f64; 12] = [
     0.755_285_130_516_605_7,
     -0.607_896_631_366_224_1,
@@ -365,7 +376,7 @@ const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
 const INV_SQRT_2_PI: f64 = 0.398_942_280_401_432_7;
 const GELU_CUBIC: f64 = 0.044_715;
 
-/// A parameter, or what it is if it is not given.
+/// A parameter, or its default.
 pub(crate) fn parameter(value: Option<f32>, default: f64) -> f64 {
     value.map_or(default, f64::from)
 }

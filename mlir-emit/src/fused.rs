@@ -1,12 +1,15 @@
-//! What the compiler fuses into a reduction: the chain of element-wise operations that computes an operand.
+//! What the compiler fuses into a reduction: the chain of element-wise operations that computes an
+//! operand.
 //!
-//! Example: `x · w` summed over rows, with one `w` for each row. The compiler makes one loop nest of product and sum and takes it for a
-//! contraction in which `w` lacks the summed axis, which is invalid ([`Quirk::RepeatedFactors`](crate::quirks::Quirk)).
+//! Example: `x · w` summed over rows, with one `w` for each row. The compiler makes one loop nest
+//! of product and sum and takes it for a contraction in which `w` lacks the summed axis, which is
+//! invalid ([`Quirk::RepeatedFactors`](crate::quirks::Quirk)).
 
 use crate::mlir::Value as Ssa;
 use crate::value::{Data, Value};
 
-/// Whether an operand of a reduction over `reduced` axes of `dims`, or something that it is computed from, is repeated along one of them.
+/// Whether an operand of a reduction over `reduced` axes of `dims`, or something that it is
+/// computed from, is repeated along one of them.
 pub(crate) fn is_repeated(value: &Value<'_, '_>, dims: &[i64], reduced: &[usize]) -> bool {
     let Data::Tensor { ssa, order } = &value.data else {
         return false;
@@ -19,9 +22,10 @@ pub(crate) fn is_repeated(value: &Value<'_, '_>, dims: &[i64], reduced: &[usize]
     positions.is_none_or(|positions| is_computed_from_repeated(*ssa, &positions))
 }
 
-/// Whether something in the chain that computes a tensor is repeated along one of the `reduced` axes of the tensor.
+/// Whether something in the chain that computes a tensor is repeated along one of the `reduced`
+/// axes of the tensor.
 fn is_computed_from_repeated(tensor: Ssa<'_, '_>, reduced: &[usize]) -> bool {
-    // Of each tensor the axes, or none if a reshape stands between.
+    // Each tensor with its axes, or without them if there is a reshape in between.
     let mut next = vec![(tensor, Some(reduced.to_vec()))];
     let mut seen = Vec::new();
     while let Some((tensor, reduced)) = next.pop() {
@@ -39,7 +43,7 @@ fn is_computed_from_repeated(tensor: Ssa<'_, '_>, reduced: &[usize]) -> bool {
                 let (Some(maps), Some(kinds)) = (text("indexing_maps"), text("iterator_types")) else {
                     return true;
                 };
-                // What is reduced itself has a loop nest of its own.
+                // A reduction has a separate loop nest.
                 if kinds.contains("reduction") {
                     continue;
                 }

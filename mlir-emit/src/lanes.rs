@@ -1,8 +1,9 @@
 //! Reductions of rows on CPUs, in lanes.
 //!
-//! Of a row of 1024 elements the compiler makes one sum, term after term: each addition waits for the one before it. Here 16 lanes lie side
-//! by side in the row, each of which has a sum of its own, and these are summed at the end. Measured on one core of a Zen 5 (the sum of
-//! squares of 256 rows, in f64): 94 µs without lanes, 13 µs with them; the greatest of 256 rows of 1000 elements: 774 and 46 µs.
+//! The compiler sums a row of 1024 elements term after term: each addition waits for the one before
+//! it. Here 16 neighbouring lanes go along the row, each with a separate sum, and these sums are
+//! added at the end. Measured on one core of a Zen 5 (the sum of squares of 256 rows, in f64): 94
+//! µs without lanes, 13 µs with them; the greatest of 256 rows of 1000 elements: 774 and 46 µs.
 
 use crate::EmitError;
 use crate::ir::{Emitter, MISSING, only};
@@ -16,12 +17,14 @@ use crate::target::Target;
 use crate::value::{Data, Value, drop_unit_axes, extents, reshape};
 use std::ops::Range;
 
-/// How many lanes there may be, the best first: what a vector holds.
+/// The possible numbers of lanes, the best first: those that fill a vector.
 const LANES: [i64; 3] = [16, 8, 4];
-/// Rows whose length no number of lanes divides are cut if they are at least as long: the longer part is copied.
+/// Rows whose length no number of lanes divides are cut if they are at least as long: the longer
+/// part is copied.
 const LONG: i64 = 64;
 
-/// A run of axes that a reduction makes one of, and how it is cut: the first part, in lanes, and the rest of it.
+/// A run of axes that a reduction merges into one, and how it is cut: the first part in lanes, and
+/// the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rows {
     /// The axes, neighbours in memory.
@@ -32,7 +35,8 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Those of a reduction whose rows are long enough. The first of the operands has all axes.
+    /// Returns the rows of a reduction, if they are long enough. The first of the operands has all
+    /// axes.
     pub(crate) fn of(
         target: &Target,
         operands: &[&Value<'_, '_>],
@@ -75,7 +79,8 @@ impl Rows {
         Some(rows)
     }
 
-    /// Whether an operand has the axes, next to each other in their order in memory; `None` if it has some of them, or in another order.
+    /// Whether an operand has the axes, next to each other in their order in memory; `None` if it
+    /// has some of them, or in another order.
     fn reads(&self, value: &Value<'_, '_>, dims: &[i64]) -> Option<bool> {
         let shift = dims.len().checked_sub(value.dims.len())?;
         let Some(start) = self.axes.start.checked_sub(shift) else {
@@ -95,7 +100,7 @@ impl Rows {
         (is_whole && run.iter().copied().eq(own)).then_some(true)
     }
 
-    /// How much of a row is in lanes, and what is left.
+    /// The part of a row that is in lanes, and the rest.
     pub(crate) fn parts(&self) -> [Range<i64>; 2] {
         let main = self.length - self.length % self.lanes;
         [0..main, main..self.length]
@@ -107,7 +112,8 @@ impl Rows {
         if length % self.lanes == 0 { self.lanes } else { 1 }
     }
 
-    /// The shape of what is reduced: two axes in place of the run, turns and lanes. Returns dims and order.
+    /// The shape of what is reduced: two axes in place of the run, turns and lanes. Returns dims
+    /// and order.
     pub(crate) fn shape(&self, shape: &Shape<'_>, part: &Range<i64>) -> (Vec<i64>, Vec<usize>) {
         let lanes = self.lanes_of(part);
         let mut dims = shape.dims.to_vec();
@@ -117,7 +123,7 @@ impl Rows {
         (dims, order)
     }
 
-    /// Of these reduced axes, those that are gone before the lanes are combined.
+    /// Returns those of the reduced axes that are reduced before the lanes are combined.
     pub(crate) fn gone(&self, reduced: &[usize]) -> Vec<usize> {
         let mut gone = self.moved(reduced.iter().copied());
         gone.push(self.axes.start);
@@ -129,7 +135,7 @@ impl Rows {
         self.axes.start + 1
     }
 
-    /// Axes without the run, where there are two in its place.
+    /// The numbers of the axes outside the run, once two axes replace the run.
     fn moved(&self, axes: impl Iterator<Item = usize>) -> Vec<usize> {
         let others = axes.filter(|axis| !self.axes.contains(axis));
         others
@@ -162,7 +168,7 @@ impl Rows {
         let turns = (part.end - part.start) / lanes;
         let mut split = value.dims.clone();
         split.splice(own.clone(), if reads { [turns, lanes] } else { [1, 1] });
-        // Where the run itself is, it does not matter.
+        // The position of the run itself does not matter.
         let moved = |axis: usize| {
             if axis < start {
                 axis
@@ -225,8 +231,8 @@ impl Rows {
 }
 
 impl<'c, 'b> Lowering<'_, 'c, 'b> {
-    /// [`reduce`](Self::reduce) of rows in lanes. They and what is left of the rows are combined in the type that a sum of whole rows is
-    /// carried in.
+    /// [`reduce`](Self::reduce) of rows in lanes. The lanes and the rests of the rows are combined
+    /// in the type that a sum of whole rows is carried in.
     pub(crate) fn reduce_in_lanes(
         &self,
         rows: &Rows,

@@ -1,7 +1,9 @@
-//! Lowers operation graphs to MLIR: `linalg` on tensors, written as text, inside a shell of IREE's ABI.
+//! Lowers operation graphs to MLIR: `linalg` on tensors, written as text, inside a shell of IREE's
+//! ABI.
 //!
-//! [`check`] says whether a graph can be lowered for a target; [`emit`] lowers it; [`signature`] tells the buffers of the result.
-//! What [`check`] accepts, [`emit`] lowers and the compiler compiles: that is a tested property.
+//! [`check`] says whether a graph can be lowered for a target; [`emit`] lowers it; [`signature`]
+//! tells the buffers of the result. What [`check`] accepts, [`emit`] lowers and the compiler
+//! compiles: that is a tested property.
 //!
 //! | File | What it has |
 //! |---|---|
@@ -70,7 +72,8 @@ use mlir::{Block, Context, Region, Type, function_text};
 use rotini_graph::{NormalGraph, Op};
 use rotini_schedule::gemm::{Problem, Schedule};
 
-/// Part of the cache key: the hash of all sources that decide what a graph is lowered to, in hexadecimal. The build makes it.
+/// Part of the cache key: the hash of all sources that decide what a graph is lowered to, in
+/// hexadecimal. The build makes it.
 pub const FINGERPRINT: &str = env!("EMIT_FINGERPRINT");
 
 /// A lowered graph.
@@ -88,12 +91,13 @@ pub struct Emitted {
 ///
 /// # Errors
 ///
-/// [`EmitError::Unsupported`] exactly when [`check`] says so; anything else is a defect of the lowering.
+/// [`EmitError::Unsupported`] exactly when [`check`] says so; anything else is a defect of the
+/// lowering.
 pub fn emit(graph: &NormalGraph, target: &Target) -> Result<Emitted, EmitError> {
     emit_avoiding(graph, target, Quirks::of(target))
 }
 
-/// [`emit`] for the test that turns quirks off: what it gives then may be wrong.
+/// [`emit`] for the test that turns quirks off: its result may then be wrong.
 ///
 /// # Errors
 ///
@@ -118,7 +122,8 @@ pub fn emit_avoiding(graph: &NormalGraph, target: &Target, quirks: Quirks) -> Re
     })
 }
 
-/// The products of a graph that are kernels of our own on a target, in the order of their kernels' numbers, and how they are cut.
+/// Returns the products of a graph that are kernels of rotini on a target, in the order of their
+/// kernels' numbers, and their schedules.
 ///
 /// # Errors
 ///
@@ -136,15 +141,15 @@ pub fn products(graph: &NormalGraph, target: &Target) -> Result<Vec<(Problem, Sc
     Ok(kernels.products())
 }
 
-/// Returns an upper bound of the workspace, in bytes, that the compiled graph will need. The graph is lowered for that, which takes
-/// milliseconds.
+/// Returns an upper bound of the workspace, in bytes, that the compiled graph will need. The graph
+/// is lowered for that, which takes milliseconds.
 ///
 /// # Errors
 ///
 /// As [`emit`], or if the sizes overflow.
 pub fn workspace_bound(graph: &NormalGraph, target: &Target) -> Result<u64, EmitError> {
     let limit = cost::workspace_limit(graph, target)?;
-    // Bodies of custom operations are functions of their own.
+    // Bodies of custom operations are separate functions.
     if graph.nodes().iter().any(|node| matches!(node.op, Op::CustomOp(_))) {
         return Ok(limit);
     }
@@ -161,7 +166,8 @@ pub fn workspace_bound(graph: &NormalGraph, target: &Target) -> Result<u64, Emit
     Ok(bound.map_or(limit, |bound| bound.min(limit)))
 }
 
-/// Writes the whole graph as one dispatch, if IREE would split it and no kernel of our own is in it. Says whether it did.
+/// Writes the whole graph as one dispatch if IREE would split it and it has no kernel of rotini.
+/// Returns whether it did.
 fn write_as_one_dispatch<'c, 'b>(
     inside: &Emitter<'c, 'b>,
     graph: &NormalGraph,
@@ -201,7 +207,8 @@ fn computation(
     Ok(texts)
 }
 
-/// The texts of the kernels that the function `@compute` dispatches, its block, and the types of its results.
+/// The texts of the kernels that the function `@compute` dispatches, its block, and the types of
+/// its results.
 fn lowered<'c>(
     context: &'c Context,
     graph: &NormalGraph,

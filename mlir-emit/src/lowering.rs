@@ -23,12 +23,12 @@ pub(crate) struct Lowering<'g, 'c, 'b> {
     at: Emitter<'c, 'b>,
     kernels: &'g Kernels,
     values: Vec<Option<Value<'c, 'b>>>,
-    /// Of each tensor: is it made of sums?
+    /// Whether each tensor holds sums over loops.
     sums: Vec<bool>,
 }
 
 impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
-    /// Of a graph of whose tensors none has a value.
+    /// Begins to lower a graph: none of its tensors has a value yet.
     pub(crate) fn new(graph: &'g NormalGraph, target: &'g Target, at: Emitter<'c, 'b>, kernels: &'g Kernels) -> Self {
         Lowering {
             graph,
@@ -44,7 +44,8 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         self.at
     }
 
-    /// The sums of a product that will be a kernel of our own, cut as is estimated to be the fastest; `None` if there is no such kernel.
+    /// Returns the sums of a product as a kernel of rotini, with the schedule that is estimated to
+    /// be the fastest; `None` if there is no such kernel.
     pub(crate) fn kernel(&self, machine: &Machine, mut product: Product) -> Result<Option<Ssa<'c, 'b>>, EmitError> {
         if !product.can_be_addressed() {
             return Ok(None);
@@ -62,12 +63,13 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         self.at.product(self.kernels, product).map(Some)
     }
 
-    /// Whether there is a kernel of our own for a product, on a CPU.
+    /// Whether rotini has a kernel for a product on a CPU.
     pub(crate) fn has_cpu_matmul(&self, dots: &CpuMatmul) -> bool {
         self.target.has_wide_registers() && dots.is_possible()
     }
 
-    /// A product on a CPU by a kernel of our own, which [there is](Self::has_cpu_matmul), as a tensor of this shape.
+    /// Returns a product on a CPU as a tensor of this shape, by a kernel of rotini, which must
+    /// [exist](Self::has_cpu_matmul).
     pub(crate) fn dots(
         &self,
         dots: &CpuMatmul,
@@ -82,8 +84,8 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         self.at.scatter(self.kernels, scatter, values)
     }
 
-    /// Returns the result of a CPU kernel on these operands, as a tensor of this shape; `None` if no
-    /// kernel fits.
+    /// Returns the result of a CPU kernel on these operands, as a tensor of this shape; `None` if
+    /// no kernel fits.
     pub(crate) fn own(
         &self,
         own: &Own,
@@ -97,12 +99,13 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         self.at.own(self.kernels, (own, &values), shape).map(Some)
     }
 
-    /// An attention by kernels of our own: what they store, in these shapes.
+    /// Returns the results of an attention by kernels of rotini, as tensors of these shapes.
     pub(crate) fn attention(&self, attention: Attention<'_>, shapes: &[&[i64]]) -> Result<Vec<Ssa<'c, 'b>>, EmitError> {
         self.at.attention(self.kernels, attention, shapes)
     }
 
-    /// A tensor in another order of its axes in memory: by a kernel of our own where there is one.
+    /// Returns the tensor with its axes in another memory order: by a kernel of rotini where there
+    /// is one.
     pub(crate) fn in_order(&self, tensor: &Ordered<'c, 'b>, order: &[usize]) -> Result<Ordered<'c, 'b>, EmitError> {
         let turn = self.target.machine().and_then(|_| turn(tensor, order));
         let Some(turn) = turn.filter(Transpose::is_possible) else {
@@ -116,7 +119,8 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         })
     }
 
-    /// A tensor whose axis 1 lies innermost and has so many elements, what is more being zeros; `None` if there is no kernel that copies it so.
+    /// Returns the tensor with axis 1 innermost and padded by zeros to `channels` elements; `None`
+    /// if no kernel makes this copy.
     pub(crate) fn channels_padded(
         &self,
         tensor: &Ordered<'c, 'b>,
@@ -197,8 +201,8 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
 
     /// Defines a tensor as the sums of a contraction, which are of the compute type.
     ///
-    /// Where the sums themselves are stored as well as more than one tensor of what is made of them, or tensors in several orders, nothing
-    /// is fused to the sums ([`Quirk::StoredSums`]).
+    /// Where the sums themselves are stored and so is more than one tensor computed from them, or
+    /// tensors in several memory orders, nothing is fused with the sums ([`Quirk::StoredSums`]).
     pub(crate) fn define_sums(
         &mut self,
         id: TensorId,
@@ -219,7 +223,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         Ok(())
     }
 
-    /// Whether a tensor is made of sums over loops, or of copies of them.
+    /// Whether a tensor holds sums over loops, or copies of them.
     pub(crate) fn is_sum(&self, id: TensorId) -> bool {
         self.sums.get(id.index()).copied().unwrap_or(false)
     }
@@ -238,7 +242,8 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         })
     }
 
-    /// Whether what is computed element by element from a tensor may be more than one tensor, of which one is made of the other.
+    /// Whether the elementwise consumers of a tensor may store more than one tensor, one of them
+    /// computed from another.
     fn stores_on_the_way(&self, id: TensorId) -> bool {
         let mut next = vec![id];
         while let Some(id) = next.pop() {
@@ -294,8 +299,8 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         })
     }
 
-    /// The value of a tensor as an operand that an operation reads many times over: with all its axes, and settled. What was computed
-    /// on the way to it is a dispatch of its own ([`Quirk::UnsettledFactors`]).
+    /// The value of a tensor as an operand that an operation reads many times over: with all its
+    /// axes, and settled. Its producers are in a separate dispatch ([`Quirk::UnsettledFactors`]).
     pub(crate) fn settled(&self, id: TensorId) -> Result<Ordered<'c, 'b>, EmitError> {
         self.settled_as(id, contracted(self.value(id)?.dtype, self.quirks()))
     }
@@ -313,8 +318,9 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         Ok([self.settled_as(a, of_a)?, self.settled_as(b, of_b)?])
     }
 
-    /// The type of a factor before it is one: where kernels of our own multiply 16-bit floats, one that is carried in the compute type is
-    /// rounded to its own, as matrix instructions need it.
+    /// The type that a factor is converted to before the product: where rotini's kernels multiply
+    /// 16-bit floats, a tensor that is carried in the compute type is rounded to its declared type,
+    /// as matrix instructions need it.
     fn factor_type(&self, id: TensorId, compute: DataType) -> Result<DataType, EmitError> {
         let (carried, own) = (self.value(id)?.dtype, self.tensor(id)?.dtype);
         let is_half = matches!(own, DataType::F16 | DataType::Bf16);
@@ -326,7 +332,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         })
     }
 
-    /// A tensor with its elements converted, in a dispatch of its own.
+    /// Converts the elements of a tensor, in a separate dispatch.
     pub(crate) fn converted(&self, value: Ordered<'c, 'b>, dtype: DataType) -> Result<Ordered<'c, 'b>, EmitError> {
         let value = self.carry(value, dtype)?;
         Ok(Ordered {
@@ -361,7 +367,7 @@ impl<'g, 'c, 'b> Lowering<'g, 'c, 'b> {
         }
     }
 
-    /// A tensor in a dispatch of its own if the graph has a convolution or a matmul that could take it into its own.
+    /// Puts a barrier behind a tensor if the graph has a contraction that it could be fused with.
     pub(crate) fn apart_from_contractions(&self, ssa: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
         let contracts = self.graph.nodes().iter().any(|node| {
             matches!(

@@ -11,7 +11,7 @@ use rotini_graph::DataType;
 /// A scalar of the compute type, or why there is none.
 pub(crate) type Scalar<'c, 'r> = Result<Ssa<'c, 'r>, EmitError>;
 
-/// Builds scalar arithmetic. What has to be known of the target to do it right is known here.
+/// Builds scalar arithmetic, with what has to be known of the target to do it right.
 pub(crate) struct Math<'c, 'r> {
     pub(crate) at: Emitter<'c, 'r>,
     pub(crate) ty: Type<'c>,
@@ -24,7 +24,7 @@ pub(crate) struct Math<'c, 'r> {
     pub(crate) copies_no_sign: bool,
     /// Whether the larger and the smaller one are found by comparison.
     compares: bool,
-    /// Whether what keeps NaN has to be asked for it.
+    /// Whether NaN has to be kept by an explicit comparison.
     loses_nan: bool,
     /// The logical axis of each loop.
     axes: Vec<usize>,
@@ -52,8 +52,9 @@ impl<'c, 'r> Math<'c, 'r> {
         })
     }
 
-    /// The same in a reduction of several elements, which is known by the one operation that combines them. Elsewhere the larger one may
-    /// have to be found by comparison ([`Quirk::MissingFmax`]).
+    /// The same in a reduction of several elements, which is known by the one operation that
+    /// combines them. Elsewhere the larger one may have to be found by comparison
+    /// ([`Quirk::MissingFmax`]).
     pub(crate) fn combining(self) -> Self {
         Math {
             compares: false,
@@ -103,7 +104,7 @@ impl<'c, 'r> Math<'c, 'r> {
         self.arithmetic("arith.minnumf", "arith.minsi", &[x, y])
     }
 
-    /// x if it compares so with y, else y; a number if either is.
+    /// x if the predicate holds for x and y, else y; a number if either is.
     fn chosen(&self, predicate: FloatPredicate, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         let chosen = self.select(self.compare(predicate, x, y)?, x, y)?;
         let is_nan = self.compare(FloatPredicate::UnorderedNotEqual, y, y)?;
@@ -122,7 +123,8 @@ impl<'c, 'r> Math<'c, 'r> {
         self.or_nan(x, y, smaller)
     }
 
-    /// What is made of x and y, or NaN if either is, where the operation passes over NaN ([`Quirk::LostNan`]).
+    /// Returns `result`, or NaN if x or y is NaN and the operation would lose it
+    /// ([`Quirk::LostNan`]).
     fn or_nan(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>, result: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         if !self.loses_nan {
             return Ok(result);
@@ -140,8 +142,8 @@ impl<'c, 'r> Math<'c, 'r> {
         self.at.same("arith.divf", &[x, y])
     }
 
-    /// A quotient of integers, toward zero; 0 if y is, and the least one divided by -1 wraps. Both trap on some processors, and are
-    /// undefined to the compiler.
+    /// A quotient of integers, toward zero; 0 if y is, and the least one divided by -1 wraps. Both
+    /// trap on some processors, and are undefined to the compiler.
     pub(crate) fn integer_div(&self, x: Ssa<'c, 'r>, y: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         let constant = |value: i64| self.at.integer(value, self.ty);
         let (zero, one) = (constant(0)?, constant(1)?);
@@ -158,7 +160,8 @@ impl<'c, 'r> Math<'c, 'r> {
         self.at.same("arith.negf", &[x])
     }
 
-    /// -x as a term that may be summed: in a form that does not become the subtraction of x from the sum ([`Quirk::NegatedTerms`]).
+    /// -x as a term that may be summed: in a form that does not become the subtraction of x from
+    /// the sum ([`Quirk::NegatedTerms`]).
     pub(crate) fn negated(&self, x: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         match (self.at.quirks().avoids(Quirk::NegatedTerms), self.compute.is_float()) {
             (true, true) => {
@@ -174,8 +177,8 @@ impl<'c, 'r> Math<'c, 'r> {
         }
     }
 
-    /// A sum over loops as a term of another sum: in a form that does not become what the sum over loops starts from
-    /// ([`Quirk::FoldedSums`]).
+    /// A sum over loops as a term of another sum: in a form that the compiler does not make the
+    /// initial value of the sum over loops ([`Quirk::FoldedSums`]).
     pub(crate) fn complete(&self, sum: Ssa<'c, 'r>) -> Scalar<'c, 'r> {
         if self.compute.is_float() && self.at.quirks().avoids(Quirk::FoldedSums) {
             self.at.same("math.copysign", &[sum, sum])

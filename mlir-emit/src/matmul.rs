@@ -27,7 +27,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     lowering.define_sums(op.c, product, compute)
 }
 
-/// The matrices with as many axes as the result has. Batch axes that are missing come first, with an extent of 1.
+/// The matrices with as many axes as the result has. Batch axes that are missing come first, with
+/// an extent of 1.
 fn ranked<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     matrices: Ordered<'c, 'b>,
@@ -101,12 +102,14 @@ fn long_contract<'c, 'b>(
     }
 }
 
-/// One product by a kernel that reads both matrices as they lie, on a CPU; `None` if there is no such kernel, or packed tiles are faster.
+/// One product by a kernel that reads both matrices in place, on a CPU; `None` if there is no such
+/// kernel, or packed tiles are faster.
 ///
-/// Measured on one core (f32, AMD Zen 4), with packed tiles and by that kernel: 128 rows of 768 terms by 3072 columns 8.0 and 6.7 ms, of 3072
-/// terms by 768 columns 8.7 and 6.4 ms; 1024 rows 53 and 50 ms; one row of 4096 terms by 4096 columns 3.9 and 2.8 ms; 512 rows of 512 terms
-/// by 512 columns 2.5 and 2.9 ms. Of few rows, or of many rows and one column, the packing takes
-/// longer than the products.
+/// Measured on one core (f32, AMD Zen 4), with packed tiles and by that kernel: 128 rows of 768
+/// terms by 3072 columns 8.0 and 6.7 ms, of 3072 terms by 768 columns 8.7 and 6.4 ms; 1024 rows 53
+/// and 50 ms; one row of 4096 terms by 4096 columns 3.9 and 2.8 ms; 512 rows of 512 terms by 512
+/// columns 2.5 and 2.9 ms. With few rows, or with many rows and one column, packing takes longer
+/// than the products.
 fn dots<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     a: &Ordered<'c, 'b>,
@@ -149,14 +152,16 @@ fn dots<'c, 'b>(
     }))
 }
 
-/// Whether packing both operands into tiles pays off on a CPU: with more rows and columns than about this, seen on Zen 4.
+/// Whether packing both operands into tiles pays off on a CPU: with more rows and columns than
+/// about this, seen on Zen 4.
 pub(crate) fn is_worth_packing(graph: &NormalGraph, op: &Matmul) -> bool {
     const NARROW: i64 = 64;
     let extents = graph.tensor(op.c).and_then(|tensor| tensor.dims.last_chunk::<2>());
     extents.is_some_and(|[rows, columns]| *rows.min(columns) > NARROW)
 }
 
-/// The elements of what the lowering makes of the operands: each repeated for the whole batch, and the product.
+/// The number of elements of the tensors that the lowering makes: each operand repeated for the
+/// whole batch, and the product.
 pub(crate) fn elements(graph: &NormalGraph, op: &Matmul) -> Option<u64> {
     let (a, c) = (graph.tensor(op.a)?, graph.tensor(op.c)?);
     let [batch @ .., rows, columns] = c.dims.as_slice() else {

@@ -1,11 +1,13 @@
-//! Merges neighbouring loops of a reduction that carries its own schedule. If IREE merged them, it would drop the schedule.
+//! Merges neighbouring loops of a reduction that carries its own schedule. If IREE merged them, it
+//! would drop the schedule.
 
 use crate::EmitError;
 use crate::ir::Emitter;
 use crate::step::count;
 use crate::value::{Data, Ordered, Value, drop_unit_axes, extents, reshape};
 
-/// An operand of a reduction over these axes in their order, with no others, that nothing can be fused into.
+/// An operand of a reduction over these axes in their order, with no others, that nothing can be
+/// fused into.
 pub(crate) fn settle<'c, 'b>(
     at: &Emitter<'c, 'b>,
     value: &Value<'c, 'b>,
@@ -29,7 +31,7 @@ pub(crate) fn settle<'c, 'b>(
     let sorted: Vec<usize> = wide.iter().copied().filter(|axis| own.contains(axis)).collect();
     let mut full = vec![1; missing];
     full.extend(&value.dims);
-    // Of an operand in another order, elements are taken from the wrong places.
+    // If an operand were in another order, elements would be read from the wrong places.
     let tensor = Ordered {
         ssa,
         order: own,
@@ -44,9 +46,10 @@ pub(crate) fn settle<'c, 'b>(
     Ok(Value::of(Ordered { ssa, ..tensor }))
 }
 
-/// The axes of a reduction's loops where those become one that can.
+/// The axes of a reduction's loops, in groups that can be merged into one loop each.
 pub(crate) struct Merged {
-    /// Axes side by side, all of which are reduced or none, and all or none of which any operand has.
+    /// Axes side by side, all of which are reduced or none, and all or none of which any operand
+    /// has.
     pub(crate) groups: Vec<Vec<usize>>,
 }
 

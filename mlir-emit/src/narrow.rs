@@ -1,11 +1,14 @@
-//! Types that elements are stored in and never calculated in: floats of four, six and eight bits, and int4.
+//! Types that elements are stored in and never calculated in: floats of four, six and eight bits,
+//! and int4.
 //!
-//! While a graph is lowered, each such element is a code in a byte of its own (an int4 is its value). [`decode`] and [`encode`] convert
-//! between codes and f32 or f64 in integer arithmetic. No target of the compiler has all of these formats, and gfx942's own 8-bit floats
-//! are different ones. Elements of less than a byte are unpacked where a tensor is read and packed where it is written.
+//! While a graph is lowered, each such element is a code in one byte (an int4 is its value).
+//! [`decode`] and [`encode`] convert between codes and f32 or f64 in integer arithmetic. No target
+//! of the compiler has all of these formats, and gfx942's own 8-bit floats are different ones.
+//! Elements of less than a byte are unpacked where a tensor is read and packed where it is written.
 //!
-//! The formats are those of the OCP specifications (8-bit floating point, revision 1.0; microscaling formats, version 1.0). What they leave
-//! open is as in hipDNN's types (`data_sdk/…/types/Fp8E4M3.hpp`, `Fp8E5M2.hpp`, `Fp8E8M0.hpp`, `Fp4E2M1.hpp`, `Fp6E2M3.hpp`,
+//! The formats are those of the OCP specifications (8-bit floating point, revision 1.0;
+//! microscaling formats, version 1.0). What they leave open is as in hipDNN's types
+//! (`data_sdk/…/types/Fp8E4M3.hpp`, `Fp8E5M2.hpp`, `Fp8E8M0.hpp`, `Fp4E2M1.hpp`, `Fp6E2M3.hpp`,
 //! `Fp6E3M2.hpp`):
 //!
 //! | What | Becomes |
@@ -14,12 +17,14 @@
 //! | NaN | NaN; in FP4 and FP6, which have none, 0 |
 //! | to E8M0 | the power of two below; what is not above 0, the least one |
 //!
-//! The FNUZ formats are those of gfx942's matrix cores. They have no infinity, one NaN and no negative zero: its code is the NaN.
-//! Conversions to them round and saturate in the same way (as hipDNN's `Fp8E4M3Fnuz.hpp` and `Fp8E5M2Fnuz.hpp` do).
+//! The FNUZ formats are those of gfx942's matrix cores. They have no infinity, one NaN and no
+//! negative zero: its code is the NaN. Conversions to them round and saturate in the same way (as
+//! hipDNN's `Fp8E4M3Fnuz.hpp` and `Fp8E5M2Fnuz.hpp` do).
 //!
-//! Everything else is rounded to nearest even. The first versions of hipDNN's `Fp8E4M3.hpp` and `Fp8E5M2.hpp` differ: both cut subnormal
-//! results off, and E4M3, whose largest number is 448, saturates from 256. The specification has no such exceptions, and hipDNN's own FP4
-//! and FP6 have none. So neither happens here.
+//! Everything else is rounded to nearest even. The first versions of hipDNN's `Fp8E4M3.hpp` and
+//! `Fp8E5M2.hpp` differ: both cut subnormal results off, and E4M3, whose largest number is 448,
+//! saturates from 256. The specification has no such exceptions, and hipDNN's own FP4 and FP6 have
+//! none. So neither happens here.
 
 use crate::EmitError;
 use crate::convert::{IntegerPredicate, compare_integer, convert};
@@ -46,14 +51,14 @@ struct Format {
     nan: Nan,
 }
 
-/// How a format tells what is no number.
+/// How a format encodes NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nan {
     /// Not at all.
     None,
-    /// By all codes above infinity, or above the largest number; this one is written.
+    /// All codes above infinity, or above the largest number. This code is written.
     Above(i64),
-    /// By the code that would be the negative zero.
+    /// The code that would be the negative zero.
     NegativeZero,
 }
 
@@ -136,7 +141,8 @@ pub(crate) fn power(exponent: i64) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
 }
 
-/// The type in which elements of a contraction are read: itself, or the narrowest that matrix cores have and that holds every value.
+/// The type in which elements of a contraction are read: itself, or the narrowest that matrix cores
+/// have and that holds every value.
 ///
 /// Unsigned bytes are widened apart ([`Quirk::UnsignedBytes`]).
 pub(crate) const fn contracted(dtype: DataType, quirks: Quirks) -> DataType {
@@ -148,7 +154,8 @@ pub(crate) const fn contracted(dtype: DataType, quirks: Quirks) -> DataType {
     }
 }
 
-/// A factor of a contraction as the compiler has to see it: FNUZ codes, which are bytes everywhere else, as the floats that they are.
+/// A factor of a contraction as the compiler has to see it: FNUZ codes, which are bytes everywhere
+/// else, as the floats that they are.
 pub(crate) fn multiplied<'c, 'b>(
     at: &Emitter<'c, 'b>,
     factor: Ssa<'c, 'b>,
@@ -167,9 +174,11 @@ pub(crate) fn multiplied<'c, 'b>(
 
 /// The types in which both factors of a contraction are read.
 ///
-/// What has eight bits or less is read in the type of the other one if that is a 16-bit float, which holds all its values, so that matrix
-/// cores multiply both. Floats of two types neither of which is the compute type are converted to it ([`Quirk::MixedFactors`]). FNUZ
-/// codes of one type stay what they are where the target multiplies them, of both types they do not ([`Quirk::MixedFnuz`]).
+/// What has eight bits or less is read in the type of the other one if that is a 16-bit float,
+/// which holds all its values, so that matrix cores multiply both. Floats of two types neither of
+/// which is the compute type are converted to it ([`Quirk::MixedFactors`]). FNUZ codes of one type
+/// stay what they are where the target multiplies them, of both types they do not
+/// ([`Quirk::MixedFnuz`]).
 pub(crate) fn factor_types([a, b]: [DataType; 2], compute: DataType, target: &Target, quirks: Quirks) -> [DataType; 2] {
     let may_differ = !quirks.avoids(Quirk::MixedFnuz);
     let are_fnuz = a.is_fnuz() && b.is_fnuz() && (a == b || may_differ);
@@ -194,7 +203,7 @@ pub(crate) fn factor_types([a, b]: [DataType; 2], compute: DataType, target: &Ta
     }
 }
 
-/// How IEEE's formats of 32 and 64 bits are made.
+/// The layout of IEEE's formats of 32 and 64 bits.
 struct Wide<'c> {
     /// An integer of as many bits.
     bits: Type<'c>,
@@ -319,7 +328,8 @@ pub(crate) fn encode<'c, 'b>(
         let code = bits.select(is_nan, bits.constant(0xFF)?, code)?;
         return at.one("arith.trunci", &[code], byte, &[]);
     };
-    // Half a unit less its least bit, or half a unit where the last bit is odd; the sum carries into the exponent.
+    // Half a unit less its least bit, or half a unit where the last bit is odd; the sum carries
+    // into the exponent.
     let cut = wide.fraction - format.fraction;
     let odd = bits.with("arith.andi", bits.shift("arith.shrui", magnitude, cut)?, 1)?;
     let rounded = bits.with("arith.addi", magnitude, (1 << (cut - 1)) - 1)?;
@@ -365,7 +375,7 @@ pub(crate) fn convert_code<'c, 'b>(
     if from.is_code() {
         return convert(at, decode(at, value, from)?, DataType::F32, to);
     }
-    // Whole numbers of more bits than f32 has would be rounded twice.
+    // Integers with more bits than f32 has would be rounded twice.
     let between = match from {
         DataType::F64 | DataType::I32 | DataType::I64 => DataType::F64,
         _ => DataType::F32,

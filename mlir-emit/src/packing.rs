@@ -1,4 +1,5 @@
-//! Elements of less than a byte: unpacked from their bytes where a tensor is read, and packed where it is written.
+//! Elements of less than a byte: unpacked from their bytes where a tensor is read, and packed where
+//! it is written.
 
 use crate::EmitError;
 use crate::ir::{Emitter, Loop, MISSING, affine_map, dim};
@@ -7,7 +8,7 @@ use crate::narrow::Bits;
 use crate::value::reshape;
 use rotini_graph::DataType;
 
-/// Bytes that so many elements of a type take; `None` if they overflow.
+/// The bytes that `elements` elements of a type take; `None` if they overflow.
 pub(crate) fn packed_bytes(elements: i64, dtype: DataType) -> Option<i64> {
     Some((elements.checked_mul(i64::from(dtype.bits()))?.checked_add(7)?) / 8)
 }
@@ -20,8 +21,9 @@ const fn group(dtype: DataType) -> (i64, i64) {
     }
 }
 
-/// The elements of a tensor of these physical extents, each in a byte, of the bytes that they lie in: the first one in the lowest bits of
-/// the first byte (`PackedFp4Tensor.hpp` and `PackedFp6Tensor.hpp` of hipDNN; int4, of which it has no such class, alike).
+/// Unpacks the elements of a tensor of these physical extents from bytes, each to one byte: the
+/// first one in the lowest bits of the first byte (`PackedFp4Tensor.hpp` and `PackedFp6Tensor.hpp`
+/// of hipDNN; int4, of which it has no such class, alike).
 pub(crate) fn unpack<'c, 'b>(
     at: &Emitter<'c, 'b>,
     bytes: Ssa<'c, 'b>,
@@ -42,7 +44,8 @@ pub(crate) fn unpack<'c, 'b>(
     fold(at, codes, shape, dtype)
 }
 
-/// The bytes that the elements of a tensor of these physical extents lie in. What no element has of the last byte is 0.
+/// Packs the elements of a tensor of these physical extents into bytes. Unused bits of the last
+/// byte are 0.
 pub(crate) fn pack<'c, 'b>(
     at: &Emitter<'c, 'b>,
     codes: Ssa<'c, 'b>,
@@ -72,7 +75,7 @@ pub(crate) fn pack<'c, 'b>(
     at.crop(bytes, &[groups.bytes()], &[groups.length], DataType::U8)
 }
 
-/// How elements lie in groups that fill whole bytes.
+/// The groups of elements that fill whole bytes.
 struct Groups {
     /// Elements of the tensor.
     count: i64,
@@ -82,8 +85,9 @@ struct Groups {
     elements: i64,
     /// Bytes of a group.
     group_bytes: i64,
-    /// Extents in groups: those of the tensor if groups do not cross the ends of its innermost axis, which is what fuses with what
-    /// reads it or makes it; else all of them in a line, the last one perhaps incomplete.
+    /// Extents in groups: those of the tensor if groups do not cross the ends of its innermost
+    /// axis, so that it can be fused with its producers and consumers; else all groups in one line,
+    /// the last one perhaps incomplete.
     lines: Vec<i64>,
 }
 
@@ -104,7 +108,7 @@ impl Groups {
         })
     }
 
-    /// Extents if each group has so many parts.
+    /// The extents if each group has `parts` parts.
     fn shape(&self, parts: i64) -> Vec<i64> {
         self.lines.iter().copied().chain([parts]).collect()
     }
@@ -196,7 +200,8 @@ fn unfold<'c, 'b>(
     )
 }
 
-/// Groups of the same bits, cut from pieces of `from` bits each into as many of `to` bits as are said.
+/// Groups of the same bits, cut from pieces of `from` bits each into as many of `to` bits as are
+/// said.
 fn repack<'c, 'b>(
     at: &Emitter<'c, 'b>,
     tensor: Ssa<'c, 'b>,

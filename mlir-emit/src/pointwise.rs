@@ -1,4 +1,5 @@
-//! Pointwise operations: what is supported, and their lowering to one `linalg.generic` each, which the compiler fuses.
+//! Pointwise operations: what is supported, and their lowering to one `linalg.generic` each, which
+//! the compiler fuses.
 
 use crate::convert::{FloatPredicate as F, IntegerPredicate as I, check_compute, compare_integer, compute_type};
 use crate::functions::parameter;
@@ -15,9 +16,10 @@ use std::ops::RangeInclusive;
 
 /// How the two operands of a gradient are ordered.
 ///
-/// hipDNN's newest sources have (dy, x): `BinaryOperationFunctors.hpp` of its test SDK, the sample `FusedBnInfDReluBnBwd.cpp` and the
-/// fused plans of its providers since pull request 7736 of ROCm/rocm-libraries, which turned them round from (x, dy) to agree with
-/// cuDNN, whose front end calls them (loss, input); Fusilli has always had (dy, x).
+/// hipDNN's newest sources have (dy, x): `BinaryOperationFunctors.hpp` of its test SDK, the sample
+/// `FusedBnInfDReluBnBwd.cpp` and the fused plans of its providers since pull request 7736 of
+/// ROCm/rocm-libraries, which turned them round from (x, dy) to agree with cuDNN, whose front end
+/// calls them (loss, input); Fusilli has always had (dy, x).
 const BACKWARD_OPERANDS: BackwardOperands = BackwardOperands { dy: 0, x: 1 };
 
 /// The positions of a gradient's operands.
@@ -28,9 +30,11 @@ struct BackwardOperands {
 
 /// How the three operands of `BINARY_SELECT` are ordered.
 ///
-/// hipDNN's reference has the mask last, as the one operand of type BOOLEAN (`PointwiseSignatureKey.hpp`, since pull request 10520);
-/// that in_0 is what a set mask takes is cuDNN's: its attention selects the scores where the mask holds, and lowest f32 elsewhere
-/// (`scaled_dot_product_flash_attention.h`). Fusilli takes the mask first, which its importer never reaches.
+/// hipDNN's reference has the mask last, as the one operand of type BOOLEAN
+/// (`PointwiseSignatureKey.hpp`, since pull request 10520); that in_0 is what a set mask takes is
+/// cuDNN's: its attention selects the scores where the mask holds, and lowest f32 elsewhere
+/// (`scaled_dot_product_flash_attention.h`). Fusilli takes the mask first, which its importer never
+/// reaches.
 const SELECT_OPERANDS: SelectOperands = SelectOperands {
     set: 0,
     unset: 1,
@@ -44,8 +48,9 @@ struct SelectOperands {
     mask: usize,
 }
 
-/// The positions of the addend and of what is squared in `ADD_SQUARE`: x + y², as the front end's `Types.hpp` says now. It said
-/// (x + y)² before; cuDNN adds the first tensor and the square of the second.
+/// The positions of the addend and of what is squared in `ADD_SQUARE`: x + y², as the front end's
+/// `Types.hpp` says now. It said (x + y)² before; cuDNN adds the first tensor and the square of the
+/// second.
 const ADD_SQUARE_OPERANDS: [usize; 2] = [0, 1];
 
 /// Says whether the operation can be lowered.
@@ -65,7 +70,8 @@ pub(crate) fn check(
         ));
     }
     if compute.is_float() {
-        // Code for the CPU comes without a math library: these functions are approximated in f32 alone.
+        // Code for the CPU comes without a math library: these functions are approximated in f32
+        // alone.
         if compute == DataType::F64 && target.is_cpu() && needs_math_library(op.mode) {
             return Err(Unsupported::new(format!(
                 "{} in f64 is not available on the CPU",
@@ -190,8 +196,9 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     Ok(())
 }
 
-/// What a selection takes: a single element that may be known not to be negative, an unsigned byte or what a comparison has made, is an
-/// i32 in a dispatch of its own ([`Quirk::SelectedSingle`]).
+/// An operand of a selection: a single element that may be known not to be negative, an unsigned
+/// byte or the result of a comparison, is converted to i32 in a separate dispatch
+/// ([`Quirk::SelectedSingle`]).
 fn read_alone<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, value: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
     let is_narrow = matches!(value.dtype, DataType::U8 | DataType::I32 | DataType::Bool);
     let is_single = is_narrow && value.dims.iter().all(|&dim| dim == 1);
@@ -205,11 +212,12 @@ fn read_alone<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, value: Value<'c, 'b>) -> 
 /// Magnitudes of constant masks that are not 0 in any compute type.
 const SET_IN_ANY_TYPE: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=i32::MAX as f64;
 
-/// The operand that is the result, whatever the elements are: x, if it is what a constant mask selects, max(x, x), 1 times x of integers,
-/// x of them divided by 1.
+/// The operand that is the result, whatever the elements are: x, if it is what a constant mask
+/// selects, max(x, x), 1 times x of integers, x of them divided by 1.
 ///
-/// Behind the barrier of what [may be constant](may_be_constant) it would look like another tensor than x. Where both meet in a further
-/// operation that yields x if they are the same, the compiler sees that too late ([`Quirk::YieldedOperand`]).
+/// Behind the barrier of what [may be constant](may_be_constant) it would look like another tensor
+/// than x. Where both meet in a further operation that yields x if they are the same, the compiler
+/// sees that too late ([`Quirk::YieldedOperand`]).
 fn operand_that_is_yielded(op: &Pointwise, values: &[Value<'_, '_>], compute: DataType) -> Option<TensorId> {
     let operands = [Some(op.in_0), op.in_1, op.in_2];
     let constant = |position: usize| match values.get(position)?.data {
@@ -242,16 +250,18 @@ fn operand_that_is_yielded(op: &Pointwise, values: &[Value<'_, '_>], compute: Da
     operands.get(position).copied().flatten().filter(|_| is_tensor)
 }
 
-/// Whether the compiler may find that all elements of the result are the same ([`Quirk::ConstantSums`]): x or true, 0 times x of
-/// integers, an index along one.
+/// Whether the compiler may find that all elements of the result are the same
+/// ([`Quirk::ConstantSums`]): x or true, 0 times x of integers, an index along one.
 fn may_be_constant(op: &Pointwise, values: &[Value<'_, '_>], compute: DataType) -> bool {
     let is_logical = matches!(op.mode, M::LogicalOr | M::LogicalAnd | M::BinarySelect);
     (op.mode == M::GenIndex || is_logical || compute.is_integer()) && may_fold(op, values)
 }
 
-/// Whether the compiler may find that the result does not depend on the operands' elements: x - x of integers, 0 times x, an index.
+/// Whether the compiler may find that the result does not depend on the operands' elements: x - x
+/// of integers, 0 times x, an index.
 ///
-/// Such a result is computed in the operand's order, and put into its own when it is stored ([`Quirk::ConstantTransposed`]).
+/// Such a result is computed in the operand's order, and put into its own when it is stored
+/// ([`Quirk::ConstantTransposed`]).
 fn may_fold(op: &Pointwise, values: &[Value<'_, '_>]) -> bool {
     let is_same = op
         .in_1

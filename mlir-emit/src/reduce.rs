@@ -19,11 +19,11 @@ use crate::value::{Data, Ordered, Value, extents, reshape};
 use rotini_graph::DataType;
 
 impl<'c, 'b> Lowering<'_, 'c, 'b> {
-    /// Combines what `body` makes of the operands' elements, from `start`, over all positions along the `reduced` axes of `shape`, all of
-    /// which the first operand has. The result is of the compute type and has an extent of 1 along them.
+    /// Combines the results of `body` along the `reduced` axes of `shape`, beginning with `start`.
+    /// The first operand has all axes. The result is of the compute type, with extents of 1.
     ///
-    /// What IREE would not spread over lanes ([`spread`](crate::spread)) is told how, in a dispatch of its own. What it would miscompile
-    /// at once ([`Quirk::LostSums`]) becomes two reductions: the last axis, then what is left as one loop.
+    /// One that IREE would not [spread](crate::spread) gets its tiling given. One that it would
+    /// miscompile ([`Quirk::LostSums`]) becomes two: the last axis, then one loop of the rest.
     pub(crate) fn reduce(
         &self,
         operands: &[&Value<'c, 'b>],
@@ -36,7 +36,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
             .closed(&self.emitter())
     }
 
-    /// [`reduce`](Self::reduce) to what more may be made of in its dispatch, as long as that does not have the reduced axes.
+    /// [`reduce`](Self::reduce), open for fusion with steps without the reduced axes.
     pub(crate) fn reduce_openly(
         &self,
         operands: &[&Value<'c, 'b>],
@@ -121,7 +121,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         })
     }
 
-    /// Whether a reduction becomes a kernel of rows: along the innermost axes in memory.
+    /// Whether a reduction becomes a fused row reduction: along the innermost axes in memory.
     fn has_rows(
         &self,
         operands: &[&Value<'c, 'b>],
@@ -144,7 +144,7 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         Ok(self.target().machine().is_some() && ends_reduced && is_single && has_rows(extents))
     }
 
-    /// A reduction that will be a kernel of our own.
+    /// A reduction that becomes a kernel of rotini.
     fn reduce_rows(
         &self,
         operands: &[&Value<'c, 'b>],
@@ -205,8 +205,8 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         })
     }
 
-    /// [`reduce_at_once`](Self::reduce_at_once) with the compiler told how. It forgets that where it fuses what computes an operand, or
-    /// makes one loop of several: so operands stand behind barriers, in the order of the loops, and what can be one loop is one.
+    /// [`reduce_at_once`](Self::reduce_at_once) with its tiling given. To keep it, operands stand
+    /// behind barriers, in the order of the loops, and loops are merged here.
     fn reduce_spread(
         &self,
         operands: &[&Value<'c, 'b>],
@@ -216,14 +216,14 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         body: impl for<'r> Fn(&Math<'c, 'r>, &[Ssa<'c, 'r>]) -> Scalar<'c, 'r>,
     ) -> Result<Value<'c, 'b>, EmitError> {
         let at = self.emitter();
-        // While it can be told which axes an operand is repeated along.
+        // While it is still known which axes an operand is repeated along.
         let written_out = self.written_out(operands, shape.dims, reduced, shape.dtype)?;
         let decoded: Vec<Value<'c, 'b>> = written_out
             .into_iter()
             .map(|value| self.decoded(value))
             .collect::<Result<_, EmitError>>()?;
         let operands: Vec<_> = decoded.iter().collect();
-        // The compiler drops loops of one step, and what it was told with them.
+        // The compiler drops loops of one step, and the tiling with them.
         let is_wide = |axis: &usize| shape.dims.get(*axis).is_some_and(|&extent| extent > 1);
         let wide: Vec<usize> = shape.order.iter().copied().filter(is_wide).collect();
         let settled: Vec<Value<'c, 'b>> = operands
@@ -290,8 +290,8 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         Ok(Value::of(self.carry(codes, DataType::F32)?))
     }
 
-    /// Whether the loops over these axes become one whatever is fused with them: they lie side by side in a graph of row-major tensors,
-    /// each of which has all of them or none.
+    /// Whether the loops over these axes become one whatever is fused with them: they lie side by
+    /// side in a graph of row-major tensors, each of which has all of them or none.
     fn merges(&self, operands: &[&Value<'c, 'b>], shape: &Shape<'_>, wide: &[usize]) -> bool {
         let is_side_by_side = match (wide.first(), wide.last()) {
             (Some(&first), Some(&last)) => (first..=last)
@@ -404,9 +404,9 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         })
     }
 
-    /// The operands as products of them can be summed: integers that are repeated along a reduced axis ([`Quirk::RepeatedFactors`]) are
-    /// written out, floats of different types neither of which is the compute type ([`Quirk::MixedProducts`]) are widened, both behind a
-    /// barrier. And the first has all axes if there is one that no operand has in memory: a loop has to be of something.
+    /// Makes operands whose products can be summed, behind a barrier: repeated integers are written
+    /// out ([`Quirk::RepeatedFactors`]), floats of two narrower types widened
+    /// ([`Quirk::MixedProducts`]). The first one gets all axes if a reduced axis is in no operand.
     fn written_out(
         &self,
         operands: &[&Value<'c, 'b>],

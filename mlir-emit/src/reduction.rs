@@ -1,8 +1,10 @@
-//! The reduction operation: what is supported, and its lowering to one combination along the reduced axes.
+//! The reduction operation: what is supported, and its lowering to one combination along the
+//! reduced axes.
 //!
-//! MIN, MAX and AMAX ignore NaN, as hipDNN's reference does (`CpuFpReferenceReduction.hpp` in ROCm/rocm-libraries@619fa521). Of nothing
-//! but NaN it gives what it starts from: MIN the greatest number of the compute type, MAX the least, AMAX 0. But MAX of
-//! nothing but -inf is -inf here, and MIN of nothing but +inf is +inf.
+//! MIN, MAX and AMAX ignore NaN, as hipDNN's reference does (`CpuFpReferenceReduction.hpp` in
+//! ROCm/rocm-libraries@619fa521). If all elements are NaN the result is the initial value: MIN the
+//! greatest number of the compute type, MAX the least, AMAX 0. But MAX of nothing but -inf is -inf
+//! here, and MIN of nothing but +inf is +inf.
 
 use crate::convert::{FloatPredicate, check_compute, compute_type, least_finite};
 use crate::ir::{MISSING, only};
@@ -32,7 +34,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     let declared = compute;
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;
     let input = lowering.value(op.input)?.clone();
-    // What is 0 or 1 needs no 64 bits, in which the least truth value of a row was 1 on gfx942 (seen emulated).
+    // Booleans need no 64 bits, with which the minimum of a row of them was 1 on gfx942 (seen
+    // emulated).
     let stays_small = matches!(op.mode, M::Min | M::Max | M::Amax | M::Mul | M::MulNoZeros);
     let compute = match (input.dtype, compute) {
         (DataType::Bool, DataType::I64) if stays_small => DataType::I32,
@@ -47,7 +50,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
         .map(|(axis, _)| axis)
         .collect();
     let mode = op.mode;
-    // The magnitudes of bytes are taken of wider integers, which are a dispatch of their own (`Quirk::MaskedCodes`).
+    // The magnitudes of bytes are computed on wider integers, in a separate dispatch
+    // (`Quirk::MaskedCodes`).
     let takes_magnitudes = matches!(mode, M::Norm1 | M::Amax) && compute.is_integer();
     let is_widened = takes_magnitudes && input.dtype == DataType::I8 && lowering.quirks().avoids(Quirk::MaskedCodes);
     let input = match &input.data {
@@ -104,7 +108,8 @@ pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: 
     })
 }
 
-/// The bits to turn in integers, so that the greatest of them without a sign is the least or the greatest with one.
+/// The bits to flip in integers, so that the greatest unsigned one is the least or the greatest
+/// signed one.
 fn key(mode: M, compute: DataType) -> Option<i64> {
     let least = i64::MIN >> 64_u32.checked_sub(compute.bits())?;
     match mode {
@@ -114,12 +119,12 @@ fn key(mode: M, compute: DataType) -> Option<i64> {
     }
 }
 
-/// Turning bits twice is doing nothing.
+/// Flips bits. Doing it twice changes nothing.
 fn turned<'c, 'r>(math: &Math<'c, 'r>, x: Ssa<'c, 'r>, key: i64) -> Scalar<'c, 'r> {
     math.at.same("arith.xori", &[x, math.at.integer(key, math.ty)?])
 }
 
-/// How what is made of the elements becomes one, and what nothing combines to.
+/// Returns the combining operation and its identity element.
 const fn combiner(mode: M) -> (Combiner, f64) {
     match mode {
         M::Add | M::Avg | M::Norm1 | M::Norm2 => (Combiner::Sum, 0.0),
@@ -131,8 +136,10 @@ const fn combiner(mode: M) -> (Combiner, f64) {
     }
 }
 
-/// What of an element is combined; for an extreme `of_nan` instead of NaN, so that nothing but NaN makes that. The combination would ignore NaN
-/// by itself, but then of nothing but NaN it leaves what the compiler starts from, which may be an infinity.
+/// Returns the value of an element that is combined. For a minimum or maximum it is `of_nan`
+/// instead of NaN, which only elements that are all NaN leave as the result. The combination would
+/// ignore NaN by itself, but for elements that are all NaN it leaves the compiler's initial value,
+/// which may be an infinity.
 fn combined<'c, 'r>(math: &Math<'c, 'r>, mode: M, element: Ssa<'c, 'r>, of_nan: f64) -> Scalar<'c, 'r> {
     match mode {
         M::Min | M::Max if math.compute.is_float() => {
@@ -142,7 +149,8 @@ fn combined<'c, 'r>(math: &Math<'c, 'r>, mode: M, element: Ssa<'c, 'r>, of_nan: 
         M::Add | M::Avg | M::Mul | M::Min | M::Max => Ok(element),
         M::Norm1 | M::Amax => math.abs(element),
         M::Norm2 => math.mul(element, element),
-        // Zeros are left out, and nothing but zeros is 1, as in hipDNN's reference (`CpuFpReferenceReduction.hpp`).
+        // Zeros are left out, and the result is 1 if all elements are zeros, as in hipDNN's
+        // reference (`CpuFpReferenceReduction.hpp`).
         M::MulNoZeros => {
             let is_zero = math.equal(element, math.constant(0.0)?)?;
             math.select(is_zero, math.constant(1.0)?, element)

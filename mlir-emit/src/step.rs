@@ -1,7 +1,8 @@
-//! The steps that operations are made of: elements made from elements, and elements combined along axes.
+//! The steps that operations consist of: elementwise operations, and reductions along axes.
 //!
-//! An operation of the schema is a few steps over [`Value`]s, all in the compute type. The compiler fuses them. All of them broadcast as
-//! hipDNN does: right-aligned, an extent of 1 against any other.
+//! An operation of the schema is a few steps over [`Value`]s, all in the compute type. The compiler
+//! fuses them. All of them broadcast as hipDNN does: right-aligned, an extent of 1 against any
+//! other.
 
 use crate::EmitError;
 use crate::convert::convert;
@@ -30,7 +31,7 @@ pub(crate) enum Combiner {
     Product,
     Least,
     Greatest,
-    /// Of integers without a sign.
+    /// The greatest of unsigned integers.
     GreatestUnsigned,
 }
 
@@ -51,7 +52,8 @@ impl Combiner {
     }
 }
 
-/// The result of a reduction, or what was made of it, before anything else can be made of it.
+/// The result of a reduction, or a value computed from it, before it may be used by operations with
+/// the reduced axes.
 #[derive(Clone, Debug)]
 pub(crate) struct Open<'c, 'b> {
     pub(crate) value: Value<'c, 'b>,
@@ -121,8 +123,8 @@ impl<'c, 'b> Lowering<'_, 'c, 'b> {
         Ok(())
     }
 
-    /// The memory order of a result: the stored tensor's own, else that of the first operand that has every axis, so that a chain stays
-    /// in the order of what began it.
+    /// The memory order of a result: the stored tensor's own, else that of the first operand that
+    /// has every axis, so that a chain stays in the order of what began it.
     pub(crate) fn result_order(&self, id: TensorId, operands: &[&Value<'_, '_>]) -> Result<Vec<usize>, EmitError> {
         let out = self.tensor(id)?;
         Ok(match self.stored_order(id) {

@@ -1,8 +1,9 @@
 //! The accumulation type of long sums on CPUs.
 //!
-//! The compiler adds the terms of a sum one after the other. In f32, such a sum is off by as many roundings as it has terms: a sum of ones
-//! stops at 2^24. GPUs spread the terms over many lanes. On CPUs, a sum in f32 is accumulated in f64, which costs nothing where memory is
-//! the bottleneck. A product of matrices is summed in blocks, and the sums of many blocks in f64.
+//! The compiler adds the terms of a sum one after the other. In f32, such a sum is off by as many
+//! roundings as it has terms: a sum of ones stops at 2^24. GPUs spread the terms over many lanes.
+//! On CPUs, a sum in f32 is accumulated in f64, which costs nothing where memory is the bottleneck.
+//! A product of matrices is summed in blocks, and the sums of many blocks in f64.
 
 use crate::EmitError;
 use crate::convert::convert;
@@ -15,7 +16,8 @@ use rotini_graph::DataType;
 
 /// Sums of no more terms than this are as right as any.
 const SHORT: i64 = 16;
-/// Products of matrices with no more terms than this are summed at once: matrix products are fast in f32 alone.
+/// Products of matrices with no more terms than this are summed at once: matrix products are fast
+/// in f32 alone.
 pub(crate) const LONG: i64 = 512;
 /// Terms of a block.
 const BLOCK: std::ops::RangeInclusive<i64> = 64..=512;
@@ -41,14 +43,15 @@ pub(crate) fn accumulator(target: &Target, combiner: Combiner, compute: DataType
 pub(crate) enum Summation {
     /// In the compute type.
     AtOnce,
-    /// In blocks of so many terms, then these.
+    /// In blocks of this many terms, whose sums are then added.
     Blocks(i64),
     /// In f64: there are no blocks of one size.
     Wide,
 }
 
 impl Summation {
-    /// That of so many products for each of so many results.
+    /// Returns the strategy for `terms` products for each result, where `results` are the extents
+    /// of the results.
     pub(crate) fn of(target: &Target, compute: DataType, terms: i64, results: &[i64]) -> Self {
         if !target.is_cpu() || compute != DataType::F32 || terms <= LONG {
             return Summation::AtOnce;
@@ -69,8 +72,9 @@ impl Summation {
     }
 }
 
-/// The elements, of the compute type, that sums of so many products keep on the way to these results: the sums of blocks, and results and
-/// factors in f64. `None` if there are too many to count.
+/// The number of elements of the compute type that sums of `terms` products store on the way to
+/// these results: the sums of blocks, or results and operands in f64. `None` if there are too many
+/// to count.
 pub(crate) fn partial_elements(target: &Target, compute: DataType, terms: i64, results: &[i64]) -> Option<u64> {
     let blocks = match Summation::of(target, compute, terms, results) {
         Summation::AtOnce => return Some(0),
@@ -104,8 +108,9 @@ pub(crate) fn in_type<'c, 'b>(
     )
 }
 
-/// The sums of so many blocks, which lie along the first axis: a tensor with the rest of the extents. Those of few are added pair by pair,
-/// in the same kernel as what reads them; else in f64, and rounded once.
+/// Adds the sums of `count` blocks along the first axis. Returns a tensor with the remaining
+/// extents. The sums of few blocks are added pair by pair, in the same kernel as their consumers;
+/// else in f64, and rounded once.
 pub(crate) fn blocks<'c, 'b>(
     at: &Emitter<'c, 'b>,
     (ssa, count): (Ssa<'c, 'b>, i64),
@@ -169,7 +174,8 @@ pub(crate) fn blocks<'c, 'b>(
     in_type(at, sum, results, DataType::F64, compute)
 }
 
-/// A matrix with one of its axes as an axis of blocks, which becomes the first, and one of what is in a block, which takes its place.
+/// A matrix with one of its axes as an axis of blocks, which becomes the first, and one of what is
+/// in a block, which takes its place.
 pub(crate) fn in_blocks<'c, 'b>(
     at: &Emitter<'c, 'b>,
     matrix: &Ordered<'c, 'b>,
@@ -212,7 +218,8 @@ mod tests {
     use crate::target::Target;
     use rotini_graph::DataType::F32;
 
-    /// What the caller's workspace has to hold beside the operands of a matmul of [1234, 737] and [737, 1234]: eleven sums of blocks.
+    /// What the caller's workspace has to hold beside the operands of a matmul of [1234, 737] and
+    /// [737, 1234]: eleven sums of blocks.
     #[test]
     fn sums_of_blocks_count() {
         let results = [1234, 1234];

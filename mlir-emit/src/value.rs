@@ -1,7 +1,7 @@
 //! Values of the lowering: tensors in memory order.
 //!
-//! A [`Value`] knows the logical axis of each of its physical axes. Axes that are repeated (stride 0, or broadcast) are not among them:
-//! index maps leave them out, so no repetition is ever copied.
+//! A [`Value`] knows the logical axis of each of its physical axes. Axes that are repeated (stride
+//! 0, or broadcast) are not among them: index maps leave them out, so no repetition is ever copied.
 
 use crate::EmitError;
 use crate::ir::{Emitter, Loop, affine_map, dim};
@@ -12,7 +12,7 @@ use rotini_graph::{DataType, Scalar};
 /// A tensor during lowering.
 #[derive(Clone, Debug)]
 pub(crate) struct Value<'c, 'b> {
-    /// The SSA value: a row-major tensor over `order`, or what to write in its place.
+    /// The tensor, or the scalar that all its elements equal.
     pub(crate) data: Data<'c, 'b>,
     /// Type of the elements as they are now, which may be wider than the graph's tensor.
     pub(crate) dtype: DataType,
@@ -20,7 +20,7 @@ pub(crate) struct Value<'c, 'b> {
     pub(crate) dims: Vec<i64>,
 }
 
-/// What a value is made of.
+/// The content of a value.
 #[derive(Clone, Debug)]
 pub(crate) enum Data<'c, 'b> {
     /// A tensor whose physical axis `i` is the logical axis `order[i]`.
@@ -87,7 +87,8 @@ impl<'c, 'b> Value<'c, 'b> {
         })
     }
 
-    /// The value with no axis in memory but those that an iteration over `dims` has loops for: what goes has an extent of 1.
+    /// The value with no axis in memory but those that an iteration over `dims` has loops for: what
+    /// goes has an extent of 1.
     pub(crate) fn over(&self, at: &Emitter<'c, 'b>, dims: &[i64], loops: &[usize]) -> Result<Self, EmitError> {
         let Data::Tensor { ssa, order } = &self.data else {
             return Ok(self.clone());
@@ -114,7 +115,8 @@ impl<'c, 'b> Value<'c, 'b> {
         })
     }
 
-    /// The value as a tensor that has all its axes: repeated ones are written out, constants are filled in.
+    /// The value as a tensor that has all its axes: repeated ones are written out, constants are
+    /// filled in.
     pub(crate) fn materialise(&self, at: &Emitter<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
         let rank = self.dims.len();
         if let Data::Tensor { ssa, order } = &self.data
@@ -151,7 +153,8 @@ impl<'c, 'b> Value<'c, 'b> {
     }
 }
 
-/// A value as an operand of a structured operation that iterates over the elements of another shape.
+/// A value as an operand of a structured operation that iterates over the elements of another
+/// shape.
 pub(crate) struct Operand<'c, 'b> {
     source: Source<'c, 'b>,
     dtype: DataType,
@@ -169,8 +172,9 @@ enum Source<'c, 'b> {
 }
 
 impl<'c, 'b> Operand<'c, 'b> {
-    /// `value` broadcast, right-aligned, to the logical extents `dims`. Axes of extent 1 that meet a larger extent are dropped, so that
-    /// the index map stays a projected permutation, which is what the compiler fuses best.
+    /// `value` broadcast, right-aligned, to the logical extents `dims`. Axes of extent 1 that meet
+    /// a larger extent are dropped, so that the index map stays a projected permutation, which is
+    /// what the compiler fuses best.
     pub(crate) fn new(at: &Emitter<'c, 'b>, value: &Value<'c, 'b>, dims: &[i64]) -> Result<Self, EmitError> {
         let (ssa, order) = match &value.data {
             Data::Constant(scalar) => {
@@ -210,7 +214,8 @@ impl<'c, 'b> Operand<'c, 'b> {
         })
     }
 
-    /// The operand with its index map, for an iteration whose loops are the logical axes `order`; `None` for one value.
+    /// The operand with its index map, for an iteration whose loops are the logical axes `order`;
+    /// `None` for one value.
     pub(crate) fn input(&self, order: &[usize]) -> Result<Option<(Ssa<'c, 'b>, DataType, String)>, EmitError> {
         let Source::Tensor { ssa, axes } = &self.source else {
             return Ok(None);
@@ -283,7 +288,8 @@ pub(crate) fn drop_unit_axes<'c, 'b>(
     reshape(at, "tensor.collapse_shape", ssa, &unit_groups(keep), &kept, dtype)
 }
 
-/// The groups of axes that unit axes are dropped by, or added: each kept axis takes the others after it, the first also those before it.
+/// The groups of axes that unit axes are dropped by, or added: each kept axis takes the others
+/// after it, the first also those before it.
 fn unit_groups(keep: &[bool]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut leading = Vec::new();
@@ -328,7 +334,8 @@ pub(crate) fn reshape<'c, 'b>(
 }
 
 impl<'c, 'b> Ordered<'c, 'b> {
-    /// The element with this index along each logical axis, in the body of an operation that will be appended to the block of `at`.
+    /// The element with this index along each logical axis, in the body of an operation that will
+    /// be appended to the block of `at`.
     pub(crate) fn element<'r>(
         &self,
         at: &Emitter<'c, 'b>,
@@ -346,8 +353,8 @@ impl<'c, 'b> Ordered<'c, 'b> {
         self.order.iter().filter(is_wide).eq(order.iter().filter(is_wide))
     }
 
-    /// The tensor in another order. Free if only axes of extent 1 move; otherwise a copy behind a barrier, which keeps the compiler from
-    /// folding the copy's transpose into a convolution.
+    /// The tensor in another order. Free if only axes of extent 1 move; otherwise a copy behind a
+    /// barrier, which keeps the compiler from folding the copy's transpose into a convolution.
     pub(crate) fn in_order(&self, at: &Emitter<'c, 'b>, order: &[usize]) -> Result<Ordered<'c, 'b>, EmitError> {
         if self.order == order {
             return Ok(self.clone());

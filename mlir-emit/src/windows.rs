@@ -1,4 +1,5 @@
-//! Windows over the spatial axes, arithmetic on positions, and loops over many positions for each element of a result.
+//! Windows over the spatial axes, arithmetic on positions, and loops over many positions for each
+//! element of a result.
 
 use crate::convert::convert;
 use crate::ir::{Emitter, Loop, MISSING, Relation, affine_map, dim};
@@ -10,7 +11,7 @@ use crate::value::{Ordered, extent, extents};
 use crate::{EmitError, Unsupported};
 use rotini_graph::{DataType, NormalGraph, ResampleMode as M, TensorId};
 
-/// Declines a padding with which a tensor that may be made of it would have too many elements.
+/// Declines a padding if the padded tensor would have too many elements.
 pub(crate) fn check_padded(graph: &NormalGraph, input: TensorId, padding: [&[i64]; 2]) -> Result<(), Unsupported> {
     const MOST: i64 = 1 << 40;
     let dims = graph.tensor(input).map_or(&[][..], |tensor| &tensor.dims);
@@ -122,7 +123,8 @@ pub(crate) struct Places<'c, 'r> {
 }
 
 impl<'c, 'r> Places<'c, 'r> {
-    /// In the body of an operation whose first loops are the logical axes `order`; nothing is folded over yet.
+    /// In the body of an operation whose first loops are the logical axes `order`; nothing is
+    /// folded over yet.
     pub(crate) fn new(at: Emitter<'c, 'r>, order: &[usize]) -> Result<Self, EmitError> {
         let along = |axis: usize| {
             let position = order.iter().position(|&candidate| candidate == axis);
@@ -208,7 +210,8 @@ impl<'c, 'r> Places<'c, 'r> {
         self.at.one("arith.index_cast", &[x], self.at.element_type(dtype)?, &[])
     }
 
-    /// Where the first tap of a window lies along a spatial axis, which may be before the first element.
+    /// Where the first tap of a window lies along a spatial axis, which may be before the first
+    /// element.
     pub(crate) fn start(&self, spatial: usize, axis: &Axis) -> Scalar<'c, 'r> {
         let start = self.scale(self.along(spatial + 2)?, axis.stride)?;
         self.sub(start, self.constant(axis.pre)?)
@@ -240,11 +243,11 @@ pub(crate) struct Fold<'l, 'g, 'c, 'b> {
 pub(crate) type Input<'c, 'b> = (Ssa<'c, 'b>, DataType, String);
 
 impl<'c, 'b> Fold<'_, '_, 'c, 'b> {
-    /// Combines from `start`: `body` makes the new value from the elements of `windowed` and of `beside`, which is shaped like the result,
-    /// and from the old value.
+    /// Combines from `start`: `body` makes the new value from the elements of `windowed` and of
+    /// `beside`, which is shaped like the result, and from the old value.
     ///
-    /// The loops are the operation's own where it reads a window. Where all is found by its position, code for GPUs has one loop in
-    /// each thread ([`Quirk::ConstantFolds`]).
+    /// The loops are the operation's own where it reads a window. Where all is found by its
+    /// position, code for GPUs has one loop in each thread ([`Quirk::ConstantFolds`]).
     pub(crate) fn lower(
         &self,
         beside: Option<&Ordered<'c, 'b>>,
@@ -336,7 +339,8 @@ impl<'c, 'b> Fold<'_, '_, 'c, 'b> {
     }
 }
 
-/// What the sum of the window that starts there is divided by: its elements, or those that are in x, but not by 0.
+/// What the sum of the window that starts there is divided by: its elements, or those that are in
+/// x, but not by 0.
 pub(crate) fn divisor<'c, 'r>(
     math: &Math<'c, 'r>,
     places: &Places<'c, 'r>,

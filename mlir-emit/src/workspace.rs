@@ -1,7 +1,8 @@
 //! The workspace that a lowered graph needs at most: the temporaries between its kernels.
 //!
-//! A tensor lies in the workspace where one kernel stores it and another reads it. What this project's own kernels store is known: it is
-//! in the lowered function. For the rest, this module says where IREE is sure to make one kernel of two operations:
+//! A tensor lies in the workspace where one kernel stores it and another reads it. What this
+//! project's own kernels store is known: it is in the lowered function. For the rest, this module
+//! says where IREE is sure to make one kernel of two operations:
 //!
 //! | Operation | Its result |
 //! |---|---|
@@ -13,11 +14,13 @@
 //! | a fill that is the beginning of a reduction, or read element by element | is in no memory |
 //! | everything else | is stored in the workspace |
 //!
-//! On CPUs, operands and results of products are also packed into tiles, and with them what is combined with the results. Operations that
-//! are there twice become one, whose result is copied to the second output.
+//! On CPUs, operands and results of products are also packed into tiles, and with them what is
+//! combined with the results. Operations that are there twice become one, whose result is copied to
+//! the second output.
 //!
-//! IREE often fuses more than that, and lets temporaries share memory if they are not needed at the same time. So the sum is a bound.
-//! Conversions stay apart: IREE moves a conversion to a wider type to whoever reads it, and one to a narrower type to whoever makes it.
+//! IREE often fuses more than that, and lets temporaries share memory if they are not needed at the
+//! same time. So the sum is a bound. Conversions stay apart: IREE moves a conversion to a wider
+//! type to whoever reads it, and one to a narrower type to whoever makes it.
 
 use crate::mlir::{Context, Operation, Region, Type};
 use crate::target::Target;
@@ -25,7 +28,8 @@ use std::collections::{HashMap, HashSet};
 
 /// IREE aligns each temporary to at most this many bytes.
 const ALIGNMENT: u64 = 256;
-/// Operations that read more tensors together may stay apart: IREE passes a few more than these to a kernel.
+/// Operations that read more tensors together may stay apart: IREE passes a few more than these to
+/// a kernel.
 const MOST_READ: usize = 12;
 /// The extents of packed tiles on CPUs are at most this.
 const TILE: u64 = 16;
@@ -42,7 +46,8 @@ struct Use {
     reshapes: usize,
 }
 
-/// An upper bound of the bytes that the temporaries of a lowered function take; `None` if they overflow.
+/// An upper bound of the bytes that the temporaries of a lowered function take; `None` if they
+/// overflow.
 pub(crate) fn bound(context: &Context, operations: &[Operation], target: &Target) -> Option<u64> {
     let live = live(operations);
     let (uses, returned) = uses(operations, &live);
@@ -54,8 +59,9 @@ pub(crate) fn bound(context: &Context, operations: &[Operation], target: &Target
         if live.get(position) != Some(&true) || makes_none {
             continue;
         }
-        // All results of an operation are fused, or none. IREE may make an output that is also read apart from the caller's buffer, and
-        // copy it there. So it does with one that is made twice, and with padding.
+        // All results of an operation are fused, or none. IREE may make an output that is also read
+        // apart from the caller's buffer, and copy it there. So it does with one that is made
+        // twice, and with padding.
         let is_copied = alike.contains(&position) || operation.name() == "tensor.pad";
         let is_output = |id: &usize| returned.contains(id) && !uses.contains_key(id) && !is_copied;
         let stored: Vec<usize> = operation
@@ -75,13 +81,15 @@ pub(crate) fn bound(context: &Context, operations: &[Operation], target: &Target
         total = total.checked_add(nested(context, operation)?)?;
     }
     if target.is_cpu() {
-        // Which extents are packed, and into what, depends on the processor: twice as much is enough.
+        // Which extents are packed, and into what, depends on the processor: twice as much is
+        // enough.
         total = total.checked_add(packed_bytes(context, operations)?)?.checked_mul(2)?;
     }
     Some(total)
 }
 
-/// The bytes of what IREE packs into tiles on CPUs: the operands and results of products, and what is combined with these.
+/// The bytes of what IREE packs into tiles on CPUs: the operands and results of products, and what
+/// is combined with these.
 fn packed_bytes(context: &Context, operations: &[Operation]) -> Option<u64> {
     let mut total: u64 = 0;
     let mut packed: HashSet<usize> = HashSet::new();
@@ -175,7 +183,8 @@ fn nested(context: &Context, operation: &Operation) -> Option<u64> {
     Some(total)
 }
 
-/// Bytes of a tensor whose last two extents are multiples of `tile`, 0 for other values; `None` if they overflow.
+/// Bytes of a tensor whose last two extents are multiples of `tile`, 0 for other values; `None` if
+/// they overflow.
 fn bytes(context: &Context, value: usize, tile: u64) -> Option<u64> {
     let Ok((shape, element)) = context.value(value).r#type().as_tensor() else {
         return Some(0);
@@ -302,7 +311,8 @@ impl<'a> Kernels<'a> {
         is_possible
     }
 
-    /// Whether an operation makes fewer bits of an operand than that has, or its reader makes more of what it reads.
+    /// Whether an operation makes fewer bits of an operand than that has, or its reader makes more
+    /// of what it reads.
     fn converts(&self, operation: &Operation, reader: &Operation, uses: &[&Use]) -> bool {
         let bits = |id: &usize| {
             let tensor = self.context.value(*id).r#type().as_tensor();
@@ -316,7 +326,8 @@ impl<'a> Kernels<'a> {
     }
 }
 
-/// Whether the reader's index map for what it reads is a selection of axes; in the order of its own axes and all of them if `in_order`.
+/// Whether the reader's index map for what it reads is a selection of axes; if `in_order`, all of
+/// the reader's axes in their order.
 fn maps(reader: &Operation, one: &Use, in_order: bool) -> bool {
     let maps = reader.attribute("indexing_maps").unwrap_or_default();
     let mut maps = maps

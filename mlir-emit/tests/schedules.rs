@@ -71,13 +71,13 @@ fn schedules_are_for_the_machines_that_they_were_chosen_for() {
         let (ours, theirs) = (lowered(graph.clone(), &mi300x), lowered(graph.clone(), &plain));
         assert!(ours.mlir.contains(word), "{}", ours.mlir);
         assert!(!theirs.mlir.contains("flow.dispatch"));
-        // The compiler is told the same machine.
+        // The compiler gets the same machine.
         assert_eq!(ours.flags, theirs.flags);
         for other in ["cpu", "gfx90a", "sm_80"] {
             let other = Target::parse(other).expect("it is known");
             assert_eq!(other.unscheduled(), None);
             let text = lowered(graph.clone(), &other).mlir;
-            // CPUs have kernels of their own, which have other names.
+            // CPUs have other kernels, with other names.
             assert!(other.is_cpu() || !text.contains("flow.dispatch"), "{other}");
             assert!(!text.contains("mma_kind") && !text.contains(word), "{other}");
         }
@@ -98,7 +98,8 @@ fn a_schedule_can_be_tried() {
     }
 }
 
-/// What is made of a product is part of its kernel, but not behind what reads the product: here the copy to memory with gaps.
+/// Consumers of a product are fused as its epilogue, but not after another reader of the product:
+/// here the copy to memory with gaps.
 #[test]
 fn a_product_between_gaps_is_stored_beside_what_is_made_of_it() {
     let mut b = GraphBuilder::new("product between gaps");
@@ -119,7 +120,8 @@ fn a_product_between_gaps_is_stored_beside_what_is_made_of_it() {
     assert!(text.contains("@matmul_24x40x64_f16_"), "{text}");
 }
 
-/// The kernels that a graph is made of on an MI300X, and the structured operations that are left for the compiler.
+/// The kernels that a graph is compiled to on an MI300X, and the number of structured operations
+/// that are left for the compiler.
 fn kernels(graph: Graph) -> (Vec<String>, usize) {
     let text = lowered(graph, &Target::parse("mi300x").expect("it is known")).mlir;
     let calls = text.lines().filter(|line| line.contains("\"flow.dispatch\""));
@@ -202,7 +204,8 @@ fn many_elements_with_operands_in_common_are_one_kernel() {
     assert!(found.is_empty() && left > 0, "{found:?}");
 }
 
-/// What a product makes of its sums is a factor of the next in its own type, not in the one that it is carried in.
+/// The result of a product is an operand of the next product in its declared type, not in the type
+/// that it is carried in.
 #[test]
 fn a_virtual_factor_is_multiplied_in_its_own_type() {
     let mut b = GraphBuilder::new("two layers");
@@ -223,8 +226,9 @@ fn a_virtual_factor_is_multiplied_in_its_own_type() {
     assert!(are_products && left == 0, "{found:?}");
 }
 
-/// Combinations take turns with memory that they share: many of them need no more than two. Long rows of so many reductions are not cut into
-/// parts: their kernels would have more buffers than the driver passes.
+/// Combinations take turns with memory that they share: many of them need no more than two. Long
+/// rows with that many reductions are not cut into parts: their kernels would have more buffers
+/// than the driver passes.
 #[test]
 fn many_reductions_of_a_row_share_memory() {
     for length in [4096, 40960] {
@@ -251,7 +255,8 @@ fn many_reductions_of_a_row_share_memory() {
     }
 }
 
-/// Sums of a long row that need nothing of each other are found by one kernel, and a second one makes the result.
+/// Sums of a long row that need nothing of each other are found by one kernel, and a second one
+/// makes the result.
 #[test]
 fn reductions_that_need_no_other_are_found_together() {
     let mut b = GraphBuilder::new("the greatest and the least");
@@ -276,7 +281,8 @@ fn reductions_that_need_no_other_are_found_together() {
     assert_eq!((found.len(), left), (2, 0), "{found:?}");
 }
 
-/// In a square, a scale that is computed looks like something that there is one of for each row: what is a row tells the loop, not the extent.
+/// In a square, a scale that is computed looks like something that there is one of for each row:
+/// what is a row tells the loop, not the extent.
 #[test]
 fn a_computed_scale_of_a_square_is_no_row() {
     let mut b = GraphBuilder::new("square");
@@ -291,7 +297,7 @@ fn a_computed_scale_of_a_square_is_no_row() {
     assert_eq!((found.len(), left), (1, 1), "{found:?}");
 }
 
-/// The gradients of an attention of so many heads of q, and of k and v.
+/// The gradients of an attention with these numbers of heads of q, and of k and v.
 fn attention_gradients(heads: [i64; 2], add: impl FnOnce(&mut GraphBuilder, &mut SdpaBackward)) -> Graph {
     let mut b = GraphBuilder::new("sdpa backward");
     let [of_q, of_k] = heads;

@@ -1,7 +1,8 @@
-//! From a graph to its compiled code: the keys that it is found under, and the compiler if it is not found.
+//! From a graph to its compiled code: the keys that it is found under, and the compiler if it is
+//! not found.
 //!
-//! A compilation runs on a thread of its own, tries fallback flags if the compiler crashes or rejects the module, and keeps a reproducer of
-//! what does not compile.
+//! A compilation runs on a separate thread, tries fallback flags if the compiler crashes or rejects
+//! the module, and keeps a reproducer of what does not compile.
 
 use crate::error::Error;
 use crate::own_thread::on_own_thread;
@@ -166,10 +167,11 @@ impl Runtime {
     }
 }
 
-/// Compiles a module for a target. If the compiler crashes on it or rejects it, it is called once more with the target's fallback flags:
-/// what is emitted is valid, so a rejection is a pass that could not finish what another began. Either way the code is right, so the
-/// cache's key need not tell which it was. The kernels are also written to the directory `dump_executables`, if there is one, for who looks
-/// at them.
+/// Compiles a module for a target. If the compiler crashes on it or rejects it, it is called once
+/// more with the target's fallback flags: what is emitted is valid, so a rejection is a pass that
+/// could not finish what another began. Either way the code is right, so the cache's key need not
+/// say which flags were used. If `dump_executables` is set, the kernels are also written to that
+/// directory.
 ///
 /// # Errors
 ///
@@ -193,15 +195,17 @@ pub fn compile_for(
         Err(error) if is_worth_another_way(&error) => {
             tracing::warn!(%target, "{error}; the compiler is called again with fallback flags");
             flags.extend(target.fallback_flags());
-            // A reproducer has the flags of the first call. What passes, or a limit, is no verdict on the module: these flags might do.
+            // A reproducer has the flags of the first call. What passes, or a limit, is no verdict
+            // on the module: these flags might do.
             compile(&flags).map_err(|second| if second.blame() == Blame::Module { error } else { second })
         }
         result => result,
     }
 }
 
-/// Compiles what was emitted of a graph by a function such as [`compile_for`]. If the compiler does not take a schedule, needs too much for
-/// it, or makes code that allocates, it is called once more for the graph without schedules, which makes the same results.
+/// Compiles the emitted module of a graph by a function such as [`compile_for`]. If the compiler
+/// does not take a schedule, needs too much for it, or makes code that allocates, it is called once
+/// more for the graph without schedules, which makes the same results.
 ///
 /// # Errors
 ///
@@ -234,7 +238,8 @@ pub fn compile_graph(
     })
 }
 
-/// Whether other flags may help. A linker without space for its files, say, would keep the slower code that they make.
+/// Whether other flags may help. A linker without space for its files, say, would keep the slower
+/// code that they make.
 fn is_worth_another_way(error: &CompileError) -> bool {
     matches!(error, CompileError::Crashed { .. } | CompileError::Rejected { .. }) && error.blame() == Blame::Module
 }
@@ -366,7 +371,8 @@ mod tests {
             assert!(compile_for(&Plain([Some(error), None]), &emitted, &target, None).is_err());
             assert!(compiled([Some(error), None], &target).is_ok());
         }
-        // A second failure that passes is no verdict on the module; if both are verdicts, the first is told.
+        // A temporary second failure says nothing about the module. If both failures do, the first
+        // is reported.
         let blame = |errors| compiled(errors, &target).err().map(|error| error.blame());
         assert_eq!(blame([Some(rejected), Some(gone)]), Some(Blame::Moment));
         assert_eq!(blame([Some(late), Some(rejected)]), Some(Blame::Limit));

@@ -1,4 +1,4 @@
-//! The compiler as the settings ask for it, and what takes its place where that cannot be had.
+//! The compiler as the settings ask for it, and the one that replaces it if it is not available.
 
 use crate::config::{CompilerMode, Config};
 use crate::told::Told;
@@ -18,24 +18,25 @@ pub const PACKAGE: &str = "iree-base-compiler==3.13.0";
 /// Its build: the same library in the wheels for every Python.
 const PROVEN: &str = "build-id:c508b0a380357dc0";
 
-/// The way of calling the compiler that the settings ask for, and the one that takes its place if it turns out to be of no use. Both are of
-/// the same build, since that is part of every key, and only a setting puts the compiler into this process.
+/// The way of calling the compiler that the settings ask for, and the one that replaces it if it
+/// turns out not to work. Both are of the same build, since that is part of every key, and only a
+/// setting puts the compiler into this process.
 pub struct Chosen {
     config: Config,
     compiler: Arc<dyn Compiler>,
-    /// What may take its place.
+    /// The mode that may replace it.
     other: Option<CompilerMode>,
-    /// What has taken its place.
+    /// The compiler that has replaced it.
     replacement: OnceLock<Arc<dyn Compiler>>,
     turns: Turns,
 }
 
-/// Why a compiler cannot be had.
+/// Why a compiler is not available.
 #[derive(Debug)]
 pub struct NotHad {
-    /// In words.
+    /// The reason as text.
     pub reason: String,
-    /// Whether the system was short of something: the next attempt may go well.
+    /// Whether a system resource was exhausted, so that the next attempt may succeed.
     pub passes: bool,
 }
 
@@ -65,7 +66,8 @@ impl Chosen {
     ///
     /// # Errors
     ///
-    /// Where it was looked for. While the system is short of something, nothing takes the place of what cannot be had.
+    /// The error lists where the compiler was looked for. There is no fallback to the other mode
+    /// while a system resource is exhausted.
     pub fn new(config: &Config) -> Result<Self, NotHad> {
         let (mode, other) = ways(config.compiler);
         let (compiler, other) = match open(config, mode) {
@@ -171,7 +173,7 @@ impl Compiler for Chosen {
             Err(Blame::Installation | Blame::Moment) => Err(error),
             _ => {
                 let description = other.describe();
-                // Another thread may have been faster, and has told.
+                // Another thread may have been faster, and has logged it.
                 if self.replacement.set(other).is_ok() {
                     tracing::warn!("{description} is used from now on: {error}");
                 }
@@ -181,8 +183,8 @@ impl Compiler for Chosen {
     }
 }
 
-/// What is used, and what takes its place where it cannot be had. What keeps the compiler's crashes out of this process is never replaced by
-/// what does not.
+/// Returns the mode that is used, and the one that replaces it if it is not available. A mode that
+/// keeps the compiler's crashes out of this process is never replaced by one that does not.
 const fn ways(mode: CompilerMode) -> (CompilerMode, CompilerMode) {
     match mode {
         CompilerMode::Worker => (CompilerMode::Worker, CompilerMode::Cli),
@@ -202,7 +204,8 @@ fn open(config: &Config, mode: CompilerMode) -> Result<Arc<dyn Compiler>, NotHad
             idle: WORKER_IDLE,
         })?),
         CompilerMode::Cli => Arc::new(Program::new(&find_program()?)?),
-        // SAFETY: the library is IREE's compiler, of an installation that the user or this project chose.
+        // SAFETY: the library is IREE's compiler, of an installation that the user or this project
+        // chose.
         CompilerMode::InProcess => Arc::new(unsafe { InProcess::open(&find_library()?) }?),
     })
 }

@@ -13,7 +13,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Variables that name a program, a library or a directory. In a process with raised privileges whoever started it has no say in these.
+/// Variables that name a program, a library or a directory. In a process with raised privileges
+/// whoever started it has no say in these.
 const PLACES: [&str; 7] = [
     "ROTINI_HIP_LIBRARY",
     "ROTINI_COMPILE_WORKER",
@@ -91,8 +92,8 @@ impl Config {
         Self::read(std::env::vars_os(), has_raised_privileges())
     }
 
-    /// Reads the settings from anywhere. A value that is not understood is reported and its default used. With raised privileges nothing
-    /// is followed that names a place.
+    /// Reads the settings from anywhere. A value that is not understood is reported and its default
+    /// used. With raised privileges nothing is followed that names a place.
     #[must_use]
     pub fn read(variables: impl IntoIterator<Item = (OsString, OsString)>, is_raised: bool) -> Self {
         let variables = variables
@@ -103,7 +104,8 @@ impl Config {
     }
 }
 
-/// The severity that `ROTINI_LOG` asks for. Apart from [`Config`], because logging is set up before anything else.
+/// The severity that `ROTINI_LOG` asks for. Apart from [`Config`], because logging is set up before
+/// anything else.
 #[must_use]
 pub fn log_level() -> Option<LogSeverity> {
     logging::level_by_name(&std::env::var("ROTINI_LOG").ok()?)
@@ -129,7 +131,8 @@ impl Values {
         if is_raised {
             let ignored: Vec<_> = values
                 .extract_if(.., |(name, value)| {
-                    // The compiler's library follows variables of its own, so it stays out of this process.
+                    // The compiler's library reads its own environment variables, so it stays out
+                    // of this process.
                     PLACES.contains(&name.as_str()) || (name == "ROTINI_COMPILER" && *value == *"in-process")
                 })
                 .map(|(name, _)| format!(" {name} is not followed."))
@@ -264,7 +267,8 @@ impl Values {
     }
 }
 
-/// The graphs that were compiled ahead of time and are installed in the prefix of this file: the plugin or the command.
+/// The graphs that were compiled ahead of time and are installed in the prefix of this file: the
+/// plugin or the command.
 fn shipped_kernels(file: &Path) -> Option<PathBuf> {
     const KERNELS: &str = "share/rotini/kernels";
     let directory = file.parent()?;

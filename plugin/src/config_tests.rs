@@ -72,7 +72,7 @@ fn with_raised_privileges_nothing_names_a_place() {
     let all: Vec<_> = PLACES.iter().map(|&name| (name, "/somewhere")).collect();
     let others = [("ROTINI_COMPILE_WORKERS", "3"), ("ROTINI_COMPILER", "in-process")];
     let raised = read_as(&[&all[..], &others].concat(), true);
-    // Its library follows variables of its own.
+    // Its library reads its own environment variables.
     assert_eq!(raised.compiler, CompilerMode::Worker);
     assert_eq!(
         (raised.cache_dir, raised.reproducers, raised.hip_library),

@@ -1,7 +1,8 @@
 //! An execution context: loaded code, and which of the caller's uids fills which of its arguments.
 //!
-//! A graph whose shapes may change has code for the declared ones, which are the largest, and more for each other set of shapes that an
-//! execution came with: specialised when it comes first, found in the context from then on.
+//! A graph whose shapes may change has code for the declared ones, which are the largest, and more
+//! for each other set of shapes that an execution came with: specialised when it comes first, found
+//! in the context from then on.
 
 use crate::code::Code;
 use crate::device::{Buffers, Device, Executable, ExecuteError, Stream};
@@ -30,7 +31,8 @@ pub struct DeviceBuffer {
 /// Arguments that are looked up without allocating.
 const INLINE_ARGUMENTS: usize = 16;
 
-/// Sets of shapes whose code a context keeps. With one more, the one that was not used for longest goes: the caches below still have it.
+/// Sets of shapes whose code a context keeps. With one more, the least recently used one is
+/// dropped: the caches below still have it.
 const MAX_SHAPES: usize = 1024;
 
 /// Numbers of a set of shapes that are put together without allocating.
@@ -39,7 +41,7 @@ const INLINE_NUMBERS: usize = 128;
 /// A set of shapes as numbers: of each override its uid, rank, extents and strides.
 type Shapes = SmallVec<[i64; INLINE_NUMBERS]>;
 
-/// What a context of a graph has whose shapes may change.
+/// The state of a context of a graph whose shapes may change.
 pub(crate) struct Variable {
     device: Arc<dyn Device>,
     /// As declared.
@@ -48,11 +50,13 @@ pub(crate) struct Variable {
     bytes: Vec<u8>,
     /// What every execution may use.
     workspace_bytes: u64,
-    /// The code of other shapes. Whoever changes it holds the lock for that alone: executions of known shapes read it.
+    /// The code of other shapes. Whoever changes it holds the lock for that alone: executions of
+    /// known shapes read it.
     codes: RwLock<HashMap<Box<[i64]>, Known>>,
     /// Counts executions of other shapes.
     clock: AtomicU64,
-    /// Code of captured executions: nobody knows when their graphs are launched, so it stays for as long as the context does.
+    /// Code of captured executions: nobody knows when their graphs are launched, so it stays for as
+    /// long as the context does.
     captured: Mutex<Vec<Arc<Code>>>,
 }
 
@@ -76,7 +80,8 @@ impl Variable {
         }
     }
 
-    /// The code for these shapes. Compiles it if it is not in the context, not loaded and in no cache.
+    /// The code for these shapes. Compiles it if it is not in the context, not loaded and in no
+    /// cache.
     fn code(&self, runtime: &Runtime, overrides: &[ShapeOverride<'_>]) -> Result<Arc<Code>, Error> {
         let mut shapes = Shapes::new();
         // What has more axes than any tensor is refused before it is read.
@@ -135,8 +140,9 @@ impl Variable {
         self.codes.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The set that was not used for longest, if there are too many. Looked for beside executions: whoever holds the lock for writing may
-    /// lose its processor for milliseconds, and this takes longer than all that is written.
+    /// The set that was not used for longest, if there are too many. Looked for beside executions:
+    /// whoever holds the lock for writing may lose its processor for milliseconds, and this takes
+    /// longer than all that is written.
     fn oldest_of_many(&self) -> Option<Box<[i64]>> {
         let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
         if codes.len() <= MAX_SHAPES {
@@ -194,7 +200,8 @@ impl Made for ExecutionContext {
 }
 
 impl ExecutionContext {
-    /// Bytes of workspace that an execution needs: exactly, or at most if executions may be of other shapes.
+    /// Bytes of workspace that an execution needs: exactly, or at most if executions may be of
+    /// other shapes.
     pub(crate) fn needed(code: &Code, variable: Option<&Variable>) -> u64 {
         match variable {
             Some(variable) => variable.workspace_bytes,
@@ -222,7 +229,8 @@ impl ExecutionContext {
         }
     }
 
-    /// Bytes of workspace that the host is asked for: what an execution needs at most, or none if that is little.
+    /// Bytes of workspace that the host is asked for: what an execution needs at most, or none if
+    /// that is little.
     #[must_use]
     pub fn workspace_bytes(&self) -> u64 {
         self.asked
@@ -241,17 +249,20 @@ impl ExecutionContext {
         self.code.portable.encode(tensors.collect(), shapes.as_ref())
     }
 
-    /// Executes the graph on the caller's buffers, found by uid. Uids that the graph does not use are ignored.
+    /// Executes the graph on the caller's buffers, found by uid. Uids that the graph does not use
+    /// are ignored.
     ///
     /// # Errors
     ///
-    /// A buffer that is missing, null, given twice or overlaps where it must not; a missing workspace; the runtime's reports.
+    /// A buffer that is missing, null, given twice or overlaps where it must not; a missing
+    /// workspace; the runtime's reports.
     ///
     /// # Safety
     ///
-    /// The buffers of the graph's uids are valid for the span of their tensors in the device's memory until the work is done, those of
-    /// scalars for one element in the memory of the process during the call, and the workspace for
-    /// [`workspace_bytes`](Self::workspace_bytes); no other execution uses this workspace meanwhile.
+    /// The buffers of the graph's uids are valid for the span of their tensors in the device's
+    /// memory until the work is done, those of scalars for one element in the memory of the process
+    /// during the call, and the workspace for [`workspace_bytes`](Self::workspace_bytes); no other
+    /// execution uses this workspace meanwhile.
     pub unsafe fn execute(
         &self,
         stream: Stream,
@@ -262,11 +273,13 @@ impl ExecutionContext {
         unsafe { self.run(&*self.executable, stream, workspace, buffers) }
     }
 
-    /// Executes the graph with other shapes of its buffers. Shapes that come for the first time may have to be compiled first.
+    /// Executes the graph with other shapes of its buffers. Shapes that come for the first time may
+    /// have to be compiled first.
     ///
     /// # Errors
     ///
-    /// As [`execute`](Self::execute); shapes that break hipDNN's rules, do not fit each other or are declined.
+    /// As [`execute`](Self::execute); shapes that break hipDNN's rules, do not fit each other or
+    /// are declined.
     ///
     /// # Safety
     ///
@@ -330,7 +343,8 @@ impl ExecutionContext {
         for &(argument, length) in &self.scalars {
             let pointer = pointers
                 .get_mut(argument)
-                // Nothing is left of it, so that the device sees the same pointers wherever the scalar is.
+                // Nothing is left of it, so that the device sees the same pointers wherever the
+                // scalar is.
                 .map_or(std::ptr::null_mut(), |pointer| {
                     std::mem::replace(pointer, std::ptr::null_mut())
                 });

@@ -29,7 +29,8 @@ pub enum Status {
     NotApplicable = 5,
 }
 
-/// Why a call of the ABI failed. The text starts with what matters most: hipDNN's front end cuts it at 256 characters.
+/// Why a call of the ABI failed. The text starts with what matters most: hipDNN's front end cuts it
+/// at 256 characters.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -69,7 +70,7 @@ pub enum Error {
     /// Shapes of an execution that the graph cannot have.
     #[error(transparent)]
     Shapes(#[from] OverrideError),
-    /// Shapes of an execution that need more workspace than was told.
+    /// Shapes of an execution that need more workspace than was reported.
     #[error("with these shapes {needed} bytes of workspace are needed, more than the {told} of the context")]
     LargerWorkspace {
         /// What is needed.
@@ -96,7 +97,7 @@ pub enum Error {
         "the workspace is memory of the host or of another GPU, which this GPU cannot reach: it has to be its own, as from hipMalloc"
     )]
     HostWorkspace,
-    /// No memory of our own.
+    /// The plugin cannot allocate memory.
     #[error("{0} bytes of memory cannot be had")]
     NoMemory(usize),
     /// A context of one GPU, and a stream of another.
@@ -194,7 +195,8 @@ impl Error {
         }
     }
 
-    /// For how long creating the same code again would fail again, as far as anyone can tell: so long it is worth remembering.
+    /// For how long creating the same code again would fail again, as far as anyone can tell: so
+    /// long it is worth remembering.
     #[must_use]
     pub const fn lasts(&self) -> Option<Duration> {
         match self {
@@ -223,7 +225,8 @@ impl Error {
         }
     }
 
-    /// Whether a device that could not be set up cannot be later either. All else, such as no memory, passes.
+    /// Whether a device that could not be set up cannot be later either. All else, such as no
+    /// memory, passes.
     pub(crate) const fn is_about_devices(&self) -> bool {
         matches!(self, Error::NoDevice(_) | Error::Forked(_))
     }

@@ -1,9 +1,11 @@
 //! What a process may use after a `fork`.
 //!
-//! A child has the memory of its parent, and of its threads the one that forked. What the others were doing is never finished: pools have
-//! no workers, and locks that they held stay locked. So nothing that was made before the fork is used after it: functions that are given
-//! such a handle or context fail at once, and destroying one leaves it as it is. New handles work, on a state of their own. A GPU that
-//! the parent has used cannot be used by a child: drivers do not take part in forks.
+//! A child has the memory of its parent, and of its threads the one that forked. What the others
+//! were doing is never finished: pools have no workers, and locks that they held stay locked. So
+//! nothing that was made before the fork is used after it: functions that are given such a handle
+//! or context fail at once, and destroying one leaves it as it is. New handles work, on a separate
+//! state. A GPU that the parent has used cannot be used by a child: drivers do not take part in
+//! forks.
 
 use crate::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -60,7 +62,8 @@ pub(crate) fn watch() -> Result<(), Error> {
     if IS_WATCHED.swap(true, Ordering::AcqRel) {
         return Ok(());
     }
-    // SAFETY: the function does nothing but store numbers. It is forgotten when the library is closed.
+    // SAFETY: the function does nothing but store numbers. It is forgotten when the library is
+    // closed.
     match unsafe { libc::pthread_atfork(None, None, Some(in_child)) } {
         0 => Ok(()),
         _ => {

@@ -1,4 +1,4 @@
-//! A handle: what hipDNN creates once per handle of its own.
+//! A handle: what hipDNN creates once for each of its own handles.
 
 use crate::device::{Device, Gpus, Stream};
 use crate::error::Error;
@@ -10,14 +10,16 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// A device and the stream that executions go to.
 ///
-/// On GPUs the device is the stream's: for the null stream the one that was current when the handle was created or the stream set. A
-/// GPU that cannot be used is no error yet, because the same host may have others: everything that needs it fails with the reason.
+/// On GPUs the device is the stream's: for the null stream the one that was current when the handle
+/// was created or the stream set. A GPU that cannot be used is no error yet, because the same host
+/// may have others: everything that needs it fails with the reason.
 pub struct Handle {
     runtime: Arc<Runtime>,
     /// `None` on the CPU, where streams mean nothing.
     gpus: Option<Arc<dyn Gpus>>,
     device: RwLock<Result<Arc<dyn Device>, Error>>,
-    /// What an execution reads, and nobody writes but [`set_stream`](Self::set_stream), which the host orders with executions.
+    /// What an execution reads, and nobody writes but [`set_stream`](Self::set_stream), which the
+    /// host orders with executions.
     stream: AtomicPtr<c_void>,
     ordinal: AtomicU32,
     made_in: Process,

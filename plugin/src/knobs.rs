@@ -1,5 +1,5 @@
-//! Knobs: what an engine config may ask for besides the engine. hipDNN's documentation of knobs has those that no engine need know be
-//! ignored with a warning.
+//! Knobs: what an engine config may ask for besides the engine. hipDNN's documentation of knobs has
+//! those that no engine need know be ignored with a warning.
 
 use crate::engine_id;
 use crate::error::Error;
@@ -20,12 +20,12 @@ pub struct Knobs {
 }
 
 impl Knobs {
-    /// Reads an engine config of this engine. What is not one of its knobs has no effect, which is told once.
+    /// Reads an engine config of this engine. Other knobs have no effect, which is logged once.
     ///
     /// # Errors
     ///
-    /// [`Error::EngineConfig`] if the bytes are none, [`Error::UnknownEngine`] if they are another engine's, and
-    /// [`Error::InvalidArgument`] if a knob is set to what it cannot be.
+    /// [`Error::EngineConfig`] if the bytes are none, [`Error::UnknownEngine`] if they are another
+    /// engine's, and [`Error::InvalidArgument`] if a knob is set to what it cannot be.
     pub fn read(bytes: &[u8]) -> Result<Self, Error> {
         static IGNORED: Told = Told::new();
         let config =

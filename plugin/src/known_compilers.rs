@@ -1,8 +1,9 @@
-//! Which builds of the compiler made what is in a cache directory.
+//! The builds of the compiler that made the entries of a cache directory.
 //!
-//! The compiler's build is part of every key, so a machine that has none could not even look a graph up. The file `compilers` in a cache
-//! directory names the builds, one a line; whoever publishes there adds its own. A directory that was filled ahead of time serves machines
-//! without a compiler by that.
+//! The compiler's build is part of every key, so a machine that has none could not even look a
+//! graph up. The file `compilers` in a cache directory names the builds, one a line; whoever
+//! publishes there adds its own. A directory that was filled ahead of time serves machines without
+//! a compiler by that.
 //!
 //! The names decide nothing but which keys are looked up: what is found is verified as ever.
 
@@ -15,7 +16,7 @@ const FILE: &str = "compilers";
 /// Some hundred builds.
 const MAX_BYTES: u64 = 16 * 1024;
 
-/// The builds that made what is in the directories, each once.
+/// The builds that made the entries of the directories, each once.
 #[must_use]
 pub fn read<'a>(directories: impl Iterator<Item = &'a Path>) -> Vec<String> {
     let mut known = Vec::new();
@@ -48,12 +49,13 @@ pub fn note(directory: &Path, build: &str) -> io::Result<()> {
     // Whoever may look into the directory may read it, whatever this process's mask is.
     let mode = fs::metadata(directory)?.permissions().mode() & 0o044 | 0o600;
     file.set_permissions(fs::Permissions::from_mode(mode))?;
-    // One write of one line: what two processes append is apart, and a line that is there twice is read once.
+    // One write of one line: what two processes append is apart, and a line that is there twice is
+    // read once.
     file.write_all(format!("{build}\n").as_bytes())
 }
 
-/// The build that made an entry, from the text that tells people what did: `rotini 0.1.0 with BUILD`. Nothing if it could not be a
-/// line of the list.
+/// The build that made an entry, from the text that tells people what did: `rotini 0.1.0 with
+/// BUILD`. Nothing if it could not be a line of the list.
 #[must_use]
 pub fn build_of(producer: &str) -> Option<&str> {
     let (_, build) = producer.split_once(" with ")?;

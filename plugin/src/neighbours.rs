@@ -1,5 +1,6 @@
-//! Other copies of this plugin beside it. hipDNN loads every `.so` of the directory, and an engine's id can be had once: with two copies,
-//! one is rejected, or every graph fails, depending on hipDNN's version.
+//! Other copies of this plugin beside it. hipDNN loads every `.so` of the directory, and an
+//! engine's id can be registered only once: with two copies, one is rejected, or every graph fails,
+//! depending on hipDNN's version.
 
 use iree_sys::compiler::own_file;
 use std::fs;
@@ -21,7 +22,8 @@ pub(crate) fn tell() {
     });
 }
 
-/// The files that hipDNN would load too and that seem to be this plugin: by their names, or by their sizes.
+/// The files that hipDNN would load too and that seem to be this plugin: by their names, or by
+/// their sizes.
 fn copies(own: &Path) -> Vec<PathBuf> {
     let size = |path: &Path| fs::metadata(path).ok().map(|metadata| metadata.len());
     let (Some(directory), own_size) = (own.parent(), size(own)) else {

@@ -1,9 +1,10 @@
-//! Work on a thread of its own that ends with it.
+//! Work on a separate thread that ends with it.
 //!
-//! A host may close this library, and the loader only unmaps it once no thread has a thread-local destructor left that is in it. The compiler's
-//! library leaves some on every thread that it runs on, and so do many blocking calls of Rust's standard library, even the ones that start
-//! a thread. The host's threads are not ours to end, so none of that may happen on them: this starts threads through pthreads.
-//! Compiling also wants more stack than a host's thread may have.
+//! A host may close this library, and the loader only unmaps it once no thread has a thread-local
+//! destructor left that is in it. The compiler's library leaves some on every thread that it runs
+//! on, and so do many blocking calls of Rust's standard library, even the ones that start a thread.
+//! The host's threads are not ours to end, so none of that may happen on them: this starts threads
+//! through pthreads. Compiling also wants more stack than a host's thread may have.
 
 use crate::abi::logging::Lent;
 use std::any::Any;
@@ -20,12 +21,13 @@ const STACK: usize = 16 << 20;
 /// A function and where its result goes.
 struct Job<F, T> {
     work: Option<F>,
-    /// Where the caller holds back what it logs: it has locks, and this thread works for it.
+    /// Where the caller holds back its log messages: it has locks, and this thread works for it.
     log: Option<Lent>,
     result: Option<Result<T, Box<dyn Any + Send>>>,
 }
 
-/// Calls a function on a thread of its own, and waits for the thread to be gone. Its panics are the caller's.
+/// Calls a function on a separate thread, and waits for the thread to be gone. Its panics are the
+/// caller's.
 ///
 /// # Errors
 ///
@@ -43,8 +45,9 @@ where
     };
     let mut thread = MaybeUninit::uninit();
     let mut attributes = Attributes::new()?;
-    // SAFETY: the attributes are initialised, and `run` gets a job of the types that it is made for. The job outlives the thread, which is
-    // joined below, and nothing else touches it until then.
+    // SAFETY: the attributes are initialised, and `run` gets a job of the types that it is made
+    // for. The job outlives the thread, which is joined below, and nothing else touches it until
+    // then.
     check(unsafe {
         check(libc::pthread_attr_setstacksize(&mut attributes.0, STACK))?;
         let job = (&raw mut job).cast::<c_void>();
@@ -60,7 +63,8 @@ where
 }
 
 extern "C" fn run<F: FnOnce() -> T, T>(job: *mut c_void) -> *mut c_void {
-    // SAFETY: `on_own_thread` passes a job of these types, which is this thread's alone until it ends.
+    // SAFETY: `on_own_thread` passes a job of these types, which is this thread's alone until it
+    // ends.
     let job = unsafe { &mut *job.cast::<Job<F, T>>() };
     if let (Some(work), Some(log)) = (job.work.take(), job.log.take()) {
         job.result = Some(catch_unwind(AssertUnwindSafe(|| log.during(work))));
@@ -126,7 +130,8 @@ impl Drop for Running {
 }
 
 impl Background {
-    /// Starts work on a thread of its own. Does nothing if there is work under way, or if there can be no further thread.
+    /// Starts work on a separate thread. Does nothing if there is work under way, or if there can
+    /// be no further thread.
     pub(crate) fn start(&self, work: impl FnOnce() + Send + 'static) {
         if self.is_running.load(Ordering::Acquire) {
             return;

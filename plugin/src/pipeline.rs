@@ -1,4 +1,5 @@
-//! From bytes to an execution context: the only place that joins decoding, lowering, compiling, caching and loading.
+//! From bytes to an execution context: the only place that joins decoding, lowering, compiling,
+//! caching and loading.
 
 use crate::code::Code;
 pub use crate::compile::{compile_for, compile_graph};
@@ -17,11 +18,12 @@ use std::sync::Arc;
 const LITTLE: u64 = 16 << 10;
 
 impl Runtime {
-    /// Says whether a graph can be had for a target with these features; if not, why. Compiles nothing.
+    /// Checks whether a graph can be compiled for a target with these features. Compiles nothing.
     ///
     /// # Errors
     ///
-    /// The first reason found: what [`check`] says, no compiler for a graph that is not cached, or that it failed to compile before.
+    /// The first reason found: what [`check`] says, no compiler for a graph that is not cached, or
+    /// that it failed to compile before.
     pub fn applicable(&self, bytes: &[u8], target: &Target, features: &str) -> Result<Prepared, Error> {
         let prepared = check(bytes, target)?;
         if self.is_unsettled() {
@@ -46,7 +48,8 @@ impl Runtime {
         keys.iter().find_map(|key| self.cache.peek(key))
     }
 
-    /// The workspace to ask for, for a graph: exact if it is cached, else an upper bound, as for all shapes that an execution may have.
+    /// The workspace to ask for, for a graph: exact if it is cached, else an upper bound, as for
+    /// all shapes that an execution may have.
     ///
     /// # Errors
     ///
@@ -59,7 +62,8 @@ impl Runtime {
         Ok(self.asked(needed))
     }
 
-    /// The workspace that the host is asked for where so much is needed: none if it is little, for which there is memory of our own.
+    /// Returns the workspace that the host is asked for if `needed` bytes are needed: none if they
+    /// are few, because the plugin's own memory is used for these.
     fn asked(&self, needed: u64) -> u64 {
         if needed <= LITTLE.min(self.config.own_workspace) {
             0
@@ -111,8 +115,9 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`Error::DamagedContext`] if the bytes are not as they were written, [`Error::ForeignContext`] if they are and the code in them
-    /// is for something else than this device or this runtime.
+    /// [`Error::DamagedContext`] if the bytes are not as they were written,
+    /// [`Error::ForeignContext`] if they are and the code in them is for something else than this
+    /// device or this runtime.
     pub fn load_context(&self, device: &Arc<dyn Device>, bytes: &[u8]) -> Result<ExecutionContext, Error> {
         let Serialized {
             portable,
@@ -209,7 +214,8 @@ const fn is_new(origin: Origin) -> bool {
     !matches!(origin, Origin::Memory | Origin::Disk)
 }
 
-/// The code of a valid graph that is not as it was declared: from loaded code, from the cache, or compiled now.
+/// The code of a valid graph that is not as it was declared: from loaded code, from the cache, or
+/// compiled now.
 ///
 /// # Errors
 ///

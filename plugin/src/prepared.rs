@@ -5,8 +5,8 @@ use crate::own_thread::on_own_thread;
 use rotini_emit::Target;
 use rotini_graph::{Bindings, Graph, NormalGraph};
 
-/// A graph whose executions may be of other shapes is reported to need as much more as it might, up to this many bytes, or this many times
-/// what the declared shapes need.
+/// A graph whose executions may be of other shapes is reported to need as much more as it might, up
+/// to this many bytes, or this many times what the declared shapes need.
 const SMALL: u64 = 64 << 20;
 const TIMES: u64 = 4;
 
@@ -20,7 +20,7 @@ pub struct Prepared {
     pub overridable: Option<Graph>,
 }
 
-/// A graph to be compiled, and what messages need to be told about it.
+/// A graph to be compiled, and what messages about it contain.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
     /// The graph.
@@ -51,13 +51,15 @@ impl Prepared {
             .map_err(|unsupported| Error::Unsupported(unsupported.describe(&self.bindings)))
     }
 
-    /// The workspace to report: an upper bound as long as the code is not known, and for executions of other shapes.
+    /// The workspace to report: an upper bound as long as the code is not known, and for executions
+    /// of other shapes.
     pub(crate) fn workspace_bytes(&self, target: &Target, exact: Option<u64>) -> Result<u64, Error> {
         let failed = |error: rotini_emit::EmitError| Error::Internal(error.to_string());
         match exact {
             Some(exact) if self.overridable.is_none() => Ok(exact),
             exact => {
-                // Lowered as for the compiler: not on a thread of the host's. Where there can be no other, the limit does.
+                // Lowered as for the compiler: not on a thread of the host's. Where there can be no
+                // other, the limit does.
                 let limit = rotini_emit::workspace_limit(&self.graph, target).map_err(failed)?;
                 let graph = &self.graph;
                 let bound = on_own_thread(|| rotini_emit::workspace_bound(graph, target))
@@ -66,15 +68,16 @@ impl Prepared {
                 if self.overridable.is_none() {
                     return Ok(bound);
                 }
-                // Other shapes may become other kernels, which leave more in memory: what they might need is reported as far as it is
-                // no burden.
+                // Other shapes may become other kernels, which leave more in memory: what they
+                // might need is reported as far as it is no burden.
                 Ok(bound.max(limit.min(bound.saturating_mul(TIMES).max(SMALL))))
             }
         }
     }
 
-    /// Refuses code that was made after the host could ask for the workspace, and that needs more than was reported then: a host that
-    /// allocated that much would give too little. Code that the compiler made without schedules, for example, may need more.
+    /// Refuses code that was made after the host could ask for the workspace, and that needs more
+    /// than was reported then: a host that allocated that much would give too little. Code that the
+    /// compiler made without schedules, for example, may need more.
     pub(crate) fn expect_reported(&self, target: &Target, needed: u64) -> Result<(), Error> {
         let reported = self.workspace_bytes(target, None)?;
         if needed > reported {
@@ -83,7 +86,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// The graph as what is to be compiled for a target with these features.
+    /// The graph as the source of a compilation for a target with these features.
     #[must_use]
     pub fn source<'a>(&'a self, bytes: &'a [u8], target: &'a Target, features: &'a str) -> Source<'a> {
         Source {
@@ -100,7 +103,8 @@ impl Prepared {
 ///
 /// # Errors
 ///
-/// [`Error::Graph`] if it is malformed, [`Error::Unsupported`] if it uses something that rotini does not know.
+/// [`Error::Graph`] if it is malformed, [`Error::Unsupported`] if it uses something that rotini
+/// does not know.
 pub fn decode(bytes: &[u8]) -> Result<Prepared, Error> {
     let graph = rotini_wire::decode(bytes).map_err(|error| {
         let is_newer =
@@ -121,7 +125,8 @@ pub fn decode(bytes: &[u8]) -> Result<Prepared, Error> {
     Ok(Prepared::new(graph))
 }
 
-/// Says whether a graph can be compiled and executed for a target; if not, why and where. Neither compiles nor touches a device.
+/// Says whether a graph can be compiled and executed for a target; if not, why and where. Neither
+/// compiles nor touches a device.
 ///
 /// # Errors
 ///

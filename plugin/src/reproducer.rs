@@ -10,7 +10,8 @@
 //! | `diagnostics.txt` | what the compiler said, up to 256 KiB |
 //! | `reproducer.json` | [`Versions`] |
 //!
-//! There are at most [`LIMIT`] of them: the oldest make room. Other files and directories beside them are never touched.
+//! There are at most [`LIMIT`] of them: the oldest make room. Other files and directories beside
+//! them are never touched.
 
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder};
@@ -19,7 +20,8 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The file of the module. Every compilation is told this name of its source, because it ends up in the code and must not vary.
+/// The file of the module. Every compilation gets this name for its source, because the name ends
+/// up in the code and must not vary.
 pub(crate) const SOURCE_NAME: &str = "rotini.mlir";
 
 /// Reproducers that are kept.
@@ -61,7 +63,8 @@ pub struct Reproducer {
 }
 
 impl Reproducer {
-    /// Keeps it in a directory of directories, under a name that is the same for the same graph, and makes room.
+    /// Keeps it in a directory of directories, under a name that is the same for the same graph,
+    /// and makes room.
     ///
     /// # Errors
     ///
@@ -73,7 +76,8 @@ impl Reproducer {
             return Ok(place);
         }
         make_room(parent, LIMIT.saturating_sub(1))?;
-        // Complete from the moment the name exists, whatever happens on the way; removed if it does not come to that.
+        // Complete from the moment the name exists, whatever happens on the way; removed if it does
+        // not come to that.
         let directory = tempfile::Builder::new().prefix(".unfinished-").tempdir_in(parent)?;
         let diagnostics = self.diagnostics.as_bytes();
         let diagnostics = diagnostics.get(..DIAGNOSTICS_LIMIT).unwrap_or(diagnostics);

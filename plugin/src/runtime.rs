@@ -1,4 +1,5 @@
-//! The state that all handles of a process share: the settings, the cache, the compiler, the devices and the code that is loaded.
+//! The state that all handles of a process share: the settings, the cache, the compiler, the
+//! devices and the code that is loaded.
 
 use crate::code::Codes;
 use crate::compiler::Chosen;
@@ -19,7 +20,8 @@ use std::time::Duration;
 /// How much longer than it may take another process is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The state that all handles of a process share. It ends with the last of them, so that nothing runs on after the library is closed.
+/// The state that all handles of a process share. It ends with the last of them, so that nothing
+/// runs on after the library is closed.
 pub struct Runtime {
     /// The settings.
     pub config: Config,
@@ -27,7 +29,8 @@ pub struct Runtime {
     pub cache: LazyLock<Cache, Box<dyn FnOnce() -> Cache + Send>>,
     instance: Instance,
     compiler: OnceLock<Result<Arc<dyn Compiler>, Error>>,
-    /// The compilers whose code is looked for: the one that is here, or those that filled the cache.
+    /// The compilers whose code is looked for: the one that is here, or those that filled the
+    /// cache.
     builds: OnceLock<Result<Vec<String>, Error>>,
     /// Whether the cache's directory says that the compiler's code is in it.
     pub(crate) noted: OnceLock<()>,
@@ -39,7 +42,8 @@ pub struct Runtime {
 /// Forks behind each other in each of which the library can be used.
 const PROCESSES: usize = 16;
 
-/// The state of each process: after a fork, the lock of the process before may be held by a thread that is not there.
+/// The state of each process: after a fork, the lock of the process before may be held by a thread
+/// that is not there.
 static SHARED: [Mutex<Weak<Runtime>>; PROCESSES] = [const { Mutex::new(Weak::new()) }; PROCESSES];
 
 impl Runtime {
@@ -63,7 +67,7 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// A state of its own.
+    /// Creates a separate state.
     ///
     /// # Errors
     ///
@@ -171,12 +175,13 @@ impl Runtime {
         self.compiler.get_or_init(|| found).clone()
     }
 
-    /// Whether the compiler cannot even be looked for, because the system is short of something.
+    /// Whether the compiler cannot even be searched for, because a system resource is exhausted.
     pub(crate) fn is_unsettled(&self) -> bool {
         self.compiler().is_err() && self.compiler.get().is_none()
     }
 
-    /// The builds of the compiler whose code is looked for: the one that is here. Where there is none, those that filled the cache.
+    /// The builds of the compiler whose code is looked for: the one that is here. Where there is
+    /// none, those that filled the cache.
     ///
     /// # Errors
     ///
@@ -187,7 +192,8 @@ impl Runtime {
         {
             return Err(error);
         }
-        // Settled now, whatever this thread saw before: another may have found the compiler meanwhile.
+        // Settled now, whatever this thread saw before: another may have found the compiler
+        // meanwhile.
         let builds = self.builds.get_or_init(|| match self.compiler() {
             Ok(compiler) => Ok(vec![compiler.identity().to_owned()]),
             Err(error) => {

@@ -1,4 +1,5 @@
-//! Execution contexts as bytes: code and all that loading needs, for a process without a compiler and without a cache.
+//! Execution contexts as bytes: code and all that loading needs, for a process without a compiler
+//! and without a cache.
 //!
 //! | Bytes | Content |
 //! |---|---|
@@ -7,9 +8,10 @@
 //! | 32 | BLAKE3 of magic, version and everything that follows |
 //! | the rest | header in postcard, then the code, then that of other shapes |
 //!
-//! Reading takes nothing on trust: bytes that are truncated, extended or changed anywhere are damaged, and only what is intact is asked
-//! whether it fits. The checksum is none against malice: the code runs with all rights of the process, so the bytes have to come from
-//! where a library could come from too.
+//! Reading takes nothing on trust: bytes that are truncated, extended or changed anywhere are
+//! damaged, and only what is intact is asked whether it fits. The checksum is none against malice:
+//! the code runs with all rights of the process, so the bytes have to come from where a library
+//! could come from too.
 
 use crate::error::Error;
 use bytes::Bytes;
@@ -39,13 +41,14 @@ pub struct Portable {
     pub workspace_bytes: u64,
     /// Kernels of one execution.
     pub dispatches: u32,
-    /// The buffers: element types and extents, which give their spans, and which are written, which decides what may overlap.
+    /// The buffers: element types and extents, which give their spans, and which are written, which
+    /// decides what may overlap.
     pub signature: Signature,
     /// The vmfb.
     pub code: Bytes,
 }
 
-/// What a context of a graph has to keep whose shapes may change.
+/// What the context of a graph whose shapes may change has to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SerializedShapes {
     /// The graph as the host gave it.
@@ -144,8 +147,8 @@ impl Function {
 }
 
 impl Portable {
-    /// What tells loaded code apart. It is found from the code itself, never from what the bytes claim, so that loaded code is never
-    /// mistaken for that of a graph.
+    /// What tells loaded code apart. It is found from the code itself, never from what the bytes
+    /// claim, so that loaded code is never mistaken for that of a graph.
     ///
     /// # Errors
     ///
@@ -219,7 +222,8 @@ impl Serialized {
     ///
     /// # Errors
     ///
-    /// [`Error::DamagedContext`], or [`Error::ForeignContext`] for an intact one of another version.
+    /// [`Error::DamagedContext`], or [`Error::ForeignContext`] for an intact one of another
+    /// version.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let damaged = Error::DamagedContext;
         let (magic, rest) = bytes.split_first_chunk().ok_or(damaged("it ends before its content"))?;
@@ -252,7 +256,8 @@ impl Serialized {
             Some(shapes) => {
                 let mut known = Vec::with_capacity(shapes.known.len().min(rest.len()));
                 for other in &shapes.known {
-                    // The same arguments but for their shapes, so that the same buffers go to the same places.
+                    // The same arguments but for their shapes, so that the same buffers go to the
+                    // same places.
                     let is_same = |(a, b): (&Slot, &Slot)| (a.dtype, a.role) == (b.dtype, b.role);
                     let others = &other.function.arguments;
                     if others.len() != arguments.len() || !others.iter().zip(arguments).all(is_same) {

@@ -1,4 +1,4 @@
-//! What the log has said already, so that a host that asks the same in a loop is told once.
+//! What was logged already, so that a host that asks the same in a loop gets one message.
 
 use crate::error::Error;
 use crate::fork::Process;
@@ -27,7 +27,7 @@ impl Told {
         }))
     }
 
-    /// Whether this was not told lately; from now on it was.
+    /// Whether this was not logged lately. Records it as logged.
     pub(crate) fn is_news(&self, what: &[u8]) -> bool {
         let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(what).as_bytes();
         let hash = u64::from_le_bytes([a, b, c, d, e, f, g, h]).max(1);
@@ -50,8 +50,9 @@ impl Told {
     }
 }
 
-/// Says why a graph is declined. hipDNN tells its user no more than that no engine is left, so each graph is told once in a way that a user
-/// sees who has not asked for more; graphs with other labels and ids are the same.
+/// Says why a graph is declined. hipDNN tells its user no more than that no engine is left, so each
+/// declined graph is logged once at a level that is on by default. Graphs that differ only in
+/// labels and ids count as the same.
 pub(crate) fn declined(bytes: &[u8], reason: &Error) {
     static DECLINED: Told = Told::new();
     let reason = reason.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ");

@@ -1,8 +1,10 @@
-//! The skeleton of a hipDNN engine plugin: what an [`Engine`] does, and [`export_engine!`], which makes a plugin's library of it.
+//! The skeleton of a hipDNN engine plugin: what an [`Engine`] does, and [`export_engine!`], which
+//! makes a plugin's library of it.
 //!
-//! It exists to have other engines than rotini's: to measure rotini against them, and to see what a host makes of engines that fail. It
-//! shares no code with `rotini-plugin`, so that a mistake about the ABI does not cancel itself. What both know is the graph: its bytes are
-//! read by `rotini-wire`.
+//! It exists to have other engines than rotini's: to measure rotini against them, and to see how a
+//! host handles engines that fail. It shares no code with `rotini-plugin`, so that a mistake about
+//! the ABI does not cancel itself. What both know is the graph: its bytes are read by
+//! `rotini-wire`.
 //!
 //! | Module | What it owns |
 //! |---|---|

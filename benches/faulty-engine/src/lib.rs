@@ -1,4 +1,5 @@
-//! libfaulty_engine.so: the plain engine with a fault, to see what a host makes of it. `FAULTY_ENGINE` names the fault:
+//! libfaulty_engine.so: the plain engine with a fault, to see how a host handles it.
+//! `FAULTY_ENGINE` names the fault:
 //!
 //! | Fault | What happens |
 //! |---|---|
@@ -142,7 +143,8 @@ impl Execution for Evaluation {
     }
 }
 
-/// Flips a high bit of one element. Its byte is the highest of an element, whatever the type: elements have 1, 2, 4 or 8 bytes.
+/// Flips a high bit of one element. Its byte is the highest of an element, whatever the type:
+/// elements have 1, 2, 4 or 8 bytes.
 fn spoil(bytes: &mut [u8]) {
     let highest = bytes.len().min(8).saturating_sub(1);
     if let Some(byte) = bytes.get_mut(highest) {

@@ -1,4 +1,5 @@
-//! The suites: those of known networks, and sizes that frameworks send of products, attention, normalizations and reductions.
+//! The suites: those of known networks, and sizes that frameworks send of products, attention,
+//! normalizations and reductions.
 
 use anyhow::{Result, bail};
 use rotini_graph::{DataType, Graph, GraphBuilder, Matmul, ReductionMode, SdpaBackward, TensorId, TensorKind};
@@ -160,7 +161,8 @@ pub(crate) fn suites(short: bool) -> Result<Vec<Suite>> {
     Ok(all)
 }
 
-/// How often layers come in ResNet-50, by the beginnings of their names; the others come once. Blocks: 3, 4, 6, 3, with the stride in the 3×3.
+/// How often layers come in ResNet-50, by the beginnings of their names; the others come once.
+/// Blocks: 3, 4, 6, 3, with the stride in the 3×3.
 const TIMES: [(&str, u32); 12] = [
     ("64to64_3x3", 3),
     ("64to256_1x1", 4),
@@ -184,7 +186,8 @@ pub(crate) fn times(suite: &str, graph: &str) -> u32 {
         .map_or(1, |&(_, times)| times)
 }
 
-/// Times of MIOpen's database (ROCm/MIOpen, `src/kernels/gfx942130.db`), which AMD filled on an MI300X: f16, NCHW, the convolution alone.
+/// Times of MIOpen's database (ROCm/MIOpen, `src/kernels/gfx942130.db`), which AMD filled on an
+/// MI300X: f16, NCHW, the convolution alone.
 const RESNET50: &str = include_str!("resnet50.csv");
 
 /// The published time of a layer, by the beginning of its graph's name.
@@ -214,7 +217,8 @@ fn of(name: &str, graphs: impl IntoIterator<Item = Graph>) -> Suite {
     (name.to_owned(), graphs.into_iter().map(workload).collect())
 }
 
-/// A product of which either operand may be stored columns first, of the types of the operands and of the result.
+/// A product of which either operand may be stored columns first, of the types of the operands and
+/// of the result.
 fn product(
     name: &str,
     [dtype, stored]: [DataType; 2],
@@ -235,8 +239,9 @@ fn product(
     b.build()
 }
 
-/// Rates of the library's kernels on gfx942, by AMD (ROCm/hipBLASLt, the tables of exact sizes `aquavanjaram_Cijk_Ailk_Bljk_HHS_BH` and
-/// `aquavanjaram_Cijk_Alik_Bljk_BBS_BH_Bias`), in row-major words. The tables of the other transpositions have no rates.
+/// Rates of the library's kernels on gfx942, by AMD (ROCm/hipBLASLt, the tables of exact sizes
+/// `aquavanjaram_Cijk_Ailk_Bljk_HHS_BH` and `aquavanjaram_Cijk_Alik_Bljk_BBS_BH_Bias`), in
+/// row-major words. The tables of the other transpositions have no rates.
 const LIBRARY: &str = include_str!("hipblaslt.csv");
 
 /// The products of the library's table of a form.
@@ -265,7 +270,7 @@ fn library(form: &str, dtype: DataType, turned: [bool; 2]) -> Result<Suite> {
     Ok((suite, graphs))
 }
 
-/// Of 16 heads, 1k to 16k rows.
+/// Attentions of 16 heads with 1k to 16k rows.
 fn attentions() -> Vec<Graph> {
     let mut all = Vec::new();
     for depth in [64, 128] {

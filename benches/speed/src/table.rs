@@ -1,4 +1,5 @@
-//! Owns the table of predictions: its rows, its sums beside an earlier table's, its form in the documents.
+//! Owns the table of predictions: its rows, its sums beside an earlier table's, its form in the
+//! documents.
 
 use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// A graph's row. Microseconds of ours are predicted, as the field's name says; those of others are measured.
+/// A graph's row. Microseconds of ours are predicted, as the field's name says; those of others are
+/// measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) suite: String,
@@ -28,7 +30,7 @@ pub(crate) struct Row {
     pub(crate) least_us: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) published_us: Option<f64>,
-    /// Of products with a published time
+    /// Operations of products with a published time
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) operations: Option<f64>,
 }
@@ -72,14 +74,15 @@ struct Sums {
     extrapolated: usize,
     predicted: f64,
     least: f64,
-    /// Of the graphs with a published time: ours, theirs, how many, sum of the ratios' logarithms
+    /// Over the graphs with a published time: our time, theirs, the number of graphs, the sum of
+    /// the ratios' logarithms
     ours: f64,
     theirs: f64,
     published: usize,
     ratios: f64,
     /// Operations a second, ours and theirs
     rates: Vec<(f64, f64)>,
-    /// Of the graphs that the kept table has: now and then
+    /// Over the graphs that the kept table has: the time now, the time then, the number of graphs
     now: f64,
     then: f64,
     shared: usize,
@@ -88,7 +91,8 @@ struct Sums {
     largest: f64,
 }
 
-/// The suites' sums beside those of a kept table, as Markdown; and whether one is worse than it may be.
+/// The suites' sums beside those of a kept table, as Markdown; and whether one is worse than it may
+/// be.
 pub(crate) fn sums(rows: &[Row], kept: &[Row]) -> (String, bool) {
     let before: BTreeMap<(&str, &str), f64> = kept
         .iter()
@@ -229,8 +233,9 @@ mod tests {
         })
     }
 
-    /// Bars from published measurements alone, without the model: 0.85 of the largest rates that AMD's kernels sustain on an MI300X
-    /// (ROCm blogs, "Measuring Max-Achievable FLOPs, Part 2"), 4.3 TB/s of memory (Chips and Cheese), and the shortest launch.
+    /// Bars from published measurements alone, without the model: 0.85 of the largest rates that
+    /// AMD's kernels sustain on an MI300X (ROCm blogs, "Measuring Max-Achievable FLOPs, Part 2"),
+    /// 4.3 TB/s of memory (Chips and Cheese), and the shortest launch.
     #[test]
     fn no_kept_prediction_is_faster_than_hardware() {
         let kept = read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/kept/all.json"))).unwrap();

@@ -1,4 +1,4 @@
-//! A worker of a test's own, and what is compiled in it.
+//! A separate worker for one test, and what is compiled in it.
 
 use iree_sys::compiler::{CompileRequest, Compiler, Worker, WorkerOptions, find_library};
 use std::env;
@@ -16,10 +16,12 @@ pub(crate) const MODULE: &str = include_str!("../../../iree-sys/tests/shell.mlir
 pub(crate) const CRASHING: &str = include_str!("grouped.mlir");
 /// No test waits longer for anything that is to happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a fault may take beyond its limit. On a machine with nothing else to do it is 2 s, of which most is for a new worker.
+/// How long a fault may take beyond its limit. On a machine with nothing else to do it is 2 s, of
+/// which most is for a new worker.
 pub(crate) const PROMPT: Duration = Duration::from_secs(20);
 
-/// A worker program of a test's own, so that its processes can be told from those of others.
+/// A separate worker program for one test, so that its processes can be distinguished from those of
+/// other tests.
 pub(crate) struct Place {
     pub(crate) directory: tempfile::TempDir,
 }
@@ -84,7 +86,7 @@ pub(crate) fn request<'a>(mlir: &'a str, flags: &'a [String]) -> CompileRequest<
     }
 }
 
-/// A module of so many different kernels that compiling it takes many seconds.
+/// A module with enough different kernels that compiling it takes many seconds.
 pub(crate) fn long() -> String {
     let mut functions = String::new();
     for n in 0..1600 {

@@ -1,8 +1,9 @@
 //! Where an installation of the compiler is, and the program that compiles in another process.
 //!
-//! The PyPI wheel `iree-base-compiler` keeps both the program and the library in one directory below `site-packages`; the
-//! `iree-compile` in `bin/` is a Python script around that program, which would only add its own start-up time. Python is
-//! never started: the layout below an installation prefix is fixed.
+//! The PyPI wheel `iree-base-compiler` keeps both the program and the library in one directory
+//! below `site-packages`; the `iree-compile` in `bin/` is a Python script around that program,
+//! which would only add its own start-up time. Python is never started: the layout below an
+//! installation prefix is fixed.
 
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
@@ -57,7 +58,7 @@ enum Refusal {
     Distrust(#[from] Distrust),
     #[error("{0}")]
     System(String),
-    /// Of descriptors, say: the next look may do.
+    /// A temporary shortage, for example of file descriptors: a retry may succeed.
     #[error("{0}")]
     Shortage(String),
 }
@@ -81,7 +82,8 @@ impl NotFound {
         self.tried.iter().map(|(path, _)| path.as_path())
     }
 
-    /// Whether the system was short of something, so that the next search may find what this one did not.
+    /// Whether a system resource was exhausted, so that the next search may find what this one did
+    /// not.
     #[must_use]
     pub const fn passes(&self) -> bool {
         self.passes
@@ -112,15 +114,17 @@ impl fmt::Display for NotFound {
     }
 }
 
-/// Whether this process was given more privileges than whoever started it has (`AT_SECURE`): by the mode of its program's file, say. Then
-/// what the environment says of programs, libraries and directories is a stranger's word.
+/// Whether this process was given more privileges than whoever started it has (`AT_SECURE`): by the
+/// mode of its program's file, say. Then what the environment says of programs, libraries and
+/// directories is a stranger's word.
 #[must_use]
 pub fn has_raised_privileges() -> bool {
     // SAFETY: only asks.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Leaves a program nothing of the environment with raised privileges: the compiler and its linker have variables of their own.
+/// Leaves a program nothing of the environment with raised privileges: the compiler and its linker
+/// have separate variables.
 pub(super) fn clean(command: &mut Command, is_raised: bool) -> &mut Command {
     if is_raised {
         command.env_clear();
@@ -135,10 +139,11 @@ fn named_by(variable: &str) -> Option<OsString> {
 
 /// Finds the `iree-compile` program, the ELF.
 ///
-/// In this order: `ROTINI_IREE_COMPILE`, and nothing else if it is set; what that variable was when this crate was built;
-/// the Python packages that this code was installed with, if it was; the virtual environment that `VIRTUAL_ENV` names; beside `iree-compile` and then `python3` on `PATH`; the user's own
-/// site-packages. A script stands for the program of its installation. A process with [raised privileges](has_raised_privileges) looks
-/// at no variable.
+/// In this order: `ROTINI_IREE_COMPILE`, and nothing else if it is set; what that variable was when
+/// this crate was built; the Python packages that this code was installed with, if it was; the
+/// virtual environment that `VIRTUAL_ENV` names; beside `iree-compile` and then `python3` on
+/// `PATH`; the user's own site-packages. A script stands for the program of its installation. A
+/// process with [raised privileges](has_raised_privileges) looks at no variable.
 ///
 /// # Errors
 ///
@@ -161,7 +166,8 @@ pub fn find_program() -> Result<PathBuf, NotFound> {
     })
 }
 
-/// Finds `libIREECompiler.so`, in the same places as [`find_program`]; the variable is `ROTINI_IREE_COMPILER_LIB`.
+/// Finds `libIREECompiler.so`, in the same places as [`find_program`]; the variable is
+/// `ROTINI_IREE_COMPILER_LIB`.
 ///
 /// # Errors
 ///
@@ -216,9 +222,10 @@ fn find(
 
 /// Finds `rotini-compile-worker`, the program that [`Worker`](super::Worker) starts.
 ///
-/// In this order: `ROTINI_COMPILE_WORKER`, and nothing else if it is set; beside the shared library or program that this code is in; in
-/// the directories `libexec` and `bin` beside that directory, the one above, and `libexec` of the prefix that hipDNN's plugins are
-/// installed in (`lib/hipdnn_plugins/engines`).
+/// In this order: `ROTINI_COMPILE_WORKER`, and nothing else if it is set; beside the shared library
+/// or program that this code is in; in the directories `libexec` and `bin` beside that directory,
+/// the one above, and `libexec` of the prefix that hipDNN's plugins are installed in
+/// (`lib/hipdnn_plugins/engines`).
 ///
 /// # Errors
 ///
@@ -243,7 +250,8 @@ pub fn find_worker() -> Result<PathBuf, NotFound> {
     found.ok_or_else(|| search.give_up())
 }
 
-/// The wheel among the Python packages that this code is installed with: no variable has to tell where that is.
+/// The wheel among the Python packages that this code is installed with: no variable has to tell
+/// where that is.
 fn sibling() -> Option<PathBuf> {
     let own = own_file()?;
     let packages = own.ancestors().find(|directory| {
@@ -257,8 +265,8 @@ fn sibling() -> Option<PathBuf> {
 #[must_use]
 pub fn own_file() -> Option<PathBuf> {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: the address is of this function; on success the structure is filled, its name a string of the loader's that lasts as
-    // long as this code.
+    // SAFETY: the address is of this function; on success the structure is filled, its name a
+    // string of the loader's that lasts as long as this code.
     let name = unsafe {
         if libc::dladdr(own_file as *const () as *const libc::c_void, info.as_mut_ptr()) == 0 {
             return None;
@@ -266,7 +274,7 @@ pub fn own_file() -> Option<PathBuf> {
         CStr::from_ptr(info.assume_init().dli_fname)
     };
     let path = Path::new(OsStr::from_bytes(name.to_bytes()));
-    // A program's name is what it was called by.
+    // A program's name is the name that it was called by.
     let path = if path.is_absolute() {
         path.to_owned()
     } else {
@@ -296,7 +304,8 @@ impl Search {
         }
     }
 
-    /// The real path of what `accept` makes of a path, unless a stranger could have put it there.
+    /// Returns the real path of the file that `accept` finds for `path`, unless an untrusted user
+    /// could have put it there.
     fn attempt(&mut self, path: PathBuf, accept: impl Fn(&Path) -> Result<PathBuf, Refusal>) -> Option<PathBuf> {
         match accept(&path).and_then(|found| Ok(self.examine(&found)?)) {
             Ok(real) => return Some(real),
@@ -314,12 +323,14 @@ impl Search {
 
     /// The account of a search in vain.
     fn give_up(mut self) -> NotFound {
-        // Where directories cannot be listed and files not be read, nothing is found. That ends with what the system is short of.
+        // Where directories cannot be listed and files not be read, nothing is found. That may be
+        // an exhausted resource.
         self.account.passes |= fs::File::open("/").is_err_and(|error| is_shortage(&error));
         self.account
     }
 
-    /// The real path of a file, if it may be executed with the library beside it, which `iree-compile` is only a stub around.
+    /// The real path of a file, if it may be executed with the library beside it, which
+    /// `iree-compile` is only a stub around.
     fn examine(&self, path: &Path) -> Result<PathBuf, Distrust> {
         let real = self.trusted.examine(path, self.account.origin)?;
         let library = real.with_file_name(LIBRARY);
@@ -350,7 +361,8 @@ fn prefixes() -> Vec<PathBuf> {
     prefixes.extend(env::var_os("VIRTUAL_ENV").map(PathBuf::from));
     for program in [PROGRAM, "python3"] {
         for path in which::which_all(program).into_iter().flatten() {
-            // As found, which is the virtual environment, and as linked, which is the Python it was made from.
+            // As found, which is the virtual environment, and as linked, which is the Python it was
+            // made from.
             let real = fs::canonicalize(&path);
             for path in [Some(path), real.ok()].into_iter().flatten() {
                 prefixes.extend(path.parent().and_then(Path::parent).map(Path::to_owned));
@@ -361,8 +373,8 @@ fn prefixes() -> Vec<PathBuf> {
     prefixes
 }
 
-/// The directories below `prefix` in which a wheel's files for this crate are, whatever the Python version.
-/// Notes a shortage that keeps a directory from being listed.
+/// The directories below `prefix` in which a wheel's files for this crate are, whatever the Python
+/// version. Notes a shortage that keeps a directory from being listed.
 fn wheels(prefix: &Path, is_short: &Cell<bool>) -> Vec<PathBuf> {
     ["lib", "lib64", "local/lib"]
         .map(|lib| prefix.join(lib))
@@ -378,7 +390,8 @@ fn wheels(prefix: &Path, is_short: &Cell<bool>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The directories in `directory`, sorted, so that the choice among several does not depend on the file system.
+/// The directories in `directory`, sorted, so that the choice among several does not depend on the
+/// file system.
 fn directories(directory: &Path, is_short: &Cell<bool>) -> Vec<PathBuf> {
     let mut directories: Vec<_> = fs::read_dir(directory)
         .inspect_err(|error| is_short.set(is_short.get() || is_shortage(error)))
@@ -393,7 +406,7 @@ fn directories(directory: &Path, is_short: &Cell<bool>) -> Vec<PathBuf> {
 }
 
 fn expect_elf(path: &Path) -> Result<(), Refusal> {
-    // Opening what is no file may wait for someone.
+    // Opening something that is not a regular file may block.
     let metadata = fs::metadata(path)?;
     if metadata.is_dir() {
         return Err(Refusal::Directory);
@@ -408,11 +421,14 @@ fn expect_elf(path: &Path) -> Result<(), Refusal> {
     }
 }
 
-/// The identity of the compiler's library: the build id that its linker put there, else the hash of its bytes.
+/// The identity of the compiler's library: the build id that its linker put there, else the hash of
+/// its bytes.
 ///
-/// Reading the build id takes microseconds, while asking the program for its version loads a few hundred megabytes.
+/// Reading the build id takes microseconds, while asking the program for its version loads a few
+/// hundred megabytes.
 pub(super) fn identity(library: &Path) -> Result<String, CompileError> {
-    // Opened once: a library whose build id cannot be read now must not get another identity than it had.
+    // Opened once: a library whose build id cannot be read now must not get another identity than
+    // it had.
     let file = fs::File::open(library).map_err(CompileError::io("read", library))?;
     if let Some(id) = build_id(&file) {
         return Ok(format!("build-id:{id}"));
@@ -425,7 +441,8 @@ pub(super) fn identity(library: &Path) -> Result<String, CompileError> {
     Ok(format!("blake3:{}", hasher.finalize().to_hex()))
 }
 
-/// The build id in an ELF file's notes, in hexadecimal. Reads the program headers and the notes alone: the library is large.
+/// The build id in an ELF file's notes, in hexadecimal. Reads the program headers and the notes
+/// alone: the library is large.
 fn build_id(file: &fs::File) -> Option<String> {
     let file = ReadCache::new(file);
     let header = FileHeader64::<Endianness>::parse(&file).ok()?;

@@ -19,10 +19,12 @@ pub enum CompileError {
         diagnostics: String,
     },
 
-    /// The compiler's process ended before it had an answer: a signal after a bug, or an exit that it took by itself.
+    /// The compiler's process ended before it had an answer: a signal after a bug, or an exit that
+    /// it took by itself.
     #[error("the compiler crashed{}: {}", how(*.status), first_error(.diagnostics))]
     Crashed {
-        /// How it ended. `None` if the host has left that to no one: it ignores `SIGCHLD`, or waits for all children itself.
+        /// How it ended. `None` if the host has left that to no one: it ignores `SIGCHLD`, or waits
+        /// for all children itself.
         status: Option<ExitStatus>,
         /// Its last words.
         diagnostics: String,
@@ -46,7 +48,8 @@ pub enum CompileError {
         diagnostics: String,
     },
 
-    /// The compile worker answered with what is no answer, or is of another version or with another library than was asked for.
+    /// The compile worker's answer is malformed, or it is of another version or with another
+    /// library than was asked for.
     #[error("the compile worker does not keep to the protocol: {reason}")]
     Protocol {
         /// What is wrong.
@@ -55,7 +58,8 @@ pub enum CompileError {
         diagnostics: String,
     },
 
-    /// The compile worker failed before it was given a module, in a way that the other variants are for.
+    /// The compile worker failed before it was given a module, in a way that the other variants are
+    /// for.
     #[error("the compile worker cannot be set up: {source}")]
     Setup {
         /// How.
@@ -130,7 +134,8 @@ impl CompileError {
     #[must_use]
     pub fn blame(&self) -> Blame {
         match self {
-            // The linker is a program of its own: there may be no place for its files, or no programs allowed.
+            // The linker is a separate program: there may be no place for its files, or no programs
+            // allowed.
             Self::Rejected { diagnostics }
                 if LINKER.iter().any(|text| diagnostics.contains(text))
                     || tells_of_shortage(diagnostics)
@@ -141,7 +146,7 @@ impl CompileError {
             Self::Crashed { status, diagnostics } => match status.map(|status| status.signal()) {
                 // Nobody kills themselves with these two.
                 Some(Some(libc::SIGKILL | libc::SIGTERM)) => Blame::Moment,
-                // A process without a limit of ours: the system was short of memory.
+                // A process without a limit of ours: the system had too little memory.
                 _ if tells_of_shortage(diagnostics) || is_out_of_memory(diagnostics) => Blame::Moment,
                 Some(_) => Blame::Module,
                 // A bug leaves a last word, a kill from outside none.
@@ -179,24 +184,26 @@ impl CompileError {
     }
 }
 
-/// What is to blame for a failed compilation, and so what is of use.
+/// What is to blame for a failed compilation, and so whether a retry helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
     /// The module: the same compiler would fail again.
     Module,
-    /// The module and a limit on time or memory. What is needed of both also depends on what else the machine does.
+    /// The module and a limit on time or memory. What is needed of both also depends on what else
+    /// the machine does.
     Limit,
-    /// The way in which the compiler is called: no process can be started, or an installation was changed while it was in use.
-    /// Another way may do.
+    /// The way in which the compiler is called: no process can be started, or an installation was
+    /// changed while it was in use. Another way of calling it may work.
     Installation,
-    /// What passes: the next attempt may go well.
+    /// A temporary cause: the next attempt may succeed.
     Moment,
 }
 
 /// What the compiler says when its linker did not run.
 const LINKER: [&str; 2] = ["failed to link executable", "iree-lld execute fail"];
 
-/// Whether the system was short of something that it may have again: descriptors, processes, memory, room.
+/// Whether a system resource was exhausted that may be free again later: descriptors, processes,
+/// memory, disk space.
 #[must_use]
 pub fn is_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
@@ -229,8 +236,9 @@ fn tells_of_shortage(text: &str) -> bool {
     .any(|said| text.contains(said))
 }
 
-/// Whether last words are those of a program that got no memory: Rust's, C++'s, LLVM's, the loader's. The one about exceptions is
-/// Rust's, too: the compiler has none but those of its allocator.
+/// Whether last words are those of a program that got no memory: Rust's, C++'s, LLVM's, the
+/// loader's. The one about exceptions is Rust's, too: the compiler has none but those of its
+/// allocator.
 pub(super) fn is_out_of_memory(words: &str) -> bool {
     [
         "memory allocation of",
@@ -264,7 +272,8 @@ fn how(status: Option<ExitStatus>) -> String {
     }
 }
 
-/// The first line that says `error:`, from there on its location included; else the first line with anything in it.
+/// The first line that says `error:`, from there on its location included; else the first line with
+/// anything in it.
 pub(super) fn first_error(diagnostics: &str) -> &str {
     diagnostics
         .lines()
@@ -327,7 +336,8 @@ mod tests {
         }
     }
 
-    /// Where a host ignores `SIGCHLD` nobody learns how a worker ended: that counts against no module for a day.
+    /// Where a host ignores `SIGCHLD` nobody learns how a worker ended: that counts against no
+    /// module for a day.
     #[test]
     fn an_end_that_nobody_saw_blames_no_module() {
         let crashed = |diagnostics: &str| CompileError::Crashed {
@@ -338,7 +348,7 @@ mod tests {
         assert_eq!(crashed("Stack dump:\n").blame(), Blame::Limit);
     }
 
-    /// What the system is short of passes; a program that is not there does not.
+    /// Whether the cause is temporary: an exhausted resource is, a missing program is not.
     #[test]
     fn a_shortage_blames_the_moment_alone() {
         let unavailable = |code| CompileError::Unavailable {

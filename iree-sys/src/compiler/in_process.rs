@@ -21,8 +21,8 @@ static OPENING: Mutex<()> = Mutex::new(());
 
 /// Compiles through `libIREECompiler.so`.
 ///
-/// The compiler can crash on bad input, and then takes the process with it: use it for modules that are known to be well
-/// formed, or in a process that may die.
+/// The compiler can crash on bad input, and then takes the process with it: use it for modules that
+/// are known to be well formed, or in a process that may die.
 ///
 /// The library stays loaded until the process ends: its global shutdown cannot be undone.
 #[derive(Debug)]
@@ -37,7 +37,8 @@ impl InProcess {
     ///
     /// # Errors
     ///
-    /// [`CompileError::Library`] when it cannot be opened, lacks a symbol or has another API version.
+    /// [`CompileError::Library`] when it cannot be opened, lacks a symbol or has another API
+    /// version.
     ///
     /// # Safety
     ///
@@ -49,9 +50,10 @@ impl InProcess {
             source,
         };
         let _guard = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
-        // The compiler looks for its other files beside the name that it was opened by, where a link has none.
+        // The compiler looks for its other files beside the name that it was opened by, where a
+        // link has none.
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        // Local, so that none of its LLVM symbols meet those of this process.
+        // Local, so that none of its LLVM symbols clash with those of this process.
         // SAFETY: the caller vouches for the library.
         let library = unsafe { Library::open(Some(&real), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|source| failed("it cannot be opened".into(), Some(source)))?;
@@ -106,8 +108,8 @@ impl InProcess {
         Ok(self.check(unsafe { (self.api.ireeCompilerSessionSetFlags)(session.get(), count, flags.as_ptr()) }))
     }
 
-    /// Sets flags for everything that this process compiles from now on. At most once in a process, and nothing may be compiled
-    /// meanwhile.
+    /// Sets flags for everything that this process compiles from now on. At most once in a process,
+    /// and nothing may be compiled meanwhile.
     ///
     /// The compiler ends the process if it does not know one of them.
     pub(super) fn set_global_flags(&self, flags: &[String]) -> Result<(), CompileError> {
@@ -122,7 +124,8 @@ impl InProcess {
             .len()
             .try_into()
             .map_err(|_| CompileError::Request("too many flags".into()))?;
-        // SAFETY: the compiler is initialised; the arguments are read during the call, and end with a null pointer as those of a program.
+        // SAFETY: the compiler is initialised; the arguments are read during the call, and end with
+        // a null pointer as those of a program.
         unsafe { (self.api.ireeCompilerSetupGlobalCL)(count, arguments.as_mut_ptr(), c"iree-compile".as_ptr(), false) };
         Ok(())
     }
@@ -132,7 +135,8 @@ impl InProcess {
         if error.is_null() {
             return Ok(());
         }
-        // SAFETY: the error is live, came from this library and is destroyed once; the text is copied before.
+        // SAFETY: the error is live, came from this library and is destroyed once; the text is
+        // copied before.
         unsafe {
             let text = CStr::from_ptr((self.api.ireeCompilerErrorGetMessage)(error));
             // On one line: it is a heading and an indented detail.
@@ -176,15 +180,16 @@ impl Compiler for InProcess {
         let api = &self.api;
         let rejected = |diagnostics| CompileError::Rejected { diagnostics };
 
-        // Locals drop in reverse order: output and invocation go before the source and the diagnostics they refer to, and
-        // the session last.
+        // Locals drop in reverse order: output and invocation go before the source and the
+        // diagnostics they refer to, and the session last.
         let session = self.session()?;
         self.set_flags(&session, &flags)?
             .map_err(|text| rejected(format!("error: {text}")))?;
 
         let mut source = ptr::null_mut();
         let mlir_bytes = mlir.as_bytes_with_nul();
-        // SAFETY: the session is live; name and text outlive the source; the length counts the NUL, as it must.
+        // SAFETY: the session is live; name and text outlive the source; the length counts the NUL,
+        // as it must.
         self.check(unsafe {
             (api.ireeCompilerSourceWrapBuffer)(
                 session.get(),
@@ -204,8 +209,8 @@ impl Compiler for InProcess {
             unsafe { (api.ireeCompilerInvocationCreate)(session.get()) },
             api.ireeCompilerInvocationDestroy,
         )?;
-        // SAFETY: the invocation is live. `diagnostics` outlives it and is not moved. The source is live, and is parsed
-        // into the invocation before the pipeline runs.
+        // SAFETY: the invocation is live. `diagnostics` outlives it and is not moved. The source is
+        // live, and is parsed into the invocation before the pipeline runs.
         let compiled = unsafe {
             (api.ireeCompilerInvocationEnableCallbackDiagnostics)(
                 invocation.get(),
@@ -251,7 +256,8 @@ impl Compiler for InProcess {
         let vmfb = if size == 0 {
             Vec::new()
         } else {
-            // SAFETY: the mapping has `size` bytes and lives as long as the output; the bytes are copied.
+            // SAFETY: the mapping has `size` bytes and lives as long as the output; the bytes are
+            // copied.
             unsafe { slice::from_raw_parts(contents.cast::<u8>(), size) }.to_vec()
         };
         let report = fs::read(statistics.path()).map_err(CompileError::io("read", statistics.path()))?;
@@ -295,8 +301,8 @@ unsafe extern "C" fn collect(severity: c_uint, message: *const c_char, length: u
     if message.is_null() || target.is_null() {
         return;
     }
-    // SAFETY: the API passes `length` bytes that are valid for this call, and the pointer that `compile` registered, whose
-    // target outlives the invocation.
+    // SAFETY: the API passes `length` bytes that are valid for this call, and the pointer that
+    // `compile` registered, whose target outlives the invocation.
     let (text, target) = unsafe {
         (
             String::from_utf8_lossy(slice::from_raw_parts(message.cast::<u8>(), length)),

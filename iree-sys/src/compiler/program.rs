@@ -18,14 +18,14 @@ pub struct Program {
 }
 
 impl Program {
-    /// Takes the program at `path` into use. It is not run: it is a stub around the library beside it, whose build is the compiler's
-    /// identity.
+    /// Takes the program at `path` into use. It is not run: it is a stub around the library beside
+    /// it, whose build is the compiler's identity.
     ///
     /// # Errors
     ///
     /// [`CompileError::Io`] when it is not there.
     pub fn new(path: &Path) -> Result<Self, CompileError> {
-        // Compilations run in a directory of their own, so the path must not depend on the current one.
+        // Compilations run in a separate directory, so the path must not depend on the current one.
         let path = fs::canonicalize(path).map_err(CompileError::io("find", path))?;
         let library = path.with_file_name(discover::LIBRARY);
         let identity = discover::identity(if library.is_file() { &library } else { &path })?;
@@ -36,7 +36,8 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// [`CompileError::Io`] when it cannot be run, [`CompileError::Rejected`] when it is no `iree-compile`.
+    /// [`CompileError::Io`] when it cannot be run, [`CompileError::Rejected`] when it is no
+    /// `iree-compile`.
     pub fn version(&self) -> Result<String, CompileError> {
         let output = self
             .command()
@@ -95,8 +96,8 @@ impl Compiler for Program {
                 request.name
             )));
         }
-        // The source file is named as it shall be in the output and given relative to its directory, since the compiler
-        // writes what it was given into the vmfb.
+        // The source file is named as it shall be in the output and given relative to its
+        // directory, since the compiler writes what it was given into the vmfb.
         let directory = tempfile::tempdir().map_err(CompileError::io("make a directory in", &std::env::temp_dir()))?;
         let source = directory.path().join(request.name);
         fs::write(&source, request.mlir).map_err(CompileError::io("write", &source))?;
@@ -152,7 +153,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both do nothing for a process that has been waited for, and there is no one to tell about a failure.
+        // Both do nothing for a process that has been waited for, and there is no one to tell about
+        // a failure.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,14 +1,16 @@
 //! Which files may be executed.
 //!
-//! The host runs what is found here, in its own process or beside it. So only trusted users may be able to change a file that was searched
-//! for, or any directory above it, or others could put another file in its place. A directory above may be open if it is sticky, as `/tmp` is,
-//! since there nobody can rename what is not theirs.
+//! The host runs what is found here, in its own process or beside it. So only trusted users may be
+//! able to change a file that was searched for, or any directory above it, or others could replace
+//! it by another file. A directory above may be open if it is sticky, as `/tmp` is, since there
+//! nobody can rename what is not theirs.
 //!
-//! Trusted are root, the user of this process, and whoever could replace the very code that asks: the owners of its file and of the
-//! directories above it. An installation that belongs to an administrator, or to the user who made a container's image, is therefore as
-//! good as one's own.
+//! Trusted are root, the user of this process, and whoever could replace the very code that asks:
+//! the owners of its file and of the directories above it. An installation that belongs to an
+//! administrator, or to the user who made a container's image, is therefore as good as one's own.
 //!
-//! A file that someone has named needs less, because the choice of its owner was theirs: only what everyone can write is refused.
+//! A file that someone has named needs less, because the choice of its owner was theirs: only what
+//! everyone can write is refused.
 
 use std::{
     collections::BTreeSet,
@@ -64,7 +66,8 @@ impl Trusted {
     pub(super) fn examine(&self, path: &Path, origin: Origin) -> Result<PathBuf, Distrust> {
         let real = fs::canonicalize(path)?;
         for (depth, path) in real.ancestors().enumerate() {
-            // Of a real path, so there is no link to follow, unless somebody has just put one there.
+            // The path is a real path, so there is no link to follow, unless somebody has just put
+            // one there.
             let metadata = fs::symlink_metadata(path)?;
             let (owner, mode) = (metadata.uid(), metadata.mode());
             if origin == Origin::Searched && !self.0.contains(&owner) {
@@ -74,7 +77,8 @@ impl Trusted {
             let is_sticky = depth > 0 && mode & STICKY != 0;
             let is_open = match origin {
                 Origin::Named => mode & BY_ALL != 0,
-                // By convention a user's private group has the user's number, and users' files are often open to it.
+                // By convention a user's private group has the user's number, and users' files are
+                // often open to it.
                 Origin::Searched => mode & BY_ALL != 0 || mode & BY_GROUP != 0 && metadata.gid() != owner,
             };
             if is_open && !is_sticky {

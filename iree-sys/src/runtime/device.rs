@@ -23,7 +23,8 @@ struct InstanceInner {
     proactors: Handle<sys::iree_async_proactor_pool_t>,
 }
 
-// SAFETY: `iree_vm_instance_t` locks its type table, the pool its entries; both are made to be shared.
+// SAFETY: `iree_vm_instance_t` locks its type table, the pool its entries; both are made to be
+// shared.
 unsafe impl Sync for InstanceInner {}
 
 impl Instance {
@@ -79,8 +80,8 @@ impl Instance {
 pub struct TaskOptions {
     /// Worker threads, at least 1. The default follows the process's affinity mask and CPU quota.
     pub workers: usize,
-    /// How long an idle worker spins before it sleeps. The default is not at all: on a busy machine, every
-    /// microsecond of it was seen to add two to a blocking invocation.
+    /// How long an idle worker spins before it sleeps. The default is not at all: on a busy
+    /// machine, every microsecond of it was seen to add two to a blocking invocation.
     pub spin: Duration,
 }
 
@@ -98,7 +99,8 @@ impl Default for TaskOptions {
 pub struct GpuOptions {
     /// The device's index as the driver counts.
     pub ordinal: usize,
-    /// HIP only: the driver library, by path or by a name for the system to find. `None` is `libamdhip64.so`.
+    /// HIP only: the driver library, by path or by a name for the system to find. `None` is
+    /// `libamdhip64.so`.
     pub library: Option<String>,
 }
 
@@ -115,8 +117,8 @@ struct DeviceInner {
     instance: Instance,
 }
 
-// SAFETY: HAL devices and their allocators may be used from any thread at any time, and a VM module is immutable: its
-// state lives in the context.
+// SAFETY: HAL devices and their allocators may be used from any thread at any time, and a VM module
+// is immutable: its state lives in the context.
 unsafe impl Sync for DeviceInner {}
 
 impl HalDevice {
@@ -127,8 +129,8 @@ impl HalDevice {
     /// [`Error::Device`] without memory.
     pub fn local_sync(instance: &Instance) -> Result<Self> {
         let kind = DeviceKind::LocalSync;
-        // SAFETY: `create` stores one owned reference on success; the parameters outlive the call, and the device
-        // retains the loader and the allocator.
+        // SAFETY: `create` stores one owned reference on success; the parameters outlive the call,
+        // and the device retains the loader and the allocator.
         let device = unsafe {
             local(kind, |loaders, allocator| {
                 let mut params = sys::iree_hal_sync_device_params_t::default();
@@ -194,8 +196,8 @@ impl HalDevice {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`]: `Unavailable` and the names tried when there is no `libamdhip64.so`, `NotFound` when it is too
-    /// old, `FailedPrecondition` when it finds no GPU.
+    /// [`Error::Device`]: `Unavailable` and the names tried when there is no `libamdhip64.so`,
+    /// `NotFound` when it is too old, `FailedPrecondition` when it finds no GPU.
     pub fn hip(instance: &Instance, options: &GpuOptions) -> Result<Self> {
         let driver = hip_driver(options.library.as_deref());
         Self::from_driver(instance, DeviceKind::Hip, options.ordinal, driver)
@@ -244,11 +246,12 @@ impl HalDevice {
         device: Result<Handle<sys::iree_hal_device_t>, Status>,
     ) -> Result<Self> {
         let module = |device: &Handle<sys::iree_hal_device_t>| {
-            // SAFETY: each `create` stores one owned reference on success, and each object retains what it was made of.
+            // SAFETY: each `create` stores one owned reference on success, and each object retains
+            // what it was made from.
             unsafe {
                 let allocator = sys::iree_allocator_system();
-                // Every group needs a tracker of its own: a device registers with it, and a second one of the same
-                // driver would be refused as already there.
+                // Every group needs a separate tracker: a device registers with it, and a second
+                // one of the same driver would be refused as already there.
                 let tracker = Handle::create(|out| {
                     let options = sys::iree_async_frontier_tracker_options_default();
                     sys::iree_async_frontier_tracker_create(options, allocator, out)
@@ -312,13 +315,14 @@ impl HalDevice {
 
 type Loaders = [*mut sys::iree_hal_executable_loader_t; 1];
 
-/// Creates what both local devices need, the loader of embedded ELF and a heap allocator, and hands it to `create`,
-/// whose device retains both.
+/// Creates what both local devices need, the loader of embedded ELF and a heap allocator, and hands
+/// it to `create`, whose device retains both.
 fn local(
     kind: DeviceKind,
     create: impl FnOnce(&mut Loaders, *mut sys::iree_hal_allocator_t) -> Result<Handle<sys::iree_hal_device_t>, Status>,
 ) -> Result<Handle<sys::iree_hal_device_t>, Status> {
-    // SAFETY: each `create` stores one owned reference on success; a null plugin manager means no plugins.
+    // SAFETY: each `create` stores one owned reference on success; a null plugin manager means no
+    // plugins.
     let (loader, heap) = unsafe {
         let allocator = sys::iree_allocator_system();
         (
@@ -329,13 +333,15 @@ fn local(
     create(&mut [loader.as_ptr()], heap.as_ptr())
 }
 
-/// Bytes of a worker's stack. IREE's default is 32 KiB, which is what its compiler lets the arrays of one kernel take: a kernel that takes
-/// most of that, and spills registers, would write beyond the stack.
+/// Bytes of a worker's stack. IREE's default is 32 KiB, which is what its compiler lets the arrays
+/// of one kernel take: a kernel that takes most of that, and spills registers, would write beyond
+/// the stack.
 const WORKER_STACK: usize = 1 << 20;
 
-/// The CPUs that workers stay on, if there is a worker for each CPU of this process. Without, two of them were often woken on one CPU: after a
-/// short sleep, layers of ResNet-50 took 1.3 times as long on two CPUs. If the process may use fewer CPUs than it sees, as in a container
-/// with a quota, or has fewer workers, none is its own.
+/// The CPUs that workers stay on, if there is a worker for each CPU of this process. Without, two
+/// of them were often woken on one CPU: after a short sleep, layers of ResNet-50 took 1.3 times as
+/// long on two CPUs. If the process may use fewer CPUs than it sees, as in a container with a
+/// quota, or has fewer workers, none is its own.
 ///
 /// Processes begin at different CPUs: work for one worker is not on the same CPU in all of them.
 fn own_cpus(workers: usize) -> Option<Vec<u32>> {
@@ -358,8 +364,8 @@ fn executor(options: &TaskOptions) -> Result<Handle<sys::iree_task_executor_t>, 
         .workers
         .clamp(1, sys::IREE_TASK_TOPOLOGY_MAX_GROUP_COUNT as usize);
     let mut topology = Box::<sys::iree_task_topology_t>::default();
-    // SAFETY: both structures are initialised by IREE before use; the topology is only read during creation, which
-    // stores one owned reference on success.
+    // SAFETY: both structures are initialised by IREE before use; the topology is only read during
+    // creation, which stores one owned reference on success.
     unsafe {
         let mut executor_options = sys::iree_task_executor_options_t::default();
         sys::iree_task_executor_options_initialize(&mut executor_options);
@@ -379,19 +385,21 @@ fn executor(options: &TaskOptions) -> Result<Handle<sys::iree_task_executor_t>, 
     }
 }
 
-/// Bytes per piece in which a module's constants are uploaded, through pinned memory that a device keeps.
+/// Bytes per piece in which a module's constants are uploaded, through pinned memory that a device
+/// keeps.
 const TRANSFER_CHUNK: usize = 64 << 10;
 
-/// That memory; IREE's default is 128 MiB. More than a chunk: IREE 3.13 takes a ring that is exactly full for an empty one, and
-/// overwrites what has not been copied yet.
+/// That memory; IREE's default is 128 MiB. More than a chunk: IREE 3.13 takes a ring that is
+/// exactly full for an empty one, and overwrites what has not been copied yet.
 const TRANSFER_BUFFER: usize = 2 * TRANSFER_CHUNK;
 
 fn hip_driver(library: Option<&str>) -> Result<Handle<sys::iree_hal_driver_t>, Status> {
-    // The prefix makes it a file name and not a directory to look in; the system's search still applies to a bare name.
+    // The prefix makes it a file name and not a directory to look in; the system's search still
+    // applies to a bare name.
     let library = library.map(|name| format!("file:{name}"));
     let mut paths: Vec<_> = library.iter().map(|name| view(name)).collect();
-    // SAFETY: both structures are initialised by IREE before use and copied by the driver, and so are the paths, or used during
-    // the call; creation stores one owned reference on success.
+    // SAFETY: both structures are initialised by IREE before use and copied by the driver, and so
+    // are the paths, or used during the call; creation stores one owned reference on success.
     unsafe {
         let mut options = sys::iree_hal_hip_driver_options_t::default();
         sys::iree_hal_hip_driver_options_initialize(&mut options);

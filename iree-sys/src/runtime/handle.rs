@@ -54,8 +54,8 @@ impl<T: Release> Handle<T> {
     ///
     /// # Safety
     ///
-    /// When the returned status is OK, `create` has stored one owned reference or left the argument alone; otherwise it
-    /// has stored nothing that needs a release. The status is fresh.
+    /// When the returned status is OK, `create` has stored one owned reference or left the argument
+    /// alone; otherwise it has stored nothing that needs a release. The status is fresh.
     pub(crate) unsafe fn create(create: impl FnOnce(*mut *mut T) -> sys::iree_status_t) -> Result<Self, Status> {
         let mut object = ptr::null_mut();
         let status = create(&mut object);
@@ -66,7 +66,7 @@ impl<T: Release> Handle<T> {
             .ok_or_else(|| Status::new(Code::Internal, "a successful call returned no object"))
     }
 
-    /// Takes a reference of its own to `object`; `None` for null.
+    /// Takes a new reference to `object`; `None` for null.
     ///
     /// # Safety
     ///
@@ -91,8 +91,9 @@ impl<T: Release> Handle<T> {
     }
 }
 
-// SAFETY: IREE counts the references of all these objects atomically, so a reference may be moved to another thread and
-// given up there. Which objects several threads may use at once is for the types that hold the handle to say.
+// SAFETY: IREE counts the references of all these objects atomically, so a reference may be moved
+// to another thread and given up there. Which objects several threads may use at once is for the
+// types that hold the handle to say.
 unsafe impl<T: Release> Send for Handle<T> {}
 
 impl<T: Release> Drop for Handle<T> {

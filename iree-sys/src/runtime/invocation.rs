@@ -13,14 +13,16 @@ use crate::{
 pub enum Parameter {
     /// A tensor that the function reads or writes in place (`!hal.buffer_view`).
     Tensor(TensorType),
-    /// A number by value: 8 bytes are an `i64`, fewer the low bytes of an `i32`, whose others are 0.
+    /// A number by value: 8 bytes are an `i64`, fewer the low bytes of an `i32`, whose others are
+    /// 0.
     Number {
         /// 1, 2, 4 or 8.
         bytes: u8,
     },
     /// The workspace (`!hal.buffer`).
     Workspace,
-    /// The fence to wait for before starting (`!hal.fence`); always null here: the stream or the caller orders.
+    /// The fence to wait for before starting (`!hal.fence`); always null here: the stream or the
+    /// caller orders.
     WaitFence,
     /// The fence to signal when done (`!hal.fence`).
     SignalFence,
@@ -42,7 +44,8 @@ type Timepoint = (*mut sys::iree_hal_semaphore_t, u64);
 
 /// A function of a [`Session`] and its argument list.
 ///
-/// Pointers are bound one by one and stay bound; binding the pointer that is bound already costs a comparison.
+/// Pointers are bound one by one and stay bound; binding the pointer that is bound already costs a
+/// comparison.
 #[derive(Debug)]
 pub struct Invocation {
     // Fields drop in this order: arguments before the session that they were used with.
@@ -56,8 +59,8 @@ pub struct Invocation {
     session: Session,
 }
 
-// SAFETY: `function` points into the session's module, which the session keeps alive on whichever thread; nothing here is
-// tied to a thread.
+// SAFETY: `function` points into the session's module, which the session keeps alive on whichever
+// thread; nothing here is tied to a thread.
 unsafe impl Send for Invocation {}
 
 #[derive(Debug)]
@@ -90,8 +93,9 @@ impl Invocation {
     ///
     /// # Errors
     ///
-    /// [`Error::NoFunction`]; [`Error::Signature`] when it does not take references and numbers like these or returns something;
-    /// [`Error::WorkspaceUnknown`] when a workspace is declared whose size the module does not state.
+    /// [`Error::NoFunction`]; [`Error::Signature`] when it does not take references and numbers
+    /// like these or returns something; [`Error::WorkspaceUnknown`] when a workspace is declared
+    /// whose size the module does not state.
     pub fn new(session: Session, function: &str, parameters: Vec<Parameter>) -> Result<Self> {
         let name = function.to_owned();
         let function = session.module().function(&name)?;
@@ -163,12 +167,14 @@ impl Invocation {
     ///
     /// # Errors
     ///
-    /// [`Error::Parameter`] when `index` is not a tensor; otherwise as [`Buffer::import`]. The previous binding stays.
+    /// [`Error::Parameter`] when `index` is not a tensor; otherwise as [`Buffer::import`]. The
+    /// previous binding stays.
     ///
     /// # Safety
     ///
-    /// As [`Buffer::import`] for the bytes of the tensor type, until another pointer is bound or this value is gone, and
-    /// the work that was queued with it is done. Only parameters that the function does not write may overlap.
+    /// As [`Buffer::import`] for the bytes of the tensor type, until another pointer is bound or
+    /// this value is gone, and the work that was queued with it is done. Only parameters that the
+    /// function does not write may overlap.
     pub unsafe fn bind(&mut self, index: usize, pointer: *mut c_void) -> Result<()> {
         let wrong = Error::Parameter {
             index,
@@ -203,13 +209,14 @@ impl Invocation {
     ///
     /// # Errors
     ///
-    /// [`Error::Parameter`] when `index` is not a tensor; [`Error::Buffer`] when the buffer is too small for it. The previous
-    /// binding stays.
+    /// [`Error::Parameter`] when `index` is not a tensor; [`Error::Buffer`] when the buffer is too
+    /// small for it. The previous binding stays.
     ///
     /// # Safety
     ///
-    /// While the function runs, nothing else writes to the buffer, and nothing reads it that the function writes: no other invocation, and
-    /// no [`read`](Buffer::read) or [`write`](Buffer::write).
+    /// While the function runs, nothing else writes to the buffer, and nothing reads it that the
+    /// function writes: no other invocation, and no [`read`](Buffer::read) or
+    /// [`write`](Buffer::write).
     pub unsafe fn bind_buffer(&mut self, index: usize, buffer: &Buffer) -> Result<()> {
         let wrong = Error::Parameter {
             index,
@@ -264,16 +271,18 @@ impl Invocation {
         Ok(())
     }
 
-    /// Uses the caller's memory as the workspace. When none is needed, it is not touched, whatever it is.
+    /// Uses the caller's memory as the workspace. When none is needed, it is not touched, whatever
+    /// it is.
     ///
     /// # Errors
     ///
-    /// [`Error::Parameter`] when the function has no workspace parameter, [`Error::WorkspaceTooSmall`]; otherwise as
-    /// [`Buffer::import`].
+    /// [`Error::Parameter`] when the function has no workspace parameter,
+    /// [`Error::WorkspaceTooSmall`]; otherwise as [`Buffer::import`].
     ///
     /// # Safety
     ///
-    /// As [`bind`](Self::bind), for `bytes` bytes. No other invocation that may run at the same time has the same memory.
+    /// As [`bind`](Self::bind), for `bytes` bytes. No other invocation that may run at the same
+    /// time has the same memory.
     pub unsafe fn bind_workspace(&mut self, pointer: *mut c_void, bytes: usize) -> Result<()> {
         let Some((index, slot)) = self
             .slots
@@ -313,17 +322,20 @@ impl Invocation {
         Ok(())
     }
 
-    /// Invokes the function with null fences. See the module's table for what is done when this returns.
+    /// Invokes the function with null fences. See the module's table for what is done when this
+    /// returns.
     ///
     /// # Errors
     ///
-    /// [`Error::Unbound`]; [`Error::Invoke`] with IREE's report, for instance when a buffer is too small.
+    /// [`Error::Unbound`]; [`Error::Invoke`] with IREE's report, for instance when a buffer is too
+    /// small.
     pub fn invoke(&mut self) -> Result<()> {
         if let Some(index) = self.slots.iter().position(|slot| slot.binding == Binding::Missing) {
             return Err(Error::Unbound(index));
         }
-        // SAFETY: context, function and list belong together and are alive; `&mut self` keeps other threads out of the
-        // context. The function returns nothing (checked in `new`), so there is no list of results.
+        // SAFETY: context, function and list belong together and are alive; `&mut self` keeps other
+        // threads out of the context. The function returns nothing (checked in `new`), so there is
+        // no list of results.
         unsafe {
             check(sys::iree_vm_invoke(
                 self.session.as_ptr(),
@@ -342,8 +354,8 @@ impl Invocation {
     ///
     /// # Errors
     ///
-    /// As [`invoke`](Self::invoke), and what the work itself reports; [`Error::Parameter`] when the device works in the
-    /// background and the function has no signal fence.
+    /// As [`invoke`](Self::invoke), and what the work itself reports; [`Error::Parameter`] when the
+    /// device works in the background and the function has no signal fence.
     pub fn invoke_blocking(&mut self) -> Result<()> {
         if self.session.device().kind() == DeviceKind::LocalSync {
             return self.invoke();
@@ -368,7 +380,7 @@ impl Invocation {
     /// Invokes with a fence at `index` and waits for it.
     fn signalled(&mut self, index: usize) -> Result<()> {
         let (fence, (semaphore, value)) = self.next_timepoint().map_err(|source| self.failed(source))?;
-        // The list gets a reference of its own.
+        // The list gets a new reference.
         // SAFETY: the fence is alive; the new reference is moved into the list.
         unsafe { set(&self.arguments, index, sys::iree_hal_fence_retain_ref(fence.as_ptr()))? };
         self.invoke()?;
@@ -394,7 +406,8 @@ impl Invocation {
         // Does not wrap: at one a nanosecond it would take centuries.
         timeline.value = timeline.value.wrapping_add(1);
         let timepoint = (timeline.semaphore.as_ptr(), timeline.value);
-        // SAFETY: the semaphore is alive, the fence retains it; on success one owned reference is stored.
+        // SAFETY: the semaphore is alive, the fence retains it; on success one owned reference is
+        // stored.
         let fence = unsafe {
             Handle::create(|out| {
                 sys::iree_hal_fence_create_at(timepoint.0, timepoint.1, sys::iree_allocator_system(), out)
@@ -432,7 +445,8 @@ fn list(length: usize) -> Result<Handle<sys::iree_vm_list_t>, Status> {
 ///
 /// # Safety
 ///
-/// `reference` is null or owns a reference. A failure loses that reference, which can only happen out of range.
+/// `reference` is null or owns a reference. A failure loses that reference, which can only happen
+/// out of range.
 unsafe fn set(list: &Handle<sys::iree_vm_list_t>, index: usize, mut reference: sys::iree_vm_ref_t) -> Result<()> {
     // SAFETY: the list is alive; the reference is moved.
     unsafe { check(sys::iree_vm_list_set_ref_move(list.as_ptr(), index, &mut reference)) }.map_err(Error::Setup)

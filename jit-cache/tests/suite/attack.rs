@@ -1,4 +1,5 @@
-//! What an attacker could put into the directory or in its place: links, pipes, other entries' files, another directory.
+//! What an attacker could put into the directory, or replace it by: links, pipes, other entries'
+//! files, another directory.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -27,7 +28,8 @@ fn pipe(path: &Path) {
     .expect("a pipe");
 }
 
-/// The same graph for two targets: each file is intact, and in the other's place it is not believed.
+/// The same graph for two targets: each file is intact, and in the other's place it is not
+/// believed.
 #[test]
 fn code_of_another_target_is_never_returned() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -73,7 +75,7 @@ fn code_of_another_target_is_never_returned() {
     assert_eq!((get(one), get(other)), (Origin::Disk, Origin::Disk));
 }
 
-/// A lock that cannot be had is no reason to wait, and what it leads to is left alone.
+/// A lock that cannot be acquired is no reason to wait, and what it leads to is left alone.
 #[test]
 fn locks_that_are_no_files_are_done_without() {
     type Plant<'a> = (&'a str, &'a dyn Fn(&Path, &Path));
@@ -114,8 +116,8 @@ fn locks_that_are_no_files_are_done_without() {
     }
 }
 
-/// Whoever guesses the name of a temporary file gains nothing by it, and a link in an entry's place is replaced, not
-/// followed.
+/// Whoever guesses the name of a temporary file gains nothing by it, and a link in an entry's place
+/// is replaced, not followed.
 #[test]
 fn writing_follows_no_link() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -183,7 +185,7 @@ fn directory_that_is_swapped_while_in_use_leads_nowhere_else() {
     assert_eq!(cache.stats().bad_entries, 0);
 }
 
-/// The file of entry `number`, made in a directory of its own.
+/// The file of entry `number`, made in a separate directory.
 fn stored(directory: &Path, number: u64) -> PathBuf {
     let dir = directory.join("others");
     fetch(&open(&dir), number);
@@ -200,7 +202,8 @@ fn listing(dir: &Path) -> Vec<(PathBuf, u64)> {
     listing
 }
 
-/// Entries are damaged, removed, exchanged and replaced by links while eight threads use them: every payload is right.
+/// Entries are damaged, removed, exchanged and replaced by links while eight threads use them:
+/// every payload is right.
 #[test]
 fn entries_that_change_all_the_time_are_right_or_made_again() {
     const KEYS: u64 = 12;
@@ -237,7 +240,8 @@ fn entries_that_change_all_the_time_are_right_or_made_again() {
                 .map(|thread| {
                     let cache = &cache;
                     scope.spawn(move || {
-                        // As long as it takes, on a busy machine, until there was something to refuse.
+                        // As long as it takes, on a busy machine, until there was something to
+                        // refuse.
                         let enough = |round| round >= 150 && cache.stats().bad_entries > 0;
                         for round in (0..100_000).take_while(|&round| !enough(round)) {
                             fetch(cache, (round * (2 * thread + 1)) % KEYS);

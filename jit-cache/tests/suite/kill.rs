@@ -1,4 +1,5 @@
-//! Kills processes at any moment. Each leaves only whole entries, locks that are free, and files that a sweep removes.
+//! Kills processes at any moment. Each leaves only whole entries, locks that are free, and files
+//! that a sweep removes.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -32,7 +33,8 @@ fn code(number: u64) -> Vec<u8> {
     payload(number / 2, PAYLOAD)
 }
 
-/// Publishes without end, as fast as it can: locks, looks under contents, writes, links, remembers failures and sweeps.
+/// Publishes without end, as fast as it can: locks, looks under contents, writes, links, remembers
+/// failures and sweeps.
 pub(crate) fn publish(directory: &Path) {
     for number in 0.. {
         let number = number % KEYS;
@@ -115,7 +117,7 @@ fn three_hundred_kills_leave_whole_entries_and_no_lock() {
     assert_eq!(cache.stats().bad_entries, 0);
     assert!(names(directory.path(), "bad").is_empty());
 
-    // Every lock can be had at once, whoever left it.
+    // Every lock can be acquired at once, whoever left it.
     let started = Instant::now();
     let fresh = |number: u64| Ok::<_, Infallible>(new_entry(number, 10));
     for number in 0..KEYS {

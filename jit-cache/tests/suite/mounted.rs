@@ -1,6 +1,7 @@
 //! File systems that take no writes: a small one that is full, and one that is read-only.
 //!
-//! They are mounted in a namespace of the processes that use them. Where the system does not allow that, the test says so and is skipped.
+//! They are mounted in a namespace of the processes that use them. Where the system does not allow
+//! that, the test says so and is skipped.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +15,8 @@ const SIZE: &str = "256k";
 const ENTRIES: u64 = 300;
 const STORED: u64 = 5;
 
-/// Runs a script of `mount` and roles (`$ROLES` with the role's name before it) in a namespace of its own.
+/// Runs a script of `mount` and roles (`$ROLES` with the role's name before it) in a separate
+/// namespace.
 fn in_namespace(what: &str, script: &str) {
     let allowed = Command::new("unshare")
         .args(["--mount", "--user", "--map-root-user", "sh", "-c"])

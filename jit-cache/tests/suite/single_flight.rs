@@ -19,7 +19,8 @@ fn in_memory(memory_bytes: u64) -> Cache {
     })
 }
 
-/// Waits until `count` other threads can only be waiting for the flight, as far as that can be told from outside.
+/// Waits until `count` other threads can only be waiting for the flight, as far as that can be seen
+/// from outside.
 fn let_them_board(arrived: &AtomicU64, count: u64) {
     while arrived.load(Ordering::SeqCst) < count {
         thread::yield_now();
@@ -66,7 +67,8 @@ fn threads_with_one_key_share_one_creation() {
     assert_eq!(cache.stats().joined, count(Origin::Joined) as u64);
 }
 
-/// Many keys, many threads, a memory tier that holds a few: each payload is right, each file is written once.
+/// Many keys, many threads, a memory tier that holds a few: each payload is right, each file is
+/// written once.
 #[test]
 fn hammering_many_keys_creates_each_once() {
     const KEYS: u64 = 40;

@@ -8,13 +8,13 @@ use crate::syntax::{ScalarForm, Typed, Word};
 /// What an operation takes and gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Signature {
-    /// So many of one type, and one more of it.
+    /// This number of operands of one type, and a result of the same type.
     Same(usize, &'static [Element]),
-    /// Two of one type, and a condition.
+    /// Two operands of one type, and a condition as the result.
     Compare(&'static [Element], &'static [&'static str]),
-    /// A condition, two of one type, and one more of it.
+    /// A condition and two operands of one type, and a result of that type.
     Select,
-    /// From one type to another.
+    /// An operand of one type, and a result of another.
     Convert(&'static [(Element, Element)]),
 }
 
@@ -79,7 +79,7 @@ const fn function(name: &'static str) -> Kind {
     kind(name, Signature::Same(1, FLOATS), Flags::Fastmath)
 }
 
-/// Of f32 alone: compiled code for CPUs comes without a math library.
+/// A function that takes f32 only: compiled code for CPUs comes without a math library.
 const fn function_of_f32(name: &'static str) -> Kind {
     kind(name, Signature::Same(1, &[F32]), Flags::Fastmath)
 }

@@ -1,5 +1,5 @@
-//! What a body says: values that are numbered, and how each is made. [`crate::read`] makes it, so it is right; what builds the function
-//! may add values to it.
+//! The typed form of a body: numbered values, and how each is computed. [`crate::read`] makes it,
+//! so it is right; what builds the function may add values to it.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -119,9 +119,9 @@ impl fmt::Display for TensorType {
 /// The type of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// Of a number.
+    /// The type of a scalar.
     Scalar(Element),
-    /// Of a tensor.
+    /// The type of a tensor.
     Tensor(TensorType),
 }
 
@@ -238,11 +238,13 @@ pub enum Operation {
     Expand(Value, Vec<Vec<usize>>),
     /// The same elements with fewer axes: those that become each.
     Collapse(Value, Vec<Vec<usize>>),
-    /// Some of the elements: offset, extent and stride of each axis. Axes of extent 1 may be missing in the result.
+    /// Some of the elements: offset, extent and stride of each axis. Axes of extent 1 may be
+    /// missing in the result.
     Slice(Value, Vec<[i64; 3]>),
     /// One tensor after the other along this axis.
     Concat(usize, Vec<Value>),
-    /// The same tensor, which nothing computes together with what reads it. No text says this: what builds the function adds it.
+    /// The same tensor, which nothing computes together with what reads it. No text says this: what
+    /// builds the function adds it.
     Apart(Value),
 }
 
@@ -326,20 +328,20 @@ impl Arithmetic {
 /// What may be assumed of an operation, in MLIR's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flag {
-    /// Of floats.
+    /// Flags of float operations.
     Fastmath(Vec<&'static str>),
-    /// That integers do not overflow.
+    /// Flags that say that integers do not overflow.
     Overflow(Vec<&'static str>),
-    /// That an integer is not negative.
+    /// The flag that says that an integer is not negative.
     NonNegative,
 }
 
 /// How a loop runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loop {
-    /// Each iteration makes an element of its own.
+    /// Each iteration computes a separate element.
     Parallel,
-    /// All iterations go into one element.
+    /// All iterations are combined into one element.
     Reduction,
 }
 
@@ -370,14 +372,15 @@ pub struct Generic {
     pub extents: Vec<i64>,
     /// What is read.
     pub inputs: Vec<Operand>,
-    /// What the result starts from. Its map has every parallel loop, and fixes nothing but axes of extent 1, at 0.
+    /// What the result starts from. Its map has every parallel loop, and fixes nothing but axes of
+    /// extent 1, at 0.
     pub init: Operand,
     /// The elements of the inputs, then the element so far.
     pub arguments: Vec<Value>,
     /// What is computed for each iteration.
     pub body: Vec<Scalar>,
-    /// The new element. If there is a reduction, it is made by the last word of `body` that is not dead: one combination of the element
-    /// so far and something else.
+    /// The new element. If there is a reduction, it is made by the last word of `body` that is not
+    /// dead: one combination of the element so far and something else.
     pub yielded: Value,
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn verify<'i>(scope: &mut Scope<'i>, form: &'i GenericForm<'i>, name:
     let extents = extents.ok_or_else(|| name.fault("a loop that indexes no tensor"))?;
     let fixed = inputs.iter().zip(&form.input_types);
     for (_, ty) in fixed.filter(|(operand, _)| operand.map.iter().any(|place| matches!(place, Place::Fixed(_)))) {
-        // What is fixed is cut out first.
+        // Axes with fixed indices are cut out first.
         scope.elements = scope.elements.saturating_add(ty.ty.count());
     }
 
@@ -86,7 +86,7 @@ pub(crate) fn verify<'i>(scope: &mut Scope<'i>, form: &'i GenericForm<'i>, name:
                 at.fault("a reduction whose elements are not combined by one sum, product, minimum, maximum, or, and")
             );
         }
-        // On GPUs, what keeps NaN is reduced as integers.
+        // On GPUs, operations that keep NaN are reduced as integers.
         let copies = form.result.ty.count().saturating_mul(2);
         scope.elements = scope.elements.saturating_add(copies);
     }
@@ -115,7 +115,8 @@ fn combines(body: &[Scalar], result: Value, so_far: Value) -> bool {
     let uses = |arithmetic: &Arithmetic| arithmetic.operands().iter().filter(|&&value| value == so_far).count();
     let combiner = body.iter().find(|scalar| scalar.result == result);
     let total: usize = body.iter().map(|scalar| uses(&scalar.arithmetic)).sum();
-    // Not even by a dead word: what combines is built apart, and its result is the new element alone.
+    // Not even by a dead word: what combines is built apart, and its result is the new element
+    // alone.
     let is_the_end = body
         .iter()
         .all(|scalar| !scalar.arithmetic.operands().contains(&result));
@@ -139,7 +140,7 @@ fn check_written(loops: &[Loop], init: &Operand, ty: &TensorType) -> Result<(), 
     Ok(())
 }
 
-/// What is known of the loops so far.
+/// The properties of the loops so far.
 struct Loops {
     extents: Vec<Option<i64>>,
 }
@@ -160,7 +161,8 @@ impl Loops {
         Ok(Operand { value, map })
     }
 
-    /// Where the axes of a tensor are read: at distinct loops, so that whatever the loops do stays inside it, or at fixed places.
+    /// Where the axes of a tensor are read: at distinct loops, so that whatever the loops do stays
+    /// inside it, or at fixed places.
     fn places(&mut self, map: &Map<'_>, ty: &TensorType) -> Result<Vec<Place>, String> {
         let names = &map.loops;
         if names.len() != self.extents.len() {

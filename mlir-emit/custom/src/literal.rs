@@ -6,8 +6,8 @@ use crate::syntax::Literal;
 
 /// The bits of a number of this type.
 ///
-/// As MLIR has it: floats are decimal with a point or the hexadecimal number of their bits, integers are decimal or hexadecimal, and
-/// may be what their bits mean with or without a sign.
+/// As MLIR has it: floats are decimal with a point or the hexadecimal number of their bits,
+/// integers are decimal or hexadecimal, and may be what their bits mean with or without a sign.
 pub(crate) fn bits(literal: &Literal<'_>, element: Element) -> Result<u64, Fault> {
     let text = literal.digits.text;
     let too_large = || {
@@ -67,7 +67,8 @@ pub(crate) fn bits(literal: &Literal<'_>, element: Element) -> Result<u64, Fault
     }
 }
 
-/// The f32 that keeps how a number is rounded to fewer digits: what it cannot hold makes its last digit odd.
+/// Returns the f32 that is rounded to fewer bits in the same way as the number: rounding to odd
+/// keeps that something was cut off.
 fn to_odd(value: f64) -> f32 {
     let nearest = value as f32;
     let back = f64::from(nearest);

@@ -1,8 +1,9 @@
 //! Rotary embeddings.
 //!
-//! The public execution provider of ONNX Runtime for hipDNN asks for one with a custom operation `fusilli.rope` of x, cosines and sines,
-//! and a text in a dialect that is nobody's here. The text is always the same, down to the places where types were to be filled in, so
-//! it is known by its hash, and what it means is said again by a body of our own.
+//! The public execution provider of ONNX Runtime for hipDNN asks for one with a custom operation
+//! `fusilli.rope` of x, cosines and sines, and a text in a dialect that is not known here. The text
+//! is always the same, down to the placeholders for types. So rotini recognizes it by its hash and
+//! replaces it by an equivalent body.
 
 use crate::TensorType;
 use crate::body::Element;
@@ -10,22 +11,23 @@ use crate::body::Element;
 /// The operation's id.
 pub const ID: &str = "fusilli.rope";
 
-/// Of the text's 3,258 bytes.
+/// The hash of the text's 3,258 bytes.
 const HASH: &str = "22c8dc49822658a4bc256e7d357120ddf44f0403f585a05e704902aa17184eaf";
 
-/// Whether this is the text that is known.
+/// Whether this is the known text.
 #[must_use]
 pub fn is_known(data: &[u8]) -> bool {
     blake3::hash(data).to_hex().as_str() == HASH
 }
 
-/// The body that rotates x, [B, H, S, D], by the angles whose cosines and sines, [S, D / 2], are given: of each row the first half is
-/// x₁ cos − x₂ sin and the second x₁ sin + x₂ cos, where x₁ and x₂ are the halves of x's row. Computed in f32, or in f64 if anything is of
-/// that, and rounded once.
+/// The body that rotates x, [B, H, S, D], by the angles whose cosines and sines, [S, D / 2], are
+/// given: of each row the first half is x₁ cos − x₂ sin and the second x₁ sin + x₂ cos, where x₁
+/// and x₂ are the halves of x's row. Computed in f32, or in f64 if anything is of that, and rounded
+/// once.
 ///
 /// # Errors
 ///
-/// What the tensors are instead.
+/// A sentence that says what the tensors are instead.
 pub fn body(inputs: &[TensorType], outputs: &[TensorType]) -> Result<String, String> {
     let ([x, cosines, sines], [y]) = (inputs, outputs) else {
         return Err("a rotary embedding that is not one tensor from three".to_owned());
@@ -104,7 +106,7 @@ pub fn body(inputs: &[TensorType], outputs: &[TensorType]) -> Result<String, Str
     ))
 }
 
-/// Widens a value: what does, and the result's name.
+/// Widens a value. Returns the operation's text and the result's name.
 fn widened(name: &str, from: Element, to: Element) -> (String, String) {
     let extended = |name: &str, from: Element, to: Element, result: &str| {
         format!(

@@ -1,4 +1,5 @@
-//! The tree that a text is read into: words with their places, types, and what follows each operation's name.
+//! The tree that a text is read into: words with their places, types, and what follows each
+//! operation's name.
 
 use crate::body::{Loop, TensorType, Type};
 use crate::refusal::Fault;
@@ -57,7 +58,8 @@ pub(crate) enum Form<'i> {
     Scalar(ScalarForm<'i>),
     Empty(Typed<TensorType>),
     Fill(Word<'i>, Typed<Type>, Word<'i>, Typed<TensorType>, Typed<TensorType>),
-    /// Of `tensor.expand_shape` and `tensor.collapse_shape`: the axes, and the extents that the former names once more.
+    /// `tensor.expand_shape` and `tensor.collapse_shape`: the groups of axes, and the output
+    /// extents that the former repeats.
     Reshape {
         source: Word<'i>,
         groups: Vec<Vec<i64>>,

@@ -1,4 +1,5 @@
-//! From words to values: each name stands for one value that was made before it, and everything fits.
+//! From words to values: each name stands for one value that was made before it, and everything
+//! fits.
 
 use crate::arithmetic::Kind;
 use crate::body::MOST_OPERATIONS;
@@ -63,7 +64,7 @@ fn returned(scope: &Scope<'_>, end: &Returned<'_>, types: &[&Type], arguments: u
     }
     let resolve = |(word, ty): (&Word<'_>, &Typed<Type>)| {
         let value = scope.typed(word, &ty.ty)?;
-        // An argument that is handed on is computed by nobody, either.
+        // An argument that is returned unchanged is not computed either.
         if !scope.is_computed(value) || value.0 < arguments {
             return Err(word.fault("a result that is not computed from the inputs"));
         }
@@ -72,7 +73,7 @@ fn returned(scope: &Scope<'_>, end: &Returned<'_>, types: &[&Type], arguments: u
     end.values.iter().zip(&end.types).map(resolve).collect()
 }
 
-/// What is known while a body is verified.
+/// The state while a body is verified.
 #[derive(Default)]
 pub(crate) struct Scope<'i> {
     maps: HashMap<&'i str, &'i Map<'i>>,
@@ -264,7 +265,7 @@ impl<'i> Scope<'i> {
         Ok(Statement { result, operation })
     }
 
-    /// An operation on scalars, inside so many loops.
+    /// Verifies an operation on scalars inside `loops` loops.
     pub(crate) fn arithmetic(&mut self, line: &Line<'i>, loops: usize) -> Result<Scalar, Fault> {
         self.count(line)?;
         let (arithmetic, ty) = match &line.form {
@@ -340,7 +341,7 @@ fn groups(groups: &[Vec<i64>], narrow: &TensorType, wide: &TensorType) -> Option
     (rest.is_empty() || narrow.dims.is_empty() && rest.iter().all(|&extent| extent == 1)).then_some(checked)
 }
 
-/// Offset, extent and stride of each axis, if what they say is inside.
+/// Offset, extent and stride of each axis, if the slice is inside the tensor.
 fn slices([offsets, sizes, strides]: [&Vec<i64>; 3], dims: &[i64]) -> Option<Vec<[i64; 3]>> {
     if [offsets, sizes, strides].iter().any(|list| list.len() != dims.len()) {
         return None;

@@ -37,16 +37,20 @@ pub enum DataType {
     I4,
     /// Signed 64-bit integer.
     I64,
-    /// A truth value in a byte, not packed: any byte but 0 is true when it is read, and 1 is written.
+    /// A truth value in a byte, not packed: any byte but 0 is true when it is read, and 1 is
+    /// written.
     Bool,
-    /// 8-bit float with 4 exponent bits as CDNA3 has it (FNUZ): no infinities, no negative zero, one NaN.
+    /// 8-bit float with 4 exponent bits as CDNA3 has it (FNUZ): no infinities, no negative zero,
+    /// one NaN.
     F8E4M3Fnuz,
-    /// 8-bit float with 5 exponent bits as CDNA3 has it (FNUZ): no infinities, no negative zero, one NaN.
+    /// 8-bit float with 5 exponent bits as CDNA3 has it (FNUZ): no infinities, no negative zero,
+    /// one NaN.
     F8E5M2Fnuz,
 }
 
-/// What elements are while a graph is computed: an element type of MLIR's and of IREE's HAL. What is narrower, or no float of theirs, is a
-/// byte; signedness is the operations' business.
+/// The type of elements while a graph is computed: an element type of MLIR and of IREE's HAL.
+/// Narrower types, and floats that these do not have, are bytes; the operations determine
+/// signedness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Storage {
     /// IEEE binary16.
@@ -126,7 +130,7 @@ impl DataType {
         DataType::F8E5M2Fnuz,
     ];
 
-    /// What is known of the type: the one table of types.
+    /// The properties of the type: the one table of types.
     const fn facts(self) -> Facts {
         use Kind::{Code, Float, Signed, Truth, Unsigned};
         let (name, bits, kind, storage) = match self {
@@ -169,7 +173,8 @@ impl DataType {
         self.facts().storage
     }
 
-    /// Whether elements are floats of eight bits or less, which are stored as codes and never calculated in.
+    /// Whether elements are floats of eight bits or less, which are stored as codes and never
+    /// calculated in.
     #[must_use]
     pub const fn is_code(self) -> bool {
         matches!(self.facts().kind, Kind::Code)
@@ -217,7 +222,8 @@ impl DataType {
         }
     }
 
-    /// Whether a constant of the type may be this integer. Other floats round it; a type of codes has to have it.
+    /// Whether a constant of the type may be this integer. Other floats round it; a type of codes
+    /// has to have it.
     #[must_use]
     pub const fn holds_integer(self, value: i64) -> bool {
         let magnitude = value.unsigned_abs();
@@ -239,7 +245,8 @@ impl DataType {
         magnitude <= most && (magnitude == 0 || magnitude >> magnitude.trailing_zeros() < 1 << digits)
     }
 
-    /// The smallest and largest value of an integer type; those of 64 bits for a floating-point type.
+    /// The smallest and largest value of an integer type; those of 64 bits for a floating-point
+    /// type.
     #[must_use]
     pub const fn whole_range(self) -> (i64, i64) {
         match self.integer_range() {
@@ -263,7 +270,8 @@ impl fmt::Display for DataType {
 
 /// A value that is stored in the graph itself.
 ///
-/// Floats are kept as bits, so that equal means identical: a NaN equals itself and negative zero differs from zero.
+/// Floats are kept as bits, so that equal means identical: a NaN equals itself and negative zero
+/// differs from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Scalar {
     /// A floating-point value as the bits of a binary64, which holds every narrower type exactly.

@@ -5,9 +5,9 @@ use thiserror::Error;
 
 /// Why a graph is not valid. Every variant names the tensor or node that is at fault.
 ///
-/// Some graphs have no meaning in any version of hipDNN; others break rules of today that a newer version may have given up:
-/// [`is_malformed`](GraphError::is_malformed) tells them apart. A graph that is valid and not supported is something else, and is told by the
-/// lowering's `check`.
+/// Some graphs have no meaning in any version of hipDNN; others break rules of today that a newer
+/// version may have given up: [`is_malformed`](GraphError::is_malformed) tells them apart. A valid
+/// graph that is not supported is a different case, which the lowering's `check` reports.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum GraphError {
@@ -151,7 +151,8 @@ pub enum GraphError {
     /// The graph stores nothing.
     #[error("every result of the graph is virtual: nothing is stored")]
     NoOutput,
-    /// What contradicts itself, however it is read: products of rows and columns of different lengths, an operand too few.
+    /// What contradicts itself, however it is read: products of rows and columns of different
+    /// lengths, an operand too few.
     #[error("{node}: {what}")]
     Contradiction {
         /// The node.
@@ -179,7 +180,8 @@ pub enum GraphError {
         /// What follows from the inputs.
         inferred: Vec<i64>,
     },
-    /// A constant that its tensor's type cannot hold: a float for an integer type, or an integer beyond its range.
+    /// A constant that its tensor's type cannot hold: a float for an integer type, or an integer
+    /// beyond its range.
     #[error("{tensor}: its value does not fit its type {dtype}")]
     ValueType {
         /// The tensor.
@@ -190,11 +192,13 @@ pub enum GraphError {
 }
 
 impl GraphError {
-    /// Whether no version of hipDNN can mean such a graph, so that its author made a mistake. All else is declined as not supported: hipDNN
-    /// asks the next engine only then.
+    /// Whether no version of hipDNN can mean such a graph, so that its author made a mistake. All
+    /// else is declined as not supported: hipDNN asks the next engine only then.
     ///
-    /// Malformed is what is wrong with the graph as such (references, definitions, cycles, sizes beyond any address space) and what contradicts
-    /// itself. Rules about what an operation takes may change: ranks, broadcasts, shapes that are inferred, attributes below their least values.
+    /// Malformed is what is wrong with the graph as such (references, definitions, cycles, sizes
+    /// beyond any address space) and what contradicts itself. Rules about what an operation takes
+    /// may change: ranks, broadcasts, shapes that are inferred, attributes below their least
+    /// values.
     #[must_use]
     pub const fn is_malformed(&self) -> bool {
         match self {
@@ -211,7 +215,8 @@ impl GraphError {
             | GraphError::Contradiction { .. } => true,
             // No strides may stand for packed ones.
             GraphError::StrideRank { strides, .. } => *strides != 0,
-            // 0 is a tensor without elements, and -1 stands for an extent that is not known yet in many formats.
+            // 0 is a tensor without elements, and -1 stands for an extent that is not known yet in
+            // many formats.
             GraphError::Extent { extent, .. } => *extent < -1,
             // 0 may stand for an alignment that is not known.
             GraphError::Alignment { alignment, .. } => *alignment < 0,

@@ -2,19 +2,22 @@
 //!
 //! # Meaning
 //!
-//! A [`Graph`] is a set of [`Tensor`]s and a list of [`Node`]s. A node reads tensors and defines others; every tensor is
-//! defined by at most one node. A tensor that no node defines is an input (a buffer of the caller, or a [`Scalar`] stored in
-//! the graph); a tensor that a node defines is either *virtual* (it exists only between nodes) or an output that is stored in
-//! a buffer of the caller. Dimensions are logical (N, C, then spatial), memory order is told by the strides alone.
+//! A [`Graph`] is a set of [`Tensor`]s and a list of [`Node`]s. A node reads tensors and defines
+//! others; every tensor is defined by at most one node. A tensor that no node defines is an input
+//! (a buffer of the caller, or a [`Scalar`] stored in the graph); a tensor that a node defines is
+//! either *virtual* (it exists only between nodes) or an output that is stored in a buffer of the
+//! caller. Dimensions are logical (N, C, then spatial), the strides alone define the memory order.
 //!
-//! Each node computes in its compute type. Values stay in that type from node to node and are rounded once, when a tensor is
-//! stored; an integer type in between is a conversion like any other, because there it changes the value's meaning.
+//! Each node computes in its compute type. Values stay in that type from node to node and are
+//! rounded once, when a tensor is stored; an integer type in between is a conversion like any
+//! other, because there it changes the value's meaning.
 //!
 //! # What flows through
 //!
-//! `wire` decodes bytes into a [`Graph`]; [`validate`](Graph::validate) proves it well formed and orders the nodes;
-//! [`normalise`](Graph::normalise) strips what does not change the result (names, uids, ids, strides of unit dimensions, order of
-//! tensors) and gives a [`NormalGraph`] with its [`Bindings`] from uids to slots. The normal graph's
+//! `wire` decodes bytes into a [`Graph`]; [`validate`](Graph::validate) proves it well formed and
+//! orders the nodes; [`normalise`](Graph::normalise) strips what does not change the result (names,
+//! uids, ids, strides of unit dimensions, order of tensors) and gives a [`NormalGraph`] with its
+//! [`Bindings`] from uids to slots. The normal graph's
 //! [`canonical_bytes`](NormalGraph::canonical_bytes) are the identity of a compiled kernel.
 
 mod builder;
@@ -50,8 +53,10 @@ pub use pointwise::{Pointwise, PointwiseMode, PointwiseParameter};
 pub use tensor::{Graph, Node, Tensor, TensorKind};
 pub use tensor_id::TensorId;
 
-/// The largest rank of a tensor. hipDNN's operations stop at 5 (NCDHW); MoE and block scaling add batch dimensions.
+/// The largest rank of a tensor. hipDNN's operations stop at 5 (NCDHW); MoE and block scaling add
+/// batch dimensions.
 pub const MAX_RANK: usize = 8;
 
-/// The largest number of tensors or nodes in one graph. Real graphs have tens; the limit keeps work on hostile input small.
+/// The largest number of tensors or nodes in one graph. Real graphs have tens; the limit keeps work
+/// on hostile input small.
 pub const MAX_GRAPH_SIZE: usize = 4096;

@@ -1,11 +1,13 @@
 //! Graphs for other shapes than they were declared with.
 //!
-//! A graph may say that its shapes are the largest that will come. An execution then gives the shapes of some of its buffers, and what
-//! it is to do is the same graph with those shapes: a graph like any other, which has to be valid like any other. Shapes of virtual
-//! tensors, which nobody gives, follow from those of what they are made of.
+//! A graph may say that its shapes are the largest that will come. An execution then gives the
+//! shapes of some of its buffers, and what it is to do is the same graph with those shapes: a graph
+//! like any other, which has to be valid like any other. Shapes of virtual tensors, which nobody
+//! gives, follow from those of the tensors that they are computed from.
 //!
-//! The gradient of strided windows may have several extents. Example: 5 elements and 6, padded by 1, both have 3 windows of 3 with stride 2. Each
-//! extent is tried. The graph has to be valid with one of them alone: what reads the gradient says which.
+//! The gradient of strided windows may have several extents. Example: 5 elements and 6, padded by
+//! 1, both have 3 windows of 3 with stride 2. Each extent is tried. The graph has to be valid with
+//! one of them alone: what reads the gradient says which.
 
 use crate::op::{ConvGeometry, MoeMode, Op};
 use crate::{Graph, GraphError, Node, Tensor, TensorId, TensorKind, broadcast_dims, conv_output_extent};
@@ -100,8 +102,9 @@ pub enum OverrideError {
 }
 
 impl Graph {
-    /// The graph with other shapes, valid and for these shapes alone. The rules are those of hipDNN's front end
-    /// (`validateGraphBackedOverrideArguments`), which hosts need not have kept to.
+    /// The graph with other shapes, valid and for these shapes alone. The rules are those of
+    /// hipDNN's front end (`validateGraphBackedOverrideArguments`), which hosts need not have kept
+    /// to.
     ///
     /// # Errors
     ///
@@ -148,7 +151,8 @@ impl Graph {
         Err(choices.unknown())
     }
 
-    /// The graph with virtual tensors whose shapes follow from those of the others, if it is valid then.
+    /// The graph with virtual tensors whose shapes follow from those of the others, if it is valid
+    /// then.
     fn inferred_by(&self, declared: &Graph, choices: &mut Choices) -> Result<Graph, OverrideError> {
         let mut graph = self.clone();
         for position in 0..graph.nodes.len() {
@@ -158,7 +162,8 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Gives the virtual tensors that a node writes the shapes that follow from what it reads, if that has others than declared.
+    /// Gives the virtual tensors that a node writes the shapes that follow from what it reads, if
+    /// that has others than declared.
     fn infer_virtual(&mut self, declared: &Graph, position: usize, choices: &mut Choices) {
         let Some(node) = declared.nodes.get(position) else {
             return;
@@ -181,7 +186,8 @@ impl Graph {
         }
     }
 
-    /// The extents of what `node` writes to `field`. `None` if they do not follow: the declared ones stay, and validation decides.
+    /// The extents of what `node` writes to `field`. `None` if they do not follow: the declared
+    /// ones stay, and validation decides.
     fn inferred(
         &self,
         declared: &Graph,
@@ -301,8 +307,8 @@ impl Graph {
         }
     }
 
-    /// What a window makes `dy` of: a choice for each axis along which there are several. Along an axis that no buffer has otherwise than declared, it is
-    /// as declared.
+    /// What a window makes `dy` of: a choice for each axis along which there are several. Along an
+    /// axis that no buffer has otherwise than declared, it is as declared.
     fn unpooled(
         &self,
         declared: &Graph,
@@ -330,7 +336,8 @@ impl Graph {
     }
 }
 
-/// Which extent is tried for each axis that may have several, in the order in which the axes are met.
+/// Which extent is tried for each axis that may have several, in the order in which the axes are
+/// met.
 #[derive(Debug, Default)]
 struct Choices {
     /// For each: which of how many.
@@ -452,7 +459,7 @@ fn windows(pre: &[i64], post: &[i64], stride: &[i64], count: usize) -> ConvGeome
     }
 }
 
-/// What a window makes of `x`, with `channels` channels.
+/// The extents of the output of a window over `x`, with `channels` channels.
 fn pooled(x: &[i64], channels: i64, window: &[i64], geometry: &ConvGeometry) -> Option<Vec<i64>> {
     let mut dims = vec![*x.first()?, channels];
     for (axis, (&extent, &window)) in x.get(2..)?.iter().zip(window).enumerate() {

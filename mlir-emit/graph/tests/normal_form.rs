@@ -1,6 +1,7 @@
 //! What is in a graph's identity and what is not.
 //!
-//! That every attribute of every operation is in it is tested where graphs of every operation are made, with the wire format.
+//! That every attribute of every operation is in it is tested where graphs of every operation are
+//! made, with the wire format.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -13,7 +14,8 @@ fn key(graph: &Graph) -> Vec<u8> {
     graph.normalise().0.canonical_bytes().unwrap()
 }
 
-/// Convolution, bias and RELU stored, and its SWISH stored too: a constant, virtual tensors, two outputs.
+/// Convolution, bias and RELU stored, and its SWISH stored too: a constant, virtual tensors, two
+/// outputs.
 fn base() -> Graph {
     let mut b = GraphBuilder::new("base");
     let x = b.buffer_channels_last("x", DataType::F16, &[2, 4, 8, 8]);
@@ -220,7 +222,8 @@ fn wiring_counts() {
     differs(|graph| pointwise(graph, 2).in_0 = TensorId(4));
 }
 
-/// Which buffer is which is told by the bindings alone: exchanging two of them is the same kernel, called differently.
+/// The bindings alone identify the buffers: if two buffers are exchanged, the kernel is the same
+/// and is called differently.
 #[test]
 fn bindings_follow_the_uids() {
     let (normal, bindings) = base().normalise();
@@ -240,7 +243,8 @@ fn bindings_follow_the_uids() {
     assert_eq!(bindings_2.uids, [1, 2, 3, 9, 8]);
 }
 
-/// Nodes in another order that is as good become the same graph once sorted, if the order is forced by their tensors.
+/// Nodes in another order that is as good become the same graph once sorted, if the order is forced
+/// by their tensors.
 #[test]
 fn order_of_nodes_does_not_count_in_a_chain() {
     let mut b = GraphBuilder::new("chain");

@@ -1,6 +1,8 @@
-//! Owns how attention is cut: which rows of scores a workgroup has, in which steps it goes over the keys, and in how many parts.
+//! Owns how attention is cut: which rows of scores a workgroup has, in which steps it goes over the
+//! keys, and in how many parts.
 //!
-//! The compiler's form of one query has 16 workgroups or fewer that read all keys and values of a batch.
+//! The compiler's form of one query has 16 workgroups or fewer that read all keys and values of a
+//! batch.
 
 use crate::Machine;
 use crate::gemm::INTRINSIC;
@@ -14,8 +16,8 @@ pub struct Prefill {
     pub blocks: u64,
 }
 
-/// The cut of attention with so many batches and heads, and queries of each: as many queries in a workgroup as leave no compute unit without
-/// one.
+/// Returns the cut of an attention with `queries` queries in each of `batches` batches and heads:
+/// as many queries per workgroup as still give every compute unit a workgroup.
 #[must_use]
 pub fn prefill(machine: &Machine, batches: u64, queries: u64) -> Prefill {
     let [most, least] = [2, 1].map(|blocks| Prefill { subgroups: 4, blocks });
@@ -30,12 +32,14 @@ impl Prefill {
         self.subgroups * self.blocks * INTRINSIC
     }
 
-    /// What it takes in ns: of so many batches and heads, with so many rows each, of which the rows of a workgroup see so many in each of so many
-    /// heads.
+    /// Returns the estimated time in ns. `batches`: batches times heads. `rows`: own rows of each
+    /// of them. `seen`: streamed rows of a head that one workgroup sees. `heads`: heads that a
+    /// workgroup goes over.
     #[must_use]
     pub fn time(&self, machine: &Machine, [batches, rows]: [u64; 2], [seen, heads]: [u64; 2]) -> u64 {
-        /// Rows of a step, and what a step takes where a workgroup has a compute unit to itself: predicted for 1024 queries of 16 heads, and within
-        /// a fifth of it for gradients.
+        /// The rows of a step, and the time in ns that a step takes where a workgroup has a compute
+        /// unit to itself: predicted for 1024 queries of 16 heads, and within a fifth of it for
+        /// gradients.
         const ROWS: u64 = 64;
         const STEP: u64 = 2000;
         let groups = batches.saturating_mul(rows.div_ceil(self.rows()));
@@ -45,20 +49,23 @@ impl Prefill {
     }
 }
 
-/// What attention takes in ns with its scores in memory, so many of them, in four kernels: 12 bytes for each at 4 TB/s. That is less where few
-/// workgroups would go over many keys, which the products of matrices share.
+/// Returns the estimated time in ns of an attention that stores its `scores` scores in memory, in
+/// four kernels: 12 bytes for each score at 4 TB/s. It is shorter than that of the single kernel
+/// where few workgroups would go over many keys: matrix products divide that work among more
+/// workgroups.
 #[must_use]
 pub fn time_of_scores(scores: u64) -> u64 {
     in_memory(scores, 4, 3)
 }
 
-/// The same of its gradients, in six kernels: 16 bytes for each score.
+/// Returns the estimated time in ns of its gradients, in six kernels: 16 bytes for each score.
 #[must_use]
 pub fn time_of_gradients(scores: u64) -> u64 {
     in_memory(scores, 6, 4)
 }
 
-/// So many kernels, and so many ns for each thousand scores.
+/// Returns the time in ns of `kernels` launches and of `scores` scores, at `thousand` ns for each
+/// thousand scores.
 fn in_memory(scores: u64, kernels: u64, thousand: u64) -> u64 {
     const KERNEL: u64 = 2500;
     (scores / 1000)
@@ -72,13 +79,14 @@ pub const STEP: u64 = 32;
 /// Parts that are loaded at once when they are added.
 const MOST_PARTS: u64 = 32;
 
-/// For at most 16 rows of scores, which one matrix instruction has, in each of so many batches: how many parts the keys have, and the keys
-/// of a part; the last may have fewer. One subgroup goes over a part, and parts are added in a second kernel.
+/// Returns the number of parts that the keys are cut into, and the keys of a part; the last part
+/// may have fewer. Each of `batches` batches has at most 16 rows of scores, the rows of one matrix
+/// instruction. One subgroup goes over a part, and a second kernel adds the parts.
 ///
-/// All SIMD units read at once, so what takes the longest is the SIMD with the most keys.
+/// All SIMD units read at once, so the SIMD with the most keys determines the time.
 #[must_use]
 pub fn parts(machine: &Machine, batches: u64, keys: u64) -> [u64; 2] {
-    /// What a part costs beside its keys, as keys.
+    /// The fixed cost of a part, as a number of keys.
     const START: u64 = 32;
     const SIMDS: u64 = 4;
     let count = |each: u64| keys.div_ceil(each).max(1);

@@ -1,7 +1,9 @@
-//! Owns how a product that is a kernel of our own is cut: tiles, subgroups, buffers in LDS, parts of long sums.
+//! Owns how the products that rotini writes as kernels are cut: tiles, subgroups, buffers in LDS,
+//! split-K parts.
 //!
-//! A workgroup computes a tile of the result. It goes over the sum in steps of 128 bytes: 64 terms of 16-bit floats. In each step it copies
-//! both factors' terms from memory to registers, while it multiplies what it copied before, and then to LDS.
+//! A workgroup computes a tile of the result. It goes over the sum in steps of 128 bytes: 64 terms
+//! of 16-bit floats. In each step it copies both factors' terms from memory to registers, while it
+//! multiplies what it copied before, and then to LDS.
 
 use crate::{Machine, known};
 use serde::{Deserialize, Serialize};
@@ -42,7 +44,8 @@ impl Schedule {
         (self.tile[0] + self.tile[1]) * STEP_BYTES * self.buffers
     }
 
-    /// Whether a kernel can be cut like this: subgroups have whole matrix instructions, and all lanes the same share of each copy.
+    /// Whether a kernel can be cut like this: subgroups have whole matrix instructions, and all
+    /// lanes the same share of each copy.
     #[must_use]
     pub fn is_legal(&self) -> bool {
         let chunks = |rows: u64| rows * STEP_BYTES / 16;
@@ -69,7 +72,8 @@ impl Schedule {
         self.can_be_launched(problem) && (self.parts == 1 || steps.div_ceil(self.parts) * (self.parts - 1) < steps)
     }
 
-    /// Whether there are no more lanes than a launch can have. Parts of a sum may be without a step: they store zeros.
+    /// Whether there are no more lanes than a launch can have. Parts of a sum may be without a
+    /// step: they store zeros.
     #[must_use]
     pub fn can_be_launched(&self, problem: &Problem) -> bool {
         groups(problem, self).saturating_mul(self.lanes()) < 1 << 32
@@ -143,7 +147,8 @@ const TILES: [([u64; 2], [u64; 2]); 17] = [
     ([16, 64], [1, 2]),
 ];
 
-/// Numbers of parts that a sum may be cut into. From 32 on four lanes add them, so they are multiples of eight.
+/// Numbers of parts that a sum may be cut into. From 32 on four lanes add them, so they are
+/// multiples of eight.
 pub const PARTS: [u64; 17] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 144, 192, 256, 288];
 /// Most parts that a lane loads before it adds the first.
 pub const PARTS_AT_ONCE: u64 = 32;
@@ -189,14 +194,16 @@ pub fn choose(machine: &Machine, problem: &Problem) -> Option<Schedule> {
     known::schedule(machine, problem).or_else(|| estimated(machine, problem))
 }
 
-/// The one that is estimated to be the fastest: of those that nearly are, the one with the smallest tiles, and of those the one with
-/// the most subgroups: the estimates were seen to be unfair to them.
+/// The one that is estimated to be the fastest: of those that nearly are, the one with the smallest
+/// tiles, and of those the one with the most subgroups: the estimates were seen to be unfair to
+/// them.
 #[must_use]
 pub fn estimated(machine: &Machine, problem: &Problem) -> Option<Schedule> {
     ranked(machine, problem).first().map(|&(schedule, _)| schedule)
 }
 
-/// All of them, the one that is [estimated] to be the fastest first, with the microseconds of the estimates.
+/// All of them, the one that is [estimated] to be the fastest first, with the microseconds of the
+/// estimates.
 #[must_use]
 pub fn ranked(machine: &Machine, problem: &Problem) -> Vec<(Schedule, f64)> {
     /// Times the least.
@@ -232,9 +239,11 @@ fn parts(machine: &Machine, problem: &Problem, schedule: Schedule) -> Vec<Schedu
     all
 }
 
-/// An upper bound of the elements that shared sums have before they are added, of a product with so many results.
+/// Returns an upper bound of the number of partial sums of a split-K product with `results`
+/// results.
 ///
-/// A product of `groups` tiles has at most `groups · tile` results, and fewer than `1 + 3 · units / groups` parts.
+/// A product of `groups` tiles has at most `groups · tile` results, and fewer than `1 + 3 · units /
+/// groups` parts.
 #[must_use]
 pub fn most_shared(machine: &Machine, results: u64) -> u64 {
     let tile = TILES.iter().map(|([rows, columns], _)| rows * columns).max();
@@ -251,9 +260,9 @@ fn groups(problem: &Problem, schedule: &Schedule) -> u64 {
         .saturating_mul(schedule.parts)
 }
 
-/// Microseconds, by a closed form. Its constants are those with which it is nearest to the predictions of `rotini-time` for 920 kernels of
-/// products and of ResNet-50's layers, which are about 11 % away (root of the
-/// mean square).
+/// Microseconds, by a closed form. Its constants are those with which it is nearest to the
+/// predictions of `rotini-time` for 920 kernels of products and of ResNet-50's layers, which are
+/// about 11 % away (root of the mean square).
 #[must_use]
 pub fn estimate(machine: &Machine, problem: &Problem, schedule: &Schedule) -> f64 {
     /// Clocks in a microsecond.
@@ -274,10 +283,12 @@ pub fn estimate(machine: &Machine, problem: &Problem, schedule: &Schedule) -> f6
     const LOADED: [f64; 2] = [0.0, 900.0];
     /// Clocks of a load of a row of 128 bytes.
     const LOAD: f64 = 3.7;
-    /// How much of the shorter of two kinds of work is not hidden by the longer; more than all of it where waves wait for one another. Of a
-    /// workgroup that is alone on its unit and of several, each with one buffer and with two.
+    /// How much of the shorter of two kinds of work is not hidden by the longer; more than all of
+    /// it where waves wait for one another. Of a workgroup that is alone on its unit and of
+    /// several, each with one buffer and with two.
     const SHOWN: [[f64; 2]; 2] = [[1.72, 1.37], [1.19, 0.66]];
-    /// Clocks of a lane for each byte that it turns in registers, of elements of one byte and of two; and how much of it other waves do not hide.
+    /// Clocks of a lane for each byte that it turns in registers, of elements of one byte and of
+    /// two; and how much of it other waves do not hide.
     const TURNED: [f64; 2] = [6.3, 3.0];
     const TURNED_SHOWN: f64 = 0.16;
     /// What adding the parts of sums takes beside its memory, in launches.
@@ -303,7 +314,8 @@ pub fn estimate(machine: &Machine, problem: &Problem, schedule: &Schedule) -> f6
     let lds = subgroups * (rows / down + columns / across) + rows + columns;
     let loads = LOAD * (rows + columns);
     let busy = (groups / units).min(1.0);
-    // A lane copies rows that are side by side in memory: of a narrow tile they are a part of a line.
+    // A lane copies rows that are side by side in memory: of a narrow tile they are a part of a
+    // line.
     let brought = |extent: f64, adjacent: bool| {
         if adjacent {
             extent

@@ -1,9 +1,11 @@
-//! Owns the schedules that were found by trying: `schedules/*.toml`, a file for each machine, written by `scripts/schedules`.
+//! Owns the schedules that were found by trying: `schedules/*.toml`, a file for each machine,
+//! written by `scripts/schedules`.
 //!
-//! A schedule is in the file if its graph was predicted to take much less time with it than with the one that the closed form chooses, and
-//! was executed strictly on the emulated GPU, at its real size, with right results. For products that are not there the closed form decides.
-//! A product is found by its sizes: f16 and bf16, and whatever is made of the sums, share an entry. Conformance cases prove the kernels of both
-//! types; the entry's own execution was of its graph.
+//! A schedule is in the file if its graph was predicted to take much less time with it than with
+//! the one that the closed form chooses, and was executed strictly on the emulated GPU, at its real
+//! size, with right results. For products that are not there the closed form decides. A product is
+//! found by its sizes: f16 and bf16 share an entry, with any epilogue. Conformance cases prove the
+//! kernels of both types; the entry's own execution was of its graph.
 
 use crate::Machine;
 use crate::gemm::{Problem, Schedule};
@@ -58,7 +60,8 @@ impl Table {
     }
 }
 
-/// The schedules of all tables. A test demands that each can be read, so what cannot be read is nothing.
+/// The schedules of all tables. A test demands that each can be read, so what cannot be read is
+/// nothing.
 static KNOWN: LazyLock<HashMap<(&'static str, Problem), Schedule>> = LazyLock::new(|| {
     let tables = TABLES
         .iter()

@@ -1,7 +1,9 @@
-//! How rows are spread over lanes: a kernel that combines the elements of each row, and makes others of them.
+//! How rows are spread over lanes: a kernel that combines the elements of each row, and makes
+//! others of them.
 //!
-//! A lane takes four elements of its row, then four others as many lanes further on. If they fit into its registers, each is loaded once
-//! however often the row is passed; if not, each pass loads them again.
+//! A lane takes four elements of its row, then four others as many lanes further on. If they fit
+//! into its registers, each is loaded once however often the row is passed; if not, each pass loads
+//! them again.
 
 use crate::Machine;
 use crate::gemm::LANES as SUBGROUP;
@@ -12,9 +14,11 @@ pub const RUN: u64 = 4;
 const MOST_LANES: u64 = 1024;
 /// Runs that a lane of a long row takes before there is another subgroup for them.
 const RUNS: u64 = 4;
-/// Most runs of a lane of a short row: more than others where that leaves fewer lanes without an element.
+/// Most runs of a lane of a short row: more than others where that leaves fewer lanes without an
+/// element.
 const MOST_RUNS: u64 = 5;
-/// Elements that a lane keeps: as 32 bits each, half of the registers of a lane of the largest workgroup, and of others.
+/// Elements that a lane keeps: as 32 bits each, half of the registers of a lane of the largest
+/// workgroup, and of others.
 const KEPT: [u64; 2] = [64, 96];
 /// Runs that a lane has on their way, where it does not keep them.
 const AT_ONCE: u64 = 4;
@@ -22,11 +26,14 @@ const AT_ONCE: u64 = 4;
 const MOST_TOGETHER: u64 = 8;
 /// Workgroups for each unit, below which lanes have no more rows.
 const GROUPS: u64 = 4;
-/// Rows of at least so many elements are cut into parts where there are two units or more for each, else most units would be idle: rows that
-/// are only combined, and others, for which the launches of more kernels pay earlier. By prediction, in f16: 32 rows of 65536 elements take 16.2 µs
-/// whole and 12.1 in parts (layernorm), 21.6 and 13.6 (softmax), 4.5 and 6.0 (sum).
+/// Rows of at least this length are cut into parts if there are two compute units or more for each
+/// row, because most units would be idle else. The first length is for rows that are only reduced.
+/// The second is for other rows, for which more kernel launches pay earlier. By prediction, in f16:
+/// 32 rows of 65536 elements take 16.2 µs whole and 12.1 in parts (layernorm), 21.6 and 13.6
+/// (softmax), 4.5 and 6.0 (sum).
 const LONG: [u64; 2] = [1 << 17, 40960];
-/// Elements of a part, at least; the parts of a row, at most; and what elements of a part are a multiple of.
+/// Elements of a part, at least; the parts of a row, at most; and what elements of a part are a
+/// multiple of.
 const PART: u64 = 1 << 12;
 const MOST_PARTS: u64 = 64;
 const WHOLE: u64 = SUBGROUP * RUN;
@@ -53,7 +60,8 @@ pub struct Schedule {
     pub workgroup: u64,
     /// Runs of each lane, the last of which may be beyond the row.
     pub runs: u64,
-    /// Runs that are loaded before the first is used, where each pass loads them again; `None` if a lane keeps all.
+    /// Runs that are loaded before the first is used, where each pass loads them again; `None` if a
+    /// lane keeps all.
     pub at_once: Option<u64>,
     /// Rows that a lane has, one after the other.
     pub each: u64,
@@ -66,8 +74,9 @@ impl Problem {
         self.length > 1 && self.length <= LONGEST
     }
 
-    /// Into how many parts a row is cut, and the elements of each but the last: one part if there are enough rows, or if they are short.
-    /// `has_elements`: whether anything is made of a row's elements besides what they are combined to.
+    /// Into how many parts a row is cut, and the elements of each but the last: one part if there
+    /// are enough rows, or if they are short. `has_elements`: whether the kernel also computes
+    /// outputs with an element for each element of a row.
     #[must_use]
     pub fn parts(&self, machine: &Machine, has_elements: bool) -> [u64; 2] {
         let units = machine.units.checked_div(self.rows).unwrap_or(1);
@@ -81,7 +90,8 @@ impl Problem {
         [self.length.div_ceil(length), length]
     }
 
-    /// How rows are spread. Which numbers are better was seen in predictions for rows of 64 to 8192 elements.
+    /// How rows are spread. Which numbers are better was seen in predictions for rows of 64 to 8192
+    /// elements.
     #[must_use]
     pub fn schedule(&self) -> Schedule {
         let runs = self.length.div_ceil(RUN).max(1);
@@ -110,8 +120,9 @@ impl Problem {
         }
     }
 
-    /// How rows are spread of which nothing is combined; `None` if a lane could not keep its elements. Lanes have several rows, so that what
-    /// rows have in common is loaded once for all of them, as long as there are enough workgroups.
+    /// How rows are spread of which nothing is combined; `None` if a lane could not keep its
+    /// elements. Lanes have several rows, so that what rows have in common is loaded once for all
+    /// of them, as long as there are enough workgroups.
     #[must_use]
     pub fn of_elements(&self, machine: &Machine) -> Option<Schedule> {
         let schedule = self.schedule();
@@ -123,7 +134,8 @@ impl Problem {
         (self.length > 1 && schedule.at_once.is_none()).then_some(Schedule { each, ..schedule })
     }
 
-    /// The lanes of a short row: those that have the fewest elements beyond it, and of these the most.
+    /// The lanes of a short row: those that have the fewest elements beyond it, and of these the
+    /// most.
     fn of_a_subgroup(&self) -> u64 {
         let lanes = (0..=SUBGROUP.ilog2()).map(|power| 1 << power);
         let runs = |lanes: u64| self.length.div_ceil(lanes * RUN);
@@ -140,7 +152,8 @@ impl Schedule {
         self.workgroup.checked_div(self.lanes).unwrap_or(1)
     }
 
-    /// Its word in a kernel's name: `l64_w256_r3`, with `o4` behind it if each pass loads the elements again, or `e8` if a lane has 8 rows.
+    /// Its word in a kernel's name: `l64_w256_r3`, with `o4` behind it if each pass loads the
+    /// elements again, or `e8` if a lane has 8 rows.
     #[must_use]
     pub fn word(&self) -> String {
         let again = self.at_once.map(|count| format!("_o{count}")).unwrap_or_default();

@@ -7,7 +7,8 @@ pub(super) const HEAD: usize = 1;
 pub(super) const QUERY: usize = 2;
 pub(super) const KEY: usize = 3;
 
-/// What both directions are told of scores: their structs share the names of fields.
+/// The attributes of scores that both directions have in common: their structs share the names of
+/// fields.
 pub(super) struct Scores {
     pub(super) q: TensorId,
     pub(super) k: TensorId,

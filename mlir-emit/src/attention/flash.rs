@@ -1,11 +1,13 @@
-//! The forward direction as IREE's operation `iree_linalg_ext.online_attention`. On AMD GPUs it is one dispatch: tiles of scores stay in
-//! registers, and the sums so far are scaled whenever a larger score appears.
+//! The forward direction as IREE's operation `iree_linalg_ext.online_attention`. On AMD GPUs it is
+//! one dispatch: tiles of scores stay in registers, and the sums so far are scaled whenever a
+//! larger score appears.
 //!
-//! IREE's operation computes with powers of 2: it scales q and the mask by log2(e), q in its own type. The emitter passes a scale that
-//! makes q's factor 1, and scales the scores in f32 instead. The operation rounds the exponentials to the type of v for the second product.
+//! IREE's operation computes with powers of 2: it scales q and the mask by log2(e), q in its own
+//! type. The emitter passes a scale that makes q's factor 1, and scales the scores in f32 instead.
+//! The operation rounds the exponentials to the type of v for the second product.
 //!
-//! Bounds are a mask that is computed from indices. The operation's own `iree_linalg_ext.index` does not help: it counts from the beginning
-//! of each tile.
+//! Bounds are a mask that is computed from indices. The operation's own `iree_linalg_ext.index`
+//! does not help: it counts from the beginning of each tile.
 
 use super::axes::{HEAD, KEY, QUERY};
 use super::online::{Online, Problem, online};
@@ -24,9 +26,11 @@ use rotini_graph::{DataType, Layout, NormalGraph, NormalKind, NormalTensor, Op, 
 /// Rows and columns of the smallest matrix that an instruction multiplies.
 const TILE: i64 = 16;
 
-/// Softmax and weighted sum; `None` where IREE's operation does not have all that is asked for, or is not the better form.
+/// Returns the softmax and the weighted sum; `None` where IREE's operation does not support all
+/// that is asked for, or is slower.
 ///
-/// On CPUs it is not: it takes five times as long as the steps for 512 queries and keys of 64 columns.
+/// On CPUs it is not: it takes five times as long as the steps for 512 queries and keys of 64
+/// columns.
 pub(super) fn softmax<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     attention: &Attention<'c, 'b>,
@@ -59,7 +63,7 @@ pub(super) fn softmax<'c, 'b>(
     Softmax::of_online(lowering, weighted, &greatest, total).map(Some)
 }
 
-/// Whether IREE's operation has all that is asked for.
+/// Whether IREE's operation supports all that is asked for.
 pub(super) fn is_possible(lowering: &Lowering<'_, '_, '_>, attention: &Attention<'_, '_>, op: &Sdpa) -> bool {
     let Attention { q, k, v, mask, .. } = attention;
     let operands = [q, k, v].map(|tensor| (tensor.dims.as_slice(), tensor.dtype));
@@ -70,7 +74,8 @@ pub(super) fn is_possible(lowering: &Lowering<'_, '_, '_>, attention: &Attention
         && covers(lowering.target(), lowering.quirks(), attention.compute, op, operands)
 }
 
-/// Whether IREE's operation has all that is asked for of q, k and v with these extents and types, and makes matrix instructions of it.
+/// Whether IREE's operation has all that is asked for of q, k and v with these extents and types,
+/// and makes matrix instructions of it.
 fn covers(target: &Target, quirks: Quirks, compute: DataType, op: &Sdpa, operands: [(&[i64], DataType); 3]) -> bool {
     let [
         (&[_, _, queries, d], dtype),
@@ -94,8 +99,8 @@ fn covers(target: &Target, quirks: Quirks, compute: DataType, op: &Sdpa, operand
         && [d, columns].into_iter().all(fits)
 }
 
-/// Whether the whole graph is an attention in one dispatch that IREE does not form by itself, because the elements of the mask are as wide as
-/// scores. rotini's own kernels need no such bound.
+/// Whether the whole graph is an attention in one dispatch that IREE does not form by itself,
+/// because the elements of the mask are as wide as scores. rotini's own kernels need no such bound.
 pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quirks) -> bool {
     let [node] = graph.nodes() else { return false };
     let Op::Sdpa(op) = &node.op else { return false };
@@ -114,7 +119,8 @@ pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quir
         .all(|tensor| order(tensor).is_some());
     let scale = op.scale.and_then(|id| graph.tensor(id));
     let has_constant_scale = scale.is_none_or(|scale| matches!(scale.kind, NormalKind::Constant(_)));
-    // With bounds, what NaN of hidden rows has reached is found again, which is a dispatch of its own.
+    // With bounds, results that NaN of hidden rows has reached are computed again, in a separate
+    // dispatch.
     let diagonal = super::axes::scores_of!(op).diagonal();
     let is_bound = diagonal.left.is_some() || diagonal.right.is_some();
     let is_wide = mask.is_some_and(|mask| mask.dtype == DataType::F32);
@@ -128,8 +134,9 @@ pub(crate) fn is_one_dispatch(graph: &NormalGraph, target: &Target, quirks: Quir
         && compute_type(node.compute).is_some_and(|compute| covers(target, quirks, compute, op, operands))
 }
 
-/// What is added to scores, in f32: the additive mask, and -∞ where bounds hide a key. It has all queries and keys, and batches and
-/// heads if they differ. It is computed where the scores are.
+/// Returns the mask that is added to scores, in f32: the additive mask, and -∞ where bounds hide a
+/// key. It has all queries and keys, and batches and heads if they differ. It is fused with the
+/// scores.
 fn mask<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     attention: &Attention<'c, 'b>,

@@ -1,4 +1,5 @@
-//! The forward direction: the softmax of the scores, and the sum of the values with the softmax as weights.
+//! The forward direction: the softmax of the scores, and the sum of the values with the softmax as
+//! weights.
 
 use super::axes::{KEY, QUERY, scores_of};
 use super::hidden::{Rows, in_sequence};
@@ -73,7 +74,7 @@ fn stepwise<'c, 'b>(
     let row = Row::new(&greatest);
     let mut operands = vec![&greatest];
     operands.extend(&sink);
-    // Nothing is as large as no key at all, whose weight must be 0 and not exp(-∞ + ∞).
+    // Where no key is visible, the weight must be 0 and not exp(-∞ + ∞).
     let reference = Value::of(lowering.map(&operands, &row.shape(compute), compute, |math, elements| {
         let all = elements.iter().copied().map(Ok);
         let greatest = all.reduce(|x, y| math.max(x?, y?)).ok_or(MISSING)??;

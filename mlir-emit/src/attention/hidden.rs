@@ -1,10 +1,14 @@
-//! What lengths and bounds hide reaches no result, also if it is NaN or infinite: memory behind the end of a sequence may hold anything.
+//! Elements that lengths and bounds hide reach no result, even if they are NaN or infinite: memory
+//! behind the end of a sequence may hold anything.
 //!
-//! A score of a hidden key is replaced by -∞. That is not enough for products with rows of other tensors, where the weight 0 times NaN is NaN:
+//! A score of a hidden key is replaced by -∞. That is not enough for products with rows of other
+//! tensors, where the weight 0 times NaN is NaN:
 //!
-//! - Rows that no query sees, or that are behind the end of their sequence, are read as zeros ([`Attention::present`]).
-//! - Of rows that some queries see and others do not, elements of the product that are NaN are computed once more, from what is seen alone
-//!   ([`Attention::product`]). Without NaN that costs one comparison for each element.
+//! - Rows that no query sees, or that are behind the end of their sequence, are read as zeros
+//!   ([`Attention::present`]).
+//! - If some queries see a row and others do not, elements of the product that are NaN are computed
+//!   again, from visible rows only ([`Attention::product`]). Without NaN that costs one comparison
+//!   for each element.
 
 use super::axes::{HEAD, KEY, QUERY};
 use super::online::Online;
@@ -29,7 +33,8 @@ pub(super) enum Rows {
     Keys,
 }
 
-/// Which terms of a sum a row sees: those from its own number plus the first to its own number plus the second.
+/// The terms of a sum that a row sees: those from the row's index plus the first bound to its index
+/// plus the second.
 pub(super) type Terms = [Option<i64>; 2];
 
 impl<'c, 'b> Attention<'c, 'b> {
@@ -38,7 +43,7 @@ impl<'c, 'b> Attention<'c, 'b> {
         Ok([extent(&self.dims, QUERY)?, extent(&self.dims, KEY)?])
     }
 
-    /// The keys that a query sees, counted from its own number; `None` where a bound hides no key.
+    /// The keys that a query sees, relative to its index; `None` where a bound hides no key.
     pub(super) fn keys_of_query(&self) -> Result<Terms, EmitError> {
         let [queries, keys] = self.lengths_of_both()?;
         let [from, to] = self.visible()?;
@@ -48,7 +53,7 @@ impl<'c, 'b> Attention<'c, 'b> {
         ])
     }
 
-    /// The queries that see a key, counted from its own number.
+    /// The queries that see a key, relative to its index.
     pub(super) fn queries_of_key(&self) -> Result<Terms, EmitError> {
         let [from, to] = self.keys_of_query()?;
         Ok([to, from].map(|bound| bound.map(i64::saturating_neg)))
@@ -66,7 +71,8 @@ impl<'c, 'b> Attention<'c, 'b> {
         Ok([first, end])
     }
 
-    /// A tensor of queries or keys with zeros in the rows that lengths hide, or bounds from all of the other side.
+    /// Returns a tensor of queries or keys with zeros in the rows that are hidden by lengths, or by
+    /// bounds from all rows of the other side.
     pub(super) fn present(
         &self,
         lowering: &Lowering<'_, 'c, 'b>,
@@ -97,13 +103,13 @@ impl<'c, 'b> Attention<'c, 'b> {
             shown(math, element, (lengths, [first, end, count]))
         })?;
         Ok(Ordered {
-            // Read by a product: computed once, and apart from it.
+            // A product reads it, so it is computed once, in a separate dispatch.
             ssa: lowering.emitter().barrier(present.ssa)?,
             ..present
         })
     }
 
-    /// How many rows of a side each batch has, if that is told.
+    /// The number of rows of a side in each batch, if the graph gives the lengths.
     pub(super) fn length(&self, rows: Rows) -> Option<&Value<'c, 'b>> {
         self.lengths.as_ref().map(|[queries, keys]| match rows {
             Rows::Queries => queries,
@@ -111,8 +117,8 @@ impl<'c, 'b> Attention<'c, 'b> {
         })
     }
 
-    /// The product of weights, which are 0 where a row of them does not see a row of the other matrix, by this matrix. What a row does not see
-    /// adds nothing, whatever it is.
+    /// Returns the product of weights and this matrix. Weights are 0 where their row does not see a
+    /// row of the matrix, and such rows add nothing, whatever their values are.
     pub(super) fn product(
         &self,
         lowering: &Lowering<'_, 'c, 'b>,
@@ -150,8 +156,9 @@ impl<'c, 'b> Attention<'c, 'b> {
         })
     }
 
-    /// What IREE's operation found, with the same of what each query sees alone where that is NaN. The operation adds -∞ to scores of hidden
-    /// keys, and multiplies their values by 0.
+    /// Returns the results of IREE's operation, with those that are NaN computed again from only
+    /// the keys that each query sees. The operation adds -∞ to scores of hidden keys, and
+    /// multiplies their values by 0.
     pub(super) fn found_again(
         &self,
         lowering: &Lowering<'_, 'c, 'b>,
@@ -291,7 +298,8 @@ fn shown<'c, 'r>(
     in_sequence(math, element, lengths)
 }
 
-/// An element, or zero if its row is behind the end of its sequence, if that is told.
+/// Returns the element, or zero if its row is beyond the length of its sequence. Without lengths,
+/// it is always the element.
 pub(super) fn in_sequence<'c, 'r>(
     math: &Math<'c, 'r>,
     element: Ssa<'c, 'r>,
@@ -314,7 +322,7 @@ fn places<'c, 'r>(body: &Emitter<'c, 'r>) -> Result<[Ssa<'c, 'r>; 4], EmitError>
     ])
 }
 
-/// A number, or if it is NaN what `again` makes in its place.
+/// Returns `number`, or the result of `again` if it is NaN.
 fn mended<'c, 'r>(
     body: &Emitter<'c, 'r>,
     number: Ssa<'c, 'r>,

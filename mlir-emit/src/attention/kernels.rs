@@ -15,7 +15,8 @@ use crate::value::{Data, Ordered, Value, extent, extents};
 use rotini_graph::{DataType, Sdpa, TensorId};
 use rotini_schedule::attention;
 
-/// Softmax and weighted sum; `None` where there is no kernel for such types and columns, more is asked for, or scores in memory are faster.
+/// Returns the softmax and the weighted sum; `None` where there is no kernel for such types and
+/// columns, an attribute is not supported, or scores in memory are faster.
 pub(super) fn softmax<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     attention: &Attention<'c, 'b>,
@@ -50,7 +51,7 @@ pub(super) fn softmax<'c, 'b>(
     let scores = rows.saturating_mul(count(of.visible.count())?);
     let seen = count(of.visible.seen_by(schedule.rows().cast_signed()))?;
     let time = schedule.time(machine, [of_q, count(of.queries)?], [seen, 1]);
-    // The compiler's own form goes over the keys as this one does.
+    // The compiler's form goes over the keys in the same way.
     let is_slower = time > attention::time_of_scores(scores) && !flash::is_possible(lowering, attention, op);
     let prefill = Prefill { schedule, of };
     let kernel = if decode.is_possible() {
@@ -92,7 +93,7 @@ fn on_cpu<'c, 'b>(
     };
     let made = made(lowering, attention, (Kernel::OnCpu(&kernel), &out), op)?;
     let [quotient, greatest, total] = made;
-    // With 0 in the place of -∞, the statistics of a query that sees nothing are the same.
+    // With 0 instead of -∞, the statistics of a query that sees nothing are the same.
     Ok(Some(Softmax {
         weighted: Weighted::Quotient(quotient),
         reference: greatest.clone(),
@@ -130,8 +131,8 @@ fn made<'c, 'b>(
     Ok([Value::of(quotient), greatest, total])
 }
 
-/// Returns whether kernels for CPUs compute in this attention's type, and all operands have it or 16
-/// bits, which are converted.
+/// Returns whether kernels for CPUs compute in this attention's type, and all operands have it or
+/// 16 bits, which are converted.
 pub(super) fn is_for_cpus(attention: &Attention<'_, '_>) -> bool {
     let operands = [&attention.q, &attention.k, &attention.v];
     attention.compute == DataType::F32 && operands.into_iter().all(|tensor| is_float(tensor.dtype))
@@ -162,7 +163,8 @@ pub(super) fn has_halves(attention: &Attention<'_, '_>) -> bool {
     q == k && are_halves([k, v], attention.compute)
 }
 
-/// The attention as kernels of our own have it, whose output is stored so; `None` if they have none of this kind.
+/// Describes the attention for rotini's kernels, with the output stored as `out` says. `None` if
+/// there is no kernel for it.
 pub(super) fn problem<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     attention: &Attention<'c, 'b>,
@@ -270,7 +272,7 @@ impl Stored {
     }
 }
 
-/// The number of a value with a number of 32 bits for each batch, if it is one.
+/// Returns the id of a value with a 32-bit number for each batch, if it is one.
 fn number_of_each(
     lowering: &Lowering<'_, '_, '_>,
     value: &Value<'_, '_>,
@@ -284,7 +286,8 @@ fn number_of_each(
     Ok(Some(value.materialise(&lowering.emitter())?.ssa.id()))
 }
 
-/// What is added to scores; `None` if it is not in memory, or has too many elements.
+/// Returns the mask that is added to scores; `None` if it is not in memory, or has too many
+/// elements.
 fn mask(lowering: &Lowering<'_, '_, '_>, value: &Value<'_, '_>) -> Result<Option<Mask>, EmitError> {
     if !matches!(value.data, Data::Tensor { .. }) {
         return Ok(None);
@@ -303,7 +306,7 @@ fn mask(lowering: &Lowering<'_, '_, '_>, value: &Value<'_, '_>) -> Result<Option
         };
         stride = next;
     }
-    // Neighbouring keys lie side by side, or have one element.
+    // Neighbouring keys are contiguous, or share one element.
     if strides[3] > 1 {
         return Ok(None);
     }
@@ -315,7 +318,8 @@ fn mask(lowering: &Lowering<'_, '_, '_>, value: &Value<'_, '_>) -> Result<Option
     }))
 }
 
-/// Where a tensor's elements are; `None` if its columns do not lie side by side, or there are too many.
+/// Returns the description of a tensor in memory; `None` if its columns are not contiguous, or
+/// there are too many elements.
 pub(super) fn operand(tensor: &Ordered<'_, '_>) -> Option<Operand> {
     let elements = tensor
         .dims
@@ -328,7 +332,8 @@ pub(super) fn operand(tensor: &Ordered<'_, '_>) -> Option<Operand> {
     })
 }
 
-/// How far apart batches, heads and rows are in this memory order; `None` if columns do not lie side by side, or there are too many.
+/// Returns the strides of batches, heads and rows in this memory order; `None` if columns are not
+/// contiguous, or there are too many elements.
 fn strides(dims: &[i64], order: &[usize]) -> Option<RowStrides> {
     let mut strides = [0; 4];
     let mut stride: i64 = 1;

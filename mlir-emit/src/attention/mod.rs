@@ -1,4 +1,5 @@
-//! Scaled dot-product attention as matmuls and steps, or as IREE's own operation where that is one dispatch.
+//! Scaled dot-product attention as matmuls and steps, or as IREE's own operation where that is one
+//! dispatch.
 //!
 //! ```text
 //! s = scale q kᵀ + mask, -∞ where a key is hidden        P = exp(s - stats)
@@ -6,11 +7,12 @@
 //! o = e v / l    stats = m + log l                       dq = scale dS k         dk = scale dSᵀ q         dv = Pᵀ do
 //! ```
 //!
-//! A row without a visible key is zeros, and its statistic -∞. What no reference of hipDNN defines is declined.
+//! A row without a visible key is zeros, and its statistic -∞. What no reference of hipDNN defines
+//! is declined.
 //!
 //! | File | What it has |
 //! |---|---|
-//! | `told` | what an operation says of its scores |
+//! | `axes` | the attributes of scores in an operation |
 //! | `scores` | operands, masks and scores, the same in both directions |
 //! | `forward` | softmax and weighted sum, step by step |
 //! | `flash` | the same by `iree_linalg_ext.online_attention` |
@@ -150,12 +152,13 @@ pub(crate) fn check_backward(graph: &NormalGraph, compute: DataType, op: &SdpaBa
     check_scores(&scores_of!(op), graph, compute)
 }
 
-/// The elements of what the lowering makes on the way: scores and weights, keys and values for all heads, and the weighted sum.
+/// The number of elements of intermediate tensors: scores and weights, keys and values for all
+/// heads, and the weighted sum.
 pub(crate) fn elements(graph: &NormalGraph, op: &Sdpa) -> Option<u64> {
     made(graph, [op.q, op.k, op.v], 2)
 }
 
-/// The same of the gradients: scores, weights and both of their gradients.
+/// The same for the gradients: scores, weights and both of their gradients.
 pub(crate) fn backward_elements(graph: &NormalGraph, op: &SdpaBackward) -> Option<u64> {
     // Gradients of keys and values are as large as these, and there is one of q.
     made(graph, [op.q, op.k, op.v], 4)?.checked_mul(2)

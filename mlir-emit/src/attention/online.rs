@@ -1,4 +1,5 @@
-//! IREE's operation `iree_linalg_ext.online_attention`: its loops, and where its operands lie among them.
+//! IREE's operation `iree_linalg_ext.online_attention`: its loops, and where its operands lie among
+//! them.
 
 use super::axes::{HEAD, KEY, QUERY};
 use crate::EmitError;
@@ -70,7 +71,8 @@ pub(super) fn online<'c, 'b>(
     let o = [one(BATCH), heads, one(ROW), one(OF_VALUE)];
     let row_order: Vec<usize> = order.iter().copied().filter(|&axis| axis != KEY).collect();
     let mut results = Vec::new();
-    // The largest score starts at what is finite: where every key is hidden, exponentials are 0 and not those of -∞ + ∞.
+    // The largest score starts at a finite number: where every key is hidden, exponentials are 0,
+    // not exp(-∞ + ∞).
     for (order, start) in [(*order, 0.0), (&row_order, f64::from(f32::MIN)), (&row_order, 0.0)] {
         let place = iteration.place(order, &o)?;
         add((
@@ -122,25 +124,25 @@ pub(super) fn online<'c, 'b>(
 
 /// The loops of the operation.
 struct Iteration {
-    /// Of all axes.
+    /// The extents of all axes.
     extents: [i64; 7],
     /// The axis of each loop.
     loops: Vec<usize>,
 }
 
-/// Where a tensor lies among the loops.
+/// The layout of a tensor over the loops.
 struct Place {
     /// Its own extents, in memory order.
     whole: Vec<i64>,
-    /// Axes of `fine` for each of its own, if some are two.
+    /// The axes of `fine` for each axis of `whole`, if some are split into two.
     split: Option<Vec<Vec<usize>>>,
-    /// With one axis for each loop.
+    /// The extents with one axis for each loop.
     fine: Vec<i64>,
     loops: Vec<usize>,
 }
 
 impl Iteration {
-    /// Of q, k and v.
+    /// Returns the iteration space of q, k and v.
     fn new([q, k, v]: [&Ordered<'_, '_>; 3]) -> Result<Self, EmitError> {
         let heads = extent(&k.dims, HEAD)?;
         let group = extent(&q.dims, HEAD)?.checked_div(heads).ok_or(MISSING)?;
@@ -174,7 +176,8 @@ impl Iteration {
         axes.iter().map(product).collect()
     }
 
-    /// The place of a tensor in this memory order, each of whose logical axes is these axes of the iteration.
+    /// The place of a tensor in this memory order, each of whose logical axes is these axes of the
+    /// iteration.
     fn place(&self, order: &[usize], axes: &[Vec<usize>; 4]) -> Result<Place, EmitError> {
         let (mut whole, mut split, mut fine, mut loops) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for &axis in order {

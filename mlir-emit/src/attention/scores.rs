@@ -50,7 +50,8 @@ impl<'c, 'b> Attention<'c, 'b> {
             dims: vec![batch, heads, queries, keys],
             scale: match (op.scale, op.scale_value) {
                 (Some(scale), _) => value(scale)?.with_dims(&lowering.emitter(), &[1])?,
-                // Without either it is 1 in the newest hipDNN (`PlanUtils.hpp`), where older ones divided by the root of D.
+                // Without either it is 1 in the newest hipDNN (`PlanUtils.hpp`), where older ones
+                // divided by the root of D.
                 (None, factor) => constant(factor.map_or(1.0, f64::from)),
             },
             mask: op.mask.map(|mask| added(lowering, value(mask)?)).transpose()?,
@@ -64,7 +65,7 @@ impl<'c, 'b> Attention<'c, 'b> {
         })
     }
 
-    /// The extents of what there is one of for each row of scores.
+    /// The extents of a tensor with one element for each row of scores.
     pub(super) fn rows(&self) -> Vec<i64> {
         let mut dims = self.dims.clone();
         dims.truncate(KEY);
@@ -127,8 +128,10 @@ impl<'c, 'b> Attention<'c, 'b> {
         })
     }
 
-    /// The type in which what is made of scores is multiplied with these tensors, whose values are factors of this type: where kernels of our
-    /// own multiply, their own, as matrix instructions need it.
+    /// The element type in which probabilities, or other values computed from scores, are
+    /// multiplied with these tensors, whose values are operands of the type `factor`. Where
+    /// rotini's kernels multiply, it is `factor`, as matrix instructions need it; else it is the
+    /// compute type.
     pub(super) fn multiplied(
         &self,
         lowering: &Lowering<'_, 'c, 'b>,
@@ -154,7 +157,7 @@ impl<'c, 'b> Attention<'c, 'b> {
         left.is_some() || right.is_some() && !is_last
     }
 
-    /// From which key on a query sees them, and the last one that it sees, both counted from the query's own number.
+    /// Returns the first and the last key that a query sees, both relative to the query's index.
     pub(super) fn visible(&self) -> Result<[Option<i64>; 2], EmitError> {
         let offset = self.offset()?;
         let Diagonal { left, right, .. } = self.diagonal;
@@ -164,7 +167,7 @@ impl<'c, 'b> Attention<'c, 'b> {
         ])
     }
 
-    /// What is to be added to a query for the key on its diagonal.
+    /// Returns the offset from a query's index to the key on its diagonal.
     pub(super) fn offset(&self) -> Result<i64, EmitError> {
         Ok(if self.diagonal.is_bottom_right {
             extent(&self.dims, KEY)? - extent(&self.dims, QUERY)?
@@ -173,8 +176,9 @@ impl<'c, 'b> Attention<'c, 'b> {
         })
     }
 
-    /// ALiBi: a slope for each head times the distance. The slopes are powers of the first one, 2^(-8/H), where H is a power of two; the
-    /// heads beyond the largest power take every other one of twice as many.
+    /// ALiBi: a slope for each head times the distance. The slopes are powers of the first one,
+    /// 2^(-8/H), where H is a power of two; the heads beyond the largest power take every other one
+    /// of twice as many.
     fn bias<'r>(&self, math: &Math<'c, 'r>) -> Scalar<'c, 'r> {
         let heads = extent(&self.dims, HEAD)?.max(1);
         // 63 less leading zeros: the exponent of the largest power of two in it.
@@ -189,7 +193,7 @@ impl<'c, 'b> Attention<'c, 'b> {
         let slope = if regular == heads {
             among
         } else {
-            // Of twice as many, the first, third, and so on.
+            // The first, third, … slope for twice as many heads.
             let beyond = slope(step / 2.0, step, -step * regular as f64)?;
             let is_regular = math.compare(F::Less, head, math.constant(regular as f64)?)?;
             math.select(is_regular, among, beyond)?
@@ -240,8 +244,9 @@ impl<'c, 'b> Attention<'c, 'b> {
     }
 }
 
-/// What a mask adds to scores. Of truth values it is 0 where a key stays and -∞ where it is hidden, computed apart, in a type that the kernels
-/// of the target read.
+/// Returns what a mask adds to scores. For a boolean mask it is 0 where a key is visible and -∞
+/// where it is hidden, computed in a separate dispatch, in a type that the kernels of the target
+/// read.
 fn added<'c, 'b>(lowering: &Lowering<'_, 'c, 'b>, mask: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
     if mask.dtype != DataType::Bool {
         return Ok(mask);
@@ -306,7 +311,7 @@ pub(super) fn level<'c, 'b>(
     })
 }
 
-/// The matrices the other way round, where they lie.
+/// Returns the transposed matrices, without a copy.
 pub(super) fn transposed<'c, 'b>(tensor: &Ordered<'c, 'b>) -> Ordered<'c, 'b> {
     let swapped = |axis: &usize| match *axis {
         QUERY => KEY,

@@ -1,4 +1,5 @@
-//! What each way of computing a softmax and its weighted sum gives, and what the outputs are made of it.
+//! The results of each way of computing a softmax and its weighted sum, and the outputs computed
+//! from them.
 
 use crate::EmitError;
 use crate::convert::FloatPredicate as F;
@@ -11,7 +12,7 @@ use crate::value::{Data, Value};
 use rotini_graph::{DataType, Sdpa};
 use std::f64::consts::LN_2;
 
-/// What the outputs are made of.
+/// What the outputs are computed from.
 pub(super) struct Softmax<'c, 'b> {
     pub(super) weighted: Weighted<'c, 'b>,
     /// The largest score of each row.
@@ -31,7 +32,8 @@ pub(super) enum Weighted<'c, 'b> {
 }
 
 impl<'c, 'b> Softmax<'c, 'b> {
-    /// From what IREE's operation gives, or kernels of our own: their largest scores are in powers of 2.
+    /// Converts the results of IREE's operation or of rotini's kernels: their largest scores are in
+    /// powers of 2.
     pub(super) fn of_online(
         lowering: &Lowering<'_, 'c, 'b>,
         weighted: Weighted<'c, 'b>,
@@ -55,12 +57,13 @@ impl<'c, 'b> Softmax<'c, 'b> {
     }
 }
 
-/// Whether the operation asks for more than IREE's `online_attention` has, bounds and an additive mask apart.
+/// Whether the operation asks for more than IREE's `online_attention` has, bounds and an additive
+/// mask apart.
 pub(super) const fn asks_for_more(op: &Sdpa) -> bool {
     op.padding_mask || op.alibi_mask || op.sink_token.is_some() || op.max.is_some() || op.sum_exp.is_some()
 }
 
-/// A sum over the sum of its weights, or 0 where there are none.
+/// Divides a weighted sum by the sum of its weights; 0 where there are no weights.
 pub(super) fn divided<'c, 'r>(math: &Math<'c, 'r>, elements: &[Ssa<'c, 'r>]) -> Scalar<'c, 'r> {
     let &[weighted, total] = elements else {
         return Err(MISSING);

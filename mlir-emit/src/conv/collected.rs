@@ -1,7 +1,9 @@
-//! The gradient with respect to x of a convolution with steps, collected from the windows that reach each element.
+//! The gradient with respect to x of a convolution with steps, collected from the windows that
+//! reach each element.
 //!
-//! dy times the filter is a product of matrices: the share that each window has at each of its taps. Each element of dx sums the shares of
-//! the windows that reach it. With one filter in a group a share is one product, which is made where it is summed.
+//! dy times the filter is a product of matrices: the contribution of each window at each of its
+//! taps. Each element of dx sums the contributions of the windows that reach it. With one filter in
+//! a group a contribution is one product, which is computed where it is summed.
 
 use super::named::{Axis, Tensor, between, sum};
 use super::shape::{Shape, product};
@@ -39,7 +41,8 @@ impl Shape<'_> {
     }
 }
 
-/// The gradient with respect to x, each element collected from the windows that reach it, in the memory order `order`.
+/// The gradient with respect to x, each element collected from the windows that reach it, in the
+/// memory order `order`.
 pub(super) fn collected<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [dy, w]: [&Ordered<'c, 'b>; 2],
@@ -49,7 +52,7 @@ pub(super) fn collected<'c, 'b>(
     compute: DataType,
 ) -> Result<Ordered<'c, 'b>, EmitError> {
     let at = lowering.emitter();
-    // With one filter in a group a share is one product, which costs less than what keeps it.
+    // With one filter in a group a contribution is one product, which costs less than storing it.
     let terms = match shape.filters {
         1 => None,
         _ => Some(shares(&at, [dy, w], shape, compute)?),
@@ -105,7 +108,8 @@ pub(super) fn collected<'c, 'b>(
     })
 }
 
-/// What each window has at each of its taps: dy times the filter, over group, batch, positions, taps and channels.
+/// Computes the contribution of each window at each of its taps: dy times the filter, over group,
+/// batch, positions, taps and channels.
 fn shares<'c, 'b>(
     at: &Emitter<'c, 'b>,
     [dy, w]: [&Ordered<'c, 'b>; 2],
@@ -141,7 +145,8 @@ fn shares<'c, 'b>(
     Ok(shares.split(at, &[places, taps].concat(), &runs)?.ssa)
 }
 
-/// The elements of what [`collected`] makes of the operands, each thing once.
+/// The number of elements of all tensors that [`collected`] makes from the operands, each tensor
+/// counted once.
 pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
     let [groups, positions, terms, filters] = [shape.groups, shape.positions(), shape.terms(), shape.filters];
     let shares = if filters == 1 {
@@ -166,7 +171,8 @@ struct Step {
 }
 
 impl Step {
-    /// How many taps are looked at: each in one window at most, and one of so many as the stride where they lie side by side.
+    /// The number of taps that are looked at. Each is in at most one window. Without dilation, it
+    /// is one of every `stride` neighbouring taps.
     fn taps(&self) -> i64 {
         if self.dilation == 1 {
             self.window / self.stride + i64::from(self.window % self.stride != 0)
@@ -175,8 +181,8 @@ impl Step {
         }
     }
 
-    /// A window, its tap at this place in the padded x, and what has to hold for it to be one. Unsigned: what lies before the first is
-    /// far behind the last.
+    /// A window, its tap at this place in the padded x, and what has to hold for it to be one.
+    /// Unsigned: what lies before the first is far behind the last.
     fn reached<'c, 'r>(
         &self,
         places: &Places<'c, 'r>,

@@ -1,8 +1,10 @@
-//! Padding below zero, which cuts elements of x off instead of adding zeros. Frameworks send it as the output padding of a transposed
-//! convolution, which is a gradient with respect to x whose last elements no window reaches.
+//! Padding below zero, which cuts elements of x off instead of adding zeros. Frameworks send it as
+//! the output padding of a transposed convolution, which is a gradient with respect to x whose last
+//! elements no window reaches.
 //!
-//! The forms of convolutions know no such padding: what is left of x is convolved with what is left of the padding. In a gradient with
-//! respect to x, what is cut off is zeros around the gradient of the rest.
+//! The forms of convolutions know no such padding: what is left of x is convolved with what is left
+//! of the padding. In a gradient with respect to x, what is cut off is zeros around the gradient of
+//! the rest.
 
 use crate::ir::Emitter;
 use crate::value::{Ordered, extents};
@@ -56,7 +58,7 @@ impl Cropped {
         self.cut.iter().all(|&cut| cut == (0, 0))
     }
 
-    /// The elements of the copies that are made of x or its gradient; 0 if nothing is cut off.
+    /// The number of elements of the copies of x or its gradient; 0 if nothing is cut off.
     pub(super) fn elements(&self, x: &[i64]) -> Option<u64> {
         if self.is_whole() {
             return Some(0);

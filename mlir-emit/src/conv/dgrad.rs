@@ -1,15 +1,17 @@
-//! The gradient with respect to x of a convolution, as one kernel of our own.
+//! The gradient with respect to x of a convolution, as one kernel that rotini writes.
 //!
-//! With steps of one it is a sum over taps of dy, in the other direction: dx\[h\] = Σ dy\[h + pre - r\] w\[r\]. With steps of two, dx has two
-//! phases along the axis, which different taps reach. Example: a window of three taps with one zero before.
+//! With steps of one it is a sum over taps of dy, in the other direction: dx\[h\] = Σ dy\[h + pre -
+//! r\] w\[r\]. With steps of two, dx has two phases along the axis, which different taps reach.
+//! Example: a window of three taps with one zero before.
 //!
 //! ```text
 //! dx[2q]     = Σ dy[q] w[1]
 //! dx[2q + 1] = Σ dy[q] w[2] + dy[q + 1] w[0]
 //! ```
 //!
-//! In general the phase r = h mod s of dx is Σ dy\[q + ⌊(r + pre) / s⌋ - t\] w\[(r + pre) mod s + s t\] over t. Phases are products side by
-//! side in one kernel: axes of its batch. No product is with a stuffed zero.
+//! In general the phase r = h mod s of dx is Σ dy\[q + ⌊(r + pre) / s⌋ - t\] w\[(r + pre) mod s + s
+//! t\] over t. Phases are products side by side in one kernel: axes of its batch. No product is
+//! with a stuffed zero.
 
 use super::kernels::{direct, factor, has_tiles, is_direct, per_image};
 use super::shape::{Shape, channels_first, channels_last};
@@ -37,7 +39,8 @@ struct Along {
     phases: i64,
     /// Most taps that a phase has.
     taps: i64,
-    /// For the first phase, and by how much it is more for the second: the first tap, and the element of dy that it meets at place 0.
+    /// For the first phase, and by how much it is more for the second: the first tap, and the
+    /// element of dy that it is multiplied with at position 0.
     tap: [i64; 2],
     step: [i64; 2],
     dilation: i64,
@@ -50,10 +53,10 @@ impl Along {
         let geometry = shape.geometry;
         let at = |extents: &[i64]| extents.get(axis).copied();
         let (stride, pre, window) = (at(&geometry.stride)?, at(&geometry.pre_padding)?, at(&shape.window)?);
-        // Of one tap it may be any number.
+        // A window of one tap may have any dilation.
         let dilation = if window > 1 { at(&geometry.dilation)? } else { 1 };
         let (input, output) = (at(&shape.input)?, at(&shape.output)?);
-        // So much, times the elements of a tensor, is a number of 64 bits.
+        // A number up to this limit times the elements of a tensor fits in 64 bits.
         if pre > FAR || dilation > FAR {
             return None;
         }
@@ -82,7 +85,7 @@ impl Along {
         (self.window - first + self.phases - 1) / self.phases
     }
 
-    /// Whether all places meet an element of dy with each tap.
+    /// Whether each tap has an element of dy at all positions.
     fn is_inside(&self) -> bool {
         let most = self.places - 1 + self.step[0] + self.step[1].max(0);
         let least = self.step[0] + self.step[1].min(0) - (self.taps - 1) * self.dilation;
@@ -94,8 +97,8 @@ impl Along {
     }
 }
 
-/// The gradient in the memory order `order`, of the type `stored` if it has phases and of the compute type else; `None` if there is no
-/// kernel for these types and extents.
+/// The gradient in the memory order `order`, of the type `stored` if it has phases and of the
+/// compute type else; `None` if there is no kernel for these types and extents.
 pub(super) fn lower<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [dy, w]: [&Ordered<'c, 'b>; 2],
@@ -268,7 +271,7 @@ fn product(
             });
         }
         if !axis.is_even() {
-            // What is no tap counts in neither factor: zero times infinity is not zero.
+            // A term that is no tap must be zero in both operands: zero times infinity is not zero.
             tap_windows.push(Window {
                 extent: axis.window,
                 start: axis.tap[0],
@@ -296,7 +299,8 @@ fn product(
             .collect(),
         columns: vec![shape.channels],
         sum: axes.iter().map(|axis| axis.taps).chain([shape.filters]).collect(),
-        // Of groups each would have its own numbers of terms. What is no tap is a zero then.
+        // With groups, each group would need other numbers of terms. Terms that are no taps are
+        // zeros then.
         terms: if shape.groups == 1 {
             terms(axes, shape.filters)
         } else {

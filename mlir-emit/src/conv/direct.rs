@@ -1,7 +1,8 @@
 //! The direct form: one `linalg.generic` with the convolution's index maps.
 //!
-//! It takes x, w and y in their memory order, channels first or channels last. A tensor in another order, or in another order than its
-//! partner, is copied first, behind a barrier (see [`Ordered::in_order`]).
+//! It takes x, w and y in their memory order, channels first or channels last. A tensor in another
+//! order, or in another order than its partner, is copied first, behind a barrier (see
+//! [`Ordered::in_order`]).
 
 use super::shape::{Shape, channels_first, channels_last, product, split_axis};
 use crate::EmitError;
@@ -13,8 +14,8 @@ use crate::quirks::{Quirk, Quirks};
 use crate::value::{Ordered, Value, extents, reshape};
 use rotini_graph::DataType;
 
-/// One structured operation over all axes: n, groups, filters and output positions in the order of memory, then the sum over channels
-/// and window.
+/// One structured operation over all axes: n, groups, filters and output positions in the order of
+/// memory, then the sum over channels and window.
 pub(super) fn lower<'c, 'b>(
     at: &Emitter<'c, 'b>,
     x: &Ordered<'c, 'b>,
@@ -30,7 +31,8 @@ pub(super) fn lower<'c, 'b>(
     let x_ssa = input(at, &x, w.dtype, shape, channel_order)?;
     let (w_ssa, _) = split_axis(at, &w, 0, shape.groups)?;
 
-    // Loops are named by position: the axes of the result first, then the reduction in the order of the filter.
+    // Loops are named by position: the axes of the result first, then the reduction in the order of
+    // the filter.
     let mut loops = Vec::new();
     let mut loop_extents = Vec::new();
     let mut new_loop = |kind: Loop, extent: i64| {
@@ -67,7 +69,8 @@ pub(super) fn lower<'c, 'b>(
     }
     let result_rank = loops.iter().filter(|kind| **kind == Loop::Parallel).count();
     let result_shape: Vec<i64> = loop_extents.iter().take(result_rank).copied().collect();
-    // The axes of the result in the order of memory: the groups, if there are any, stand before the filters.
+    // The axes of the result in the order of memory: the groups, if there are any, stand before the
+    // filters.
     let mut in_memory: Vec<usize> = (0..result_rank).filter(|&axis| Some(axis) != group).collect();
     if let Some(group) = group {
         in_memory.insert(
@@ -149,7 +152,8 @@ pub(super) fn lower<'c, 'b>(
     Ok((ssa, axes))
 }
 
-/// The elements of what [`lower`] makes of the operands, each thing once.
+/// The number of elements of all tensors that [`lower`] makes from the operands, each tensor
+/// counted once.
 pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
     let w = product(&shape.window)?.checked_mul(product(&[shape.groups, shape.filters, shape.channels])?)?;
     let y = product(&shape.output)?.checked_mul(product(&[shape.groups, shape.batch, shape.filters])?)?;
@@ -175,8 +179,8 @@ impl ChannelOrder {
 
     /// The order that needs the fewest copies; x weighs more than w, since it is usually larger.
     ///
-    /// A result with an axis of extent 1 is always computed channels first if it has groups, or positions along three axes
-    /// ([`Quirk::DroppedUnits`]).
+    /// A result with an axis of extent 1 is always computed channels first if it has groups, or
+    /// positions along three axes ([`Quirk::DroppedUnits`]).
     fn for_operands(x: &Ordered<'_, '_>, w: &Ordered<'_, '_>, shape: &Shape<'_>, quirks: Quirks) -> Self {
         let follows_units = shape.groups > 1 || shape.spatial() > 2;
         if quirks.avoids(Quirk::DroppedUnits) && follows_units && shape.output.contains(&1) {
@@ -194,7 +198,8 @@ impl ChannelOrder {
     }
 }
 
-/// Whether groups are looped over before positions, and the result brought into order afterwards ([`Quirk::BlocksAfterRows`]).
+/// Whether groups are looped over before positions, and the result brought into order afterwards
+/// ([`Quirk::BlocksAfterRows`]).
 ///
 /// Only few filters or few positions are computed with matrix instructions of several blocks
 /// (`deduceMMASchedule` in IREE's `GPUHeuristics.cpp`).
@@ -204,8 +209,9 @@ fn groups_come_first(shape: &Shape<'_>, quirks: Quirks) -> bool {
     quirks.avoids(Quirk::BlocksAfterRows) && (shape.filters <= FEW || rows.is_some_and(|rows| rows <= FEW as u64))
 }
 
-/// The input as the convolution reads it: its channels split into groups if there are several, with the zeros around it. Split
-/// first, so that the padding stands next to the convolution and fuses with it.
+/// The input as the convolution reads it: its channels split into groups if there are several, with
+/// the zeros around it. Split first, so that the padding stands next to the convolution and fuses
+/// with it.
 fn input<'c, 'b>(
     at: &Emitter<'c, 'b>,
     x: &Ordered<'c, 'b>,
@@ -231,9 +237,11 @@ fn input<'c, 'b>(
     }
 }
 
-/// Whether padding may become part of the convolution's dispatch: not where a loop of the convolution has one step, an axis of the output
-/// or a padded axis of the window ([`Quirk::PaddingOfUnitLoops`]); convolutions of networks have none of that. Nor where the factors are no
-/// floats of one type, which matrix cores would multiply ([`Quirk::PaddingOfMixedFactors`]).
+/// Whether padding may become part of the convolution's dispatch: not where a loop of the
+/// convolution has one step, an axis of the output or a padded axis of the window
+/// ([`Quirk::PaddingOfUnitLoops`]); convolutions of networks have none of that. Nor where the
+/// factors are no floats of one type, which matrix cores would multiply
+/// ([`Quirk::PaddingOfMixedFactors`]).
 fn may_fuse_padding(shape: &Shape<'_>, factors: [DataType; 2], padding: &[(i64, i64)], quirks: Quirks) -> bool {
     let [x, w] = factors;
     let are_floats = x == w && !x.is_integer();

@@ -2,14 +2,17 @@
 //!
 //! The gradient with respect to x has two forms:
 //!
-//! - With stride 1 it is a convolution: of dy with zeros around it, by the filter rotated by 180° with its two channel axes exchanged.
-//! - With a larger stride, dy would need zeros between its elements too. Most products would be with these zeros, and an infinity in w
-//!   would make NaN where no window is. So dy times the filter is a matmul, and each element of dx sums the products of the windows that
-//!   reach it ([`super::collected`]).
+//! - With stride 1 it is a convolution: of dy with zeros around it, by the filter rotated by 180°
+//!   with its two channel axes exchanged.
+//! - With a larger stride, dy would need zeros between its elements too. Most products would be
+//!   with these zeros, and an infinity in w would make NaN where no window is. So dy times the
+//!   filter is a matmul, and each element of dx sums the products of the windows that reach it
+//!   ([`super::collected`]).
 //!
-//! On MI300 most are kernels of our own ([`super::dgrad`]).
+//! On MI300 most are kernels that rotini writes ([`super::dgrad`]).
 //!
-//! The gradient with respect to w is a matmul: dy times the patches of x, summed over all positions.
+//! The gradient with respect to w is a matmul: dy times the patches of x, summed over all
+//! positions.
 
 use super::direct;
 use super::named::{Axis, Dim, Tensor, between, sum};
@@ -28,7 +31,8 @@ pub(super) struct Turned<'c, 'b> {
     pub(super) geometry: ConvGeometry,
 }
 
-/// Prepares the filter for the gradient with respect to x, and its geometry; the shape is that of the forward convolution.
+/// Prepares the filter for the gradient with respect to x, and its geometry; the shape is that of
+/// the forward convolution.
 pub(super) fn turned<'c, 'b>(
     at: &Emitter<'c, 'b>,
     w: &Ordered<'c, 'b>,
@@ -43,19 +47,21 @@ pub(super) fn turned<'c, 'b>(
     })
 }
 
-/// The elements of what [`turned`] makes of the operands.
+/// The number of elements of all tensors that [`turned`] makes from the operands.
 pub(super) fn turned_elements(shape: &Shape<'_>) -> Option<u64> {
     let dy = product(&shape.spread())?.checked_mul(product(&[shape.batch, shape.groups, shape.filters])?)?;
     dy.checked_add(shape.filter_elements()?)
 }
 
 impl Shape<'_> {
-    /// Whether the gradient with respect to x is a convolution of dy: its windows are one step apart, and all of dy counts.
+    /// Whether the gradient with respect to x is a convolution of dy: its windows are one step
+    /// apart, and all of dy counts.
     pub(super) fn is_turned(&self) -> bool {
         self.geometry.stride.iter().all(|&stride| stride == 1) && self.zeros_before().iter().all(|&zeros| zeros >= 0)
     }
 
-    /// Zeros before the first element of dy, for the windows of the turned filter; fewer than none where dy is cut.
+    /// Zeros before the first element of dy, for the windows of the turned filter; fewer than none
+    /// where dy is cut.
     fn zeros_before(&self) -> Vec<i64> {
         let ConvGeometry {
             pre_padding, dilation, ..
@@ -85,8 +91,8 @@ impl Shape<'_> {
     }
 }
 
-/// w turned around (twice, which is not at all, if the convolution has turned it already), its filters and channels exchanged within each
-/// group.
+/// Returns w rotated by 180° (or as it is, if the convolution has rotated it already), with filters
+/// and channels exchanged within each group.
 fn exchanged<'c, 'b>(
     at: &Emitter<'c, 'b>,
     w: &Ordered<'c, 'b>,
@@ -110,7 +116,7 @@ fn exchanged<'c, 'b>(
             dims,
         });
     }
-    // In the order of w, each axis in the place of the one that it was.
+    // The result has the memory order of w, with the two channel axes exchanged.
     let order: Vec<usize> = w.order.clone();
     let ssa = at.tabulate(&extents(&dims, &order)?, w.dtype, |body| {
         let index = body.index_type();
@@ -219,7 +225,8 @@ pub(super) fn filter<'c, 'b>(
     Ok(dw.merged(at, &[&[merged], &terms[..]].concat(), &runs)?.ssa)
 }
 
-/// What each window has of x under each tap, zeros outside. A copy of a padded x would be one pass over memory more.
+/// Returns the patches of x: the element under each tap of each window, with zeros outside. A
+/// padded copy of x would be another pass over memory.
 fn patches<'c, 'b>(
     at: &Emitter<'c, 'b>,
     x: &Ordered<'c, 'b>,
@@ -298,7 +305,8 @@ fn masked<'c, 'r>(
     }
 }
 
-/// The elements of what [`filter`] makes of the operands, each thing once.
+/// The number of elements of all tensors that [`filter`] makes from the operands, each tensor
+/// counted once.
 pub(super) fn filter_elements(shape: &Shape<'_>) -> Option<u64> {
     let groups = u64::try_from(shape.groups).ok()?;
     let (positions, terms) = (

@@ -1,4 +1,5 @@
-//! Convolutions as kernels of our own: implicit GEMMs that read x where it lies, zeros around it included.
+//! Convolutions as kernels that rotini writes: implicit GEMMs that read x in place, and its padding
+//! as zeros.
 //!
 //! | Convolution | x in memory | Rows | Columns | Sum |
 //! |---|---|---|---|---|
@@ -6,8 +7,10 @@
 //! | forward, one tap without steps | channels first | filters | positions, for each image | channels |
 //! | gradient with respect to w | channels innermost, or one tap without steps | taps, channels | filters | positions |
 //!
-//! x that lies otherwise is copied first. In groups of few channels, the gradient with respect to w is that of fewer groups of more channels, of
-//! which a part is kept: example: of 32 groups of 4 channels and 4 filters, that of 8 groups of 16 and 16, a quarter of whose sums are real.
+//! x in another memory order is copied first. With few channels in each group, the gradient with
+//! respect to w is computed with merged groups, and only its diagonal blocks are kept. Example: 32
+//! groups of 4 channels and 4 filters are computed as 8 groups of 16 channels and 16 filters, and a
+//! quarter of the sums are kept.
 
 use super::shape::{Shape, channels_first, channels_last};
 use crate::EmitError;
@@ -76,7 +79,8 @@ pub(super) fn lower<'c, 'b>(
     lowering.kernel(machine, implicit([&x, &w], &shape, (order, compute))?)
 }
 
-/// The groups as axes of a batch, and the strides along them of tensors with channels and with filters, which are so far apart.
+/// Returns the groups as axes of a batch, and the strides along them in the tensors with channels
+/// and with filters.
 fn groups(shape: &Shape<'_>, [channel, filter]: [i64; 2]) -> (Vec<i64>, [Vec<i64>; 2]) {
     if shape.groups == 1 {
         return Default::default();
@@ -85,13 +89,15 @@ fn groups(shape: &Shape<'_>, [channel, filter]: [i64; 2]) -> (Vec<i64>, [Vec<i64
     (vec![shape.groups], strides.map(|stride| vec![stride]))
 }
 
-/// Whether kernels with matrix instructions have a convolution in these groups: several of few channels or filters leave most of a tile unused.
+/// Whether kernels with matrix instructions suit a convolution in these groups: several groups of
+/// few channels or filters leave most of a tile unused.
 pub(super) fn has_tiles(shape: &Shape<'_>) -> bool {
     shape.groups == 1 || shape.channels % WIDTH == 0 && shape.filters % WIDTH == 0
 }
 
-/// Whether lanes make the sums of a convolution in small groups by themselves, or those of its gradient with respect to x. So many channels, or
-/// filters, of a group are summed.
+/// Whether single lanes compute the sums of a convolution in small groups, or those of its gradient
+/// with respect to x, without matrix instructions. `summed`: the channels, or filters, of a group
+/// that are summed.
 pub(super) fn is_direct(types: [DataType; 2], (shape, summed): (&Shape<'_>, i64), compute: DataType) -> bool {
     let is_float = matches!(types[0], DataType::F16 | DataType::Bf16 | DataType::F32);
     let mut axes = shape.window.iter().chain([&summed]);
@@ -116,7 +122,8 @@ pub(super) fn direct<'c, 'b>(
     product.is_direct = true;
     product.name = format!("{}_direct", product.name);
     if is_depthwise(shape) {
-        // The groups, which come last in the batch, are the columns: lanes go along them where channels lie innermost.
+        // The groups, which come last in the batch, are the columns: lanes go along them where
+        // channels lie innermost.
         product.batch.pop();
         product.columns = vec![shape.groups];
         let [first, second] = &mut product.factors;
@@ -136,8 +143,8 @@ struct Image {
     /// Elements from one position to the next, and from one tap to the next.
     steps: Vec<i64>,
     taps: Vec<i64>,
-    /// For each axis along which windows go beyond the image: its number, the image's extent, where it begins, the distances of
-    /// positions and of taps.
+    /// For each axis along which windows go beyond the image: its number, the image's extent, where
+    /// it begins, the distances of positions and of taps.
     edges: Vec<(usize, [i64; 4])>,
 }
 
@@ -154,7 +161,8 @@ impl Image {
         for axis in 0..shape.spatial() {
             let (stride, input) = (extent(&strides, axis + 2)?, extent(&shape.input, axis)?);
             let (outputs, taps) = (extent(&shape.output, axis)?, extent(&shape.window, axis)?);
-            // From a position, or a tap, to the next one: of one alone it may be any number.
+            // The stride from a position, or a tap, to the next one. If there is only one, the
+            // stride may be any number.
             let step = if outputs > 1 {
                 extent(&geometry.stride, axis)?
             } else {
@@ -174,7 +182,8 @@ impl Image {
 }
 
 impl Image {
-    /// Where a gradient with respect to the filter reads zeros: rows are taps, the sum is over images and positions.
+    /// Where a gradient with respect to the filter reads zeros: rows are taps, the sum is over
+    /// images and positions.
     fn windows_of_taps(&self) -> Vec<Window> {
         let edges = self.edges.iter();
         edges
@@ -189,7 +198,8 @@ impl Image {
     }
 }
 
-/// A factor, its first element, its strides along batches, its own axes and the sum, and where it has zeros.
+/// Creates an operand from its first element, its strides along the batch, its own axes and the
+/// sum, and the windows in which it has zeros.
 pub(super) fn factor(
     tensor: &Ordered<'_, '_>,
     first: i64,
@@ -260,8 +270,8 @@ fn implicit(
     })
 }
 
-/// The gradient with respect to w, if there is a kernel for these types and extents: with channels innermost. `is_read`: whether other
-/// operations read it.
+/// The gradient with respect to w, if there is a kernel for these types and extents: with channels
+/// innermost. `is_read`: whether other operations read it.
 pub(super) fn wgrad<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [x, dy]: [&Ordered<'c, 'b>; 2],
@@ -347,7 +357,8 @@ pub(super) fn wgrad<'c, 'b>(
     }))
 }
 
-/// Of sums of so many groups together, for each filter those with the channels of its own group.
+/// Extracts the diagonal blocks of a merged-group gradient with respect to w: for each filter, the
+/// sums of the channels of its own group. `merged`: the number of groups that were summed as one.
 fn own_channels<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     sums: &Ordered<'c, 'b>,
@@ -379,7 +390,8 @@ fn own_channels<'c, 'b>(
     })
 }
 
-/// The gradient with respect to the filter of a depthwise convolution: rows are taps, columns are groups.
+/// The gradient with respect to the filter of a depthwise convolution: rows are taps, columns are
+/// groups.
 fn depthwise_wgrad<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [x, dy]: [&Ordered<'c, 'b>; 2],
@@ -429,8 +441,8 @@ fn depthwise_wgrad<'c, 'b>(
     }))
 }
 
-/// One tap without steps, channels first in the image: a product of the filter and each image, over the filter's axis `sum`. Also the
-/// gradient with respect to x, of which dy is the image.
+/// One tap without steps, channels first in the image: a product of the filter and each image, over
+/// the filter's axis `sum`. Also the gradient with respect to x, of which dy is the image.
 pub(super) fn per_image(
     [image, w]: [&Ordered<'_, '_>; 2],
     [own, sum]: [usize; 2],

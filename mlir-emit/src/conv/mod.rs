@@ -1,7 +1,8 @@
 //! Convolution forward: what is supported, its extents, and what its forms share.
 //!
-//! `direct` is the form for GPUs: code generation takes the convolution as one operation. `staged` has the forms for CPUs, where code
-//! generation is fast only for operands of certain layouts and extents.
+//! `direct` is the form for GPUs: code generation takes the convolution as one operation. `staged`
+//! has the forms for CPUs, where code generation is fast only for operands of certain layouts and
+//! extents.
 
 mod collected;
 mod crop;
@@ -142,8 +143,9 @@ fn needs_no_turned_filter(forward: &Shape<'_>, is_last: bool, is_bare: bool) -> 
     is_bare && is_faster || has_taps && staged::is_product(&forward.exchanged())
 }
 
-/// The sums of a product in a dispatch of their own, if nothing is made of them and they are stored in another order: the compiler would fold
-/// the copy into the product, which then is not packed and takes ten times as long.
+/// Puts the sums of a product into a separate dispatch if nothing else reads them and they are
+/// stored in another order. The compiler would fold the copy into the product, which then is not
+/// packed and takes ten times as long.
 fn stored_apart<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     id: TensorId,
@@ -157,7 +159,7 @@ fn stored_apart<'c, 'b>(
     Ok(ssa)
 }
 
-/// The form for GPUs, and the order of its result: `order` if the kernel is one of our own.
+/// The form for GPUs, and the memory order of its result: `order` if the kernel is one of rotini's.
 fn on_gpus<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [x, w]: [&Ordered<'c, 'b>; 2],
@@ -310,7 +312,8 @@ pub(crate) fn lower_wgrad(
     }
     let summed = [&[shape.batch], shape.output.as_slice()].concat();
     let [x, dy] = lowering.summable([x, dy], [shape.channels, shape.filters], &summed, compute)?;
-    // In the order in which it is stored, on CPUs: a copy of a large filter to another one takes longer than its gradient.
+    // In the order in which it is stored, on CPUs: a copy of a large filter to another one takes
+    // longer than its gradient.
     let last = channels_last(dw.dims.len());
     let is_last = lowering.target().conv_strategy() == ConvStrategy::Staged
         && lowering.stored_order(op.dw).is_some_and(|order| order == last);
@@ -353,7 +356,8 @@ fn wgrad_on_cpus<'c, 'b>(
     panels::wgrad(lowering, [x, dy], shape, (dims, &order), compute)
 }
 
-/// The elements of what the lowering makes of the operands of a gradient with respect to x.
+/// The number of elements of all tensors that the lowering makes from the operands of a gradient
+/// with respect to x.
 pub(crate) fn dgrad_elements(graph: &NormalGraph, op: &ConvDgrad, strategy: ConvStrategy) -> Option<u64> {
     let (dy, w, dx) = (graph.tensor(op.dy)?, graph.tensor(op.w)?, graph.tensor(op.dx)?);
     let cropped = Cropped::new(&dx.dims, &op.geometry);
@@ -383,7 +387,8 @@ pub(crate) fn dgrad_elements(graph: &NormalGraph, op: &ConvDgrad, strategy: Conv
         .checked_add(surrounded)
 }
 
-/// The elements of what the lowering makes of the operands of a gradient with respect to w.
+/// The number of elements of all tensors that the lowering makes from the operands of a gradient
+/// with respect to w.
 pub(crate) fn wgrad_elements(graph: &NormalGraph, op: &ConvWgrad) -> Option<u64> {
     let (x, dy, dw) = (graph.tensor(op.x)?, graph.tensor(op.dy)?, graph.tensor(op.dw)?);
     let cropped = Cropped::new(&x.dims, &op.geometry);
@@ -397,7 +402,7 @@ pub(crate) fn wgrad_elements(graph: &NormalGraph, op: &ConvWgrad) -> Option<u64>
         .checked_add(cropped.elements(&x.dims)?)
 }
 
-/// The sums that a kernel of our own makes for a gradient with respect to w.
+/// The number of sums that a kernel of rotini computes for a gradient with respect to w.
 pub(crate) fn wgrad_sums(graph: &NormalGraph, op: &ConvWgrad) -> Option<u64> {
     let (x, dy, dw) = (graph.tensor(op.x)?, graph.tensor(op.dy)?, graph.tensor(op.dw)?);
     let shape = Shape::new(&x.dims, &dw.dims, &dy.dims, &op.geometry).ok()?;
@@ -405,8 +410,9 @@ pub(crate) fn wgrad_sums(graph: &NormalGraph, op: &ConvWgrad) -> Option<u64> {
     shape.filter_elements()?.checked_mul(merged)
 }
 
-/// The elements of what the lowering makes of a convolution's operands, each thing once: copies, padded and widened tensors, patches,
-/// and the sum. `None` if there are too many to count.
+/// The number of elements of all tensors that the lowering makes from a convolution's operands,
+/// each tensor counted once: copies, padded and widened tensors, patches, and the sum. `None` if
+/// there are too many to count.
 pub(crate) fn elements(graph: &NormalGraph, op: &ConvFprop, strategy: ConvStrategy) -> Option<u64> {
     let (x, w, y) = (graph.tensor(op.x)?, graph.tensor(op.w)?, graph.tensor(op.y)?);
     let cropped = Cropped::new(&x.dims, &op.geometry);
@@ -423,7 +429,8 @@ pub(crate) fn elements(graph: &NormalGraph, op: &ConvFprop, strategy: ConvStrate
     elements?.checked_add(reversed)
 }
 
-/// A filter that is turned by 180° (`CONVOLUTION`) as it is read by a cross-correlation: a copy with the taps in the reverse order.
+/// A filter that is turned by 180° (`CONVOLUTION`) as it is read by a cross-correlation: a copy
+/// with the taps in the reverse order.
 fn reversed<'c, 'b>(at: &Emitter<'c, 'b>, w: Ordered<'c, 'b>, shape: &Shape<'_>) -> Result<Ordered<'c, 'b>, EmitError> {
     if !shape.is_reversed() {
         return Ok(w);

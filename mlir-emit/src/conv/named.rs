@@ -1,4 +1,5 @@
-//! Tensors whose physical axes have names. The staged forms use them to rearrange and sum without counting positions.
+//! Tensors whose physical axes have names. The staged forms use them to rearrange and sum without
+//! counting positions.
 
 use super::shape::split_axis;
 use crate::EmitError;
@@ -10,7 +11,7 @@ use crate::narrow::multiplied;
 use crate::value::{Ordered, reshape};
 use rotini_graph::{ConvGeometry, DataType};
 
-/// What an axis of an operand or of the result, or a loop over it, is about.
+/// The meaning of an axis of an operand or of the result, or of a loop over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Axis {
     Batch,
@@ -19,7 +20,7 @@ pub(super) enum Axis {
     Filter,
     /// A spatial axis of x or y.
     Spatial(usize),
-    /// All spatial axes in one, and the batch if it is not an axis of its own.
+    /// All spatial axes in one, and the batch too if it is not a separate axis.
     Position,
     /// A spatial axis of w.
     Tap(usize),
@@ -82,7 +83,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
         })
     }
 
-    /// A row-major tensor that `axes` are the axes of.
+    /// Returns a row-major tensor with these axes.
     pub(super) fn new(ssa: Ssa<'c, 'b>, dtype: DataType, axes: Vec<Dim>) -> Self {
         Tensor { ssa, dtype, axes }
     }
@@ -107,7 +108,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
         })
     }
 
-    /// A tensor that `axes` are the axes of, with nothing in it.
+    /// Returns an uninitialized tensor with these axes.
     pub(super) fn empty(at: &Emitter<'c, 'b>, axes: Vec<Dim>, dtype: DataType) -> Result<Self, EmitError> {
         Ok(Tensor {
             ssa: at.empty(&extents(&axes), dtype)?,
@@ -116,7 +117,8 @@ impl<'c, 'b> Tensor<'c, 'b> {
         })
     }
 
-    /// The elements in another order and type: repeated along axes that this tensor has not, and along taps moved as `geometry` says.
+    /// Returns the elements in another order and type: broadcast along axes that this tensor lacks,
+    /// and shifted along taps as `geometry` says.
     pub(super) fn copied(
         self,
         at: &Emitter<'c, 'b>,
@@ -145,7 +147,8 @@ impl<'c, 'b> Tensor<'c, 'b> {
         })
     }
 
-    /// The index map with which these loops read the tensor. Where there is a loop over taps, the spatial axis moves with it.
+    /// The index map with which these loops read the tensor. Where there is a loop over taps, the
+    /// spatial axis moves with it.
     fn read(&self, loops: &[Axis], geometry: &ConvGeometry) -> Result<String, EmitError> {
         let index = |axis: Axis| loops.iter().position(|&candidate| candidate == axis).map(dim);
         let position = |axis: Axis| match axis {
@@ -169,7 +172,7 @@ impl<'c, 'b> Tensor<'c, 'b> {
         ))
     }
 
-    /// With as many zeros before and after each axis as `zeros` says.
+    /// Pads each axis by the numbers of zeros in `zeros`.
     pub(super) fn padded(self, at: &Emitter<'c, 'b>, zeros: impl Fn(Axis) -> (i64, i64)) -> Result<Self, EmitError> {
         let padding: Vec<_> = self.axes.iter().map(|&(axis, _)| zeros(axis)).collect();
         let (ssa, padded) = at.pad(self.ssa, &extents(&self.axes), &padding, (0.0, self.dtype))?;
@@ -182,14 +185,14 @@ impl<'c, 'b> Tensor<'c, 'b> {
         Ok(Tensor { ssa, axes, ..self })
     }
 
-    /// Without so many elements at the end of each axis.
+    /// Removes `surplus` elements from the end of each axis.
     pub(super) fn without(self, at: &Emitter<'c, 'b>, surplus: impl Fn(Axis) -> i64) -> Result<Self, EmitError> {
         let kept = |&(axis, extent): &Dim| (axis, extent - surplus(axis));
         let axes: Vec<Dim> = self.axes.iter().map(kept).collect();
         self.cropped(at, &axes)
     }
 
-    /// Computed as it is here: the compiler fuses or folds nothing across.
+    /// Returns the tensor behind a barrier: the compiler fuses and folds nothing across it.
     pub(super) fn behind_barrier(self, at: &Emitter<'c, 'b>) -> Result<Self, EmitError> {
         Ok(Tensor {
             ssa: at.barrier(self.ssa)?,
@@ -197,12 +200,12 @@ impl<'c, 'b> Tensor<'c, 'b> {
         })
     }
 
-    /// Runs of neighbouring axes as one each.
+    /// Merges each run of neighbouring axes into one.
     pub(super) fn merged(self, at: &Emitter<'c, 'b>, axes: &[Dim], runs: &[usize]) -> Result<Self, EmitError> {
         self.reshaped(at, "tensor.collapse_shape", axes, runs)
     }
 
-    /// Each axis as a run of axes.
+    /// Splits each axis into a run of axes.
     pub(super) fn split(self, at: &Emitter<'c, 'b>, axes: &[Dim], runs: &[usize]) -> Result<Self, EmitError> {
         self.reshaped(at, "tensor.expand_shape", axes, runs)
     }
@@ -264,7 +267,8 @@ impl<'c, 'b> Tensor<'c, 'b> {
         Ok(Tensor { ssa, ..self })
     }
 
-    /// The attributes of the slice at one index of the outermost axis, and its axes without that one.
+    /// The attributes of the slice at one index of the outermost axis, and its axes without that
+    /// one.
     fn outermost_slice(&self, at: &Emitter<'c, 'b>, index: i64) -> (Vec<(&'static str, Attribute)>, Vec<Dim>) {
         let axes = self.axes.get(1..).unwrap_or_default().to_vec();
         let sizes = [vec![1], extents(&axes)].concat();

@@ -1,8 +1,9 @@
 //! Convolutions and their gradients on CPUs as one kernel, which reads the operands by their
 //! strides ([`crate::kernel::Panels`]).
 //!
-//! Nothing is materialised but an operand with its padding. A gradient with respect to x of windows with steps has a part for each place
-//! that an element may have between two steps: there the same taps reach it.
+//! Nothing is materialised but an operand with its padding. A gradient with respect to x of windows
+//! with steps has a part for each place that an element may have between two steps: there the same
+//! taps reach it.
 
 use super::shape::Shape;
 use crate::EmitError;
@@ -11,7 +12,8 @@ use crate::lowering::Lowering;
 use crate::value::{Ordered, extents};
 use rotini_graph::DataType;
 
-/// Most parts of a gradient with steps: each has code of its own, which takes the compiler a second.
+/// The maximum number of parts of a gradient with steps. Each part has separate code, which takes
+/// the compiler a second.
 const MOST_PARTS: usize = 8;
 
 /// Two factors and a result, and how loops move in them.
@@ -38,7 +40,8 @@ impl<'c, 'b> Frame<'c, 'b> {
         if self.is_exchanged { [b, a, out] } else { [a, b, out] }
     }
 
-    /// How far a number of steps along an axis of each tensor moves. `None`: the tensor does not vary.
+    /// How far a number of steps along an axis of each tensor moves. `None`: the tensor does not
+    /// vary.
     fn moved(&self, steps: [Option<(usize, i64)>; 3]) -> [i64; 3] {
         let moved = |tensor: usize| match steps[tensor] {
             Some((axis, steps)) => self.strides[tensor].get(axis).map_or(0, |stride| stride * steps),
@@ -146,7 +149,8 @@ fn sorted(mut axes: Vec<Along>, tensor: usize) -> Vec<Along> {
     axes
 }
 
-/// Both factors in f32, if they are floats of no more bits that are summed in f32, and there are vector registers.
+/// Both factors in f32, if they are floats of no more bits that are summed in f32, and there are
+/// vector registers.
 pub(super) fn floats<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [a, b]: [&Ordered<'c, 'b>; 2],
@@ -169,7 +173,8 @@ fn has_negative_padding(shape: &Shape<'_>) -> bool {
     shape.geometry.pre_padding.iter().any(|&pre| pre < 0)
 }
 
-/// Where the tap with this number along a spatial axis is in the filter, and how far away the next is.
+/// Where the tap with this number along a spatial axis is in the filter, and how far away the next
+/// is.
 fn tap(shape: &Shape<'_>, axis: usize, number: i64) -> (i64, i64) {
     let extent = shape.window.get(axis).copied().unwrap_or(1);
     if shape.is_reversed() {
@@ -184,7 +189,8 @@ fn plus(a: [i64; 3], b: [i64; 3]) -> [i64; 3] {
     [a[0] + b[0], a[1] + b[1], a[2] + b[2]]
 }
 
-/// Extents of y and of the window, stride and dilation of each spatial axis; 1 for those that do not matter, which may be any number.
+/// Extents of y and of the window, stride and dilation of each spatial axis; 1 for those that do
+/// not matter, which may be any number.
 fn spatial<'s>(shape: &'s Shape<'_>) -> impl Iterator<Item = (usize, [i64; 4])> + 's {
     let geometry = shape.geometry;
     let steps = geometry.stride.iter().zip(&geometry.dilation);
@@ -197,7 +203,8 @@ fn spatial<'s>(shape: &'s Shape<'_>) -> impl Iterator<Item = (usize, [i64; 4])> 
     })
 }
 
-/// The convolution, its result in this order; `None` if there is no kernel for it. A filter that is turned has been turned already.
+/// The convolution, its result in this order; `None` if there is no kernel for it. A filter that is
+/// turned has been turned already.
 pub(super) fn forward<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [x, w]: [&Ordered<'c, 'b>; 2],
@@ -329,7 +336,8 @@ struct Phase {
     tap: i64,
     taps: i64,
     next: i64,
-    /// Where dy is for the first element and tap, which may be outside, and how far the next tap moves back.
+    /// Where dy is for the first element and tap, which may be outside, and how far the next tap
+    /// moves back.
     window: i64,
     back: i64,
 }

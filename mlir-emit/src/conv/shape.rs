@@ -61,7 +61,8 @@ impl<'g> Shape<'g> {
         })
     }
 
-    /// How many groups of few channels are summed as one, if any are: so many that there are whole tiles of channels and filters.
+    /// The number of groups of few channels that are summed as one, if any are: enough to fill
+    /// whole tiles of channels and filters.
     pub(super) fn merged_groups(&self) -> Option<i64> {
         const TILE: i64 = 16;
         if has_tiles(self) {
@@ -84,7 +85,8 @@ impl<'g> Shape<'g> {
             .fold(self.batch, |count, &extent| count.saturating_mul(extent))
     }
 
-    /// Whether it is dilated and has several filters for each group of one channel ([`Quirk::DilatedMultiplier`]).
+    /// Whether it is dilated and has several filters for each group of one channel
+    /// ([`Quirk::DilatedMultiplier`]).
     pub(super) fn is_dilated_multiplier(&self) -> bool {
         let is_dilated = self.geometry.dilation.iter().any(|&dilation| dilation > 1);
         self.groups > 1 && self.channels == 1 && self.filters > 1 && is_dilated
@@ -104,7 +106,8 @@ impl<'g> Shape<'g> {
         self.groups > 1 && self.channels == 1
     }
 
-    /// The shape of the convolution that its gradient with respect to x is, in extents; the geometry is this one.
+    /// The shape of the convolution that its gradient with respect to x is, in extents; the
+    /// geometry is this one.
     pub(super) fn exchanged(&self) -> Self {
         Shape {
             batch: self.batch,
@@ -158,8 +161,9 @@ impl<'g> Shape<'g> {
             .collect()
     }
 
-    /// How much of x is read along each axis in memory, and the zeros around that. Spatial axes begin at `first`. What no window reaches
-    /// is left out if that has to be ([`Quirk::UnreachedInput`]).
+    /// How much of x is read along each axis in memory, and the zeros around that. Spatial axes
+    /// begin at `first`. What no window reaches is left out if that has to be
+    /// ([`Quirk::UnreachedInput`]).
     pub(super) fn read(&self, extents: &[i64], first: usize, quirks: Quirks) -> (Vec<i64>, Vec<(i64, i64)>) {
         let (mut read, mut padding) = (extents.to_vec(), vec![(0, 0); extents.len()]);
         let crops = quirks.avoids(Quirk::UnreachedInput);
@@ -190,8 +194,8 @@ impl<'g> Shape<'g> {
     }
 }
 
-/// The tensor with the physical axis that is the logical `axis` split into (groups, the rest), and its physical extents. One group
-/// stays unsplit.
+/// The tensor with the physical axis that is the logical `axis` split into (groups, the rest), and
+/// its physical extents. One group stays unsplit.
 pub(super) fn split_axis<'c, 'b>(
     at: &Emitter<'c, 'b>,
     tensor: &Ordered<'c, 'b>,

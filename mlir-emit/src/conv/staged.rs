@@ -1,6 +1,7 @@
-//! The staged forms, for CPUs: operands are copied to layouts and extents for which code generation is fast. Then the products are summed.
+//! The staged forms, for CPUs: operands are copied to layouts and extents for which code generation
+//! is fast. Then the products are summed.
 //!
-//! Each copy stands behind a barrier, in a kernel of its own (`Quirk::FoldedTranspose`).
+//! Each copy is a separate kernel, kept apart by a barrier (`Quirk::FoldedTranspose`).
 
 use super::direct;
 use super::named::{Axis, Dim, Tensor, between, sum};
@@ -13,10 +14,11 @@ use crate::mlir::Value as Ssa;
 use crate::value::Ordered;
 use rotini_graph::DataType;
 
-/// Most groups that are summed one by one: they share one kernel, but compile time grows with the calls.
+/// Most groups that are summed one by one: they share one kernel, but compile time grows with the
+/// calls.
 const MAX_SINGLE_GROUPS: i64 = 64;
 
-/// Matmuls are padded to tiles of at most so many rows and columns.
+/// The maximum number of rows and of columns of the tiles that matmuls are padded to.
 const MAX_TILE: u64 = 64;
 
 /// A result in the compute type, and the memory order of its axes.
@@ -27,9 +29,11 @@ type Lowered<'c, 'b> = Result<(Ssa<'c, 'b>, Vec<usize>), EmitError>;
 enum Form {
     /// A channel per group: each filter has its own copy of a channel.
     Depthwise,
-    /// For each group a convolution, over a window of the two innermost axes: all that code generation is fast for.
+    /// For each group a convolution, over a window of the two innermost axes: all that code
+    /// generation is fast for.
     Convolution,
-    /// For each group a matmul of the patches of x and the filters. A patch is as large as the window.
+    /// For each group a matmul of the patches of x and the filters. A patch is as large as the
+    /// window.
     Patches,
     /// Many groups of several channels: slow, and rare.
     Direct,
@@ -54,10 +58,11 @@ impl Form {
     }
 }
 
-/// Whether a convolution reads w in steps that are too wide: w is [window, C, K], and a kernel takes 16 filters of each row. With 256 filters
-/// or more, few of its lines fit into the first cache at a time. Measured on one core (f32, `rotini bench`), as a convolution and by patches:
-/// 256→256 3×3 at 14×14 6.1 and 3.2 ms, 512→512 at 7×7 11 and 5.6 ms (Intel Sapphire Rapids); 1.4 and 1.4 ms, 2.7 and 1.9 ms (AMD Zen 5).
-/// There must be few positions, since each has a patch.
+/// Whether a convolution reads w in steps that are too wide: w is [window, C, K], and a kernel
+/// takes 16 filters of each row. With 256 filters or more, few of its lines fit into the first
+/// cache at a time. Measured on one core (f32, `rotini bench`), as a convolution and by patches:
+/// 256→256 3×3 at 14×14 6.1 and 3.2 ms, 512→512 at 7×7 11 and 5.6 ms (Intel Sapphire Rapids); 1.4
+/// and 1.4 ms, 2.7 and 1.9 ms (AMD Zen 5). There must be few positions, since each has a patch.
 fn has_wide_rows(shape: &Shape<'_>) -> bool {
     const WIDE: i64 = 256;
     shape.filters >= WIDE && shape.positions() <= 2 * shape.filters
@@ -68,7 +73,8 @@ pub(super) fn is_product(shape: &Shape<'_>) -> bool {
     Form::of(shape) == Form::Patches
 }
 
-/// Whether the lowering would make patches that take more than twice the memory of the operands, or would be slow.
+/// Whether the lowering would make patches that take more than twice the memory of the operands, or
+/// would be slow.
 pub(super) fn has_large_patches(shape: &Shape<'_>) -> bool {
     match Form::of(shape) {
         Form::Patches => {
@@ -108,7 +114,8 @@ pub(super) fn lower<'c, 'b>(
     }
 }
 
-/// The elements of what [`lower`] makes of the operands, each thing once.
+/// The number of elements of all tensors that [`lower`] makes from the operands, each tensor
+/// counted once.
 pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
     let wide = shape.widened();
     let x = wide.padded_elements()?;
@@ -141,12 +148,14 @@ pub(super) fn elements(shape: &Shape<'_>) -> Option<u64> {
     made.into_iter().try_fold(0_u64, u64::checked_add)
 }
 
-/// \[positions, terms\] times \[K, terms\] transposed, by a kernel that reads w as it lies; `None` if there is no such kernel, or packed tiles
-/// are faster.
+/// \[positions, terms\] times \[K, terms\] transposed, by a kernel that reads w in place; `None` if
+/// there is no such kernel, or packed tiles are faster.
 ///
-/// Measured on one core (f32, AMD Zen 4), this product alone by packed tiles and by that kernel: 49 positions of 4608 terms by 512 filters 4.1
-/// and 2.5 ms, of 2048 terms 1.7 and 1.1 ms, of 512 terms by 2048 filters 1.5 and 1.1 ms; 196 positions of 2304 terms by 256 filters 2.6 and
-/// 2.3 ms, of 256 terms by 1024 filters 1.07 and 1.15 ms; 784 positions of 1152 terms by 128 filters 2.5 and 2.2 ms.
+/// Measured on one core (f32, AMD Zen 4), this product alone by packed tiles and by that kernel: 49
+/// positions of 4608 terms by 512 filters 4.1 and 2.5 ms, of 2048 terms 1.7 and 1.1 ms, of 512
+/// terms by 2048 filters 1.5 and 1.1 ms; 196 positions of 2304 terms by 256 filters 2.6 and 2.3 ms,
+/// of 256 terms by 1024 filters 1.07 and 1.15 ms; 784 positions of 1152 terms by 128 filters 2.5
+/// and 2.2 ms.
 fn dots<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     x: &Ordered<'c, 'b>,
@@ -156,7 +165,8 @@ fn dots<'c, 'b>(
 ) -> Result<Option<(Ssa<'c, 'b>, Vec<usize>)>, EmitError> {
     const FEW: i64 = 64;
     const MANY: i64 = 1024;
-    /// Elements of patches, which are read for every few filters: what second caches hold some of.
+    /// The maximum number of elements of patches, which are read again for every few filters:
+    /// second-level caches hold part of them.
     const PATCHES: i64 = 1 << 20;
     let (positions, count) = (shape.positions(), shape.terms());
     let is_f32 = [x.dtype, w.dtype, compute] == [DataType::F32; 3];
@@ -281,7 +291,7 @@ fn depthwise<'c, 'b>(
     Ok((y.ssa, channels_last(2 + shape.spatial())))
 }
 
-/// So many filters, or more where those are no whole vectors.
+/// Rounds the number of filters up to whole vectors, if there are more than one vector of them.
 fn whole_vectors(filters: i64) -> i64 {
     const VECTOR: i64 = 16;
     if filters > VECTOR {
@@ -334,7 +344,8 @@ fn convolution<'c, 'b>(
     channels_merged(at, y, shape, compute)
 }
 
-/// x without what no window reaches: where a loop of one step goes, the compiler takes the extent of what is read for that of another.
+/// Returns x without the elements that no window reaches: with a loop of one step, the compiler
+/// confuses the extent that is read with another.
 fn reached<'c, 'b>(at: &Emitter<'c, 'b>, x: Tensor<'c, 'b>, shape: &Shape<'_>) -> Result<Tensor<'c, 'b>, EmitError> {
     let surplus = shape.surplus();
     x.without(at, |axis| match axis {
@@ -343,8 +354,8 @@ fn reached<'c, 'b>(at: &Emitter<'c, 'b>, x: Tensor<'c, 'b>, shape: &Shape<'_>) -
     })
 }
 
-/// The sum for each group, if there are several, and groups outermost: there each is a piece of memory, so that all calls share one
-/// kernel.
+/// The sum for each group, if there are several, and groups outermost: there each is a piece of
+/// memory, so that all calls share one kernel.
 fn sum_groups<'c, 'b>(
     at: &Emitter<'c, 'b>,
     [x, w]: [Tensor<'c, 'b>; 2],
@@ -359,7 +370,7 @@ fn sum_groups<'c, 'b>(
     }
     let mut y = Tensor::empty(at, [&group[..], result].concat(), compute)?;
     for index in 0..shape.groups {
-        // A slice that is fused would make a kernel of its own for each group.
+        // If the slices were fused, there would be a separate kernel for each group.
         let x = x.outermost(at, index)?.behind_barrier(at)?;
         let w = w.outermost(at, index)?.behind_barrier(at)?;
         y = y.with_outermost(at, index, &sum(at, [&x, &w], result, reduced, shape.geometry, compute)?)?;
@@ -403,7 +414,8 @@ impl Shape<'_> {
         }
     }
 
-    /// The same with as many outputs and filters as kernels for CPUs are fast for: whole tiles of them.
+    /// The same with as many outputs and filters as kernels for CPUs are fast for: whole tiles of
+    /// them.
     fn widened(&self) -> Self {
         let mut wide = self.clone();
         if let Some(width) = wide.output.last_mut()

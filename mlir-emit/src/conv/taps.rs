@@ -1,4 +1,4 @@
-//! The gradient with respect to a depthwise filter on CPUs, by a kernel of its own.
+//! The gradient with respect to a depthwise filter on CPUs, by a kernel that rotini writes.
 
 use super::panels::floats;
 use super::shape::Shape;
@@ -8,7 +8,8 @@ use crate::lowering::Lowering;
 use crate::value::Ordered;
 use rotini_graph::DataType;
 
-/// The gradient with respect to a depthwise filter of two axes, row-major, if pixels are innermost; `None` if there is no kernel for it.
+/// The gradient with respect to a depthwise filter of two axes, row-major, if pixels are innermost;
+/// `None` if there is no kernel for it.
 pub(super) fn lower<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     [x, dy]: [&Ordered<'c, 'b>; 2],

@@ -1,11 +1,15 @@
-//! Rewrites a caller's body into forms that the compiler gets right, wherever the body would meet a defect.
+//! Rewrites a caller's body into forms that the compiler gets right, wherever the body would meet a
+//! defect.
 //!
-//! - A value that may be a constant is a dispatch apart from the sum of it ([`Quirk::ConstantSums`]), and is computed in its operand's
-//!   order ([`Quirk::ConstantTransposed`]).
-//! - The factors of a sum of products are copied if necessary: into the type of the product, over all summed loops, with the summed loops
-//!   innermost (`factors`).
-//! - If the compiler would fuse products into their sum and take both for a contraction, the products are a dispatch of their own.
-//! - Contractions, reductions beside them and concatenations are dispatches of their own if their fusion is wrong.
+//! - A value that may be a constant is computed in another dispatch than its sum
+//!   ([`Quirk::ConstantSums`]), and is computed in its operand's order
+//!   ([`Quirk::ConstantTransposed`]).
+//! - The factors of a sum of products are copied if necessary: into the type of the product, over
+//!   all summed loops, with the summed loops innermost (`factors`).
+//! - If the compiler would fuse products into their sum and take both for a contraction, the
+//!   products are a separate dispatch.
+//! - Contractions, reductions beside them and concatenations are separate dispatches if their
+//!   fusion is wrong.
 
 use super::elements::{UNKNOWN, tensor_of};
 use super::factors::{Product, product, root};
@@ -48,9 +52,9 @@ pub(super) struct Rewriting {
     pub(super) body: Body,
     pub(super) quirks: Quirks,
     varying: Varying,
-    /// Whether the elements of a tensor are products that the compiler must not meet in a sum.
+    /// Whether the elements of a tensor are products that the compiler must not fuse into a sum.
     products: HashMap<Value, bool>,
-    /// The tensors that others are behind barriers.
+    /// For each tensor, its copy behind a barrier.
     behind: HashMap<Value, Value>,
     /// Whether there is a sum of products.
     contracts: bool,
@@ -133,7 +137,8 @@ impl Rewriting {
         Ok(())
     }
 
-    /// Each element from those at its place. What may be a constant reads its operands in the order in which it is stored.
+    /// Each element from those at its place. What may be a constant reads its operands in the order
+    /// in which it is stored.
     pub(super) fn parallel(&mut self, result: Value, mut generic: Generic) -> Result<(), EmitError> {
         if self.contracts && self.quirks.avoids(Quirk::FoldedSums) {
             self.complete(&mut generic)?;
@@ -175,8 +180,8 @@ impl Rewriting {
         Ok(())
     }
 
-    /// Elements that are added to others copy their own signs: they may be sums, which would start from what is added to them
-    /// ([`Quirk::FoldedSums`]).
+    /// Elements that are added to others get their own sign by `copysign`: they may be sums, which
+    /// the compiler would start from the other summand ([`Quirk::FoldedSums`]).
     fn complete(&mut self, generic: &mut Generic) -> Result<(), EmitError> {
         let mut body = Vec::with_capacity(generic.body.len());
         for mut scalar in std::mem::take(&mut generic.body) {
@@ -215,8 +220,9 @@ impl Rewriting {
         }
     }
 
-    /// Whether elements are products whose sum would be a contraction that no caller wrote as such: of two tensors, unless both are the
-    /// caller's, of one type, and read alike. Or numbers made of one such element.
+    /// Whether elements are products whose sum would be a contraction that no caller wrote as such:
+    /// of two tensors, unless both are the caller's, of one type, and read alike. Also true for
+    /// values computed from one such element.
     fn is_product(&self, generic: &Generic) -> bool {
         if let Some(Product { factors: [a, b], .. }) = product(&self.body, generic) {
             let [a, b] = [a, b].map(|factor| generic.inputs.get(factor.input));
@@ -278,8 +284,9 @@ impl Rewriting {
         })
     }
 
-    /// A tensor of an operand's elements over these loops, in their order, behind a barrier; `made` says how they are made of the operand's:
-    /// from which value to which, and by what.
+    /// A tensor of an operand's elements over these loops, in their order, behind a barrier; `made`
+    /// says how they are computed from the operand's: the first value, the last value, and the
+    /// operations between.
     pub(super) fn copied(
         &mut self,
         operand: &Operand,
@@ -400,7 +407,8 @@ pub(super) fn element(generic: &Generic) -> Option<Value> {
     operands.iter().copied().find(|operand| operand != so_far)
 }
 
-/// The loops of an operand in the order in which the result has them, those that it does not have last.
+/// The loops of an operand in the order in which the result has them, those that it does not have
+/// last.
 fn in_order(operand: &Operand, init: &Operand) -> Vec<usize> {
     let mut loops = loops_of(operand);
     loops.sort_by_key(|index| init.map.iter().position(|place| *place == Place::Loop(*index)));

@@ -132,8 +132,8 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
         }
     }
 
-    /// A reduction. It starts from one number everywhere: what it is to start from besides is combined with what comes out, because its
-    /// memory may be the caller's ([`Quirk::SumsInPlace`]).
+    /// A reduction. It starts from one number everywhere. The initial tensor is combined with the
+    /// result afterwards, because its memory may be the caller's ([`Quirk::SumsInPlace`]).
     fn reduction(
         &self,
         generic: &Generic,
@@ -225,7 +225,8 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
         at.one("tensor.extract_slice", &[source], result, &attributes)
     }
 
-    /// One tensor after the other. Each element is read from where it is: what is written in parts is copied once more on GPUs.
+    /// One tensor after the other. Each element is read from where it is: what is written in parts
+    /// is copied once more on GPUs.
     fn concat(&self, axis: usize, sources: &[Value], dims: &[i64], result: Type<'c>) -> Result<Ssa<'c, 'b>, EmitError> {
         let at = &self.at;
         let loops = vec![Loop::Parallel; dims.len()];
@@ -277,8 +278,8 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
         })
     }
 
-    /// A structured operation that starts from `init`, whose elements may be others than the body says. What `body` is given has the
-    /// arguments of the block.
+    /// A structured operation that starts from `init`, whose elements may be others than the body
+    /// says. What `body` is given has the arguments of the block.
     pub(super) fn generic(
         &self,
         generic: &Generic,
@@ -333,7 +334,8 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
         self.at.one("tensor.expand_shape", &[result], whole, &attributes)
     }
 
-    /// A tensor without the axes that are fixed, and the places of the others: a fixed index is a slice, so that maps have loops alone.
+    /// A tensor without the axes that are fixed, and the places of the others: a fixed index is a
+    /// slice, so that maps have loops alone.
     fn cut(&self, ssa: Ssa<'c, 'b>, ty: &TensorType, map: &[Place]) -> Result<(Ssa<'c, 'b>, Vec<Place>), EmitError> {
         let has_loops_alone = map.iter().all(|place| matches!(place, Place::Loop(_)));
         if has_loops_alone {
@@ -450,7 +452,7 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
                 if let Some(predicate) = predicate {
                     attributes.push(("predicate", at.attribute(&format!("{predicate} : i64"))?));
                 }
-                // The words are our own, from the list of those that are known.
+                // The words are rotini's, from the list of known words.
                 match flag {
                     Some(Flag::Fastmath(flags)) => {
                         let text = format!("#arith.fastmath<{}>", flags.join(","));
@@ -475,13 +477,15 @@ impl<'c, 'b> Builder<'_, 'c, 'b> {
     }
 }
 
-/// Whether the compiler's function of f32 is not used: it is less exact, or copies a sign ([`Quirk::CopiedSign`]).
+/// Whether the compiler's function of f32 is not used: it is less exact, or copies a sign
+/// ([`Quirk::CopiedSign`]).
 fn is_own_function(name: &str, element: Element, quirks: Quirks) -> bool {
     let copies = element == Element::F32 && quirks.avoids(Quirk::CopiedSign);
     ["math.sin", "math.cos"].contains(&name) || copies && ["math.erf", "math.copysign"].contains(&name)
 }
 
-/// What combines elements, without the promise that none is infinite or no number: what it starts from is.
+/// What combines elements, without the promise that none is infinite or no number: what it starts
+/// from is.
 fn of_any(scalar: &Scalar) -> Scalar {
     let mut scalar = scalar.clone();
     if let Arithmetic::Operation { flag, .. } = &mut scalar.arithmetic

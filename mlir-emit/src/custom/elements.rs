@@ -60,7 +60,7 @@ pub(super) fn tensor_of(body: &Body, value: Value) -> Result<&TensorType, EmitEr
     }
 }
 
-/// The bits of the number that changes nothing it is combined with.
+/// Returns the bits of the identity element.
 pub(super) fn neutral(combiner: &str, element: Element) -> Result<u64, EmitError> {
     let bits = element.bits();
     let all = u64::MAX >> 64_u32.saturating_sub(bits);
@@ -95,8 +95,9 @@ pub(super) fn constant<'c, 'r>(at: &Emitter<'c, 'r>, bits: u64, element: Element
     at.one("arith.constant", &[], ty, &[("value", value)])
 }
 
-/// The magnitude of x with the sign of another f32. It is taken from an integer, or the code generator would find the function again
-/// ([`Quirk::CopiedSign`](crate::quirks::Quirk)). A number's own sign is no function for long.
+/// The magnitude of x with the sign of another f32. It is taken from an integer, or the code
+/// generator would find the function again ([`Quirk::CopiedSign`](crate::quirks::Quirk)). A
+/// number's own sign is no function for long.
 pub(super) fn with_sign<'c, 'r>(
     at: &Emitter<'c, 'r>,
     x: Ssa<'c, 'r>,

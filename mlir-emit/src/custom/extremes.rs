@@ -1,8 +1,10 @@
 //! Maximum and minimum of two floats on targets that do not have MLIR's operation for it.
 //!
-//! `arith.maximumf` and `arith.minimumf` may lose NaN ([`Quirk::LostNan`]). There a comparison chooses the result. Along an axis one
-//! operation has to combine the elements, so floats are combined as integers of the same order. `arith.maxnumf` and `arith.minnumf` may
-//! call a function that does not exist ([`Quirk::MissingFmax`]). There a comparison chooses too, except along an axis.
+//! `arith.maximumf` and `arith.minimumf` may lose NaN ([`Quirk::LostNan`]). There a comparison
+//! chooses the result. Along an axis one operation has to combine the elements, so floats are
+//! combined as integers of the same order. `arith.maxnumf` and `arith.minnumf` may call a function
+//! that does not exist ([`Quirk::MissingFmax`]). There a comparison chooses too, except along an
+//! axis.
 
 use super::build::{Builder, Values};
 use super::elements::{constant, scalar_type, tensor_type};
@@ -17,7 +19,7 @@ use rotini_custom::{Arithmetic, Element, Generic};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extreme {
     is_larger: bool,
-    /// Whether NaN wins over numbers, as zeros are told apart then.
+    /// Whether NaN wins over numbers; the operation distinguishes the signs of zeros then.
     keeps_nan: bool,
 }
 
@@ -115,7 +117,8 @@ impl Extreme {
 }
 
 impl Extreme {
-    /// Keys of which the greatest without a sign is wanted ([`Quirk::SignedExtremes`]), or what they were.
+    /// Converts keys so that the greatest unsigned one is wanted, or converts them back
+    /// ([`Quirk::SignedExtremes`]).
     fn upward<'c, 'r>(
         self,
         at: &Emitter<'c, 'r>,
@@ -136,7 +139,8 @@ fn integer(element: Element) -> Element {
     }
 }
 
-/// Negative floats grow with what is below their sign, as integers do the other way round. Doing it twice is doing nothing.
+/// Negative floats grow with what is below their sign, as integers do the other way round. Doing it
+/// twice is doing nothing.
 fn turned<'c, 'r>(at: &Emitter<'c, 'r>, bits: Ssa<'c, 'r>, element: Element) -> Result<Ssa<'c, 'r>, EmitError> {
     let below_the_sign = constant(at, u64::MAX >> 65_u32.saturating_sub(element.bits()), integer(element))?;
     let flipped = at.same("arith.xori", &[bits, below_the_sign])?;
@@ -145,7 +149,8 @@ fn turned<'c, 'r>(at: &Emitter<'c, 'r>, bits: Ssa<'c, 'r>, element: Element) -> 
     at.one("arith.select", &[is_negative, flipped, bits], bits.r#type(), &[])
 }
 
-/// A reduction to the extreme from this number, by keys: the extents of the result and its elements.
+/// A reduction to the extreme from this number, by keys: the extents of the result and its
+/// elements.
 pub(super) fn combined_as_integers<'c, 'b>(
     builder: &Builder<'_, 'c, 'b>,
     generic: &Generic,

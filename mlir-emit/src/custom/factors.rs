@@ -10,10 +10,10 @@ use rotini_custom::{Body, Element, Generic, Loop, Operation, Scalar, Type, Value
 /// The longest step of a matrix core along the summed loop.
 const STEP: i64 = 32;
 
-/// What the compiler makes of factors and products itself.
+/// The conversions that the compiler itself applies to operands and products.
 const WIDENING: [&str; 2] = ["arith.extf", "arith.extsi"];
 
-/// A factor: an element of an input, and what is made of it.
+/// One operand of a product: an element of an input and the chain of unary operations on it.
 #[derive(Clone, Debug)]
 pub(super) struct Factor {
     /// The input.
@@ -34,7 +34,7 @@ fn scalar(generic: &Generic, value: Value) -> Option<&Scalar> {
     generic.body.iter().find(|scalar| scalar.result == value)
 }
 
-/// What a number is made of by functions of one operand.
+/// Returns the value at the start of the chain of unary operations that computes `value`.
 pub(super) fn root(generic: &Generic, value: Value) -> Value {
     let mut value = value;
     while let Some([operand]) = scalar(generic, value).map(|scalar| scalar.arithmetic.operands()) {
@@ -43,8 +43,8 @@ pub(super) fn root(generic: &Generic, value: Value) -> Value {
     value
 }
 
-/// The product that is summed, or yielded where there is no reduction: of elements of two inputs, perhaps converted before or after. The
-/// compiler takes its sum for a contraction.
+/// The product that is summed, or yielded where there is no reduction: of elements of two inputs,
+/// perhaps converted before or after. The compiler takes its sum for a contraction.
 pub(super) fn product(body: &Body, generic: &Generic) -> Option<Product> {
     let made = match generic.combiner() {
         Some(combiner) if ["arith.addf", "arith.addi"].contains(&combiner.arithmetic.name()) => element(generic)?,
@@ -74,7 +74,8 @@ pub(super) fn is_wide(generic: &Generic, index: usize) -> bool {
     generic.extents.get(index).is_some_and(|&extent| extent > 1)
 }
 
-/// The function that is applied to products before they are summed, and that the compiler forgets ([`Quirk::ForgottenFunctions`]).
+/// The function that is applied to products before they are summed, and that the compiler forgets
+/// ([`Quirk::ForgottenFunctions`]).
 pub(super) fn function_of_products(body: &Body, generic: &Generic) -> Option<&'static str> {
     generic.combiner()?;
     let product = product(body, generic)?;
@@ -84,7 +85,8 @@ pub(super) fn function_of_products(body: &Body, generic: &Generic) -> Option<&'s
 }
 
 impl Rewriting {
-    /// The same reduction without operands that are repeated along some of its loops and not along others.
+    /// The same reduction without operands that are repeated along some of its loops and not along
+    /// others.
     pub(super) fn written_out(&mut self, generic: Generic) -> Result<Generic, EmitError> {
         let mut made = generic;
         for index in 0..made.inputs.len() {
@@ -161,7 +163,8 @@ impl Rewriting {
     fn widens(&self, generic: &Generic, product: &Product) -> Result<[bool; 2], EmitError> {
         let compute = element_of(&self.body, product.scalar.result)?;
         let types = self.types(generic, product)?;
-        // Functions the compiler forgets in some contractions, and in all that what is widened has no sign.
+        // Functions the compiler forgets in some contractions, and in all that what is widened has
+        // no sign.
         let is_made = |factor: &Factor| {
             let argument = generic.arguments.get(factor.input).copied().ok_or(UNKNOWN)?;
             let steps = steps(generic, factor.multiplied, argument)?;

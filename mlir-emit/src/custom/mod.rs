@@ -1,7 +1,9 @@
-//! Custom operations: a function on tensors that the caller wrote in MLIR, called from the computation.
+//! Custom operations: a function on tensors that the caller wrote in MLIR, called from the
+//! computation.
 //!
-//! `rotini-custom` reads the text. It does not use MLIR's library. This module builds its typed tree, operation by operation. So the
-//! caller's text reaches no parser of MLIR, in any process. `docs/custom-op.md` tells users what a body may contain.
+//! `rotini-custom` reads the text. It does not use MLIR's library. This module builds its typed
+//! tree, operation by operation. So the caller's text reaches no parser of MLIR, in any process.
+//! `docs/custom-op.md` tells users what a body may contain.
 
 mod avoid;
 mod build;
@@ -76,7 +78,8 @@ pub(crate) fn check(graph: &NormalGraph, target: &Target, op: &CustomOp) -> Resu
     Ok(())
 }
 
-/// An output that is made of constants, or of scalars that come with an execution, alone.
+/// Returns an output that depends only on constants, or on scalars that are given with an
+/// execution.
 fn constant_output(graph: &NormalGraph, op: &CustomOp, body: &Body) -> Option<TensorId> {
     let is_buffer = |id: &TensorId| {
         let kind = graph.tensor(*id).map(|tensor| tensor.kind);
@@ -105,8 +108,9 @@ fn check_functions(target: &Target, body: &Body, generic: &Generic) -> Result<()
     Ok(())
 }
 
-/// Declines sums that the compiler never gets done with in the form that a body gives them. Operations of the schema are written in
-/// another one. `long` counts the sums that one thread would get.
+/// Declines sums that the compiler would not finish compiling in the form that a body gives them.
+/// Operations of the schema are written in another one. `long` counts the sums that one thread
+/// would get.
 fn check_sums(target: &Target, generic: &Generic, long: &mut usize) -> Result<(), Unsupported> {
     let quirks = Quirks::of(target);
     let terms = generic
@@ -186,7 +190,8 @@ fn types(graph: &NormalGraph, ids: &[TensorId]) -> Result<Vec<TensorType>, Unsup
         .collect()
 }
 
-/// Lowers the operation: a call of the body, with tensors in logical row-major order that are rounded to their types.
+/// Lowers the operation: a call of the body, with tensors in logical row-major order that are
+/// rounded to their types.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, position: usize, op: &CustomOp) -> Result<(), EmitError> {
     let at = lowering.emitter();
     let body = body(lowering.graph(), op).map_err(|_| EmitError::Internal("a body that check declines"))?;
@@ -250,7 +255,8 @@ fn result_type<'c>(lowering: &Lowering<'_, 'c, '_>, at: &Emitter<'c, '_>, id: Te
     at.tensor_type(&tensor.dims, tensor.dtype)
 }
 
-/// The text of the functions that the computation calls: one private function per custom operation, in the graph's order.
+/// The text of the functions that the computation calls: one private function per custom operation,
+/// in the graph's order.
 pub(crate) fn functions(
     context: &Context,
     graph: &NormalGraph,

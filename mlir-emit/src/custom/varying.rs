@@ -1,9 +1,10 @@
 //! Whether the compiler may find that a value is the same for all contents of the tensors.
 //!
-//! The compiler folds such values late, and gets some of what remains wrong ([`Quirk::ConstantSums`](crate::quirks::Quirk::ConstantSums),
-//! [`Quirk::ConstantTransposed`](crate::quirks::Quirk::ConstantTransposed)). How it finds them is not fully known: it also follows ranges
-//! of integers. So this module answers the opposite question: which values it has no reason to take for constants. All others may be
-//! constants.
+//! The compiler folds such values late, and gets some of what remains wrong
+//! ([`Quirk::ConstantSums`](crate::quirks::Quirk::ConstantSums),
+//! [`Quirk::ConstantTransposed`](crate::quirks::Quirk::ConstantTransposed)). How it finds them is
+//! not fully known: it also follows ranges of integers. So this module answers the opposite
+//! question: which values it has no reason to take for constants. All others may be constants.
 
 use super::elements::element_of;
 use rotini_custom::{Arithmetic, Body, Element, Flag, Scalar, Value};
@@ -33,7 +34,7 @@ impl Varying {
         }
     }
 
-    /// Notes what a number is made of.
+    /// Records whether a value varies, or its bits if it is a constant.
     pub(super) fn note(&mut self, body: &Body, scalar: &Scalar) {
         if let Arithmetic::Constant(bits) = scalar.arithmetic {
             self.constants.insert(scalar.result, bits);
@@ -90,7 +91,8 @@ impl Varying {
                 | "arith.truncf",
                 _,
             ) => any(),
-            // Of floats nothing is folded that has one that varies: neither x - x nor 0 x.
+            // Float operations with an operand that varies are never folded: neither x - x nor 0 ·
+            // x, as x may be NaN.
             ("arith.addf" | "arith.subf" | "arith.mulf" | "arith.divf" | "arith.negf", _) => any(),
             (name, _) => name.starts_with("math.") && any(),
         }

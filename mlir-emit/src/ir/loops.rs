@@ -6,8 +6,9 @@ use crate::mlir::{Attribute, Block, Type, Value};
 use rotini_graph::DataType;
 
 impl<'c, 'b> Emitter<'c, 'b> {
-    /// A `linalg.generic` with one result. `inputs` are tensors with their maps, `init` is what the result starts from, and `body`
-    /// makes the new element from the elements read and the old element.
+    /// A `linalg.generic` with one result. `inputs` are tensors with their maps, `init` is what the
+    /// result starts from, and `body` makes the new element from the elements read and the old
+    /// element.
     pub(crate) fn generic(
         &self,
         loops: &[Loop],
@@ -18,7 +19,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
         self.configured(None, loops, inputs, init, body)
     }
 
-    /// [`generic`](Self::generic) with the words of the compiler's own that say how it is to be compiled, if any.
+    /// [`generic`](Self::generic) with attributes that tell the compiler how to compile it, if any.
     pub(crate) fn configured(
         &self,
         how: Option<&str>,
@@ -35,7 +36,8 @@ impl<'c, 'b> Emitter<'c, 'b> {
         let inputs = inputs
             .iter()
             .map(|(value, _, map)| {
-                // As the tensor has it: a code that is multiplied is the float that it means.
+                // The element as the tensor has it: a code that is multiplied is the float that it
+                // means.
                 let element = value.r#type().as_tensor()?.1;
                 Ok((*value, element, map.clone()))
             })
@@ -117,8 +119,8 @@ impl<'c, 'b> Emitter<'c, 'b> {
         })
     }
 
-    /// One loop from the first bound to before the second, in the body of a structured operation: `body` makes the new value from the
-    /// index and the old value, which starts as `start`.
+    /// One loop from the first bound to before the second, in the body of a structured operation:
+    /// `body` makes the new value from the index and the old value, which starts as `start`.
     pub(crate) fn fold(
         &self,
         [from, to]: [Value<'c, 'b>; 2],
@@ -136,7 +138,8 @@ impl<'c, 'b> Emitter<'c, 'b> {
         first(self.op("scf.for", &[from, to, step, start], &[r#type], &[], vec![block.into()])?)
     }
 
-    /// A value, or where a condition holds what `body` makes in its place, which is computed there alone.
+    /// Returns `value`, or the result of `body` where the condition holds. `body` is only executed
+    /// there.
     pub(crate) fn replaced(
         &self,
         condition: Value<'c, 'b>,

@@ -1,4 +1,4 @@
-//! What the lowering builds operations with.
+//! The builder of operations that the lowering uses.
 //!
 //! An [`Emitter`] appends operations to a block. Affine maps and attributes of dialects are text.
 
@@ -64,7 +64,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
         self.context
     }
 
-    /// The MLIR type of an element; signedness is the operations' business.
+    /// The MLIR type of an element. The operations determine signedness.
     pub(crate) fn element_type(&self, dtype: DataType) -> Result<Type<'c>, EmitError> {
         Ok(match dtype.storage() {
             Storage::F32 => Type::float(self.context, Float::F32),
@@ -89,7 +89,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
         Type::integer(self.context, 1)
     }
 
-    /// Sixteen bits that are no number.
+    /// Opaque elements of sixteen bits.
     pub(crate) fn bits16_type(&self) -> Type<'c> {
         Type::integer(self.context, 16)
     }
@@ -140,8 +140,8 @@ impl<'c, 'b> Emitter<'c, 'b> {
         self.one(name, operands, operand.r#type(), &[])
     }
 
-    /// The same tensor, computed by a dispatch of its own: nothing before it is fused with anything after it. IREE removes the barrier
-    /// once dispatches are formed.
+    /// Returns the same tensor behind a compute barrier: no operation before it is fused with one
+    /// after it. IREE removes the barrier once dispatches are formed.
     pub(crate) fn barrier(&self, tensor: Value<'c, 'b>) -> Result<Value<'c, 'b>, EmitError> {
         self.same("iree_tensor_ext.compute_barrier.start", &[tensor])
     }
@@ -155,7 +155,8 @@ impl<'c, 'b> Emitter<'c, 'b> {
         }
     }
 
-    /// Whether a tensor is there without a computation that could be fused: an argument, or what stands behind a barrier, perhaps reshaped.
+    /// Whether no computation of this tensor can be fused: it is an argument or the result of a
+    /// barrier, perhaps reshaped.
     pub(crate) fn is_settled(&self, tensor: Value<'c, 'b>) -> bool {
         let mut tensor = tensor;
         while let Some(owner) = tensor.owner() {
@@ -211,12 +212,12 @@ impl<'c, 'b> Emitter<'c, 'b> {
         Emitter::new(self.context, self.quirks, block)
     }
 
-    /// The sums of a product that will be a kernel of our own.
+    /// Appends a product that becomes a kernel of rotini. Returns its sums.
     pub(crate) fn product(&self, kernels: &Kernels, product: Product) -> Result<Value<'c, 'b>, EmitError> {
         kernels.append(self.context, self.block, product)
     }
 
-    /// A copy in another memory order, by a kernel of our own.
+    /// Appends a transpose, a copy in another memory order, by a kernel of rotini.
     pub(crate) fn transpose(
         &self,
         kernels: &Kernels,
@@ -236,7 +237,8 @@ impl<'c, 'b> Emitter<'c, 'b> {
         kernels.scatter(self.context, self.block, (scatter, values))
     }
 
-    /// A product of these values on a CPU, by a kernel of our own, as a tensor of this shape.
+    /// Appends a product of these values on a CPU, by a kernel of rotini. Returns a tensor of this
+    /// shape.
     pub(crate) fn dots(
         &self,
         kernels: &Kernels,
@@ -256,7 +258,7 @@ impl<'c, 'b> Emitter<'c, 'b> {
         kernels.own(self.context, self.block, (own, values, shape))
     }
 
-    /// An attention by kernels of our own, as tensors of these shapes.
+    /// Appends an attention by kernels of rotini. Returns tensors of these shapes.
     pub(crate) fn attention(
         &self,
         kernels: &Kernels,
@@ -286,7 +288,7 @@ pub(crate) fn first<T>(results: Vec<T>) -> Result<T, EmitError> {
         .ok_or(EmitError::Internal("an operation without results"))
 }
 
-/// What a body that has fewer elements than operands fails with.
+/// The error of a body that has fewer elements than operands.
 pub(crate) const MISSING: EmitError = EmitError::Internal("a missing element");
 
 /// The element of a body with one operand.

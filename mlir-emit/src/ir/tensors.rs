@@ -37,7 +37,8 @@ impl<'c, 'b> Emitter<'c, 'b> {
         )?)
     }
 
-    /// A tensor with so many more elements, all `fill` or what is nearest to it, before and after each axis, and its extents.
+    /// Pads a tensor before and after each axis by the numbers of elements in `padding`, with
+    /// `fill` or the nearest value of the type. Returns the tensor and its extents.
     pub(crate) fn pad(
         &self,
         ssa: Value<'c, 'b>,

@@ -9,12 +9,12 @@ use crate::mlir::{Block, Context, Float, Type, Value};
 /// An attention, or gradients of one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Attention<'a> {
-    /// Of few queries, by two kernels. Results are the output, and for each query the greatest score, in powers of 2, and the sum of
-    /// exponentials.
+    /// Few queries, in two kernels. The results are the output and, for each query, the greatest
+    /// score in powers of 2 and the sum of exponentials.
     Decode(&'a Decode),
-    /// The same of many queries.
+    /// Many queries. The results are the same.
     Prefill(&'a Prefill),
-    /// On a CPU. Results are the same, but the greatest score is as it is.
+    /// On a CPU. The results are the same, but the greatest score is not in powers of 2.
     OnCpu(&'a OnCpu),
     /// Results are the gradients of one side.
     Gradients(&'a Gradients),
@@ -105,7 +105,7 @@ impl Kernels {
     }
 }
 
-/// How many rows each batch has, if that is told.
+/// The buffers with the number of rows of each batch, if the graph gives these lengths.
 fn lengths<'c>(
     context: &'c Context,
     of: &Problem,
@@ -118,7 +118,8 @@ fn lengths<'c>(
     lengths.into_iter().flatten().map(move |value| (value, buffer))
 }
 
-/// What a kernel of an attention reads: q, k, v, the mask if there is one, and how many queries and keys each batch has if that is told.
+/// What an attention kernel reads: q, k, v, the mask if there is one, and the numbers of queries
+/// and keys of each batch if the graph gives them.
 fn read_by<'c>(context: &'c Context, of: &Problem) -> Result<Vec<(usize, Buffer<'c>)>, EmitError> {
     let element = gemm::element(context, of.dtype).ok_or(LOST)?;
     let operands = [of.q, of.k, of.v].map(|operand| {
@@ -161,8 +162,8 @@ fn row<'c>(context: &'c Context, of: &Problem) -> Buffer<'c> {
     }
 }
 
-/// What a kernel of gradients reads: q, k, v, the output's gradient, two numbers for each query, and how many rows each batch has if that is
-/// told.
+/// What a gradient kernel reads: q, k, v, the gradient of the output, two numbers for each query,
+/// and the numbers of rows of each batch if the graph gives them.
 fn read_by_gradients<'c>(context: &'c Context, gradients: &Backward) -> Result<Vec<(usize, Buffer<'c>)>, EmitError> {
     let of = &gradients.of;
     let element = gemm::element(context, of.dtype).ok_or(LOST)?;

@@ -1,7 +1,9 @@
-//! What kernels are written with: numbers, loops, vectors, buffers, shared memory, matrix instructions.
+//! The builder that kernels are written with: numbers, loops, vectors, buffers, shared memory,
+//! matrix instructions.
 //!
-//! Numbers that are known when the kernel is written are folded, so a kernel for one problem has no more arithmetic than it needs.
-//! Operations go to the innermost block that is open; loops and branches open one each.
+//! Numbers that are known when the kernel is written are folded, so a kernel for one problem has no
+//! more arithmetic than it needs. Operations go to the innermost block that is open; loops and
+//! branches open one each.
 
 use crate::EmitError;
 use crate::mlir::{Attribute, Block, Context, Region, Type, Value};
@@ -20,10 +22,10 @@ const CLOSED: EmitError = EmitError::Internal("a kernel without a block");
 /// The address space of memory that a workgroup shares.
 pub(super) const SHARED: &str = "#gpu.address_space<workgroup>";
 
-/// A number: an index, or a truth.
+/// A number: an index or a condition.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Int<'c> {
-    /// Known now.
+    /// Known while the kernel is written.
     Known(i64),
     /// Computed by the kernel.
     Made(Ssa<'c>),
@@ -181,7 +183,7 @@ impl<'c> Code<'c> {
         }
     }
 
-    /// What is left of such a division.
+    /// The remainder of such a division.
     pub(super) fn rem(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Result<Int<'c>, EmitError> {
         match (a.into(), b.into()) {
             (_, Int::Known(1)) => Ok(Int::Known(0)),
@@ -196,7 +198,8 @@ impl<'c> Code<'c> {
         }
     }
 
-    /// Whether `a` is below `b`, both without a sign: a negative `a` is not, and what is not negative is below any negative `b`.
+    /// Whether `a` is below `b` as unsigned numbers: a negative `a` is not, and a non-negative one
+    /// is below any negative `b`.
     pub(super) fn is_below(&self, a: impl Into<Int<'c>>, b: impl Into<Int<'c>>) -> Result<Int<'c>, EmitError> {
         let (a, b) = (a.into(), b.into());
         if let (Int::Known(a), Int::Known(b)) = (a, b) {
@@ -262,7 +265,8 @@ impl<'c> Code<'c> {
         Ok(sum)
     }
 
-    /// A loop over indices below `end`; `body` makes the values that the next turn has from those of this turn.
+    /// A loop over indices below `end`; `body` computes the loop-carried values of the next
+    /// iteration from those of this one.
     pub(super) fn repeat(
         &self,
         [start, end, step]: [Int<'c>; 3],
@@ -281,7 +285,8 @@ impl<'c> Code<'c> {
         self.op("scf.for", &operands, &types, &[], vec![inside])
     }
 
-    /// Values, or where a condition holds those that `body` makes in their place. Lanes of a subgroup agree on the condition.
+    /// Returns the values, or the results of `body` where the condition holds. The condition must
+    /// be uniform in a subgroup.
     pub(super) fn replaced(
         &self,
         condition: Int<'c>,
@@ -312,8 +317,9 @@ impl<'c> Code<'c> {
         Ok(block.into())
     }
 
-    /// A vector, or one element, of a buffer of device memory: of `element`s from a place on that lanes share and one of each lane's own.
-    /// Beyond the buffer's end the hardware reads zeros.
+    /// Loads a vector or one element from a buffer of device memory. The address is the sum of a
+    /// place for each lane and one that all lanes share. Beyond the buffer's end the hardware reads
+    /// zeros.
     pub(super) fn load(
         &self,
         buffer: Ssa<'c>,
@@ -324,7 +330,7 @@ impl<'c> Code<'c> {
         self.one("amdgpu.raw_buffer_load", &operands, result, &bounded(3))
     }
 
-    /// Stores to a buffer. Beyond its end nothing is stored.
+    /// Stores to a buffer. Stores beyond its end have no effect.
     pub(super) fn store(&self, value: Ssa<'c>, buffer: Ssa<'c>, place: Int<'c>) -> Result<(), EmitError> {
         let operands = [value, buffer, self.word(place)?, self.word(Int::Known(0))?];
         self.op("amdgpu.raw_buffer_store", &operands, &[], &bounded(4), Vec::new())?;
@@ -357,14 +363,14 @@ impl<'c> Code<'c> {
         Ok(())
     }
 
-    /// All of the workgroup's accesses to shared memory before it are done.
+    /// A workgroup barrier: all accesses to shared memory before it are complete.
     pub(super) fn barrier(&self) -> Result<(), EmitError> {
         let fence = Attribute::text("[#gpu.address_space<workgroup>]");
         self.op("gpu.barrier", &[], &[], &[("address_spaces", fence)], Vec::new())?;
         Ok(())
     }
 
-    /// The compiler moves no instruction across.
+    /// A scheduling barrier: the compiler moves no instruction across.
     pub(super) fn schedule_barrier(&self) -> Result<(), EmitError> {
         let mask = [("mask", Attribute::text("#rocdl.sched_group_mask<none>"))];
         self.op("rocdl.sched.barrier", &[], &[], &mask, Vec::new())?;
@@ -393,7 +399,8 @@ impl<'c> Code<'c> {
         self.one("arith.constant", &[], float, &[("value", value)])
     }
 
-    /// Floats, or a limit in the place of those that are above it (or below it). NaN stays NaN, unlike with the compiler's `arith.minimumf`.
+    /// Limits floats to at most `limit` if `is_above`, else to at least `limit`. NaN stays NaN,
+    /// unlike with the compiler's `arith.minimumf`.
     pub(super) fn limited(&self, value: Ssa<'c>, limit: Ssa<'c>, is_above: bool) -> Result<Ssa<'c>, EmitError> {
         // MLIR's numbers of the predicates "ordered greater" and "ordered less".
         let predicate = [(
@@ -415,7 +422,7 @@ impl<'c> Code<'c> {
         self.one("vector.extract", &[vector], element, &position)
     }
 
-    /// Of each 16 lanes the value of the one with this number.
+    /// Broadcasts the value of lane `number` of each 16 lanes to all of them.
     pub(super) fn broadcast_of_sixteen(&self, value: Ssa<'c>, number: i64) -> Result<Ssa<'c>, EmitError> {
         /// The hardware's number of the control `row_newbcast:0`.
         const BROADCAST: i64 = 0x150;
@@ -429,7 +436,8 @@ impl<'c> Code<'c> {
         self.one("rocdl.update.dpp", &[value, value], value.r#type(), &attributes)
     }
 
-    /// The value of the lane of the subgroup that is so far away, in both directions.
+    /// Returns the value of the lane whose number differs by `distance`: two such lanes exchange
+    /// their values.
     pub(super) fn exchanged(&self, value: Ssa<'c>, distance: i64) -> Result<Ssa<'c>, EmitError> {
         let operands = [
             value,
@@ -445,7 +453,7 @@ impl<'c> Code<'c> {
     }
 }
 
-/// The element with this number of each vector.
+/// Gathers the element with this index of each vector.
 pub(super) fn gathered<'c>(code: &Code<'c>, rows: &[Ssa<'c>], width: i64, number: i64) -> Result<Ssa<'c>, EmitError> {
     const EMPTY: EmitError = EmitError::Internal("a copy of nothing");
     if let &[one] = rows {
@@ -476,7 +484,7 @@ pub(super) fn gathered<'c>(code: &Code<'c>, rows: &[Ssa<'c>], width: i64, number
     parts.into_iter().next().ok_or(EMPTY)
 }
 
-/// The attributes of an access to a buffer whose end is watched.
+/// The attributes of an access to a buffer with bounds checks by the hardware.
 fn bounded(operands: usize) -> [(&'static str, Attribute); 2] {
     let segments = vec![1; operands];
     [

@@ -1,9 +1,11 @@
-//! Products of few rows and a matrix on CPUs whose columns lie side by side: nothing is packed, and no lanes are added.
+//! Products of few rows and a matrix with contiguous columns, on CPUs: nothing is packed, and there
+//! is no reduction across lanes.
 //!
-//! Example: one row of 768 terms by 3072 columns. A tile has all rows and 128 columns, a vector of 16 sums for each row and 16 columns. For each
-//! term it loads 128 neighbouring elements of the matrix, and multiplies them by one number of each row. The more elements lie side by side,
-//! the fewer pages are looked up: 4096 terms by 4096 columns, which come from memory, take 7.0 ms in tiles of 64 columns, and 5.0 ms in tiles of 256 (one core, AMD
-//! Zen 4).
+//! Example: one row of 768 terms by 3072 columns. A tile has all rows and 128 columns, a vector of
+//! 16 sums for each row and 16 columns. For each term it loads 128 neighbouring elements of the
+//! matrix, and multiplies them by one number of each row. The more elements lie side by side, the
+//! fewer pages are looked up: 4096 terms by 4096 columns, which come from memory, take 7.0 ms in
+//! tiles of 64 columns, and 5.0 ms in tiles of 256 (one core, AMD Zen 4).
 
 use super::code::{Code, Int, Ssa};
 use super::gemm::Written;
@@ -45,7 +47,8 @@ impl FewRows {
         ACROSS.into_iter().find(is_possible).unwrap_or(COLUMNS / LANES)
     }
 
-    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the buffers.
+    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
+    /// buffers.
     pub(super) fn write<'c>(&self, context: &'c Context, elements: [i64; 3]) -> Result<Written<'c>, EmitError> {
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];

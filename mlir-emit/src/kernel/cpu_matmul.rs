@@ -1,13 +1,15 @@
 //! Products of matrices on CPUs whose operands need no packing.
 //!
-//! Those of few rows are [`FewRows`], if columns of the right matrix lie side by side. The others are here: their operands both
-//! have the summed axis innermost, as a filter has it.
+//! Products of few rows are [`FewRows`], if the columns of the right matrix are contiguous. Other
+//! products are here: both of their operands have the summed axis innermost, as a filter has it.
 //!
-//! Example: 49 positions of 4608 terms by 512 filters. Packing the filter's 9 MB takes more than half as long as the products. A vector has
-//! 16 terms of a row, and its lanes are added at the end. A tile of 7 rows by 4 columns has 28 sums, which with what they are made of fill the
-//! 32 registers of AVX-512. It is for CPUs that have those: with the 16 registers of AVX2, packed tiles were faster in two of three shapes (1.7
-//! against 2.2 ms, 3.1 against 4.8, 5.8 against 5.2; AMD Zen 4). The last tiles end with the last row and column, and the last vector with the
-//! last term: what they share with those before is computed twice, or is zero.
+//! Example: 49 positions of 4608 terms by 512 filters. Packing the filter's 9 MB takes more than
+//! half as long as the products. A vector has 16 terms of a row, and its lanes are added at the
+//! end. A tile of 7 rows by 4 columns has 28 sums, which together with the operands fill the 32
+//! registers of AVX-512. It is for CPUs that have those: with the 16 registers of AVX2, packed
+//! tiles were faster in two of three shapes (1.7 against 2.2 ms, 3.1 against 4.8, 5.8 against 5.2;
+//! AMD Zen 4). The last tiles end with the last row and column, and the last vector with the last
+//! term: where they overlap with the ones before, results are computed twice, or terms are zero.
 
 use super::code::{Code, Int, Ssa};
 use super::cpu_few_rows::FewRows;
@@ -20,15 +22,16 @@ const LANES: i64 = 16;
 /// Rows and columns of a tile.
 const DOWN: i64 = 7;
 const ACROSS: i64 = 4;
-/// Tiles of a workgroup, along rows and along columns. IREE's workers take eight workgroups at a time if there are eight for each of them: with few
-/// more than that, one has twice as many as another.
+/// Tiles of a workgroup, along rows and along columns. IREE's workers take eight workgroups at a
+/// time if there are eight for each of them: with few more than that, one has twice as many as
+/// another.
 const TILES: i64 = 8;
 /// Fewest terms that are worth the addition of lanes.
 const TERMS: i64 = 256;
 /// Terms whose sums stay in f32: 512 for each lane. The sums of longer products are added in f64.
 const TURN: i64 = 512 * LANES;
 
-/// What lies side by side in the right matrix of a product.
+/// Which axis of the right matrix of a product is contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Right {
     Terms,
@@ -83,7 +86,8 @@ impl CpuMatmul {
         format!("{kind}_{}x{}x{}_f32", self.rows, self.columns, self.terms)
     }
 
-    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the buffers.
+    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
+    /// buffers.
     pub(super) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
         if self.right == Right::Columns {
             return self.lines().write(context, self.elements());
@@ -99,8 +103,8 @@ impl CpuMatmul {
         let down = ceil(self.rows, ceil(self.rows, DOWN));
         let across = ACROSS.min(self.columns);
         let tiles = [ceil(self.rows, down), ceil(self.columns, across)];
-        // Nearly the same number of tiles for each. If there is more than one workgroup, each has several: what the last tile shares with the one
-        // before is no other's.
+        // Nearly the same number of tiles for each. If there is more than one workgroup, each has
+        // several: what the last tile shares with the one before is no other's.
         let [blocks, strips] = tiles.map(|tiles| ceil(tiles, TILES));
         let workgroup = Int::Made(code.argument(1)?);
         let span = |number: Int<'c>, (count, tiles, each): (i64, i64, i64)| {
@@ -108,8 +112,8 @@ impl CpuMatmul {
             let end = code.div(code.mul(code.add(number, 1)?, tiles)?, count)?;
             Ok::<_, EmitError>([code.mul(first, each)?, code.mul(end, each)?])
         };
-        // Neighbouring workgroups have the same columns, or the same rows where there are many: the other operand is read from memory, or from a
-        // far cache, for each.
+        // Neighbouring workgroups have the same columns, or the same rows where there are many: the
+        // other operand is read from memory, or from a far cache, for each.
         let [block, strip] = if self.columns < 2 * self.rows {
             [code.div(workgroup, strips)?, code.rem(workgroup, strips)?]
         } else {
@@ -211,7 +215,8 @@ struct Tile<'t, 'c> {
 }
 
 impl<'c> Tile<'_, 'c> {
-    /// The sums with a vector of terms more: the last `new` of those from here, since the ones before were added already.
+    /// Adds a vector of terms to the sums: the last `new` terms of the vector, since the ones
+    /// before were added already.
     fn step(&self, term: Int<'c>, sums: &[Ssa<'c>], new: i64) -> Result<Vec<Ssa<'c>>, EmitError> {
         let code = self.code;
         let loaded = |buffer: Ssa<'c>, start: &Int<'c>| {
@@ -242,7 +247,7 @@ impl<'c> Tile<'_, 'c> {
         Ok(next)
     }
 
-    /// The lanes of each sum, added.
+    /// Adds the lanes of each sum.
     fn added(&self, sums: &[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError> {
         // In any order, else the lanes are added one after the other.
         let added = [

@@ -1,8 +1,10 @@
-//! A product of few terms whose sums lanes make by themselves: a convolution in groups of few channels, or of one. Matrix instructions would have
-//! few columns to do, or factors that both lie along the columns.
+//! A product of few terms, each sum of which one lane computes without matrix instructions: a
+//! convolution with few channels or one channel per group. Matrix instructions would have few
+//! columns to compute, or operands that both lie along the columns.
 //!
-//! Example: y\[n, c, p, q\] = Σ x\[n, c, p + r - 1, q + s - 1\] w\[c, r, s\]. A lane makes the sums of a block: four neighbours in the memory of the
-//! result, in up to four lines. It loads each element of x that the block needs once, and lanes that are neighbours load neighbours.
+//! Example: y\[n, c, p, q\] = Σ x\[n, c, p + r - 1, q + s - 1\] w\[c, r, s\]. A lane computes the
+//! sums of a block: four neighbours in the memory of the result, in up to four lines. It loads each
+//! element of x that the block needs once, and lanes that are neighbours load neighbours.
 
 use super::code::{Code, Int, Ssa};
 use super::epilogue::{Epilogue, RUN, Spot};
@@ -30,7 +32,7 @@ struct Steps {
     step: i64,
 }
 
-/// What the blocks of a product are.
+/// The blocks of a product.
 struct Blocks {
     /// In the order of the result's memory.
     sides: Vec<Steps>,
@@ -88,24 +90,26 @@ fn stride(factor: &Factor, axis: Axis, is_first: bool) -> i64 {
     strides.get(index).copied().unwrap_or(0)
 }
 
-/// A factor as a lane reads it.
+/// An operand as a lane reads it.
 pub(super) struct Elements<'a, 'c> {
     code: &'a Code<'c>,
     factor: &'a Factor,
     buffer: Ssa<'c>,
     element: Type<'c>,
-    /// The element that the first term of the block's first result reads, but for what is known now.
+    /// The element that the first term of the block's first result reads, without the constant part
+    /// of its offset.
     base: Int<'c>,
-    /// How many elements are loaded at once: that is the first of so many that are aligned.
+    /// Elements of a load. Each load starts at a multiple of `width`.
     width: i64,
-    /// Where that lies along each window.
+    /// The position of `base` along each window.
     along: Vec<Int<'c>>,
     loaded: HashMap<i64, Ssa<'c>>,
     inside: HashMap<(usize, i64), Int<'c>>,
     elements: HashMap<(i64, Vec<i64>), Ssa<'c>>,
 }
 
-/// An axis along which a kernel has moved when it reads: by a number of elements that it makes, in steps.
+/// An axis along which a block's first element is offset, by a number of elements that the kernel
+/// computes.
 pub(super) struct Moved<'c> {
     pub(super) first: Int<'c>,
     pub(super) extent: i64,
@@ -150,7 +154,8 @@ impl<'a, 'c> Elements<'a, 'c> {
         })
     }
 
-    /// The element so far from the base, and along the windows, in f32; zero where it is outside of one.
+    /// Returns the element at `offset` from the base, in f32. `along`: its offset along each
+    /// window; it is zero outside of any window.
     pub(super) fn element(&mut self, offset: i64, along: Vec<i64>) -> Result<Ssa<'c>, EmitError> {
         let key = (offset, along);
         if let Some(&known) = self.elements.get(&key) {
@@ -193,7 +198,7 @@ impl<'a, 'c> Elements<'a, 'c> {
         Ok(inside)
     }
 
-    /// What lies there in memory; what is beyond the buffer is zero.
+    /// Loads the element at `offset` from the base. Beyond the buffer it is zero.
     fn load(&mut self, offset: i64) -> Result<Ssa<'c>, EmitError> {
         let place = offset - offset.rem_euclid(self.width);
         let r#type = if self.width > 1 {
@@ -330,7 +335,7 @@ pub(super) fn write<'c>(
     })
 }
 
-/// The sums of a block: a vector for each line.
+/// Computes the sums of a block: a vector for each line.
 fn sums<'c>(
     code: &Code<'c>,
     product: &Product,

@@ -1,9 +1,12 @@
-//! A [direct](super::depthwise) product of few rows and long sums, as the gradient of a depthwise convolution with respect to its filter.
+//! A [direct](super::depthwise) product of few rows and long sums, as the gradient of a depthwise
+//! convolution with respect to its filter.
 //!
-//! Example: dw\[c, r, s\] = Σ dy\[n, c, p, q\] x\[n, c, p + r - 1, q + s - 1\] over n, p and q. A lane has some channels, and a share of the
-//! positions: for each it adds to all taps. Then the lanes of a workgroup add what they have, and another kernel adds the workgroups' parts.
+//! Example: dw\[c, r, s\] = Σ dy\[n, c, p, q\] x\[n, c, p + r - 1, q + s - 1\] over n, p and q. A
+//! lane has some channels, and a share of the positions: for each it adds to all taps. Then the
+//! lanes of a workgroup add their sums, and another kernel adds the partial sums of the workgroups.
 //!
-//! Where channels lie side by side, lanes that are neighbours have neighbouring channels, else neighbouring positions.
+//! Where channels lie side by side, lanes that are neighbours have neighbouring channels, else
+//! neighbouring positions.
 
 use super::code::{Int, Ssa};
 use super::depthwise::{Elements, LANES, Moved};
@@ -66,7 +69,7 @@ impl Share {
         })
     }
 
-    /// Workgroups side by side along so many columns.
+    /// The number of workgroups along `columns` columns.
     fn groups(&self, columns: i64) -> i64 {
         let each = self.width * self.across;
         (columns + each - 1) / each
@@ -78,7 +81,8 @@ fn extents(product: &Product) -> (i64, i64) {
     (product.rows.iter().product(), product.columns.iter().product())
 }
 
-/// How many workgroups share a sum of this product; `None` if there is no kernel for it.
+/// Returns the number of workgroups that share a sum of this product; `None` if there is no kernel
+/// for it.
 pub(crate) fn parts(product: &Product, machine: &Machine) -> Result<Option<u64>, EmitError> {
     /// Workgroups of a compute unit.
     const RESIDENT: i64 = 4;
@@ -88,7 +92,8 @@ pub(crate) fn parts(product: &Product, machine: &Machine) -> Result<Option<u64>,
     let wanted = RESIDENT * machine.units.cast_signed() / share.groups(columns).max(1);
     // Two turns of each lane at least.
     let most = cells / (2 * LANES / share.across).max(1);
-    // The kernel that adds them loads several at once if their number has such a divisor, and the bound of the workspace counts on these.
+    // The kernel that adds them loads several at once if their number has such a divisor, and the
+    // bound of the workspace counts on these.
     let most = wanted.min(most).unsigned_abs();
     let results = product.shape().iter().product::<i64>().unsigned_abs();
     let bound = gemm::most_shared(machine, results);
@@ -194,7 +199,8 @@ pub(super) fn write<'c>(
         Ok(sums)
     })?;
 
-    // In LDS each subgroup has the sums of its lanes: of each block of columns, each tap. Behind them lanes write what nobody reads.
+    // In LDS each subgroup has the sums of its lanes: for each block of columns, those of each tap.
+    // Behind them is space for stores that nobody reads.
     let of_subgroup = across * taps * width;
     let subgroups = LANES / SUBGROUP;
     let memory = code.shared(subgroups * of_subgroup + LANES * width, float)?;

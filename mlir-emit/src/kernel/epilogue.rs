@@ -1,6 +1,7 @@
-//! What a kernel makes of its sums before it stores them, and where it stores what.
+//! The epilogue of a kernel: the elementwise steps on its sums, and where their results are stored.
 //!
-//! The steps are bodies of structured operations on single elements. Here they are written once more, for four elements side by side.
+//! The steps are bodies of structured operations on single elements. They are written here for
+//! vectors of four neighbouring elements.
 
 use super::code::{Code, Int, Ssa};
 use super::places::{BEYOND, offset};
@@ -22,7 +23,7 @@ pub(super) struct Spread {
     pub(super) columns: Vec<i64>,
 }
 
-/// A tensor that is read beside the sums, or one that is stored.
+/// A tensor that the epilogue reads or stores.
 #[derive(Clone, Debug)]
 pub(super) struct Tensor<'c> {
     /// The number of its value.
@@ -42,7 +43,7 @@ pub(super) enum Source {
     Step(usize),
     /// A tensor that is read.
     Operand(usize),
-    /// The old element of the result, which nothing is made of.
+    /// The `outs` element of the structured operation, which its body does not use.
     Unused,
 }
 
@@ -56,12 +57,12 @@ pub(super) struct Step {
     pub(super) body: Vec<Operation>,
 }
 
-/// All of them, in their order.
+/// The steps of an epilogue, in their order.
 #[derive(Debug, Default)]
 pub(super) struct Epilogue<'c> {
     pub(super) operands: Vec<Tensor<'c>>,
     pub(super) steps: Vec<Step>,
-    /// Which values are stored.
+    /// The values that are stored, and where.
     pub(super) stored: Vec<(Source, Tensor<'c>)>,
 }
 
@@ -136,8 +137,9 @@ impl<'c> Epilogue<'c> {
         self.operands.iter().chain(self.stored.iter().map(|(_, tensor)| tensor))
     }
 
-    /// Makes of a run of sums all that is made of them, and stores it. `extent`: of the last axis that runs go along. `buffers`: of the
-    /// operands, then of what is stored.
+    /// Computes all steps for a run of sums and stores their results. `extent`: that of the
+    /// innermost axis along the run. `buffers`: those of the operands, then those of the stored
+    /// tensors.
     pub(super) fn write(
         &self,
         code: &Code<'c>,
@@ -235,7 +237,8 @@ pub(super) fn store<'c>(
     Ok(())
 }
 
-/// The body of a step for vectors of so many elements, or for one element as it is. Returns what it yields.
+/// Writes the body of a step for vectors of `width` elements, or for scalars if `width` is `None`.
+/// Returns the yielded value.
 pub(super) fn written<'c>(
     code: &Code<'c>,
     body: &[Operation],
@@ -245,7 +248,8 @@ pub(super) fn written<'c>(
     written_with(code, body, known, width, |_, _| None)
 }
 
-/// The same, but `other` gets each operation's result and operands, and may give a value in its place.
+/// Does the same as [`written`], but `other` is called with each operation's result and operands,
+/// and may return a value that replaces the operation.
 pub(super) fn written_with<'c>(
     code: &Code<'c>,
     body: &[Operation],

@@ -1,7 +1,9 @@
-//! Which operations become part of a kernel: elementwise ones on its sums, in the order in which they stand.
+//! Selects the operations that are fused into a kernel: elementwise ones on its sums, in program
+//! order.
 //!
-//! Example: a convolution, the addition of a bias, a ReLU and the rounding to f16 become one kernel that stores f16. Where something else
-//! reads the sums, or what is made of them, that is stored too, and nothing that stands behind it becomes part of the kernel.
+//! Example: a convolution, the addition of a bias, a ReLU and the rounding to f16 become one kernel
+//! that stores f16. Fusion stops at the first operation that reads the sums, or a value computed
+//! from them, and cannot be fused. The value that it reads is stored as well.
 
 use super::epilogue::{Epilogue, Source, Spread, Step, Tensor, is_elementwise};
 use super::problem::{Axis, Product};
@@ -10,29 +12,30 @@ use crate::EmitError;
 use crate::mlir::{Context, Operation};
 use std::collections::{HashMap, HashSet};
 
-/// Most tensors that a kernel reads besides its factors: more need more registers for their addresses than there are.
+/// Most tensors that a kernel reads besides its factors: more need more registers for their
+/// addresses than there are.
 const MOST: usize = 12;
 /// Most buffers that HIP's driver in IREE passes to a kernel.
 const MOST_BUFFERS: usize = 16;
 
-/// What a kernel is made of.
+/// What a kernel computes besides its sums.
 pub(super) struct Fused<'c> {
     pub(super) epilogue: Epilogue<'c>,
-    /// The operations that are part of it, by their numbers.
+    /// The numbers of the operations that the kernel replaces.
     pub(super) operations: HashSet<usize>,
-    /// The one behind which the kernel stands.
+    /// The number of the operation after which the kernel is called.
     pub(super) last: usize,
 }
 
-/// A value that the kernel has.
+/// A value that the kernel holds in registers.
 #[derive(Clone, Debug)]
 struct Held {
     source: Source,
-    /// The axis of the result that each of its axes is.
+    /// For each axis of the value, the axis of the result.
     axes: Vec<Axis>,
 }
 
-/// The operations behind number `at`, which makes the sums `sums`, that become part of their kernel.
+/// Fuses the operations after number `at`, which computes the sums `sums`, into the kernel.
 pub(super) fn fuse<'c>(
     context: &'c Context,
     (operations, at): (&[Operation], usize),
@@ -47,9 +50,10 @@ pub(super) fn fuse<'c>(
         },
     )]);
     let mut epilogue = Epilogue::default();
-    // What joins, in order: its number, its result, and the operands of the kernel with it.
+    // The fused operations, in order: the number, the result, and the count of the kernel's
+    // operands including those of this operation.
     let mut members: Vec<(usize, usize, usize)> = Vec::new();
-    // What rows are made of belongs to the kernel that combines them.
+    // What a marked row reduction reads belongs to the kernel of that reduction.
     let of_rows = operations
         .iter()
         .filter(|operation| operation.attribute(MARK).is_some());
@@ -74,7 +78,8 @@ pub(super) fn fuse<'c>(
         epilogue.steps.push(step);
         members.push((number, result, epilogue.operands.len()));
     }
-    // What is read by others is stored. The last ones stay apart while there are too many buffers.
+    // Values with other readers are stored. While there are too many buffers, the last operations
+    // are removed again.
     let stored = loop {
         let is_inside = |number: usize| number == at || members.iter().any(|member| member.0 == number);
         let others = operations.iter().enumerate().filter(|(number, _)| !is_inside(*number));
@@ -109,7 +114,8 @@ pub(super) fn fuse<'c>(
     })
 }
 
-/// An operation as a step of the kernel, the axes of its result, and the tensors that it reads besides; `None` if it cannot be one.
+/// An operation as a step of the kernel, the axes of its result, and the tensors that it reads
+/// besides; `None` if it cannot be one.
 fn joined<'c>(
     context: &'c Context,
     operation: &Operation,

@@ -1,4 +1,4 @@
-//! Neighbouring axes along which everything lies as along one: fewer divisions.
+//! Merges neighbouring axes that are contiguous in all tensors, which saves divisions.
 
 use super::epilogue::{Epilogue, Spread};
 use super::problem::{Axis, Factor, Product};
@@ -14,7 +14,8 @@ pub(super) struct Axes {
     pub(super) ends_with_columns: bool,
 }
 
-/// Merges what can be, in the product's factors and the epilogue's tensors. A direct product stays as it is.
+/// Merges what can be, in the product's factors and the epilogue's tensors. A direct product stays
+/// as it is.
 pub(super) fn merge(product: &Product, epilogue: &mut Epilogue<'_>) -> (Axes, [Factor; 2]) {
     let mut factors = product.factors.clone();
     let is_wide = |axis: &&Axis| product.extent(**axis) > 1;
@@ -95,7 +96,7 @@ pub(super) fn fold(extents: &mut Vec<i64>, windows: &mut [&mut usize], strides: 
             axis += 1;
             continue;
         }
-        // Of an axis with one element, any stride will do: that of the other stays.
+        // The stride of an axis with one element does not matter: that of the other axis stays.
         let stays = if extent == 1 { outer } else { axis };
         for strides in strides.iter_mut() {
             let stride = strides.get(stays).copied();

@@ -1,8 +1,10 @@
-//! Kernels that are written here, down to matrix instructions and LDS, and not chosen by the compiler: for AMD GPUs, and one for CPUs.
+//! Kernels that rotini writes itself, down to matrix instructions and LDS, instead of leaving them
+//! to the compiler: for AMD GPUs and for CPUs.
 //!
-//! A family appends a product to the block as one operation, [`PRODUCT`], that stands for its sums. When all of a graph is lowered,
-//! [`place`] finds what is made of the sums element by element, writes one kernel of both, and puts a dispatch of it in their place. The
-//! compiler takes kernels as they are.
+//! A family appends a product to the block as one operation, [`PRODUCT`], that stands for its sums.
+//! When all of a graph is lowered, [`place`] finds the elementwise consumers of the sums, writes
+//! one kernel for the product and these consumers, and replaces both by a dispatch of it. The
+//! compiler does not change these kernels.
 //!
 //! | File | Owns |
 //! |---|---|
@@ -86,7 +88,7 @@ pub(crate) struct Kernels {
 }
 
 impl Kernels {
-    /// Whether there are none.
+    /// Whether the graph has no such kernels.
     pub(crate) fn is_empty(&self) -> bool {
         self.products.borrow().is_empty() && self.complete.borrow().is_empty()
     }
@@ -317,14 +319,14 @@ impl Own {
     }
 }
 
-/// Memory that a kernel has.
+/// A buffer of a kernel.
 #[derive(Clone, Copy)]
 struct Buffer<'c> {
     count: i64,
     element: Type<'c>,
 }
 
-/// A kernel that needs nothing of what is around it.
+/// A kernel that is complete: nothing is fused with it.
 struct Whole<'c> {
     /// What its symbol begins with.
     kind: &'static str,
@@ -337,7 +339,7 @@ struct Whole<'c> {
     written: gemm::Written<'c>,
 }
 
-/// Puts kernels in the place of products. Returns the kernels' text.
+/// Replaces products by calls of kernels. Returns the kernels' text.
 pub(crate) fn place<'c>(
     context: &'c Context,
     block: &Block<'c>,
@@ -452,7 +454,8 @@ fn multiply<'c>(
     call(context, kernel, read, tensors, written, texts)
 }
 
-/// Appends the text of a kernel, and returns its call. It reads these values, whose buffers have these types, and the operands.
+/// Appends the text of a kernel, and returns its call. It reads these values, whose buffers have
+/// these types, and the operands.
 fn call<'c>(
     context: &'c Context,
     (symbol, name, lanes): (&str, &str, Lanes),

@@ -1,24 +1,27 @@
-//! Where a factor's elements are: places of a row and of a term in memory, and whether they are in the image.
+//! Where a factor's elements are: places of a row and of a term in memory, and whether they are in
+//! the image.
 
 use super::code::{Code, Int};
 use super::problem::{Factor, Window};
 use crate::EmitError;
 
-/// Bytes from which on nothing is in a buffer: buffers have fewer, and what is added to this in an access does not reach 2^32.
+/// An offset in bytes that is beyond the end of every buffer. Adding the offset of an access to it
+/// does not overflow 2^32.
 pub(super) const BEYOND: i64 = 1 << 31;
 
-/// The part of an address that a row has, or a term.
+/// The part of an address that depends on the row, or on the term.
 #[derive(Clone, Debug)]
 pub(super) struct Place<'c> {
     /// Elements from the factor's first.
     pub(super) offset: Int<'c>,
-    /// How far it goes along the axis of each window.
+    /// The position along the axis of each window.
     pub(super) along: Vec<Int<'c>>,
     /// Whether there is such a row or term.
     pub(super) exists: Int<'c>,
 }
 
-/// The index along each of these axes of the element with this number, counted along the last axis first.
+/// The index along each of these axes of the element with this number, counted along the last axis
+/// first.
 pub(super) fn coordinates<'c>(code: &Code<'c>, number: Int<'c>, extents: &[i64]) -> Result<Vec<Int<'c>>, EmitError> {
     let mut rest = number;
     let mut indices = Vec::new();
@@ -34,7 +37,7 @@ pub(super) fn coordinates<'c>(code: &Code<'c>, number: Int<'c>, extents: &[i64])
     Ok(indices)
 }
 
-/// The same of a number that is known now.
+/// Returns the same for a number that is known while the kernel is written.
 pub(super) fn known_coordinates(number: i64, extents: &[i64]) -> Vec<i64> {
     let mut rest = number;
     let mut indices = vec![0; extents.len()];
@@ -53,7 +56,7 @@ pub(super) fn offset<'c>(code: &Code<'c>, indices: &[Int<'c>], strides: &[i64]) 
     code.sum(terms.collect::<Result<Vec<_>, _>>()?)
 }
 
-/// Axes of a side of a product, and how a factor lies along them.
+/// The axes of one side of a product, and the strides of an operand along them.
 #[derive(Clone, Copy)]
 pub(super) struct Side<'a> {
     pub(super) extents: &'a [i64],
@@ -86,7 +89,8 @@ impl Side<'_> {
         })
     }
 
-    /// The place so many elements further along the last axis, which does not end before it.
+    /// The place `count` elements further along the last axis, which must have that many more
+    /// elements.
     pub(super) fn further<'c>(&self, code: &Code<'c>, place: &Place<'c>, count: i64) -> Result<Place<'c>, EmitError> {
         let last = self.extents.len().saturating_sub(1);
         let stride = self.strides.last().copied().unwrap_or(0);
@@ -108,7 +112,7 @@ pub(super) fn windows(factor: &Factor) -> [Vec<(usize, i64)>; 2] {
     [of(|window| window.own), of(|window| window.sum)]
 }
 
-/// Whether the element of a row and a term is there.
+/// Returns whether the element of a row and a term exists.
 pub(super) fn is_there<'c>(
     code: &Code<'c>,
     factor: &Factor,

@@ -1,7 +1,9 @@
 //! Max pooling on CPUs of images in f32, in vectors along the innermost axis: pixels or channels.
 //!
-//! An element outside the image is replaced by the nearest one inside, which the window has too. So each window is a chain of comparisons in the
-//! order of its elements, `v > m ? v : m`, which is one instruction. Of NaN only the first element of a window counts, as nothing is greater.
+//! An element outside the image is replaced by the nearest one inside, which the window has too. So
+//! each window is a chain of comparisons in the order of its elements, `v > m ? v : m`, which is
+//! one instruction. NaN is the result only if it is the first element of a window, as no comparison
+//! with NaN is true.
 
 use super::code::{Code, Int, Ssa};
 use super::gemm::Written;
@@ -17,7 +19,8 @@ const MOST: i64 = 64;
 pub(crate) struct Pool {
     /// Images and channels.
     pub(crate) batch: [i64; 2],
-    /// Extents of both axes of the image, of the result and of a window; zeros before the image, and steps.
+    /// Extents of both axes of the image, of the result and of a window; zeros before the image,
+    /// and steps.
     pub(crate) input: [i64; 2],
     pub(crate) output: [i64; 2],
     pub(crate) window: [i64; 2],
@@ -60,7 +63,8 @@ impl Pool {
         [self.input, self.output].map(|[height, width]| all * height * width)
     }
 
-    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the buffers.
+    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
+    /// buffers.
     pub(super) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];
@@ -143,7 +147,7 @@ impl<'c> Writer<'_, 'c> {
         self.code.one("arith.constant", &[], truths, &[("value", value)])
     }
 
-    /// The first elements from a place on; all lanes, or so many.
+    /// Loads `count` elements from `place` on, at most as many as a vector has lanes.
     fn load(&self, place: Int<'c>, count: i64) -> Result<Ssa<'c>, EmitError> {
         let place = self.code.index(place)?;
         if count >= self.of.registers.lanes {

@@ -1,8 +1,10 @@
-//! What a product is: the places that its factors and its result have in memory.
+//! The description of a product: the places of its operands and of its result in memory.
 //!
-//! Example: the convolution of x (N, H, W, C in memory) by w (K, R, S, C) with a step of 2 and zeros around x. Its rows are the positions of
-//! windows (n, p, q), its columns the filters (k), its sum is over (r, s, c). x at row (n, p, q) and term (r, s, c) is the element
-//! `n H W C + (2 p + r - 1) W C + (2 q + s - 1) C + c`, if 2 p + r - 1 and 2 q + s - 1 are in the image, and zero else.
+//! Example: the convolution of x (N, H, W, C in memory) by w (K, R, S, C) with a step of 2 and
+//! zeros around x. Its rows are the positions of windows (n, p, q), its columns the filters (k),
+//! its sum is over (r, s, c). x at row (n, p, q) and term (r, s, c) is the element
+//! `n H W C + (2 p + r - 1) W C + (2 q + s - 1) C + c`, if 2 p + r - 1 and 2 q + s - 1 are in the
+//! image, and zero else.
 
 use rotini_graph::DataType;
 use rotini_schedule::gemm;
@@ -10,28 +12,30 @@ use rotini_schedule::gemm;
 /// An axis of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Axis {
-    /// Of products side by side.
+    /// An axis of the batch.
     Batch(usize),
-    /// Of the rows of a result.
+    /// An axis of the rows of the result.
     Row(usize),
-    /// Of its columns.
+    /// An axis of the columns of the result.
     Column(usize),
-    /// This axis of the batch, and within it the first one of the columns. Example: the filters of a convolution in groups.
+    /// This axis of the batch, and within it the first one of the columns. Example: the filters of
+    /// a convolution in groups.
     Group(usize),
 }
 
-/// How far apart elements are that differ by one along each axis. An axis along which a tensor has the same elements has zero.
+/// The stride along each axis: zero along an axis that the tensor is broadcast along.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Strides {
     pub(crate) batch: Vec<i64>,
     /// Along the rows of the first factor and the columns of the second.
     pub(crate) own: Vec<i64>,
-    /// Along the columns of the first factor and the rows of the second: none but in a direct product.
+    /// Along the columns of the first factor and the rows of the second: none but in a direct
+    /// product.
     pub(crate) other: Vec<i64>,
     pub(crate) sum: Vec<i64>,
 }
 
-/// Places along an axis of an image of which some are outside of it: they have zeros.
+/// Positions along an axis of an image. Positions outside of the image are zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     /// Places in the image.
@@ -68,18 +72,20 @@ pub(crate) struct Product {
     pub(crate) rows: Vec<i64>,
     pub(crate) columns: Vec<i64>,
     pub(crate) sum: Vec<i64>,
-    /// How many of the first terms count in each product of the batch, if not all do.
+    /// For each product of the batch, the number of leading terms that are summed, if not all are.
     pub(crate) terms: Vec<i64>,
     pub(crate) factors: [Factor; 2],
-    /// A list of i32 with the matrix of the second factor that each product of the batch takes, if not its own: the number of its value.
+    /// The id of a list of i32 that selects the matrix of the second operand for each product of
+    /// the batch, if the batch index does not.
     pub(crate) chosen: Option<usize>,
     /// The result's axes in the order of its memory.
     pub(crate) order: Vec<Axis>,
     /// The type of sums and result.
     pub(crate) compute: DataType,
     pub(crate) schedule: gemm::Schedule,
-    /// Whether lanes make the sums by themselves, without matrix instructions. Example: each channel of a depthwise convolution has its own
-    /// filter, so both factors lie along the columns, which no matrix instruction has.
+    /// Whether single lanes compute the sums, without matrix instructions. Example: each channel of
+    /// a depthwise convolution has its own filter, so both factors lie along the columns, which no
+    /// matrix instruction has.
     pub(crate) is_direct: bool,
     /// What it is, for people who read the kernel's name: letters, digits and `_`.
     pub(crate) name: String,
@@ -97,7 +103,8 @@ impl Product {
         extents.get(index).copied().unwrap_or(1)
     }
 
-    /// The axes in the order of the result's memory, with groups apart from what is in them, if there are several.
+    /// The axes in the order of the result's memory, with groups apart from what is in them, if
+    /// there are several.
     pub(super) fn axes(&self) -> Vec<Axis> {
         let apart = |&axis: &Axis| match axis {
             Axis::Group(index) if self.extent(Axis::Batch(index)) == 1 => vec![Axis::Column(0)],
@@ -112,8 +119,9 @@ impl Product {
         self.batch.len() + usize::from(self.schedule.parts > 1)
     }
 
-    /// The axis that runs of neighbours in memory go along: the last one with more than one element. `None` if it is not the last of the rows
-    /// or columns: no kernel goes along such an axis.
+    /// The axis that runs of neighbours in memory go along: the last one with more than one
+    /// element. `None` if it is not the last of the rows or columns: no kernel goes along such an
+    /// axis.
     pub(crate) fn run_axis(&self) -> Option<Axis> {
         let is_wide = |axis: &&Axis| self.extent(**axis) > 1;
         let axes = self.axes();
@@ -126,7 +134,8 @@ impl Product {
         is_last.then_some(axis)
     }
 
-    /// Whether its sums can be shared by so many workgroups, whose parts another kernel adds.
+    /// Whether the product can be split along K into `parts` parts, whose partial sums a second
+    /// kernel adds.
     pub(crate) fn can_be_shared(&self, parts: u64) -> bool {
         let elements = self
             .shape()
@@ -135,7 +144,7 @@ impl Product {
         self.run_axis().is_some() && elements.is_some_and(|elements| elements < 1 << 29)
     }
 
-    /// What its time depends on.
+    /// Returns the quantities that its estimated time depends on.
     pub(crate) fn problem(&self) -> gemm::Problem {
         let count = |extents: &[i64]| {
             extents

@@ -1,7 +1,9 @@
-//! How a workgroup copies a factor's part of a step from memory to registers, and from there to LDS.
+//! How a workgroup copies a factor's part of a step from memory to registers, and from there to
+//! LDS.
 //!
-//! In LDS each row of the tile has the terms of a step side by side, 128 bytes in chunks of 16. Chunks change places within their row, so
-//! that lanes that read or write the same chunk of several rows meet no bank twice.
+//! In LDS each row of the tile has the terms of a step side by side, 128 bytes in chunks of 16. The
+//! chunks of a row are XOR-swizzled, so that lanes that read or write the same chunk of several
+//! rows have no bank conflicts.
 //!
 //! | In memory | A lane copies |
 //! |---|---|
@@ -20,7 +22,7 @@ use rotini_schedule::gemm::{STEP_BYTES, Schedule};
 /// Bytes of a chunk.
 const CHUNK: i64 = 16;
 
-/// What all readers of a workgroup know.
+/// The state that all readers of a workgroup share.
 #[derive(Clone, Copy)]
 pub(super) struct Workgroup<'c> {
     /// The lane among all of the workgroup.
@@ -38,7 +40,8 @@ pub(super) struct Reader<'c> {
     /// Rows of the tile.
     rows: i64,
     sum: Vec<i64>,
-    /// Steps end where the sum's last axis does, or there is no other axis, and no window goes along it: one place serves all lanes.
+    /// Steps end where the sum's last axis does, or there is no other axis, and no window goes
+    /// along it: one place serves all lanes.
     is_uniform: bool,
     /// The terms of a block differ in their index along the last axis alone.
     has_neighbours: bool,
@@ -72,7 +75,8 @@ pub(super) fn place<'c>(code: &Code<'c>, row: Int<'c>, chunk: Int<'c>, bytes: i6
     code.add(code.mul(row, terms(bytes))?, code.mul(moved, CHUNK / bytes)?)
 }
 
-/// How many elements a factor has side by side and aligned along an axis: 8, 4, 2 or 1 of two bytes each.
+/// How many elements a factor has side by side and aligned along an axis: 8, 4, 2 or 1 of two bytes
+/// each.
 fn run(extents: &[i64], along: &[i64], across: &[i64], first: i64, bytes: i64) -> i64 {
     let (Some(&extent), Some((&1, outer))) = (extents.last(), along.split_last()) else {
         return 1;
@@ -83,8 +87,9 @@ fn run(extents: &[i64], along: &[i64], across: &[i64], first: i64, bytes: i64) -
     widths.into_iter().filter(|&width| width > 1).find(fits).unwrap_or(1)
 }
 
-/// A schedule as a product can have it: with the smallest tiles if lanes load bytes one by one, for of larger ones a lane would have more loads
-/// under way than the hardware counts; and without parts if nothing can add them.
+/// Adjusts a schedule to a product. It gets the smallest tiles if lanes load bytes one by one,
+/// because with larger tiles a lane would have more loads in flight than the hardware counts, and
+/// no split-K if no kernel can add the parts.
 pub(crate) fn fitted(product: &Product, schedule: Schedule) -> Schedule {
     let [a, b] = &product.factors;
     let is_single =
@@ -98,7 +103,8 @@ pub(crate) fn fitted(product: &Product, schedule: Schedule) -> Schedule {
     Schedule { parts, ..cut }
 }
 
-/// Whether lanes load the factor's bytes one by one, along its own axes with these extents and along the sum.
+/// Whether lanes load the factor's bytes one by one, along its own axes with these extents and
+/// along the sum.
 fn is_of_single_bytes(factor: &Factor, own: &[i64], sum: &[i64]) -> bool {
     let Strides {
         batch,
@@ -113,7 +119,8 @@ fn is_of_single_bytes(factor: &Factor, own: &[i64], sum: &[i64]) -> bool {
 }
 
 impl<'c> Reader<'c> {
-    /// The copies of a tile whose first row is `first`, of a factor whose own axes have these extents. `batch`: the number of the product along each axis of the batch.
+    /// The copies of a tile whose first row is `first`, of a factor whose own axes have these
+    /// extents. `batch`: the number of the product along each axis of the batch.
     pub(super) fn new(
         code: &Code<'c>,
         (factor, buffer, element): (&Factor, Ssa<'c>, Type<'c>),
@@ -265,7 +272,7 @@ impl<'c> Reader<'c> {
         } else {
             None
         };
-        // The hardware adds what lanes share as a number without a sign.
+        // The hardware adds the shared part of the address as an unsigned number.
         let is_forward = self.factor.strides.sum.iter().all(|&stride| stride >= 0);
         let vector = if self.width == 1 {
             self.element
@@ -309,7 +316,7 @@ impl<'c> Reader<'c> {
         Ok(loaded)
     }
 
-    /// Copies what was loaded to LDS, to the step that begins at this element.
+    /// Stores the loaded terms to LDS, to the step that begins at this element.
     pub(super) fn keep(&self, code: &Code<'c>, loaded: &[Ssa<'c>], start: Int<'c>) -> Result<(), EmitError> {
         for (block, loaded) in self.blocks.iter().zip(loaded.chunks(self.runs())) {
             for (row, &place) in (0..).zip(&block.places) {
@@ -332,7 +339,7 @@ impl<'c> Reader<'c> {
     }
 }
 
-/// Vectors one after the other as one, or elements.
+/// Concatenates vectors, or elements, into one vector.
 fn joined<'c>(code: &Code<'c>, parts: &[Ssa<'c>], width: i64) -> Result<Ssa<'c>, EmitError> {
     match parts {
         [] => Err(EmitError::Internal("an empty block")),

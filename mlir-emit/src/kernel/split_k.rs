@@ -1,7 +1,8 @@
-//! The second kernel of a product whose sums several workgroups share: it adds the parts, and makes of the sums what is made of them.
+//! The second kernel of a split-K product: adds the partial sums and applies the epilogue.
 //!
-//! A lane has a run of four neighbours of the result in memory. Parts lie one behind the other, each in the order of the result. Of many parts
-//! four lanes of a subgroup have a run together, each of them a quarter of the parts.
+//! A lane handles a run of four neighbouring results. The partial sums of one part follow those of
+//! another in memory, each in the memory order of the result. If there are many parts, four lanes
+//! of a subgroup share a run: each adds a quarter of the parts.
 
 use super::code::{Code, Int, Ssa};
 use super::epilogue::{Epilogue, RUN, Spot, Tensor};
@@ -16,13 +17,14 @@ use rotini_schedule::gemm::PARTS_AT_ONCE;
 pub(super) const LANES: i64 = 64;
 /// Most parts that are loaded before the first is added.
 const AT_ONCE: i64 = PARTS_AT_ONCE.cast_signed();
-/// From so many parts on, lanes share runs, and how many do.
+/// The number of parts from which on lanes share runs, and the number of lanes that share one.
 const MANY: i64 = 32;
 const SHARES: i64 = 4;
 /// Bytes of a sum.
 const BYTES: i64 = 4;
 
-/// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: parts, operands, what is stored.
+/// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: parts, operands,
+/// what is stored.
 pub(super) fn write<'c>(
     context: &'c Context,
     product: &Product,
@@ -133,7 +135,7 @@ pub(super) fn write<'c>(
     })
 }
 
-/// The sums of a run, and of that of the lane that is so far away.
+/// Adds the sums of this lane's run and those of the lane at `distance`.
 fn with_others<'c>(code: &Code<'c>, sums: Ssa<'c>, distance: i64) -> Result<Ssa<'c>, EmitError> {
     let float = Type::float(code.context(), Float::F32);
     let others = (0..RUN).map(|number| code.exchanged(code.extract(sums, number, float)?, distance));
@@ -142,7 +144,7 @@ fn with_others<'c>(code: &Code<'c>, sums: Ssa<'c>, distance: i64) -> Result<Ssa<
     code.same("arith.addf", &[sums, others])
 }
 
-/// The sums of a run over so many parts, the first of which is at this place.
+/// Sums `parts` partial results of a run. `place`: the offset of the first one in `source`.
 fn sums<'c>(
     code: &Code<'c>,
     source: Ssa<'c>,
@@ -188,7 +190,7 @@ fn sums<'c>(
     sums.first().copied().ok_or(EmitError::Internal("lost sums"))
 }
 
-/// Where a kernel stores the parts of its sums.
+/// Returns the tensor of partial sums that the first kernel stores.
 pub(super) fn parts<'c>(product: &Product, value: usize, context: &'c Context) -> Tensor<'c> {
     let results: i64 = product.shape().iter().product();
     let mut spread = super::fusion::spread(product, &product.order, &product.shape());

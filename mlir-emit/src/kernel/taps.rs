@@ -1,4 +1,5 @@
-//! The gradient with respect to a depthwise filter on CPUs, pixels innermost: products of neighbouring pixels, summed in the lanes of a vector.
+//! The gradient with respect to a depthwise filter on CPUs, pixels innermost: products of
+//! neighbouring pixels, summed in the lanes of a vector.
 //!
 //! ```text
 //! for each channel and each row of taps:
@@ -18,7 +19,8 @@ use crate::mlir::{Attribute, Context, Float, Type};
 /// Most taps of a row: each has a register.
 const MOST: i64 = 16;
 
-/// The gradient with respect to the filter of a convolution of each channel with its own filter, over two axes.
+/// The gradient with respect to the filter of a convolution of each channel with its own filter,
+/// over two axes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Taps {
     pub(crate) batch: i64,
@@ -70,7 +72,8 @@ impl Taps {
         ]
     }
 
-    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the buffers.
+    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, and the
+    /// buffers.
     pub(super) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
         let (index, float) = (Type::index(context), Type::float(context, Float::F32));
         let mut arguments = vec![index, index];
@@ -119,7 +122,8 @@ struct Lanes<'c> {
     first: Int<'c>,
     /// The lanes that have a column.
     mask: Ssa<'c>,
-    /// The elements of x under each tap that are inside: for each vector that is read, in the order of memory.
+    /// The elements of x under each tap that are inside: for each vector that is read, in the order
+    /// of memory.
     inside: Vec<Vec<Ssa<'c>>>,
 }
 
@@ -133,7 +137,7 @@ impl<'c> Writer<'_, 'c> {
         Type::integer(self.code.context(), 32).vector(&[self.of.registers.lanes])
     }
 
-    /// Numbers from a first one on, so far apart: which of them are from 0 to below an end.
+    /// Returns which numbers of an arithmetic sequence are from 0 to below an end.
     fn below(&self, first: Int<'c>, step: i64, end: i64) -> Result<Ssa<'c>, EmitError> {
         let (code, words) = (self.code, self.words()?);
         let numbers: Vec<String> = (0..self.of.registers.lanes)

@@ -1,7 +1,8 @@
-//! A copy in another memory order: an axis moves behind those that lie inside of it, and may get zeros at its end.
+//! A transpose: an axis becomes the innermost one, and may be padded with zeros.
 //!
-//! Example: N C H W becomes N H W C. A lane reads some channels at some neighbouring positions, turns them in registers, and stores each
-//! position's channels at once. A workgroup has so many channels that it fills the lines of the cache that it writes.
+//! Example: N C H W becomes N H W C. A lane reads some channels at some neighbouring positions,
+//! transposes them in registers, and stores each position's channels at once. A workgroup has
+//! enough channels to fill the cache lines that it writes.
 
 use super::code::{Code, Int, Ssa, gathered};
 use super::gemm::{Written, element};
@@ -16,13 +17,15 @@ pub(super) const LANES: i64 = 256;
 const POSITIONS: i64 = 64;
 /// Elements of 16 bytes.
 const WIDEST: i64 = 8;
-/// Where rows have no more elements than this and do not begin where wide loads can, they pass through LDS.
+/// Rows of at most this length that are not aligned for wide loads are transposed through LDS.
 const SHORT: i64 = 64;
-/// Rows of a workgroup that pass through LDS, at least, and elements of them, at most.
+/// The minimum number of rows of a workgroup, and the maximum number of its elements, that are
+/// transposed through LDS.
 const ROWS: i64 = 64;
 const ELEMENTS: i64 = 4608;
 
-/// The copy of a tensor of 16-bit floats: `outer` times `moved` times `inner` elements become `outer` times `inner` times `padded`.
+/// The copy of a tensor of 16-bit floats: `outer` times `moved` times `inner` elements become
+/// `outer` times `inner` times `padded`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Transpose {
     /// The number of the tensor's value.
@@ -31,7 +34,7 @@ pub(crate) struct Transpose {
     pub(crate) outer: i64,
     pub(crate) moved: i64,
     pub(crate) inner: i64,
-    /// At least `moved`: what is more is zeros.
+    /// At least `moved`: the elements beyond `moved` are zeros.
     pub(crate) padded: i64,
 }
 
@@ -70,7 +73,7 @@ impl Transpose {
             .unwrap_or(1)
     }
 
-    /// Whether rows are short and begin at odd places.
+    /// Whether rows are short and unaligned.
     fn is_ragged(&self) -> bool {
         self.outer < 1 << 20
             && self.inner <= SHORT
@@ -98,7 +101,7 @@ impl Transpose {
         })
     }
 
-    /// Rows as they lie are copied to LDS, and read from there across.
+    /// Copies rows to LDS in memory order, and reads columns from there.
     fn through_lds<'c>(&self, code: &Code<'c>, float: Type<'c>) -> Result<i64, EmitError> {
         let (lane, workgroup) = (Int::Made(code.argument(0)?), Int::Made(code.argument(1)?));
         let (source, target) = (code.argument(2)?, code.argument(3)?);

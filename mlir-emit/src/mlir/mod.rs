@@ -1,8 +1,10 @@
-//! MLIR that is built as data and written as text, in MLIR's generic form. Nothing of LLVM takes part.
+//! MLIR that is built as data and written as text, in MLIR's generic form. Nothing of LLVM takes
+//! part.
 //!
-//! Types and values are numbers of a [`Context`]. Operations are appended to a [`Block`] and are never changed; a pass may replace some by others. The text is what IREE's
-//! compiler parses and verifies; [`function_text`] verifies what text cannot say: that each operand is a value that is defined where it
-//! is used.
+//! Types and values are numbers of a [`Context`]. Operations are appended to a [`Block`] and are
+//! never changed; a pass may replace some by others. The text is what IREE's compiler parses and
+//! verifies; [`function_text`] verifies what text cannot say: that each operand is a value that is
+//! defined where it is used.
 
 mod attributes;
 mod print;
@@ -17,11 +19,11 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use types::Kind;
 
-/// What is known of a value.
+/// The properties of a value.
 #[derive(Clone, Debug)]
 struct Definition {
     r#type: usize,
-    /// What it is the result of; nothing for the argument of a block.
+    /// The operation that defines it; nothing for the argument of a block.
     owner: Option<Rc<Head>>,
 }
 
@@ -57,7 +59,8 @@ impl Context {
     }
 }
 
-/// A value in static single assignment form: the argument of a block that is borrowed, or the result of an operation in it.
+/// A value in static single assignment form: the argument of a block that is borrowed, or the
+/// result of an operation in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Value<'c, 'b> {
     context: &'c Context,
@@ -142,7 +145,8 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// An operation that makes values that are known already: it comes in the place of what made them.
+    /// Creates an operation that redefines existing values: it replaces the operation that made
+    /// them.
     pub(crate) fn new(
         name: &str,
         operands: Vec<usize>,

@@ -17,7 +17,7 @@ pub(crate) enum Float {
 }
 
 impl Float {
-    /// What FNUZ codes are when they are multiplied; `None` for other types.
+    /// The float type as which FNUZ codes are multiplied; `None` for other types.
     pub(crate) const fn of_fnuz(dtype: DataType) -> Option<Self> {
         match dtype {
             DataType::F8E4M3Fnuz => Some(Float::E4M3Fnuz),
@@ -101,7 +101,7 @@ impl<'c> Type<'c> {
         Self::new(context, Kind::Index)
     }
 
-    /// An integer of so many bits. Its signedness is the operations' business.
+    /// An integer of `bits` bits. The operations determine its signedness.
     pub(crate) fn integer(context: &'c Context, bits: u32) -> Self {
         Self::new(context, Kind::Integer(bits))
     }

@@ -1,12 +1,16 @@
-//! Grouped matmuls of mixtures of experts: one batched matmul over tiles of rows, each tile with the matrix of its expert.
+//! Grouped matmuls of mixtures of experts: one batched matmul over tiles of rows, each tile with
+//! the matrix of its expert.
 //!
-//! Only the device knows which rows belong to an expert. So the device rearranges the rows: each group begins a new tile. There are as many
-//! tiles as any routing can need, a few more than the rows fill. Forward, a kernel of our own (on an MI300, of f16 or bf16) reads each tile's
-//! matrix where it lies. Elsewhere the matrices are gathered, which the compiler fuses into the matmul on AMD GPUs. Backward, each tile gives the product of its rows. The tiles of an expert are neighbours, and
-//! their products are added.
+//! Only the device knows which rows belong to an expert. So the device rearranges the rows: each
+//! group begins a new tile. There are as many tiles as any routing can need, a few more than the
+//! rows fill. Forward, a kernel of rotini (on an MI300, with f16 or bf16) reads each tile's matrix
+//! in place. Elsewhere the matrices are gathered, which the compiler fuses into the matmul on AMD
+//! GPUs. Backward, each tile gives the product of its rows. The tiles of an expert are neighbours,
+//! and their products are added.
 //!
-//! Offsets that decrease or exceed the rows, and indices that are not rows, have no meaning in hipDNN. They are clamped before they are
-//! used, so that nothing outside of a buffer is read or written.
+//! Offsets that decrease or exceed the rows, and indices that are not rows, have no meaning in
+//! hipDNN. They are clamped before they are used, so that nothing outside of a buffer is read or
+//! written.
 
 use crate::contract::{check_product, contract, contract_chosen};
 mod sizes;
@@ -49,7 +53,7 @@ fn check_tiles(sizes: Option<Sizes>) -> Result<(), Unsupported> {
     }
 }
 
-/// The elements of what the lowering makes on the way: rows in tiles, matrices of tiles, products.
+/// The number of elements of intermediate tensors: rows in tiles, matrices of tiles, products.
 pub(crate) fn elements(graph: &NormalGraph, op: &MoeGroupedMatmul) -> Option<u64> {
     Sizes::forward(graph, op, Quirks::ALL)?.elements()
 }

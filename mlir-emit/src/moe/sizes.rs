@@ -12,7 +12,7 @@ const LARGEST_TILE: i64 = 128;
 /// The same backward, where each tile's product is stored before it is added.
 const LARGEST_TILE_BACKWARD: i64 = 512;
 
-/// How many there are of everything.
+/// The sizes of a grouped matmul.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     pub(super) groups: i64,
@@ -84,7 +84,8 @@ impl Sizes {
             let elements = self.tiles.checked_mul(rows)?.checked_mul(columns)?;
             u64::try_from(elements).ok()
         };
-        // Of groups, tiles, the rows of tiles and those of the output.
+        // Lists with an element for each group, each tile, each row of a tile and each row of the
+        // output.
         let lists = u64::try_from(self.groups.checked_add(self.tiles)?.checked_add(self.rows)?).ok()?;
         of_tiles(self.tile, self.inner)?
             .checked_add(of_tiles(self.inner, self.columns)?)?

@@ -52,8 +52,9 @@ impl<'c, 'r> Body<'c, 'r> {
     }
 }
 
-/// A list of i32 with as many elements as `count`: each combines, from `start`, what `body` makes of its own position, of a position in
-/// the list `over`, of the element there and of what came before.
+/// A list of i32 with as many elements as `count`: each is a reduction over the list `over` that
+/// begins with `start`. `body` gets the element's own position, a position in `over`, the element
+/// there and the value so far.
 pub(super) fn combine<'c, 'b>(
     at: &Emitter<'c, 'b>,
     count: i64,
@@ -119,7 +120,8 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
         })
     }
 
-    /// For each of so many positions, how many of the rising list's elements are not above it.
+    /// For each of `count` positions, the number of elements of the ascending list that are not
+    /// above it.
     pub(super) fn not_above(&self, count: i64, list: Ssa<'c, 'b>) -> Result<Ssa<'c, 'b>, EmitError> {
         combine(
             &self.lowering.emitter(),
@@ -162,8 +164,8 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
         body.select(is_last, last, entry)
     }
 
-    /// For each row of each tile, the row that it takes, of which there are `tokens`; -1 for none. Rows are looked up in `index` if there
-    /// is one.
+    /// For each row of each tile, the row that it takes, of which there are `tokens`; -1 for none.
+    /// Rows are looked up in `index` if there is one.
     pub(super) fn sources(
         &self,
         groups: Ssa<'c, 'b>,
@@ -199,7 +201,8 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
         })
     }
 
-    /// The rows of a tensor (1, rows, columns) as tiles (tile, row, column), zero where there is none.
+    /// The rows of a tensor (1, rows, columns) as tiles (tile, row, column), zero where there is
+    /// none.
     pub(super) fn rows(&self, tensor: &Ordered<'c, 'b>, sources: Ssa<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
         let at = self.lowering.emitter();
         let dims = vec![self.sizes.tiles, self.sizes.tile, extent(&tensor.dims, 2)?];
@@ -223,7 +226,7 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
         })
     }
 
-    /// The number of each tile's matrix, of so many.
+    /// The number of each tile's matrix, below `experts`.
     pub(super) fn experts(&self, groups: Ssa<'c, 'b>, experts: i64) -> Result<Ssa<'c, 'b>, EmitError> {
         let at = self.lowering.emitter();
         at.tabulate(&[self.sizes.tiles], DataType::I32, |inner| {
@@ -247,7 +250,7 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
         let init = at.empty(&extents(&dims, &weight.order)?, weight.dtype)?;
         let ty = at.tensor_type(&extents(&dims, &weight.order)?, weight.dtype)?;
         let along = [("dimension_map", at.i64_array(&[0]))];
-        // An operation that the compiler fuses into a matmul, unlike a loop of its own.
+        // The compiler fuses this operation into a matmul, unlike a separate loop.
         let ssa = first(at.op(
             "iree_linalg_ext.gather",
             &[weight.ssa, chosen, init],
@@ -267,8 +270,8 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
         })
     }
 
-    /// For each row of the output, the row of the tiles (counted through all of them) that it is; -1 for none. `taken` has the routed row
-    /// of each row of the output, if that is not itself.
+    /// For each row of the output, the row of the tiles (counted through all of them) that it is;
+    /// -1 for none. `taken` has the routed row of each row of the output, if that is not itself.
     pub(super) fn slots(&self, taken: Option<Ssa<'c, 'b>>) -> Result<Ssa<'c, 'b>, EmitError> {
         let (at, sizes) = (self.lowering.emitter(), self.sizes);
         let begun = self.not_above(sizes.rows, self.starts)?;
@@ -294,7 +297,8 @@ impl<'l, 'g, 'c, 'b> Tiles<'l, 'g, 'c, 'b> {
         })
     }
 
-    /// The routed row that each row of the output takes: the last one that is routed there; -1 for none.
+    /// The routed row that each row of the output takes: the last one that is routed there; -1 for
+    /// none.
     pub(super) fn taken(&self, index: Ssa<'c, 'b>, ks: Ssa<'c, 'b>, top_k: i64) -> Result<Ssa<'c, 'b>, EmitError> {
         let at = self.lowering.emitter();
         combine(&at, self.sizes.rows, index, -1.0, |body, [here, row], index, so_far| {
@@ -319,7 +323,8 @@ pub(super) fn tiles_of<'c, 'r>(body: &Body<'c, 'r>, start: Ssa<'c, 'r>, end: Ssa
     body.op("arith.divui", rounded, body.number(tile)?)
 }
 
-/// The group of a tile, of which `groups` has how many have begun there.
+/// Returns the group of a tile. `groups`: for each tile, the number of groups that have begun
+/// there.
 pub(super) fn group<'c, 'b, 'r>(
     at: &Emitter<'c, 'b>,
     body: &Body<'c, 'r>,

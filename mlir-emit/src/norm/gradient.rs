@@ -9,14 +9,14 @@ use crate::mlir::Value as Ssa;
 use crate::value::Value;
 use rotini_graph::{DataType, TensorId};
 
-/// What a backward pass writes.
+/// The outputs of a backward pass.
 pub(super) struct Gradients {
     pub(super) dx: TensorId,
     pub(super) dscale: TensorId,
     pub(super) dbias: Option<TensorId>,
 }
 
-/// What the gradients are made of, at one place.
+/// What the gradients are computed from, at one position.
 pub(super) struct Parts<'c, 'r> {
     pub(super) dy: Ssa<'c, 'r>,
     /// dy scale.

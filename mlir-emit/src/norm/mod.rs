@@ -1,7 +1,8 @@
-//! Normalizations: statistics along axes, and what is made of them.
+//! Normalizations: statistics along axes, and the results computed from them.
 //!
-//! All of them are one scheme. x is centred by its mean (not in RMSNorm) and divided by its deviation, both taken along some axes;
-//! scale and bias are broadcast over the result. The gradients follow the same scheme backwards:
+//! All of them are one scheme. x is centred by its mean (not in RMSNorm) and divided by its
+//! deviation, both taken along some axes; scale and bias are broadcast over the result. The
+//! gradients follow the same scheme backwards:
 //!
 //! ```text
 //! x̂ = (x - mean) inverse                       dbias  = Σ dy
@@ -107,7 +108,8 @@ pub(crate) fn batchnorm(
     };
     let momentum = single(lowering, momentum)?;
     let elements = count(&x.dims, &axes)? as f64;
-    // Of the batch as a sample; a single element has no such variance, and keeps its own.
+    // The unbiased variance of the batch as a sample. A single element has none, and keeps the
+    // biased one.
     let unbiased = if elements > 1.0 {
         elements / (elements - 1.0)
     } else {

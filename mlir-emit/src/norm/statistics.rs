@@ -10,8 +10,8 @@ use crate::step::{Combiner, Open, Shape, count, order_of};
 use crate::value::{Data, Value};
 use rotini_graph::{DataType, TensorId, rms_normalized_axis};
 
-/// What hipDNN's references find statistics with that a backward pass is not given, where the schema names no epsilon or the graph has
-/// none (`CpuFpReferenceBatchnorm.hpp`).
+/// The epsilon with which hipDNN's references compute statistics that a backward pass is not given,
+/// where the schema names no epsilon or the graph has none (`CpuFpReferenceBatchnorm.hpp`).
 const BACKWARD_EPSILON: f64 = 1e-5;
 
 /// Statistics of x along axes.
@@ -26,7 +26,7 @@ pub(super) fn all_but_channels(dims: &[i64]) -> Vec<usize> {
     (0..dims.len()).filter(|&axis| axis != 1).collect()
 }
 
-/// The last so many axes.
+/// Returns the last `count` axes.
 pub(super) fn trailing(dims: &[i64], count: i64) -> Result<Vec<usize>, EmitError> {
     let first = usize::try_from(count)
         .ok()
@@ -95,7 +95,7 @@ pub(super) fn statistic<'c, 'b>(
     lowering.value(id)?.clone().with_dims(&lowering.emitter(), &dims)
 }
 
-/// Statistics that were found, and the variance that the deviation was made of.
+/// The statistics, and the variance that the deviation was computed from.
 pub(super) struct Found<'c, 'b> {
     pub(super) statistics: Statistics<'c, 'b>,
     pub(super) variance: Open<'c, 'b>,
@@ -126,8 +126,8 @@ pub(super) fn find<'c, 'b>(
     })
 }
 
-/// The average along axes of what `body` makes of the elements. The first operand has all axes. More may be made of it before anything
-/// has the axes again.
+/// Returns the average along `axes` of the results of `body`. The first operand has all axes. More
+/// may be computed from the average before it is broadcast along the axes again.
 pub(super) fn average<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     operands: &[&Value<'c, 'b>],
@@ -160,7 +160,7 @@ pub(super) fn sum<'c, 'b>(
     lowering.reduce_openly(operands, &shape, axes, (Combiner::Sum, 0.0), body)
 }
 
-/// A step without reduction on a value that lacks the reduced axes: they stay away.
+/// A step without reduction on a value that lacks the reduced axes. The result lacks them too.
 pub(super) fn elementwise<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     operands: &[&Value<'c, 'b>],
@@ -200,7 +200,7 @@ pub(super) fn inverse<'c, 'b>(
     .closed(&lowering.emitter())
 }
 
-/// Saved statistics, or the same found again.
+/// Returns saved statistics, or computes them again.
 pub(super) fn given_or_found<'c, 'b>(
     lowering: &Lowering<'_, 'c, 'b>,
     x: &Value<'c, 'b>,
@@ -268,7 +268,7 @@ pub(super) fn normal<'c, 'r>(
     math.mul(centred, inverse)
 }
 
-/// Saves sums, or what was made of them. What reads them may have the axes that are summed.
+/// Saves sums, or values computed from them. What reads them may have the axes that are summed.
 pub(super) fn save_sums<'c, 'b>(
     lowering: &mut Lowering<'_, 'c, 'b>,
     id: Option<TensorId>,

@@ -1,8 +1,9 @@
 //! Defects of the compiler that the lowering avoids. No other place knows them.
 //!
-//! `register` describes each as data: where it was seen, what goes wrong, which case guards it. The lowering asks [`Quirks::avoids`]. All
-//! are avoided, with one exception: a test turns each off alone and demands that its guard then fails (`tests/tests/emulated/quirks.rs`).
-//! If a guard passes without its quirk, delete the quirk and the code that asks for it.
+//! `register` describes each as data: where it was seen, what goes wrong, which case guards it. The
+//! lowering asks [`Quirks::avoids`]. All are avoided, with one exception: a test turns each off
+//! alone and demands that its guard then fails (`tests/tests/emulated/quirks.rs`). If a guard
+//! passes without its quirk, delete the quirk and the code that asks for it.
 
 mod register;
 
@@ -94,7 +95,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// That of a target.
+    /// Returns the backend of a target.
     #[must_use]
     pub const fn of(target: &Target) -> Self {
         match target {
@@ -146,7 +147,8 @@ impl Effect {
 pub enum Guard {
     /// A case of the conformance suite fails on this backend without the quirk.
     Case(Backend, &'static str),
-    /// A case of the conformance suite does not compile for this backend without the quirk, with these flags added. No device is needed.
+    /// A case of the conformance suite does not compile for this backend without the quirk, with
+    /// these flags added. No device is needed.
     Compiled(Backend, &'static str, &'static [&'static str]),
     /// Nothing that runs on the machines of the tests: why.
     None(&'static str),

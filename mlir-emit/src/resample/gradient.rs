@@ -19,7 +19,8 @@ pub(crate) fn check_backward(graph: &NormalGraph, compute: DataType, op: &Resamp
     check_window(&op.window)
 }
 
-/// Lowers the gradient: each element of dx is the sum over the windows that reach it. Of those there are few, next to each other.
+/// Lowers the gradient: each element of dx is the sum over the windows that reach it. These windows
+/// are few and neighbours.
 pub(crate) fn lower_backward(
     lowering: &mut Lowering<'_, '_, '_>,
     compute: DataType,

@@ -1,11 +1,13 @@
-//! Pooling and its gradient. Forward, the taps of each window are combined. Backward, each element of x gets a sum over the windows that
-//! reach it.
+//! Pooling and its gradient. Forward, the taps of each window are combined. Backward, each element
+//! of x gets a sum over the windows that reach it.
 //!
-//! A tap that reads padding gets its value at the read. A padded copy of x would cost GPUs one more pass over memory. Windows that fill x
-//! exactly, without padding and without a rest, are read through an index map. The compiler vectorises that. If there is one window, it
-//! becomes a plain reduction.
+//! A tap that reads padding gets its value at the read. A padded copy of x would cost GPUs one more
+//! pass over memory. Windows that fill x exactly, without padding and without a rest, are read
+//! through an index map. The compiler vectorises that. If there is one window, it becomes a plain
+//! reduction.
 //!
-//! The combinations do not depend on their order, so the result does not depend on how the compiler tiles them. Nothing is written twice.
+//! The combinations do not depend on their order, so the result does not depend on how the compiler
+//! tiles them. Nothing is written twice.
 
 mod gradient;
 mod own;
@@ -50,7 +52,7 @@ fn check_window(window: &[i64]) -> Result<(), Unsupported> {
     }
 }
 
-/// The elements of what the lowering makes on the way: x with its padding, and taps.
+/// The number of elements of intermediate tensors: x with its padding, and taps.
 pub(crate) fn elements(graph: &NormalGraph, op: &ResampleFwd) -> Option<u64> {
     let (x, y) = (&graph.tensor(op.x)?.dims, &graph.tensor(op.y)?.dims);
     let product = |dims: &[i64]| {
@@ -65,7 +67,7 @@ pub(crate) fn elements(graph: &NormalGraph, op: &ResampleFwd) -> Option<u64> {
     product(&padded)?.checked_add(product(y)?)
 }
 
-/// What is under a tap.
+/// The element under a tap.
 struct Candidate<'c, 'r> {
     /// The element in the compute type; anything in the padding.
     value: Ssa<'c, 'r>,
@@ -82,7 +84,8 @@ struct Pooling<'l, 'g, 'c, 'b> {
     lowering: &'l Lowering<'g, 'c, 'b>,
     windows: Windows<'g>,
     x: Ordered<'c, 'b>,
-    /// What windows are read from, if they are read by an index map: x, or what [`Pooling::copied`] makes of it.
+    /// The tensor that windows are read from, if they are read by an index map: x, or the result of
+    /// [`Pooling::copied`].
     padded: Option<Ordered<'c, 'b>>,
     /// Extents and memory order of y.
     dims: &'g [i64],
@@ -93,7 +96,8 @@ struct Pooling<'l, 'g, 'c, 'b> {
 }
 
 impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
-    /// Combines the candidates of each window from `start`, with the elements of a tensor with y's extents.
+    /// Combines the candidates of each window from `start`, with the elements of a tensor with y's
+    /// extents.
     fn combine(
         &self,
         beside: Option<&Ordered<'c, 'b>>,
@@ -126,8 +130,9 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
         self.padded.as_ref().is_some_and(|padded| padded.ssa != self.x.ssa)
     }
 
-    /// x as code for CPUs reads it fast, which takes combinations of two operands alone for what they are: in the compute type, with its
-    /// padding, and nothing instead of what is no number if the greatest is looked for.
+    /// x as code for CPUs reads it fast, which takes combinations of two operands alone for what
+    /// they are: in the compute type, with its padding, and nothing instead of what is no number if
+    /// the greatest is looked for.
     fn copied(&self, mode: M) -> Result<Ordered<'c, 'b>, EmitError> {
         let (x, at) = (&self.x, self.lowering.emitter());
         let is_max = mode == M::Maxpool;
@@ -160,7 +165,8 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
             0.0
         };
         let (ssa, padded) = at.pad(clean.ssa, &extents(&x.dims, &x.order)?, &padding, (fill, self.compute))?;
-        // Without what lies behind the last window: the extents of y and of the window have to tell that of x.
+        // Without what lies behind the last window: the extents of y and of the window have to tell
+        // that of x.
         let reached = |(&axis, &extent): (&usize, &i64)| {
             let spatial = axis.checked_sub(2).and_then(|spatial| axes.get(spatial));
             spatial.map_or(extent, |axis| axis.pre + axis.reach())
@@ -248,8 +254,8 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
             })
     }
 
-    /// What is greatest under each window, whatever order it is found in: of what is no number, only the first candidate counts, which
-    /// no other is greater than.
+    /// What is greatest under each window, whatever order it is found in: of what is no number,
+    /// only the first candidate counts, which no other is greater than.
     fn greatest(&self) -> Result<Ordered<'c, 'b>, EmitError> {
         let start = (f64::NEG_INFINITY, self.compute);
         if !self.compute.is_float() {
@@ -306,7 +312,8 @@ impl<'c, 'b> Pooling<'_, '_, 'c, 'b> {
         }
     }
 
-    /// The first tap with the greatest candidate of each window, counted in row-major order; `NONE` where there is no candidate.
+    /// The first tap with the greatest candidate of each window, counted in row-major order; `NONE`
+    /// where there is no candidate.
     fn position(&self, greatest: &Ordered<'c, 'b>) -> Result<Ordered<'c, 'b>, EmitError> {
         let start = (f64::from(NONE), DataType::I32);
         self.combine(Some(greatest), start, |math, candidate, beside, so_far| {
@@ -401,8 +408,9 @@ fn least<'c, 'r>(math: &Math<'c, 'r>) -> Scalar<'c, 'r> {
     }
 }
 
-/// Lowers the operation. An index that is there is written, whatever `generate_index` says: hipDNN's reference leaves it alone only if
-/// the attribute is there and false (`ResampleFwdPlan.hpp`), and in older schemas one that is not there is false.
+/// Lowers the operation. An index that is there is written, whatever `generate_index` says:
+/// hipDNN's reference leaves it alone only if the attribute is there and false
+/// (`ResampleFwdPlan.hpp`), and in older schemas one that is not there is false.
 pub(crate) fn lower(lowering: &mut Lowering<'_, '_, '_>, compute: DataType, op: &ResampleFwd) -> Result<(), EmitError> {
     let least = least_finite(compute);
     let compute = compute_type(compute).ok_or(EmitError::Internal("a compute type that check declines"))?;

@@ -1,4 +1,4 @@
-//! Max pooling on CPUs by a kernel of its own.
+//! Max pooling on CPUs by a kernel that rotini writes.
 
 use super::Pooling;
 use crate::EmitError;

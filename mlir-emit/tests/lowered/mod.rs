@@ -1,5 +1,5 @@
-//! What graphs become, without the bodies of kernels of our own: nobody reads a thousand operations in a snapshot. A kernel that changes is
-//! executed again (`tests/proven`).
+//! What graphs become, without the bodies of rotini's kernels: nobody reads a thousand operations
+//! in a snapshot. A kernel that changes is executed again (`tests/proven`).
 
 use rotini_emit::{Target, emit};
 use rotini_graph::Graph;

@@ -1,4 +1,5 @@
-//! The bench's side of an engine's process: starts it, asks it, and notices when it crashes or hangs.
+//! The bench's side of an engine's process: starts it, asks it, and notices when it crashes or
+//! hangs.
 
 use crate::protocol::{Answer, Device, Request};
 use crate::results::Outcome;
@@ -53,7 +54,8 @@ pub(crate) struct Process {
 pub struct LaunchError(#[from] std::io::Error);
 
 impl Process {
-    /// Starts the process of an engine; nothing is loaded yet. What engines keep on disk goes to `home`.
+    /// Starts the process of an engine; nothing is loaded yet. What engines keep on disk goes to
+    /// `home`.
     ///
     /// # Errors
     ///
@@ -82,7 +84,7 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(messages.try_clone()?)
-            // So that what it starts ends with it.
+            // So that the processes that it starts end with it.
             .process_group(0);
         if let Some(library) = &launch.library {
             command.env("ROTINI_HIP_LIBRARY", library);
@@ -93,7 +95,8 @@ impl Process {
         }
         let is_bound = !launch.cores.is_empty();
         let prepare = move || {
-            // However this process ends, its engines end too: one that hangs does not notice a closed stdin.
+            // However this process ends, its engines end too: one that hangs does not notice a
+            // closed stdin.
             rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
             if is_bound {
                 rustix::thread::sched_setaffinity(None, &set)?;
@@ -120,7 +123,8 @@ impl Process {
         })
     }
 
-    /// Asks, and waits for the answer. An engine that gives none, or a bad one, is out of the row: the outcome says why.
+    /// Asks, and waits for the answer. An engine that gives none, or a bad one, is out of the row:
+    /// the outcome says why.
     ///
     /// # Errors
     ///

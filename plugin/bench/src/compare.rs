@@ -1,7 +1,7 @@
 //! Two runs side by side: what got slower, faster or wrong, what is gone and what is new.
 //!
-//! Graphs are the same if their names are, and engines if their labels are. A time differs only if the intervals of the two runs do not
-//! overlap and the medians are more than 2 % apart.
+//! Graphs are the same if their names are, and engines if their labels are. A time differs only if
+//! the intervals of the two runs do not overlap and the medians are more than 2 % apart.
 
 use crate::format::{self, count, list, moment, ratio, time};
 use crate::rate::is_positive;
@@ -11,7 +11,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Medians that are closer are the same, however sure each is: machines differ by that from day to day.
+/// Medians that are closer are the same, however sure each is: machines differ by that from day to
+/// day.
 const SAME: f64 = 0.02;
 
 /// What differs between two runs.
@@ -128,7 +129,7 @@ fn named(results: &Results) -> BTreeMap<(&str, usize), &Row> {
     rows.collect()
 }
 
-/// The clock of both, if times of the one can be told from times of the other.
+/// The clock of both runs, if their times can be compared.
 fn clock(before: &Machine, after: &Machine) -> Option<&'static str> {
     (before.clock == after.clock && after.clock != Clock::Emulated).then(|| format::clock(after.clock))
 }
@@ -311,7 +312,8 @@ impl Changes {
     }
 }
 
-/// The kind of an outcome that is new, and how bad it is: what is declined runs elsewhere, what is wrong spoils everything after it.
+/// The kind of an outcome that is new, and how bad it is: what is declined runs elsewhere, what is
+/// wrong spoils everything after it.
 fn kind(outcome: &Outcome) -> (Kind, u8) {
     match outcome {
         Outcome::Right => (Kind::Right, 0),
@@ -324,7 +326,7 @@ fn kind(outcome: &Outcome) -> (Kind, u8) {
     }
 }
 
-/// What is another in an engine of the same label. It may be just what was to be compared.
+/// What differs in an engine of the same label. That may be just what was to be compared.
 fn difference(old: &Engine, new: &Engine) -> Option<String> {
     let settings = |engine: &Engine| {
         let settings: Vec<String> = engine

@@ -83,8 +83,9 @@ impl Job {
     }
 
     fn call(&self, workspace: *mut c_void, set: &Set) -> Result<(), HostError> {
-        // SAFETY: there is a buffer for every tensor that is in one, filled over the tensor's span, and a workspace of the size that the
-        // context tells; all are where the engine's device works and outlive the work, which `finish` waits for.
+        // SAFETY: there is a buffer for every tensor that is in one, filled over the tensor's span,
+        // and a workspace of the size that the context tells; all are where the engine's device
+        // works and outlive the work, which `finish` waits for.
         unsafe { self.context.execute(workspace, &set.pack) }
     }
 
@@ -110,7 +111,8 @@ impl Job {
             match (&engine.stream, &engine.place, way) {
                 (Some(stream), _, Way::Captured) => {
                     let graph = stream.capture(|| self.call(workspace, set).map_err(ServerError::from))?;
-                    // SAFETY: what was captured is alive until its work is done, which `finish` waits for.
+                    // SAFETY: what was captured is alive until its work is done, which `finish`
+                    // waits for.
                     unsafe { graph.launch(stream) }?;
                     engine.finish()?;
                 }
@@ -130,7 +132,8 @@ impl Job {
 
     /// Executes with inputs that the stream brings, after work that takes longer than a call.
     fn late(&self, stream: &Stream, gpu: &Gpu, workspace: *mut c_void, set: &Set) -> Result<()> {
-        /// What is copied before, and how often: some milliseconds on a GPU. An emulated one takes longer for less.
+        /// What is copied before, and how often: some milliseconds on a GPU. An emulated one takes
+        /// longer for less.
         const DELAY: usize = 32 << 20;
         const COPIES: usize = 100;
         let [from, to] = [gpu.allocate(DELAY)?, gpu.allocate(DELAY)?];
@@ -150,7 +153,8 @@ impl Job {
         Ok(called?)
     }
 
-    /// Makes a context on each of some threads and executes it several times: what the first one left, if the others left the same.
+    /// Makes a context on each of some threads and executes it several times: what the first one
+    /// left, if the others left the same.
     fn on_threads(&self, engine: &Engine, inputs: &Buffers) -> Result<Vec<u8>> {
         const THREADS: usize = 4;
         const EXECUTIONS: usize = 3;
@@ -273,7 +277,7 @@ impl Job {
     }
 }
 
-/// The time of one turn, of so many that they take about so long together.
+/// Returns the time of one turn, measured over enough turns to take about `microseconds` together.
 fn on_cpu(turn: &impl Fn() -> Result<()>, microseconds: f64) -> Result<f64> {
     let started = Instant::now();
     let (mut done, mut next) = (0, 1);
@@ -287,13 +291,15 @@ fn on_cpu(turn: &impl Fn() -> Result<()>, microseconds: f64) -> Result<f64> {
         if time >= microseconds || done >= MOST_EXECUTIONS {
             return Ok(one);
         }
-        // The clock is looked at a few times only, and a turn that was held up does not decide how many there are.
+        // The clock is looked at a few times only, and a turn that was held up does not decide how
+        // many there are.
         next = (((microseconds - time) / one.max(0.01)).ceil() as usize).clamp(1, 2 * done);
     }
 }
 
-/// The time of one execution in a captured graph of turns of `sets` executions, by events around its launches: nothing of the host is in
-/// it. Where the engine cannot be captured, by events around its calls. Also tells which it was.
+/// The time of one execution in a captured graph of turns of `sets` executions, by events around
+/// its launches: nothing of the host is in it. Where the engine cannot be captured, by events
+/// around its calls. Also returns which of the two was used.
 fn on_stream(
     stream: &Stream,
     [start, end]: &[Event; 2],

@@ -3,7 +3,7 @@
 use crate::results::Clock;
 use bytesize::ByteSize;
 
-/// A number with so many significant digits, never in the form `1e5`.
+/// Formats a number with `digits` significant digits, never in the form `1e5`.
 #[must_use]
 pub fn significant(value: f64, digits: i32) -> String {
     if !value.is_finite() {

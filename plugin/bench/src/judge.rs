@@ -1,4 +1,5 @@
-//! Whether an execution left what it had to: every output within what is allowed, every input as it was.
+//! Whether an execution left what it had to: every output within what is allowed, every input as it
+//! was.
 
 use rotini_graph::{Graph, TensorId, TensorKind};
 use rotini_reference::{Buffers, Mismatch, ReferenceError, Report};
@@ -46,7 +47,7 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// What is left where the reference is not asked: inputs are still held against what they were.
+    /// The check that is left where the reference is not asked: inputs must still be unchanged.
     fn unknown(graph: &'a Graph, inputs: &'a Buffers) -> Self {
         Reference {
             graph,
@@ -116,8 +117,9 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// A second opinion on an output that is beyond hipDNN's tolerances, which know neither the number of a sum's terms nor that they
-    /// cancel: the report of the reference's own bounds, if every element lies within what a right kernel can make of it.
+    /// A second opinion on an output that is beyond hipDNN's tolerances, which know neither the
+    /// number of a sum's terms nor that they cancel: the report of the reference's own bounds, if
+    /// every element lies within what a right kernel can make of it.
     fn in_bounds(&self, output: TensorId, got: &[u8]) -> Option<Report> {
         let before = self.inputs.get(&self.graph.tensor(output)?.uid)?;
         let evaluation = rotini_reference::evaluate(self.graph, self.inputs).ok()?;
@@ -127,7 +129,8 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Holds results against the sharpest bounds that the reference knows: what a right kernel can make of the inputs, and nothing else.
+/// Holds results against the sharpest bounds that the reference knows: what a right kernel can make
+/// of the inputs, and nothing else.
 #[must_use]
 pub fn judge_sharply(graph: &Graph, inputs: &Buffers, results: &Buffers) -> Judgement {
     let evaluation = match rotini_reference::evaluate(graph, inputs) {

@@ -1,7 +1,8 @@
 //! What the bench and the process of an engine say to each other: one JSON document a line.
 //!
-//! Buffers do not travel: both sides make the same inputs from the seed, and results come back in a file that has the bytes of all
-//! tensors that are in buffers, one after the other, by ascending uid.
+//! Buffers do not travel: both sides make the same inputs from the seed, and results come back in a
+//! file that has the bytes of all tensors that are in buffers, one after the other, by ascending
+//! uid.
 
 use rotini_graph::{Graph, TensorKind};
 use rotini_reference::Buffers;
@@ -27,9 +28,11 @@ pub enum Way {
     Called,
     /// By a captured graph with the call in it. GPUs only.
     Captured,
-    /// By one call whose inputs arrive late: they are copied by the stream before it, behind other copies. GPUs only.
+    /// By one call whose inputs arrive late: they are copied by the stream before it, behind other
+    /// copies. GPUs only.
     Ordered,
-    /// By several threads at once, each with a handle, a stream, a context and buffers of its own. What they leave must be the same.
+    /// By several threads at once, each with its own handle, stream, context and buffers. Their
+    /// results must be the same.
     Threads,
 }
 
@@ -54,7 +57,7 @@ pub(crate) enum Request {
         /// The engine.
         engine: i64,
     },
-    /// Fills new buffers, executes once, and writes what is in them then.
+    /// Fills new buffers, executes once, and writes their contents.
     Execute {
         /// The seed of the inputs.
         seed: u64,
@@ -69,8 +72,8 @@ pub(crate) enum Request {
     Round {
         /// The seed of the inputs.
         seed: u64,
-        /// How many bytes the buffers have together at least: more than the last cache, so that none of them stays in it. 0: the
-        /// same buffers each time.
+        /// How many bytes the buffers have together at least: more than the last cache, so that
+        /// none of them stays in it. 0: the same buffers each time.
         rotate: u64,
         /// How long it should take, in microseconds.
         microseconds: f64,
@@ -127,7 +130,8 @@ pub(crate) enum Answer {
     Round {
         /// One execution, on average.
         microseconds: f64,
-        /// On a GPU, whether the executions were in captured graphs: if not, the time has the host's calls in it.
+        /// On a GPU, whether the executions were in captured graphs: if not, the time has the
+        /// host's calls in it.
         captured: Option<bool>,
     },
     /// Calls were timed.

@@ -1,7 +1,7 @@
 //! Operations and bytes per second, and the share of what the device can do.
 //!
-//! All use the time with rotating buffers where there is one: with the same buffers each time, a small graph runs from the cache, and
-//! the memory's bandwidth says nothing about it.
+//! All use the time with rotating buffers where there is one: with the same buffers each time, a
+//! small graph runs from the cache, and the memory's bandwidth says nothing about it.
 
 use crate::results::{Machine, Measurement, Peak, Row, Times};
 
@@ -16,7 +16,7 @@ pub struct Rate {
     pub share: Option<f64>,
 }
 
-/// The time that rates are made of: rotating, else hot. None of a wrong result.
+/// Returns the time that rates are computed from: rotating, else hot. `None` for a wrong result.
 #[must_use]
 pub fn time(measurement: &Measurement) -> Option<&Times> {
     let times = measurement.rotating.as_ref().or(measurement.hot.as_ref());

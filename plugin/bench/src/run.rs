@@ -1,7 +1,8 @@
 //! A run: every graph on every engine, in turns.
 //!
-//! Each graph is visited several times, so that its samples lie all over the run: what a machine does in one minute and not in the next
-//! is in the intervals. In a visit, each engine makes its context anew, and the engines take turns in an order that chance decides.
+//! Each graph is visited several times, so that its samples lie all over the run: what a machine
+//! does in one minute and not in the next is in the intervals. In a visit, each engine makes its
+//! context anew, and the engines take turns in an order that chance decides.
 //!
 //! | Visit | What happens besides |
 //! |---|---|
@@ -76,7 +77,7 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Results, RunError
                 engines: &mut engines,
                 is_first: visit == 0,
                 is_last: visit + 1 == plan.visits,
-                // Twice as much: some caches keep what is old rather than what is new.
+                // Twice as much: some caches keep old data rather than new.
                 rotate: if plan.rotate { 2 * cache } else { 0 },
                 stage: &mut |graph, what| observer.stage(graph, what, done),
             };

@@ -1,7 +1,9 @@
-//! The process of one engine: it loads the plugin, executes what it is told to, and answers with times.
+//! The process of one engine: it loads the plugin, executes what is requested, and answers with
+//! times.
 //!
-//! A process of its own, so that an engine that crashes, hangs or writes wildly spoils nothing but its own figures. Requests come by
-//! stdin, answers go to what was stdout; whatever the plugin prints goes to stderr.
+//! It is a separate process, so that an engine that crashes, hangs or writes wildly spoils nothing
+//! but its own figures. Requests come by stdin, answers go to what was stdout; whatever the plugin
+//! prints goes to stderr.
 
 use crate::buffer::Place;
 use crate::execute::{Job, micros};
@@ -210,7 +212,8 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // The callback is this program's, and the plugin may outlive it in its own threads. There is no one to tell that it failed.
+        // The callback is this program's, and the plugin may outlive it in its own threads. There
+        // is no one to tell that it failed.
         let _ = self.plugin.set_logging(None, 0);
     }
 }

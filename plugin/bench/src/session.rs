@@ -1,6 +1,7 @@
-//! One engine in a process of its own: loaded, asked, and started again when it is gone.
+//! One engine in a separate process: loaded, asked, and started again when it is gone.
 //!
-//! `run` has two for each engine of a benchmark. `rotini selftest` has one for each of its threads, and wants results, not times.
+//! `run` has two for each engine of a benchmark. `rotini selftest` has one for each of its threads,
+//! and wants results, not times.
 
 use crate::client::{EngineSpec, Launch, LaunchError, Process};
 use crate::protocol::{Answer, Request, Way, contents, split};
@@ -35,7 +36,7 @@ pub struct About {
 pub struct Session<'a> {
     launch: &'a Launch,
     spec: &'a EngineSpec,
-    /// Where it keeps what it keeps, and where buffers are written.
+    /// The directory for its files, and the one for buffers.
     home: PathBuf,
     process: Option<Process>,
     id: i64,
@@ -47,7 +48,8 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     ///
-    /// No process, or a directory that cannot be made. An engine that cannot be loaded is the inner error.
+    /// No process, or a directory that cannot be made. An engine that cannot be loaded is the inner
+    /// error.
     pub fn start(
         launch: &'a Launch,
         spec: &'a EngineSpec,
@@ -76,7 +78,8 @@ impl<'a> Session<'a> {
         self.process.is_some()
     }
 
-    /// Loads the plugin: for the first time, or once more in the same process after it was unloaded.
+    /// Loads the plugin: for the first time, or once more in the same process after it was
+    /// unloaded.
     ///
     /// # Errors
     ///

@@ -1,9 +1,10 @@
 //! Medians, and how sure they are.
 //!
-//! Two things move a figure: from round to round, and from visit to visit, each of which has a process and buffers of its own. The interval
-//! holds both: it is the wider of
-//! - from one sample to another, chosen so that the true median lies between them with 95 % confidence (the binomial distribution of how
-//!   many samples lie below it; nothing is assumed of the times);
+//! Two things move a figure: from round to round, and from visit to visit, each of which has its
+//! own process and buffers. The interval holds both: it is the wider of
+//! - from one sample to another, chosen so that the true median lies between them with 95 %
+//!   confidence (the binomial distribution of how many samples lie below it; nothing is assumed of
+//!   the times);
 //! - Student's interval of the logarithms of the visits' medians.
 
 use crate::results::Times;
@@ -20,8 +21,8 @@ pub(crate) fn times(visits: &[Vec<f64>]) -> Option<Times> {
     })
 }
 
-/// The median of all samples and the interval that holds the true median with 95 % confidence. With one visit of fewer than six samples,
-/// no interval has that confidence: then it is all of them.
+/// The median of all samples and the interval that holds the true median with 95 % confidence. With
+/// one visit of fewer than six samples, no interval has that confidence: then it is all of them.
 #[must_use]
 pub(crate) fn interval(visits: &[Vec<f64>]) -> Option<(f64, f64, f64)> {
     let (median, low, high) = ranks(&visits.concat())?;
@@ -46,7 +47,8 @@ fn between(medians: &[f64]) -> Option<(f64, f64)> {
     Some(((mean - half).exp(), (mean + half).exp()))
 }
 
-/// The median of some samples, and the samples between which the true median lies with 95 % confidence.
+/// The median of some samples, and the samples between which the true median lies with 95 %
+/// confidence.
 fn ranks(samples: &[f64]) -> Option<(f64, f64, f64)> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -86,7 +88,8 @@ mod tests {
 
     #[test]
     fn intervals_are_those_of_the_table() {
-        // Ranks of the tables of order statistics: for 10 samples the 2nd and the 9th, for 20 the 6th and the 15th.
+        // Ranks of the tables of order statistics: for 10 samples the 2nd and the 9th, for 20 the
+        // 6th and the 15th.
         let samples = |count: i32| vec![(1..=count).map(f64::from).collect::<Vec<_>>()];
         assert_eq!(interval(&samples(10)), Some((5.5, 2.0, 9.0)));
         assert_eq!(interval(&samples(20)), Some((10.5, 6.0, 15.0)));
@@ -94,7 +97,8 @@ mod tests {
         assert_eq!(interval(&samples(6)), Some((3.5, 1.0, 6.0)));
         assert_eq!(interval(&samples(1)), Some((1.0, 1.0, 1.0)));
         assert_eq!(interval(&[]), None);
-        // Of three visits: the mean of the logarithms is 0, their deviation 0.1, and 4.303 × 0.1 / √3 = 0.2484.
+        // With three visits, the mean of the logarithms is 0, their deviation 0.1, and 4.303 × 0.1
+        // / √3 = 0.2484.
         let visits: Vec<Vec<f64>> = [-0.1_f64, 0.0, 0.1].map(|log| vec![log.exp(); 5]).into();
         let (median, low, high) = interval(&visits).unwrap();
         assert!((median - 1.0).abs() < 1e-12);
@@ -113,7 +117,8 @@ mod tests {
             let run: Vec<Vec<f64>> = (0..visits)
                 .map(|_| {
                     let visit: f64 = of_visit * ((0..12).map(|_| uniform()).sum::<f64>() - 6.0);
-                    // Skewed, as times are; the median is where the exponential distribution has it.
+                    // Skewed, as times are; the median is where the exponential distribution has
+                    // it.
                     let mut round = || visit.exp() * (1.0 - 0.1 * uniform().ln());
                     (0..rounds).map(|_| round()).collect()
                 })

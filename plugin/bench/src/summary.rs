@@ -11,8 +11,8 @@ pub struct Summary {
     pub dtype: String,
     /// Bits of an element of that type.
     pub bits: u32,
-    /// Operations of its products; a multiply and an add are two. Absent where it has no product, or where masks that only an execution
-    /// knows decide how many there are.
+    /// Operations of its products; a multiply and an add are two. Absent where it has no product,
+    /// or where masks that only an execution knows decide how many there are.
     pub flops: Option<f64>,
     /// Bytes of all tensors that are in buffers, each counted once.
     pub bytes: u64,
@@ -99,7 +99,8 @@ fn flops(graph: &Graph, op: &Op) -> Option<f64> {
             let causal = sdpa.causal_mask || sdpa.causal_mask_bottom_right || sdpa.right_bound == Some(0);
             attention(graph, [sdpa.q, sdpa.v], [decided_later, causal], [1.0, 1.0])
         }
-        // The scores, and the gradients of queries and keys; the gradients of the scores, and of values.
+        // The scores, and the gradients of queries and keys; the gradients of the scores, and of
+        // values.
         Op::SdpaBackward(sdpa) => {
             let decided_later = sdpa.padding_mask || sdpa.left_bound.is_some();
             let causal = sdpa.causal_mask || sdpa.causal_mask_bottom_right || sdpa.right_bound == Some(0);
@@ -109,7 +110,8 @@ fn flops(graph: &Graph, op: &Op) -> Option<f64> {
     }
 }
 
-/// The products of attention, so many over the columns of q and so many over those of v: half of them with a causal mask, as the field counts.
+/// Counts the operations of an attention with `of_q` products over the columns of q and `of_v` over
+/// those of v. With a causal mask half of them count, as is usual.
 fn attention(
     graph: &Graph,
     [q, v]: [TensorId; 2],

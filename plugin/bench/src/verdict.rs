@@ -1,6 +1,7 @@
-//! What a run says about each engine: how many graphs it did right, and how fast it was beside the first.
+//! What a run says about each engine: how many graphs it did right, and how fast it was beside the
+//! first.
 //!
-//! Of emulated times nothing is said.
+//! It says nothing about emulated times.
 
 use crate::format::{self, count, interval};
 use crate::rate::is_positive;
@@ -74,7 +75,8 @@ pub fn place(outcome: &Outcome) -> usize {
     }
 }
 
-/// The comparison of a row with an engine: none if the results of either are wrong, and none of figures that are no ratios.
+/// The comparison of a row with an engine: none if the results of either are wrong, and none of
+/// figures that are no ratios.
 #[must_use]
 pub fn comparison(row: &Row, engine: usize) -> Option<&Comparison> {
     for one in [0, engine] {
@@ -147,7 +149,8 @@ impl Verdict {
 }
 
 impl Against {
-    /// The comparison in words, for the first engine as the subject: `faster on 9 of 12 graphs, slower on 1, …`.
+    /// The comparison in words, for the first engine as the subject: `faster on 9 of 12 graphs,
+    /// slower on 1, …`.
     #[must_use]
     pub fn sentence(&self) -> String {
         let compared = self.faster + self.slower + self.equal;

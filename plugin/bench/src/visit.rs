@@ -130,8 +130,8 @@ impl Visit<'_, '_> {
         Ok(Ok(()))
     }
 
-    /// One turn of an engine. Only the first of a visit has buffers that take turns as well: to fill them takes longer than to use them
-    /// where a cache has hundreds of megabytes.
+    /// One turn of an engine. Only the first of a visit has buffers that take turns as well: to
+    /// fill them takes longer than to use them where a cache has hundreds of megabytes.
     fn turn(&mut self, index: usize, is_first: bool) -> Result<Result<(), Outcome>, RunError> {
         let Some(session) = self.engines.get_mut(index).and_then(|engine| engine.session.as_mut()) else {
             return Ok(Ok(()));
@@ -165,7 +165,7 @@ impl Visit<'_, '_> {
 
     /// Times single calls, and executes once more: the bytes of all buffers.
     fn conclude(&mut self, index: usize) -> Result<Result<Vec<u8>, Outcome>, RunError> {
-        /// Of calls, at most.
+        /// The maximum number of calls.
         const MOST_CALLS: f64 = 1000.0;
         let (Some(engine), Some(measurement)) = (self.engines.get_mut(index), self.job.measurements.get_mut(index))
         else {
@@ -190,7 +190,7 @@ impl Visit<'_, '_> {
         match session.ask(&request)? {
             Ok(Answer::Calls { p50, p99 }) => {
                 measurement.host_p50 = Some(p50);
-                // Of fewer calls, the 99th percentile is the longest.
+                // With fewer calls, the 99th percentile is the longest.
                 measurement.host_p99 = (calls >= 100.0).then_some(p99);
             }
             Ok(_) => return Ok(Err(unexpected())),
@@ -200,8 +200,8 @@ impl Visit<'_, '_> {
         Ok(executed.map(|(_, bytes)| bytes))
     }
 
-    /// Holds what engines have left in their buffers against the reference, or against the first results of one of them where that takes
-    /// too long.
+    /// Holds what engines have left in their buffers against the reference, or against the first
+    /// results of one of them where that takes too long.
     fn judge(&mut self, engines: &[usize], results: &[Vec<u8>]) {
         if engines.is_empty() {
             return;
@@ -245,7 +245,8 @@ impl Visit<'_, '_> {
     }
 }
 
-/// What a judgement means for an engine, where `peer` is the engine that took the reference's place.
+/// What a judgement means for an engine, where `peer` is the engine that took the reference's
+/// place.
 fn outcome(judgement: Judgement, peer: Option<usize>, index: usize, engines: &[Runner<'_>]) -> Outcome {
     const LARGE: &str = "the reference would take too long";
     let peer_name = peer

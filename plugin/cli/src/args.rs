@@ -47,8 +47,9 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Executes graphs through the plugin's C ABI and checks the results
     ///
-    /// Loads librotini_plugin.so as hipDNN does. Inputs are seeded random numbers; results are held against a reference executor
-    /// that shares no code with the lowering: within hipDNN's tolerances, or within what any right order of summation can make.
+    /// Loads librotini_plugin.so as hipDNN does. Inputs are seeded random numbers; results are held
+    /// against a reference executor that shares no code with the lowering: within hipDNN's
+    /// tolerances, or within what any right order of summation can make.
     Run(Run),
     /// Says whether graphs can be executed, and if not, why and at which node
     Check(Check),
@@ -56,17 +57,21 @@ pub(crate) enum Command {
     Emit(Emit),
     /// Compiles graphs to vmfb files, or into a directory of kernels to ship
     ///
-    /// With --into, the directory is one for ROTINI_CACHE_PATH: programs that find it there compile none of these graphs. What the
-    /// directory has already is verified and left alone, so an interrupted run is resumed by the same command.
+    /// With --into, the directory is one for ROTINI_CACHE_PATH: programs that find it there compile
+    /// none of these graphs. What the directory has already is verified and left alone, so an
+    /// interrupted run is resumed by the same command.
     Compile(Compile),
-    /// Shows what a graph's kernels for an MI300 are made of, and what they are predicted to take there
+    /// Shows what a graph's kernels for an MI300 are made of, and what they are predicted to take
+    /// there
     ///
-    /// Compiles the graph and reads the machine code: how each kernel was configured, its instructions by class and width, registers, LDS,
-    /// occupancy. Nothing is executed without --emulate, and nothing is ever measured.
+    /// Compiles the graph and reads the machine code: how each kernel was configured, its
+    /// instructions by class and width, registers, LDS, occupancy. Nothing is executed without
+    /// --emulate, and nothing is ever measured.
     Inspect(Inspect),
     /// Looks into directories of compiled graphs, and looks after them
     Cache(Cache),
-    /// Compiles the graph of a failed compilation once more, from the directory that it left, and shows what the compiler says
+    /// Compiles the graph of a failed compilation once more, from the directory that it left, and
+    /// shows what the compiler says
     Replay(Replay),
     /// Tells what was found where: plugin, compiler, devices, cache, settings
     Doctor(Doctor),
@@ -74,17 +79,20 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Measures engines of hipDNN side by side, and holds their results against the reference
     ///
-    /// Each engine runs in a process of its own: one that crashes, hangs or is wrong is told as such and spoils nothing else. All get
-    /// the same inputs, and take turns. Without --plugin, rotini is compared with the engines of the installed ROCm.
+    /// Each engine runs in a separate process: one that crashes, hangs or is wrong is reported as
+    /// such and spoils nothing else. All get the same inputs, and take turns. Without --plugin,
+    /// rotini is compared with the engines of the installed ROCm.
     Bench(Bench),
-    /// Proves the plugin on this machine: results, special values, caches, captured graphs; then its speed beside what else is there
+    /// Proves the plugin on this machine: results, special values, caches, captured graphs; then
+    /// its speed beside what else is there
     ///
-    /// Needs nothing but the built files. It can be interrupted: the same command goes on where it was. Exits with 1 if anything is
-    /// wrong.
+    /// Needs nothing but the built files. It can be interrupted: the same command goes on where it
+    /// was. Exits with 1 if anything is wrong.
     Selftest(Selftest),
     /// Writes the completions of a shell to stdout
     ///
-    /// Packages install them. Without a package, for example: rotini completions bash > ~/.local/share/bash-completion/completions/rotini
+    /// Packages install them. Without a package, for example: rotini completions bash >
+    /// ~/.local/share/bash-completion/completions/rotini
     Completions(Completions),
     /// Writes the manual pages to a directory: the build does
     #[command(hide = true)]
@@ -139,7 +147,8 @@ pub(crate) struct Compile {
     #[arg(long = "suite", value_name = "NAME", value_parser = suite(), conflicts_with = "output")]
     pub(crate) suites: Vec<String>,
 
-    /// What to compile for, several with commas between them [default: the device that the plugin would use]
+    /// What to compile for, several with commas between them [default: the device that the plugin
+    /// would use]
     #[arg(long = "target", value_name = "TARGET", value_parser = target, value_delimiter = ',')]
     pub(crate) targets: Vec<Target>,
 
@@ -174,7 +183,8 @@ pub(crate) enum CacheCommand {
     Stats,
     /// Reads every entry and checks it against its checksums; removes nothing
     Verify,
-    /// Removes what killed processes and failures left, and the least recently used entries beyond a size
+    /// Removes what killed processes and failures left, and the least recently used entries beyond
+    /// a size
     Gc {
         /// The size to keep, such as 500MiB or 2GB [default: what ROTINI_CACHE_SIZE says]
         #[arg(long, value_name = "SIZE")]
@@ -194,7 +204,8 @@ pub(crate) enum CacheCommand {
     },
     /// Takes the entries of an archive that `export` wrote, each verified
     ///
-    /// Entries are code that your programs will run: import only what comes from somebody you would take a program from.
+    /// Entries are code that your programs will run: import only what comes from somebody you would
+    /// take a program from.
     Import {
         /// The archive; - is stdin
         #[arg(value_name = "ARCHIVE")]
@@ -236,11 +247,13 @@ pub(crate) struct Bench {
     #[arg(long = "suite", value_name = "NAME", value_parser = suite())]
     pub(crate) suites: Vec<String>,
 
-    /// A command line of MIOpenDriver, in quotes: 'conv -n 32 -c 64 -H 56 -W 56 -k 64 -p 1 -q 1 -F 1'
+    /// A command line of MIOpenDriver, in quotes: 'conv -n 32 -c 64 -H 56 -W 56 -k 64 -p 1 -q 1 -F
+    /// 1'
     #[arg(long = "miopen", value_name = "LINE", allow_hyphen_values = true)]
     pub(crate) miopen: Vec<String>,
 
-    /// A program's log with MIOpen's command lines (MIOPEN_ENABLE_LOGGING_CMD=1) or graphs in hipDNN's JSON form
+    /// A program's log with MIOpen's command lines (MIOPEN_ENABLE_LOGGING_CMD=1) or graphs in
+    /// hipDNN's JSON form
     #[arg(long, value_name = "FILE")]
     pub(crate) from_log: Option<PathBuf>,
 
@@ -264,12 +277,14 @@ pub(crate) struct Bench {
     #[arg(short, long, value_name = "DIRECTORY")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Runs nothing: tells what differs between two runs' results.json, and exits with 1 if something got worse
+    /// Runs nothing: tells what differs between two runs' results.json, and exits with 1 if
+    /// something got worse
     #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["graphs", "suites", "miopen", "from_log", "output"])]
     pub(crate) compare: Option<Vec<PathBuf>>,
 
-    /// An engine plugin; several for several engines, the others are compared with the first. Settings behind it are environment
-    /// variables of its process, so that one library can be two engines: librotini_plugin.so,ROTINI_OWN_WORKSPACE=0
+    /// An engine plugin; several for several engines, the others are compared with the first.
+    /// Settings behind it are environment variables of its process, so that one library can be two
+    /// engines: librotini_plugin.so,ROTINI_OWN_WORKSPACE=0
     #[arg(long = "plugin", value_name = "FILE[,NAME=VALUE]...", value_parser = engine)]
     pub(crate) plugins: Vec<EngineArg>,
 
@@ -281,11 +296,11 @@ pub(crate) struct Bench {
     #[arg(long, value_parser = device)]
     pub(crate) device: Option<Device>,
 
-    /// Binds the engines to so many cores
+    /// Number of cores that the engines are bound to
     #[arg(long, value_name = "NUMBER")]
     pub(crate) cores: Option<usize>,
 
-    /// Visits of each graph, spread over the run; each has a process of its own
+    /// Visits of each graph, spread over the run; each has a separate process
     #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..=100))]
     pub(crate) visits: u32,
 
@@ -309,7 +324,8 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = value_parser!(u64).range(1..=86_400))]
     pub(crate) patience: u64,
 
-    /// Billions of operations up to which a graph is held against the reference; beyond, engines are held against each other
+    /// Billions of operations up to which a graph is held against the reference; beyond, engines
+    /// are held against each other
     #[arg(long, value_name = "NUMBER", default_value_t = 20.0)]
     pub(crate) judge: f64,
 }
@@ -339,7 +355,7 @@ pub(crate) struct Selftest {
     #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
     pub(crate) random: u64,
 
-    /// Tries no more than so many things
+    /// Maximum number of items to try
     #[arg(long, value_name = "NUMBER")]
     pub(crate) most: Option<usize>,
 
@@ -459,7 +475,8 @@ pub(crate) struct PluginArgs {
 /// What is compiled for.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TargetArgs {
-    /// cpu, an AMD GPU (gfx942, mi300x, …) or an NVIDIA GPU (sm_80, …) [default: the device that the plugin would use]
+    /// cpu, an AMD GPU (gfx942, mi300x, …) or an NVIDIA GPU (sm_80, …) [default: the device that
+    /// the plugin would use]
     #[arg(long, value_parser = target)]
     pub(crate) target: Option<Target>,
 }

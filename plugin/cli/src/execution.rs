@@ -1,4 +1,5 @@
-//! One graph through the plugin's C ABI: in the order of hipDNN's calls, timed, and held against the reference.
+//! One graph through the plugin's C ABI: in the order of hipDNN's calls, timed, and held against
+//! the reference.
 
 use crate::failure::{Failure, chain};
 use crate::memory::{Memory, timed};
@@ -19,8 +20,8 @@ use rotini_plugin::pipeline::{Prepared, Runtime};
 use std::sync::Arc;
 use tracing::subscriber::{NoSubscriber, with_default};
 
-/// Bytes of buffers up to which a graph is executed here. The reference needs several times as much, and a failed allocation would be
-/// the end of the process.
+/// Bytes of buffers up to which a graph is executed here. The reference needs several times as
+/// much, and a failed allocation would be the end of the process.
 const MAX_MEMORY: usize = 1 << 30;
 
 /// How graphs are executed.
@@ -46,7 +47,8 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// If that fails, if there is no compiler, or if the memory of the plugin's device is out of reach.
+    /// If that fails, if there is no compiler, or if the memory of the plugin's device is out of
+    /// reach.
     pub(crate) fn new(plugin: &Plugin, options: Options) -> Result<Self> {
         let twin = Twin::new()?;
         // First of all, so that the GPU is the calling thread's current one.
@@ -123,7 +125,7 @@ impl Executor {
         let (context, create) = timed(|| self.handle.context(&config, bytes));
         let context = context?;
         outcome.create = Some(create);
-        // Both are told by the cache directory alone: the ABI has no words for them.
+        // Only the cache directory shows both: the ABI has no way to report them.
         outcome.origin = self.twin.sees_cache().then_some(if cached.is_some() {
             Origin::Cache
         } else {
@@ -161,7 +163,8 @@ impl Executor {
     }
 }
 
-/// The plugin's own code, linked into this program, with the same settings and the same cache directory: it knows what the ABI does not tell.
+/// The plugin's own code, linked into this program, with the same settings and the same cache
+/// directory: it knows what the ABI does not tell.
 struct Twin {
     runtime: Runtime,
     device: Arc<dyn Device>,
@@ -177,7 +180,8 @@ impl Twin {
         })
     }
 
-    /// The memory that the plugin's device works on: on GPUs that of the first, which a handle is on unless told otherwise.
+    /// The memory that the plugin's device works on: on GPUs that of the first, which a handle is
+    /// on by default.
     fn place(&self) -> Result<Place> {
         let api = match self.device.target() {
             Target::Cpu | Target::X86(_) => return Ok(Place::Host),
@@ -190,7 +194,8 @@ impl Twin {
                 self.device.describe()
             )));
         };
-        // SAFETY: the library is the one that the plugin's code, which is linked in here, has opened as this API's.
+        // SAFETY: the library is the one that the plugin's code, which is linked in here, has
+        // opened as this API's.
         let driver = unsafe { Driver::load(api, Some(gpus.library().as_ref())) }?;
         Ok(Place::Gpu(driver.gpu(0)?))
     }

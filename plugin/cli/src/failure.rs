@@ -75,7 +75,8 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     error.chain().find_map(code).unwrap_or(WRONG)
 }
 
-/// An error and its causes in one line. Causes that the text before them has already told are left out.
+/// An error and its causes in one line. Causes that the text before them already contains are left
+/// out.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

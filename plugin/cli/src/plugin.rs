@@ -1,4 +1,4 @@
-//! The plugin as hipDNN loads it: found, asked who it is, and told where to log to.
+//! The plugin as hipDNN loads it: found, asked for its identity, and given a logging callback.
 
 use crate::args::PluginArgs;
 use crate::failure::Failure;
@@ -49,7 +49,8 @@ impl Plugin {
     /// If it is not there, or every reason for which hipDNN would not take it.
     pub(crate) fn load(args: &PluginArgs, verbose: bool) -> Result<Self> {
         let path = locate(args.plugin.as_deref())?;
-        // SAFETY: the file is this project's own plugin, or what the user named as a plugin to be run.
+        // SAFETY: the file is this project's own plugin, or what the user named as a plugin to be
+        // run.
         let library = unsafe { rotini_host::Plugin::load(&path) }?;
         let kind = library.kind()?;
         if kind != TYPE_ENGINE {
@@ -106,7 +107,8 @@ impl fmt::Display for Plugin {
     }
 }
 
-/// Where the plugin is: where it is said to be, beside this program, or where hipDNN looks in the prefix that both are installed in.
+/// Where the plugin is: where it is said to be, beside this program, or where hipDNN looks in the
+/// prefix that both are installed in.
 pub(crate) fn locate(named: Option<&Path>) -> Result<PathBuf> {
     if let Some(path) = named {
         // dlopen would look for a name without a directory in the system's directories.

@@ -1,4 +1,5 @@
-//! Owns how the compiler configured its kernels: what it writes with `--iree-hal-dump-executable-configurations-to`, as text.
+//! Owns how the compiler configured its kernels: what it writes with
+//! `--iree-hal-dump-executable-configurations-to`, as text.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ pub struct Configuration {
     pub workgroup_size: Vec<u64>,
     /// Lanes of a wave
     pub subgroup_size: Option<u64>,
-    /// What else the pipeline was told, as the compiler writes it
+    /// Further options of the pipeline, as the compiler writes them
     pub options: String,
     /// Tiles of its operations, each once
     pub lowerings: Vec<Lowering>,

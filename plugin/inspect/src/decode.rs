@@ -1,6 +1,8 @@
-//! Owns gfx942's machine code, as far as counting needs it: how long an instruction is, what class it is of, where a branch goes.
+//! Owns gfx942's machine code, as far as counting needs it: how long an instruction is, what class
+//! it is of, where a branch goes.
 //!
-//! Formats and opcodes are those of AMD's "Instinct MI300 ISA". What is not known is an error: a count that leaves something out is wrong.
+//! Formats and opcodes are those of AMD's "Instinct MI300 ISA". What is not known is an error: a
+//! count that leaves something out is wrong.
 
 use crate::{class::Class, matrix};
 
@@ -67,7 +69,8 @@ fn instruction(word: u32) -> Option<(Class, usize)> {
             // VOP1 and VOPC
             0x3f if bits(word, 9, 8) == 0 => (Class::Other, 1),
             0x3e | 0x3f => (Class::Vector, vector()),
-            // VOP2 with a literal of its own: v_madmk and v_madak of f32 and f16, which are v_fmamk and v_fmaak
+            // VOP2 with an additional literal: v_madmk and v_madak of f32 and f16, which are
+            // v_fmamk and v_fmaak
             23 | 24 | 36 | 37 => (Class::Vector, 2),
             _ => (Class::Vector, vector()),
         });
@@ -163,7 +166,7 @@ const fn lds(opcode: u32) -> Class {
     }
 }
 
-/// FLAT, which loads into LDS with opcodes of its own.
+/// FLAT, which has separate opcodes for loads into LDS.
 const fn flat(opcode: u32) -> Option<Class> {
     match opcode {
         38 | 39 => Some(Class::Load(1)),
@@ -203,7 +206,8 @@ const fn memory(opcode: u32) -> Option<Class> {
 mod tests {
     use super::*;
 
-    /// Words that LLVM's assembler (llvm-mc, gfx942) makes of these texts, and what the ISA says of them.
+    /// Words that LLVM's assembler (llvm-mc, gfx942) encodes these texts as, and what the ISA says
+    /// of them.
     fn encoded() -> impl Iterator<Item = (&'static str, &'static [u32], Class)> {
         include!("decode/encoded.in").into_iter()
     }

@@ -1,7 +1,8 @@
-//! Owns one execution of a graph on an emulated GPU, through the plugin as a host calls it, and the reports of its launches.
+//! Owns one execution of a graph on an emulated GPU, through the plugin as a host calls it, and the
+//! reports of its launches.
 //!
-//! The environment decides where the plugin and the emulator look: `HIPEMU_REPORT` names the file of the reports, and whoever calls this
-//! has set it before the emulator was loaded.
+//! The environment decides where the plugin and the emulator look: `HIPEMU_REPORT` names the file
+//! of the reports, and whoever calls this has set it before the emulator was loaded.
 
 use rotini_graph::TensorKind;
 use rotini_host::gpu::{Api, Driver, Gpu, GpuError};
@@ -41,7 +42,8 @@ pub enum EmulateError {
     Report(#[from] serde_json::Error),
 }
 
-/// Workgroups of a launch in a sample (`HIPEMU_SAMPLE`), as in the table that the model was held against.
+/// Workgroups of a launch in a sample (`HIPEMU_SAMPLE`), as in the table that the model was held
+/// against.
 pub const SAMPLE: &str = "152";
 
 /// A launch, as the emulator reports it.
@@ -52,7 +54,7 @@ pub struct Launch {
     /// What was counted
     #[serde(flatten)]
     pub counts: Counts,
-    /// Of a sampled launch: what predictions are made from
+    /// The record of a sampled launch, which predictions are based on
     pub record: Option<Record>,
 }
 
@@ -86,7 +88,8 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Loads an emulator, which writes to `reports`, and a plugin. Graphs of more than `most_bytes` are not executed.
+    /// Loads an emulator, which writes to `reports`, and a plugin. Graphs of more than `most_bytes`
+    /// are not executed.
     ///
     /// # Errors
     ///
@@ -161,7 +164,8 @@ impl Emulator {
             .chain(on_host)
             .map(|(uid, ptr)| DeviceBuffer { uid, ptr })
             .collect();
-        // SAFETY: each tensor has a buffer of its span, the workspace has its size, and all live until the device has finished.
+        // SAFETY: each tensor has a buffer of its span, the workspace has its size, and all live
+        // until the device has finished.
         unsafe { context.execute(workspace.pointer(), &buffers) }?;
         self.gpu.synchronize()?;
         self.new_launches()

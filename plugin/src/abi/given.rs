@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::fork::{Made, Process};
 use std::ffi::c_void;
 
-/// Destroys what was given to the host. In a child of the process that made it, what it is made of may have no threads and be locked for
-/// ever: there it stays.
+/// Destroys what was given to the host. In a forked child of the process that made it, its threads
+/// may be missing and its locks held for ever: there it is leaked.
 ///
 /// # Safety
 ///

@@ -6,17 +6,19 @@ use crate::fork::Made;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs the body of an exported function and turns its result into a status. Everything that an export does is in here: its body, the
-/// text of its error, and the host's logging function.
+/// Runs the body of an exported function and turns its result into a status. Everything that an
+/// export does is in here: its body, the text of its error, and the host's logging function.
 ///
-/// What a panicking body left half done is only read again through locks and queues that hold whole values, so it is safe to go on.
+/// What a panicking body left half done is only read again through locks and queues that hold whole
+/// values, so it is safe to go on.
 pub(super) fn guard(name: &'static str, body: impl FnOnce() -> Result<(), Error>) -> i32 {
     let mut outcome = None;
     let done = catch_unwind(AssertUnwindSafe(|| {
         logging::held(|| outcome = Some(attempt(name, body)))
     }));
     if let Err(panic) = done {
-        // It has panicked while it told of something else, or was dropped: its own drop may do so again.
+        // The panic came from logging, or from dropping a payload. Dropping this one may panic
+        // again.
         std::mem::forget(panic);
     }
     // Last: a logging function may have called the plugin, and failed.
@@ -33,7 +35,7 @@ pub(super) fn guard(name: &'static str, body: impl FnOnce() -> Result<(), Error>
     }
 }
 
-/// What came of a body: nothing to say, or a status and its text.
+/// Runs a body. Returns nothing on success, else a status and its text.
 fn attempt(name: &'static str, body: impl FnOnce() -> Result<(), Error>) -> Result<(), (Status, String)> {
     caught(name, body).map_err(|error| {
         let status = error.status();
@@ -45,7 +47,7 @@ fn attempt(name: &'static str, body: impl FnOnce() -> Result<(), Error>) -> Resu
     })
 }
 
-/// What came of a body; a panic is an error.
+/// Runs a body; a panic is an error.
 pub(super) fn caught<T>(name: &str, body: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(from_panic(name, panic.as_ref())))
 }
@@ -93,8 +95,8 @@ pub(super) unsafe fn place<T>(pointer: *mut T, what: &'static str) -> Result<Pla
     }
 }
 
-/// A place of the caller's, possibly uninitialised: it can only be written. Nothing is written before everything is validated: a caller of
-/// another generation may have something else there.
+/// A place of the caller's, possibly uninitialised: it can only be written. Nothing is written
+/// before everything is validated: a caller of another generation may have something else there.
 pub(super) struct Place<T>(*mut T);
 
 impl<T> Place<T> {

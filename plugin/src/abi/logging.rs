@@ -1,8 +1,9 @@
 //! From `tracing` to the host's logging callback.
 //!
-//! The callback may do anything: throw, or call the plugin. So what a call of the host has to say is held back until the call holds no
-//! lock any more, and is told through a function in C++ that lets nothing pass (`callback.cpp`). What a callback's own calls have to say
-//! is dropped, or it would never end.
+//! The callback may do anything: throw, or call the plugin. So the messages of a call of the host
+//! are held back until the call holds no lock any more, and are delivered through a function in C++
+//! that lets no exception pass (`callback.cpp`). The messages of calls that a callback makes are
+//! dropped, or there would be no end.
 
 use super::types::LogSeverity;
 use crate::config;
@@ -27,11 +28,12 @@ static THREW: AtomicBool = AtomicBool::new(false);
 static INSTALL: Once = Once::new();
 
 unsafe extern "C" {
-    /// Calls the callback. Catches what it throws: C++'s exceptions, and other languages' panics, which are lost then.
+    /// Calls the callback. Catches what it throws: C++'s exceptions, and other languages' panics,
+    /// which are lost then.
     fn rotini_tell(callback: Callback, severity: c_int, message: *const c_char) -> c_int;
 }
 
-/// A message that is still to be told.
+/// A message that is still to be delivered.
 struct Message {
     severity: LogSeverity,
     text: CString,
@@ -40,7 +42,8 @@ struct Message {
 /// Messages that are held back, for the thread that made them alone.
 type Held = RefCell<Vec<Message>>;
 
-// Without destructors: those of the host's threads would keep the library mapped after it is closed.
+// Without destructors: those of the host's threads would keep the library mapped after it is
+// closed.
 thread_local! {
     /// Where this thread's messages are held back: in a frame further up its stack, or nowhere.
     static HELD: Cell<*const Held> = const { Cell::new(std::ptr::null()) };
@@ -48,7 +51,8 @@ thread_local! {
     static IS_TELLING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Holds back what `body` has to say, and tells it when it has ended, which is when it holds nothing any more.
+/// Holds back the messages of `body`, and delivers them when it has ended and holds no locks any
+/// more.
 pub(super) fn held<T>(body: impl FnOnce() -> T) -> T {
     let messages = Held::default();
     let result = Lent(&raw const messages).during(body);
@@ -58,10 +62,12 @@ pub(super) fn held<T>(body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The place where a thread's messages are held back, for another thread that works for it while it waits.
+/// The place where a thread's messages are held back, for another thread that works for it while it
+/// waits.
 pub(crate) struct Lent(*const Held);
 
-// SAFETY: the lender waits while the other thread uses the place, by the contract of `of_this_thread`.
+// SAFETY: the lender waits while the other thread uses the place, by the contract of
+// `of_this_thread`.
 unsafe impl Send for Lent {}
 
 impl Lent {
@@ -74,7 +80,7 @@ impl Lent {
         Lent(HELD.get())
     }
 
-    /// Holds back what `body` has to say.
+    /// Holds back the messages of `body`.
     pub(crate) fn during<T>(self, body: impl FnOnce() -> T) -> T {
         /// Goes back to the place before, whatever ends the body.
         struct Before(*const Held);
@@ -95,9 +101,11 @@ fn tell(severity: LogSeverity, message: &CString) {
     if address == 0 || IS_TELLING.replace(true) {
         return;
     }
-    // SAFETY: the address was a callback's when it was stored, and the host keeps it callable while the library is loaded.
+    // SAFETY: the address was a callback's when it was stored, and the host keeps it callable while
+    // the library is loaded.
     let callback = unsafe { std::mem::transmute::<usize, Callback>(address) };
-    // SAFETY: the message lives until the call returns, which is what the header asks for. Nothing unwinds out of it.
+    // SAFETY: the message lives until the call returns, which is what the header asks for. Nothing
+    // unwinds out of it.
     let threw = unsafe { rotini_tell(callback, severity as c_int, message.as_ptr()) } != 0;
     IS_TELLING.set(false);
     if threw && !THREW.swap(true, Ordering::Relaxed) {
@@ -111,7 +119,7 @@ pub(super) fn set_callback(callback: Option<Callback>) {
         if let Some(level) = config::log_level() {
             LEVEL.store(level as i32, Ordering::Relaxed);
         }
-        // A program that links rotini as a library may have a subscriber of its own; it stays.
+        // A program that links rotini as a library may already have a subscriber; it stays.
         let _ = tracing::subscriber::set_global_default(HostSubscriber);
     });
     CALLBACK.store(callback.map_or(0, |callback| callback as usize), Ordering::Release);
@@ -172,7 +180,8 @@ impl Subscriber for HostSubscriber {
         bytes.retain(|&byte| byte != 0);
         let Ok(text) = CString::new(bytes) else { return };
         let severity = severity(*event.metadata().level());
-        // SAFETY: null, or a place in a frame of `held` that has not ended: of this thread, or of one that waits for it.
+        // SAFETY: null, or a place in a frame of `held` that has not ended: of this thread, or of
+        // one that waits for it.
         match unsafe { HELD.get().as_ref() } {
             Some(held) => held.borrow_mut().push(Message { severity, text }),
             None => tell(severity, &text),

@@ -1,8 +1,9 @@
 //! Host memory: IREE's CPU drivers on the caller's own pointers.
 //!
-//! Small work runs on the calling thread (local-sync); work that is worth handing out runs on a pool of threads (local-task), as many as
-//! the process may use. Pointers are used in place. Compiled code relies on 64-byte alignment, which hipDNN does not promise: a pointer
-//! that is less aligned is copied through memory of our own, and so is an output that overlaps an input.
+//! Small work runs on the calling thread (local-sync); work that is worth handing out runs on a
+//! pool of threads (local-task), as many as the process may use. Pointers are used in place.
+//! Compiled code relies on 64-byte alignment, which hipDNN does not promise: a pointer that is less
+//! aligned is copied through the plugin's own memory, and so is an output that overlaps an input.
 
 use super::retired::Retired;
 use super::{Buffers, Device, Executable, ExecuteError, Stream, Work, parameters, tensor_type};
@@ -18,11 +19,12 @@ use rotini_graph::SlotRole;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Operations from which on the pool pays: below, waking threads costs more than they save. Measured: handing out costs 20 to 55 µs, in
-/// which one core does a few million operations.
+/// Operations from which on the pool pays: below, waking threads costs more than they save.
+/// Measured: handing out costs 20 to 55 µs, in which one core does a few million operations.
 const POOL_OPERATIONS: u64 = 4_000_000;
 
-/// Programs that stay loaded after their last context: the graphs of a model or two, at some tens of KiB each.
+/// Programs that stay loaded after their last context: the graphs of a model or two, at some tens
+/// of KiB each.
 const MAX_RETIRED: usize = 256;
 
 /// The CPU and its memory.
@@ -43,7 +45,8 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// If the runtime cannot be set up; if code shall be for processors that have what this one lacks.
+    /// If the runtime cannot be set up; if code shall be for processors that have what this one
+    /// lacks.
     pub fn new(config: &Config, instance: &Instance) -> Result<Self, Error> {
         if let Target::X86(level) = config.cpu
             && !level.is_here()
@@ -137,12 +140,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the compiler resolves `host` to: the processor's model and features, as the system tells them.
+/// What the compiler resolves `host` to: the processor's model and features, as the system tells
+/// them.
 fn cpu_features() -> String {
     features_of(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
 }
 
-/// The lines of `/proc/cpuinfo` that tell one processor's code from another's. Without any, code is shared with no other process.
+/// The lines of `/proc/cpuinfo` that tell one processor's code from another's. Without any, code is
+/// shared with no other process.
 fn features_of(info: &str) -> String {
     // As x86-64 has them, and as Arm has them.
     let names = [
@@ -219,14 +224,15 @@ struct HostExecutable {
 /// Lanes kept for reuse: more threads than this at a time make theirs anew.
 const MAX_IDLE_LANES: usize = 64;
 
-/// What one thread needs to execute: the function with its argument list, and what it was bound to last.
+/// What one thread needs to execute: the function with its argument list, and what it was bound to
+/// last.
 struct Lane {
     invocation: Invocation,
     /// The pointers that were bound last; empty if none are.
     bound: Vec<*mut c_void>,
-    /// Memory of our own for arguments that cannot be used in place.
+    /// Memory for arguments that cannot be used in place.
     staging: Vec<Option<Buffer>>,
-    /// Memory of our own for a workspace that is less aligned than needed, or not there.
+    /// Memory for the workspace if the caller's is less aligned than needed, or missing.
     workspace: Option<Aligned>,
 }
 
@@ -271,7 +277,8 @@ impl HostExecutable {
         })
     }
 
-    /// Gives back what is only of use while there is a context: memory of our own, and lanes for further threads.
+    /// Frees what is only of use while there is a context: the plugin's own memory, and lanes for
+    /// further threads.
     fn shrink(&self) {
         let mut kept = None;
         while let Some(lane) = self.lanes.pop() {
@@ -339,14 +346,16 @@ impl HostExecutable {
             };
             if in_place {
                 *staging = None;
-                // SAFETY: the pointer is valid by this function's contract, and outputs overlap nothing.
+                // SAFETY: the pointer is valid by this function's contract, and outputs overlap
+                // nothing.
                 unsafe { lane.invocation.bind(index, pointer)? };
             } else {
                 let buffer = match staging.take() {
                     Some(buffer) => buffer,
                     None => Buffer::allocate(&self.device, tensor.bytes())?,
                 };
-                // SAFETY: the buffer is the lane's, for this argument alone, and a lane is one thread's while it executes.
+                // SAFETY: the buffer is the lane's, for this argument alone, and a lane is one
+                // thread's while it executes.
                 unsafe { lane.invocation.bind_buffer(index, &buffer)? };
                 *staging = Some(buffer);
             }
@@ -355,7 +364,8 @@ impl HostExecutable {
         Ok(())
     }
 
-    /// Binds the caller's workspace, or memory of our own if it is less aligned than needed, or null where little is needed.
+    /// Binds the caller's workspace, or the plugin's own memory if it is less aligned than needed,
+    /// or null where little is needed.
     ///
     /// # Safety
     ///
@@ -389,7 +399,8 @@ impl HostExecutable {
             };
             lane.workspace.insert(own).pointer()
         };
-        // SAFETY: valid for `bytes` bytes: the caller's by this function's contract, or the lane's own.
+        // SAFETY: valid for `bytes` bytes: the caller's by this function's contract, or the lane's
+        // own.
         unsafe { lane.invocation.bind_workspace(pointer, bytes)? };
         Ok(())
     }
@@ -416,8 +427,8 @@ impl HostExecutable {
             if let Some(staging) = staging
                 && (argument.role == SlotRole::Input || !argument.packed)
             {
-                // SAFETY: the caller's memory is valid for the argument's bytes by this function's contract. The buffer is the lane's, whose
-                // work has not begun.
+                // SAFETY: the caller's memory is valid for the argument's bytes by this function's
+                // contract. The buffer is the lane's, whose work has not begun.
                 unsafe {
                     let bytes = std::slice::from_raw_parts(pointer.cast::<u8>(), tensor.bytes());
                     staging.write(0, bytes)?;
@@ -431,7 +442,8 @@ impl HostExecutable {
             if let Some(staging) = staging
                 && argument.role == SlotRole::Output
             {
-                // SAFETY: as above; nothing else reads or writes an output during the call, and the lane's work is done.
+                // SAFETY: as above; nothing else reads or writes an output during the call, and the
+                // lane's work is done.
                 unsafe {
                     let bytes = std::slice::from_raw_parts_mut(pointer.cast::<u8>(), tensor.bytes());
                     staging.read(0, bytes)?;

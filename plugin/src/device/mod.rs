@@ -1,7 +1,8 @@
 //! Devices: where kernels run, behind one trait.
 //!
-//! A device loads compiled code into an [`Executable`] and executes it on buffers of the caller: in the memory of the process (`host`),
-//! or in a GPU's (`gpu`), where executions are ordered by the caller's stream.
+//! A device loads compiled code into an [`Executable`] and executes it on buffers of the caller: in
+//! the memory of the process (`host`), or in a GPU's (`gpu`), where executions are ordered by the
+//! caller's stream.
 
 pub mod gpu;
 pub mod host;
@@ -31,7 +32,7 @@ pub trait Gpus: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The driver's, for what is no stream.
+    /// The driver's error, if it is not a stream.
     fn of_stream(&self, stream: *mut c_void) -> Result<u32, Error>;
 
     /// The driver's library, by the name or path under which the loader finds it again.
@@ -55,7 +56,8 @@ pub struct Buffers<'a> {
     pub pointers: &'a [*mut c_void],
     /// The bits of the scalars, in the signature's order.
     pub scalars: &'a [u64],
-    /// The caller's workspace; where it is null, an execution that needs little uses memory of the device's.
+    /// The caller's workspace; where it is null, an execution that needs little uses memory of the
+    /// device's.
     pub workspace: *mut c_void,
 }
 
@@ -81,7 +83,8 @@ pub trait Device: Send + Sync {
     ///
     /// # Safety
     ///
-    /// `code` was made by the compiler for this device's target: it runs with all rights of this process.
+    /// `code` was made by the compiler for this device's target: it runs with all rights of this
+    /// process.
     unsafe fn load(
         &self,
         key: &Key,
@@ -96,7 +99,8 @@ pub trait Executable: Send + Sync {
     /// Bytes of workspace that one execution needs.
     fn workspace_bytes(&self) -> u64;
 
-    /// Whether executions on the stream are captured now, to be done later; also if that cannot be told.
+    /// Whether executions on the stream are captured now, to be done later; true also if that is
+    /// unknown.
     fn is_captured(&self, _stream: Stream) -> bool {
         false
     }
@@ -109,8 +113,9 @@ pub trait Executable: Send + Sync {
     ///
     /// # Safety
     ///
-    /// Every pointer is valid for its argument's bytes in this device's memory until the work is done, and so is the workspace. The
-    /// scalars are as many as the signature has. The stream is on the GPU that it says it is on.
+    /// Every pointer is valid for its argument's bytes in this device's memory until the work is
+    /// done, and so is the workspace. The scalars are as many as the signature has. The stream is
+    /// on the GPU that it says it is on.
     unsafe fn execute(&self, stream: Stream, buffers: &Buffers<'_>) -> Result<(), ExecuteError>;
 }
 
@@ -134,11 +139,11 @@ pub enum ExecuteError {
     MissingWorkspace(u64),
     /// The workspace's pointer is no multiple of this many bytes.
     MisalignedWorkspace(usize),
-    /// So many bytes of memory of our own cannot be had.
+    /// This many bytes of memory cannot be allocated.
     NoMemory(usize),
     /// The workspace overlaps an argument.
     WorkspaceOverlap(usize),
-    /// The workspace is memory that the GPU cannot reach, as far as that can be told.
+    /// The workspace is memory that the GPU cannot reach, as far as that is known.
     HostWorkspace,
     /// The code is loaded on another GPU than the stream is on.
     OtherGpu {
@@ -199,7 +204,8 @@ fn tensor_type(argument: &Argument) -> Result<TensorType, iree_sys::runtime::Err
     TensorType::new(element, &argument.shape)
 }
 
-/// The parameters of the compiled function: its tensors and scalars, then the workspace and the fences.
+/// The parameters of the compiled function: its tensors and scalars, then the workspace and the
+/// fences.
 fn parameters(signature: &Signature) -> Result<Vec<Parameter>, iree_sys::runtime::Error> {
     let arguments = signature.arguments.iter().map(|argument| match argument.role {
         SlotRole::Scalar => Ok(Parameter::Number {

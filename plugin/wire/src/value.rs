@@ -1,7 +1,7 @@
 //! Values that tensors hold in the graph.
 //!
-//! On the wire they are a union of structs. flatc cannot express that for Rust, so this module follows the offset itself, with
-//! every step checked.
+//! On the wire they are a union of structs. flatc cannot express that for Rust, so this module
+//! follows the offset itself, with every step checked.
 
 use crate::error::DecodeError;
 use crate::generated::graph_generated::{TensorAttributes, TensorValueType};
@@ -112,7 +112,8 @@ pub(crate) fn write(
     }
 }
 
-/// Rounds to the nearest value of `dtype`, all NaNs to one. `None` for the types that no float form on the wire is meant for.
+/// Rounds to the nearest value of `dtype`, all NaNs to one. `None` for the types that no float form
+/// on the wire is meant for.
 ///
 /// Integer types keep the value: that a fraction does not fit them is found by validation.
 fn round(value: f64, dtype: DataType) -> Option<f64> {
@@ -151,7 +152,7 @@ fn float8(bits: u8, dtype: DataType) -> Option<f64> {
     Some(one_nan(value))
 }
 
-/// A code of a format with so many bits of fraction and this bias as a number.
+/// Decodes a code of a format with `fraction_bits` bits of fraction and this bias.
 fn number(bits: u8, fraction_bits: u32, bias: i32) -> f64 {
     let sign = if bits & 0x80 == 0 { 1.0 } else { -1.0 };
     let steps = 1_u8 << fraction_bits;

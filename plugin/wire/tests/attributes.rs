@@ -43,7 +43,8 @@ fn others(value: &Value) -> Vec<Value> {
     }
 }
 
-/// Changes `field` in every way and counts those that its type takes. Each must change the key and come through the wire.
+/// Changes `field` in every way and counts those that its type takes. Each must change the key and
+/// come through the wire.
 fn change(graph: &Graph, op: &Value, path: &str) -> usize {
     let mut changes = 0;
     for other in others(op.pointer(path).unwrap()) {
@@ -57,7 +58,8 @@ fn change(graph: &Graph, op: &Value, path: &str) -> usize {
         assert_ne!(key(graph), key(&graph_2), "{path} = {other}");
         let encoded = rotini_wire::encode(&graph_2);
         assert_ne!(encoded, rotini_wire::encode(graph), "{path} = {other}");
-        // Not what validation refuses, like a convolution whose output would be larger: of that, the bytes are all there is to see.
+        // Not what validation refuses, like a convolution whose output would be larger: of that,
+        // the bytes are all there is to see.
         if graph_2.validate().is_ok() {
             assert_eq!(rotini_wire::decode(&encoded).as_ref(), Ok(&graph_2), "{path} = {other}");
         }
@@ -70,7 +72,7 @@ fn change(graph: &Graph, op: &Value, path: &str) -> usize {
 fn each_counts() {
     let mut attributes = BTreeSet::new();
     for kind in 0..common::OPERATIONS {
-        // So many seeds that every mode of pointwise operations comes up.
+        // Enough seeds that every mode of pointwise operations comes up.
         for seed in 0..200 {
             let graph = common::graph(seed, &[kind], true);
             let mut tensors = BTreeSet::new();
@@ -84,7 +86,8 @@ fn each_counts() {
             let op = serde_json::to_value(&graph.nodes[0].op).unwrap();
             let (name, fields) = op.as_object().unwrap().iter().next().unwrap();
             for (field, value) in fields.as_object().unwrap() {
-                // Those that mean nothing to this pointwise mode are absent, and validation refuses them if set.
+                // Those that mean nothing to this pointwise mode are absent, and validation refuses
+                // them if set.
                 if tensors.contains(field.as_str()) || value.is_null() {
                     continue;
                 }
@@ -102,6 +105,7 @@ fn each_counts() {
             }
         }
     }
-    // As many as the operations have, each pointwise parameter included: fewer means that some went unseen.
+    // As many as the operations have, each pointwise parameter included: fewer means that some went
+    // unseen.
     assert_eq!(attributes.len(), 73, "{attributes:#?}");
 }

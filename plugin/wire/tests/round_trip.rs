@@ -15,7 +15,7 @@ use rotini_wire::{decode, encode};
 use std::collections::BTreeMap;
 
 proptest! {
-    // A failure prints its seed, which is all that its graph is made of.
+    // A failure prints its seed, which determines its graph.
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
@@ -40,7 +40,8 @@ fn every_optional_field_is_there_and_is_not() {
     let mut optional = 0;
     for kind in 0..common::OPERATIONS {
         for full in [false, true] {
-            // Whether it was seen absent and present. Enough seeds that every mode of pointwise operations comes up.
+            // Whether it was seen absent and present. Enough seeds that every mode of pointwise
+            // operations comes up.
             let mut seen = BTreeMap::<String, [bool; 2]>::new();
             for seed in 0..1000 {
                 let graph = common::graph(seed, &[kind], full);

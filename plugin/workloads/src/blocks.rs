@@ -1,5 +1,5 @@
-//! Graphs as frameworks send them, from a few numbers: convolutions with an epilogue and their gradients, products, normalizations,
-//! attention, pooling.
+//! Graphs as frameworks send them, from a few numbers: convolutions with an epilogue and their
+//! gradients, products, normalizations, attention, pooling.
 //!
 //! Compute and intermediate types are f32, whatever the tensors hold.
 
@@ -211,8 +211,8 @@ impl Epilogue {
     }
 }
 
-/// A product of matrices: `rows` × `depth` by `depth` × `columns`, `batch` of them if there are several. `transposed`: the second is
-/// stored columns first, as frameworks keep weights.
+/// A product of matrices: `rows` × `depth` by `depth` × `columns`, `batch` of them if there are
+/// several. `transposed`: the second is stored columns first, as frameworks keep weights.
 #[must_use]
 pub fn product(
     name: &str,
@@ -321,7 +321,8 @@ pub(crate) struct Powers {
 }
 
 impl Powers {
-    /// Of an input of `dims`; `row` has 1 where axes are summed.
+    /// Appends the exponentials and the sums of a softmax of `x`, which has the extents `dims`.
+    /// `row`: the extents of the sums, which are 1 along the reduced axes.
     pub(crate) fn of(b: &mut GraphBuilder, x: TensorId, dims: &[i64], row: &[i64]) -> Self {
         let largest = b.virtual_tensor("max", F32, row);
         reduce(b, x, largest, ReductionMode::Max);

@@ -1,8 +1,10 @@
 //! hipDNN's JSON form of graphs, which its tools read and write.
 //!
-//! The graph is an object with `tensors` and `nodes`. A node has its operation's table as `type`, and the fields of that table by the
-//! schema's names, partly or all in the objects `inputs`, `outputs`, and `parameters` or `attributes`: versions of hipDNN differ in that,
-//! so fields are taken from wherever they are. Enums are names in either case, or numbers. What is absent or null has the schema's default.
+//! The graph is an object with `tensors` and `nodes`. A node has its operation's table as `type`,
+//! and the fields of that table by the schema's names, partly or all in the objects `inputs`,
+//! `outputs`, and `parameters` or `attributes`: versions of hipDNN differ in that, so fields are
+//! taken from wherever they are. Enums are names in either case, or numbers. What is absent or null
+//! has the schema's default.
 //!
 //! | Module | What it has |
 //! |---|---|
@@ -24,7 +26,8 @@ use std::collections::HashMap;
 ///
 /// # Errors
 ///
-/// [`WorkloadError::Json`]: text that is no JSON, a field that is missing, unknown or of the wrong kind, a graph that is not valid.
+/// [`WorkloadError::Json`]: text that is no JSON, a field that is missing, unknown or of the wrong
+/// kind, a graph that is not valid.
 pub fn from_json(text: &str) -> Result<Workload, WorkloadError> {
     let value: Value = serde_json::from_str(text).map_err(|what| error("the text", what))?;
     match value {
@@ -40,7 +43,7 @@ pub(crate) fn is_graph(object: &Map<String, Value>) -> bool {
         .all(|&key| object.get(key).is_some_and(Value::is_array))
 }
 
-/// What is told of a graph that does not end.
+/// The error for a graph that does not end.
 pub(crate) fn unfinished() -> WorkloadError {
     error("the graph", "does not end")
 }

@@ -1,4 +1,5 @@
-//! Problems in the log of a program: command lines that MIOpen has logged (`MIOPEN_ENABLE_LOGGING_CMD=1`), and graphs in hipDNN's JSON form.
+//! Problems in the log of a program: command lines that MIOpen has logged
+//! (`MIOPEN_ENABLE_LOGGING_CMD=1`), and graphs in hipDNN's JSON form.
 
 mod objects;
 
@@ -13,7 +14,8 @@ use std::io::{self, BufRead};
 pub struct LogContents {
     /// Each problem once, in the order of their first lines.
     pub problems: Vec<Problem>,
-    /// Lines that name the driver or begin a graph, and are none: the number of the line, and why. The first hundred.
+    /// Lines that name the driver or begin a graph, and are none: the number of the line, and why.
+    /// The first hundred.
     pub not_understood: Vec<(usize, WorkloadError)>,
 }
 
@@ -93,7 +95,7 @@ impl Found {
     }
 
     fn fail(&mut self, line: usize, error: WorkloadError) {
-        /// What is told of lines that are no graph.
+        /// The maximum number of lines without a graph that are reported.
         const MOST: usize = 100;
         if self.contents.not_understood.len() < MOST {
             self.contents.not_understood.push((line, error));

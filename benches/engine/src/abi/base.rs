@@ -6,8 +6,8 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The version with overrides of shapes, values that come at execution, and names of engines. Ragged tensors and others that an engine
-/// cannot run are declined by it.
+/// The version with overrides of shapes, values that come at execution, and names of engines.
+/// Ragged tensors and others that an engine cannot run are declined by it.
 const API_VERSION: &CStr = c"1.4.0";
 
 /// `HIPDNN_PLUGIN_TYPE_ENGINE`.
@@ -16,7 +16,7 @@ const ENGINE: i32 = 1;
 pub(super) const INFO: i32 = 0;
 pub(super) const WARN: i32 = 1;
 pub(super) const ERROR: i32 = 2;
-/// The highest severity: as a level, nothing is told.
+/// The highest severity. As a level, it turns logging off.
 const OFF: i32 = 4;
 
 /// The host's logging function (`hipdnnCallback_t`).
@@ -92,7 +92,7 @@ pub unsafe fn set_callback<E: Engine>(callback: Option<LogCallback>) -> i32 {
     })
 }
 
-/// Sets the least severity that is told.
+/// Sets the least severity that is logged.
 pub unsafe fn set_log_level<E: Engine>(severity: i32) -> i32 {
     call(|| {
         if !(INFO..=OFF).contains(&severity) {

@@ -14,7 +14,8 @@ pub struct Context {
     execution: Box<dyn Execution>,
 }
 
-/// Reads what the host asks of the engine. Knobs are ignored with a warning, as hipDNN documents: there are none.
+/// Reads what the host asks of the engine. Knobs are ignored with a warning, as hipDNN documents:
+/// there are none.
 fn read_config<E: Engine>(bytes: &[u8]) -> Result<()> {
     let config = engine_config::decode(bytes).map_err(|error| Failure::bad_parameter(error.to_string()))?;
     expect::<E>(config.engine_id)?;
@@ -86,7 +87,7 @@ pub unsafe fn destroy_context<E: Engine>(handle: *const Handle<E>, context: *mut
         // SAFETY: by the module's contract.
         unsafe { given(handle, "handle") }?;
         let context = place(context, "context")?;
-        // SAFETY: made of a box by `create_context`; given back once, by the module's contract.
+        // SAFETY: made from a box by `create_context`; given back once, by the module's contract.
         drop(unsafe { Box::from_raw(context) });
         Ok(())
     })
@@ -158,7 +159,7 @@ pub unsafe fn execute<E: Engine>(
     })
 }
 
-/// Executes a context with other shapes: a context of its own, made for this execution.
+/// Executes a context with other shapes: creates a separate context for this execution.
 #[expect(clippy::too_many_arguments, reason = "they are the header's")]
 pub unsafe fn execute_with_overrides<E: Engine>(
     handle: *const Handle<E>,

@@ -57,7 +57,7 @@ pub unsafe fn create<E: Engine>(handle: *mut *mut Handle<E>) -> i32 {
 pub unsafe fn destroy<E: Engine>(handle: *mut Handle<E>) -> i32 {
     call(|| {
         let handle = place(handle, "handle")?;
-        // SAFETY: made of a box by `create`; given back once, by the module's contract.
+        // SAFETY: made from a box by `create`; given back once, by the module's contract.
         drop(unsafe { Box::from_raw(handle) });
         Ok(())
     })
@@ -74,7 +74,8 @@ pub unsafe fn set_stream<E: Engine>(handle: *const Handle<E>, stream: *mut c_voi
     })
 }
 
-/// Tells whether the engine runs a graph. A graph that it does not run, or cannot read, is no error: that would end the search of the host.
+/// Tells whether the engine runs a graph. A graph that it does not run, or cannot read, is no
+/// error: that would end the search of the host.
 pub unsafe fn applicable<E: Engine>(
     handle: *const Handle<E>,
     graph: *const Bytes,

@@ -22,7 +22,8 @@ impl Translation<'_> {
         let mut rank = 4;
         let repeats = heads.checked_div(key_heads).ok_or("no heads")?;
         if repeats != 1 {
-            // The heads of q that share keys are an axis of their own, over which keys and values broadcast.
+            // The heads of q that share keys are a separate axis, over which keys and values are
+            // broadcast.
             q = self.reshaped(&q, &[batch, key_heads, repeats, queries, depth]);
             k = self.reshaped(&k, &[batch, key_heads, 1, keys, depth]);
             v = self.reshaped(&v, &[batch, key_heads, 1, keys, value_depth]);

@@ -5,7 +5,8 @@ use crate::network::Attribute;
 use rotini_graph::{ConvDgrad, ConvFprop, ConvGeometry, ConvMode, Op, PointwiseMode, TensorId, TensorKind};
 
 impl Translation<'_> {
-    /// A bias that is added to the result goes in, as it does in models: an addition behind it would be a pass of its own.
+    /// A bias that is added to the result becomes an input of the convolution, as in models: a
+    /// separate addition would be another pass.
     pub(super) fn conv_fprop(&mut self, op: &ConvFprop) -> Result<()> {
         let group = self.group(op.x, 1, op.w)?;
         let mut attributes = attributes(&op.geometry)?;
@@ -59,7 +60,8 @@ impl Translation<'_> {
         group.ok_or_else(|| "no channels".to_owned())
     }
 
-    /// What adds a bias to a convolution's result and nothing else reads it: the addition's position, the bias and the sum.
+    /// What adds a bias to a convolution's result and nothing else reads it: the addition's
+    /// position, the bias and the sum.
     fn bias(&self, y: TensorId) -> Option<(usize, TensorId, TensorId)> {
         let tensor = self.graph.tensor(y)?;
         let channels = tensor.dims.get(1)?;
@@ -113,7 +115,8 @@ impl Translation<'_> {
     }
 }
 
-/// Elements that a transposed convolution of `dy` with `w` elements, with their distances, does not make.
+/// Elements that a transposed convolution of `dy` with `w` elements, with their distances, does not
+/// make.
 fn missing(dx: i64, [dy, stride]: [i64; 2], [w, dilation]: [i64; 2], [pre, post]: [i64; 2]) -> Option<i64> {
     let steps = dy.checked_sub(1)?.checked_mul(stride)?;
     let reach = w.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)?;

@@ -1,4 +1,5 @@
-//! Compiling in other processes: a compiler that crashes, hangs or wants too much memory is then an error and no more.
+//! Compiling in other processes: a compiler that crashes, hangs or wants too much memory is then an
+//! error and no more.
 //!
 //! ```text
 //! Worker (pool)                      thread of the pool                rotini-compile-worker
@@ -6,12 +7,13 @@
 //!           <- channel            <- one process                   <-  compile: InProcess on a large stack
 //! ```
 //!
-//! Each process belongs to one thread of the pool, which starts it when there is work, waits for its answers and ends it when it fails,
-//! has been idle for long, or the pool is dropped. The connection is a pair of sockets, the worker's standard input; frames go over
-//! it. What the worker and its library write goes to a pipe that the thread keeps the end of.
+//! Each process belongs to one thread of the pool, which starts it when there is work, waits for
+//! its answers and ends it when it fails, has been idle for long, or the pool is dropped. The
+//! connection is a pair of sockets, the worker's standard input; frames go over it. What the worker
+//! and its library write goes to a pipe that the thread keeps the end of.
 //!
-//! A process is ended by a signal to its group, in which there is also the linker that the compiler runs; its temporary files are in a
-//! directory of its own.
+//! A process is ended by a signal to its group, in which there is also the linker that the compiler
+//! runs; its temporary files are in a separate directory.
 
 mod frame;
 mod message;
@@ -60,7 +62,8 @@ pub struct WorkerOptions {
     pub workers: usize,
     /// Time that one compilation may take, and that a worker may take to start.
     pub timeout: Duration,
-    /// Bytes of data that one worker may have (`RLIMIT_DATA`): heap and stacks, without the compiler's library.
+    /// Bytes of data that one worker may have (`RLIMIT_DATA`): heap and stacks, without the
+    /// compiler's library.
     pub memory_bytes: u64,
     /// An idle worker ends after this.
     pub idle: Duration,
@@ -122,7 +125,8 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// [`CompileError::Io`] when the library cannot be read; [`CompileError::Unavailable`] when the system has no descriptor left.
+    /// [`CompileError::Io`] when the library cannot be read; [`CompileError::Unavailable`] when the
+    /// system has no descriptor left.
     pub fn new(options: WorkerOptions) -> Result<Self, CompileError> {
         let absolute = |path: PathBuf| std::path::absolute(&path).map_err(CompileError::io("resolve", &path));
         let options = WorkerOptions {
@@ -260,7 +264,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets so many threads look at the queue.
+    /// Wakes `count` threads to look at the queue.
     fn wake(&self, count: u64) {
         // Fails when the counter is full, which takes more jobs than there is memory for.
         let _ = rustix::io::write(&self.wake, &count.to_ne_bytes());
@@ -279,7 +283,8 @@ impl Pool {
         }
     }
 
-    /// The next job; `None` when the thread is to end. Meanwhile a process that has died is cleared away.
+    /// The next job; `None` when the thread is to end. Meanwhile a process that has died is cleared
+    /// away.
     fn next(&self, running: &mut Option<Running>) -> Option<Job> {
         let until = Instant::now().checked_add(self.options.idle);
         loop {
@@ -304,7 +309,7 @@ impl Pool {
                     .map(|running| PollFd::new(running.process.channel(), PollFlags::IN)),
             );
             let count = poll(&mut ready, timeout.as_ref());
-            // It has ended, or says what it was not asked for.
+            // It has ended, or sends something unasked.
             let is_lost = ready.get(1).is_some_and(|channel| !channel.revents().is_empty());
             if is_lost {
                 *running = None;
@@ -340,7 +345,8 @@ impl Pool {
             };
             let answer = match self.exchange::<Answer>(&mut worker.process, frame) {
                 Ok(answer) if answer.number == *number => answer,
-                // It has answered an earlier request twice, which is no fault of this one: another worker is asked.
+                // It has answered an earlier request twice, which is no fault of this one: another
+                // worker is asked.
                 Ok(_) if is_warm => continue,
                 Ok(_) => {
                     let fault = Fault::Frame(FrameError::Unasked);

@@ -34,7 +34,8 @@ use crate::compiler::{
 
 /// How much of what a worker writes is kept: the last.
 const WORDS: usize = 64 << 10;
-/// How long a worker that has closed its connection may take to end by itself, so that the system can tell how.
+/// How long a worker that has closed its connection may take to end by itself, so that the system
+/// can tell how.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// A running worker. Dropping it ends it.
@@ -56,7 +57,7 @@ pub(super) struct Process {
 pub(super) enum Fault {
     /// It took too long.
     Timeout,
-    /// It closed the connection, with so many bytes of an answer sent.
+    /// It closed the connection after it had sent this many bytes of an answer.
     Closed(usize),
     /// It sent something else.
     Frame(FrameError),
@@ -72,7 +73,8 @@ pub(super) enum Stage {
 }
 
 impl Process {
-    /// Starts a worker. Its thread has to outlive it: the worker ends with the thread that started it.
+    /// Starts a worker. Its thread has to outlive it: the worker ends with the thread that started
+    /// it.
     pub(super) fn start(options: &WorkerOptions) -> Result<Self, CompileError> {
         // Without one, the worker's temporary files are where everybody's are.
         let directory = tempfile::Builder::new().prefix(DIRECTORY_PREFIX).tempdir().ok();
@@ -88,13 +90,14 @@ impl Process {
             if let Some(directory) = &directory {
                 command.env("TMPDIR", directory.path());
             }
-            // Nothing here makes the standard library fork: it would copy the page tables of the host, which may be large. The
-            // worker sees to the rest itself.
+            // Nothing here makes the standard library fork: it would copy the page tables of the
+            // host, which may be large. The worker sees to the rest itself.
             let child = command
                 .stdin(OwnedFd::from(theirs))
                 .stdout(words.try_clone()?)
                 .stderr(words)
-                // Its own, so that a terminal's interrupt is the host's, and its linker ends with it.
+                // Its own, so that a terminal's interrupt is the host's, and its linker ends with
+                // it.
                 .process_group(0)
                 .spawn()?;
             Ok((child, channel, output))
@@ -120,7 +123,8 @@ impl Process {
         &self.channel
     }
 
-    /// Whether the worker is there and has sent nothing since its last answer. One that has is not to be asked again.
+    /// Whether the worker is there and has sent nothing since its last answer. One that has is not
+    /// to be asked again.
     pub(super) fn is_quiet(&self) -> bool {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         self.incoming.pending() == 0 && poll(&mut [PollFd::new(&self.channel, PollFlags::IN)], Some(&now)) == Ok(0)

@@ -27,10 +27,11 @@ use crate::compiler::{CompileError, CompileRequest, Compiled, Compiler, InProces
 /// Stack of the thread that compiles. Eight times the usual: the compiler recurses along its input.
 const STACK: usize = 64 << 20;
 
-/// The main function of `rotini-compile-worker`: answers requests from its standard input, a socket, until the other end is closed.
+/// The main function of `rotini-compile-worker`: answers requests from its standard input, a
+/// socket, until the other end is closed.
 ///
-/// It takes over the whole process: descriptors that the host has left open are closed, limits set, and the process ends as soon as its
-/// host does, in the middle of a compilation if need be.
+/// It takes over the whole process: descriptors that the host has left open are closed, limits set,
+/// and the process ends as soon as its host does, in the middle of a compilation if need be.
 #[must_use]
 pub fn serve() -> ExitCode {
     let fail = |error: &dyn std::fmt::Display| {
@@ -67,7 +68,8 @@ pub fn serve() -> ExitCode {
     }
 }
 
-/// Makes this process a worker. Returns the connection and the descriptor that tells of the parent's end.
+/// Makes this process a worker. Returns the connection and the descriptor that tells of the
+/// parent's end.
 fn prepare() -> io::Result<(File, OwnedFd)> {
     let stdin = io::stdin();
     if !rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&stdin)?.st_mode).is_socket() {
@@ -81,7 +83,8 @@ fn prepare() -> io::Result<(File, OwnedFd)> {
     }
     // SAFETY: no other thread runs yet; the set is initialised before it is used.
     let signals = unsafe {
-        // The compiler runs a linker and waits for it, which it cannot where the host ignores this signal.
+        // The compiler runs a linker and waits for it, which it cannot where the host ignores this
+        // signal.
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&mut set);
@@ -93,9 +96,11 @@ fn prepare() -> io::Result<(File, OwnedFd)> {
             descriptor => OwnedFd::from_raw_fd(descriptor),
         }
     };
-    // The connection's end is what counts. This is for a host whose forked children keep the connection open.
+    // The connection's end is what counts. This is for a host whose forked children keep the
+    // connection open.
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
-    // No core dump, not even to a program: dumping takes longer than compiling. For such programs 0 means no limit, and 1 none.
+    // No core dump, not even to a program: dumping takes longer than compiling. For such programs 0
+    // means no limit, and 1 none.
     rustix::process::setrlimit(
         Resource::Core,
         Rlimit {
@@ -104,7 +109,8 @@ fn prepare() -> io::Result<(File, OwnedFd)> {
         },
     )
     .or_else(|_| limit(Resource::Core, 0))?;
-    // When memory runs out, this process goes before its host. A system without that file has no such choice.
+    // When memory runs out, this process goes before its host. A system without that file has no
+    // such choice.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
     env::set_current_dir("/")?;
     let channel = rustix::io::fcntl_dupfd_cloexec(&stdin, 3)?;
@@ -114,7 +120,8 @@ fn prepare() -> io::Result<(File, OwnedFd)> {
 
 /// Closes whatever the host has left open beyond the standard three.
 fn close_descriptors() -> io::Result<()> {
-    // SAFETY: nothing in this process has opened any descriptor yet. A system call since older C libraries lack the function.
+    // SAFETY: nothing in this process has opened any descriptor yet. A system call since older C
+    // libraries lack the function.
     if unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) } == 0 {
         return Ok(());
     }
@@ -124,7 +131,8 @@ fn close_descriptors() -> io::Result<()> {
         .filter(|&descriptor| descriptor > 2)
         .collect();
     for descriptor in open {
-        // SAFETY: as above; the one of the listing itself is closed already, and closing it again does nothing.
+        // SAFETY: as above; the one of the listing itself is closed already, and closing it again
+        // does nothing.
         unsafe { libc::close(descriptor) };
     }
     Ok(())
@@ -159,8 +167,8 @@ fn watch(channel: &File, signals: &OwnedFd) {
     }
 }
 
-/// Ends this process and those that it has started, without running what the compiler's library has for the end of a process: it is
-/// busy.
+/// Ends this process and those that it has started, without running what the compiler's library has
+/// for the end of a process: it is busy.
 fn end(code: i32) -> ! {
     let directory = env::temp_dir();
     if directory
@@ -230,8 +238,9 @@ fn session(mut channel: File) -> Result<(), SessionError> {
 
 /// Sets the limit and opens the compiler.
 fn open(setup: Setup) -> Result<InProcess, Failure> {
-    // Unlike the address space, data is what was asked for: neither the library's few hundred megabytes nor what the allocator only
-    // reserves count. Stacks do, with all they may grow to, so they come on top.
+    // Unlike the address space, data is what was asked for: neither the library's few hundred
+    // megabytes nor what the allocator only reserves count. Stacks do, with all they may grow to,
+    // so they come on top.
     limit(Resource::Data, setup.memory_bytes.saturating_add(stacks()))
         .map_err(|error| Failure::Other(format!("cannot limit its memory: {error}")))?;
     // SAFETY: the host vouches for the library, as its configuration names it.
@@ -243,7 +252,8 @@ fn open(setup: Setup) -> Result<InProcess, Failure> {
     }
 }
 
-/// Bytes of the stacks of this process: its own and one of the usual size for each processor, since the compiler has as many threads.
+/// Bytes of the stacks of this process: its own and one of the usual size for each processor, since
+/// the compiler has as many threads.
 fn stacks() -> u64 {
     const USUAL: u64 = 8 << 20;
     // SAFETY: only asks.
@@ -254,10 +264,12 @@ fn stacks() -> u64 {
         .saturating_add(STACK as u64)
 }
 
-/// How many descriptors the compiler may leave open before another process takes this one's place. A usual limit is 1024.
+/// How many descriptors the compiler may leave open before another process takes this one's place.
+/// A usual limit is 1024.
 const DESCRIPTORS: usize = 256;
 
-/// The compiler with all flags of the program, some of which hold for the process: it compiles no more after such a one.
+/// The compiler with all flags of the program, some of which hold for the process: it compiles no
+/// more after such a one.
 struct Whole {
     compiler: InProcess,
     is_bent: AtomicBool,
@@ -283,7 +295,7 @@ impl Compiler for Whole {
 
     fn compile(&self, request: &CompileRequest<'_>) -> Result<Compiled, CompileError> {
         let result = self.compiler.compile(request);
-        // Told before anything is compiled.
+        // Unknown flags are reported before anything is compiled.
         let is_unknown = matches!(&result, Err(error) if error.diagnostics().contains(InProcess::UNKNOWN_FLAG));
         if !is_unknown || self.is_bent.swap(true, Ordering::Relaxed) {
             return result;

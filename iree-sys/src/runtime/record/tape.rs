@@ -1,7 +1,9 @@
-//! What a recording notes: the commands of an invocation, with its buffers as parameters and offsets.
+//! What a recording notes: the commands of an invocation, with its buffers as parameters and
+//! offsets.
 //!
-//! Parameters are told by their addresses. Each is bound to an imaginary range of device memory that no real allocation can be in,
-//! because its addresses are not canonical; whatever else a command refers to is memory of the module's own.
+//! Parameters are recognized by their addresses. Each is bound to an imaginary range of device
+//! memory that no real allocation can be in, because its addresses are not canonical; whatever else
+//! a command refers to is the module's own memory.
 
 use std::{ffi::c_void, mem, ptr, slice};
 
@@ -18,7 +20,8 @@ use crate::{
     sys::runtime as sys,
 };
 
-/// Where imaginary memory starts. On x86-64 and AArch64 no address has bits 56 to 62 set and bit 63 clear.
+/// Where imaginary memory starts. On x86-64 and AArch64 no address has bits 56 to 62 set and bit 63
+/// clear.
 const IMAGINARY: u64 = 0x5a00_0000_0000_0000;
 
 /// Bytes between two parameters: more than any has.
@@ -39,12 +42,13 @@ pub(super) struct Tape {
 }
 
 impl Tape {
-    /// A tape for a function of `sizes.len()` parameters, on a front device. Two tapes with another `first` have no imaginary
-    /// address in common.
+    /// A tape for a function of `sizes.len()` parameters, on a front device. Two tapes with another
+    /// `first` have no imaginary address in common.
     pub(super) fn new(kind: DeviceKind, device: *mut sys::iree_hal_device_t, sizes: Vec<u64>, first: u64) -> Self {
         Tape {
             kind,
-            // SAFETY: GPU devices are made by `front::wrap`, and the session that is recorded keeps this one alive.
+            // SAFETY: GPU devices are made by `front::wrap`, and the session that is recorded keeps
+            // this one alive.
             stock: unsafe { front::stock(device) },
             sizes,
             first,
@@ -132,8 +136,8 @@ impl Tape {
         commands: *mut sys::iree_hal_command_buffer_t,
         bindings: sys::iree_hal_buffer_binding_table_t,
     ) -> sys::iree_status_t {
-        // SAFETY: the recorder is initialised before it is used, and nothing keeps a reference to it: applying only calls the
-        // functions of its table.
+        // SAFETY: the recorder is initialised before it is used, and nothing keeps a reference to
+        // it: applying only calls the functions of its table.
         unsafe {
             let mut recorder: Recorder = mem::zeroed();
             recorder.tape = self;
@@ -369,11 +373,13 @@ struct Recorder {
 ///
 /// `recorder` is the one that `apply` is applying to.
 unsafe fn tape<'a>(recorder: *mut sys::iree_hal_command_buffer_t) -> &'a mut Tape {
-    // SAFETY: by this function's contract; `apply` holds the tape exclusively and uses it through this pointer alone meanwhile.
+    // SAFETY: by this function's contract; `apply` holds the tape exclusively and uses it through
+    // this pointer alone meanwhile.
     unsafe { &mut *(*recorder.cast::<Recorder>()).tape }
 }
 
-/// Functions of the table that a launch plan needs nothing for: it is replayed in order, on one stream.
+/// Functions of the table that a launch plan needs nothing for: it is replayed in order, on one
+/// stream.
 macro_rules! nothing {
     ($($name:ident($($type:ty),*);)+) => {$(
         unsafe extern "C" fn $name(_: *mut sys::iree_hal_command_buffer_t, $(_: $type),*) -> sys::iree_status_t {

@@ -1,5 +1,5 @@
-//! Reductions along the dimensions whose output extent is 1. Where the input's is 1 too, one element is reduced to itself, or to what the mode
-//! makes of one.
+//! Reductions along the dimensions whose output extent is 1. Where the input's extent is 1 too, one
+//! element is reduced by itself, by the rules of the mode.
 
 use crate::op::Reduction;
 use crate::{Graph, GraphError};

@@ -1,8 +1,9 @@
 //! Sums of a row that are NaN, computed once more from what the row sees alone.
 //!
-//! Matrix instructions multiply rows of values that one row of weights sees and another does not. The weight of a hidden row is 0, and 0 times
-//! NaN or an infinity is NaN. So a lane looks at its sums when all is summed. If any is NaN it goes over the rows that its own row sees, one by
-//! one. Else that costs an addition for each sum.
+//! Matrix instructions multiply rows of values that one row of weights sees and another does not.
+//! The weight of a hidden row is 0, and 0 times NaN or an infinity is NaN. So a lane checks its
+//! sums at the end. If any is NaN it goes over the rows that its own row sees, one by one. If not,
+//! the check costs one addition for each sum.
 
 use super::{MISSING, Operand, WIDE};
 use crate::EmitError;
@@ -10,7 +11,7 @@ use crate::kernel::code::{Code, Int, Ssa};
 use crate::kernel::epilogue::RUN;
 use crate::mlir::{Attribute, Type};
 
-/// What is known of a lane.
+/// The state of a lane.
 pub(super) struct Again<'a, 'c> {
     pub(super) code: &'a Code<'c>,
     /// The type of tensors' elements.
@@ -46,8 +47,9 @@ impl<'c> Matrix<'c> {
 }
 
 impl<'c> Again<'_, 'c> {
-    /// The sums of a row, or what `body` makes of them if any is NaN. `sums` are for each column that a lane reads at once the sums of four
-    /// columns. `body` makes for each of four groups of columns a vector of them.
+    /// Returns the sums of a row, or those that `body` computes if any of them is NaN. `sums`: one
+    /// vector for each column that a lane reads at once, with the sums of four columns. `body`
+    /// returns one vector for each of four groups of columns.
     pub(super) fn mended(
         &self,
         sums: &[Ssa<'c>],
@@ -102,7 +104,8 @@ impl<'c> Again<'_, 'c> {
         let bounds = [0, columns, WIDE].map(Int::Known);
         let sums = code.repeat(bounds, &[code.zeros(wide)?], |column, sums| {
             let &[sums] = sums else { return Err(MISSING) };
-            // Without it the compiler loads all of a row at once, and all lanes pay for its registers.
+            // Without it the compiler loads all of a row at once, and all lanes pay for its
+            // registers.
             code.schedule_barrier()?;
             let [a, b] = [a, b].map(|row| {
                 let place = (code.add(row.place, column)?, Int::Known(0));

@@ -1,4 +1,4 @@
-//! Attention on CPUs, without scores in memory: each lane of a vector has a query of its own.
+//! Attention on CPUs, without scores in memory: each lane of a vector has one query.
 //!
 //! ```text
 //! copy 8 to 32 queries to the stack, column by column
@@ -7,8 +7,10 @@
 //! o / l, row by row
 //! ```
 //!
-//! Both products multiply a vector of queries by one number of a key or a value, which are read as they lie: nothing is packed, and no lanes are
-//! added. Example: 12 heads of 384 queries and keys with 64 columns take 4.9 ms on one core (AMD Zen 4), and 6.7 ms with scores in memory.
+//! Both products multiply a vector of queries by one element of a key or a value, which are read in
+//! place: nothing is packed, and there is no reduction across lanes. Example: 12 heads of 384
+//! queries and keys with 64 columns take 4.9 ms on one core (AMD Zen 4), and 6.7 ms with scores in
+//! memory.
 
 use super::cpu_lanes::{BLOCK, Lanes, length, transposed};
 use super::{MISSING, Mask, Operand, Problem, Strides, Visible};
@@ -21,7 +23,8 @@ use rotini_graph::DataType;
 
 /// Fewest queries that are worth a vector.
 const FEW: i64 = 8;
-/// Fewest heads of single queries that share keys and are worth a vector: any other form copies the keys for each of them.
+/// Fewest heads of single queries that share keys and are worth a vector: any other form copies the
+/// keys for each of them.
 const FEW_HEADS: i64 = 2;
 
 /// An attention on a CPU.
@@ -34,7 +37,8 @@ pub(crate) struct OnCpu {
 }
 
 impl OnCpu {
-    /// Returns the kernel of an attention. Single queries of heads that share keys become the rows of one head.
+    /// Returns the kernel of an attention. Single queries of heads that share keys become the rows
+    /// of one head.
     pub(crate) fn new(of: Problem, registers: Registers) -> Self {
         let Problem {
             group, queries, mask, ..
@@ -82,7 +86,8 @@ impl OnCpu {
         }
     }
 
-    /// The attention that the kernel computes: that of [`new`](Self::new), perhaps with heads as rows.
+    /// The attention that the kernel computes: that of [`new`](Self::new), perhaps with heads as
+    /// rows.
     pub(in crate::kernel) fn problem(&self) -> &Problem {
         &self.of
     }
@@ -120,8 +125,8 @@ impl OnCpu {
         format!("attention_{heads}x{queries}x{keys}x{of_key}x{of_value}_f32")
     }
 
-    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, q, k, v, mask and lengths if there are any, the output, the
-    /// greatest scores and the sums of exponentials.
+    /// Writes the kernel. Its arguments are a number that is not used, the workgroup, q, k, v, mask
+    /// and lengths if there are any, the output, the greatest scores and the sums of exponentials.
     pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
         let of = &self.of;
         let (float, word) = (Type::float(context, Float::F32), Type::integer(context, 32));
@@ -235,7 +240,8 @@ impl<'c> Tile<'_, 'c> {
         Ok(())
     }
 
-    /// Stores the quotients, the greatest scores and the sums of exponentials. `number` is that of the head among those of all batches.
+    /// Stores the quotients, the greatest scores and the sums of exponentials. `number` is that of
+    /// the head among those of all batches.
     fn store(
         &self,
         sums: &[[Ssa<'c>; 2]],

@@ -1,7 +1,8 @@
-//! Sums of a query on a CPU that are NaN, computed once more from the keys that the query sees alone.
+//! Sums of a query on a CPU that are NaN, computed once more from the keys that the query sees
+//! alone.
 //!
-//! A value that one query of a vector sees and another does not is multiplied by both weights. The weight of a hidden key is 0, and 0 times NaN or
-//! an infinity is NaN.
+//! A value that one query of a vector sees and another does not is multiplied by both weights. The
+//! weight of a hidden key is 0, and 0 times NaN or an infinity is NaN.
 
 use super::MISSING;
 use super::cpu::Tile;
@@ -10,8 +11,9 @@ use crate::kernel::code::{Int, Ssa};
 use crate::mlir::{Attribute, Type};
 
 impl<'c> Tile<'_, 'c> {
-    /// Replaces the sums of values of all queries that have NaN among them, while what they see is none. `sums` are the greatest scores and the
-    /// sums of exponentials, `ends` how many queries and keys the batch has, if that is told.
+    /// Replaces the sums of values of all queries that have NaN among them, while what they see is
+    /// none. `sums` are the greatest scores and the sums of exponentials, `ends` the numbers of
+    /// queries and keys of the batch, if the graph gives them.
     pub(super) fn mend(&self, sums: &[[Ssa<'c>; 2]], ends: &[Int<'c>]) -> Result<(), EmitError> {
         let code = self.lanes.code;
         let zeros = code.zeros(self.lanes.vector)?;
@@ -33,7 +35,8 @@ impl<'c> Tile<'_, 'c> {
                     &[("predicate", Attribute::text(predicate))],
                 )
             };
-            // MLIR's numbers of the predicates "unordered" and "ordered". Where the sum of weights is NaN, what is seen is.
+            // MLIR's numbers of the predicates "unordered" and "ordered". Where the sum of weights
+            // is NaN, what is seen is.
             let is_meant = [compared(added, "14 : i64")?, compared(total, "7 : i64")?];
             let is_meant = code.same("arith.andi", &is_meant)?;
             let words = Type::integer(code.context(), 32).vector(&[self.lanes.count])?;

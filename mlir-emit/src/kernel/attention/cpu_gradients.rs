@@ -1,5 +1,5 @@
-//! The gradients of attention on CPUs, without scores in memory: one kernel for queries, one for keys
-//! and values.
+//! The gradients of attention on CPUs, without scores in memory: one kernel for queries, one for
+//! keys and values.
 //!
 //! ```text
 //! copy 8 to 32 own rows of two tensors to the stack, column by column
@@ -8,12 +8,12 @@
 //!     gradient of each own row += the rows of the other side that it sees, weighed by ds (and by p)
 //! ```
 //!
-//! The products for `s` and `d` have an own row in each lane, as the forward direction does. The sums
-//! of weighed rows have a column in each lane. Gradients are summed where they are stored, so only
-//! `ds` and `p` of a block are on the stack.
+//! The products for `s` and `d` have an own row in each lane, as the forward direction does. The
+//! sums of weighed rows have a column in each lane. Gradients are summed where they are stored, so
+//! only `ds` and `p` of a block are on the stack.
 //!
-//! Blocks that all own rows see are multiplied for several own rows at once. In other blocks each own
-//! row is multiplied alone, by the rows that it sees. So no sum reads anything hidden.
+//! Blocks that all own rows see are multiplied for several own rows at once. In other blocks each
+//! own row is multiplied alone, by the rows that it sees. So no sum reads anything hidden.
 
 use super::backward::{Backward, Side};
 use super::cpu_lanes::{BLOCK, Lanes, length};
@@ -66,8 +66,8 @@ impl GradientsOnCpu {
         self.problem.name()
     }
 
-    /// Returns the kernel. Its arguments are a number that is not used, the workgroup, q, k, v, dO, both
-    /// numbers of each query, lengths if there are any, and the gradients.
+    /// Returns the kernel. Its arguments are a number that is not used, the workgroup, q, k, v, dO,
+    /// both numbers of each query, lengths if there are any, and the gradients.
     pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
         let Backward { of, d_o, side, .. } = &self.problem;
         let (float, word) = (Type::float(context, Float::F32), Type::integer(context, 32));
@@ -183,12 +183,12 @@ struct Sum<'c> {
     stored: (Ssa<'c>, Strides),
 }
 
-/// The rows of a workgroup, and the rows of the other side that pass.
+/// The rows of a workgroup, and the streamed rows of the other side.
 struct Tile<'a, 'c> {
     lanes: Lanes<'a, 'c>,
     /// Batch and head of own rows.
     places: [Int<'c>; 2],
-    /// Own rows of what scores are made of, and of what their gradients are made of.
+    /// The own rows' operands of the scores and of their gradients.
     memory: [Ssa<'c>; 2],
     columns: [i64; 2],
     /// The same of streamed rows.
@@ -256,8 +256,8 @@ impl<'c> Tile<'_, 'c> {
         Ok(())
     }
 
-    /// Adds the contributions of a head's rows that any own row sees. `told` is their end, if the graph
-    /// has lengths.
+    /// Adds the contributions of a head's rows that any own row sees. `told` is their end, if the
+    /// graph has lengths.
     fn walk(&self, head: Int<'c>, told: Option<Int<'c>>) -> Result<(), EmitError> {
         let (code, visible) = (self.lanes.code, &self.visible);
         let [mut first, mut end] = visible.keys.map(Int::from);
@@ -409,7 +409,8 @@ impl<'c> Tile<'_, 'c> {
         Ok([from, to])
     }
 
-    /// Does the same for some own rows and vectors of columns. A block is summed before it is added.
+    /// Does the same for some own rows and vectors of columns. A block is summed before it is
+    /// added.
     fn add_columns(
         &self,
         (sum, (buffer, strides)): (&Sum<'c>, (Ssa<'c>, Strides)),

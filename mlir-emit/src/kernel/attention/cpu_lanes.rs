@@ -1,5 +1,5 @@
-//! Code that all attention kernels for CPUs use: vectors with a row of a head in each lane, and matrices
-//! of such vectors on the stack.
+//! Code that all attention kernels for CPUs use: vectors with a row of a head in each lane, and
+//! matrices of such vectors on the stack.
 
 use super::{MISSING, Strides};
 use crate::EmitError;
@@ -16,8 +16,9 @@ pub(super) const BLOCK: i64 = 64;
 const NARROW: i64 = 8;
 
 impl Registers {
-    /// Returns lanes and vectors for a workgroup's rows: the most that fit onto the stack together with
-    /// numbers for `others` rows of the other side. `None` if no length of a vector divides `columns`.
+    /// Returns lanes and vectors for a workgroup's rows: the most that fit onto the stack together
+    /// with numbers for `others` rows of the other side. `None` if no length of a vector divides
+    /// `columns`.
     pub(super) fn tiling(self, columns: [i64; 2], others: i64, rows: i64) -> Option<[i64; 2]> {
         let [of_key, of_value] = columns;
         let of_row = of_key.checked_add(of_value)?.checked_add(others)?;
@@ -32,7 +33,7 @@ impl Registers {
     }
 }
 
-/// The rows of a workgroup, each in a lane of its own.
+/// The rows of a workgroup, one in each lane.
 pub(super) struct Lanes<'a, 'c> {
     pub(super) code: &'a Code<'c>,
     /// Lanes of a vector.
@@ -70,8 +71,8 @@ impl<'a, 'c> Lanes<'a, 'c> {
         self.vectors * self.count
     }
 
-    /// Returns memory on the stack: for each column, or row of the other side, a number for each row
-    /// of the workgroup.
+    /// Returns memory on the stack: for each column, or row of the other side, a number for each
+    /// row of the workgroup.
     pub(super) fn memory(&self, columns: i64) -> Result<Ssa<'c>, EmitError> {
         let buffer = self.float.memref(&[columns * self.each()], None)?;
         let attributes = [
@@ -155,9 +156,10 @@ impl<'a, 'c> Lanes<'a, 'c> {
         Ok(())
     }
 
-    /// Returns `results` sums over the columns of a matrix of vectors on the stack: each column times
-    /// a number of `buffer`. `place` is the first number's; `of_column` and `of_result` are the
-    /// distances from column to column and from result to result. Each sum has all vectors of a row.
+    /// Returns `results` sums over the columns of a matrix of vectors on the stack: each column
+    /// times a number of `buffer`. `place` is the first number's; `of_column` and `of_result` are
+    /// the distances from column to column and from result to result. Each sum has all vectors of a
+    /// row.
     pub(super) fn summed(
         &self,
         (memory, columns): (Ssa<'c>, Int<'c>),
@@ -185,7 +187,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
     }
 }
 
-/// A number of rows that is told for the batch: negative ones are zero.
+/// Loads the number of rows of a batch from `lengths`. Negative numbers become zero.
 pub(super) fn length<'c>(code: &Code<'c>, lengths: Ssa<'c>, batch: Int<'c>) -> Result<Int<'c>, EmitError> {
     let word = Type::integer(code.context(), 32);
     let length = code.one("memref.load", &[lengths, code.index(batch)?], word, &[])?;

@@ -1,4 +1,4 @@
-//! How a workgroup of an attention on a CPU goes over the keys.
+//! The loop of a workgroup over the keys, in an attention on a CPU.
 
 use super::cpu::Tile;
 use super::cpu_lanes::BLOCK;
@@ -167,7 +167,8 @@ impl<'c> Tile<'_, 'c> {
         code.one("arith.select", &[is_seen, score, hidden], self.lanes.vector, &[])
     }
 
-    /// Makes exponentials of a block's scores, adds them, and adds the values that they weigh. Returns the greatest scores and the sums.
+    /// Replaces a block's scores by their exponentials, and adds these and the values weighted by
+    /// them. Returns the greatest scores and the sums.
     fn weigh(
         &self,
         key: Int<'c>,
@@ -180,7 +181,7 @@ impl<'c> Tile<'_, 'c> {
         let truths = Type::integer(code.context(), 1).vector(&[self.lanes.count])?;
         let (mut references, mut factors) = (Vec::new(), Vec::new());
         for (&so_far, &greatest) in so_far.iter().zip(greatest) {
-            // Nothing is as large as no key at all, whose weight must be 0 and not exp(-∞ + ∞).
+            // Where no key is visible, the weight must be 0 and not exp(-∞ + ∞).
             let is_nothing = code.one("arith.cmpf", &[greatest, hidden], truths, &equal)?;
             let reference = code.one("arith.select", &[is_nothing, zeros, greatest], self.lanes.vector, &[])?;
             references.push(reference);

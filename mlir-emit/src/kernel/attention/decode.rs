@@ -1,13 +1,13 @@
-//! Attention of few queries to many keys, as when a language model writes: one subgroup goes over a part of the keys, and a second kernel
-//! adds what the parts found.
+//! Attention of few queries to many keys, as when a language model writes: one subgroup goes over a
+//! part of the keys, and a second kernel combines their results.
 //!
 //! ```text
 //! of each part:  m_p = max s      l_p = Σ exp(s - m_p)      w_p = Σ exp(s - m_p) v
 //! m = max m_p    l = Σ l_p exp(m_p - m)      o = Σ w_p exp(m_p - m) / l
 //! ```
 //!
-//! All heads of q that share keys, with all their queries, are the columns of one matrix instruction, 16 at most: keys and values are read
-//! once. Nothing passes through LDS.
+//! All heads of q that share keys, with all their queries, are the columns of one matrix
+//! instruction, 16 at most: keys and values are read once. Nothing passes through LDS.
 
 use super::{Problem, SIXTEEN, is_within};
 use crate::EmitError;
@@ -25,7 +25,8 @@ pub(crate) struct Decode {
     pub(crate) each: i64,
 }
 
-/// The numbers that an attention of parts has between its two kernels, and that the second one stores beside the output.
+/// The number of statistics of each query, which the first kernel passes to the second and the
+/// second stores besides the output: the greatest score and the sum of exponentials.
 pub(super) const FOUND: i64 = 2;
 
 impl Decode {
@@ -51,7 +52,8 @@ impl Decode {
         self.of.batch.saturating_mul(self.of.heads).saturating_mul(self.parts)
     }
 
-    /// Elements of what the first kernel stores: sums of values, and for each the greatest score and the sum of the exponentials.
+    /// The numbers of elements that the first kernel stores: weighted sums of values, greatest
+    /// scores and sums of exponentials.
     pub(in crate::kernel) fn between(&self) -> [i64; 2] {
         let each = self.all() * self.columns_of_group();
         [each * self.of.columns[1], each * FOUND]

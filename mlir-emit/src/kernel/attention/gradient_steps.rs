@@ -1,4 +1,4 @@
-//! What the lanes of a kernel of gradients do: the steps over streamed rows.
+//! The work of each lane of a gradient kernel: the steps over streamed rows.
 
 use super::again::Matrix;
 use super::streamed::{BLOCKS, Copied, Streamed};
@@ -14,19 +14,19 @@ use std::f64::consts::LOG2_E;
 
 /// What the lanes of a workgroup have.
 ///
-/// Sums are carried as a list: for each block of own rows, and of it for each tensor of which columns are summed, and of it for each column that a
-/// lane reads at once, the sums of four columns.
+/// Sums are carried as one list: for each block of own rows, for each tensor whose columns are
+/// summed, and for each column that a lane reads at once, the sums of four columns.
 pub(super) struct Lanes<'a, 'c> {
     /// The tensors of the lane's own rows.
     pub(super) own: [Matrix<'c>; 2],
     pub(super) tile: &'a Tile<'a, 'c>,
-    /// Of scores.
+    /// The scale of scores.
     pub(super) scale: f64,
-    /// What scores are made of, and what their gradients are made of.
+    /// The streamed operand of the scores, and that of their gradients.
     pub(super) streamed: Streamed<'a, 'c>,
-    /// The same of the lane's own rows, for each block.
+    /// The lane's own operands of both, for each block.
     pub(super) factors: [Vec<Vec<Ssa<'c>>>; 2],
-    /// A statistic and the sum of products of output and gradient, of queries.
+    /// The softmax statistic of each query, and its sum of products of output and gradient.
     pub(super) numbers: Numbers<'c>,
     /// Which rows the lane's row of each block sees.
     pub(super) seen: Vec<[Int<'c>; 2]>,
@@ -34,15 +34,16 @@ pub(super) struct Lanes<'a, 'c> {
 
 /// Two numbers of 32 bits of each query: a statistic, as it is [subtracted], and one more.
 pub(super) enum Numbers<'c> {
-    /// Those of the lane's own row of each block, in all elements of a vector.
+    /// The numbers of the lane's own row of each block, broadcast to vectors.
     Own(Vec<[Ssa<'c>; 2]>),
-    /// Where those of streamed rows are, of batches with so many heads of so many rows. Of a step, each lane has those of one row: the 16 lanes of a
-    /// quarter have all that the quarter needs.
+    /// The buffers with the numbers of streamed rows; `extents`: heads of a batch, rows of a head.
+    /// In each step a lane loads the numbers of one row: the 16 lanes of a quarter have all that
+    /// the quarter needs.
     Streamed { buffers: [Ssa<'c>; 2], extents: [i64; 2] },
 }
 
 impl<'c> Numbers<'c> {
-    /// Both numbers of the lane's query of each block, of a head whose first query this is.
+    /// Loads both numbers of the lane's query of each block. `first`: the first query of the head.
     pub(super) fn own(tile: &Tile<'_, 'c>, buffers: [Ssa<'c>; 2], first: Int<'c>) -> Result<Self, EmitError> {
         let code = tile.code;
         let run = tile.float.vector(&[RUN])?;
@@ -60,7 +61,7 @@ impl<'c> Numbers<'c> {
 }
 
 impl<'c> Lanes<'_, 'c> {
-    /// The tensors of which columns are summed: where streamed rows are queries, both.
+    /// The tensors whose columns are summed: both, if the streamed rows are queries.
     fn summed(&self) -> &[Copied<'c>] {
         let [first, _] = &self.streamed.copied;
         match self.numbers {
@@ -69,7 +70,7 @@ impl<'c> Lanes<'_, 'c> {
         }
     }
 
-    /// No sums.
+    /// Returns sums of zero.
     pub(super) fn none(&self) -> Result<Vec<Ssa<'c>>, EmitError> {
         let zeros = self.tile.code.zeros(self.tile.float.vector(&[RUN])?)?;
         let width: i64 = self.summed().iter().map(Copied::width).sum();
@@ -77,7 +78,7 @@ impl<'c> Lanes<'_, 'c> {
         Ok(vec![zeros; count])
     }
 
-    /// Sums apart: for each block, those of each tensor.
+    /// Splits the list of sums: for each block, the sums of each tensor.
     pub(super) fn apart(&self, sums: &[Ssa<'c>]) -> Result<Vec<Vec<Vec<Ssa<'c>>>>, EmitError> {
         let mut rest = sums.iter().copied();
         let block = |_| {
@@ -90,8 +91,8 @@ impl<'c> Lanes<'_, 'c> {
         (0..self.tile.own.blocks()).map(block).collect()
     }
 
-    /// Sums, and those of rows with NaN among them once more, from what these rows see alone. Streamed rows are those of the heads from the first
-    /// to before the second.
+    /// Returns the sums, with those of rows with NaN computed again from only the rows that they
+    /// see. The streamed rows are those of the heads from `first_head` to before `end_head`.
     pub(super) fn mended(
         &self,
         sums: &[Ssa<'c>],
@@ -163,14 +164,15 @@ impl<'c> Lanes<'_, 'c> {
         }
     }
 
-    /// Adds what the rows of a head have.
+    /// Adds the contributions of the streamed rows of a head.
     pub(super) fn sums(&self, head: [Int<'c>; 2], sums: &[Ssa<'c>]) -> Result<Vec<Ssa<'c>>, EmitError> {
         let numbers = |first| self.streamed_numbers(head, first);
         self.streamed
             .walk(head, sums, numbers, |step, sums| self.step(step, sums))
     }
 
-    /// Both numbers of one row of a step whose first row this is, if streamed rows have them.
+    /// Loads both numbers of one row of the step that begins with this row, if the streamed rows
+    /// have them.
     fn streamed_numbers(&self, [batch, head]: [Int<'c>; 2], first: Int<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
         let &Numbers::Streamed {
             buffers,
@@ -218,7 +220,8 @@ impl<'c> Lanes<'_, 'c> {
         Ok(sums.into_iter().flatten().flatten().collect())
     }
 
-    /// Of a step, for each block of own rows: the gradients of scores, and the weights, of four rows of each block of streamed rows.
+    /// The gradients of the scores and the weights of one step: for each block of own rows, those
+    /// of four rows of each block of streamed rows.
     fn weights(&self, (first, kept): (Int<'c>, &[Ssa<'c>])) -> Result<Vec<[Vec<Ssa<'c>>; 2]>, EmitError> {
         let (code, tile) = (self.tile.code, self.tile);
         let run = tile.float.vector(&[RUN])?;
@@ -265,7 +268,7 @@ impl<'c> Lanes<'_, 'c> {
         let numbers = numbers
             .into_iter()
             .map(|[gradients, weights]| [gradients, weights].concat());
-        // What a row does not see weighs nothing, whatever it is.
+        // Masked positions get the weight 0, whatever their values are.
         let seen = tile.hidden(numbers.collect(), (first, &self.seen), &["0.0", "0.0"])?;
         let narrow = tile.half.vector(&[RUN])?;
         let narrowed = |numbers: &[Ssa<'c>]| {
@@ -282,8 +285,8 @@ impl<'c> Lanes<'_, 'c> {
     }
 }
 
-/// A statistic as what is added to scores in powers of 2. It is finite, so that where a row's statistic and scores are -∞, exponentials are 0
-/// and not those of -∞ + ∞.
+/// Converts a statistic to the summand of scores in powers of 2. It is finite, so that exponentials
+/// are 0, not exp(-∞ + ∞), where a row's statistic and scores are -∞.
 fn subtracted<'c>(tile: &Tile<'_, 'c>, statistic: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
     let code = tile.code;
     let factor = code.float(&format!("{:e}", -LOG2_E), tile.float)?;
@@ -291,7 +294,8 @@ fn subtracted<'c>(tile: &Tile<'_, 'c>, statistic: Ssa<'c>) -> Result<Ssa<'c>, Em
     code.limited(subtracted, code.float(GREATEST, tile.float)?, true)
 }
 
-/// Of a number that each lane has of one row of a step, those of the lane's four rows of a block.
+/// Gathers the numbers of the lane's four rows of a block from the 16 lanes that each hold the
+/// number of one row.
 fn of_rows<'c>(tile: &Tile<'_, 'c>, number: Ssa<'c>, block: i64) -> Result<Ssa<'c>, EmitError> {
     let own = (0..RUN).map(|row| tile.code.broadcast_of_sixteen(number, block * RUN + row));
     let own = own.collect::<Result<Vec<_>, EmitError>>()?;

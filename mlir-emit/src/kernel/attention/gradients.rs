@@ -1,15 +1,19 @@
-//! The gradients of attention, without scores in memory: one kernel for those of queries, and one for those of keys and values.
+//! The gradients of attention, without scores in memory: one kernel for those of queries, and one
+//! for those of keys and values.
 //!
 //! ```text
 //! of queries:   for each step of keys:      s = q kᵀ    p = exp(s - stats)    d = do vᵀ    ds = p (d - D)    dq += ds k
 //! of keys:      for each step of queries:   s = k qᵀ    p = exp(s - stats)    d = v doᵀ    ds = p (d - D)    dk += ds q     dv += p do
 //! ```
 //!
-//! Both are the same with the sides exchanged: own rows of two tensors are in registers, rows of two others pass, and the first of these is
-//! read by rows and by columns. Statistics and D belong to queries, which are own rows in one kernel and streamed rows in the other. Each
-//! computes the scores for itself: that is two products of seven, and less than it takes to read them from memory.
+//! Both are the same with the sides exchanged: own rows of two tensors are in registers, rows of
+//! two others are streamed, and the first of these is read by rows and by columns. Statistics and D
+//! belong to queries, which are own rows in one kernel and streamed rows in the other. Each
+//! computes the scores for itself: that is two products of seven, and less than it takes to read
+//! them from memory.
 //!
-//! A query's head reads the keys that it shares with others. The gradients of keys are sums over all of these heads.
+//! A query's head reads the keys that it shares with others. The gradients of keys are sums over
+//! all of these heads.
 
 use super::again::Matrix;
 use super::backward::{Backward, Side};
@@ -70,8 +74,8 @@ impl Gradients {
         format!("{}_{subgroups}x{blocks}", self.problem.name())
     }
 
-    /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, the gradient of the output, both numbers of each query, lengths
-    /// if there are any, and the gradients.
+    /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, the gradient of the
+    /// output, both numbers of each query, lengths if there are any, and the gradients.
     pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
         let (of, own) = (&self.problem.of, self.own());
         let Backward { d_o: of_d_o, side, .. } = &self.problem;
@@ -97,7 +101,8 @@ impl Gradients {
             Side::Queries => of.group,
             Side::Keys(_) => 1,
         };
-        // As of many queries: if batches times heads of keys are a multiple of the dies, one die has all that reads the same rows.
+        // As in the prefill kernel: if batches times heads of keys are a multiple of the dies, all
+        // workgroups that read the same rows are on one die.
         let tile = own.tile(&code, workgroup, of_keys * group)?;
         let number = code.rem(workgroup, of_keys * group)?;
         let (among, number) = (code.div(number, of_keys)?, code.rem(number, of_keys)?);

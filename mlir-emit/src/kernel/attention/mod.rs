@@ -1,4 +1,4 @@
-//! Attention by kernels of our own.
+//! Attention kernels.
 //!
 //! | File | Owns |
 //! |---|---|
@@ -12,10 +12,12 @@
 //! | `again`, `cpu_again` | sums that NaN of hidden rows has reached, computed once more |
 //! | `tile`, `streamed` | what `prefill` and `gradients` share: the rows of a workgroup, and the rows of the other side, which pass through LDS |
 //!
-//! In all but those for CPUs, the scores of a block are a matrix of 16 keys by 16 queries, and a lane has one query's scores of four keys. That is what it
-//! needs of the exponentials for the second product. Of values it loads neighbouring columns of four keys, and each of these columns is a row of
-//! an instruction of its own. Scores are in powers of 2: they are multiplied by log2(e) with the scale. Where the gradients of keys and values
-//! are summed, keys and queries change places.
+//! In all but those for CPUs, the scores of a block are a matrix of 16 keys by 16 queries, and a
+//! lane has one query's scores of four keys. That is what it needs of the exponentials for the
+//! second product. Of values it loads neighbouring columns of four keys, and each of these columns
+//! is a row of a separate matrix instruction. Scores are in powers of 2: they are multiplied by
+//! log2(e) with the scale. Where the gradients of keys and values are summed, keys and queries
+//! change places.
 
 mod again;
 mod backward;
@@ -53,12 +55,14 @@ use rotini_schedule::gemm::INTRINSIC;
 
 /// Rows and columns of a matrix instruction.
 const SIXTEEN: i64 = INTRINSIC.cast_signed();
-/// Columns that a lane has at once of what scores and their gradients are made of, and that it copies at once.
+/// Columns of the operands of scores and of their gradients that a lane has at once, and columns
+/// that it copies at once.
 const WIDE: i64 = 8;
 /// The least and the greatest finite number of 32 bits.
 const LEAST: &str = "-3.40282347E+38";
 const GREATEST: &str = "3.40282347E+38";
-/// The least number of a mask that is finite in powers of 2. There is a greatest one too, its opposite.
+/// The least number of a mask that is finite in powers of 2. There is a greatest one too, its
+/// opposite.
 pub(crate) const LEAST_OF_MASK: f64 = -2e38;
 /// -∞ and ∞.
 const HIDDEN: &str = "0xFF800000";
@@ -66,7 +70,7 @@ const INFINITE: &str = "0x7F800000";
 
 const MISSING: EmitError = EmitError::Internal("a value that a kernel of attention lacks");
 
-/// How far apart elements are along batches, heads, and queries or keys. Columns lie side by side.
+/// The strides along batches, heads, and queries or keys. Columns are contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Strides {
     pub(crate) batch: i64,
@@ -94,20 +98,22 @@ pub(crate) struct Operand {
     pub(crate) elements: i64,
 }
 
-/// What is added to scores.
+/// The mask that is added to scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mask {
     /// The number of its value.
     pub(crate) tensor: usize,
     pub(crate) dtype: DataType,
-    /// How far apart elements are along batches, heads, queries and keys: 0 where all have one.
+    /// The strides along batches, heads, queries and keys: 0 along an axis that the mask is
+    /// broadcast along.
     pub(crate) strides: [i64; 4],
     pub(crate) elements: i64,
 }
 
 impl Mask {
-    /// Whether four neighbouring keys have neighbouring elements, in whole words of 32 bits: no load of four ends in a word that is partly behind the
-    /// buffer. Where bounds say which key is the first of a step, that is any.
+    /// Whether the elements of four neighbouring keys are contiguous and in whole words of 32 bits,
+    /// so that no load of four ends in a word that is partly behind the buffer. With a left bound,
+    /// a step may begin at any key.
     fn has_runs(&self, visible: &Visible) -> bool {
         let bytes = self.dtype.bytes().unwrap_or(1).cast_signed();
         let is_whole = |elements: &i64| elements.saturating_mul(bytes) % 4 == 0;
@@ -117,19 +123,21 @@ impl Mask {
     }
 }
 
-/// Which keys a query sees: those from its own number plus `from` to its own number plus `to`, both included.
+/// The keys that a query sees: those from the query's index plus `from` to its index plus `to`,
+/// both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Visible {
     pub(crate) from: Option<i64>,
     pub(crate) to: Option<i64>,
-    /// The numbers of two values with a number of 32 bits for each batch: how many queries and keys it has. Other queries see nothing.
+    /// The ids of two values with a 32-bit number for each batch: its numbers of queries and of
+    /// keys. Queries beyond see nothing.
     pub(crate) lengths: Option<[usize; 2]>,
-    /// The first key that any query may see, and where they end.
+    /// The first key that any query may see, and the end of these keys.
     pub(crate) keys: [i64; 2],
 }
 
 impl Visible {
-    /// Of so many queries and keys.
+    /// Returns the bounds for these numbers of queries and keys.
     pub(crate) fn new([from, to]: [Option<i64>; 2], lengths: Option<[usize; 2]>, [queries, keys]: [i64; 2]) -> Self {
         let first = from.map_or(0, |from| from.clamp(0, keys));
         let end = to.map_or(keys, |to| to.saturating_add(queries).clamp(first, keys));
@@ -142,7 +150,7 @@ impl Visible {
         }
     }
 
-    /// The same of keys: which queries see each of them.
+    /// Returns the same for keys: the queries that see each key.
     pub(crate) fn transposed(&self, [queries, keys]: [i64; 2]) -> Self {
         let transposed = |bound: Option<i64>| bound.map(i64::saturating_neg);
         let lengths = self.lengths.map(|[queries, keys]| [keys, queries]);
@@ -159,7 +167,7 @@ impl Visible {
         self.from.is_some() || self.to.is_some()
     }
 
-    /// How many keys so many neighbouring queries see at most.
+    /// The maximum number of keys that `queries` neighbouring queries see.
     pub(crate) fn seen_by(&self, queries: i64) -> i64 {
         match (self.from, self.to) {
             (Some(from), Some(to)) => self.count().min(to.saturating_sub(from).saturating_add(queries).max(0)),
@@ -167,7 +175,7 @@ impl Visible {
         }
     }
 
-    /// How many keys any query may see.
+    /// The number of keys that any query may see.
     pub(crate) fn count(&self) -> i64 {
         let [first, end] = self.keys;
         end.saturating_sub(first)
@@ -180,7 +188,7 @@ pub(crate) struct Problem {
     pub(crate) q: Operand,
     pub(crate) k: Operand,
     pub(crate) v: Operand,
-    /// Of all three.
+    /// The element type of q, k and v.
     pub(crate) dtype: DataType,
     pub(crate) batch: i64,
     /// Heads of keys.
@@ -198,7 +206,8 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// Whether there are kernels for such types, columns and sizes. What a kernel stores besides the output it checks itself.
+    /// Whether there are kernels for such types, columns and sizes. What a kernel stores besides
+    /// the output it checks itself.
     fn is_possible(&self) -> bool {
         let [of_key, of_value] = self.columns;
         let bytes = [self.q, self.k, self.v].map(|operand| operand.elements.checked_mul(2));
@@ -224,12 +233,12 @@ impl Problem {
     }
 }
 
-/// Whether a buffer of so many bytes can be addressed.
+/// Whether a buffer of `bytes` bytes can be addressed.
 fn is_within(bytes: Option<i64>) -> bool {
     bytes.is_some_and(|bytes| bytes > 0 && bytes < BEYOND)
 }
 
-/// Of a number that each lane has, what the four lanes of a query have together.
+/// Combines the values of the four lanes of a query by `operation`.
 fn of_query<'c>(code: &Code<'c>, operation: &str, mut value: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
     for distance in [SIXTEEN, 2 * SIXTEEN] {
         let other = code.exchanged(value, distance)?;
@@ -238,7 +247,8 @@ fn of_query<'c>(code: &Code<'c>, operation: &str, mut value: Ssa<'c>) -> Result<
     Ok(value)
 }
 
-/// The greatest score of a query: of those so far, and of these of its four lanes.
+/// Returns the greatest score of a query: of the scores so far, and of the new ones in its four
+/// lanes.
 fn greatest_of<'c>(
     code: &Code<'c>,
     mut greatest: Ssa<'c>,
@@ -265,7 +275,8 @@ fn product<'c>(code: &Code<'c>, [a, b]: [&[Ssa<'c>]; 2], mut sums: Ssa<'c>) -> R
     Ok(sums)
 }
 
-/// How many queries and keys a batch has, if that is told: a kernel's arguments from this one on. Negative numbers are zero.
+/// Loads the lengths of a batch, the numbers of queries and keys, from `count` arguments of the
+/// kernel from `first` on. Negative numbers become zero.
 fn lengths_of<'c>(code: &Code<'c>, first: usize, count: usize, batch: Int<'c>) -> Result<Vec<Int<'c>>, EmitError> {
     let word = Type::integer(code.context(), 32);
     let length = |number: usize| {

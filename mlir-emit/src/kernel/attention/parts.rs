@@ -1,4 +1,4 @@
-//! The kernel of the parts: one subgroup goes over the keys of one.
+//! The first kernel of an attention with parts: one subgroup goes over the keys of one part.
 
 use super::again::{Again, Matrix};
 use super::decode::{Decode, FOUND};
@@ -14,8 +14,8 @@ use std::f64::consts::LOG2_E;
 /// Keys of one turn of the loop, in blocks of one matrix instruction.
 const STEP: i64 = rotini_schedule::attention::STEP.cast_signed();
 impl Decode {
-    /// Writes the kernel of the parts. Its arguments are the lane, the workgroup, q, k, v, lengths if there are any, and what is
-    /// [stored](Self::between).
+    /// Writes the kernel of the parts. Its arguments are the lane, the workgroup, q, k, v, lengths
+    /// if there are any, and what is [stored](Self::between).
     pub(in crate::kernel) fn write_parts<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
         let half = element(context, self.of.dtype).ok_or(MISSING)?;
         let float = Type::float(context, Float::F32);
@@ -59,7 +59,7 @@ impl Decode {
         if let Some(&keys) = lengths.get(1) {
             end = least(end, keys)?;
         }
-        // The lane's query sees keys from one number on, and ends before another.
+        // The range of keys that the lane's query sees.
         let mut own = [start, end];
         if let Some(from) = self.of.visible.from {
             // What is below zero is no number here.
@@ -105,7 +105,7 @@ impl Decode {
     }
 }
 
-/// What the lanes of a subgroup know.
+/// The state of the lanes of a subgroup.
 struct Lanes<'a, 'c> {
     code: &'a Code<'c>,
     decode: &'a Decode,
@@ -120,16 +120,16 @@ struct Lanes<'a, 'c> {
     buffers: [Ssa<'c>; 2],
     /// Where the part's keys end.
     end: Int<'c>,
-    /// Where those begin and end that the lane's query sees.
+    /// The range of keys that the lane's query sees.
     own: [Int<'c>; 2],
 }
 
-/// What a lane knows of its column so far.
+/// The results of a lane's column so far.
 struct Sums<'c> {
     greatest: Ssa<'c>,
-    /// Of the lane's own keys.
+    /// The sum of exponentials over the lane's own keys.
     total: Ssa<'c>,
-    /// For each of the columns of v that it loads at once, those of four keys' places.
+    /// For each column of v that the lane loads at once, a vector of four weighted sums.
     weighted: Vec<Ssa<'c>>,
 }
 
@@ -179,7 +179,7 @@ impl<'c> Lanes<'_, 'c> {
     fn load(&self, first: Int<'c>) -> Result<Loaded<'c>, EmitError> {
         let code = self.code;
         let [keys, values] = self.buffers;
-        // What lanes share stays inside of the buffer, also where no lane reads.
+        // The shared part of the address stays inside the buffer, also where no lane reads.
         let inside = code.select(code.is_below(first, self.end)?, first, 0)?;
         let shared = |strides: Strides| {
             code.sum([
@@ -222,7 +222,7 @@ impl<'c> Lanes<'_, 'c> {
     fn sums(&self, q: &[Ssa<'c>], start: Int<'c>) -> Result<Sums<'c>, EmitError> {
         let code = self.code;
         let sums = Sums {
-            // What is finite: where every score is -∞, exponentials are 0 and not those of -∞ + ∞.
+            // A finite number: where every score is -∞, exponentials are 0, not exp(-∞ + ∞).
             greatest: code.float(LEAST, self.float)?,
             total: code.float("0.0", self.float)?,
             weighted: vec![
@@ -238,14 +238,14 @@ impl<'c> Lanes<'_, 'c> {
             let next = self.load(code.add(key, STEP)?)?;
             code.schedule_barrier()?;
             let sums = self.step(q, &loaded, sums, key)?;
-            // What was loaded moves to the registers of the next turn, which waits for it.
+            // The loaded values move to the registers of the next iteration, which waits for them.
             code.schedule_barrier()?;
             Ok([vec![sums.greatest, sums.total], sums.weighted, next.flat()].concat())
         })?;
         Ok(self.apart(&carried)?.0)
     }
 
-    /// What a turn hands to the next.
+    /// The values that an iteration passes to the next.
     fn apart(&self, carried: &[Ssa<'c>]) -> Result<(Sums<'c>, Loaded<'c>), EmitError> {
         let (&[greatest, total], rest) = carried.split_first_chunk().ok_or(MISSING)?;
         let number = |count: i64| usize::try_from(count).map_err(|_| MISSING);
@@ -265,7 +265,7 @@ impl<'c> Lanes<'_, 'c> {
         Ok((sums, loaded))
     }
 
-    /// Adds what the keys of a step have.
+    /// Adds the contributions of the keys of a step.
     fn step(&self, q: &[Ssa<'c>], loaded: &Loaded<'c>, sums: Sums<'c>, key: Int<'c>) -> Result<Sums<'c>, EmitError> {
         let code = self.code;
         let run = self.float.vector(&[RUN])?;
@@ -361,7 +361,7 @@ impl<'c> Lanes<'_, 'c> {
         );
         let exists = code.is_below(self.column, self.decode.columns_of_group())?;
         let scale = code.float(&format!("{:e}", of.scale * LOG2_E), self.float)?;
-        // Where the sum of weights is NaN, what is seen is.
+        // If the sum of weights is NaN, a visible score is NaN.
         let is_meant = code.and(exists, again.is_number(sums.total)?)?;
         again.mended(&sums.weighted, is_meant, || {
             let place = self.decode.query(code, of_keys, self.column)?;
@@ -377,7 +377,7 @@ impl<'c> Lanes<'_, 'c> {
         })
     }
 
-    /// Stores what the part found.
+    /// Stores the results of the part.
     fn store(&self, sums: &Sums<'c>, workgroup: Int<'c>, [to, found]: [Ssa<'c>; 2]) -> Result<(), EmitError> {
         let code = self.code;
         let (count, width, of_value) = (self.decode.columns_of_group(), self.width(), self.decode.of.columns[1]);

@@ -1,4 +1,5 @@
-//! Attention of many queries in one kernel, as when a language model reads a prompt: flash attention.
+//! Attention of many queries in one kernel, as when a language model reads a prompt: flash
+//! attention.
 //!
 //! ```text
 //! copy the first keys and values to LDS
@@ -9,9 +10,10 @@
 //! o / l
 //! ```
 //!
-//! A workgroup has some blocks of 16 queries of one head, and each of its subgroups a few of them. Sums, scores and exponentials stay in
-//! registers. Steps of keys that no query of the workgroup sees are left out. Keys are compared with the bounds only in steps where some query
-//! does not see some key.
+//! A workgroup has some blocks of 16 queries of one head, and each of its subgroups a few of them.
+//! Sums, scores and exponentials stay in registers. Steps of keys that no query of the workgroup
+//! sees are left out. Keys are compared with the bounds only in steps where some query does not see
+//! some key.
 
 use super::again::Matrix;
 use super::steps::Lanes;
@@ -65,8 +67,8 @@ impl Prefill {
         )
     }
 
-    /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, mask and lengths if there are any, the output, the greatest scores and the
-    /// sums of exponentials.
+    /// Writes the kernel. Its arguments are the lane, the workgroup, q, k, v, mask and lengths if
+    /// there are any, the output, the greatest scores and the sums of exponentials.
     pub(in crate::kernel) fn write<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
         let of = &self.of;
         let half = element(context, of.dtype).ok_or(MISSING)?;
@@ -94,7 +96,8 @@ impl Prefill {
         let own = self.own();
         let of_keys = of.batch * of.heads;
         let heads = of_keys * of.group;
-        // Dies take workgroups in turn. If batches times heads of keys are a multiple of the dies, one die has all that reads a head's keys.
+        // Workgroups go to the dies in turn. If batches times heads of keys are a multiple of the
+        // dies, all workgroups that read a head's keys are on one die.
         let tile = own.tile(&code, workgroup, heads)?;
         let number = code.rem(workgroup, heads)?;
         let (among, number) = (code.div(number, of_keys)?, code.rem(number, of_keys)?);

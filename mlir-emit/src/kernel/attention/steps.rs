@@ -1,4 +1,5 @@
-//! What the lanes of a [prefill](Prefill) do: the steps over keys and values, and what is stored at the end.
+//! The work of the lanes of a [prefill](Prefill): the steps over keys and values, and the stores at
+//! the end.
 
 use super::again::Matrix;
 use super::prefill::Prefill;
@@ -18,7 +19,7 @@ use std::f64::consts::LOG2_E;
 pub(super) struct Lanes<'a, 'c> {
     pub(super) tile: &'a Tile<'a, 'c>,
     pub(super) prefill: &'a Prefill,
-    /// What is added to scores, and where it is.
+    /// The mask that is added to scores, and its buffer.
     pub(super) mask: Option<(Mask, Ssa<'c>)>,
     /// Batch and head of q.
     pub(super) head: [Int<'c>; 2],
@@ -28,11 +29,11 @@ pub(super) struct Lanes<'a, 'c> {
     pub(super) streamed: Streamed<'a, 'c>,
 }
 
-/// What a lane knows of one of its queries so far.
+/// The results of one of a lane's queries so far.
 #[derive(Clone)]
 pub(super) struct Sums<'c> {
     greatest: Ssa<'c>,
-    /// Of the lane's own keys.
+    /// The sum of exponentials over the lane's own keys.
     total: Ssa<'c>,
     /// For each of the columns of v that it reads at once, the sums of four columns of the output.
     weighted: Vec<Ssa<'c>>,
@@ -45,7 +46,7 @@ impl<'c> Lanes<'_, 'c> {
         let [_, values] = &self.streamed.copied;
         let width = usize::try_from(values.width()).map_err(|_| MISSING)?;
         let none = Sums {
-            // What is finite: where every score is -∞, exponentials are 0 and not those of -∞ + ∞.
+            // A finite number: where every score is -∞, exponentials are 0, not exp(-∞ + ∞).
             greatest: code.float(LEAST, float)?,
             total: code.float("0.0", float)?,
             weighted: vec![code.zeros(float.vector(&[RUN])?)?; width],
@@ -76,7 +77,7 @@ impl<'c> Lanes<'_, 'c> {
         apart(&carried)
     }
 
-    /// Adds what the keys of a step have.
+    /// Adds the contributions of the keys of a step.
     fn step(
         &self,
         q: &[Vec<Ssa<'c>>],
@@ -105,8 +106,9 @@ impl<'c> Lanes<'_, 'c> {
         Ok(sums)
     }
 
-    /// What is added to the scores of a step whose first key this is, as it is in memory: for each block of queries, that of four keys of each block
-    /// of keys; nothing without a mask.
+    /// Loads the mask of the step that begins with this key, in its type in memory: for each block
+    /// of queries, the elements of four keys of each block of keys. The list is empty without a
+    /// mask.
     fn mask(&self, first: Int<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
         let Some((mask, buffer)) = &self.mask else {
             return Ok(Vec::new());
@@ -153,7 +155,8 @@ impl<'c> Lanes<'_, 'c> {
         Ok(loaded)
     }
 
-    /// Elements of a mask in powers of 2. What is finite stays so: a key that is not hidden has a weight where all keys have such.
+    /// Converts the elements of a mask to powers of 2. Finite elements stay finite, so that keys
+    /// keep their weights if all keys of a query have very low ones.
     fn powers(&self, dtype: DataType, mut elements: Ssa<'c>) -> Result<Ssa<'c>, EmitError> {
         let (code, float) = (self.tile.code, self.tile.float);
         let run = float.vector(&[RUN])?;
@@ -207,7 +210,8 @@ impl<'c> Lanes<'_, 'c> {
         Ok(scores)
     }
 
-    /// The exponentials of a query's scores, as factors, and what is summed of them so far.
+    /// Returns the exponentials of a query's scores as operands of the next product, and updates
+    /// their sums.
     fn weights(&self, scores: &[Ssa<'c>], sums: &mut Sums<'c>) -> Result<Vec<Ssa<'c>>, EmitError> {
         let (code, float) = (self.tile.code, self.tile.float);
         let run = float.vector(&[RUN])?;
@@ -253,7 +257,7 @@ impl<'c> Lanes<'_, 'c> {
         let head_of_keys = code.div(head, of.group)?;
         let [keys, values] = self.streamed.copied.each_ref().map(Copied::matrix);
         let (query, columns) = (tile.row(block)?, values.columns);
-        // Where the sum of weights is NaN, what is seen is.
+        // If the sum of weights is NaN, a visible score is NaN.
         let is_meant = code.and(tile.exists(query)?, again.is_number(total)?)?;
         let scale = code.float(&format!("{:e}", of.scale * LOG2_E), tile.float)?;
         again.mended(&sums.weighted, is_meant, || {
@@ -282,7 +286,7 @@ impl<'c> Lanes<'_, 'c> {
         })
     }
 
-    /// Stores what was found.
+    /// Stores the results.
     pub(super) fn store(
         &self,
         sums: &[Sums<'c>],

@@ -1,5 +1,5 @@
-//! The rows of two tensors that pass through LDS, a step of them at a time. While a step is used, the next one is on its way from memory to
-//! registers.
+//! The rows of two tensors that are streamed through LDS, 64 rows in each step. While one step is
+//! used, the next one is loaded from memory to registers.
 
 use super::again::Matrix;
 use super::tile::Tile;
@@ -14,18 +14,19 @@ pub(super) const STEP: i64 = 64;
 /// Blocks of 16 rows of a step.
 pub(super) const BLOCKS: i64 = STEP / SIXTEEN;
 
-/// A tensor whose rows pass.
+/// A tensor whose rows are streamed.
 pub(super) struct Copied<'c> {
     pub(super) operand: Operand,
     pub(super) columns: i64,
     pub(super) buffer: Ssa<'c>,
     /// The rows of a step in LDS.
     pub(super) memory: Ssa<'c>,
-    /// Whether vectors of a row are exchanged, so that lanes that read one column of neighbouring rows find them in other banks.
+    /// Whether the vectors of a row are XOR-swizzled, so that lanes that read one column of
+    /// neighbouring rows use different banks.
     pub(super) is_exchanged: bool,
 }
 
-/// What passes.
+/// Two tensors that are streamed together.
 pub(super) struct Streamed<'a, 'c> {
     pub(super) tile: &'a Tile<'a, 'c>,
     pub(super) copied: [Copied<'c>; 2],
@@ -65,7 +66,7 @@ impl<'c> Copied<'c> {
         code.add(code.mul(row, self.columns)?, code.mul(vector, WIDE)?)
     }
 
-    /// Of each lane's row of a block, eight columns of every 32: a factor of scores.
+    /// Reads eight of every 32 columns of the lane's row of a block: an operand of the scores.
     pub(super) fn rows(&self, tile: &Tile<'_, 'c>, block: i64) -> Result<Vec<Ssa<'c>>, EmitError> {
         let code = tile.code;
         let vector = tile.half.vector(&[WIDE])?;
@@ -78,7 +79,8 @@ impl<'c> Copied<'c> {
             .collect()
     }
 
-    /// Of the lane's four rows of a block, neighbouring columns: the elements with one number are a factor of sums over rows.
+    /// Reads neighbouring columns of the lane's four rows of a block. The elements with one index
+    /// of all four vectors are an operand of the sums over rows.
     pub(super) fn columns(&self, tile: &Tile<'_, 'c>, block: i64) -> Result<Vec<Ssa<'c>>, EmitError> {
         let code = tile.code;
         let width = self.width();
@@ -100,9 +102,10 @@ impl<'c> Copied<'c> {
 }
 
 impl<'c> Streamed<'_, 'c> {
-    /// Goes over the rows of a head that the workgroup sees. `early` loads what lanes keep in registers of a step with this first row, while the
-    /// step before is used. `body` gets the first row of a step and what was loaded so, and makes the values that the next step has from those of
-    /// this one.
+    /// Goes over the rows of a head that the workgroup sees. `early` loads the registers of the
+    /// step that begins with the given row, while the step before it is used. `body` gets the first
+    /// row of a step and these registers, and computes the loop-carried values of the next step
+    /// from those of this step.
     pub(super) fn walk(
         &self,
         head: [Int<'c>; 2],
@@ -112,7 +115,7 @@ impl<'c> Streamed<'_, 'c> {
     ) -> Result<Vec<Ssa<'c>>, EmitError> {
         let code = self.tile.code;
         let [start, end] = self.tile.range.any;
-        // What lanes share stays inside of the buffer, also where no lane reads.
+        // The shared part of the address stays inside the buffer, also where no lane reads.
         let inside = |first: Int<'c>| code.select(code.is_below(first, end)?, first, 0);
         let within = inside(start)?;
         self.keep(&self.load(head, [start, within])?)?;
@@ -137,8 +140,8 @@ impl<'c> Streamed<'_, 'c> {
         Ok(carried)
     }
 
-    /// Loads the rows from this one on. Rows past the end are zeros. Where all steps are whole, what is loaded after the last step is the
-    /// head's first rows, and nobody uses it.
+    /// Loads the rows from this one on. Rows past the end are zeros. Where all steps are whole, the
+    /// load after the last step reads the head's first rows again, and its result is not used.
     fn load(&self, [batch, head]: [Int<'c>; 2], [first, within]: [Int<'c>; 2]) -> Result<Vec<Ssa<'c>>, EmitError> {
         let code = self.tile.code;
         let end = self.tile.range.any[1];
@@ -161,7 +164,7 @@ impl<'c> Streamed<'_, 'c> {
         Ok(rows)
     }
 
-    /// Puts what was loaded into LDS.
+    /// Stores the loaded rows to LDS.
     fn keep(&self, loaded: &[Ssa<'c>]) -> Result<(), EmitError> {
         let (code, tile) = (self.tile.code, self.tile);
         let mut rows = loaded.iter();

@@ -1,4 +1,4 @@
-//! The kernel that adds what the parts found.
+//! The kernel that combines the results of the parts.
 
 use super::MISSING;
 use super::decode::{Decode, FOUND, LANES};
@@ -11,8 +11,8 @@ use crate::mlir::{Attribute, Context, Float, Type};
 use rotini_graph::DataType;
 
 impl Decode {
-    /// Writes the kernel that adds the parts. Its arguments are the lane, the workgroup, what the parts stored, and the output, the greatest
-    /// scores and the sums of exponentials.
+    /// Writes the kernel that adds the parts. Its arguments are the lane, the workgroup, the
+    /// buffers of the parts, and the output, the greatest scores and the sums of exponentials.
     pub(in crate::kernel) fn write_sum<'c>(&self, context: &'c Context) -> Result<Written<'c>, EmitError> {
         let float = Type::float(context, Float::F32);
         let (out, strides) = (element(context, self.of.out.0).ok_or(MISSING)?, self.of.out.1);

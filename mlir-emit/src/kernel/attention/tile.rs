@@ -1,7 +1,8 @@
-//! A workgroup's own rows of an attention, queries or keys, and the rows of the other side that these see: they pass step by step.
+//! A workgroup's own rows of an attention, queries or keys, and the rows of the other side that
+//! these see, which are streamed step by step.
 //!
-//! A subgroup has some blocks of 16 of the own rows. In a block of scores a lane has one own row, its column of the matrix, and four streamed
-//! rows.
+//! A subgroup has some blocks of 16 of the own rows. In a block of scores a lane has one own row,
+//! its column of the matrix, and four streamed rows.
 
 use super::again::Again;
 use super::streamed::{BLOCKS, STEP};
@@ -18,7 +19,7 @@ use rotini_schedule::gemm::LANES;
 /// The rows that are cut into workgroups.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Own {
-    /// Of a head.
+    /// The number of rows of a head.
     pub(super) count: i64,
     /// Which streamed rows each of them sees.
     pub(super) visible: Visible,
@@ -28,9 +29,9 @@ pub(super) struct Own {
 /// Where streamed rows begin and end.
 #[derive(Clone, Copy)]
 pub(super) struct Range<'c> {
-    /// Those that any row of the workgroup sees.
+    /// The range of rows that any row of the workgroup sees.
     pub(super) any: [Int<'c>; 2],
-    /// Those that all of them see.
+    /// The range of rows that all rows of the workgroup see.
     all: [Int<'c>; 2],
 }
 
@@ -55,7 +56,8 @@ impl Own {
         (self.schedule.subgroups * LANES).cast_signed()
     }
 
-    /// Whether lanes can copy a step of streamed rows with so many columns: whole rows, the same number each.
+    /// Whether the lanes can copy a step of streamed rows with `columns` columns evenly, so that
+    /// each pass of the workgroup copies whole rows.
     pub(super) fn can_copy(&self, columns: i64) -> bool {
         let across = columns / WIDE;
         columns.count_ones() == 1 && across > 0 && self.lanes() % across == 0 && STEP % (self.lanes() / across) == 0
@@ -66,7 +68,8 @@ impl Own {
         self.visible.is_same_for_all() && self.visible.count() % STEP == 0
     }
 
-    /// The tile of a workgroup, if the tiles of a row of `heads` heads are neighbours. Where later rows see more, they begin first.
+    /// Returns the tile of a workgroup, where neighbouring workgroups have the same tile of `heads`
+    /// heads. If later rows see more, their tiles begin first.
     pub(super) fn tile<'c>(&self, code: &Code<'c>, workgroup: Int<'c>, heads: i64) -> Result<Int<'c>, EmitError> {
         let tile = code.div(workgroup, heads)?;
         match self.visible.to {
@@ -75,7 +78,7 @@ impl Own {
         }
     }
 
-    /// The streamed rows that rows of a workgroup see, whose first row this is.
+    /// Returns the streamed rows that the workgroup with this first row sees.
     fn range<'c>(&self, code: &Code<'c>, first: Int<'c>, lengths: &[Int<'c>]) -> Result<Range<'c>, EmitError> {
         let visible = &self.visible;
         let [from, to] = visible.keys.map(Int::Known);
@@ -97,7 +100,7 @@ impl Own {
     }
 }
 
-/// What the lanes of a workgroup know.
+/// The state of the lanes of a workgroup.
 pub(super) struct Tile<'a, 'c> {
     pub(super) code: &'a Code<'c>,
     pub(super) own: Own,
@@ -110,13 +113,13 @@ pub(super) struct Tile<'a, 'c> {
     pub(super) subgroup: Int<'c>,
     /// The workgroup's first row.
     first: Int<'c>,
-    /// How many own and streamed rows the batch has, if that is told.
+    /// The numbers of own and streamed rows of the batch, if the graph gives them.
     lengths: Vec<Int<'c>>,
     pub(super) range: Range<'c>,
 }
 
 impl<'a, 'c> Tile<'a, 'c> {
-    /// Of the lane and the workgroup's tile.
+    /// Computes what the lane `lane` of the workgroup with the tile `tile` needs.
     pub(super) fn new(
         code: &'a Code<'c>,
         own: Own,
@@ -141,7 +144,7 @@ impl<'a, 'c> Tile<'a, 'c> {
         })
     }
 
-    /// What computes sums once more.
+    /// Returns the part that computes sums again.
     pub(super) fn again(&self) -> Again<'a, 'c> {
         Again {
             code: self.code,
@@ -167,7 +170,8 @@ impl<'a, 'c> Tile<'a, 'c> {
         }
     }
 
-    /// The lane's own rows of a tensor of so many columns: for each block, eight columns of every 32. Rows that do not exist are zeros.
+    /// Loads the lane's own rows of a tensor with `columns` columns: for each block, eight of every
+    /// 32 columns. Rows that do not exist are zeros.
     pub(super) fn factors(
         &self,
         (buffer, strides, columns): (Ssa<'c>, Strides, i64),
@@ -187,7 +191,7 @@ impl<'a, 'c> Tile<'a, 'c> {
         (0..self.own.blocks()).map(block).collect()
     }
 
-    /// Where the streamed rows begin and end that the lane's row of each block sees.
+    /// The range of streamed rows that the lane's row of each block sees.
     pub(super) fn seen(&self) -> Result<Vec<[Int<'c>; 2]>, EmitError> {
         let code = self.code;
         let visible = &self.own.visible;
@@ -208,8 +212,9 @@ impl<'a, 'c> Tile<'a, 'c> {
         (0..self.own.blocks()).map(block).collect()
     }
 
-    /// Numbers of a step that begins with the row `first`, with others in the place of those of rows that an own row does not see. For each
-    /// block of own rows there are several lists, one for each of `others`, and in each list a vector for each block of streamed rows.
+    /// Returns the numbers of the step that begins with the row `first`, with those of masked
+    /// positions replaced. For each block of own rows there is one list for each replacement in
+    /// `others`, with a vector for each block of streamed rows.
     pub(super) fn hidden(
         &self,
         numbers: Vec<Vec<Ssa<'c>>>,
@@ -259,7 +264,8 @@ impl<'a, 'c> Tile<'a, 'c> {
         Ok(masked.chunks(each).map(<[_]>::to_vec).collect())
     }
 
-    /// Stores the lane's own row of a block: of its sums for each column that it reads at once, what `finished` makes of them.
+    /// Stores the lane's own row of a block: `finished` applied to each of its sums. `sums` has a
+    /// vector for each column that the lane reads at once.
     pub(super) fn store(
         &self,
         block: i64,

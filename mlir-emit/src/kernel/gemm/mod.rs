@@ -1,4 +1,4 @@
-//! A product as one kernel: tiles in LDS, matrix instructions, and what is made of the sums before they are stored.
+//! A product as one kernel: tiles in LDS, matrix instructions and the epilogue.
 
 mod sums;
 
@@ -24,7 +24,7 @@ pub(super) struct Written<'c> {
     pub(super) workgroups: i64,
 }
 
-/// What the parts of the kernel know.
+/// The state that all parts of the kernel share.
 struct Kernel<'a, 'c> {
     code: &'a Code<'c>,
     axes: &'a Axes,
@@ -73,8 +73,8 @@ pub(super) fn arguments<'c>(
     Ok((code, buffers))
 }
 
-/// Writes the kernel of a product. Its arguments are the lane, the workgroup, and the buffers: factors, the list of chosen matrices if there is
-/// one, operands, what is stored.
+/// Writes the kernel of a product. Its arguments are the lane, the workgroup, and the buffers:
+/// factors, the list of chosen matrices if there is one, operands, what is stored.
 pub(super) fn write<'c>(
     context: &'c Context,
     (product, axes): (&Product, &Axes),
@@ -191,7 +191,7 @@ fn counted<'c>(code: &Code<'c>, batch: Int<'c>, terms: &[i64]) -> Result<Option<
     Ok(Some(count))
 }
 
-/// Numbers of workgroups such that each die has neighbours.
+/// Renumbers workgroups so that each die has neighbouring tiles (XCD remap).
 pub(super) fn xcd_remap<'c>(code: &Code<'c>, workgroup: Int<'c>, workgroups: i64) -> Result<Int<'c>, EmitError> {
     if workgroups < 2 * DIES {
         return Ok(workgroup);
@@ -206,7 +206,8 @@ pub(super) fn xcd_remap<'c>(code: &Code<'c>, workgroup: Int<'c>, workgroups: i64
     code.sum([code.mul(die, each)?, before, turn])
 }
 
-/// The row and column of a tile: down a band of some rows, then to the next column.
+/// Returns the row and the column of a tile in grouped order: down a band of rows, then to the next
+/// column.
 fn grouped_tile_order<'c>(code: &Code<'c>, tile: Int<'c>, [tall, wide]: [i64; 2]) -> Result<[Int<'c>; 2], EmitError> {
     if tall <= BAND {
         return Ok([code.rem(tile, tall)?, code.div(tile, tall)?]);
@@ -247,7 +248,7 @@ impl<'c> Kernel<'_, 'c> {
         self.code.mul(place, each)
     }
 
-    /// Makes of the sums what is stored.
+    /// Applies the epilogue to the sums and stores its results.
     fn store(
         &self,
         product: &Product,

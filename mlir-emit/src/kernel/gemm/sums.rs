@@ -1,6 +1,8 @@
-//! Owns how a workgroup goes over a sum, step by step: from memory to registers, to LDS, to matrix instructions.
+//! Owns how a workgroup goes over a sum, step by step: from memory to registers, to LDS, to matrix
+//! instructions.
 //!
-//! With one buffer in LDS a step is on its way from memory while the one before is multiplied. With two buffers, two steps are:
+//! With one buffer in LDS one step is being loaded from memory while the step before it is
+//! multiplied. With two buffers, two steps are being loaded:
 //!
 //! ```text
 //! copy step 0 to buffer 0; begin to copy the steps 1 and 2 to registers
@@ -10,8 +12,8 @@
 //! multiply what is left
 //! ```
 //!
-//! Odd and even steps have registers of their own. A loop that went by single steps would hand on what it has just begun to copy from one set
-//! of registers to another, and so would wait for it.
+//! Odd and even steps have separate registers. A loop over single steps would have to move values
+//! that are still being loaded from one set of registers to another, and so would wait for them.
 
 use super::{Kernel, element, matrix};
 use crate::EmitError;
@@ -28,7 +30,8 @@ struct Steps<'a, 'c> {
     factors: [&'a Factor; 2],
     readers: [&'a Reader<'c>; 2],
     memories: &'a [Ssa<'c>],
-    /// Where a lane reads its terms of both sides in LDS: for each half of a step, for each matrix instruction.
+    /// Where a lane reads its terms of both sides in LDS: for each half of a step, for each matrix
+    /// instruction.
     places: [[Vec<Int<'c>>; 2]; 2],
     /// Where the sum ends, if a step can go beyond.
     end: Option<Int<'c>>,
@@ -43,7 +46,7 @@ struct Share<'c> {
     step: i64,
     /// How many there are; if `is_counted`, at most.
     count: i64,
-    /// The kernel counts the terms when it runs. What is beyond them is zero.
+    /// Whether the number of terms is only known at run time. Terms beyond it are zero.
     is_counted: bool,
 }
 
@@ -90,7 +93,8 @@ impl<'c> Kernel<'_, 'c> {
         }
     }
 
-    /// Where a lane reads its terms of a side in LDS: for each half of a step, for each matrix instruction.
+    /// Where a lane reads its terms of a side in LDS: for each half of a step, for each matrix
+    /// instruction.
     fn places(&self, side: usize, bytes: i64) -> Result<[Vec<Int<'c>>; 2], EmitError> {
         let code = self.code;
         let sixteen = INTRINSIC.cast_signed();
@@ -144,7 +148,8 @@ impl<'c> Steps<'_, 'c> {
         }
         let even = self.load(code.add(first, 2 * step)?)?;
         code.barrier()?;
-        // An even number of steps leaves one without a partner. Counted steps may go beyond the sum by one.
+        // An even number of steps leaves one without a partner. Counted steps may go beyond the sum
+        // by one.
         let single = if share.count % 2 == 0 && !share.is_counted {
             Some(code.sub(last, step)?)
         } else {
@@ -176,8 +181,8 @@ impl<'c> Steps<'_, 'c> {
         self.multiply(&sums, 1)
     }
 
-    /// The sums with what a buffer holds, and the copies of the step from `next` on, just begun. `copies` are put into the other buffer; the new ones
-    /// take their registers.
+    /// Adds the products of the step in one buffer, and begins the loads of the step from `next`
+    /// on. `copies` are stored to the other buffer, and the new loads take their registers.
     fn turn(
         &self,
         sums: &[Ssa<'c>],
@@ -210,7 +215,7 @@ impl<'c> Steps<'_, 'c> {
         Ok([a?, b?].concat())
     }
 
-    /// Puts what was loaded into a buffer of LDS.
+    /// Stores the loaded terms to a buffer in LDS.
     fn keep(&self, loaded: &[Ssa<'c>], buffer: i64) -> Result<(), EmitError> {
         let code = self.code();
         let [a, b] = self.readers;

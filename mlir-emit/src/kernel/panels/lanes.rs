@@ -81,7 +81,8 @@ impl<'c> Lanes<'_, 'c> {
         self.code.one("arith.cmpi", &operands, self.truths()?, &predicate)
     }
 
-    /// Columns that lie side by side in the right tensor: the vector with this number of all, of which each run has whole ones.
+    /// Returns the vector `number` of columns that are contiguous in the right tensor. Each run of
+    /// columns has whole vectors.
     pub(super) fn of_run(&self, columns: &[Along], number: Int<'c>) -> Result<Column<'c>, EmitError> {
         let code = self.code;
         let Some((inner, outer)) = columns.split_last() else {
@@ -182,7 +183,8 @@ impl<'c> Lanes<'_, 'c> {
         Ok(Column { mask, left, right, out })
     }
 
-    /// The elements of the left tensor, from a place on: those of the columns, or one for all of them.
+    /// The elements of the left tensor, from a place on: those of the columns, or one for all of
+    /// them.
     pub(super) fn left(&self, buffer: Ssa<'c>, from: Int<'c>, column: &Column<'c>) -> Result<Ssa<'c>, EmitError> {
         if let Some(place) = column.left {
             return self.load(buffer, from, place, column.mask);

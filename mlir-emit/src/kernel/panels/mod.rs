@@ -1,4 +1,5 @@
-//! Sums of products on CPUs, of tensors that are read by strides: convolutions and their gradients without patches in memory.
+//! Sums of products on CPUs, of tensors that are read by strides: convolutions and their gradients
+//! without patches in memory.
 //!
 //! ```text
 //! for each tile of columns:
@@ -8,11 +9,14 @@
 //!             out[rows, columns] += left[rows, terms] · panel
 //! ```
 //!
-//! A vector has neighbouring columns. The left operand is read one number at a time, and each is multiplied by the vectors of a tile. A panel
-//! fits into the first cache. So nothing is materialised, whatever the size of a window; the panel is copied once for all rows of a workgroup.
+//! A vector has neighbouring columns. The left operand is read one element at a time, and each
+//! element is multiplied by the vectors of a tile. A panel fits into the first-level cache. So
+//! nothing is materialised, whatever the size of a window; the panel is copied once for all rows of
+//! a workgroup.
 //!
-//! Example: a convolution of 1×1, channels first: rows are filters, columns are the positions of an image, terms are channels. In a gradient
-//! with respect to the filter rows are filters, columns are the filter's other axes, and terms are images and their positions.
+//! Example: a convolution of 1×1, channels first: rows are filters, columns are the positions of an
+//! image, terms are channels. In a gradient with respect to the filter rows are filters, columns
+//! are the filter's other axes, and terms are images and their positions.
 
 mod lanes;
 mod write;
@@ -27,7 +31,8 @@ const TABLE: i64 = 4 << 10;
 const ENTRY: i64 = 8;
 /// Workgroups that are enough for the cores of a CPU.
 const ENOUGH: i64 = 64;
-/// Fewest and most rows of a workgroup. The copy of a panel counts little beside that many, and their sums fit into the second cache.
+/// Fewest and most rows of a workgroup. With that many rows, the copy of a panel costs little in
+/// comparison, and the sums fit into the second-level cache.
 const ROWS: [i64; 2] = [64, 1024];
 /// Fewest rows where lanes gather their elements: a vector takes as long as the products of some 40
 /// rows.
@@ -43,7 +48,8 @@ pub(crate) struct Registers {
     pub(crate) count: i64,
 }
 
-/// A loop: its extent, and the elements between neighbours along it in the left tensor, the right one and the result.
+/// A loop: its extent, and the elements between neighbours along it in the left tensor, the right
+/// one and the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Along {
     pub(crate) extent: i64,
@@ -52,8 +58,9 @@ pub(crate) struct Along {
 
 /// Some of the results: sums over `terms` for each batch, row and column.
 ///
-/// The right tensor does not vary along rows, and the result not along terms. If the left one varies along columns, the products are element by
-/// element, and it is read in vectors too: channels that have a filter each.
+/// The right tensor does not vary along rows, and the result not along terms. If the left one
+/// varies along columns, the products are element by element, and it is read in vectors too:
+/// channels that have a filter each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     /// Where the first elements are.
@@ -64,7 +71,7 @@ pub(crate) struct Part {
     pub(crate) terms: Vec<Along>,
 }
 
-/// Sums of products in f32. The parts make all results, each once.
+/// Sums of products in f32. Together the parts compute all results, each once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Panels {
     pub(crate) name: String,
@@ -80,7 +87,8 @@ fn count(axes: &[Along]) -> Option<i64> {
         .try_fold(1_i64, |product, axis| product.checked_mul(axis.extent))
 }
 
-/// The same loops as few: those of one step are left out, and neighbours whose steps are all alike are one.
+/// Merges loops: those of one step are left out, and neighbours with a common stride in all tensors
+/// become one.
 fn merged(axes: &[Along]) -> Vec<Along> {
     let mut merged: Vec<Along> = Vec::new();
     for &axis in axes.iter().filter(|axis| axis.extent != 1) {
@@ -97,8 +105,8 @@ fn merged(axes: &[Along]) -> Vec<Along> {
     merged
 }
 
-/// Returns the stride of all loops as one loop, in one of the tensors; `None` if they have no common
-/// stride.
+/// Returns the stride of all loops as one loop, in one of the tensors; `None` if they have no
+/// common stride.
 fn single(axes: &[Along], tensor: usize) -> Option<i64> {
     let axes: Vec<_> = axes
         .iter()
@@ -133,7 +141,7 @@ impl Part {
         }
     }
 
-    /// With as few loops as possible.
+    /// Returns the same part with as few loops as possible.
     fn merged(&self) -> Part {
         Part {
             first: self.first,
@@ -168,7 +176,8 @@ struct Tiling {
 }
 
 impl Tiling {
-    /// Returns the tiling of a part whose loops are [merged](Part::merged); `None` if numbers overflow.
+    /// Returns the tiling of a part whose loops are [merged](Part::merged); `None` if numbers
+    /// overflow.
     fn of(part: &Part, registers: Registers) -> Option<Tiling> {
         let Registers {
             lanes,
@@ -238,7 +247,8 @@ impl Tiling {
 }
 
 impl Panels {
-    /// Whether there is a kernel for it: sizes that can be counted, and lanes that reach their elements with 31 bits.
+    /// Whether there is a kernel for it: sizes that can be counted, and lanes that reach their
+    /// elements with 31 bits.
     pub(crate) fn is_possible(&self) -> bool {
         const FAR: i64 = 1 << 31;
         let is_near = |part: &Part| {
@@ -291,7 +301,8 @@ mod tests {
         assert_eq!(single(&padded, 1), None);
     }
 
-    /// What the compiler lets a kernel have on the stack, and that all rows and columns have a tile.
+    /// Kernels stay within the stack that the compiler allows, and all rows and columns have a
+    /// tile.
     #[test]
     fn panels_fit_onto_the_stack() {
         const { assert!(PANEL + TABLE < 32 << 10) };

@@ -1,7 +1,7 @@
-//! Kernels of rows on CPUs.
+//! Fused row reductions on CPUs.
 //!
 //! A workgroup has some rows, one after the other. Each reduction is a pass over a row, in vectors,
-//! and what is stored is the last pass.
+//! and the last pass stores the results.
 //!
 //! ```text
 //! for each block of 64 vectors:
@@ -53,11 +53,11 @@ struct Writer<'a, 'c> {
     kept: Option<(usize, usize)>,
 }
 
-/// What is known of a row.
+/// The state of a row.
 struct Row<'c> {
     /// Where the row begins in each tensor.
     first: Vec<Int<'c>>,
-    /// What there is one of for each row.
+    /// Values with one element per row.
     made: Values<'c>,
     /// Whether the elements of the step that is kept are in memory.
     is_kept: bool,
@@ -118,7 +118,7 @@ fn kept(rows: &Rows<'_>) -> Option<(usize, usize)> {
 }
 
 impl<'c> Writer<'_, 'c> {
-    /// Computes one row, and stores what is made of it.
+    /// Computes one row and stores its results.
     fn row(&self, number: Int<'c>) -> Result<(), EmitError> {
         let code = &self.code;
         let indices = coordinates(code, number, &self.rows.rows)?;
@@ -184,7 +184,7 @@ impl<'c> Writer<'_, 'c> {
             }
             combine(code, step, [found, value], Some(self.lanes))
         };
-        // What is found in the vectors of a block.
+        // The partial results of a block.
         let block = |first: Int<'c>, turns: i64, rest: &[Spot<'c>]| {
             let mut partial = vec![nothing; usize::try_from(PARTIAL).map_err(|_| MISSING)?];
             if turns > 0 {
@@ -245,7 +245,7 @@ impl<'c> Writer<'_, 'c> {
         self.across(step, found, single)
     }
 
-    /// What the lanes of a vector found, combined.
+    /// Combines the lanes of a vector.
     fn across(&self, step: &Step, found: Ssa<'c>, single: Type<'c>) -> Result<Ssa<'c>, EmitError> {
         let code = &self.code;
         let (_, element) = found.r#type().as_vector()?;
@@ -298,7 +298,8 @@ impl<'c> Writer<'_, 'c> {
         Ok((turns, rest))
     }
 
-    /// A vector of a value's elements. `made`: what was made of the same vector so far.
+    /// Returns a vector of a value's elements. `made`: the values already computed for the same
+    /// vector.
     fn element(
         &self,
         row: &Row<'c>,
@@ -372,14 +373,15 @@ impl<'c> Writer<'_, 'c> {
         Ok(())
     }
 
-    /// Stores the elements that are made of the row, and what there is one of for it.
+    /// Stores the elements of the row, and the values with one element per row.
     fn store(&self, row: &Row<'c>) -> Result<(), EmitError> {
         let code = &self.code;
         let outputs = || (self.rows.operands.len()..).zip(&self.rows.stored);
         let elements: Vec<_> = outputs().filter(|(_, (_, tensor))| !tensor.is_same(true)).collect();
         let write = |spot: Spot<'c>| {
             let mut made = HashMap::new();
-            // All is read before anything is written: a result may hold what others are made of.
+            // All values are read before anything is written: the memory of a result may hold the
+            // operands of others.
             let values = elements
                 .iter()
                 .map(|(_, (source, _))| self.element(row, *source, spot, &mut made));

@@ -1,9 +1,11 @@
-//! Which operations become part of a kernel of rows.
+//! Which operations become part of a fused row reduction.
 //!
-//! A reduction of rows is marked, or many elements are made of few operands that rows have in common, as in a batch normalization by given
-//! statistics. Such an operation's kernel takes in what is computed element by element over the same loops or over the rows: what is
-//! reduced, what is made of the results, other reductions of the same rows. Example: a sum of two tensors, its layer normalization and the
-//! rounding to f16 become one kernel, which stores the sum too if something else reads it.
+//! A kernel begins with a marked reduction of rows, or with an operation that computes many
+//! elements from few operands that rows have in common, as in a batch normalization by given
+//! statistics. The kernel takes in what is computed element by element over the same loops or over
+//! the rows: the producers of what is reduced, the consumers of the results, and other reductions
+//! of the same rows. Example: a sum of two tensors, its layer normalization and the rounding to f16
+//! become one kernel, which stores the sum too if something else reads it.
 
 use super::problem::{Kind, MARK, Rows, Step};
 use super::space::{Space, element_space, reduced_space, wide};
@@ -22,7 +24,8 @@ const PASSED: [&str; 3] = [
     "tensor.expand_shape",
     "iree_tensor_ext.compute_barrier.start",
 ];
-/// Most tensors that a kernel reads and stores: more need more registers for their addresses than there are.
+/// Most tensors that a kernel reads and stores: more need more registers for their addresses than
+/// there are.
 pub(super) const MOST: usize = 12;
 
 /// Where a kernel runs.
@@ -33,30 +36,30 @@ pub(super) enum Place {
     Cpu,
 }
 
-/// A value that the kernel has.
+/// A value that the kernel computes or reads.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     source: Source,
-    /// Whether there is one for each row only.
+    /// Whether it has only one element per row.
     is_row: bool,
 }
 
-/// A kernel of rows, and which operations it stands for.
+/// A fused row reduction, and the operations that it replaces.
 pub(super) struct Found<'c> {
     pub(super) rows: Rows<'c>,
-    /// The operations that are part of it, by their numbers.
+    /// The numbers of the operations that are part of it.
     pub(super) operations: HashSet<usize>,
-    /// Those that need what it makes.
+    /// The numbers of the operations that need its results.
     pub(super) behind: HashSet<usize>,
     /// The last one that is part of it.
     pub(super) last: usize,
 }
 
-/// What is found on one pass over the operations.
+/// The results of one pass over the operations.
 struct Scan<'a, 'c> {
     context: &'c Context,
     all: &'a [Operation],
-    /// Which operation makes a value.
+    /// The operation that defines each value.
     makers: &'a HashMap<usize, usize>,
     space: &'a Space,
     device: Place,
@@ -65,7 +68,7 @@ struct Scan<'a, 'c> {
     steps: Vec<Step>,
     operations: HashSet<usize>,
     behind: HashSet<usize>,
-    /// Values that others make of what the kernel makes.
+    /// Values that other operations compute from the kernel's results.
     late: HashSet<usize>,
     last: usize,
 }
@@ -87,9 +90,10 @@ pub(super) fn reduction<'c>(
     }
 }
 
-/// The first operation that makes many elements with operands that rows have in common, what becomes part of its kernel, and the kernel's
-/// schedule; `None` if there is none. All that the kernel reads lies in memory before: behind a convolution, say, the compiler makes these
-/// elements in the convolution's own kernel.
+/// Returns the first operation that computes many elements from operands that rows have in common,
+/// with all that is fused with it, and the kernel's schedule; `None` if there is none. All operands
+/// of the kernel must be in memory already: after a convolution, for example, the compiler fuses
+/// such an operation with the convolution.
 pub(super) fn elements<'c>(
     context: &'c Context,
     all: &[Operation],
@@ -110,7 +114,8 @@ pub(super) fn elements<'c>(
     Ok(None)
 }
 
-/// Whether a value is an argument, or what a kernel has made, perhaps with other axes of one element.
+/// Whether a value is an argument or the result of a kernel, perhaps with other axes of one
+/// element.
 fn is_in_memory(all: &[Operation], value: usize) -> bool {
     let maker = all.iter().find(|operation| operation.results().contains(&value));
     maker.is_none_or(|maker| {
@@ -119,7 +124,8 @@ fn is_in_memory(all: &[Operation], value: usize) -> bool {
     })
 }
 
-/// An operation with all that becomes part of its kernel; `None` if no kernel can have it.
+/// Returns an operation with all that is fused into its kernel; `None` if there is no kernel for
+/// it.
 fn around<'c>(
     context: &'c Context,
     all: &[Operation],
@@ -144,8 +150,8 @@ fn around<'c>(
         late: HashSet::new(),
         last: seed,
     };
-    // What makes an operand element by element over the same loops belongs to the kernel: a pass more for each such generation, as long as
-    // the kernel grows.
+    // Elementwise producers of operands over the same loops belong to the kernel. Each pass finds
+    // one more generation of them, as long as the kernel grows.
     let mut wanted = HashSet::from([seed]);
     let mut best: Option<Found<'c>> = None;
     loop {
@@ -175,7 +181,8 @@ fn around<'c>(
 }
 
 impl<'c> Scan<'_, 'c> {
-    /// Goes through the operations in their order. `wanted`: those that may be part of the kernel before it has anything that they read.
+    /// Goes through the operations in their order. `wanted`: those that may be part of the kernel
+    /// before it has anything that they read.
     fn run(&mut self, wanted: &HashSet<usize>, may_join: impl Fn(usize) -> bool) {
         self.held.clear();
         self.operands.clear();
@@ -202,7 +209,7 @@ impl<'c> Scan<'_, 'c> {
         }
     }
 
-    /// Makes an operation part of the kernel, if it can be.
+    /// Fuses an operation into the kernel, if possible.
     fn join(&mut self, operation: &Operation) -> Option<()> {
         let &[result] = operation.results() else { return None };
         let held = if PASSED.contains(&operation.name()) {
@@ -219,7 +226,8 @@ impl<'c> Scan<'_, 'c> {
         Some(())
     }
 
-    /// What an operation passes on that changes no element, and at most the axes of one element.
+    /// Passes on the operand of an operation that changes no element, and at most adds or removes
+    /// axes of one element.
     fn passed(&self, operation: &Operation, result: usize) -> Option<Held> {
         let held = *self.held.get(operation.operands().first()?)?;
         let (shape, _) = self.context.value(result).r#type().as_tensor().ok()?;
@@ -327,11 +335,11 @@ impl<'c> Scan<'_, 'c> {
             }
             sources.push(Source::Operand(number));
         }
-        // What it makes is stored perhaps.
+        // Its result may be stored.
         if all.len() >= MOST {
             return None;
         }
-        // What a result starts from is not read, but by a reduction.
+        // Only a reduction reads its `outs` element.
         let uses_old = arguments
             .last()
             .is_some_and(|old| body.iter().any(|operation| operation.operands().contains(old)));
@@ -377,7 +385,8 @@ impl<'c> Scan<'_, 'c> {
         constant.attribute("value").filter(|_| is_constant).map(str::to_owned)
     }
 
-    /// How a row-major tensor lies along the kernel's loops: it has these of them, where it has more than one element.
+    /// Returns the strides of a row-major tensor along the kernel's loops. `loops`: those along
+    /// which it has more than one element.
     fn spread(&self, loops: &[usize], shape: &[i64]) -> Spread {
         let mut strides = vec![0; self.space.extents.len()];
         let mut stride = 1;
@@ -402,7 +411,7 @@ impl<'c> Scan<'_, 'c> {
         }
     }
 
-    /// The kernel with what it stores: what others read.
+    /// Returns the kernel with the values that it stores: those with other readers.
     fn found(&self) -> Result<Found<'c>, EmitError> {
         let others = self.all.iter().enumerate();
         let others = others.filter(|(number, _)| !self.operations.contains(number));
@@ -452,7 +461,7 @@ impl<'c> Scan<'_, 'c> {
     }
 }
 
-/// Whether all of a tensor is below the address that stands for nothing.
+/// Whether all of a tensor is below the offset [`BEYOND`].
 fn can_be_addressed(tensor: &Tensor<'_>) -> bool {
     tensor.elements().saturating_mul(tensor.bytes()) < BEYOND
 }

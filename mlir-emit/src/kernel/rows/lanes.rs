@@ -1,4 +1,4 @@
-//! What lanes found of a row, combined so that each of them has it.
+//! Reductions across the lanes of a row, so that each lane has the result.
 
 use super::problem::Step;
 use crate::EmitError;
@@ -9,8 +9,8 @@ use rotini_schedule::gemm::LANES as SUBGROUP;
 use rotini_schedule::rows::Schedule;
 use std::collections::HashMap;
 
-/// How neighbours are exchanged within groups of 2, 4, 8 and 16 lanes, by the hardware's permutations. Where all lanes of each half of a
-/// group have the same, the mirrored lane is one of the other half.
+/// The DPP permutations that exchange values within groups of 2, 4, 8 and 16 lanes. Once all lanes
+/// of each half of a group have the same value, the mirrored lane is one of the other half.
 const EXCHANGES: [(u64, &str, &str); 4] = [
     (1, "quad_perm", "[1 : i32, 0 : i32, 3 : i32, 2 : i32]"),
     (2, "quad_perm", "[2 : i32, 3 : i32, 0 : i32, 1 : i32]"),
@@ -18,7 +18,7 @@ const EXCHANGES: [(u64, &str, &str); 4] = [
     (8, "row_mirror", ""),
 ];
 
-/// One element from two, by a reduction's step.
+/// Combines two elements by a reduction's step.
 pub(super) fn combine<'c>(
     code: &Code<'c>,
     step: &Step,
@@ -36,8 +36,10 @@ pub(super) fn combine<'c>(
     )
 }
 
-/// Memory by way of which subgroups exchange what they found; nothing where a row is one subgroup's work. Combinations take turns: a
-/// subgroup that writes for the next but one has met the others at the next, which they reach when they have read.
+/// Shared memory through which subgroups exchange their results; nothing if a row belongs to one
+/// subgroup. Reductions alternate between two buffers: before a subgroup writes to a buffer again,
+/// it has passed the barrier of the reduction in between, which the others reach after they have
+/// read.
 pub(super) fn memory<'c>(code: &Code<'c>, schedule: &Schedule) -> Result<Option<[Ssa<'c>; 2]>, EmitError> {
     if schedule.lanes <= SUBGROUP {
         return Ok(None);
@@ -47,7 +49,8 @@ pub(super) fn memory<'c>(code: &Code<'c>, schedule: &Schedule) -> Result<Option<
     Ok(Some([memory()?, memory()?]))
 }
 
-/// What all lanes of a row found. `lane`: the lane's number in its workgroup; `within`: that in its row.
+/// Combines the values of all lanes of a row. `lane`: the lane's number in its workgroup; `within`:
+/// that in its row.
 pub(super) fn combine_all<'c>(
     code: &Code<'c>,
     step: &Step,
@@ -72,7 +75,7 @@ pub(super) fn combine_all<'c>(
     let Some(memory) = memory else {
         return Ok(found);
     };
-    // Each subgroup's, by way of memory that they share.
+    // The results of subgroups, through shared memory.
     let element = found.r#type();
     let vector = code.one("vector.broadcast", &[found], element.vector(&[1])?, &[])?;
     code.write_shared(vector, memory, lane)?;
@@ -90,7 +93,7 @@ pub(super) fn combine_all<'c>(
     all.ok_or(EmitError::Internal("a row without lanes"))
 }
 
-/// Another lane's value, by one of the hardware's permutations of 16 lanes.
+/// Returns another lane's value, by a DPP permutation of 16 lanes.
 fn permuted<'c>(code: &Code<'c>, value: Ssa<'c>, how: &str, permutation: &str) -> Result<Ssa<'c>, EmitError> {
     let mut attributes = vec![
         ("kind", Attribute::text(&format!("#amdgpu.dpp_perm<{how}>"))),

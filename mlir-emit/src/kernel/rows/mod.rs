@@ -1,9 +1,12 @@
-//! Kernels of rows: what is combined along rows, and what is made of the elements and the results.
+//! Fused row reductions: reductions along rows, and elementwise operations on the elements and on
+//! the results.
 //!
-//! Also what is made of elements without a combination, where rows have operands in common: a batch normalization by given statistics.
+//! Elementwise operations without a reduction are also such kernels where rows have operands in
+//! common: a batch normalization by given statistics.
 //!
-//! Example: a layer normalization passes a row three times: for its mean, for its variance, and for the result. The kernel loads the row
-//! once. Lanes have four elements each at a time; what they find of a row is combined across them, so that each has it.
+//! Example: a layer normalization passes a row three times: for its mean, for its variance, and for
+//! the result. The kernel loads the row once. Each lane has four elements at a time. The results of
+//! a row are combined across lanes, so that every lane has them.
 //!
 //! | File | Owns |
 //! |---|---|
@@ -47,7 +50,7 @@ pub(super) struct Made<'a, 'c> {
     pub(super) written: Written<'c>,
 }
 
-/// Whether there are kernels for rows of so many elements.
+/// Whether there are GPU kernels for `rows` rows of `length` elements.
 pub(crate) fn is_possible([rows, length]: [i64; 2]) -> bool {
     let problem = Problem {
         rows: rows.unsigned_abs(),
@@ -58,15 +61,16 @@ pub(crate) fn is_possible([rows, length]: [i64; 2]) -> bool {
     problem.is_possible() && bytes.is_some_and(|bytes| bytes < super::places::BEYOND)
 }
 
-/// Whether there are kernels on CPUs for rows of so many elements. Of few elements most lanes would
-/// be idle.
+/// Whether there are CPU kernels for `rows` rows of `length` elements. In short rows most lanes
+/// would be idle.
 pub(crate) fn is_possible_on_cpus([rows, length]: [i64; 2]) -> bool {
     const LENGTHS: std::ops::RangeInclusive<i64> = 24..=1 << 24;
     let bytes = rows.checked_mul(length).and_then(|elements| elements.checked_mul(4));
     rows > 0 && LENGTHS.contains(&length) && bytes.is_some_and(|bytes| bytes < super::places::BEYOND)
 }
 
-/// Puts kernels in the place of marked reductions, of what is made of many elements, and of what belongs to them. `call` makes the call of one.
+/// Replaces marked reductions, large elementwise operations and the operations fused with them by
+/// kernels. `call` makes the call of a kernel.
 pub(super) fn place<'c>(
     context: &'c Context,
     block: &Block<'c>,
@@ -132,7 +136,7 @@ pub(super) fn place<'c>(
     Ok(())
 }
 
-/// Puts kernels for CPUs in the place of marked reductions and of what belongs to them.
+/// Replaces marked reductions and the operations fused with them by kernels for CPUs.
 fn place_on_cpus<'c>(
     context: &'c Context,
     block: &Block<'c>,
@@ -166,8 +170,8 @@ fn place_on_cpus<'c>(
     Ok(())
 }
 
-/// Operations with calls in the place of those that kernels stand for, the last of which is `last`.
-/// `late`: those that need what the kernels make.
+/// Replaces the operations numbered in `replaced`, the last of which is `last`, by `calls`. `late`:
+/// those that need what the kernels make.
 fn arranged(
     operations: Vec<Operation>,
     replaced: &HashSet<usize>,
@@ -190,8 +194,8 @@ fn arranged(
     before
 }
 
-/// What the next kernels stand for, the parts of a row and their length, and the schedule if it is not that of these parts: a marked
-/// reduction's before others.
+/// Returns what the next kernels replace, the parts of a row and their length, and the schedule if
+/// it is not that of these parts. Marked reductions come before others.
 fn next<'c>(context: &'c Context, operations: &[Operation], target: &Target) -> Result<Option<Next<'c>>, EmitError> {
     let Some(machine) = target.machine() else {
         return Ok(None);

@@ -1,7 +1,8 @@
-//! Rows that begin anywhere, in pairs of elements.
+//! Rows that begin at any element, loaded and stored in pairs of elements.
 //!
-//! Example: rows of 129 elements of f16. Every other one begins in the middle of a word of four bytes, so lanes that count from its beginning
-//! load each element by itself. Here they count from the word's: of such a row, the first pair has one element, and the row is said to have a
+//! Example: rows of 129 elements of f16. Every other row begins in the middle of a word of four
+//! bytes, so lanes that count from the row's beginning load each element by itself. Here they count
+//! from the beginning of the word: the first pair of such a row has one element, and the row has a
 //! shift of one.
 
 use super::problem::Rows;
@@ -13,7 +14,7 @@ use rotini_schedule::rows::Schedule;
 
 /// Elements of a pair.
 pub(super) const PAIR: i64 = 2;
-/// Bytes of a word, which the hardware loads at its own places alone.
+/// Bytes of a word. The hardware only loads aligned words.
 const WORD: i64 = 4;
 
 const MISSING: EmitError = EmitError::Internal("a pair that is missing");
@@ -21,7 +22,7 @@ const MISSING: EmitError = EmitError::Internal("a pair that is missing");
 /// Which tensors are loaded and stored in pairs.
 #[derive(Debug)]
 pub(super) struct Pairs {
-    /// How far apart rows are in the tensors of 16 bits that have the same shift.
+    /// The row stride of the tensors of 16 bits that have the same shift.
     rows: Vec<i64>,
     length: i64,
 }
@@ -48,7 +49,8 @@ impl Pairs {
         rows.tensors().any(|tensor| pairs.have(tensor)).then_some(pairs)
     }
 
-    /// Whether a tensor is loaded or stored in pairs. Rows with a shift begin behind an element of another one in each of these.
+    /// Whether a tensor is loaded or stored in pairs. Rows with a shift begin behind an element of
+    /// another one in each of these.
     pub(super) fn have(&self, tensor: &Tensor<'_>) -> bool {
         let same = |(a, b): (&i64, &i64)| (a - b) % PAIR == 0;
         let has_shift = tensor.spread.rows.iter().zip(&self.rows).all(same);
@@ -63,8 +65,8 @@ impl Pairs {
         code.rem(offset(code, row, &self.rows)?, PAIR)
     }
 
-    /// The element of each row that a pair may lose where a tensor ends within a pair, if it does: of a load that is partly beyond the end
-    /// the hardware may read nothing.
+    /// The element of each row that a pair may lose where a tensor ends within a pair, if it does:
+    /// of a load that is partly beyond the end the hardware may read nothing.
     pub(super) fn last<'c>(
         &self,
         code: &Code<'c>,
@@ -78,7 +80,8 @@ impl Pairs {
         code.load(buffer, (place, Int::Known(0)), tensor.element).map(Some)
     }
 
-    /// Whether a pair has an element only in its first half, the row's last, and only in its second, the row's first.
+    /// Whether a pair has an element only in its first half, the row's last, and only in its
+    /// second, the row's first.
     fn halves<'c>(&self, code: &Code<'c>, spot: &Spot<'_, 'c>, pair: i64) -> Result<[Int<'c>; 2], EmitError> {
         let (element, [first, second]) = (element(spot, pair)?, exist(spot, pair)?);
         let is_last = match second {
@@ -87,7 +90,7 @@ impl Pairs {
         };
         let is_first = match first {
             Int::Known(1) => Int::Known(0),
-            // -1 is above all without a sign.
+            // As an unsigned number, -1 is above all others.
             _ => code.and(second, code.is_below(self.length, element)?)?,
         };
         Ok([is_last, is_first])
@@ -159,7 +162,7 @@ fn element<'c>(spot: &Spot<'_, 'c>, pair: i64) -> Result<Int<'c>, EmitError> {
     element.copied().ok_or(MISSING)
 }
 
-/// Whether there are a pair's elements.
+/// Whether each element of a pair exists.
 fn exist<'c>(spot: &Spot<'_, 'c>, pair: i64) -> Result<[Int<'c>; 2], EmitError> {
     let number = usize::try_from(pair * PAIR).ok();
     let exists = number.and_then(|number| spot.exists.get(number..)?.first_chunk());

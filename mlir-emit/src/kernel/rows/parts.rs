@@ -1,8 +1,10 @@
-//! Long rows in parts: where there are two compute units or more for each row, several workgroups share it.
+//! Long rows in parts: where there are two compute units or more for each row, several workgroups
+//! share it.
 //!
-//! Example: a softmax of 32 rows of 65536 elements. The first kernel finds the greatest element of each of eight parts. The second one
-//! combines what the parts of its row found, and finds each part's sum of exponentials. The third one combines these, and makes the result.
-//! Reductions of which none needs another one are found by one kernel.
+//! Example: a softmax of 32 rows of 65536 elements. The first kernel computes the greatest element
+//! of each of eight parts. The second kernel combines the maxima of the parts of its row, and
+//! computes each part's sum of exponentials. The third kernel combines these sums and computes the
+//! result. Reductions that do not depend on each other are computed by one kernel.
 
 use super::find::MOST;
 use super::problem::{Kind, Rows};
@@ -11,22 +13,23 @@ use crate::kernel::epilogue::{Source, Spread, Tensor};
 use crate::mlir::{Block, Context, Float, Type};
 use std::collections::{HashMap, HashSet};
 
-/// What one kernel does of what is done with rows.
+/// The share of one kernel in the work on rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cut {
     /// Parts of a row, and elements of each but the last.
     pub(super) parts: i64,
     pub(super) length: i64,
-    /// Whether the kernel finds reductions for each part, and stores nothing else.
+    /// Whether the kernel computes reductions for each part, and stores nothing else.
     pub(super) finds: bool,
-    /// The operands that have what earlier kernels found, by the numbers of the reductions.
+    /// The operands with the results of earlier kernels, by the numbers of the reductions.
     pub(super) known: HashMap<usize, usize>,
-    /// Steps that the kernel does not make: they need what it finds.
+    /// Steps that the kernel does not compute: they need its results.
     pub(super) left: HashSet<usize>,
 }
 
 impl Cut {
-    /// The parts of each row that the kernel passes: one if it makes nothing of the elements.
+    /// The number of parts of each row that the kernel reads: one if it computes nothing from the
+    /// elements.
     pub(super) fn across(&self, rows: &Rows<'_>) -> i64 {
         if self.finds || rows.makes_elements() {
             self.parts
@@ -36,7 +39,8 @@ impl Cut {
     }
 }
 
-/// The kernels of rows that are cut into parts of so many elements, in their order.
+/// The kernels for rows that are cut into `parts` parts of `length` elements, in the order of
+/// execution.
 pub(super) fn kernels<'c>(
     context: &'c Context,
     rows: Rows<'c>,
@@ -100,7 +104,7 @@ pub(super) fn kernels<'c>(
     Ok(kernels)
 }
 
-/// A tensor for what is found of each part of each row.
+/// A tensor for the results of each part of each row.
 fn found<'c>(context: &'c Context, rows: &Rows<'c>, parts: i64) -> Result<Tensor<'c>, EmitError> {
     let element = Type::float(context, Float::F32);
     let shape = [rows.rows.as_slice(), &[parts]].concat();

@@ -5,17 +5,19 @@ use crate::kernel::merged::fold;
 use crate::mlir::Operation;
 use rotini_schedule::rows::Problem;
 
-/// The attribute of reductions of rows that become kernels of our own.
+/// The attribute of row reductions that become kernels of rotini.
 pub(crate) const MARK: &str = "rotini.rows";
 
-/// What a step of a kernel makes.
+/// What a step of a kernel computes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// An element of a row from elements at its place, and from what there is one of for each row.
+    /// One value per element, from elements at the same position and from values with one element
+    /// per row.
     Element,
-    /// One for each row, from others.
+    /// One value per row, from other values with one element per row.
     Row,
-    /// One for each row, of its elements: from this number on, whose text is MLIR's.
+    /// One value per row, reduced over its elements. The text is the initial value, as MLIR writes
+    /// it.
     Reduction(String),
 }
 
@@ -35,7 +37,7 @@ pub(super) struct Step {
 pub(super) struct Rows<'c> {
     /// Extents of the loops over rows.
     pub(super) rows: Vec<i64>,
-    /// Extents of those along a row.
+    /// Extents of the loops along a row.
     pub(super) columns: Vec<i64>,
     pub(super) operands: Vec<Tensor<'c>>,
     pub(super) steps: Vec<Step>,
@@ -54,7 +56,7 @@ impl<'c> Rows<'c> {
         self.columns.iter().product()
     }
 
-    /// Whether anything is stored that there is not one of for each row.
+    /// Whether any stored tensor has more than one element per row.
     pub(super) fn makes_elements(&self) -> bool {
         self.stored.iter().any(|(_, tensor)| !tensor.is_same(true))
     }
@@ -71,7 +73,7 @@ impl<'c> Rows<'c> {
         }
     }
 
-    /// Merges loops along which all tensors lie as along one.
+    /// Merges neighbouring loops that have a common stride in all tensors.
     pub(super) fn merge(&mut self) {
         let stored = self.stored.iter_mut().map(|(_, tensor)| tensor);
         let tensors = self.operands.iter_mut().chain(stored);

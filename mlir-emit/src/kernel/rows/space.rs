@@ -1,9 +1,9 @@
-//! The loops of a kernel of rows: which of them go along a row.
+//! The loops of a fused row reduction: which of them go along a row.
 
 use crate::kernel::fusion::maps;
 use crate::mlir::{Context, Operation};
 
-/// Elements from which on they are worth a kernel of our own.
+/// The number of elements from which on they are worth a kernel of rotini.
 const MANY: i64 = 1 << 18;
 
 /// The loops of a kernel that have more than one step.
@@ -52,8 +52,9 @@ pub(super) fn reduced_space(context: &Context, operation: &Operation) -> Option<
     })
 }
 
-/// The loops of an operation that makes many elements, element by element, of operands of which one has part of the loops: if it has the last
-/// one, rows lie along those behind the last one that it lacks, and else along those behind the last one that it has.
+/// Returns the loops of a large elementwise operation with an operand that has only part of the
+/// loops. If the operand has the last loop, a row consists of the loops after the last one that it
+/// lacks, and else of those after the last one that it has.
 pub(super) fn element_space(context: &Context, operation: &Operation) -> Option<Space> {
     if operation.name() != "linalg.generic" || operation.attribute("iterator_types")?.contains("reduction") {
         return None;

@@ -1,8 +1,10 @@
-//! Writes a kernel of rows.
+//! Writes the kernel of a fused row reduction.
 //!
-//! Each reduction is a pass over the row, and what is stored is the last one. A pass goes through a lane's runs of four elements. If a lane
-//! keeps its runs, what a run is made of is written once for all passes; if not, each pass is a loop that loads them. A lane with several rows
-//! loads all of them first, and what they have in common once. Of a row that several workgroups share, each has one part ([`Cut`]).
+//! Each reduction is a pass over the row, and the last pass stores the results. A pass goes through
+//! a lane's runs of four elements. If a lane keeps its runs in registers, each run's values are
+//! computed once for all passes; if not, each pass is a loop that loads them again. A lane with
+//! several rows loads all of them first, and loads what they have in common once. If several
+//! workgroups share a row, each has one part of it ([`Cut`]).
 
 mod elements;
 
@@ -22,14 +24,14 @@ use std::collections::HashMap;
 
 const MISSING: EmitError = EmitError::Internal("a value that a kernel of rows lacks");
 
-/// What is known of a lane's run of elements.
+/// The state of a lane's run of elements.
 #[derive(Default)]
 struct Run<'c> {
     /// The index along each loop of a row, of each element.
     indices: Vec<Vec<Int<'c>>>,
     /// Whether each element is one of a row.
     exists: Vec<Int<'c>>,
-    /// What was made so far.
+    /// The values computed so far.
     made: HashMap<Source, Ssa<'c>>,
 }
 
@@ -43,34 +45,34 @@ struct Writer<'a, 'c> {
     buffers: Vec<Ssa<'c>>,
     /// The lane's number in its row.
     within: Int<'c>,
-    /// The extent that says whether runs lie side by side in memory.
+    /// The extent that decides whether runs are contiguous in memory.
     extent: i64,
-    /// Which tensors lie in pairs, if no runs lie side by side.
+    /// The tensors that are read in pairs, if runs are not contiguous.
     pairs: Option<Pairs>,
     /// The row that is written.
     row: Row<'c>,
 }
 
-/// What is known of a lane's row.
+/// The state of a lane's row.
 struct Row<'c> {
     /// The index along each loop over rows.
     indices: Vec<Int<'c>>,
     /// The part of it that the lane has.
     part: Int<'c>,
-    /// Whether there is such a row.
+    /// Whether the row exists.
     exists: Int<'c>,
-    /// By how much pairs of elements begin before it.
+    /// The number of elements that the first pair begins before the row.
     shift: Int<'c>,
     /// The last elements of operands, where pairs may lose them.
     lasts: Vec<Option<Ssa<'c>>>,
-    /// What there is one of for each row.
+    /// Values with one element per row.
     made: HashMap<Source, Ssa<'c>>,
     /// Runs that stay.
     kept: Vec<Run<'c>>,
 }
 
 impl Row<'_> {
-    /// What stands in a row's place before one is written.
+    /// The placeholder until the first row is written.
     fn nowhere() -> Self {
         Row {
             indices: Vec::new(),
@@ -84,7 +86,8 @@ impl Row<'_> {
     }
 }
 
-/// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: operands, what is stored.
+/// Writes the kernel. Its arguments are the lane, the workgroup, and the buffers: operands, what is
+/// stored.
 pub(super) fn write<'c>(
     context: &'c Context,
     (rows, divisions): (&Rows<'c>, &HashMap<usize, Division>),
@@ -103,7 +106,7 @@ pub(super) fn write<'c>(
     let together = schedule.rows().cast_signed();
     let across = cut.across(rows);
     let count = rows.rows.iter().product::<i64>() * across;
-    // The number of a row's part, and whether there is such a row.
+    // The number of the row's part, and whether the row exists.
     let place = |turn: i64| {
         let group = code.add(code.mul(workgroup, each)?, turn)?;
         let number = code.add(code.mul(group, together)?, code.div(lane, lanes)?)?;
@@ -120,7 +123,8 @@ pub(super) fn write<'c>(
     for turn in 1..each {
         places.push(place(turn)?);
     }
-    // Runs lie side by side if they do so in all tensors; else each element of a run has its neighbours in other lanes.
+    // Runs are contiguous if they are so in all tensors; else the neighbours of an element are in
+    // other lanes.
     let last = rows.columns.last().copied().unwrap_or(1);
     let lies_well = |tensor: &Tensor<'_>| tensor.is_same(true) || tensor.is_run(true, last);
     let extent = if rows.tensors().all(lies_well) { last } else { 1 };
@@ -196,7 +200,8 @@ impl<'c> Writer<'_, 'c> {
         Ok(())
     }
 
-    /// The runs of a row that stay. Of several rows all is loaded before the first is used: `first` has what they have in common.
+    /// The runs of a row that stay. All of several rows are loaded before the first is used:
+    /// `first` has what they have in common.
     fn kept(&self, first: Option<&Row<'c>>) -> Result<Vec<Run<'c>>, EmitError> {
         let numbers = 0..self.schedule.runs.cast_signed();
         let mut kept: Vec<Run<'c>> = numbers
@@ -222,7 +227,7 @@ impl<'c> Writer<'_, 'c> {
         Ok(kept)
     }
 
-    /// Loads what there is one of for each row.
+    /// Loads the values with one element per row.
     fn load_rows(&self, row: &[Int<'c>], exists: Int<'c>) -> Result<HashMap<Source, Ssa<'c>>, EmitError> {
         let mut made = HashMap::new();
         for (number, (tensor, &buffer)) in self.rows.operands.iter().zip(&self.buffers).enumerate() {
@@ -236,7 +241,7 @@ impl<'c> Writer<'_, 'c> {
         Ok(made)
     }
 
-    /// Writes all steps of a row, and stores what is made.
+    /// Writes all steps of a row, and stores the results.
     fn passes(
         &mut self,
         lane: Int<'c>,
@@ -266,7 +271,7 @@ impl<'c> Writer<'_, 'c> {
         self.store_rows()
     }
 
-    /// What all parts of the row found, combined.
+    /// Combines the results of all parts of the row.
     fn known(&self, number: usize, step: &Step) -> Result<Ssa<'c>, EmitError> {
         let code = &self.code;
         let operand = *self.cut.known.get(&number).ok_or(MISSING)?;
@@ -296,7 +301,7 @@ impl<'c> Writer<'_, 'c> {
         parts.try_fold(first, |found, part| combine(code, step, [found, part], None))
     }
 
-    /// What a lane finds in its runs.
+    /// Returns the reduction of a lane's runs.
     fn reduce(&self, step: &Step, start: &str, kept: &mut [Run<'c>]) -> Result<Ssa<'c>, EmitError> {
         let &[source, _] = step.sources.as_slice() else {
             return Err(MISSING);
@@ -329,7 +334,7 @@ impl<'c> Writer<'_, 'c> {
         elements.try_fold(first, |found, element| combine(code, step, [found, element], None))
     }
 
-    /// A loop over all runs, so many of which are in one turn.
+    /// A loop over all runs, with `count` runs in each iteration.
     fn turns(
         &self,
         count: u64,
@@ -348,7 +353,7 @@ impl<'c> Writer<'_, 'c> {
         })
     }
 
-    /// Stores all that has elements of rows.
+    /// Stores the values with one element per element of a row.
     fn store_elements(&self, kept: &mut [Run<'c>]) -> Result<(), EmitError> {
         let outputs = self
             .rows
@@ -376,7 +381,7 @@ impl<'c> Writer<'_, 'c> {
         kept.iter_mut().try_for_each(write)
     }
 
-    /// Stores what there is one of for each row, by the first lane of each.
+    /// Stores the values with one element per row: the first lane of each row does.
     fn store_rows(&self) -> Result<(), EmitError> {
         let code = &self.code;
         let mut is_first = code.and(code.is_below(self.within, 1)?, self.row.exists)?;

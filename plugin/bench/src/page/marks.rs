@@ -1,9 +1,11 @@
-//! The marks of engines: each has a colour and a shape of its own, so that no reader needs to tell colours apart.
+//! The marks of engines: each has a unique colour and shape, so that no reader needs to tell
+//! colours apart.
 
 use super::axis::percent;
 use maud::{Markup, html};
 
-/// How many colours and shapes there are. Engines beyond share a colour with an earlier one, and have another shape.
+/// How many colours and shapes there are. Engines beyond share a colour with an earlier one, and
+/// have another shape.
 const KINDS: usize = 6;
 
 /// The shapes, drawn once and used by their ids.
@@ -46,7 +48,7 @@ pub(super) fn name(graph: &str) -> Markup {
     html! { @for part in graph.split_inclusive(['.', '_', '/', ':', ',']) { (part) wbr; } }
 }
 
-/// A mark in a plot. A hollow one stands for what is no difference.
+/// A mark in a plot. A hollow one stands for no difference.
 pub(super) fn mark(engine: usize, x: f64, y: &str, hollow: bool, title: &str) -> Markup {
     html! {
         use class={ "mark " (colour(engine)) @if hollow { " hollow" } } href=(shape(engine)) x=(percent(x)) y=(y) {

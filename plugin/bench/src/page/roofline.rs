@@ -1,4 +1,5 @@
-//! The roofline: what each engine reached on each graph, below what the memory and the arithmetic of the device allow.
+//! The roofline: what each engine reached on each graph, below what the memory and the arithmetic
+//! of the device allow.
 
 use super::axis::{Axis, anchor, percent, short};
 use super::labels::{Place, Room, width};
@@ -8,7 +9,7 @@ use crate::rate::{intensity, is_positive, peak, rate};
 use crate::results::{Peak, Results};
 use maud::{Markup, html};
 
-/// What an engine reached on a graph that does so many operations per byte.
+/// What an engine reached on a graph with this arithmetic intensity, in operations per byte.
 struct Point {
     engine: usize,
     intensity: f64,
@@ -190,7 +191,8 @@ fn text(class: &str, name: &str, place: &Place) -> Markup {
     }
 }
 
-/// The names in the plot with their classes: of roofs, and the numbers of graphs. A graph in a crowd goes without: its marks have titles.
+/// The names in the plot with their classes: of roofs, and the numbers of graphs. A graph in a
+/// crowd goes without: its marks have titles.
 fn names(
     graphs: &[Graph],
     peaks: &[&Peak],

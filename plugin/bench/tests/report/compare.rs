@@ -116,7 +116,7 @@ fn graphs_and_engines_come_and_go() {
         (Kind::Gone, true)
     );
 
-    // Two graphs of one name are told apart by their order.
+    // Two graphs of one name are distinguished by their order.
     let mut twice = results(Clock::Cpu);
     twice.rows[1].graph = twice.rows[0].graph.clone();
     assert!(compare(&twice, &twice).changes.is_empty());

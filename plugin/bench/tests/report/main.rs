@@ -1,4 +1,4 @@
-//! What is made of a run: the page, the CSV file and the comparison with an earlier run.
+//! The outputs of a run: the page, the CSV file and the comparison with an earlier run.
 
 #![expect(
     clippy::expect_used,

@@ -205,7 +205,7 @@ fn graph(path: &Path) -> Result<Workload> {
     })
 }
 
-/// The problems of a log, the most frequent first; what is no graph is told.
+/// The problems of a log, the most frequent first. Lines that are no graph are reported.
 fn logged(path: &Path, output: &Output) -> Result<Vec<Workload>> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut contents = from_log(BufReader::new(file)).with_context(|| format!("cannot read {}", path.display()))?;
@@ -306,7 +306,8 @@ fn found_device() -> Device {
     }
 }
 
-/// The last cores that this process may use: interrupts tend to be handled by the first. Empty: all of them.
+/// The last cores that this process may use: interrupts tend to be handled by the first. Empty: all
+/// of them.
 fn cores(count: Option<usize>) -> Result<Vec<usize>> {
     let Some(count) = count else { return Ok(Vec::new()) };
     let allowed = rustix::thread::sched_getaffinity(None).context("the affinity mask cannot be read")?;
@@ -375,7 +376,7 @@ impl<'a> Watcher<'a> {
 
     fn line(&self, text: &str) {
         if !self.output.json {
-            // A closed stdout is told at the end.
+            // A closed stdout is reported at the end.
             self.bar.suspend(|| _ = self.output.line(text));
         }
     }

@@ -365,7 +365,7 @@ impl Directory<'_> {
             // An archive that is not complete never has the name.
             let parent = archive.parent().filter(|parent| !parent.as_os_str().is_empty());
             let mut file = tempfile::Builder::new()
-                // The process's mask takes away what it takes away from any file.
+                // The process's umask still applies, as to any new file.
                 .permissions(Permissions::from_mode(0o666))
                 .tempfile_in(parent.unwrap_or(Path::new(".")))
                 .with_context(failed)?;

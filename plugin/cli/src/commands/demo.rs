@@ -80,7 +80,7 @@ impl Steps {
         if let (Some(engine), Some(asked), Some(asked_again)) =
             (&outcome.engine, outcome.applicable, again.outcome.applicable)
         {
-            // The first question of a process waits until the compiler has told its version.
+            // The first question of a process waits until the compiler has reported its version.
             let times = format!("{}, asked again {}", time(asked), time(asked_again));
             self.step("applicable", &format!("yes, with {engine}: {times}"))?;
         }

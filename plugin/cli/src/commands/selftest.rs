@@ -1,8 +1,10 @@
-//! `rotini selftest`: whether the plugin is right on this machine, and how fast it is beside what else is there.
+//! `rotini selftest`: whether the plugin is right on this machine, and how fast it is beside what
+//! else is there.
 //!
-//! What flows through: a [`items::Item`] is one thing to try. Some threads, each with a process of the plugin, take items until none is
-//! left or the time is up; [`state`] keeps each outcome at once, so that a run that was interrupted goes on where it was; [`report`]
-//! makes one page and one JSON document of all of it.
+//! What flows through: a [`items::Item`] is one thing to try. Some threads, each with a process of
+//! the plugin, take items until none is left or the time is up; [`state`] keeps each outcome at
+//! once, so that a run that was interrupted goes on where it was; [`report`] makes one page and one
+//! JSON document of all of it.
 //!
 //! | Module | What it has |
 //! |---|---|
@@ -103,8 +105,8 @@ pub(super) fn selftest(args: &Selftest, output: &Output) -> Result<Answer> {
     Ok(Answer::of(report.is_right()))
 }
 
-/// Loads the plugin and asks it for the simplest graph there is: who it is, or what this machine lacks, so that nobody reads the same
-/// reason a thousand times.
+/// Loads the plugin and asks it for the simplest graph there is: who it is, or what this machine
+/// lacks, so that nobody reads the same reason a thousand times.
 fn introduce(launch: &Launch, spec: &EngineSpec, home: PathBuf) -> Result<About> {
     let lacks = |outcome: Outcome| {
         let reason = outcome.reason().unwrap_or("it does not say why").to_owned();
@@ -125,7 +127,8 @@ fn introduce(launch: &Launch, spec: &EngineSpec, home: PathBuf) -> Result<About>
     }
 }
 
-/// What the outcomes of a run depend on: the plugin, and this program with its cases and its reference. A version says too little.
+/// What the outcomes of a run depend on: the plugin, and this program with its cases and its
+/// reference. A version says too little.
 fn fingerprint(plugin: &Path) -> Result<String> {
     let mut hasher = blake3::Hasher::new();
     let program = std::env::current_exe().context("this program's own path is not known")?;
@@ -194,7 +197,7 @@ impl Run<'_> {
         Ok((state.found, left))
     }
 
-    /// Takes items, with a process of its own.
+    /// Takes items and runs them in its own process.
     fn work(&self, job: usize, queue: &Mutex<std::vec::IntoIter<Item>>, sender: &mpsc::Sender<Result<Found>>) {
         let mut session = None;
         while Instant::now() < self.until {
@@ -210,8 +213,9 @@ impl Run<'_> {
         }
     }
 
-    /// Executes with a compile worker that answers nonsense and ends, with nothing in the cache. The plugin must fail, or find another way to
-    /// compile (`iree-compile`). What is wrong, if anything is.
+    /// Executes with a compile worker that answers nonsense and ends, with nothing in the cache.
+    /// The plugin must fail, or find another way to compile (`iree-compile`). What is wrong, if
+    /// anything is.
     fn fault(&self, bytes: &[u8], graph: &Graph, inputs: &Buffers, home: &Path) -> Result<Option<Outcome>> {
         match std::fs::remove_dir_all(home) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),

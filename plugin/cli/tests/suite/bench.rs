@@ -1,7 +1,7 @@
 //! What the suites share: a directory with graphs, the command run in it, and what it left behind.
 //!
-//! What executes needs the compiler and the plugin's library. Where one of them is missing a test says so on stderr and ends, unless
-//! `ROTINI_TEST_REQUIRE_ALL` is set: then it fails.
+//! What executes needs the compiler and the plugin's library. Where one of them is missing a test
+//! says so on stderr and ends, unless `ROTINI_TEST_REQUIRE_ALL` is set: then it fails.
 
 use rotini_graph::{ConvGeometry, CustomOp, DataType, GraphBuilder, PointwiseMode};
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub(crate) const WRONG: i32 = 1;
 pub(crate) const USAGE: i32 = 2;
 pub(crate) const ENVIRONMENT: i32 = 3;
 
-/// A directory with graphs, and a cache of its own.
+/// A directory with graphs and a separate cache.
 pub(crate) struct Bench {
     pub(crate) directory: TempDir,
 }
@@ -121,7 +121,8 @@ fn custom_op() -> rotini_graph::Graph {
     graph.build()
 }
 
-/// What was built besides the command: what the variable names; beside the command; else what scripts/build leaves.
+/// What was built besides the command: what the variable names; beside the command; else what
+/// scripts/build leaves.
 fn built(file: &str, variable: &str) -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_BIN_EXE_rotini")).with_file_name(file);
     let release = beside
@@ -151,7 +152,7 @@ pub(crate) fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }
 
-/// Whether the compiler can run in a process of its own.
+/// Whether the compiler can run in a separate process.
 pub(crate) fn has_worker(bench: &Bench) -> bool {
     let found = built("rotini-compile-worker", "ROTINI_COMPILE_WORKER").is_some();
     if !found {

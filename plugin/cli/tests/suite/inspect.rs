@@ -1,4 +1,5 @@
-//! `rotini inspect`: what it counts is held against LLVM's disassembly of the same code objects, counted here by mnemonic.
+//! `rotini inspect`: what it counts is held against LLVM's disassembly of the same code objects,
+//! counted here by mnemonic.
 
 use crate::bench::{Bench, OK, USAGE, built_library, has_compiler, plugin};
 use rotini_gfx::CodeObject;
@@ -150,7 +151,8 @@ fn counts_are_those_of_llvms_disassembly() {
     );
 }
 
-/// With two buffers, loops move no copies between registers: a move waits for its load, and so nothing would be under way at a loop's end.
+/// With two buffers, loops move no copies between registers: a move waits for its load, and so
+/// nothing would be under way at a loop's end.
 #[test]
 fn loops_with_two_buffers_move_nothing() {
     let bench = Bench::new();
@@ -228,7 +230,7 @@ fn what_is_emulated_is_counted_and_predicted() {
         assert!(times >= 3, "{told}");
     }
 
-    // Of itself and of another graph.
+    // The differences to itself and to another graph.
     std::fs::write(bench.path("before.json"), serde_json::to_vec(&document).unwrap()).unwrap();
     let same = run(&["--json", "--diff", "before.json", "before.json"]).json(OK);
     assert_eq!(same["differences"], Value::Array(Vec::new()));

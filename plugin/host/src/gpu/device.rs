@@ -58,10 +58,10 @@ impl Gpu {
     /// [`GpuError::Call`].
     pub fn name(&self) -> Result<String> {
         const SIZE: u8 = 255;
-        // One more than is told, so that there is always an end.
+        // One byte more than the driver is given, so that there is always a terminator.
         let mut name = [0_u8; SIZE as usize + 1];
         let buffer = name.as_mut_ptr().cast();
-        // SAFETY: the buffer has more bytes than is told; the device exists.
+        // SAFETY: the buffer has more bytes than the given size; the device exists.
         self.call("hipDeviceGetName", |f| unsafe {
             (f.device_name)(buffer, c_int::from(SIZE), self.ordinal)
         })?;
@@ -151,7 +151,8 @@ struct Owned {
     destroy: Destroy,
 }
 
-// SAFETY: the pointer is a number here; what is behind it is reached through calls that any thread may make.
+// SAFETY: the pointer is a number here; what is behind it is reached through calls that any thread
+// may make.
 unsafe impl Send for Owned {}
 // SAFETY: as above.
 unsafe impl Sync for Owned {}
@@ -160,7 +161,8 @@ impl Drop for Owned {
     fn drop(&mut self) {
         // A device that has failed has nothing to say that matters now.
         if self.gpu.select().is_ok() {
-            // SAFETY: made by `Gpu::create`, given back here alone; work that uses a stream, an event or a graph goes on to its end.
+            // SAFETY: made by `Gpu::create`, given back here alone; work that uses a stream, an
+            // event or a graph goes on to its end.
             unsafe { (self.destroy)(self.raw) };
         }
     }
@@ -293,7 +295,8 @@ impl Stream {
         let graph = gpu.create("hipStreamEndCapture", end, |f| f.graph_destroy);
         done?;
         let graph = graph?;
-        // SAFETY: the graph is alive, the pointer valid for a write. What is instantiated does not need the graph any more.
+        // SAFETY: the graph is alive, the pointer valid for a write. What is instantiated does not
+        // need the graph any more.
         let instantiate = |f: &Functions, out| unsafe { (f.graph_instantiate)(out, graph.raw, 0) };
         let executable = gpu.create("hipGraphInstantiateWithFlags", instantiate, |f| {
             f.graph_executable_destroy
@@ -357,7 +360,8 @@ impl Graph {
     ///
     /// # Safety
     ///
-    /// The memory and the code that the captured work uses live until it is done. No two threads launch it at the same time.
+    /// The memory and the code that the captured work uses live until it is done. No two threads
+    /// launch it at the same time.
     pub unsafe fn launch(&self, stream: &Stream) -> Result<()> {
         // SAFETY: both are alive; the rest by this function's contract.
         self.0.gpu.call("hipGraphLaunch", |f| unsafe {

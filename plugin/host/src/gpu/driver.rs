@@ -20,8 +20,8 @@ struct DriverInner {
 }
 
 impl Driver {
-    /// Loads an API from a file, or from where the loader finds it. What is loaded here is also what IREE finds later in this process,
-    /// for the loader knows a library by its name.
+    /// Loads an API from a file, or from where the loader finds it. What is loaded here is also
+    /// what IREE finds later in this process, for the loader knows a library by its name.
     ///
     /// # Errors
     ///
@@ -36,7 +36,8 @@ impl Driver {
             path: PathBuf::from(path),
             source,
         };
-        // An emulator in the place of HIP brings an LLVM of its own, which must not meet another.
+        // An emulator that replaces HIP brings its own LLVM, whose symbols must not clash with
+        // another's.
         let visibility = match api {
             Api::Hip => RTLD_LOCAL,
             Api::Cuda => RTLD_GLOBAL,

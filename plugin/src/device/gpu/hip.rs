@@ -1,7 +1,9 @@
-//! AMD GPUs: the functions of `libamdhip64.so` that are called here, resolved when a device is first asked for.
+//! AMD GPUs: the functions of `libamdhip64.so` that are called here, resolved when a device is
+//! first asked for.
 //!
-//! The library has to be the one that the caller's streams and pointers are of. A library that is loaded already is taken first, whatever
-//! its version, then `libamdhip64.so` as the system finds it. IREE's driver is told the same name.
+//! The library has to be the one that the caller's streams and pointers are of. A library that is
+//! loaded already is taken first, whatever its version, then `libamdhip64.so` as the system finds
+//! it. IREE's driver gets the same name.
 
 use super::driver::{Calls, Description, Driver, Status, Vendor, loader_words, refusal, text_in};
 use super::driver_error::DriverError;
@@ -23,8 +25,8 @@ const NO_LOAD: c_int = 4;
 /// `hipErrorOutOfMemory`.
 const OUT_OF_MEMORY: c_int = 2;
 
-/// The last of the handles that stand for a stream of the calling thread's current device: null and `hipStreamLegacy` for its default
-/// stream, `hipStreamPerThread` for the thread's own.
+/// The last of the handles that stand for a stream of the calling thread's current device: null and
+/// `hipStreamLegacy` for its default stream, `hipStreamPerThread` for the thread's own.
 const LAST_IMPLICIT: usize = 2;
 
 /// `hipMemoryTypeUnregistered`: memory that HIP knows nothing of.
@@ -104,10 +106,12 @@ impl Hip {
     ///
     /// # Errors
     ///
-    /// [`Error::NoDevice`]: there is no library, it is too old or something else, or it finds no GPU.
+    /// [`Error::NoDevice`]: there is no library, it is too old or something else, or it finds no
+    /// GPU.
     pub(super) fn new(library: Option<&str>) -> Result<Self, Error> {
         let (library, name) = open(library)?;
-        // SAFETY: a library of this name is a HIP runtime, or lacks the functions; it is never closed after this.
+        // SAFETY: a library of this name is a HIP runtime, or lacks the functions; it is never
+        // closed after this.
         let (functions, calls) = unsafe {
             let functions = Functions::resolve(&library)?;
             (functions, Calls::resolve(&library, Vendor::Hip).map_err(missing)?)
@@ -269,7 +273,8 @@ impl Driver for Hip {
         };
         // SAFETY: the place is valid for the call; the pointer is only looked up.
         let status = unsafe { (self.functions.hipPointerGetAttributes)(&mut attributes, pointer) };
-        // HIP 6 says of what it does not know that it is unregistered, and others that the value is invalid.
+        // HIP 6 says of what it does not know that it is unregistered, and others that the value is
+        // invalid.
         let is_known = status == 0 && attributes.kind != UNREGISTERED;
         if is_known && attributes.kind == ON_GPU {
             return Ok(u32::try_from(attributes.device) == Ok(ordinal));

@@ -1,4 +1,5 @@
-//! Launch plans: recordings in the form in which they are replayed. A replay looks nothing up and allocates nothing.
+//! Launch plans: recordings in the form in which they are replayed. A replay looks nothing up and
+//! allocates nothing.
 
 use super::driver::{Driver, Kernel};
 use super::driver_error::DriverError;
@@ -43,8 +44,8 @@ enum Word {
     Argument(usize, u64),
     /// The caller's workspace, and bytes to add.
     Workspace(u64),
-    /// Half of the caller's scalar with this index: the bits from this one on. A kernel reads only the four low bytes of a number,
-    /// which come first.
+    /// Half of the caller's scalar with this index: the bits from this one on. A kernel reads only
+    /// the four low bytes of a number, which come first.
     Scalar(usize, u32),
     /// An address or a constant.
     Fixed(u64),
@@ -140,8 +141,9 @@ impl LaunchPlan {
     ///
     /// # Safety
     ///
-    /// The recording that the plan was made of is alive; there are as many pointers and scalars as the plan has, and the pointers and the
-    /// workspace are valid for the sizes that were recorded until the work is done. The stream's device is the code's.
+    /// The recording that the plan was made from is alive; there are as many pointers and scalars
+    /// as the plan has, and the pointers and the workspace are valid for the sizes that were
+    /// recorded until the work is done. The stream's device is the code's.
     pub(super) unsafe fn replay<D: Driver>(
         &self,
         driver: &D,
@@ -149,7 +151,8 @@ impl LaunchPlan {
         buffers: &Buffers<'_>,
     ) -> Result<(), DriverError> {
         let resolve = |word: Word| match word {
-            // There are enough pointers by this function's contract; null would be refused by the driver or fault on the device.
+            // There are enough pointers by this function's contract; null would be refused by the
+            // driver or fault on the device.
             Word::Argument(index, offset) => {
                 let pointer = buffers.pointers.get(index).map_or(0, |pointer| pointer.addr() as u64);
                 pointer.wrapping_add(offset)
@@ -168,7 +171,8 @@ impl LaunchPlan {
                         *value = resolve(word);
                         *pointer = (&raw mut *value).cast();
                     }
-                    // SAFETY: the recording told this kernel's parameters; the driver copies their values during the call.
+                    // SAFETY: the parameters are those of the recording of this kernel; the driver
+                    // copies their values during the call.
                     unsafe { driver.launch(kernel, stream, pointers.as_mut_ptr())? };
                 }
                 &Step::Fill {

@@ -1,17 +1,20 @@
-//! Device memory of our own: for executions that are given no workspace, and for outputs that lie over inputs.
+//! The plugin's own device memory: for executions that are given no workspace, and for outputs that
+//! overlap inputs.
 //!
 //! | Execution | Whose block it is |
 //! |---|---|
 //! | enqueued | taken from the GPU's pool, given back when all is enqueued. Whoever has it next first makes its stream wait for the event behind the work: whichever stream that is, and whatever became of the stream before |
 //! | captured | the capture's and the stream's, for as long as the code is loaded: nobody knows when the graph is launched, and beside what |
 //!
-//! A stream finds the block that it had last, so that it waits for itself alone. The pool's lock is held for a search in a list: no call
-//! of the driver happens under it. In the long run nothing is allocated, and nothing is freed that anything may be using. What lies idle goes
-//! where an allocation fails, and where code is retired and it is more than is worth keeping.
+//! A stream finds the block that it had last, so that it waits for itself alone. The pool's lock is
+//! held for a search in a list: no call of the driver happens under it. In the long run nothing is
+//! allocated, and nothing is freed that may still be in use. Idle blocks are freed when an
+//! allocation fails, and when code is retired and they are more than is worth keeping.
 //!
-//! A user object that the captured graph retains (`hipGraphRetainUserObject`) does not tell when a block is free: `hipGraphExecUpdate` of
-//! ROCm's clr copies the parameters of a graph's nodes into an executable graph and leaves its user objects behind. So they are released
-//! with the graph while the executable one still launches its kernels on the block.
+//! A user object that the captured graph retains (`hipGraphRetainUserObject`) does not tell when a
+//! block is free: `hipGraphExecUpdate` of ROCm's clr copies the parameters of a graph's nodes into
+//! an executable graph and leaves its user objects behind. So they are released with the graph
+//! while the executable one still launches its kernels on the block.
 
 use super::driver::Driver;
 use super::driver_error::DriverError;
@@ -22,14 +25,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const SMALLEST: usize = 4 << 10;
 /// From here on sizes are multiples of this, below it powers of two.
 const STEP: usize = 2 << 20;
-/// How many times what is needed a block may be.
+/// The maximum size of a block, as a multiple of the size that is needed.
 const WASTE: usize = 4;
-/// What the pool may keep of what lies idle when code is retired.
+/// The bytes of idle blocks that the pool may keep when code is retired.
 pub(super) const KEPT: usize = 64 << 20;
-/// From how much on the host is told that its captures of a graph keep memory.
+/// The number of bytes from which on the log warns that captures of a graph keep memory.
 const MUCH: usize = 256 << 20;
 
-/// A block, and the event behind the work that had it last.
+/// A block, and the event after the work that used it last.
 pub(super) struct Block<D: Driver> {
     driver: Arc<D>,
     pointer: *mut c_void,
@@ -62,7 +65,7 @@ impl<D: Driver> Block<D> {
         self.pointer
     }
 
-    /// Makes a stream wait for the work that had the block last.
+    /// Makes a stream wait for the work that used the block last.
     pub(super) fn wait(&self, stream: *mut c_void) -> Result<(), DriverError> {
         match self.stream {
             // Also for its own: a stream that is destroyed leaves its handle to the next.
@@ -90,7 +93,8 @@ impl<D: Driver> Block<D> {
 
 impl<D: Driver> Drop for Block<D> {
     fn drop(&mut self) {
-        // SAFETY: made by this driver, given back once, and only where the GPU has finished with it.
+        // SAFETY: made by this driver, given back once, and only where the GPU has finished with
+        // it.
         let results = unsafe { [self.driver.destroy_event(self.event), self.driver.free(self.pointer)] };
         for error in results.into_iter().filter_map(Result::err) {
             tracing::info!("memory of a GPU is lost: {error}");
@@ -131,8 +135,8 @@ impl<D: Driver> Pool<D> {
         Some(blocks.remove(index))
     }
 
-    /// A block for work on a stream, which has to [`wait`](Block::wait) for it: the one it had last, else one whose work is done, else a
-    /// new one; where there is no memory, any.
+    /// A block for work on a stream, which has to [`wait`](Block::wait) for it: the one it had
+    /// last, else one whose work is done, else a new one; where there is no memory, any.
     ///
     /// # Errors
     ///
@@ -193,7 +197,8 @@ impl<D: Driver> Pool<D> {
         self.blocks().iter().map(|block| block.bytes).sum::<usize>() > KEPT
     }
 
-    /// Takes blocks whose work is done, those first that were used longest ago, until no more than `kept` bytes are left.
+    /// Takes blocks whose work is done, those first that were used longest ago, until no more than
+    /// `kept` bytes are left.
     pub(super) fn idle(&self, kept: usize) -> Vec<Block<D>> {
         let mut idle = Vec::new();
         let (count, mut bytes) = {
@@ -208,7 +213,8 @@ impl<D: Driver> Pool<D> {
                 let mut blocks = self.blocks();
                 (!blocks.is_empty()).then(|| blocks.remove(0))
             };
-            // One by one, so that executions find the others meanwhile, and the driver is not called under the lock.
+            // One by one, so that executions find the others meanwhile, and the driver is not
+            // called under the lock.
             match oldest {
                 Some(block) if block.is_done() => {
                     bytes = bytes.saturating_sub(block.bytes);
@@ -222,10 +228,12 @@ impl<D: Driver> Pool<D> {
     }
 }
 
-/// The blocks of captured executions of some code, and those whose end could not be marked. They go when the code is unloaded.
+/// The blocks of captured executions of some code, and those whose end could not be marked. They go
+/// when the code is unloaded.
 pub(super) struct Captured<D: Driver>(Mutex<Vec<(Option<Owner>, Block<D>)>>);
 
-/// Who has a block: work that is captured in one stream in one capture is done in order, each part of it after the one before.
+/// Who has a block: work that is captured in one stream in one capture is done in order, each part
+/// of it after the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     /// The capture's id.

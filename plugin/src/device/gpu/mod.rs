@@ -1,16 +1,19 @@
-//! GPUs: code is loaded once per GPU, its launches are recorded, and an execution replays them on the caller's stream.
+//! GPUs: code is loaded once per GPU, its launches are recorded, and an execution replays them on
+//! the caller's stream.
 //!
 //! ```text
 //! Gpus ── one per GPU ──> Gpu ── load ──> Loaded ── execute: pointers into the plan ──> one driver call per step
 //!                          └── retired programs <── last context gone
 //! ```
 //!
-//! An execution runs on the caller's thread and returns when everything is enqueued. It allocates nothing, on the host or the GPU,
-//! takes no lock and waits for nothing. All that is shared between threads is only read. Where it needs memory of our own (`memory`),
-//! that is allocated when it is needed for the first time, and a lock is held for as long as a search in a list takes.
+//! An execution runs on the caller's thread and returns when everything is enqueued. It allocates
+//! nothing, on the host or the GPU, takes no lock and waits for nothing. All that is shared between
+//! threads is only read. Where it needs the plugin's own memory (`memory`), that is allocated when
+//! it is needed for the first time, and a lock is held for as long as a search in a list takes.
 //!
-//! A program is unloaded when the GPU is known to have finished with it, and not when its last context goes: see `Idle`. A thread of its
-//! own does that, so contexts and code can be dropped anywhere: nobody waits.
+//! A program is unloaded when the GPU is known to have finished with it, and not when its last
+//! context goes: see `Idle`. A separate thread does that, so contexts and code can be dropped
+//! anywhere: nobody waits.
 
 #[cfg(feature = "cuda")]
 mod cuda;
@@ -144,9 +147,10 @@ struct Shared<D: Driver> {
 struct Idle<D: Driver> {
     driver: Arc<D>,
     ordinal: u32,
-    /// Programs whose last context is gone. Their kernels may be running, and the same graphs may come again.
+    /// Programs whose last context is gone. Their kernels may be running, and the same graphs may
+    /// come again.
     retired: Mutex<Retired<Unit<D>>>,
-    /// Memory of our own.
+    /// The plugin's own memory.
     pool: Pool<D>,
 }
 
@@ -206,8 +210,9 @@ impl<D: Driver> Idle<D> {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Unloads the older half of the programs if there are many, having waited for the GPU once, and frees idle memory if it is much. If
-    /// that fails, for instance because a stream is being captured, all stays.
+    /// Unloads the older half of the programs if there are many, having waited for the GPU once,
+    /// and frees idle memory if it is much. If that fails, for instance because a stream is being
+    /// captured, all stays.
     fn shrink(&self) {
         let batch = self.retired().excess();
         let settled = if batch.is_empty() {
@@ -228,7 +233,8 @@ impl<D: Driver> Idle<D> {
 }
 
 impl<D: Driver> Shared<D> {
-    /// Keeps a program whose last context is gone. Waits for nothing, wherever the last context goes.
+    /// Keeps a program whose last context is gone. Waits for nothing, wherever the last context
+    /// goes.
     fn retire(&self, key: Key, unit: Unit<D>) {
         let is_excess = {
             let mut retired = self.idle.retired();
@@ -263,7 +269,8 @@ impl<D: Driver> Drop for Shared<D> {
         match settled {
             Ok(_entered) => {
                 drop((programs, blocks));
-                // SAFETY: nobody can use the field after this. In the GPU's context, where its streams and events were made.
+                // SAFETY: nobody can use the field after this. In the GPU's context, where its
+                // streams and events were made.
                 unsafe { ManuallyDrop::drop(&mut self.device) };
             }
             Err(error) => {

@@ -1,4 +1,5 @@
-//! Recorded code: loaded code with its launch plan, and what is checked before the plan is replayed.
+//! Recorded code: loaded code with its launch plan, and what is checked before the plan is
+//! replayed.
 
 use super::Shared;
 use super::driver::Driver;
@@ -37,11 +38,12 @@ struct ArgumentMemory {
     packed: bool,
 }
 
-/// What an execution needs of memory of our own.
+/// What an execution needs of the plugin's own memory.
 struct Needs {
     workspace: bool,
-    /// Outputs that lie over inputs: written to memory of our own, and copied when nothing reads the inputs any more. A kernel may write
-    /// an output before it, or another thread of it, has read all of an input.
+    /// Outputs that overlap inputs: written to the plugin's own memory, and copied when nothing
+    /// reads the inputs any more. A kernel may write an output before it, or another thread of it,
+    /// has read all of an input.
     outputs: SmallVec<[usize; 2]>,
 }
 
@@ -95,8 +97,8 @@ impl RecordedCode {
         })
     }
 
-    /// Checks the caller's memory. Pointers that are less aligned than hipDNN promises are an error, and outputs over each other or over
-    /// the workspace.
+    /// Checks the caller's memory. Pointers that are less aligned than hipDNN promises are an
+    /// error, and outputs over each other or over the workspace.
     fn check(&self, buffers: &Buffers<'_>, own_workspace: usize) -> Result<Needs, ExecuteError> {
         let pointers = buffers.pointers;
         let mut needs = Needs {
@@ -166,7 +168,8 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// Workspaces that are remembered as memory that the GPU reaches. More than that are asked for anew, which costs little.
+/// Workspaces that are remembered as memory that the GPU reaches. More than that are asked for
+/// anew, which costs little.
 const REMEMBERED: usize = 8;
 
 /// Code with the memory of its captured executions.
@@ -198,8 +201,9 @@ impl<D: Driver> Loaded<D> {
         }
     }
 
-    /// Whether the GPU reaches the caller's workspace. A kernel that is given the host's memory ends the process. This is for hosts that
-    /// always pass the wrong kind: an address is asked for once, and what it may become later goes unseen.
+    /// Whether the GPU reaches the caller's workspace. A kernel that is given the host's memory
+    /// ends the process. This is for hosts that always pass the wrong kind: an address is asked for
+    /// once, and what it may become later goes unseen.
     fn check_workspace(&self, workspace: *mut c_void) -> Result<(), ExecuteError> {
         let address = workspace.addr();
         if workspace.is_null()
@@ -218,7 +222,7 @@ impl<D: Driver> Loaded<D> {
         Ok(())
     }
 
-    /// Executes with a workspace of our own, or with outputs that go through memory of our own.
+    /// Executes with a workspace or with outputs in the plugin's own memory.
     ///
     /// # Safety
     ///
@@ -245,7 +249,8 @@ impl<D: Driver> Loaded<D> {
             }
             None => {
                 let block = gpu.idle.pool.take(&gpu.driver, gpu.ordinal, stream, bytes)?;
-                // Before anything may fail: the mark below takes the place of the one that is waited for.
+                // Before anything may fail: the mark below takes the place of the one that is
+                // waited for.
                 if let Err(error) = block.wait(stream) {
                     gpu.idle.pool.put(block);
                     return Err(error);
@@ -279,7 +284,8 @@ impl<D: Driver> Loaded<D> {
                 });
                 all.filter(|(argument, ..)| argument.bytes > 0)
             };
-            // SAFETY: the memory is as large as the arguments, and apart from all of the caller's; the rest by this function's contract.
+            // SAFETY: the memory is as large as the arguments, and apart from all of the caller's;
+            // the rest by this function's contract.
             unsafe {
                 for (argument, theirs, own) in copied().filter(|(argument, ..)| !argument.packed) {
                     gpu.driver.copy(theirs, own, argument.bytes, stream)?;
@@ -343,8 +349,9 @@ impl<D: Driver> Executable for Loaded<D> {
         let needs = code.check(buffers, gpu.own_workspace)?;
         self.check_workspace(buffers.workspace)?;
         let _current = gpu.driver.enter_for(stream)?;
-        // SAFETY: the code keeps its recording alive, and is itself kept until the GPU has finished with it; the pointers are as many
-        // as it has arguments, and valid by this function's contract; the stream is on this GPU.
+        // SAFETY: the code keeps its recording alive, and is itself kept until the GPU has finished
+        // with it; the pointers are as many as it has arguments, and valid by this function's
+        // contract; the stream is on this GPU.
         unsafe {
             if needs.workspace || !needs.outputs.is_empty() {
                 self.execute_in_own(stream.pointer, buffers, &needs)

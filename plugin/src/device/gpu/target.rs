@@ -1,15 +1,16 @@
-//! From what a driver says of a GPU to what the compiler is told.
+//! From a driver's description of a GPU to the compiler's target.
 
 use rotini_emit::Target;
 
-/// Architectures that rotini compiles for without being told to. Others may work: `ROTINI_TARGET` names them.
+/// Architectures that rotini compiles for by default. Others may work: `ROTINI_TARGET` names them.
 const ROCM_ARCHITECTURES: [&str; 1] = ["gfx942"];
 
-/// Features that an architecture's name can have. Code is compiled without a word on them, so it runs with either value.
+/// Features that an architecture's name can have. Code is compiled without a word on them, so it
+/// runs with either value.
 const ROCM_FEATURES: [&str; 2] = ["sramecc", "xnack"];
 
-/// Products that the compiler knows by name, with the number of compute units that it will assume: the part of the device's name, the
-/// compiler's name, the architecture, the compute units.
+/// Products that the compiler knows by name, with the number of compute units that it will assume:
+/// the part of the device's name, the compiler's name, the architecture, the compute units.
 const ROCM_PRODUCTS: [(&str, &str, &str, u32); 4] = [
     ("MI300X", "mi300x", "gfx942", 304),
     ("MI300A", "mi300a", "gfx942", 228),
@@ -17,7 +18,8 @@ const ROCM_PRODUCTS: [(&str, &str, &str, u32); 4] = [
     ("MI325X", "mi325x", "gfx942", 304),
 ];
 
-/// `gcnArchName`: the architecture, then features that are on (`+`) or off (`-`), as in `gfx942:sramecc+:xnack-`.
+/// `gcnArchName`: the architecture, then features that are on (`+`) or off (`-`), as in
+/// `gfx942:sramecc+:xnack-`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GcnArch<'a> {
     /// `gfx942`.
@@ -51,8 +53,8 @@ impl<'a> GcnArch<'a> {
     }
 }
 
-/// The target of an AMD GPU: the product if name and compute units fit one, which lets the compiler fill the GPU; else the
-/// architecture.
+/// The target of an AMD GPU: the product if name and compute units fit one, which lets the compiler
+/// fill the GPU; else the architecture.
 pub(super) fn rocm(name: &str, arch: &str, compute_units: u32) -> Result<Target, String> {
     let arch = GcnArch::parse(arch)?;
     if !ROCM_ARCHITECTURES.contains(&arch.name) {
@@ -70,8 +72,9 @@ pub(super) fn rocm(name: &str, arch: &str, compute_units: u32) -> Result<Target,
     })
 }
 
-/// The target of an NVIDIA GPU by its compute capability. The code is PTX, which later GPUs run too; IREE 3.13 knows none later than
-/// 8.9, and for the data-centre GPUs from 9.0 on the 8.0 of their predecessor, with its large shared memory, is the closest.
+/// The target of an NVIDIA GPU by its compute capability. The code is PTX, which later GPUs run
+/// too; IREE 3.13 knows none later than 8.9, and for the data-centre GPUs from 9.0 on the 8.0 of
+/// their predecessor, with its large shared memory, is the closest.
 #[cfg(feature = "cuda")]
 pub(super) fn cuda(major: u32, minor: u32) -> Result<Target, String> {
     let arch = match (major, minor) {

@@ -94,7 +94,7 @@ pub(crate) fn enum_members(text: &str, prefix: &str) -> Vec<(String, i64)> {
         .collect()
 }
 
-/// `A = 0, B, C = 5`; what has no number of its own has the next one.
+/// `A = 0, B, C = 5`; a member without a number has the next one.
 fn members(body: &str) -> Vec<(String, i64)> {
     let mut members: Vec<(String, i64)> = Vec::new();
     for entry in body.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
@@ -127,7 +127,8 @@ pub(crate) fn define(text: &str, name: &str) -> Option<u32> {
     })
 }
 
-/// The constants of text that are versions, such as `K_NAME = "1.2.0"`, in the order of the file. A constant may name one before it.
+/// The constants of text that are versions, such as `K_NAME = "1.2.0"`, in the order of the file. A
+/// constant may name one before it.
 pub(crate) fn version_constants(text: &str) -> Vec<(String, [u32; 3])> {
     let text = without_comments(text);
     let mut found: Vec<(String, [u32; 3])> = Vec::new();
@@ -154,7 +155,8 @@ pub(crate) fn version(text: &str) -> Option<[u32; 3]> {
     numbers.try_into().ok()
 }
 
-/// Adds what a header that flatc generated for C++ says of enumerations, unions and the ids of fields. It says nothing of types.
+/// Adds what a header that flatc generated for C++ says of enumerations, unions and the ids of
+/// fields. It says nothing of types.
 pub(crate) fn generated(text: &str, schema: &mut Schema) {
     let text = without_comments(text);
     for part in text.split("enum ").skip(1) {

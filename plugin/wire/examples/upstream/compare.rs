@@ -79,7 +79,8 @@ const EXPLAINED: [(&str, &str); 1] = [(
     "absent and false mean the same: no index",
 )];
 
-/// What the schema spells differently, because flatc has no unions of structs for Rust: ours and theirs.
+/// What the schema spells differently, because flatc has no unions of structs for Rust: ours and
+/// theirs.
 const SPELLED_OUT: (&str, &str) = ("TensorValueType", "TensorValue");
 
 /// The field whose enumeration the schema leaves to the IR, and its type.
@@ -171,7 +172,7 @@ fn members((ours, item): (&Schema, &Item), (theirs, other): (&Schema, &Item), of
         .filter(|their| by_name(item, &their.name).is_none())
     {
         match by_number(item, their.number) {
-            // It was told above.
+            // It was reported above.
             Some(member) if by_name(other, &member.name).is_none() => {}
             Some(member) => {
                 let text = format!("{of}: {} is ours {}, theirs {}", their.number, member.name, their.name);

@@ -1,6 +1,8 @@
-//! Reads FlatBuffers schemas: what names and numbers they give to enumerations, unions, tables and structs.
+//! Reads FlatBuffers schemas: what names and numbers they give to enumerations, unions, tables and
+//! structs.
 //!
-//! Annotations, namespaces and includes are skipped: they are not on the wire. The caller reads every file of a version.
+//! Annotations, namespaces and includes are skipped: they are not on the wire. The caller reads
+//! every file of a version.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +39,8 @@ pub(crate) struct Member {
     pub(crate) number: i64,
     /// A field's type, such as `long` or `[Node]`; empty for others.
     pub(crate) kind: String,
-    /// A field's default if the schema states one that is not zero; `null` if absence means "not there".
+    /// A field's default if the schema states one that is not zero; `null` if absence means "not
+    /// there".
     pub(crate) default: Option<String>,
     /// Whether the field is kept only for its place.
     pub(crate) deprecated: bool,
@@ -71,7 +74,8 @@ pub(crate) fn read(text: &str, schema: &mut Schema) -> Result<(), String> {
     Ok(())
 }
 
-/// Numbers the fields. A union takes two ids, the first for its type, which becomes a field of its own: `value_type` and `value`.
+/// Numbers the fields. A union takes two ids, the first for its type, which becomes a separate
+/// field: `value_type` and `value`.
 pub(crate) fn finish(schema: &mut Schema) {
     let unions: Vec<String> = schema
         .iter()

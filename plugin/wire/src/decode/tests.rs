@@ -1,4 +1,5 @@
-//! Graphs that [`encode`](crate::encode) would not write: with types left to defaults, of other generations, and hostile ones.
+//! Graphs that [`encode`](crate::encode) would not write: with types left to defaults, of other
+//! generations, and hostile ones.
 
 use super::*;
 use crate::generated::graph_generated as wire;
@@ -8,9 +9,9 @@ use rotini_graph::{Op, Scalar};
 
 /// Y = RELU(X) through a virtual tensor T and IDENTITY, with what the tests vary.
 struct Sample {
-    /// Of the graph: compute, intermediate, io.
+    /// The graph's default types: compute, intermediate, io.
     defaults: [i8; 3],
-    /// Of X, T and Y.
+    /// The types of X, T and Y.
     tensor_types: [i8; 3],
     node_type: i8,
     mode: i8,

@@ -53,7 +53,8 @@ impl Generator {
         dims
     }
 
-    /// Paddings, strides and dilations are small numbers, or large ones that make a small output too.
+    /// Paddings, strides and dilations are small numbers, or large ones that make a small output
+    /// too.
     fn windows(&mut self, input: &[i64], are_filters: bool) -> Windows {
         let mut windows = Windows::default();
         for &extent in input {
@@ -131,7 +132,8 @@ impl Generator {
     fn pooling(&mut self) -> Pooling {
         let x = self.image();
         let windows = self.windows(&x[2..], false);
-        // An index, which is optional, belongs to the maximum alone; what it reads as padding must be told.
+        // An index, which is optional, belongs to the maximum alone; what it reads as padding must
+        // be specified.
         let mode = if self.full {
             ResampleMode::Maxpool
         } else {

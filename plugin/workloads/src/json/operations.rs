@@ -8,7 +8,8 @@ use rotini_graph::{
     RmsNormBackward, Sdpa, SdpaBackward,
 };
 
-/// Makes `read` from lines of `table => IR type { IR field }`; `field = name` where hipDNN's name, without `_tensor_uid`, is another.
+/// Makes `read` from lines of `table => IR type { IR field }`; `field = name` where hipDNN's name,
+/// without `_tensor_uid`, is another.
 macro_rules! operations {
     ($($table:literal => $op:ident { $($field:ident $(= $name:literal)?),* $(,)? })*) => {
         /// Takes the fields of the operation whose table has this name.
@@ -27,7 +28,7 @@ macro_rules! operations {
 }
 
 impl Field for ConvGeometry {
-    /// The fields that the convolutions share, which have no name of their own.
+    /// The fields that the convolutions share, which have no separate name.
     fn read(fields: &mut Fields<'_>, _: &str) -> Made<Self> {
         Ok(ConvGeometry {
             pre_padding: Field::read(fields, "pre_padding")?,

@@ -137,7 +137,7 @@ pub(super) fn conv(options: &Options, dtype: DataType) -> Made<Vec<Graph>> {
     let bias = options.number::<i64>("bias")? != 0;
     let is_integer = dtype == DataType::I8;
     let mut graphs = Vec::new();
-    // Of the three, what MIOpen calls forward, backward and weights.
+    // The three directions, which MIOpen calls forward, backward and weights.
     for (bit, what) in [(1, "fwd"), (2, "bwd"), (4, "wrw")] {
         if directions & bit == 0 {
             continue;

@@ -1,4 +1,4 @@
-//! Graphs in hipDNN's JSON form: written here, by code of its own, and read back.
+//! Graphs in hipDNN's JSON form: written here, by separate code, and read back.
 
 #![allow(
     clippy::unwrap_used,

@@ -158,7 +158,8 @@ fn a_worker_that_hangs_is_ended_with_its_linker() {
     );
 }
 
-/// The second answer may come with the first, before the next request, or after it: each time nobody gets it, and the worker goes.
+/// The second answer may come with the first, before the next request, or after it: each time
+/// nobody gets it, and the worker goes.
 #[test]
 fn an_answer_too_many_is_nobodys() {
     for mode in ["twice", "twice at once", "twice late"] {
@@ -258,7 +259,8 @@ fn a_program_that_cannot_be_started_is_unavailable() {
     }
 }
 
-/// A forked process has none of the threads. It is told so, and its end leaves the workers alone.
+/// A forked process has none of the threads. It gets an error that says so, and its end leaves the
+/// workers alone.
 #[test]
 fn a_forked_process_is_told() {
     let mut fakes = Fakes::new(1, PATIENCE, PATIENCE);

@@ -28,7 +28,7 @@ impl<'c> Writer<'_, 'c> {
         let is_side_by_side = self.extent % RUN == 0;
         let mut run = Run::default();
         for next in 0..RUN {
-            // Lanes have so many neighbours, then others further on.
+            // A lane has `width` neighbouring elements, then others further on.
             let width = match self.pairs {
                 _ if is_side_by_side => RUN,
                 Some(_) => pairs::PAIR,
@@ -112,14 +112,14 @@ impl<'c> Writer<'_, 'c> {
         read.map(|(&argument, &source)| Ok((argument, find(source)?))).collect()
     }
 
-    /// The elements that are in the row; `otherwise` in the place of others.
+    /// Replaces the elements that are outside the row by those of `otherwise`.
     pub(super) fn if_there(
         &self,
         value: Ssa<'c>,
         otherwise: Ssa<'c>,
         exists: &[Int<'c>],
     ) -> Result<Ssa<'c>, EmitError> {
-        // Of a row that one lane has it is known which elements there are.
+        // All elements are known to exist, as in whole runs.
         if exists.iter().all(|exists| matches!(exists, Int::Known(1))) {
             return Ok(value);
         }

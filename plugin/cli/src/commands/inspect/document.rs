@@ -22,7 +22,7 @@ pub(super) struct Document {
     pub(super) summary: String,
     pub(super) dtype: String,
     pub(super) least: Least,
-    /// Products that are kernels of our own
+    /// Products that rotini writes as kernels
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) products: Vec<Product>,
     pub(super) kernels: Vec<Kernel>,
@@ -41,7 +41,7 @@ pub(super) struct Least {
     pub(super) least_us: f64,
 }
 
-/// A product that is a kernel of our own: how it is cut, and what else there is.
+/// A product that rotini writes as a kernel: its schedule, and the alternatives.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Product {
     pub(super) problem: Problem,
@@ -52,7 +52,7 @@ pub(super) struct Product {
 }
 
 impl Product {
-    /// How many schedules are told.
+    /// The number of schedules that are listed.
     const TOLD: usize = 5;
 
     pub(super) fn new(target: &Target, (problem, schedule): (Problem, Schedule)) -> Self {

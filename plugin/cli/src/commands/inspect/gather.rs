@@ -1,4 +1,5 @@
-//! Gathers what is known of a graph's kernels: from the compiler's dump, and from the emulator where it was asked for.
+//! Gathers what is known of a graph's kernels: from the compiler's dump, and from the emulator
+//! where it was asked for.
 
 use super::document::{Document, Kernel, Launch, Least, Product};
 use super::emulation::{Executed, execute};
@@ -36,7 +37,7 @@ pub(super) fn document(path: &Path, args: &Inspect) -> Result<Document> {
     let dumped = tempfile::tempdir()?;
     let compile = |emitted: &Emitted, target: &Target| {
         let mut emitted = emitted.clone();
-        // Of what was tried last.
+        // Only the files of the last attempt stay.
         for file in fs::read_dir(dumped.path()).into_iter().flatten().flatten() {
             let _ = fs::remove_file(file.path());
         }

@@ -1,5 +1,6 @@
-//! What is tried: every conformance case, on the usual inputs and on special values; random graphs; some of it again from the cache, after
-//! the plugin was unloaded, in the order of a stream, by captured graphs, by threads, on other GPUs, and after a fault of the compile worker.
+//! What is tried: every conformance case, on the usual inputs and on special values; random graphs;
+//! some of it again from the cache, after the plugin was unloaded, in the order of a stream, by
+//! captured graphs, by threads, on other GPUs, and after a fault of the compile worker.
 
 use anyhow::Result;
 use rand::seq::SliceRandom as _;
@@ -106,13 +107,14 @@ impl Item {
     }
 }
 
-/// Everything, in an order that chance decides: whenever the time is up, what was done is a fair sample.
+/// Everything, in an order that chance decides: whenever the time is up, what was done is a fair
+/// sample.
 ///
 /// # Errors
 ///
 /// Cases whose buffers cannot be filled: none may be left out silently.
 pub(super) fn all(gpus: usize, seed: u64, random_graphs: u64) -> Result<Vec<Item>> {
-    /// Of the cases, for the parts that are about something else than results.
+    /// Every `EVERY`-th case is taken for the parts that are about something else than results.
     const EVERY: usize = 40;
     /// Each starts three processes.
     const FAULTS: usize = 6;
