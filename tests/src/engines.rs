@@ -75,7 +75,8 @@ impl Other {
 /// Executes a context of a case and judges it as `rotini run` judges: an output is right within hipDNN's tolerances, or within what a
 /// right kernel can make of it. rotini's own tests want the latter of every output, which is more than other engines promise.
 ///
-/// `inputs` are those of [`fill_all`](rotini_reference::fill_all), or [`finite`] for an engine that multiplies hidden values by 0.
+/// `inputs` are those of [`fill_all`](rotini_reference::fill_all), or [`finite`] for an engine that
+/// multiplies hidden values by 0.
 ///
 /// # Errors
 ///
@@ -120,9 +121,10 @@ pub fn judge(case: &Case, context: &Context, inputs: &Buffers) -> Result<()> {
     Ok(())
 }
 
-/// Returns the buffers of a seed, all numbers of which are finite. Unlike in those of [`fill_all`](rotini_reference::fill_all), the rows and
-/// mask elements that an attention hides are ordinary numbers: an engine that adds minus infinity to hidden scores turns NaN there into NaN
-/// in the output.
+/// Returns the buffers of a seed, all numbers of which are finite. Unlike in those of
+/// [`fill_all`](rotini_reference::fill_all), the rows and mask elements that an attention hides are
+/// ordinary numbers: an engine that adds minus infinity to hidden scores turns NaN there into NaN in
+/// the output.
 ///
 /// # Errors
 ///

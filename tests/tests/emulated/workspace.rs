@@ -1,5 +1,5 @@
-//! The workspace that is reported before a graph is compiled, beside what its code needs for MI300; and on CPUs beside the operands.
-//! Nothing is executed here.
+//! The workspace that is reported before a graph is compiled, beside what its code needs for MI300;
+//! and on CPUs beside the operands. Nothing is executed here.
 //!
 //! | Variable | Meaning |
 //! |---|---|
@@ -42,7 +42,8 @@ const OPERANDS: u64 = 4;
 /// Needs of at most this many bytes on CPUs are not compared with the operands.
 const SMALL_ON_CPUS: u64 = 16 << 20;
 
-/// A graph with what is reported before it is compiled, what it needs, and what its inputs and outputs span, in bytes.
+/// A graph with what is reported before it is compiled, what it needs, and what its inputs and
+/// outputs span, in bytes.
 struct Measured {
     name: String,
     reported: u64,

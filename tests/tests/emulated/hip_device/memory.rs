@@ -94,7 +94,8 @@ fn memory_of_our_own_is_made_once() {
             // SAFETY: the buffers have the spans of their tensors, and outlive the work.
             unsafe { subject.context.execute(std::ptr::null_mut(), pack) }.unwrap();
         };
-        // While the first stream's work is not done, the second one is given blocks that are not the first one's.
+        // While the first stream's work is not done, the second one gets blocks that are not the
+        // first one's.
         let gate = Mutex::new(());
         let closed = gate.lock().unwrap();
         // SAFETY: HIP's header declares it like this.
