@@ -189,7 +189,10 @@ fn products_have_kernels_of_their_own_on_cpus() {
             }
         }
         let is_enough = |(count, least): (usize, usize)| count >= least && (least > 0 || count == 0);
-        assert!(counts.into_iter().zip(least).all(is_enough), "{start}: {counts:?} cases");
+        assert!(
+            counts.into_iter().zip(least).all(is_enough),
+            "{start}: {counts:?} cases"
+        );
     }
 }
 

@@ -1,5 +1,6 @@
-//! The structure of the sources: no more than two files of a crate import each other in a circle, no file is longer than 500 lines, and
-//! only the register of quirks names the compiler's version.
+//! The structure of the sources: no more than two files of a crate import each other in a circle, no
+//! file is longer than 500 lines, only the register of quirks names the compiler's version, and no
+//! comment of the product has a phrase that readers did not understand.
 
 #![expect(
     clippy::expect_used,
@@ -51,6 +52,16 @@ const CRATES: [&str; 30] = [
 
 /// No file has more lines, but for generated ones.
 const MOST_LINES: usize = 500;
+
+/// Phrases that readers of the field did not understand.
+const UNCLEAR: [&str; 6] = [
+    "what is made of",
+    "as it lies",
+    "as they lie",
+    "so many",
+    "of our own",
+    "in the place of",
+];
 
 /// What `flatc` writes.
 const GENERATED: &str = "generated";
@@ -320,6 +331,34 @@ fn files_are_short() {
         }
     }
     assert!(long.is_empty(), "files of more than {MOST_LINES} lines: {long:?}");
+}
+
+/// Tests are not looked at yet.
+#[test]
+fn words_are_plain() {
+    let mut files: Vec<PathBuf> = sources(&root())
+        .into_iter()
+        .filter(|file| !file.starts_with(root().join("tests")))
+        .collect();
+    for directory in [root(), root().join("docs")] {
+        let entries = fs::read_dir(directory).expect("a directory can be read");
+        let paths = entries.map(|entry| entry.expect("a directory can be read").path());
+        files.extend(paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
+    }
+    assert!(files.len() > 300);
+    let mut unclear = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a source can be read").to_lowercase();
+        let words: Vec<&str> = text
+            .split_whitespace()
+            .filter(|word| !["//", "///", "//!"].contains(word))
+            .collect();
+        let text = words.join(" ");
+        for phrase in UNCLEAR.iter().filter(|phrase| text.contains(**phrase)) {
+            unclear.push(format!("{}: {phrase}", file.display()));
+        }
+    }
+    assert!(unclear.is_empty(), "{unclear:#?}");
 }
 
 /// A defect of the compiler that the lowering avoids is in the register, and nowhere else.
